@@ -1,0 +1,10 @@
+# Everything comes from the system's packages (tools/install_packages.sh); nothing is downloaded here.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(CLI11 REQUIRED)
+if(LOCKSTEP_TESTS)
+  find_package(doctest REQUIRED)
+  find_package(benchmark REQUIRED)
+endif()

@@ -1,0 +1,10 @@
+# One answer (ARCHITECTURE.md): no contraction and no reassociation, in every file and configuration.
+add_library(lockstep_options INTERFACE)
+target_compile_options(lockstep_options INTERFACE
+  -ffp-contract=off -fno-fast-math -Wall -Wextra -Wno-missing-field-initializers
+  $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+if(LOCKSTEP_SANITIZE)
+  target_compile_options(lockstep_options INTERFACE
+    -fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
+endif()

@@ -1,0 +1,83 @@
+// Engine: one rank of a group at work. It holds the rank's weights and sequence state, and on rank 0 also the
+// schedule: requests are admitted, batched and sampled there, the other ranks follow. Used by node/worker.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/group.h"
+#include "sampling/options.h"
+
+namespace lockstep {
+
+struct EngineOptions {
+  std::filesystem::path model;  // a checkpoint folder
+  std::vector<double> shares;   // one for each rank, any positive scale
+  int threads = 1;
+  int first_core = -1;                 // -1: threads are not pinned
+  int context = 0;                     // positions of one sequence; 0: the model's own, at most 8192
+  int sequences_max = 8;               // that run together
+  int batch_tokens_max = 512;          // in one step; longer prompts are fed in chunks
+  std::string device = "cpu";          // "delayed": the test device
+  const KernelTable* kernels = nullptr;
+  Progress* progress = nullptr;
+};
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt;    // not empty
+  int max_tokens = 16;            // 0: only the prompt is fed (with prompt_logits)
+  std::vector<int32_t> stop_ids;  // end of sequence; the one that ends it is not reported
+  SamplingOptions sampling;
+  bool prompt_logits = false;  // report the logits after each prompt token
+  int chunk = 0;               // feed the prompt in chunks of at most this; 0: as the engine likes
+};
+
+enum class FinishReason { kStop, kLength };  // an end of sequence was chosen; max_tokens or the context is reached
+
+// What a rank-0 engine reports, from the thread that runs it. Calls must be short.
+class EngineEvents {
+ public:
+  virtual ~EngineEvents() = default;
+  virtual void on_token(uint64_t request, int32_t token) = 0;
+  virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
+  virtual void on_end(uint64_t request, FinishReason reason) = 0;
+  // The request was refused or failed alone (cancelled, prompt too long, bad token); the engine goes on.
+  virtual void on_error(uint64_t request, const Error& error) = 0;
+};
+
+struct LoadReport {
+  uint64_t weight_bytes = 0;  // checkpoint bytes of this rank's share, by the weight table
+  uint64_t read_bytes = 0;    // checkpoint bytes that were in fact read
+  uint64_t state_bytes = 0;   // keys and values
+  int context = 0;
+  int vocab_size = 0;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const LoadReport& report() const = 0;
+
+  // Rank 0 only, any thread. Outcomes come as events.
+  virtual void submit(uint64_t request, GenerateRequest options) = 0;
+  virtual void cancel(uint64_t request) = 0;
+
+  // Any thread, any rank: run() returns Ok after the step at hand. (Rank 0 tells the followers.)
+  virtual void stop() = 0;
+
+  // Works until stop() (Ok), or until the group breaks (the error, usually kPeerLost, kTimeout or kCancelled). `events` is
+  // used on rank 0 only. Idle ranks wait without a processor: rank 0 on its inbox, followers on the group.
+  virtual Status run(EngineEvents& events) = 0;
+};
+
+// Reads this rank's share of the checkpoint. Every rank of `group` calls it.
+Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group);
+
+}  // namespace lockstep

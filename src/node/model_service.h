@@ -1,0 +1,59 @@
+// ModelService: a loaded model as the server and the command line see it. Any thread. node/local_group implements it over
+// worker processes on this machine; tests of the server use a fake.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "tokenizer/tokenizer.h"
+
+namespace lockstep {
+
+// Called from a thread of the service, in order, never after on_end returned. Exactly one on_end for each accepted request.
+struct GenerationEvents {
+  std::function<void(int32_t token)> on_token;
+  std::function<void(std::span<const float> row)> on_logits;  // may be empty
+  // The reason, or why it failed (kPeerLost: a worker died; kCancelled; kExhausted: does not fit the context).
+  std::function<void(Result<FinishReason>)> on_end;
+};
+
+struct RankStatus {
+  int rank = 0;
+  int64_t pid = 0;
+  uint64_t weight_bytes = 0;
+  uint64_t read_bytes = 0;
+  uint64_t state_bytes = 0;
+};
+
+struct ModelStatus {
+  enum class State { kLoading, kReady, kRestarting, kFailed, kStopped };
+  State state = State::kLoading;
+  std::string name;        // as clients ask for it
+  std::string last_error;  // of the last failure, empty if none; says which rank and why
+  int restarts = 0;
+  std::string link;
+  int threads = 1;
+  int context = 0;
+  int running = 0;  // requests that have not ended
+  std::vector<RankStatus> ranks;
+};
+
+class ModelService {
+ public:
+  virtual ~ModelService() = default;
+  virtual std::shared_ptr<const Tokenizer> tokenizer() const = 0;  // null if the model has none
+  virtual ModelStatus status() const = 0;
+  // End-of-sequence ids of the model (generation_config.json, config.json).
+  virtual std::vector<int32_t> stop_ids() const = 0;
+  // kExhausted when the queue is full or the prompt is longer than the context, kPeerLost while no group is ready.
+  virtual Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) = 0;
+  // Ends the request within one step with on_end(kCancelled); unknown ids are ignored.
+  virtual void cancel(uint64_t request) = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// Link: ordered frames to one peer, in memory that the device can reach. Every collective is written against
+// this interface only; shm_link and tcp_link implement it (verbs later). One thread uses a link. No call blocks,
+// allocates or locks. Every frame carries (epoch, sequence number, length): a frame of another epoch, out of order
+// or with an impossible length makes the link kCorrupt, so that a lost or repeated frame can never become a wrong number.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  // The largest frame that acquire() can ever give.
+  virtual size_t frame_bytes_max() const = 0;
+
+  // A free outgoing frame of `bytes` bytes; empty while there is no room for it.
+  virtual std::span<std::byte> acquire(size_t bytes) = 0;
+  // Sends the frame acquired last.
+  virtual void post() = 0;
+  // Pushes posted frames on; true once all of them have left this process. Call it until true before ceasing to poll.
+  virtual bool flush() = 0;
+
+  // The oldest frame that has arrived, read in place; empty if none has. Stays valid until release().
+  virtual std::span<const std::byte> peek() = 0;
+  // Ends the use of the peeked frame and returns its room to the peer.
+  virtual void release() = 0;
+
+  // kPeerLost once the peer is known to be gone, kCorrupt after a bad frame; says which rank and why.
+  virtual Status health() const = 0;
+};
+
+}  // namespace lockstep
