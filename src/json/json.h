@@ -1,5 +1,6 @@
-// JSON: an order-preserving value, a strict parser for bytes from outside, and a writer. A facade over
-// Boost.JSON, which no other folder may name. Numbers keep whether they were written as integers.
+// JSON: an order-preserving value, a strict parser for bytes from outside, and a writer. A facade
+// over Boost.JSON, which no other folder may name. Numbers keep whether they were written as
+// integers.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -17,10 +18,15 @@ using JsonArray = boost::json::array;
 
 inline constexpr size_t kJsonDepthMax = 64;
 
-// kCorrupt with the byte offset where the text stops being JSON; invalid UTF-8 is not JSON.
-Result<Json> parse_json(std::string_view text);
+enum class DuplicateKeys { kLastWins, kRefuse };
 
-// Compact (`{"a":1}`); floats shortest that read back to the same double, 2.0 stays 2.0. Non-finite numbers print as null.
+// kCorrupt with the byte offset where the text stops being JSON; invalid UTF-8 is not JSON.
+// Integers beyond 64 bits become the nearest double; what is beyond the largest double is refused.
+Result<Json> parse_json(std::string_view text,
+                        DuplicateKeys duplicate_keys = DuplicateKeys::kLastWins);
+
+// Compact (`{"a":1}`); floats shortest that read back to the same double, 2.0 stays 2.0. Non-finite
+// numbers print as null.
 std::string dump_json(const Json& value);
 // Appends a string literal with quotes; a building block for streams.
 void append_json_string(std::string& out, std::string_view text);
@@ -30,10 +36,11 @@ void append_json_float(std::string& out, float value);
 // Null if `value` is no object or has no such key.
 const Json* find(const Json& value, std::string_view key);
 
-// Typed access with an error that names the key: kInvalidArgument "\"key\" must be an integer". A missing key or an
-// explicit null is nullopt.
+// Typed access with an error that names the key: kInvalidArgument "\"key\" must be an integer". A
+// missing key or an explicit null is nullopt.
 Result<std::optional<int64_t>> get_int(const Json& object, std::string_view key);
-Result<std::optional<double>> get_double(const Json& object, std::string_view key);  // takes integers too
+Result<std::optional<double>> get_double(const Json& object,
+                                         std::string_view key);  // takes integers too
 Result<std::optional<bool>> get_bool(const Json& object, std::string_view key);
 Result<std::optional<std::string>> get_string(const Json& object, std::string_view key);
 

@@ -1,0 +1,33 @@
+// MappedFile: a whole file as read-only memory. Pages are read when they are touched. Immutable,
+// any thread may read. Who shortens the file meanwhile makes a later touch fail with SIGBUS: model
+// files are replaced, not rewritten.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+class MappedFile {
+ public:
+  // kNotFound, kInvalidArgument (a folder, a device) or kInternal (no permission); the sentence
+  // names the path.
+  static Result<MappedFile> open(const std::filesystem::path& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  void unmap();
+
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace lockstep
