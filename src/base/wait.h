@@ -1,9 +1,10 @@
-// Wait: the way every polling loop waits. It has a deadline, it can be cancelled from another thread, it
-// relaxes the processor and later yields it, and time in which the waiting thread itself was not running (a busy or
-// paused virtual machine) moves the deadline instead of counting against the peer.
+// Wait: the way every polling loop waits. It has a deadline, it can be cancelled from another
+// thread, it relaxes the processor and later yields it, and time in which the waiting thread itself
+// was not running (a busy or paused virtual machine) moves the deadline instead of counting against
+// the peer.
 //
 //   Wait wait(timeout, &cancelled);
-//   while (!ready()) TRY(wait.pause("a message from rank 1"));
+//   while (!ready()) TRY(wait.pause("message from rank 1"));
 #pragma once
 
 #include <atomic>
@@ -18,20 +19,33 @@ class Wait {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A thread polls at least this often while it runs; a longer gap between two polls is a stall.
+  // A thread polls at least this often while it runs; a longer gap between two looks at the clock
+  // is a stall.
   static constexpr std::chrono::milliseconds kStall{20};
 
+  // The time runs from the first pause(), so that a wait which never pauses costs nothing.
   explicit Wait(std::chrono::milliseconds timeout, const std::atomic<bool>* cancelled = nullptr);
 
-  // One round of waiting: kTimeout at the deadline ("no <what> within N ms"), kCancelled once the flag is set.
+  // One round of waiting: kTimeout at the deadline ("no <what> within N ms"), kCancelled once the
+  // flag is set.
   Status pause(std::string_view what);
 
+  // Something arrived: the next pause() starts a new time-out.
+  void restart() { rounds_ = 0; }
+  // Pauses since the start.
+  int rounds() const { return rounds_; }
+
  private:
+  Status look_at_clock(std::string_view what);
+
   std::chrono::milliseconds timeout_;
   const std::atomic<bool>* cancelled_;
   Clock::time_point last_;
   Clock::time_point deadline_;
   int rounds_ = 0;
 };
+
+// Tells the processor that this is a polling loop; some 10 to 40 ns.
+void relax_processor();
 
 }  // namespace lockstep
