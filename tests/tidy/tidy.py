@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""Holds the project to its own rules (CONTRIBUTING.md): layers, walls around libraries, sizes, words, headers.
+
+  tidy.py [--root DIR]                 looks at the sources and other text files
+  tidy.py --nm NM --objects FILE...    looks at the symbols of files compiled for one instruction set
+
+The rules are data in rules.py. Each finding is one line "path:line: reason"; any finding makes the exit status 1.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import cpp_text
+import rules
+
+CPP_SUFFIXES = {".cc", ".h", ".inl"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.reason}"
+
+
+class SourceFile:
+    """One text file of the project; the path is relative to the root, with slashes."""
+
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.suffix = Path(path).suffix
+        self.code = cpp_text.without_comments_and_strings(text) if self.is_cpp() else ""
+        self.includes = cpp_text.includes(text) if self.is_cpp() else []
+
+    def is_cpp(self):
+        return self.suffix in CPP_SUFFIXES
+
+    def is_source(self):
+        return self.is_cpp() and self.path.startswith("src/")
+
+    def folder(self):
+        """The folder below src/, "" for files beside the folders."""
+        parts = self.path.split("/")
+        return parts[1] if len(parts) > 2 else ""
+
+    def finding(self, line, reason):
+        return Finding(self.path, line, reason)
+
+
+# ---- layers
+
+
+def parse_layers(text):
+    """folder -> folders that it names directly."""
+    layers = {}
+    for line in text.splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            folder, _, uses = line.partition(":")
+            layers[folder.strip()] = uses.split()
+    return layers
+
+
+def closure(layers, folder):
+    """All folders that `folder` may use, itself included."""
+    reached, waiting = set(), [folder]
+    while waiting:
+        current = waiting.pop()
+        if current not in reached:
+            reached.add(current)
+            waiting += layers.get(current, [])
+    return reached
+
+
+def check_layer_table(layers, folders, cmake_text):
+    """The table itself: complete, without cycles, and the same as what src/CMakeLists.txt links."""
+    where = "src/layers.txt"
+    for folder in sorted(set(folders) - set(layers)):
+        yield Finding(where, 1, f"the folder {folder} is not in the table")
+    linked = {
+        match.group(1): set(match.group(2).split()) if match.group(2) else set()
+        for match in re.finditer(r"^lockstep_library\((\w+)(?: USES ((?:[a-z_]+ ?)*))?", cmake_text, re.MULTILINE)
+    }
+    for folder, uses in layers.items():
+        for used in uses:
+            if used not in layers:
+                yield Finding(where, 1, f"{folder} uses {used}, which is not in the table")
+            elif folder in closure(layers, used):
+                yield Finding(where, 1, f"{folder} and {used} use each other")
+        if linked.get(folder) != set(uses):
+            yield Finding(where, 1, f"{folder} is linked otherwise in src/CMakeLists.txt")
+
+
+def check_layers(file, layers):
+    if not file.is_source():
+        return
+    allowed = closure(layers, file.folder()) if file.folder() else set(layers)
+    for line, include in file.includes:
+        if include[0] != '"':
+            continue
+        used = include.strip('"').split("/")[0]
+        if "/" not in include:
+            yield file.finding(line, f"{include} names no folder: includes start at src/")
+        elif used not in layers:
+            yield file.finding(line, f"{include} is in no folder of src/layers.txt")
+        elif used not in allowed:
+            yield file.finding(line, f"{file.folder()} may not use {used} (src/layers.txt)")
+
+
+def check_library_walls(file):
+    if not file.is_source():
+        return
+    for line, include in file.includes:
+        name = include.strip('<>"')
+        prefix = max((p for p in rules.LIBRARY_WALLS if name.startswith(p)), key=len, default=None)
+        if prefix is not None and file.folder() not in rules.LIBRARY_WALLS[prefix]:
+            yield file.finding(line, f"{include} is not seen in {file.folder() or 'src'}: {prefix} has a wall")
+
+
+# ---- sizes
+
+
+def check_line_length(file):
+    if not file.is_cpp():
+        return
+    for number, line in enumerate(file.text.splitlines(), 1):
+        if len(line) > rules.LINE_COLUMNS_MAX and "://" not in line:
+            yield file.finding(number, f"{len(line)} columns, the limit is {rules.LINE_COLUMNS_MAX}")
+
+
+def check_file_length(file):
+    lines = file.text.count("\n")
+    if file.is_cpp() and lines > rules.FILE_LINES_MAX and not rules.TABLE_FILE.search(file.path):
+        yield file.finding(lines, f"{lines} lines, the limit is {rules.FILE_LINES_MAX}")
+
+
+def check_function_length(file):
+    if not file.is_cpp():
+        return
+    try:
+        for function in cpp_text.functions(file.text):
+            if function.lines > rules.FUNCTION_LINES_MAX:
+                reason = f"a function of {function.lines} lines, the limit is {rules.FUNCTION_LINES_MAX}"
+                yield file.finding(function.line, reason)
+    except cpp_text.BracesError as error:
+        yield file.finding(error.args[0], "braces do not balance (an #if that opens a block twice?)")
+
+
+# ---- headers
+
+
+def check_header_start(file):
+    if file.suffix != ".h":
+        return
+    if not file.text.startswith("// "):
+        yield file.finding(1, "a header starts with a comment: what it is, who uses it")
+    first_code = file.code.split(None, 2)[:2]
+    if first_code != ["#pragma", "once"]:
+        yield file.finding(1, "#pragma once is the first line of code of a header")
+
+
+def check_header_includes(file):
+    if file.suffix != ".h":
+        return
+    for line, include in file.includes:
+        if include == "<iostream>":
+            yield file.finding(line, "no <iostream> in a header")
+
+
+def check_own_header_first(file, paths):
+    """x.cc includes x.h first, which proves that x.h stands alone; CMake compiles the headers without an x.cc."""
+    own = file.path[: -len(".cc")] + ".h"
+    if not file.is_source() or file.suffix != ".cc" or own not in paths:
+        return
+    expected = f'"{own[len("src/"):]}"'
+    if not file.includes or file.includes[0][1] != expected:
+        yield file.finding(file.includes[0][0] if file.includes else 1, f"{expected} is the first include")
+
+
+def check_header_is_used(files):
+    used = {include.strip('"') for file in files for _, include in file.includes if include[0] == '"'}
+    for file in files:
+        if file.is_source() and file.suffix == ".h" and file.path[len("src/") :] not in used:
+            yield file.finding(1, "nothing includes this header")
+
+
+# ---- code
+
+
+def check_isa_includes(file):
+    if not rules.ISA_FILE.match(file.path):
+        return
+    for line, include in file.includes:
+        if not rules.ISA_INCLUDE.match(include):
+            yield file.finding(line, f"a file of one instruction set may not include {include}")
+
+
+def check_code_rules(file):
+    if not file.is_cpp():
+        return
+    for where, pattern, reason, exempt in rules.CODE_RULES:
+        if where.match(file.path) and file.path not in exempt:
+            for match in pattern.finditer(file.code):
+                yield file.finding(cpp_text.line_of(file.code, match.start()), reason)
+
+
+def check_namespace(file):
+    """One namespace, lockstep; specialisations of std templates may open std."""
+    if not file.is_source() or rules.ISA_FILE.match(file.path):
+        return
+    names = re.findall(r"\bnamespace\s+([\w:]+)\s*\{", file.code)
+    for name in names:
+        if name not in ("lockstep", "std"):
+            yield file.finding(1, f"namespace {name}: there is one namespace, lockstep")
+    if "lockstep" not in names and file.folder():
+        yield file.finding(1, "nothing here is in namespace lockstep")
+
+
+def check_banned_words(file):
+    for pattern, reason in rules.BANNED_WORDS:
+        for match in pattern.finditer(file.text):
+            yield file.finding(cpp_text.line_of(file.text, match.start()), f"{match.group()}: {reason}")
+
+
+# ---- the two ways to run
+
+
+FILE_CHECKS = [
+    check_library_walls,
+    check_line_length,
+    check_file_length,
+    check_function_length,
+    check_header_start,
+    check_header_includes,
+    check_isa_includes,
+    check_code_rules,
+    check_namespace,
+    check_banned_words,
+]
+
+
+def check_files(files, layers):
+    paths = {file.path for file in files}
+    for file in files:
+        for check in FILE_CHECKS:
+            yield from check(file)
+        yield from check_layers(file, layers)
+        yield from check_own_header_first(file, paths)
+    yield from check_header_is_used(files)
+
+
+def read_files(root):
+    files = []
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        if rules.FOLDERS_LEFT_OUT.intersection(relative.parts) or not path.is_file():
+            continue
+        if path.suffix in rules.TEXT_SUFFIXES or path.name in rules.TEXT_NAMES:
+            files.append(SourceFile(relative.as_posix(), path.read_text(encoding="utf-8")))
+    return files
+
+
+def check_project(root):
+    layers = parse_layers((root / "src/layers.txt").read_text())
+    folders = [path.name for path in (root / "src").iterdir() if path.is_dir() and any(path.rglob("*.[chi]*"))]
+    files = read_files(root)
+    findings = list(check_layer_table(layers, folders, (root / "src/CMakeLists.txt").read_text()))
+    findings += check_files(files, layers)
+    return findings, f"{len(files)} files"
+
+
+def weak_symbols(nm_output):
+    """Names of the symbols in nm's output that a linker may share between objects."""
+    found = []
+    for line in nm_output.splitlines():
+        parts = line.split(None, 2)
+        if len(parts) == 3 and parts[1] in rules.WEAK_SYMBOL_TYPES:
+            if not rules.WEAK_SYMBOLS_ALLOWED.match(parts[2]):
+                found.append(parts[2])
+    return found
+
+
+def check_objects(nm, objects):
+    isa_objects = [path for path in objects if re.match(r"isa_\w+\.cc\.o", Path(path).name)]
+    if not isa_objects:
+        return [Finding("src/kernels", 1, "no object of an isa_*.cc file was given")], "0 objects"
+    findings = []
+    for path in isa_objects:
+        output = subprocess.run([nm, "-C", path], check=True, capture_output=True, text=True).stdout
+        for name in weak_symbols(output):
+            findings.append(Finding(Path(path).name, 1, f"weak symbol {name}: another file may get this code"))
+    return findings, f"{len(isa_objects)} objects"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
+    parser.add_argument("--nm", default="nm")
+    parser.add_argument("--objects", nargs="*")
+    options = parser.parse_args()
+    if options.objects is None:
+        findings, what = check_project(options.root)
+    else:
+        findings, what = check_objects(options.nm, options.objects)
+    for finding in findings:
+        print(finding)
+    print(f"tidy: {what}, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Every rule of tidy.py refuses a bad example and lets a good one pass."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import cpp_text
+import rules
+import tidy
+
+LAYERS = tidy.parse_layers("base:\njson: base  # a comment\nnet: base\nserver: net json\ncli: server\n")
+
+
+def reasons(check, path, text, *arguments):
+    return [finding.reason for finding in check(tidy.SourceFile(path, text), *arguments)]
+
+
+class Case(unittest.TestCase):
+    def refused(self, check, path, text, *arguments, lines=None):
+        findings = list(check(tidy.SourceFile(path, text), *arguments))
+        self.assertTrue(findings, f"not refused: {text!r}")
+        if lines is not None:
+            self.assertEqual([finding.line for finding in findings], lines)
+
+    def passes(self, check, path, text, *arguments):
+        self.assertEqual(reasons(check, path, text, *arguments), [])
+
+
+class Layers(Case):
+    def test_an_include_of_a_lower_layer_passes_also_through_another_one(self):
+        self.passes(tidy.check_layers, "src/cli/a.cc", '#include "base/result.h"\n#include "cli/b.h"\n', LAYERS)
+
+    def test_an_include_of_a_higher_layer_is_refused_at_its_line(self):
+        self.refused(tidy.check_layers, "src/net/a.cc", '\n#include "server/api.h"\n', LAYERS, lines=[2])
+
+    def test_a_neighbour_that_is_not_named_is_refused(self):
+        self.refused(tidy.check_layers, "src/net/a.cc", '#include "json/json.h"\n', LAYERS)
+
+    def test_an_include_without_a_folder_or_of_an_unknown_one_is_refused(self):
+        self.refused(tidy.check_layers, "src/net/a.cc", '#include "socket.h"\n', LAYERS)
+        self.refused(tidy.check_layers, "src/net/a.cc", '#include "other/socket.h"\n', LAYERS)
+
+    def test_an_include_in_a_comment_is_none(self):
+        self.passes(tidy.check_layers, "src/net/a.cc", '// #include "server/api.h"\n/*\n#include "cli/x.h"\n*/', LAYERS)
+
+    def test_main_may_use_every_folder(self):
+        self.passes(tidy.check_layers, "src/main.cc", '#include "cli/cli.h"\n', LAYERS)
+
+
+class LayerTable(Case):
+    CMAKE = (
+        "lockstep_library(base PUBLIC fmt::fmt)\nlockstep_library(json USES base PUBLIC Boost::json)\n"
+        "lockstep_library(net USES base)\nlockstep_library(server USES net json)\nlockstep_library(cli USES server)\n"
+    )
+
+    def table(self, layers, folders, cmake=CMAKE):
+        return [finding.reason for finding in tidy.check_layer_table(layers, folders, cmake)]
+
+    def test_a_table_that_agrees_with_folders_and_build_passes(self):
+        self.assertEqual(self.table(LAYERS, ["base", "json", "net", "server", "cli"]), [])
+
+    def test_a_folder_outside_the_table_is_refused(self):
+        self.assertTrue(self.table(LAYERS, ["base", "stray"]))
+
+    def test_a_cycle_is_refused(self):
+        self.assertTrue(any("each other" in r for r in self.table({"a": ["b"], "b": ["c"], "c": ["a"]}, [])))
+
+    def test_a_use_of_an_unknown_folder_is_refused(self):
+        self.assertTrue(any("not in the table" in r for r in self.table({**LAYERS, "base": ["stray"]}, [])))
+
+    def test_a_link_that_the_table_does_not_have_is_refused(self):
+        cmake = self.CMAKE.replace("net USES base", "net USES base json")
+        self.assertTrue(any("linked otherwise" in r for r in self.table(LAYERS, [], cmake)))
+
+
+class Libraries(Case):
+    def test_each_library_is_seen_by_its_folders_only(self):
+        for include, folder in [
+            ("<boost/asio.hpp>", "net"),
+            ("<boost/beast/http.hpp>", "net"),
+            ("<boost/json.hpp>", "json"),
+            ("<boost/system/error_code.hpp>", "json"),
+            ("<CLI/CLI.hpp>", "cli"),
+            ("<openssl/sha.h>", "base"),
+        ]:
+            self.passes(tidy.check_library_walls, f"src/{folder}/a.cc", f"#include {include}\n")
+            self.refused(tidy.check_library_walls, "src/engine/a.cc", f"#include {include}\n")
+
+    def test_test_libraries_stay_out_of_src(self):
+        self.refused(tidy.check_library_walls, "src/base/a.cc", "#include <doctest/doctest.h>\n")
+        self.passes(tidy.check_library_walls, "tests/base/a_test.cc", "#include <doctest/doctest.h>\n")
+
+    def test_a_wall_of_json_holds_for_net(self):
+        self.refused(tidy.check_library_walls, "src/net/a.cc", "#include <boost/json.hpp>\n")
+
+
+class Sizes(Case):
+    def test_a_line_has_at_most_100_columns(self):
+        self.passes(tidy.check_line_length, "src/base/a.cc", "x" * 100 + "\n")
+        self.refused(tidy.check_line_length, "src/base/a.cc", "\n" + "x" * 101 + "\n", lines=[2])
+
+    def test_columns_are_characters_and_an_address_may_be_long(self):
+        self.passes(tidy.check_line_length, "src/base/a.cc", "// " + "ä" * 97 + "\n")
+        self.passes(tidy.check_line_length, "src/base/a.cc", "// https://" + "x" * 100 + "\n")
+
+    def test_a_file_has_at_most_600_lines_unless_it_is_a_table(self):
+        self.passes(tidy.check_file_length, "src/base/a.cc", "\n" * 600)
+        self.refused(tidy.check_file_length, "src/base/a.cc", "\n" * 601)
+        self.passes(tidy.check_file_length, "src/base/a_table.cc", "\n" * 601)
+
+    def test_a_function_has_at_most_70_lines(self):
+        def function(lines, head="int f() {"):
+            return f"namespace lockstep {{\n{head}\n" + "x;\n" * (lines - 2) + "}\n}\n"
+
+        for head in ["int f() {", "template <class T> T C::f(const T& x) const noexcept {", 'TEST_CASE("a {") {']:
+            self.passes(tidy.check_function_length, "src/base/a.cc", function(70, head))
+            self.refused(tidy.check_function_length, "src/base/a.cc", function(71, head), lines=[2])
+
+    def test_methods_constructors_and_lambdas_count(self):
+        body = "x;\n" * 80
+        for text in [
+            f"struct A {{ void f() {{\n{body}}} }};",
+            f"A::A() : a_(1), b_{{2}} {{\n{body}}}",
+            f"A::A()\n : a_{{1}}\n {{\n{body}}}",
+            f"auto f = [](int x) {{\n{body}}};",
+            f"void f(int x = {{}}) {{\n{body}}}",
+        ]:
+            self.refused(tidy.check_function_length, "src/base/a.cc", text)
+
+    def test_types_namespaces_and_tables_are_no_functions(self):
+        body = "x,\n" * 80
+        for text in [
+            f"const int kTable[] = {{\n{body}}};",
+            f"constexpr Row kRows{{\n{body}}};",
+            f"enum class A : int {{\n{body}}};",
+            f"template <class T>\nclass A : public B<T> {{\n{body.replace(',', ';')}}};",
+            f"namespace {{\n{body.replace(',', ';')}}}",
+        ]:
+            self.passes(tidy.check_function_length, "src/base/a.cc", text)
+
+    def test_braces_in_strings_comments_and_macros_do_not_count(self):
+        text = 'int f() {\n  g("{", \'{\', R"x({")x");  // {\n /* { */ return 1\'000;\n}\n#define A \\\n  {\n'
+        self.assertEqual([f.lines for f in cpp_text.functions(text)], [4])
+
+    def test_a_file_whose_braces_cannot_be_counted_is_refused(self):
+        self.refused(tidy.check_function_length, "src/base/a.cc", "void f() {\n#if A\n{\n#else\n{\n#endif\n}\n}\n")
+        self.refused(tidy.check_function_length, "src/base/a.cc", "}\n")
+
+
+class Headers(Case):
+    GOOD = "// A: a thing.\n#pragma once\n\nnamespace lockstep {}\n"
+
+    def test_a_header_starts_with_a_comment_and_pragma_once(self):
+        self.passes(tidy.check_header_start, "src/base/a.h", self.GOOD)
+        self.refused(tidy.check_header_start, "src/base/a.h", self.GOOD.replace("// A: a thing.", ""))
+        self.refused(tidy.check_header_start, "src/base/a.h", self.GOOD.replace("#pragma once", ""))
+        self.refused(tidy.check_header_start, "src/base/a.h", "// A.\n#include <string>\n#pragma once\n")
+
+    def test_no_iostream_in_a_header(self):
+        self.refused(tidy.check_header_includes, "src/base/a.h", "#include <iostream>\n")
+        self.passes(tidy.check_header_includes, "src/base/a.h", "#include <string>\n// #include <iostream>\n")
+        self.passes(tidy.check_header_includes, "src/cli/a.cc", "#include <iostream>\n")
+
+    def test_no_using_namespace_in_a_header(self):
+        self.refused(tidy.check_code_rules, "src/base/a.h", "using namespace std;\n")
+        self.passes(tidy.check_code_rules, "src/base/a.h", "using std::span;\n")
+
+    def test_a_source_includes_its_own_header_first(self):
+        paths = {"src/base/a.h", "src/base/a.cc"}
+        check = tidy.check_own_header_first
+        self.passes(check, "src/base/a.cc", '#include "base/a.h"\n\n#include <string>\n', paths)
+        self.refused(check, "src/base/a.cc", '#include <string>\n#include "base/a.h"\n', paths)
+        self.refused(check, "src/base/a.cc", "int a;\n", paths)
+        self.passes(check, "src/base/b.cc", "#include <string>\n", paths)
+
+    def test_a_header_that_nothing_includes_is_refused(self):
+        header = tidy.SourceFile("src/base/a.h", self.GOOD)
+        user = tidy.SourceFile("tests/base/a_test.cc", '#include "base/a.h"\n')
+        self.assertTrue(list(tidy.check_header_is_used([header])))
+        self.assertEqual(list(tidy.check_header_is_used([header, user])), [])
+
+
+class Code(Case):
+    def test_files_of_one_instruction_set_include_intrinsics_only(self):
+        check = tidy.check_isa_includes
+        good = '#include <cstdint>\n#include <immintrin.h>\n\n#include "kernels/generic/math.inl"\n#include "kernels/kernels.h"\n'
+        for path in ["src/kernels/isa_avx2.cc", "src/kernels/generic/matmul.inl"]:
+            self.passes(check, path, good)
+            for include in ["<algorithm>", "<vector>", "<cmath>", '"base/check.h"', '"kernels/isa.h"']:
+                self.refused(check, path, f"#include {include}\n")
+        self.passes(check, "src/kernels/choose.cc", "#include <algorithm>\n")
+
+    def test_memory_has_owners(self):
+        check = tidy.check_code_rules
+        for code in ["auto* a = new A;", "delete a;", "delete[] a;", "std::malloc(1);", "free(p);", "::free(p);"]:
+            self.refused(check, "src/base/a.cc", code)
+            self.passes(check, "tests/base/a_test.cc", code)
+        for code in ["A(const A&) = delete;", "// new\n", 'f("new");', "pages.free(p);", "a->free(p);", "int newer;"]:
+            self.passes(check, "src/base/a.cc", code)
+
+    def test_no_sleep_in_tests(self):
+        check = tidy.check_code_rules
+        for code in ["std::this_thread::sleep_for(1ms);", "std::this_thread::sleep_until(t);", "usleep(1);", "::sleep(1);"]:
+            self.refused(check, "tests/base/a_test.cc", code)
+        self.passes(check, "tests/base/a_test.cc", "clock.sleep(1); // std::this_thread::sleep_for(1)\n")
+        self.passes(check, "src/base/wait.cc", "std::this_thread::sleep_for(1ms);")
+
+    def test_there_is_one_namespace(self):
+        check = tidy.check_namespace
+        self.passes(check, "src/base/a.cc", "namespace lockstep {\nnamespace {\n}\n}\n")
+        self.passes(check, "src/net/a.cc", "namespace lockstep {\nnamespace asio = boost::asio;\n}\n")
+        self.refused(check, "src/base/a.cc", "namespace lockstep::detail {\n}\n")
+        self.refused(check, "src/base/a.cc", "namespace lockstep {\nnamespace detail {\n}\n}\n")
+        self.refused(check, "src/base/a.cc", "int a;\n")
+        self.passes(check, "src/main.cc", "int main() {}\n")
+
+
+class Words(Case):
+    def test_words_with_a_reason_are_refused_in_every_text(self):
+        check = tidy.check_banned_words
+        for text in ["// TODO: later", "# FIXME", "XXX", "see /work/x", "cd /home/me", "image: docker.io/x", "/root/a"]:
+            self.refused(check, "docs/a.md", text)
+            self.refused(check, "src/base/a.cc", text)
+        for text in ["// TODO(#12): later", "the work/ folder", "https://brew.sh/home/", "~/work/lockstep"]:
+            self.passes(check, "docs/a.md", text)
+
+
+class Objects(unittest.TestCase):
+    def test_weak_and_unique_symbols_are_found(self):
+        output = "0000 T lockstep::avx2\n0000 W std::vector<int>::push_back\n     U memcpy\n0000 V a table\n0000 u once\n"
+        self.assertEqual(tidy.weak_symbols(output), ["std::vector<int>::push_back", "a table", "once"])
+
+    def test_local_and_global_symbols_and_exception_pointers_pass(self):
+        output = "0000 t local\n0000 D table\n0000 V DW.ref.__gxx_personality_v0\n                 w __cxa_finalize\n"
+        self.assertEqual(tidy.weak_symbols(output), [])
+
+    def test_a_call_without_objects_is_a_finding(self):
+        self.assertTrue(tidy.check_objects("nm", ["choose.cc.o"])[0])
+
+
+class Project(unittest.TestCase):
+    """The whole way over a small project on disk."""
+
+    def project(self, files):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, text in files.items():
+            path = Path(folder.name, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tidy.check_project(Path(folder.name))
+
+    GOOD = {
+        "src/layers.txt": "base:\n",
+        "src/CMakeLists.txt": "lockstep_library(base PUBLIC fmt::fmt)\n",
+        "src/base/a.h": Headers.GOOD,
+        "src/base/a.cc": '#include "base/a.h"\nnamespace lockstep {}\n',
+    }
+
+    def test_a_good_project_has_no_finding_and_all_files_were_read(self):
+        findings, what = self.project(self.GOOD)
+        self.assertEqual((findings, what), ([], "4 files"))
+
+    def test_each_file_check_is_applied(self):
+        bad = {
+            "src/base/wall.cc": "#include <CLI/CLI.hpp>\nnamespace lockstep {}\n",
+            "src/base/long_line.cc": "namespace lockstep {}" + " " * 100 + "\n",
+            "src/base/long_file.cc": "namespace lockstep {}\n" + "\n" * rules.FILE_LINES_MAX,
+            "src/base/long_function.cc": "namespace lockstep {\nvoid f() {\n" + "\n" * 70 + "}\n}\n",
+            "src/base/a.h": "#pragma once\nnamespace lockstep {}\n",
+            "src/kernels/isa_avx2.cc": "#include <vector>\n",
+            "src/base/memory.cc": "namespace lockstep {\nint* a = new int;\n}\n",
+            "src/base/scope.cc": "int a;\n",
+            "docs/word.md": "FIXME\n",
+            "src/base/layer.cc": '#include "stray/a.h"\nnamespace lockstep {}\n',
+            "src/base/b.h": Headers.GOOD,
+            "src/base/a.cc": '#include <string>\n#include "base/a.h"\nnamespace lockstep {}\n',
+        }
+        for name, text in bad.items():
+            findings, _ = self.project({**self.GOOD, name: text})
+            self.assertTrue([finding for finding in findings if finding.path == name], name)
+
+
+if __name__ == "__main__":
+    unittest.main()

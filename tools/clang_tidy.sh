@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# clang-tidy over everything in compile_commands.json of the preset dev, one process a core. It takes minutes, so it is
+# not part of `make test`. FILES="src/base/log.cc" looks at those files only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+started=$SECONDS
+tools/install_packages.sh base clang
+cmake --preset dev -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -B build/clang-tidy >/dev/null
+files="${FILES:-$(git ls-files -co --exclude-standard 'src/*.cc' 'bench/*.cc')}"
+printf '%s\n' $files | xargs -P "$(getconf _NPROCESSORS_ONLN)" -n 1 clang-tidy --quiet -p build/clang-tidy
+echo "clang-tidy has nothing to say. Took $((SECONDS - started)) s."

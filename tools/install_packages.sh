@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Installs the packages that a build needs and that are missing; silent when nothing is missing.
+#   tools/install_packages.sh [--dry-run] [base] [clang] [aarch64]
+# Debian 12 and newer, Ubuntu 24.04 and newer (apt), macOS (Homebrew). --dry-run prints and changes nothing.
+# LOCKSTEP_SKIP_PACKAGES=1 trusts that everything is there. LOCKSTEP_OS_RELEASE names another os-release file.
+set -euo pipefail
+
+dry_run=0
+groups=""
+for argument in "$@"; do
+  case "$argument" in
+    --dry-run) dry_run=1 ;;
+    base | clang | aarch64) groups="$groups $argument" ;;
+    *)
+      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, aarch64" >&2
+      exit 2
+      ;;
+  esac
+done
+groups="${groups:-base}"
+[ "${LOCKSTEP_SKIP_PACKAGES:-0}" = 1 ] && exit 0
+
+# An entry is a package, or command:package where any installation of the command will do.
+packages_debian() {
+  local release="${LOCKSTEP_OS_RELEASE:-/etc/os-release}" id version boost json
+  id="$(. "$release" && echo "${ID:-}")"
+  version="$(. "$release" && echo "${VERSION_ID:-}")"
+  if [ "$id" = debian ] && [ "$version" = 12 ]; then
+    boost=libboost1.81-dev json=libboost-json1.81-dev # libboost-dev is 1.74 there, which has too old a Beast
+  else
+    boost=libboost-dev json=libboost-json-dev
+  fi
+  for group in $groups; do
+    case "$group" in
+      base)
+        echo g++:g++ cmake:cmake ninja:ninja-build python3:python3 "$boost" "$json" libfmt-dev libssl-dev \
+          libcli11-dev doctest-dev libbenchmark-dev
+        ;;
+      clang) echo clang++:clang clang-format:clang-format clang-tidy:clang-tidy ;;
+      aarch64) echo aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user ;;
+    esac
+  done
+}
+
+packages_macos() {
+  for group in $groups; do
+    case "$group" in
+      base) echo cmake:cmake ninja:ninja boost fmt openssl@3 cli11 doctest google-benchmark ;;
+      clang) echo clang-format:clang-format llvm ;;
+      aarch64) ;; # a Mac with Apple silicon runs these tests natively
+    esac
+  done
+}
+
+missing_of() { # missing_of IS_INSTALLED entries...
+  local is_installed="$1" entry
+  shift
+  for entry in "$@"; do
+    case "$entry" in
+      *:*) command -v "${entry%%:*}" >/dev/null 2>&1 && continue ;;
+    esac
+    "$is_installed" "${entry##*:}" || echo "${entry##*:}"
+  done
+}
+
+has_deb() { dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }
+has_formula() { brew list --versions "$1" >/dev/null 2>&1; }
+
+install_debian() {
+  local missing root=""
+  missing="$(missing_of has_deb $(packages_debian) | tr '\n' ' ')"
+  [ -n "$missing" ] || return 0
+  echo "Installing with apt-get: $missing"
+  [ "$dry_run" = 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || {
+      echo "install_packages: this needs root; run as root: apt-get install $missing" >&2
+      return 1
+    }
+    root=sudo
+  fi
+  local log
+  log="$(mktemp)"
+  { $root env DEBIAN_FRONTEND=noninteractive apt-get update &&
+    $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; } \
+    >"$log" 2>&1 </dev/null || {
+    tail -n 20 "$log" >&2
+    echo "install_packages: apt-get could not install the packages above; its last lines say why" >&2
+    rm -f "$log"
+    return 1
+  }
+  rm -f "$log"
+}
+
+install_macos() {
+  command -v brew >/dev/null 2>&1 || {
+    echo "install_packages: Homebrew is missing; install it from https://brew.sh and try again" >&2
+    return 1
+  }
+  local missing
+  missing="$(missing_of has_formula $(packages_macos) | tr '\n' ' ')"
+  [ -n "$missing" ] || return 0
+  echo "Installing with brew: $missing"
+  [ "$dry_run" = 0 ] || return 0
+  brew install $missing
+}
+
+if [ "$(uname -s)" = Darwin ]; then
+  install_macos
+elif command -v apt-get >/dev/null 2>&1; then
+  install_debian
+else
+  echo "install_packages: no apt-get and no Homebrew here, so nothing was installed; CONTRIBUTING.md lists what is needed"
+fi
