@@ -206,10 +206,13 @@ def check_isa_includes(file):
 def check_code_rules(file):
     if not file.is_cpp():
         return
+    code = cpp_text.without_directives(file.code)
     for where, pattern, reason, exempt in rules.CODE_RULES:
-        if where.match(file.path) and file.path not in exempt:
-            for match in pattern.finditer(file.code):
-                yield file.finding(cpp_text.line_of(file.code, match.start()), reason)
+        if not where.match(file.path) or file.path in exempt:
+            continue
+        for match in pattern.finditer(code):
+            if "bad" not in pattern.groupindex or match.group("bad"):
+                yield file.finding(cpp_text.line_of(code, match.start()), reason)
 
 
 def check_namespace(file):

@@ -199,6 +199,19 @@ class Code(Case):
         for code in ["A(const A&) = delete;", "// new\n", 'f("new");', "pages.free(p);", "a->free(p);", "int newer;"]:
             self.passes(check, "src/base/a.cc", code)
 
+    def test_new_goes_straight_into_a_unique_ptr_or_into_given_memory(self):
+        check = tidy.check_code_rules
+        for code in [
+            "return std::unique_ptr<Link>(new ShmLink(std::move(memory)));",
+            "std::unique_ptr<Model> model(new Model(config));",
+            "std::shared_ptr<const Vocabulary> all{new Vocabulary};",
+            "auto* region = new (memory.data()) Region();",
+            "#include <new>",
+        ]:
+            self.passes(check, "src/base/a.cc", code)
+        for code in ["owner(new A);", "auto a = new (std::nothrow) A;", "p.reset(new A);"]:
+            self.refused(check, "src/base/a.cc", code)
+
     def test_no_sleep_in_tests(self):
         check = tidy.check_code_rules
         for code in ["std::this_thread::sleep_for(1ms);", "std::this_thread::sleep_until(t);", "usleep(1);", "::sleep(1);"]:
