@@ -1,0 +1,77 @@
+#include "device/cpu_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/packing.h"
+
+namespace lockstep {
+
+CpuDevice::CpuDevice(const DeviceOptions& options)
+    : kernels_(*options.kernels),
+      team_({.threads = options.threads,
+             .first_core = options.first_core,
+             .progress = options.progress}) {}
+
+Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
+  DeviceMemory memory = TRY(DeviceMemory::allocate(bytes));
+  buffers_.push_back({std::move(memory), bytes, access});
+  return static_cast<BufferId>(buffers_.size() - 1);
+}
+
+Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
+  DeviceMemory packed = TRY(DeviceMemory::allocate(packed_bytes(source)));
+  const int tiles = tile_count(source.rows);
+  team_.for_each_chunk(tiles, 4, [&](int begin, int end) {
+    pack_tiles(source, begin, end, packed.data());
+  });
+  matrices_.push_back(
+      {source.dtype, source.rows, source.columns, std::move(packed), source.steps});
+  return static_cast<MatrixId>(matrices_.size() - 1);
+}
+
+void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {
+  LOCKSTEP_CHECK(bytes.size() % 4 == 0);
+  std::byte* to = place(target, bytes.size() / 4);
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+}
+
+void CpuDevice::queue(const Operation& operation) {
+  std::visit([this](const auto& op) { run(op); }, operation);
+}
+
+Status CpuDevice::wait() {
+  ++wait_count_;
+  return Ok{};
+}
+
+std::span<float> CpuDevice::host(BufferId buffer) {
+  const Buffer& found = buffers_[static_cast<size_t>(buffer)];
+  LOCKSTEP_CHECK(found.access == Access::kHost);
+  return {reinterpret_cast<float*>(found.memory.data()), found.bytes / 4};
+}
+
+std::byte* CpuDevice::place(Slice slice, size_t elements) const {
+  const Buffer& buffer = buffers_[static_cast<size_t>(slice.buffer)];
+  LOCKSTEP_CHECK((slice.offset + elements) * 4 <= buffer.bytes);
+  return buffer.memory.data() + slice.offset * 4;
+}
+
+float* CpuDevice::floats(Slice slice, size_t elements) const {
+  return reinterpret_cast<float*>(place(slice, elements));
+}
+
+const int32_t* CpuDevice::ints(Slice slice, size_t elements) const {
+  return reinterpret_cast<const int32_t*>(place(slice, elements));
+}
+
+PageArgs CpuDevice::page_args(const LayerPages& pages) const {
+  return {.keys = floats(pages.keys, 0),
+          .values = floats(pages.values, 0),
+          .page_stride = pages.page_stride,
+          .head_dim = pages.head_dim,
+          .kv_heads = pages.kv_heads};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,221 @@
+// How the processor runs each operation: slices become pointers, work is cut into chunks for the team. Which chunk a thread
+// gets never changes a result: every output is computed whole by one kernel call.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/cpu_device.h"
+#include "device/packing.h"
+#include "kernels/math.h"
+
+namespace lockstep {
+namespace {
+
+// Less work than this (in multiply-adds) is not worth waking a second thread for.
+constexpr size_t kChunkCost = 16 << 10;
+// Tokens of a prompt that are multiplied with a few tiles of weights while these are in the cache.
+constexpr int kTokenBlock = 64;
+// A matrix is handed out in at least this many pieces for each thread, so that a late thread costs little.
+constexpr int kPiecesPerThread = 8;
+
+}  // namespace
+
+template <class Body>
+void CpuDevice::parallel(int count, size_t cost, Body&& body) {
+  const size_t total = static_cast<size_t>(count) * cost;
+  if (team_.size() == 1 || total <= kChunkCost) {
+    if (count > 0) body(0, count);
+    return;
+  }
+  const int least = static_cast<int>(std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1,
+                                                      static_cast<size_t>(count)));
+  const int even = count / (team_.size() * kPiecesPerThread);
+  team_.for_each_chunk(count, std::max(least, even), body);
+}
+
+void CpuDevice::run(const Embed& op) {
+  const Matrix& m = matrix(op.matrix);
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
+  EmbedArgs args{.weights = m.packed.data(),
+                 .columns = m.columns,
+                 .rows = ints(op.rows, tokens),
+                 .output = floats(op.output, tokens * columns),
+                 .output_stride = columns};
+  const auto embed = m.dtype == DType::kF32   ? kernels_.embed_f32
+                     : m.dtype == DType::kF16 ? kernels_.embed_f16
+                                              : kernels_.embed_bf16;
+  for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(args.rows[t] < m.rows);
+  parallel(op.tokens, columns, [&](int begin, int end) {
+    EmbedArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    embed(part);
+  });
+}
+
+void CpuDevice::run(const Matmul& op) {
+  const Matrix& m = matrix(op.matrix);
+  if (m.rows == 0 || m.steps.empty()) return;  // a rank without a share of this matrix
+  const auto tokens = static_cast<size_t>(op.tokens), rows = static_cast<size_t>(m.rows);
+  const auto columns = static_cast<size_t>(m.columns);
+  const auto subtrees = static_cast<size_t>(
+      std::count_if(m.steps.begin(), m.steps.end(), [](auto& s) { return s.ends_subtree != 0; }));
+  const MatmulArgs args{.weights = m.packed.data(),
+                        .rows = m.rows,
+                        .columns = m.columns,
+                        .steps = m.steps.data(),
+                        .step_count = static_cast<int32_t>(m.steps.size()),
+                        .input = floats(op.input, tokens * columns),
+                        .input_stride = columns,
+                        .tokens = op.tokens,
+                        .output = floats(op.output, subtrees * tokens * rows),
+                        .token_stride = rows,
+                        .subtree_stride = tokens * rows};
+  const auto matmul = m.dtype == DType::kF32   ? kernels_.matmul_f32
+                      : m.dtype == DType::kF16 ? kernels_.matmul_f16
+                                               : kernels_.matmul_bf16;
+  parallel(tile_count(m.rows), kLanes * columns * tokens, [&](int begin, int end) {
+    for (int token = 0; token < op.tokens; token += kTokenBlock) {
+      MatmulArgs part = args;
+      part.tile_begin = begin;
+      part.tile_end = end;
+      part.tokens = std::min(kTokenBlock, op.tokens - token);
+      part.input += static_cast<size_t>(token) * columns;
+      part.output += static_cast<size_t>(token) * rows;
+      matmul(part);
+    }
+  });
+}
+
+void CpuDevice::run(const CopyRows& op) {
+  const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const int32_t* rows = ints(op.rows, count);
+  float* output = floats(op.output, count * columns);
+  for (size_t i = 0; i < count; ++i) {
+    const Slice row{op.input.buffer, op.input.offset + static_cast<size_t>(rows[i]) * columns};
+    std::memcpy(output + i * columns, floats(row, columns), columns * sizeof(float));
+  }
+}
+
+void CpuDevice::run(const RmsNorm& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const RmsNormArgs args{.x = floats(op.x, tokens * columns),
+                         .x_stride = columns,
+                         .weight = floats(op.weight, columns),
+                         .columns = op.columns,
+                         .epsilon = op.epsilon,
+                         .y = floats(op.y, tokens * columns),
+                         .y_stride = columns};
+  parallel(op.tokens, 2 * columns, [&](int begin, int end) {
+    RmsNormArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.rms_norm(part);
+  });
+}
+
+void CpuDevice::run(const RopeTable& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), half = static_cast<size_t>(op.half);
+  const int32_t* positions = ints(op.positions, tokens);
+  const auto* frequencies = reinterpret_cast<const double*>(place(op.frequencies, 2 * half));
+  float* output = floats(op.output, tokens * 2 * half);
+  parallel(op.tokens, 40 * half, [&](int begin, int end) {
+    for (int token = begin; token < end; ++token) {
+      float* row = output + static_cast<size_t>(token) * 2 * half;
+      for (size_t i = 0; i < half; ++i) {
+        const SinCos angle = sincos_f64(positions[token] * frequencies[i]);
+        row[i] = static_cast<float>(angle.cosine);
+        row[half + i] = static_cast<float>(angle.sine);
+      }
+    }
+  });
+}
+
+void CpuDevice::run(const Rope& op) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const size_t stride = static_cast<size_t>(op.heads) * static_cast<size_t>(op.head_dim);
+  const RopeArgs args{.x = floats(op.x, tokens * stride),
+                      .x_stride = stride,
+                      .heads = op.heads,
+                      .head_dim = op.head_dim,
+                      .half = op.half,
+                      .table = floats(op.table, tokens * 2 * static_cast<size_t>(op.half))};
+  parallel(op.tokens, 2 * stride, [&](int begin, int end) {
+    RopeArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.rope(part);
+  });
+}
+
+void CpuDevice::run(const StoreKv& op) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const size_t stride =
+      static_cast<size_t>(op.pages.kv_heads) * static_cast<size_t>(op.pages.head_dim);
+  const StoreKvArgs args{.pages = page_args(op.pages),
+                         .keys = floats(op.keys, tokens * stride),
+                         .values = floats(op.values, tokens * stride),
+                         .keys_stride = stride,
+                         .values_stride = stride,
+                         .page = ints(op.page, tokens),
+                         .slot = ints(op.slot, tokens)};
+  parallel(op.tokens, 4 * stride, [&](int begin, int end) {
+    StoreKvArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.store_kv(part);
+  });
+}
+
+void CpuDevice::run(const Attention& op) {
+  if (op.heads == 0 || op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
+  const auto head_dim = static_cast<size_t>(op.pages.head_dim);
+  const PageArgs pages = page_args(op.pages);
+  const float* query = floats(op.query, tokens * heads * head_dim);
+  float* output = floats(op.output, tokens * heads * head_dim);
+  const int32_t* positions = ints(op.positions, tokens);
+  const int32_t* offsets = ints(op.list_offsets, tokens);
+  const int32_t* lists = ints(op.page_lists, 0);
+  const int kv_heads = op.pages.kv_heads;
+  const size_t cost =
+      (static_cast<size_t>(*std::max_element(positions, positions + tokens)) + 1) * head_dim * 2 *
+      static_cast<size_t>(op.heads_per_kv);
+  parallel(op.tokens * kv_heads, cost, [&](int begin, int end) {
+    for (int item = begin; item < end; ++item) {
+      const auto token = static_cast<size_t>(item / kv_heads);
+      const int kv_head = item % kv_heads;
+      const int group_begin = (op.kv_begin + kv_head) * op.heads_per_kv - op.head_begin;
+      const int first = std::max(0, group_begin);
+      const int last = std::min(op.heads, group_begin + op.heads_per_kv);
+      const size_t at = (token * heads + static_cast<size_t>(first)) * head_dim;
+      kernels_.attention({.pages = pages,
+                          .kv_head = kv_head,
+                          .page_list = lists + offsets[token],
+                          .position = positions[token],
+                          .query = query + at,
+                          .heads = last - first,
+                          .scale = op.scale,
+                          .output = output + at});
+    }
+  });
+}
+
+void CpuDevice::run(const SiluMul& op) {
+  const float* gate = floats(op.gate, op.count);
+  const float* up = floats(op.up, op.count);
+  float* output = floats(op.output, op.count);
+  constexpr size_t kBlock = 1024;
+  const auto blocks = static_cast<int>((op.count + kBlock - 1) / kBlock);
+  parallel(blocks, 20 * kBlock, [&](int begin, int end) {
+    const size_t from = static_cast<size_t>(begin) * kBlock;
+    const size_t to = std::min(op.count, static_cast<size_t>(end) * kBlock);
+    kernels_.silu_mul(gate + from, up + from, output + from, to - from);
+  });
+}
+
+void CpuDevice::run(const Add& op) {
+  kernels_.add(floats(op.x, op.count), floats(op.sum, op.count), op.count);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#include "device/delayed_device.h"
+
+#include "base/check.h"
+
+namespace lockstep {
+
+Result<BufferId> DelayedDevice::allocate(size_t bytes, Access access) {
+  const BufferId id = TRY(CpuDevice::allocate(bytes, access));
+  buffers().back().memory.set_accessible(false);
+  return id;
+}
+
+void DelayedDevice::write(Slice target, std::span<const std::byte> bytes) {
+  close_host_buffers();
+  queued_.emplace_back(Write{target, {bytes.begin(), bytes.end()}});
+}
+
+void DelayedDevice::queue(const Operation& operation) {
+  close_host_buffers();
+  queued_.emplace_back(operation);
+}
+
+Status DelayedDevice::wait() {
+  for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(true);
+  for (const Entry& entry : queued_) {
+    if (const auto* write = std::get_if<Write>(&entry)) {
+      CpuDevice::write(write->target, write->bytes);
+    } else {
+      CpuDevice::queue(std::get<Operation>(entry));
+    }
+  }
+  queued_.clear();
+  for (const Buffer& buffer : buffers()) {
+    if (buffer.access == Access::kDevice) buffer.memory.set_accessible(false);
+  }
+  host_may_look_ = true;
+  return CpuDevice::wait();
+}
+
+std::span<float> DelayedDevice::host(BufferId buffer) {
+  LOCKSTEP_CHECK(host_may_look_);
+  return CpuDevice::host(buffer);
+}
+
+void DelayedDevice::close_host_buffers() {
+  if (!host_may_look_) return;
+  host_may_look_ = false;
+  for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(false);
+}
+
+}  // namespace lockstep

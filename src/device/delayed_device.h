@@ -1,0 +1,35 @@
+// DelayedDevice: a test device that keeps the wall between host and device honest. It runs nothing until wait(), its
+// buffers cannot be touched by the host (a touch is a segmentation fault), and kHost buffers only between wait() and
+// the next queued operation. It computes what CpuDevice computes.
+#pragma once
+
+#include <variant>
+
+#include "device/cpu_device.h"
+
+namespace lockstep {
+
+class DelayedDevice final : public CpuDevice {
+ public:
+  explicit DelayedDevice(const DeviceOptions& options) : CpuDevice(options) {}
+
+  Result<BufferId> allocate(size_t bytes, Access access) override;
+  void write(Slice target, std::span<const std::byte> bytes) override;
+  void queue(const Operation& operation) override;
+  Status wait() override;
+  std::span<float> host(BufferId buffer) override;
+
+ private:
+  struct Write {
+    Slice target;
+    std::vector<std::byte> bytes;
+  };
+  using Entry = std::variant<Operation, Write>;
+
+  void close_host_buffers();
+
+  std::vector<Entry> queued_;
+  bool host_may_look_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+// Device: where weights, state and activations live and where operations run. The forward pass queues
+// operations; they run in order; what they wrote may be looked at only after wait(), and only in buffers that were
+// allocated for the host (the exchanges and the sampler read those). One thread uses a device. Buffers and matrices
+// belong to the device and go with it; nothing is allocated after load.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "device/operations.h"
+#include "kernels/kernels.h"
+#include "tensor/dtype.h"
+
+namespace lockstep {
+
+enum class Access {
+  kDevice,  // the host never sees it
+  kHost,    // the host may read and write it between wait() and the next queued operation
+};
+
+// A rectangle of a stored row-major matrix, to be laid out for the device's kernels.
+struct MatrixSource {
+  DType dtype = DType::kF32;
+  int rows = 0;
+  int columns = 0;
+  const std::byte* data = nullptr;  // element (0, 0); need not be aligned
+  size_t row_bytes = 0;             // from one row to the next
+  std::vector<LeafStep> steps;      // columns in all: `columns`
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // While loading. kExhausted when the device has no memory left. Contents of a new buffer are undefined.
+  virtual Result<BufferId> allocate(size_t bytes, Access access) = 0;
+  virtual Result<MatrixId> pack(const MatrixSource& source) = 0;
+
+  // Copies host bytes into a buffer, in order with the queued operations; `bytes` may change after the call.
+  virtual void write(Slice target, std::span<const std::byte> bytes) = 0;
+  virtual void queue(const Operation& operation) = 0;
+  // Returns once everything queued has run.
+  virtual Status wait() = 0;
+  // A kHost buffer's floats; valid until the next write() or queue().
+  virtual std::span<float> host(BufferId buffer) = 0;
+  // How often wait() was called: the forward pass needs one for each exchange and no more.
+  virtual uint64_t wait_count() const = 0;
+
+  void write_ints(Slice target, std::span<const int32_t> values) {
+    write(target, std::as_bytes(values));
+  }
+};
+
+struct DeviceOptions {
+  std::string_view kind = "cpu";  // or "delayed", the test device
+  int threads = 1;
+  int first_core = -1;
+  const KernelTable* kernels = nullptr;
+  Progress* progress = nullptr;
+};
+
+// kInvalidArgument for an unknown kind.
+Result<std::unique_ptr<Device>> open_device(const DeviceOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#include "device/memory.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+}  // namespace
+
+Result<DeviceMemory> DeviceMemory::allocate(size_t bytes) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+#ifdef MAP_NORESERVE
+  flags |= MAP_NORESERVE;  // the cache of a long context is reserved at load and used as it fills
+#endif
+  void* data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (data == MAP_FAILED) {
+    return Error{ErrorCode::kExhausted, fmt::format("the system gave no {:.1f} MiB of memory: {}",
+                                                    static_cast<double>(rounded) / (1 << 20),
+                                                    std::strerror(errno))};
+  }
+#ifdef MADV_HUGEPAGE
+  if (rounded >= kHugePageBytes) madvise(data, rounded, MADV_HUGEPAGE);
+#endif
+  return DeviceMemory(static_cast<std::byte*>(data), rounded);
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_) munmap(data_, bytes_);
+}
+
+void DeviceMemory::set_accessible(bool accessible) const {
+  const int protection = accessible ? PROT_READ | PROT_WRITE : PROT_NONE;
+  LOCKSTEP_CHECK(mprotect(data_, bytes_, protection) == 0);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// DeviceMemory: page-aligned anonymous memory that takes physical pages when they are first touched, with
+// huge pages where the system has them. Can be made inaccessible, which the test device uses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+class DeviceMemory {
+ public:
+  static Result<DeviceMemory> allocate(size_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&&) = delete;
+  ~DeviceMemory();
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  void set_accessible(bool accessible) const;
+
+ private:
+  DeviceMemory(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;  // a multiple of the page size
+};
+
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+// The operations that a forward pass queues on a device, as plain data. Values live in the device's buffers; a Slice
+// names a place in one. All activations are float32, (tokens, ...) row-major and dense unless a stride is given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+namespace lockstep {
+
+enum class BufferId : int32_t {};
+enum class MatrixId : int32_t {};
+
+struct Slice {
+  BufferId buffer{};
+  size_t offset = 0;  // in elements (float or int32)
+};
+
+// output[token] = matrix row rows[token]; negative rows are another rank's and left alone.
+struct Embed {
+  MatrixId matrix{};
+  Slice rows;  // int32 (tokens)
+  int tokens = 0;
+  Slice output;  // (tokens, columns)
+};
+
+// output[subtree][token][row]: the matrix's leaf plan says which sums end a subtree.
+struct Matmul {
+  MatrixId matrix{};
+  Slice input;  // (tokens, columns)
+  int tokens = 0;
+  Slice output;  // (subtrees, tokens, rows)
+};
+
+// output[i] = input[rows[i]]
+struct CopyRows {
+  Slice input;
+  Slice rows;  // int32 (count)
+  int count = 0;
+  int columns = 0;
+  Slice output;
+};
+
+struct RmsNorm {
+  Slice x;  // (tokens, columns)
+  Slice weight;
+  int tokens = 0;
+  int columns = 0;
+  float epsilon = 0;
+  Slice y;
+};
+
+// Cosines and sines of position * frequency, computed in double and rounded once.
+struct RopeTable {
+  Slice positions;    // int32 (tokens)
+  Slice frequencies;  // double (half), stored as 2 * half elements; radians per position
+  int tokens = 0;
+  int half = 0;
+  Slice output;  // (tokens, 2, half)
+};
+
+struct Rope {
+  Slice x;  // (tokens, heads, head_dim), in place
+  Slice table;
+  int tokens = 0;
+  int heads = 0;
+  int head_dim = 0;
+  int half = 0;
+};
+
+// One layer's pages on this rank: see PageArgs in kernels/kernels.h.
+struct LayerPages {
+  Slice keys;
+  Slice values;
+  size_t page_stride = 0;
+  int head_dim = 0;
+  int kv_heads = 0;
+};
+
+struct StoreKv {
+  LayerPages pages;
+  Slice keys;    // (tokens, kv_heads, head_dim)
+  Slice values;  // (tokens, kv_heads, head_dim)
+  Slice page;    // int32 (tokens)
+  Slice slot;    // int32 (tokens)
+  int tokens = 0;
+};
+
+struct Attention {
+  LayerPages pages;
+  Slice query;         // (tokens, heads, head_dim)
+  Slice positions;     // int32 (tokens)
+  Slice page_lists;    // int32: the page lists of all sequences, one after the other
+  Slice list_offsets;  // int32 (tokens): where a token's list begins
+  int tokens = 0;
+  // This rank's query heads [head_begin, head_begin + heads) of the model; head h uses key/value head
+  // h / heads_per_kv - kv_begin of the rank's.
+  int heads = 0;
+  int head_begin = 0;
+  int heads_per_kv = 1;
+  int kv_begin = 0;
+  float scale = 1;
+  Slice output;  // (tokens, heads, head_dim)
+};
+
+// output = silu(gate) * up, elementwise
+struct SiluMul {
+  Slice gate;
+  Slice up;
+  size_t count = 0;
+  Slice output;
+};
+
+// sum += x
+struct Add {
+  Slice x;
+  size_t count = 0;
+  Slice sum;
+};
+
+using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv, Attention,
+                               SiluMul, Add>;
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+#include "model/batch.h"
+
+#include <algorithm>
+
+#include "kernels/kernels.h"
+
+namespace lockstep {
+namespace {
+
+bool within(int32_t value, size_t end) { return value >= 0 && static_cast<size_t>(value) < end; }
+
+bool has_room(const Batch& batch, const BatchLimits& limits) {
+  return batch.tokens.size() <= static_cast<size_t>(limits.tokens_max) &&
+         batch.page_lists.size() <= static_cast<size_t>(limits.page_list_entries_max) &&
+         batch.outputs.size() <= batch.tokens.size() &&
+         batch.positions.size() == batch.tokens.size() &&
+         batch.list_offsets.size() == batch.tokens.size();
+}
+
+}  // namespace
+
+void Batch::clear() {
+  tokens.clear();
+  positions.clear();
+  list_offsets.clear();
+  page_lists.clear();
+  outputs.clear();
+}
+
+Status check_batch(const Batch& batch, const BatchLimits& limits) {
+  const Error broken{ErrorCode::kCorrupt, "a batch reaches outside of the model's limits"};
+  if (!has_room(batch, limits)) return broken;
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    if (!within(batch.tokens[i], static_cast<size_t>(limits.vocab_size))) return broken;
+    if (batch.positions[i] < 0 || batch.list_offsets[i] < 0) return broken;
+    const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
+    if (entry >= static_cast<int64_t>(batch.page_lists.size())) return broken;
+  }
+  const auto is_page = [&](int32_t page) { return within(page, static_cast<size_t>(limits.pages)); };
+  const auto is_token = [&](int32_t index) { return within(index, batch.tokens.size()); };
+  if (!std::all_of(batch.page_lists.begin(), batch.page_lists.end(), is_page)) return broken;
+  if (!std::all_of(batch.outputs.begin(), batch.outputs.end(), is_token)) return broken;
+  return Ok{};
+}
+
+}  // namespace lockstep

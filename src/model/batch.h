@@ -1,0 +1,34 @@
+// Batch: what one forward pass computes: some tokens of some sequences, and after which of them the logits are wanted. It
+// names state by page numbers, which mean the same on every rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+struct Batch {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> positions;     // (tokens)
+  std::vector<int32_t> list_offsets;  // (tokens): where the page list of the token's sequence begins
+  std::vector<int32_t> page_lists;    // of all sequences, one after the other
+  std::vector<int32_t> outputs;       // indices of tokens whose logits are wanted
+
+  int token_count() const { return static_cast<int>(tokens.size()); }
+  void clear();
+};
+
+// What bounds a batch, the same on all ranks.
+struct BatchLimits {
+  int tokens_max = 0;
+  int page_list_entries_max = 0;
+  int pages = 0;
+  int vocab_size = 0;
+};
+
+// kCorrupt if the batch would reach outside of the model's tables or state.
+Status check_batch(const Batch& batch, const BatchLimits& limits);
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// ModelConfig: the sizes and constants of one model, from config.json. Everything is checked here, so that nobody
+// behind it meets an impossible size. Immutable.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/architecture.h"
+
+namespace lockstep {
+
+// "llama3" of Hugging Face's rope_scaling: low frequencies are slowed by `factor`, high ones kept, those between blended.
+struct Llama3Rope {
+  double factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 1;
+  double original_positions = 0;
+};
+
+struct ModelConfig {
+  const Architecture* architecture = nullptr;
+  int vocab_size = 0;
+  int hidden = 0;
+  int ffn = 0;  // intermediate_size
+  int layers = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int positions_max = 0;  // max_position_embeddings
+  float norm_epsilon = 0;
+  double rope_theta = 0;
+  std::optional<Llama3Rope> llama3_rope;
+  bool tied_embeddings = false;
+
+  int heads_per_kv() const { return heads / kv_heads; }
+};
+
+// `text`: the contents of config.json. kUnsupported for what lockstep does not compute (it names it), kCorrupt for
+// what makes no sense.
+Result<ModelConfig> parse_config(std::string_view text);
+// Reads config.json of a model folder; the message names the file.
+Result<ModelConfig> read_config(const std::filesystem::path& folder);
+
+}  // namespace lockstep

@@ -1,0 +1,131 @@
+#include "model/cut.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace lockstep {
+namespace {
+
+// Leaves of `count` equal units, cut as close to the shares as whole units allow.
+LeafShares share_out(int units, int leaves_per_unit, std::span<const double> shares) {
+  double total = 0;
+  for (double share : shares) total += share;
+  std::vector<int> begins{0};
+  double sum = 0;
+  for (size_t rank = 0; rank + 1 < shares.size(); ++rank) {
+    sum += shares[rank];
+    begins.push_back(static_cast<int>(std::floor(units * (sum / total) + 0.5)) * leaves_per_unit);
+  }
+  begins.push_back(units * leaves_per_unit);
+  return LeafShares(std::move(begins));
+}
+
+// The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle key/value heads.
+int heads_in_leaf(const ModelConfig& config) {
+  const int group = config.heads_per_kv();
+  for (int heads = 1; heads <= group; ++heads) {
+    if (group % heads == 0 && config.heads / heads <= kLeavesMax) return heads;
+  }
+  int groups = 1;
+  while (config.kv_heads % groups != 0 || config.kv_heads / groups > kLeavesMax) ++groups;
+  return group * groups;
+}
+
+int ffn_leaf_count(int columns) {
+  const int most = std::max(1, columns / kFfnLeafColumnsMin);
+  return std::min(kLeavesMax, static_cast<int>(std::bit_floor(static_cast<unsigned>(most))));
+}
+
+// Where leaf `leaf` of `leaves` nearly equal ones begins.
+int boundary(int leaf, int leaves, int size) {
+  return static_cast<int>(static_cast<int64_t>(leaf) * size / leaves);
+}
+
+// Sums of leaves are added like a binary counter counts: after leaf i of a subtree, once for each trailing one of i.
+template <class LeafColumns>
+std::vector<LeafStep> steps_for(std::span<const TreeNode> nodes, LeafColumns columns) {
+  std::vector<LeafStep> steps;
+  for (const TreeNode node : nodes) {
+    const int first = node.index << node.level, count = 1 << node.level;
+    for (int i = 0; i < count; ++i) {
+      steps.push_back({.columns = columns(first + i),
+                       .merges = std::countr_one(static_cast<unsigned>(i)),
+                       .ends_subtree = i + 1 == count});
+    }
+  }
+  return steps;
+}
+
+}  // namespace
+
+Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares) {
+  for (double share : shares) {
+    if (!(share > 0) || !std::isfinite(share)) {
+      return Error{ErrorCode::kInvalidArgument, "each share must be a positive number"};
+    }
+  }
+  if (shares.empty()) return Error{ErrorCode::kInvalidArgument, "there must be at least one rank"};
+  const int per_leaf = heads_in_leaf(config);
+  const int leaves = config.heads / per_leaf;
+  // Whole key/value groups while every rank can have one; beyond, their keys and values are replicated.
+  const bool whole_groups = static_cast<int>(shares.size()) <= config.kv_heads &&
+                            leaves % config.kv_heads == 0;
+  const int head_units = whole_groups ? config.kv_heads : leaves;
+  const int vocabulary_leaves = std::min(kLeavesMax, config.vocab_size);
+  return Cut(config, share_out(head_units, leaves / head_units, shares),
+             share_out(ffn_leaf_count(config.ffn), 1, shares),
+             share_out(vocabulary_leaves, 1, shares));
+}
+
+Cut::Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares vocabulary)
+    : head_dim_(config.head_dim),
+      heads_per_kv_(config.heads_per_kv()),
+      heads_per_leaf_(config.heads / heads.leaf_count()),
+      ffn_columns_(config.ffn),
+      vocab_size_(config.vocab_size),
+      heads_(std::move(heads)),
+      ffn_(std::move(ffn)),
+      vocabulary_(std::move(vocabulary)) {}
+
+Range Cut::heads(int rank) const {
+  return {heads_.begin(rank) * heads_per_leaf_, heads_.end(rank) * heads_per_leaf_};
+}
+
+Range Cut::kv_heads(int rank) const {
+  const Range own = heads(rank);
+  if (own.size() == 0) return {};
+  return {own.begin / heads_per_kv_, (own.end + heads_per_kv_ - 1) / heads_per_kv_};
+}
+
+Range Cut::ffn(int rank) const {
+  const int leaves = ffn_.leaf_count();
+  return {boundary(ffn_.begin(rank), leaves, ffn_columns_),
+          boundary(ffn_.end(rank), leaves, ffn_columns_)};
+}
+
+Range Cut::vocabulary(int rank) const {
+  const int leaves = vocabulary_.leaf_count();
+  return {boundary(vocabulary_.begin(rank), leaves, vocab_size_),
+          boundary(vocabulary_.end(rank), leaves, vocab_size_)};
+}
+
+int Cut::vocabulary_owner(int token) const {
+  int rank = 0;
+  while (token >= vocabulary(rank).end) ++rank;
+  return rank;
+}
+
+std::vector<LeafStep> Cut::head_steps(int rank) const {
+  return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * head_dim_; });
+}
+
+std::vector<LeafStep> Cut::ffn_steps(int rank) const {
+  const int leaves = ffn_.leaf_count();
+  return steps_for(ffn_.nodes(rank), [&](int leaf) {
+    return boundary(leaf + 1, leaves, ffn_columns_) - boundary(leaf, leaves, ffn_columns_);
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+// Cut: how a model is divided over the ranks of a group. Each cut dimension has a fixed number of leaves that depends on
+// the model alone (the pieces that sums are taken over, see "One answer" in ARCHITECTURE.md); shares decide which rank
+// owns which leaves. Pure arithmetic: the loader, the forward pass, the planner and tests use it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/group.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+
+namespace lockstep {
+
+inline constexpr int kLeavesMax = 64;
+// Feed-forward columns are not cut finer than this.
+inline constexpr int kFfnLeafColumnsMin = 16;
+
+struct Range {
+  int begin = 0;
+  int end = 0;
+  int size() const { return end - begin; }
+};
+
+class Cut {
+ public:
+  // One share for each rank, any positive scale (3:1). kInvalidArgument for others.
+  static Result<Cut> make(const ModelConfig& config, std::span<const double> shares);
+
+  int ranks() const { return heads_.ranks(); }
+  int head_dim() const { return head_dim_; }
+  Range heads(int rank) const;     // query heads
+  Range kv_heads(int rank) const;  // those that its query heads use
+  Range ffn(int rank) const;       // feed-forward columns
+  Range vocabulary(int rank) const;
+  int vocabulary_owner(int token) const;
+
+  const LeafShares& head_shares() const { return heads_; }
+  const LeafShares& ffn_shares() const { return ffn_; }
+
+  // What the kernels do with the columns that a rank has of a matrix whose products are summed over ranks.
+  std::vector<LeafStep> head_steps(int rank) const;
+  std::vector<LeafStep> ffn_steps(int rank) const;
+
+ private:
+  Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares vocabulary);
+
+  int head_dim_;
+  int heads_per_kv_;
+  int heads_per_leaf_;
+  int ffn_columns_;
+  int vocab_size_;
+  LeafShares heads_;
+  LeafShares ffn_;
+  LeafShares vocabulary_;
+};
+
+}  // namespace lockstep

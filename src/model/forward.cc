@@ -1,0 +1,182 @@
+// The forward pass. Main flow first; each step queues operations, exchanges are the only places where the host waits.
+#include <cmath>
+
+#include "model/model.h"
+
+namespace lockstep {
+
+Result<Logits> Model::forward(const Batch& batch) {
+  TRY(check_batch(batch, limits_));
+  const int tokens = batch.token_count();
+  write_batch(batch);
+  TRY(embed(batch));
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    attention(layer, tokens);
+    TRY(exchange(cut_.head_shares(), tokens));
+    feed_forward(layer, tokens);
+    TRY(exchange(cut_.ffn_shares(), tokens));
+  }
+  return logits(batch);
+}
+
+void Model::write_batch(const Batch& batch) {
+  page_.clear();
+  slot_.clear();
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    const int32_t entry = batch.list_offsets[i] + batch.positions[i] / kPagePositions;
+    page_.push_back(batch.page_lists[static_cast<size_t>(entry)]);
+    slot_.push_back(batch.positions[i] % kPagePositions);
+  }
+  device_.write_ints(buffers_.positions, batch.positions);
+  device_.write_ints(buffers_.list_offsets, batch.list_offsets);
+  device_.write_ints(buffers_.page_lists, batch.page_lists);
+  device_.write_ints(buffers_.page, page_);
+  device_.write_ints(buffers_.slot, slot_);
+  device_.write_ints(buffers_.outputs, batch.outputs);
+  device_.queue(RopeTable{.positions = buffers_.positions,
+                          .frequencies = buffers_.frequencies,
+                          .tokens = batch.token_count(),
+                          .half = config_.head_dim / 2,
+                          .output = buffers_.rope});
+}
+
+// The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are gathered
+// rank by rank in the exchange buffer. `places_[i]` is where the row of token i lies there.
+Status Model::embed(const Batch& batch) {
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  places_.assign(batch.tokens.size(), 0);
+  own_rows_.clear();
+  size_t own_begin = 0;
+  int32_t next = 0;
+  part_ends_.clear();
+  for (int rank = 0; rank < cut_.ranks(); ++rank) {
+    const Range owned = cut_.vocabulary(rank);
+    if (rank == rank_) own_begin = static_cast<size_t>(next);
+    for (size_t i = 0; i < batch.tokens.size(); ++i) {
+      const int32_t token = batch.tokens[i];
+      if (token < owned.begin || token >= owned.end) continue;
+      if (rank == rank_) own_rows_.push_back(token - owned.begin);
+      places_[i] = next++;
+    }
+    part_ends_.push_back(static_cast<size_t>(next));
+  }
+  device_.write_ints(buffers_.rows, own_rows_);
+  device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
+                      .rows = buffers_.rows,
+                      .tokens = static_cast<int>(own_rows_.size()),
+                      .output = {buffers_.sum, own_begin * hidden}});
+  TRY(device_.wait());
+  const std::span<std::byte> rows = std::as_writable_bytes(device_.host(buffers_.sum));
+  parts_.clear();
+  for (size_t begin = 0; size_t end : part_ends_) {
+    parts_.push_back(rows.subspan(begin * hidden * 4, (end - begin) * hidden * 4));
+    begin = end;
+  }
+  TRY(group_.all_gather(parts_));
+  device_.write_ints(buffers_.rows, places_);
+  device_.queue(CopyRows{.input = {buffers_.sum, 0},
+                         .rows = buffers_.rows,
+                         .count = batch.token_count(),
+                         .columns = config_.hidden,
+                         .output = buffers_.hidden});
+  return Ok{};
+}
+
+void Model::attention(int layer, int tokens) {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const LayerPages& pages = pages_[static_cast<size_t>(layer)];
+  const Range heads = cut_.heads(rank_), kv_heads = cut_.kv_heads(rank_);
+  const int head_dim = config_.head_dim;
+  const auto multiply = [&](Role role, Slice input, Slice output) {
+    device_.queue(Matmul{weights.matrix(role), input, tokens, output});
+  };
+  const auto rotate = [&](Slice x, int count) {
+    device_.queue(Rope{x, buffers_.rope, tokens, count, head_dim, head_dim / 2});
+  };
+  device_.queue(RmsNorm{.x = buffers_.hidden,
+                        .weight = weights.norm(Role::kAttentionNorm),
+                        .tokens = tokens,
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = buffers_.normed});
+  multiply(Role::kQuery, buffers_.normed, buffers_.query);
+  multiply(Role::kKey, buffers_.normed, buffers_.key);
+  multiply(Role::kValue, buffers_.normed, buffers_.value);
+  rotate(buffers_.query, heads.size());
+  rotate(buffers_.key, kv_heads.size());
+  device_.queue(StoreKv{.pages = pages,
+                        .keys = buffers_.key,
+                        .values = buffers_.value,
+                        .page = buffers_.page,
+                        .slot = buffers_.slot,
+                        .tokens = tokens});
+  device_.queue(Attention{.pages = pages,
+                          .query = buffers_.query,
+                          .positions = buffers_.positions,
+                          .page_lists = buffers_.page_lists,
+                          .list_offsets = buffers_.list_offsets,
+                          .tokens = tokens,
+                          .heads = heads.size(),
+                          .head_begin = heads.begin,
+                          .heads_per_kv = config_.heads_per_kv(),
+                          .kv_begin = kv_heads.begin,
+                          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
+                          .output = buffers_.mixed});
+  multiply(Role::kAttentionOut, buffers_.mixed, {buffers_.partials, 0});
+}
+
+void Model::feed_forward(int layer, int tokens) {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const auto multiply = [&](Role role, Slice input, Slice output) {
+    device_.queue(Matmul{weights.matrix(role), input, tokens, output});
+  };
+  device_.queue(RmsNorm{.x = buffers_.hidden,
+                        .weight = weights.norm(Role::kFeedForwardNorm),
+                        .tokens = tokens,
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = buffers_.normed});
+  multiply(Role::kGate, buffers_.normed, buffers_.gate);
+  multiply(Role::kUp, buffers_.normed, buffers_.up);
+  device_.queue(SiluMul{.gate = buffers_.gate,
+                        .up = buffers_.up,
+                        .count = static_cast<size_t>(tokens) *
+                                 static_cast<size_t>(cut_.ffn(rank_).size()),
+                        .output = buffers_.gate});
+  multiply(Role::kDown, buffers_.gate, {buffers_.partials, 0});
+}
+
+Status Model::exchange(const LeafShares& shares, int tokens) {
+  const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
+  TRY(device_.wait());
+  const auto own = device_.host(buffers_.partials).first(shares.nodes(rank_).size() * count);
+  TRY(group_.all_reduce(shares, own, device_.host(buffers_.sum).first(count)));
+  device_.queue(Add{.x = {buffers_.sum, 0}, .count = count, .sum = buffers_.hidden});
+  return Ok{};
+}
+
+Result<Logits> Model::logits(const Batch& batch) {
+  const Range vocabulary = cut_.vocabulary(rank_);
+  if (batch.outputs.empty()) return Logits{{}, vocabulary};
+  const auto count = static_cast<int>(batch.outputs.size());
+  device_.queue(CopyRows{.input = buffers_.hidden,
+                         .rows = buffers_.outputs,
+                         .count = count,
+                         .columns = config_.hidden,
+                         .output = buffers_.selected});
+  device_.queue(RmsNorm{.x = buffers_.selected,
+                        .weight = weights_.shared.norm(Role::kFinalNorm),
+                        .tokens = count,
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = buffers_.selected});
+  device_.queue(Matmul{.matrix = weights_.shared.matrix(Role::kLogits),
+                       .input = buffers_.selected,
+                       .tokens = count,
+                       .output = {buffers_.logits, 0}});
+  TRY(device_.wait());
+  const size_t elements = batch.outputs.size() * static_cast<size_t>(vocabulary.size());
+  return Logits{device_.host(buffers_.logits).first(elements), vocabulary};
+}
+
+}  // namespace lockstep

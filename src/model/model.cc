@@ -1,0 +1,98 @@
+#include "model/model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/rope.h"
+#include "weights/checkpoint.h"
+
+namespace lockstep {
+
+Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& group,
+                                           Device& device) {
+  const ModelConfig config = TRY(read_config(options.folder));
+  if (static_cast<int>(options.shares.size()) != group.size()) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{} shares were given for {} ranks",
+                                                          options.shares.size(), group.size())};
+  }
+  Cut cut = TRY(Cut::make(config, options.shares));
+  const auto checkpoint = TRY(Checkpoint::open(options.folder));
+  const BatchLimits limits{.tokens_max = options.tokens_max,
+                           .page_list_entries_max = options.page_list_entries_max,
+                           .pages = options.pages,
+                           .vocab_size = config.vocab_size};
+  std::unique_ptr<Model> model(new Model(config, std::move(cut), group, device, limits));
+  model->weights_ = TRY(load_weights(*checkpoint, config, model->cut_, group.rank(), device));
+  TRY(model->allocate_state());
+  TRY(model->allocate_buffers());
+  TRY(device.wait());
+  return model;
+}
+
+Model::Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLimits limits)
+    : config_(config),
+      cut_(std::move(cut)),
+      group_(group),
+      device_(device),
+      limits_(limits),
+      rank_(group.rank()) {}
+
+Status Model::allocate_state() {
+  const int kv_heads = cut_.kv_heads(rank_).size();
+  const size_t page_stride = static_cast<size_t>(kv_heads) * page_head_stride(config_.head_dim);
+  const size_t elements = page_stride * static_cast<size_t>(limits_.pages);
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    const BufferId keys = TRY(device_.allocate(elements * 4, Access::kDevice));
+    const BufferId values = TRY(device_.allocate(elements * 4, Access::kDevice));
+    pages_.push_back({.keys = {keys, 0},
+                      .values = {values, 0},
+                      .page_stride = page_stride,
+                      .head_dim = config_.head_dim,
+                      .kv_heads = kv_heads});
+    state_bytes_ += 2 * elements * 4;
+  }
+  return Ok{};
+}
+
+Result<Slice> Model::allocate(size_t elements_per_token) {
+  const size_t elements = elements_per_token * static_cast<size_t>(limits_.tokens_max);
+  return Slice{TRY(device_.allocate(elements * 4, Access::kDevice)), 0};
+}
+
+Status Model::allocate_buffers() {
+  const auto head_dim = static_cast<size_t>(config_.head_dim);
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  const auto tokens = static_cast<size_t>(limits_.tokens_max);
+  const size_t heads = static_cast<size_t>(cut_.heads(rank_).size()) * head_dim;
+  const size_t kv_heads = static_cast<size_t>(cut_.kv_heads(rank_).size()) * head_dim;
+  const auto ffn = static_cast<size_t>(cut_.ffn(rank_).size());
+  for (Slice* ints : {&buffers_.positions, &buffers_.list_offsets, &buffers_.page, &buffers_.slot,
+                      &buffers_.rows, &buffers_.outputs}) {
+    *ints = TRY(allocate(1));
+  }
+  const auto entries = static_cast<size_t>(limits_.page_list_entries_max);
+  buffers_.page_lists = {TRY(device_.allocate(entries * 4, Access::kDevice)), 0};
+  for (Slice* wide : {&buffers_.hidden, &buffers_.normed, &buffers_.selected}) {
+    *wide = TRY(allocate(hidden));
+  }
+  buffers_.rope = TRY(allocate(head_dim));
+  buffers_.query = TRY(allocate(heads));
+  buffers_.mixed = TRY(allocate(heads));
+  buffers_.key = TRY(allocate(kv_heads));
+  buffers_.value = TRY(allocate(kv_heads));
+  buffers_.gate = TRY(allocate(ffn));
+  buffers_.up = TRY(allocate(ffn));
+  const size_t subtrees = std::max(cut_.head_shares().nodes(rank_).size(),
+                                   cut_.ffn_shares().nodes(rank_).size());
+  buffers_.partials = TRY(device_.allocate(subtrees * tokens * hidden * 4, Access::kHost));
+  buffers_.sum = TRY(device_.allocate(tokens * hidden * 4, Access::kHost));
+  const auto vocabulary = static_cast<size_t>(cut_.vocabulary(rank_).size());
+  buffers_.logits = TRY(device_.allocate(tokens * vocabulary * 4, Access::kHost));
+  const std::vector<double> frequencies = rope_frequencies(config_);
+  buffers_.frequencies = {TRY(device_.allocate(frequencies.size() * 8, Access::kDevice)), 0};
+  device_.write(buffers_.frequencies, std::as_bytes(std::span<const double>(frequencies)));
+  return Ok{};
+}
+
+}  // namespace lockstep

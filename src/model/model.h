@@ -1,0 +1,87 @@
+// Model: one rank's weights, state and buffers on a device, and the forward pass over them. One thread. Every rank of the group
+// calls forward() with the same batch. After load nothing is allocated.
+//
+// A pass has 2 * layers + 2 exchanges: the embeddings, two sums a layer, and the sampler's (not made here). The
+// host waits for the device once for each.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "collective/group.h"
+#include "device/device.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "model/cut.h"
+#include "model/weights.h"
+
+namespace lockstep {
+
+struct ModelOptions {
+  std::filesystem::path folder;
+  std::vector<double> shares;  // one for each rank
+  int tokens_max = 512;        // of one batch
+  int pages = 0;               // of sequence state
+  int page_list_entries_max = 0;
+};
+
+// This rank's part of the logits of a batch's outputs.
+struct Logits {
+  std::span<const float> values;  // (outputs, vocabulary.size()); valid until the next forward()
+  Range vocabulary;               // the token ids that this rank has
+};
+
+class Model {
+ public:
+  // `group` and `device` must outlive the model.
+  static Result<std::unique_ptr<Model>> load(const ModelOptions& options, Group& group,
+                                             Device& device);
+
+  const ModelConfig& config() const { return config_; }
+  const Cut& cut() const { return cut_; }
+  const Weights& weights() const { return weights_; }
+  const BatchLimits& limits() const { return limits_; }
+  uint64_t state_bytes() const { return state_bytes_; }
+
+  // Errors are those of check_batch(), the device and the exchanges; after one of the last the group is broken.
+  Result<Logits> forward(const Batch& batch);
+
+ private:
+  // Names of places on the device, each for `tokens_max` tokens.
+  struct Buffers {
+    Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
+    Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected;
+    BufferId partials{}, sum{}, logits{};
+  };
+
+  Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLimits limits);
+  Status allocate_state();
+  Status allocate_buffers();
+  Result<Slice> allocate(size_t elements_per_token);
+
+  void write_batch(const Batch& batch);
+  Status embed(const Batch& batch);
+  void attention(int layer, int tokens);
+  void feed_forward(int layer, int tokens);
+  // Adds the sums of all ranks to the hidden state.
+  Status exchange(const LeafShares& shares, int tokens);
+  Result<Logits> logits(const Batch& batch);
+
+  ModelConfig config_;
+  Cut cut_;
+  Group& group_;
+  Device& device_;
+  BatchLimits limits_;
+  int rank_;
+  Weights weights_;
+  Buffers buffers_;
+  std::vector<LayerPages> pages_;
+  uint64_t state_bytes_ = 0;
+  // Scratch of write_batch() and embed(), kept so that a pass allocates nothing.
+  std::vector<int32_t> places_, own_rows_, page_, slot_;
+  std::vector<size_t> part_ends_;
+  std::vector<std::span<std::byte>> parts_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+// Rotary position embedding: how fast each pair of a head turns. Computed in double with our own functions, so that
+// every machine has the same bits.
+#pragma once
+
+#include <vector>
+
+#include "model/config.h"
+
+namespace lockstep {
+
+// Radians per position for pairs 0 .. head_dim / 2 - 1, rope scaling included.
+std::vector<double> rope_frequencies(const ModelConfig& config);
+
+}  // namespace lockstep

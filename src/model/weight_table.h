@@ -1,0 +1,36 @@
+// The weights of one model, expanded from its architecture's table: each with its name, shape and the part that a rank
+// owns. The loader reads these parts, the planner and `logits` count their bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/cut.h"
+
+namespace lockstep {
+
+struct Weight {
+  Role role;
+  int layer = -1;  // -1: shared
+  std::string name;
+  Split split;
+  int rows = 0;  // vectors are one row
+  int columns = 0;
+};
+
+// What a rank holds of a weight.
+struct WeightPart {
+  Range rows;
+  Range columns;
+  uint64_t elements() const {
+    return static_cast<uint64_t>(rows.size()) * static_cast<uint64_t>(columns.size());
+  }
+};
+
+// Tied embeddings stand once, as the embedding.
+std::vector<Weight> weight_table(const ModelConfig& config);
+WeightPart part_of(const Weight& weight, const Cut& cut, int rank);
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#include "model/weights.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <string>
+
+#include "tensor/half.h"
+
+namespace lockstep {
+namespace {
+
+class Loader {
+ public:
+  Loader(const Checkpoint& checkpoint, const ModelConfig& config, const Cut& cut, int rank,
+         Device& device)
+      : checkpoint_(checkpoint), config_(config), cut_(cut), rank_(rank), device_(device) {}
+
+  Result<Weights> load() {
+    weights_.layers.resize(static_cast<size_t>(config_.layers));
+    for (const Weight& weight : weight_table(config_)) TRY(load_one(weight));
+    if (config_.tied_embeddings) {
+      auto& matrices = weights_.shared.matrices;
+      matrices[static_cast<size_t>(Role::kLogits)] = weights_.shared.matrix(Role::kEmbedding);
+    }
+    return std::move(weights_);
+  }
+
+ private:
+  Status load_one(const Weight& weight) {
+    const TensorView& tensor = *TRY(checkpoint_.tensor(weight.name));
+    TRY(check_shape(weight, tensor));
+    const WeightPart part = part_of(weight, cut_, rank_);
+    weights_.weight_bytes += part.elements() * dtype_bytes(tensor.dtype);
+    LayerWeights& place = weight.layer < 0 ? weights_.shared
+                                           : weights_.layers[static_cast<size_t>(weight.layer)];
+    const auto role = static_cast<size_t>(weight.role);
+    if (weight.split == Split::kWhole) {
+      place.norms[role] = TRY(load_vector(tensor));
+    } else {
+      place.matrices[role] = TRY(load_matrix(weight, part, tensor));
+    }
+    return Ok{};
+  }
+
+  static Status check_shape(const Weight& weight, const TensorView& tensor) {
+    const bool is_vector = weight.split == Split::kWhole;
+    const std::vector<int64_t> expected = is_vector
+                                              ? std::vector<int64_t>{weight.columns}
+                                              : std::vector<int64_t>{weight.rows, weight.columns};
+    if (tensor.shape == expected) return Ok{};
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("tensor {} has the shape [{}], config.json asks for [{}]", weight.name,
+                             fmt::join(tensor.shape, ", "), fmt::join(expected, ", "))};
+  }
+
+  Result<Slice> load_vector(const TensorView& tensor) {
+    const auto count = static_cast<size_t>(tensor.shape[0]);
+    std::vector<float> values(count);
+    for (size_t i = 0; i < count; ++i) {
+      values[i] = load_element(tensor.bytes.data(), tensor.dtype, i);
+    }
+    weights_.read_bytes += tensor.bytes.size();
+    const Slice slice{TRY(device_.allocate(count * sizeof(float), Access::kDevice)), 0};
+    device_.write(slice, std::as_bytes(std::span<const float>(values)));
+    return slice;
+  }
+
+  Result<MatrixId> load_matrix(const Weight& weight, const WeightPart& part,
+                               const TensorView& tensor) {
+    const size_t element = dtype_bytes(tensor.dtype);
+    const auto columns = static_cast<size_t>(weight.columns);
+    const size_t first = static_cast<size_t>(part.rows.begin) * columns +
+                         static_cast<size_t>(part.columns.begin);
+    MatrixSource source{.dtype = tensor.dtype,
+                        .rows = part.rows.size(),
+                        .columns = part.columns.size(),
+                        .data = tensor.bytes.data() + first * element,
+                        .row_bytes = columns * element,
+                        .steps = steps_of(weight, part)};
+    if (part.elements() == 0) source.rows = 0;
+    const MatrixId id = TRY(device_.pack(source));
+    weights_.read_bytes += part.elements() * element;
+    return id;
+  }
+
+  std::vector<LeafStep> steps_of(const Weight& weight, const WeightPart& part) const {
+    if (weight.split == Split::kHeadColumns) return cut_.head_steps(rank_);
+    if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
+    return {{.columns = part.columns.size(), .merges = 0, .ends_subtree = 1}};
+  }
+
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  const Cut& cut_;
+  int rank_;
+  Device& device_;
+  Weights weights_;
+};
+
+}  // namespace
+
+Result<Weights> load_weights(const Checkpoint& checkpoint, const ModelConfig& config,
+                             const Cut& cut, int rank, Device& device) {
+  return Loader(checkpoint, config, cut, rank, device).load();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// Weights: one rank's share of a checkpoint on its device, laid out for the kernels. Made once at load.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "device/device.h"
+#include "model/cut.h"
+#include "model/weight_table.h"
+#include "weights/checkpoint.h"
+
+namespace lockstep {
+
+// Where the weights of one layer (or the shared ones) are: matrices by MatrixId, norms as floats in a buffer.
+struct LayerWeights {
+  std::array<MatrixId, kRoleCount> matrices{};
+  std::array<Slice, kRoleCount> norms{};
+
+  MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
+  Slice norm(Role role) const { return norms[static_cast<size_t>(role)]; }
+};
+
+struct Weights {
+  LayerWeights shared;
+  std::vector<LayerWeights> layers;
+  uint64_t weight_bytes = 0;  // of this rank's parts, by the weight table
+  uint64_t read_bytes = 0;    // that were taken out of the checkpoint
+};
+
+// Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
+Result<Weights> load_weights(const Checkpoint& checkpoint, const ModelConfig& config,
+                             const Cut& cut, int rank, Device& device);
+
+}  // namespace lockstep
