@@ -20,6 +20,10 @@ void relax_processor() {
 #endif
 }
 
+void yield_processor() {
+  sched_yield();
+}
+
 Wait::Wait(std::chrono::milliseconds timeout, const std::atomic<bool>* cancelled)
     : timeout_(timeout), cancelled_(cancelled) {}
 
@@ -33,7 +37,7 @@ Status Wait::pause(std::string_view what) {
     relax_processor();
   } else {
     TRY(look_at_clock(what));
-    sched_yield();
+    yield_processor();
   }
   return Ok{};
 }

@@ -47,5 +47,7 @@ class Wait {
 
 // Tells the processor that this is a polling loop; some 10 to 40 ns.
 void relax_processor();
+// Lets another thread have this processor.
+void yield_processor();
 
 }  // namespace lockstep

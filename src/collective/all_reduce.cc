@@ -1,0 +1,138 @@
+// Group::all_reduce: every rank sends its subtree sums to all others at once and adds what all have
+// sent in the one tree. Own sums are written straight into outgoing frames, and the peers' are read
+// where they arrive. A piece is a range of elements; its frame holds that range of every subtree of
+// the sender, one after the other.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "collective/group.h"
+#include "collective/peer_wait.h"
+
+namespace lockstep {
+
+struct Group::Reduction {
+  const LeafShares& shares;
+  std::span<const float> own;
+  std::span<float> sum;
+  size_t piece_floats =
+      0;  // elements of a piece, the same on every rank; the last piece may be shorter
+  size_t piece_count = 0;
+  size_t added = 0;  // pieces that are done
+
+  size_t begin(size_t piece) const { return piece * piece_floats; }
+  size_t length(size_t piece) const { return std::min(piece_floats, sum.size() - begin(piece)); }
+  size_t frame_bytes(int rank, size_t piece) const {
+    return shares.nodes(rank).size() * length(piece) * sizeof(float);
+  }
+};
+
+Status Group::all_reduce(const LeafShares& shares, std::span<const float> own,
+                         std::span<float> sum) {
+  LOCKSTEP_CHECK(shares.rank_count() == size());
+  LOCKSTEP_CHECK(own.size() == shares.nodes(rank()).size() * sum.size());
+  if (!state_.ok()) return state_;
+  if (sum.empty()) return Ok{};
+  size_t nodes_max = 0;
+  for (int rank = 0; rank < size(); ++rank) {
+    nodes_max = std::max(nodes_max, shares.nodes(rank).size());
+  }
+  Reduction reduction{shares, own, sum};
+  reduction.piece_floats = kPieceBytes / sizeof(float) / nodes_max;
+  LOCKSTEP_CHECK(reduction.piece_floats > 0);
+  reduction.piece_count = (sum.size() - 1) / reduction.piece_floats + 1;
+  return finish(reduce(reduction));
+}
+
+// A piece is added once it has gone out to all peers (`sum` may be `own`) and all peers' have come
+// in. Nothing is waited for alone: the oldest piece that any rank still lacks always finds room, so
+// the ranks cannot lock up.
+Status Group::reduce(Reduction& reduction) {
+  std::fill(posted_.begin(), posted_.end(), 0);
+  PeerWait wait(options_);
+  while (reduction.added < reduction.piece_count) {
+    bool has_moved = post_pieces(reduction);
+    const int lacking = TRY(find_lacking(reduction));
+    if (lacking < 0) {
+      add_piece(reduction);
+      ++reduction.added;
+      has_moved = true;
+    }
+    if (has_moved) {
+      wait.restart();
+      continue;
+    }
+    for (int peer = 0; peer < size(); ++peer) {
+      if (is_peer(peer)) link(peer).flush();
+    }
+    TRY(wait.pause(lacking));
+  }
+  return flush();
+}
+
+// Gives each peer the next piece, if there is room; false if none could be given.
+bool Group::post_pieces(Reduction& reduction) {
+  const size_t node_count = reduction.shares.nodes(rank()).size();
+  bool has_posted = false;
+  for (int peer = 0; peer < size() && node_count > 0; ++peer) {
+    size_t& piece = posted_[static_cast<size_t>(peer)];
+    if (!is_peer(peer) || piece == reduction.piece_count) continue;
+    auto frame = link(peer).acquire(reduction.frame_bytes(rank(), piece));
+    if (frame.empty()) continue;
+    const size_t bytes = frame.size() / node_count;
+    const float* values = reduction.own.data() + reduction.begin(piece);
+    for (size_t node = 0; node < node_count; ++node) {
+      std::memcpy(frame.data() + node * bytes, values + node * reduction.sum.size(), bytes);
+    }
+    link(peer).post();
+    ++piece;
+    has_posted = true;
+  }
+  return has_posted;
+}
+
+// The first rank that keeps the current piece from being added, or -1.
+Result<int> Group::find_lacking(const Reduction& reduction) {
+  int lacking = -1;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!is_peer(peer)) continue;
+    const bool is_unsent =
+        !reduction.own.empty() && posted_[static_cast<size_t>(peer)] <= reduction.added;
+    auto& frame = peeked_[static_cast<size_t>(peer)];
+    const size_t bytes = reduction.frame_bytes(peer, reduction.added);
+    if (bytes > 0 && frame.empty()) {
+      frame = link(peer).peek();
+      if (!frame.empty() && frame.size() != bytes) {
+        return peer_error(ErrorCode::kCorrupt, peer, "a message has another length than agreed");
+      }
+    }
+    if (lacking < 0 && (is_unsent || frame.size() != bytes)) lacking = peer;
+  }
+  return lacking;
+}
+
+// Adds the current piece of all ranks and gives the frames back.
+void Group::add_piece(const Reduction& reduction) {
+  const size_t begin = reduction.begin(reduction.added);
+  const size_t count = reduction.length(reduction.added);
+  parts_.clear();
+  for (int source = 0; source < size(); ++source) {
+    if (reduction.shares.nodes(source).empty()) continue;
+    const bool is_own = !is_peer(source);
+    const float* values =
+        is_own ? reduction.own.data() + begin
+               : reinterpret_cast<const float*>(peeked_[static_cast<size_t>(source)].data());
+    for (const TreeNode node : reduction.shares.nodes(source)) {
+      parts_.push_back({node, values});
+      values += is_own ? reduction.sum.size() : count;
+    }
+  }
+  adder_.add(parts_, reduction.shares.leaf_count(), reduction.sum.subspan(begin, count));
+  for (int peer = 0; peer < size(); ++peer) {
+    auto& frame = peeked_[static_cast<size_t>(peer)];
+    if (!frame.empty()) link(peer).release();
+    frame = {};
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+// The kinds of links that a user can ask for: --link shm or tcp.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+enum class LinkKind { kShm, kTcp };
+
+Result<LinkKind> parse_link_kind(std::string_view name);
+std::string_view link_kind_name(LinkKind kind);
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// TcpLink: a Link over a connected TCP socket that is polled, never waited on. A posted frame goes
+// to the kernel at once as far as it has room; flush(), acquire() and peek() push the rest. Frames
+// are read in place in the receive buffer. The bytes are neither encrypted nor authenticated beyond
+// the handshake (transport/rendezvous.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "transport/frame.h"
+#include "transport/link.h"
+
+namespace lockstep {
+
+class TcpLink final : public Link {
+ public:
+  struct Options {
+    int peer = 0;  // its rank, for messages
+    uint32_t epoch = 0;
+  };
+
+  // Makes the connected socket non-blocking and sets what the latency needs.
+  static Result<std::unique_ptr<Link>> open(UniqueFd socket, const Options& options);
+
+  ~TcpLink() override;
+  TcpLink(const TcpLink&) = delete;
+  TcpLink& operator=(const TcpLink&) = delete;
+
+  size_t frame_bytes_max() const override { return kFrameBytesMax; }
+  std::span<std::byte> acquire(size_t bytes) override;
+  void post() override;
+  bool flush() override;
+  std::span<const std::byte> peek() override;
+  void release() override;
+  void wait_readable(std::chrono::microseconds at_most) override;
+  Status health() const override;
+
+ private:
+  // Bytes [begin, end) are in use; starts on kFrameAlignment, so that frames in it do.
+  struct Buffer {
+    std::vector<std::byte> memory;
+    std::byte* bytes = nullptr;
+    size_t begin = 0;
+    size_t end = 0;
+    void allocate(size_t size);
+  };
+
+  TcpLink(UniqueFd socket, const Options& options);
+  void receive();
+  void make_room();
+  std::span<const std::byte> parse();
+  void lose(int error_number);
+
+  UniqueFd socket_;
+  Options options_;
+  Buffer out_;
+  Buffer in_;
+  size_t acquired_bytes_ = 0;  // payload of the frame acquired last; 0: none
+  uint64_t send_sequence_ = 0;
+  uint64_t receive_sequence_ = 0;
+  std::span<const std::byte> peeked_;  // the frame that is held; empty: none
+  Status state_ = Ok{};
+};
+
+}  // namespace lockstep
