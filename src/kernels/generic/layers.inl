@@ -1,0 +1,115 @@
+// What lies between the matrices: embedding, norm, rotary positions, activation, residual sums.
+
+template <class Weight>
+void embed(const EmbedArgs& args) {
+  const Weight* weights = static_cast<const Weight*>(args.weights);
+  for (int token = args.token_begin; token < args.token_end; ++token) {
+    const int row = args.rows[token];
+    if (row < 0) continue;
+    const Weight* from =
+        weights + static_cast<size_t>(row / kLanes) * args.columns * kLanes + row % kLanes;
+    float* to = args.output + static_cast<size_t>(token) * args.output_stride;
+    for (int column = 0; column < args.columns; ++column) {
+      to[column] = to_float(from[static_cast<size_t>(column) * kLanes]);
+    }
+  }
+}
+
+// 1 / sqrt(mean(x * x) + epsilon). Squares are added in sixteen lanes, then in the fixed tree.
+LANES_INLINE F32x16 inverse_rms(const float* x, int columns, float epsilon) {
+  F32x16 squares = F32x16::broadcast(0.0f);
+  int i = 0;
+  for (; i + kLanes <= columns; i += kLanes) {
+    const F32x16 v = F32x16::load(x + i);
+    squares = fma(v, v, squares);
+  }
+  if (i < columns) {
+    const F32x16 v = F32x16::load_partial(x + i, columns - i);
+    squares = fma(v, v, squares);
+  }
+  const float mean = sum_lanes(squares) / static_cast<float>(columns);
+  return div(F32x16::broadcast(1.0f), sqrt(F32x16::broadcast(mean + epsilon)));
+}
+
+void rms_norm(const RmsNormArgs& args) {
+  for (int token = args.token_begin; token < args.token_end; ++token) {
+    const float* x = args.x + static_cast<size_t>(token) * args.x_stride;
+    float* y = args.y + static_cast<size_t>(token) * args.y_stride;
+    const F32x16 scale = inverse_rms(x, args.columns, args.epsilon);
+    int i = 0;
+    for (; i + kLanes <= args.columns; i += kLanes) {
+      store(y + i, mul(mul(F32x16::load(x + i), scale), F32x16::load(args.weight + i)));
+    }
+    const int rest = args.columns - i;
+    if (rest > 0) {
+      const F32x16 weight = F32x16::load_partial(args.weight + i, rest);
+      store_partial(y + i, mul(mul(F32x16::load_partial(x + i, rest), scale), weight), rest);
+    }
+  }
+}
+
+struct Rotated {
+  F32x16 first;
+  F32x16 second;
+};
+
+LANES_INLINE Rotated rotate(F32x16 first, F32x16 second, F32x16 cosine, F32x16 sine) {
+  return {sub(mul(first, cosine), mul(second, sine)), add(mul(second, cosine), mul(first, sine))};
+}
+
+LANES_INLINE void rope_head(float* x, int half, const float* cosine, const float* sine) {
+  int i = 0;
+  for (; i + kLanes <= half; i += kLanes) {
+    const Rotated r = rotate(F32x16::load(x + i), F32x16::load(x + half + i),
+                             F32x16::load(cosine + i), F32x16::load(sine + i));
+    store(x + i, r.first);
+    store(x + half + i, r.second);
+  }
+  const int rest = half - i;
+  if (rest > 0) {
+    const Rotated r =
+        rotate(F32x16::load_partial(x + i, rest), F32x16::load_partial(x + half + i, rest),
+               F32x16::load_partial(cosine + i, rest), F32x16::load_partial(sine + i, rest));
+    store_partial(x + i, r.first, rest);
+    store_partial(x + half + i, r.second, rest);
+  }
+}
+
+void rope(const RopeArgs& args) {
+  for (int token = args.token_begin; token < args.token_end; ++token) {
+    const float* cosine = args.table + static_cast<size_t>(token) * 2 * args.half;
+    float* x = args.x + static_cast<size_t>(token) * args.x_stride;
+    for (int head = 0; head < args.heads; ++head) {
+      rope_head(x + static_cast<size_t>(head) * args.head_dim, args.half, cosine,
+                cosine + args.half);
+    }
+  }
+}
+
+LANES_INLINE F32x16 silu_mul_lanes(F32x16 gate, F32x16 up) {
+  return mul(mul(gate, sigmoid_lanes(gate)), up);
+}
+
+void silu_mul(const float* gate, const float* up, float* out, size_t count) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    store(out + i, silu_mul_lanes(F32x16::load(gate + i), F32x16::load(up + i)));
+  }
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) {
+    const F32x16 g = F32x16::load_partial(gate + i, rest);
+    store_partial(out + i, silu_mul_lanes(g, F32x16::load_partial(up + i, rest)), rest);
+  }
+}
+
+void add_to(const float* x, float* sum, size_t count) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    store(sum + i, add(F32x16::load(sum + i), F32x16::load(x + i)));
+  }
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) {
+    const F32x16 s = add(F32x16::load_partial(sum + i, rest), F32x16::load_partial(x + i, rest));
+    store_partial(sum + i, s, rest);
+  }
+}

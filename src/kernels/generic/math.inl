@@ -1,0 +1,34 @@
+// Elementary functions over lanes. A fixed sequence of operations: the same bits in every
+// vocabulary.
+
+// exp(x): 2^n * exp(r) with n = round(x / ln 2), |r| <= ln 2 / 2, and a polynomial of degree 7 for
+// exp(r) (coefficients of Cephes' expf). Results below the smallest normal number are 0.
+template <class V>
+LANES_INLINE V exp_lanes(V x) {
+  const V round_shift = V::broadcast(0x1.8p23f);  // adding it leaves round(x) in the lowest bits
+  const V shifted = fma(x, V::broadcast(0x1.715476p+0f), round_shift);
+  const V n = sub(shifted, round_shift);
+  V r = fma(n, V::broadcast(-0x1.62e4p-1f), x);  // ln 2 in two parts, the first with 15 bits
+  r = fma(n, V::broadcast(-0x1.7f7d1cp-20f), r);
+
+  V p = V::broadcast(1.9875691500e-4f);
+  p = fma(p, r, V::broadcast(1.3981999507e-3f));
+  p = fma(p, r, V::broadcast(8.3334519073e-3f));
+  p = fma(p, r, V::broadcast(4.1665795894e-2f));
+  p = fma(p, r, V::broadcast(1.6666665459e-1f));
+  p = fma(p, r, V::broadcast(5.0000001201e-1f));
+  p = fma(p, mul(r, r), r);
+  p = add(p, V::broadcast(1.0f));
+
+  const V infinity = V::broadcast(__builtin_inff());
+  V y = add_exponent(p, shifted);
+  y = select_less(x, V::broadcast(-87.33654f), V::broadcast(0.0f), y);  // 2^-126
+  y = select_less(V::broadcast(88.72283f), x, infinity, y);             // 2^128
+  return select_less(x, infinity, y, x);                                // keeps a NaN
+}
+
+template <class V>
+LANES_INLINE V sigmoid_lanes(V x) {
+  const V one = V::broadcast(1.0f);
+  return div(one, add(one, exp_lanes(sub(V::broadcast(0.0f), x))));
+}

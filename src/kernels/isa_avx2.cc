@@ -1,0 +1,28 @@
+// The kernels for x86-64 processors with AVX2, FMA and F16C.
+// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
+// an anonymous namespace (kernels.h).
+#include "kernels/kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace lockstep {
+namespace {
+
+// Sums of one register block and its most tokens.
+constexpr int kSumsMax = 6;
+constexpr int kTokensMax = 6;
+
+#include "kernels/simd_scalar.inl"
+
+#include "kernels/simd_avx2.inl"
+
+#include "kernels/generic/table.inl"
+
+}  // namespace
+
+extern const KernelTable kAvx2Kernels;
+const KernelTable kAvx2Kernels = kernel_table("avx2");
+
+}  // namespace lockstep
+#endif

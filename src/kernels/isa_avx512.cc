@@ -1,0 +1,33 @@
+// The kernels for x86-64 processors with AVX-512 F, BW, VL and DQ.
+// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
+// an anonymous namespace (kernels.h).
+#include "kernels/kernels.h"
+
+#if defined(__x86_64__)
+#if !defined(__clang__)
+// g++ 12 takes its own _mm512_undefined_ps() for a mistake (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+
+namespace lockstep {
+namespace {
+
+// Sums of one register block and its most tokens.
+constexpr int kSumsMax = 16;
+constexpr int kTokensMax = 8;
+
+#include "kernels/simd_scalar.inl"
+
+#include "kernels/simd_avx512.inl"
+
+#include "kernels/generic/table.inl"
+
+}  // namespace
+
+extern const KernelTable kAvx512Kernels;
+const KernelTable kAvx512Kernels = kernel_table("avx512");
+
+}  // namespace lockstep
+#endif

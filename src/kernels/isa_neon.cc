@@ -1,0 +1,28 @@
+// The kernels for AArch64, which always has NEON.
+// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
+// an anonymous namespace (kernels.h).
+#include "kernels/kernels.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+namespace lockstep {
+namespace {
+
+// Sums of one register block and its most tokens.
+constexpr int kSumsMax = 6;
+constexpr int kTokensMax = 6;
+
+#include "kernels/simd_scalar.inl"
+
+#include "kernels/simd_neon.inl"
+
+#include "kernels/generic/table.inl"
+
+}  // namespace
+
+extern const KernelTable kNeonKernels;
+const KernelTable kNeonKernels = kernel_table("neon");
+
+}  // namespace lockstep
+#endif

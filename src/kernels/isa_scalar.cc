@@ -1,0 +1,24 @@
+// The kernels for any processor, in plain C++.
+// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
+// an anonymous namespace (kernels.h).
+#include "kernels/kernels.h"
+
+namespace lockstep {
+namespace {
+
+// Sums of one register block and its most tokens.
+constexpr int kSumsMax = 4;
+constexpr int kTokensMax = 4;
+
+#include "kernels/simd_scalar.inl"
+
+using F32x16 = Lanes<kLanes>;
+
+#include "kernels/generic/table.inl"
+
+}  // namespace
+
+extern const KernelTable kScalarKernels;
+const KernelTable kScalarKernels = kernel_table("scalar");
+
+}  // namespace lockstep
