@@ -1,55 +1,25 @@
 #include "transport/tcp_link.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "transport/socket.h"
 
 namespace lockstep {
 namespace {
 
 // Two of the largest frames and some: one is read or filled while the next one travels.
 constexpr size_t kBufferBytes = 2 * frame_slot_bytes(kFrameBytesMax) + 256 * 1024;
-constexpr int kSocketBufferBytes = 4 << 20;  // asked for; the kernel has its own limit
-
-#ifdef MSG_NOSIGNAL
-constexpr int kSendFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
-#else
-constexpr int kSendFlags = MSG_DONTWAIT;  // SO_NOSIGPIPE is set instead
-#endif
-
-void set_option(int fd, int level, int name, int value) {
-  ::setsockopt(fd, level, name, &value, sizeof(value));
-}
-
-bool is_later(int error_number) {
-  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Link>> TcpLink::open(UniqueFd socket, const Options& options) {
-  const int fd = socket.get();
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return Error{ErrorCode::kInternal, std::string("setting up a socket: ") + std::strerror(errno)};
-  }
-  // These tune; without them the link is slower and still right.
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, SOL_SOCKET, SO_SNDBUF, kSocketBufferBytes);
-  set_option(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes);
-#ifdef SO_NOSIGPIPE
-  set_option(fd, SOL_SOCKET, SO_NOSIGPIPE, 1);
-#endif
+  TRY(set_up_socket(socket.get()));
   return std::unique_ptr<Link>(new TcpLink(std::move(socket), options));
 }
 
@@ -64,9 +34,9 @@ TcpLink::~TcpLink() {
 }
 
 void TcpLink::Buffer::allocate(size_t size) {
-  memory.resize(size + kFrameAlignment);
-  const size_t misplaced = reinterpret_cast<uintptr_t>(memory.data()) % kFrameAlignment;
-  bytes = memory.data() + (kFrameAlignment - misplaced) % kFrameAlignment;
+  memory = std::make_unique_for_overwrite<std::byte[]>(size + kFrameAlignment);
+  const size_t misplaced = reinterpret_cast<uintptr_t>(memory.get()) % kFrameAlignment;
+  bytes = memory.get() + (kFrameAlignment - misplaced) % kFrameAlignment;
 }
 
 std::span<std::byte> TcpLink::acquire(size_t bytes) {
@@ -98,9 +68,7 @@ bool TcpLink::flush() {
     const ssize_t sent =
         ::send(socket_.get(), out_.bytes + out_.begin, out_.end - out_.begin, kSendFlags);
     if (sent < 0) {
-      // A frame of the peer may still lie in the kernel: peek() finds the end of the connection
-      // after it.
-      if (!is_later(errno) && errno != EPIPE && errno != ECONNRESET) lose(errno);
+      if (!is_try_later(errno)) lose(errno);  // what the peer sent before can still be read
       return false;
     }
     out_.begin += static_cast<size_t>(sent);
@@ -112,7 +80,7 @@ bool TcpLink::flush() {
 std::span<const std::byte> TcpLink::peek() {
   if (!peeked_.empty()) return peeked_;
   peeked_ = parse();
-  if (peeked_.empty() && state_.ok()) {
+  if (peeked_.empty() && has_input_) {
     if (out_.begin < out_.end) flush();
     receive();
     peeked_ = parse();
@@ -145,10 +113,9 @@ void TcpLink::receive() {
       ::recv(socket_.get(), in_.bytes + in_.end, kBufferBytes - in_.end, MSG_DONTWAIT);
   if (received > 0) {
     in_.end += static_cast<size_t>(received);
-  } else if (received == 0) {
-    lose(0);
-  } else if (!is_later(errno)) {
-    lose(errno);
+  } else if (received == 0 || !is_try_later(errno)) {
+    has_input_ = false;
+    lose(received == 0 ? 0 : errno);
   }
 }
 
@@ -170,6 +137,7 @@ std::span<const std::byte> TcpLink::parse() {
                            receive_sequence_};
   if (Status status = check_header(header, wanted, options_.peer); !status.ok()) {
     if (state_.ok()) state_ = std::move(status);
+    has_input_ = false;
     return {};
   }
   if (available < frame_slot_bytes(header.length)) return {};

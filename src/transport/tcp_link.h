@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "base/unique_fd.h"
 #include "transport/frame.h"
@@ -40,7 +39,8 @@ class TcpLink final : public Link {
  private:
   // Bytes [begin, end) are in use; starts on kFrameAlignment, so that frames in it do.
   struct Buffer {
-    std::vector<std::byte> memory;
+    std::unique_ptr<std::byte[]>
+        memory;  // not touched before its use, so an idle link takes little
     std::byte* bytes = nullptr;
     size_t begin = 0;
     size_t end = 0;
@@ -61,6 +61,7 @@ class TcpLink final : public Link {
   uint64_t send_sequence_ = 0;
   uint64_t receive_sequence_ = 0;
   std::span<const std::byte> peeked_;  // the frame that is held; empty: none
+  bool has_input_ = true;              // false after the end of the connection or a bad frame
   Status state_ = Ok{};
 };
 

@@ -1,0 +1,58 @@
+#include "transport/local_links.h"
+
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "transport/rendezvous.h"
+#include "transport/shm_link.h"
+#include "transport/socket.h"
+#include "transport/tcp_link.h"
+
+namespace lockstep {
+namespace {
+
+using Pair = std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>>;
+
+Result<Pair> open_shm_pair(int low, int high, uint32_t epoch) {
+  UniqueFd fd = TRY(ShmLink::create_region());
+  Pair pair;
+  pair.first = TRY(ShmLink::open(fd.get(), {.side = 0, .peer = high, .epoch = epoch}));
+  pair.second = TRY(ShmLink::open(fd.get(), {.side = 1, .peer = low, .epoch = epoch}));
+  return pair;
+}
+
+// Nobody else knows the port, so there is no handshake. Connecting to a listening socket of the
+// same machine ends at once, also without anybody in accept().
+Result<Pair> open_tcp_pair(int low, int high, uint32_t epoch) {
+  TcpListener listener = TRY(TcpListener::open("127.0.0.1"));
+  auto address = TRY(resolve_numeric("127.0.0.1", listener.port()));
+  UniqueFd calling(::socket(AF_INET, SOCK_STREAM, 0));
+  if (::connect(calling.get(), address->ai_addr, address->ai_addrlen) != 0) {
+    return socket_error(ErrorCode::kInternal, "connecting to this machine failed");
+  }
+  UniqueFd called(::accept(listener.fd(), nullptr, nullptr));
+  if (!called.is_open()) return socket_error(ErrorCode::kInternal, "accepting failed");
+  Pair pair;
+  pair.first = TRY(TcpLink::open(std::move(called), {.peer = high, .epoch = epoch}));
+  pair.second = TRY(TcpLink::open(std::move(calling), {.peer = low, .epoch = epoch}));
+  return pair;
+}
+
+}  // namespace
+
+Result<LocalLinks> open_local_links(LinkKind kind, int size, uint32_t epoch) {
+  LocalLinks links(static_cast<size_t>(size));
+  for (auto& row : links) row.resize(static_cast<size_t>(size));
+  for (int low = 0; low < size; ++low) {
+    for (int high = low + 1; high < size; ++high) {
+      Pair pair = TRY(kind == LinkKind::kShm ? open_shm_pair(low, high, epoch)
+                                             : open_tcp_pair(low, high, epoch));
+      links[static_cast<size_t>(low)][static_cast<size_t>(high)] = std::move(pair.first);
+      links[static_cast<size_t>(high)][static_cast<size_t>(low)] = std::move(pair.second);
+    }
+  }
+  return links;
+}
+
+}  // namespace lockstep
