@@ -1,0 +1,83 @@
+#include "tokenizer/decoder.h"
+
+#include <charconv>
+#include <utility>
+
+#include "tokenizer/json_part.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kPart = "decoder";
+constexpr size_t kReplacementsMax = 64;
+
+// "<0x0A>" as 10.
+std::optional<uint8_t> byte_of(std::string_view token) {
+  const bool has_form = token.size() == 6 && token.starts_with("<0x") && token.back() == '>';
+  if (!has_form) return std::nullopt;
+  uint8_t byte = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+  const bool is_hex = error == std::errc() && end == token.data() + 5;
+  return is_hex ? std::optional(byte) : std::nullopt;
+}
+
+}  // namespace
+
+Result<Decoder> Decoder::read(const Json* value) {
+  // Without a decoder Hugging Face joins the tokens with spaces, which no language model wants.
+  if (is_missing(value)) return unsupported_part(kPart, "null");
+  Decoder decoder;
+  TRY(decoder.add(*value));
+  TRY(check_growth(kPart, decoder.replacements_));
+  return decoder;
+}
+
+std::string Decoder::token_bytes(std::string_view token) const {
+  std::string text(token);
+  for (const Replacement& replacement : replacements_) text = replace_all(text, replacement);
+  if (!has_byte_tokens_) return text;
+  const auto byte = byte_of(text);
+  return byte ? std::string(1, static_cast<char>(*byte)) : text;
+}
+
+// JSON's depth limit bounds the recursion through sequences.
+Status Decoder::add(const Json& value) {
+  const std::string_view type = TRY(type_of(kPart, value));
+  if (type == "Sequence") {
+    const Json* parts = find(value, "decoders");
+    if (parts == nullptr || !parts->is_array()) return corrupt_part(kPart, "Sequence has no parts");
+    for (const Json& part : parts->get_array()) TRY(add(part));
+    return Ok{};
+  }
+  if (type == "Strip") return add_strip(value);
+  if (type == "Fuse" && stage_ < Stage::kFused) {
+    stage_ = Stage::kFused;
+    return Ok{};
+  }
+  if (type == "ByteFallback" && stage_ == Stage::kPerToken) {
+    stage_ = Stage::kBytes;
+    has_byte_tokens_ = true;
+    return Ok{};
+  }
+  const bool may_replace = stage_ == Stage::kPerToken && replacements_.size() < kReplacementsMax;
+  if (type == "Replace" && may_replace) {
+    replacements_.push_back(TRY(read_replacement(kPart, value)));
+    return Ok{};
+  }
+  return unsupported_part(kPart, std::string(type) + " at this place");
+}
+
+Status Decoder::add_strip(const Json& value) {
+  const std::string content = TRY(required_string(kPart, value, "content"));
+  const auto start = get_int(value, "start");
+  const auto stop = get_int(value, "stop");
+  if (!start.ok() || !stop.ok()) return corrupt_part(kPart, "has a Strip without numbers");
+  const bool is_dummy_space = content == " " && start.value() == 1 && stop.value() == 0;
+  if (!is_dummy_space || stage_ != Stage::kFused) {
+    return unsupported_part(kPart, "Strip of anything but one space at the beginning");
+  }
+  stage_ = Stage::kStripped;
+  return Ok{};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+#include "tokenizer/pair_merger.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <tuple>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kNone = -1;
+constexpr int32_t kMergedAway = -1;
+
+struct Symbol {
+  int32_t id;
+  int64_t previous;
+  int64_t next;
+};
+
+// A pair that was a neighbour when it was queued. It is stale if either symbol has changed since.
+struct Candidate {
+  int32_t rank;
+  int32_t left;
+  int32_t right;
+  int32_t result;
+  int64_t position;  // of the left symbol
+
+  bool operator>(const Candidate& other) const {
+    return std::tie(rank, position) > std::tie(other.rank, other.position);
+  }
+};
+
+using Queue = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>>;
+
+std::vector<Symbol> link(const std::vector<int32_t>& ids) {
+  std::vector<Symbol> symbols(ids.size());
+  const auto count = static_cast<int64_t>(ids.size());
+  for (int64_t i = 0; i < count; ++i) {
+    symbols[i] = {ids[i], i - 1, i + 1 < count ? i + 1 : kNone};
+  }
+  return symbols;
+}
+
+bool is_current(const std::vector<Symbol>& symbols, const Candidate& candidate) {
+  const Symbol& left = symbols[candidate.position];
+  return left.id == candidate.left && left.next != kNone &&
+         symbols[left.next].id == candidate.right;
+}
+
+void join(std::vector<Symbol>& symbols, const Candidate& candidate) {
+  Symbol& left = symbols[candidate.position];
+  Symbol& right = symbols[left.next];
+  left.id = candidate.result;
+  left.next = right.next;
+  right.id = kMergedAway;
+  if (left.next != kNone) symbols[left.next].previous = candidate.position;
+}
+
+uint64_t pair_of(int32_t left, int32_t right) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+}
+
+}  // namespace
+
+PairMerger::PairMerger(const std::vector<Merge>& merges)
+    : slots_(std::bit_ceil(merges.size() * 2 + 1), Slot{0, -1, 0}) {
+  int32_t rank = 0;
+  for (const auto& [left, right, result] : merges) {
+    const uint64_t pair = pair_of(left, right);
+    slots_[slot_of(pair)] = {pair, rank++, result};
+  }
+}
+
+void PairMerger::merge(std::vector<int32_t>& ids) const {
+  std::vector<Symbol> symbols = link(ids);
+  std::vector<Candidate> buffer;
+  const auto candidate_at = [&](int64_t position) -> std::optional<Candidate> {
+    const Symbol& left = symbols[position];
+    if (left.next == kNone) return std::nullopt;
+    const int32_t right = symbols[left.next].id;
+    const Slot* slot = find(left.id, right);
+    if (slot == nullptr) return std::nullopt;
+    return Candidate{slot->rank, left.id, right, slot->result, position};
+  };
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    if (const auto candidate = candidate_at(static_cast<int64_t>(i))) buffer.push_back(*candidate);
+  }
+  Queue queue(std::greater<>(), std::move(buffer));
+  while (!queue.empty()) {
+    const Candidate candidate = queue.top();
+    queue.pop();
+    if (!is_current(symbols, candidate)) continue;
+    join(symbols, candidate);
+    for (const int64_t position : {symbols[candidate.position].previous, candidate.position}) {
+      if (position == kNone) continue;
+      if (const auto next = candidate_at(position)) queue.push(*next);
+    }
+  }
+  ids.clear();
+  for (const Symbol& symbol : symbols) {
+    if (symbol.id != kMergedAway) ids.push_back(symbol.id);
+  }
+}
+
+// The slot that holds `pair`, or the free one where it belongs.
+size_t PairMerger::slot_of(uint64_t pair) const {
+  const size_t mask = slots_.size() - 1;
+  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // Fibonacci hashing: the high bits are mixed
+  size_t index = (pair * kGolden >> 32) & mask;
+  while (slots_[index].rank >= 0 && slots_[index].pair != pair) index = (index + 1) & mask;
+  return index;
+}
+
+const PairMerger::Slot* PairMerger::find(int32_t left, int32_t right) const {
+  const Slot& slot = slots_[slot_of(pair_of(left, right))];
+  return slot.rank >= 0 ? &slot : nullptr;
+}
+
+}  // namespace lockstep
