@@ -194,9 +194,10 @@ bool Rendezvous::is_settled(Guest& guest) {
       hello.from > static_cast<uint32_t>(options_.rank) && hello.from < links_.size();
   if (!is_of_group(hello, options_) || !is_higher_rank) return true;
   const int rank = static_cast<int>(hello.from);
-  // A rank that calls again has given its first connection up.
-  if (send_hello(guest.socket.get(), hello_to(rank)))
-    (void)admit(std::move(guest.socket), rank).ok();
+  if (!send_hello(guest.socket.get(), hello_to(rank))) return true;
+  // A rank that calls again has given its first connection up. One that cannot be admitted stays
+  // missing.
+  static_cast<void>(admit(std::move(guest.socket), rank).ok());
   return true;
 }
 

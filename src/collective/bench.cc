@@ -1,0 +1,51 @@
+#include "collective/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include "base/check.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+CollectiveTimes summarise(std::vector<double>& times_us) {
+  std::sort(times_us.begin(), times_us.end());
+  const auto at = [&](size_t percent) { return times_us[(times_us.size() - 1) * percent / 100]; };
+  const double total = std::accumulate(times_us.begin(), times_us.end(), 0.0);
+  return {.min_us = times_us.front(),
+          .p50_us = at(50),
+          .p99_us = at(99),
+          .max_us = times_us.back(),
+          .mean_us = total / static_cast<double>(times_us.size())};
+}
+
+}  // namespace
+
+Result<CollectiveTimes> bench_all_reduce(Group& group, size_t bytes, int rounds) {
+  LOCKSTEP_CHECK(bytes >= sizeof(float) && rounds > 0);
+  std::vector<int> begins(static_cast<size_t>(group.size()) + 1);
+  std::iota(begins.begin(), begins.end(), 0);
+  const LeafShares shares(begins);
+  const std::vector<float> own(bytes / sizeof(float), static_cast<float>(group.rank() + 1));
+  std::vector<float> sum(own.size());
+  std::vector<double> times_us;
+  times_us.reserve(static_cast<size_t>(rounds));
+  const int warm_up_rounds = std::max(10, rounds / 10);
+  for (int round = -warm_up_rounds; round < rounds; ++round) {
+    const auto start = Clock::now();
+    TRY(group.all_reduce(shares, own, sum));
+    const std::chrono::duration<double, std::micro> time = Clock::now() - start;
+    if (round >= 0) times_us.push_back(time.count());
+  }
+  const float expected = static_cast<float>(group.size() * (group.size() + 1) / 2);
+  if (sum.front() != expected || sum.back() != expected) {
+    return Error{ErrorCode::kInternal, "the sum of the benchmark is wrong"};
+  }
+  return summarise(times_us);
+}
+
+}  // namespace lockstep
