@@ -1,7 +1,8 @@
-// HTTP/1.1 server with streaming answers. net/ is the only folder that sees Asio and Beast: this header
-// names neither. A handler is called on the event loop's thread with a whole request and a Reply, and may keep the
-// Reply and use it from any thread, at any later time. Limits and time-outs are named in Limits; a request that breaks one gets its status
-// (400, 408, 413, 414, 431, 503) in the shape that `Limits::error_body` makes.
+// HTTP/1.1 server with streaming answers. net/ is the only folder that sees Asio and Beast: this
+// header names neither. A handler is called on the event loop's thread with a whole request and a
+// Reply, and may keep the Reply and use it from any thread, at any later time. Limits and time-outs
+// are named in Limits; a request that breaks one gets its status (400, 408, 413, 414, 431, 503) in
+// the shape that `Limits::error_body` makes.
 #pragma once
 
 #include <chrono>
@@ -35,7 +36,8 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-// The answer to one request. A handle: cheap to copy, any thread. Dropping all copies without an answer sends 500.
+// The answer to one request. A handle: cheap to copy, any thread. Dropping all copies without an
+// answer sends 500.
 class HttpReply {
  public:
   struct Impl;
@@ -50,7 +52,8 @@ class HttpReply {
   void finish() const;
   // False once the client has gone, or reads so slowly that Limits::unsent_bytes_max was exceeded.
   bool is_open() const;
-  // Called once, on the loop's thread, when the client disconnects before the answer is complete; at once if it already has.
+  // Called once, on the loop's thread, when the client disconnects before the answer is complete;
+  // at once if it already has.
   void on_disconnect(std::function<void()> callback) const;
 
  private:
@@ -64,16 +67,19 @@ class HttpServer {
     size_t body_bytes_max = 16 << 20;
     size_t unsent_bytes_max = 4 << 20;  // of one slow reader
     int connections_max = 1024;
-    std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request, and for an idle connection x6
-    std::chrono::milliseconds body_timeout{60'000};
+    std::chrono::milliseconds header_timeout{
+        10'000};  // from the first byte of a request, and for an idle connection x6
+    std::chrono::milliseconds body_timeout{60'000};  // also without progress while a reply is sent
+    std::chrono::milliseconds drain_timeout{5'000};  // that stop() gives to replies under way
     // The body of an error that the server itself finds: (status, sentence) -> JSON text.
     std::function<std::string(int, std::string_view)> error_body;
   };
   using Handler = std::function<void(HttpRequest, HttpReply)>;
 
-  // Binds every address of `host` ("localhost" binds 127.0.0.1 and ::1 where they exist); port 0 picks one.
-  static Result<std::unique_ptr<HttpServer>> listen(const std::string& host, uint16_t port, Limits limits,
-                                                    Handler handler);
+  // Binds every address of `host` ("localhost" binds 127.0.0.1 and ::1 where they exist); port 0
+  // picks one.
+  static Result<std::unique_ptr<HttpServer>> listen(const std::string& host, uint16_t port,
+                                                    Limits limits, Handler handler);
   ~HttpServer();
   uint16_t port() const;
   // Serves on the calling thread until stop(), which any thread may call.

@@ -1,0 +1,102 @@
+// HttpConnection: one client. Reads requests one after another, hands each to the handler, sends
+// the answer, and watches the client all the while. Lives on the loop's thread; kept alive by its
+// pending operations and the server.
+//
+//   kIdle -> kHeader -> kBody -> kReplying -> kIdle ...          kReplying -> kLingering -> closed
+#pragma once
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "net/http_loop.h"
+#include "net/http_reply.h"
+#include "net/http_request_parser.h"
+#include "net/http_server.h"
+
+namespace lockstep {
+
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  // What all connections of a server share; outlives them.
+  struct Context {
+    HttpServer::Limits limits;
+    HttpServer::Handler handler;
+    std::shared_ptr<HttpLoop> loop;
+    std::function<void(const std::shared_ptr<HttpConnection>&)> on_close;
+    bool is_draining = false;
+  };
+
+  HttpConnection(Context& context, boost::asio::ip::tcp::socket socket);
+
+  void start();
+  void refuse(int status, std::string_view message);  // instead of start()
+  void drain();  // no further request; an answer under way is finished
+  void close();  // at once
+
+  // For HttpReply, on the loop's thread.
+  bool is_answering(const HttpReplyState* state) const {
+    return !is_closed_ && state == reply_.get();
+  }
+  void send(HttpResponse response);
+  void start_reply(const HttpResponse& head);
+  void write(std::string_view piece);
+  void finish();
+  void abandon();  // the handler dropped the reply without an answer, or in the middle of one
+  void set_disconnect(std::function<void()> callback);
+
+ private:
+  enum class Phase { kIdle, kHeader, kBody, kReplying, kLingering };
+
+  void read();
+  void on_read(const boost::system::error_code& error, size_t count);
+  void on_client_end();
+  void consume();
+  void dispatch();
+  void fail(int status, std::string_view message);
+  void begin_reply();
+  void flush();
+  void send_some();
+  void on_reply_sent();
+  void linger();
+  void arm(std::chrono::milliseconds timeout);
+  void on_timeout();
+
+  Context& context_;
+  boost::asio::ip::tcp::socket socket_;
+  boost::asio::steady_timer timer_;
+  uint64_t timer_round_ = 0;
+
+  Phase phase_ = Phase::kIdle;
+  bool is_closed_ = false;
+  bool is_reading_ = false;
+  bool has_client_ended_ = false;
+  std::array<char, 16 << 10> chunk_;
+  std::string
+      unparsed_;  // at most kUnparsedBytesMax of requests to come while a reply is under way
+  size_t lingered_bytes_ = 0;
+  std::unique_ptr<HttpRequestParser> parser_;
+
+  std::shared_ptr<HttpReplyState> reply_;  // of the answer under way
+  std::function<void()> on_disconnect_;
+  bool keeps_alive_ = true;
+  bool is_head_request_ = false;
+  bool is_http_1_0_ = false;
+  bool is_head_sent_ = false;
+  bool is_chunked_ = false;
+  bool is_complete_ = false;
+  std::string outgoing_;
+  size_t outgoing_piece_bytes_ = 0;  // of HttpReplyState::unsent_bytes that are in outgoing_
+  std::string sending_;
+  size_t sending_piece_bytes_ = 0;
+  size_t sent_bytes_ = 0;  // of sending_
+  bool is_sending_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#include "net/http_reply.h"
+
+#include <utility>
+
+#include "net/http_connection.h"
+
+namespace lockstep {
+
+template <class Action>
+void HttpReply::Impl::post(Action action) const {
+  loop->post([weak = connection, state = state, action = std::move(action)]() mutable {
+    const std::shared_ptr<HttpConnection> connection = weak.lock();
+    if (connection != nullptr && connection->is_answering(state.get())) action(*connection);
+  });
+}
+
+HttpReply::Impl::~Impl() {
+  if (is_complete.load(std::memory_order_relaxed)) return;
+  post([](HttpConnection& connection) { connection.abandon(); });
+}
+
+void HttpReply::send(HttpResponse response) const {
+  impl_->is_complete.store(true, std::memory_order_relaxed);
+  impl_->post([response = std::move(response)](HttpConnection& connection) mutable {
+    connection.send(std::move(response));
+  });
+}
+
+void HttpReply::start(int status, std::string content_type,
+                      std::vector<std::pair<std::string, std::string>> headers) const {
+  HttpResponse head{status, std::move(content_type), "", std::move(headers)};
+  impl_->post(
+      [head = std::move(head)](HttpConnection& connection) { connection.start_reply(head); });
+}
+
+void HttpReply::write(std::string piece) const {
+  if (piece.empty() || !is_open()) return;
+  const size_t unsent = impl_->state->unsent_bytes.fetch_add(piece.size()) + piece.size();
+  if (unsent > impl_->unsent_bytes_max) {
+    impl_->state->is_open.store(false, std::memory_order_relaxed);
+    impl_->post([](HttpConnection& connection) { connection.close(); });
+    return;
+  }
+  impl_->post([piece = std::move(piece)](HttpConnection& connection) { connection.write(piece); });
+}
+
+void HttpReply::finish() const {
+  impl_->is_complete.store(true, std::memory_order_relaxed);
+  impl_->post([](HttpConnection& connection) { connection.finish(); });
+}
+
+bool HttpReply::is_open() const {
+  return impl_->state->is_open.load(std::memory_order_relaxed);
+}
+
+void HttpReply::on_disconnect(std::function<void()> callback) const {
+  impl_->loop->post(
+      [weak = impl_->connection, state = impl_->state, callback = std::move(callback)]() mutable {
+        const std::shared_ptr<HttpConnection> connection = weak.lock();
+        if (state->is_lost) {
+          callback();
+        } else if (connection != nullptr && connection->is_answering(state.get())) {
+          connection->set_disconnect(std::move(callback));
+        }
+      });
+}
+
+}  // namespace lockstep

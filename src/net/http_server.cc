@@ -1,0 +1,228 @@
+#include "net/http_server.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <exception>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/log.h"
+#include "net/http_connection.h"
+#include "net/http_loop.h"
+#include "net/http_reply.h"
+
+namespace lockstep {
+namespace {
+
+using boost::system::error_code;
+using tcp = boost::asio::ip::tcp;
+
+constexpr int kBindAttempts = 16;  // to find one free port on both loopback addresses
+// Clients above connections_max that are being told so; beyond these they are just closed.
+constexpr size_t kRefusedMax = 64;
+constexpr std::chrono::milliseconds kAcceptRetry{100};  // after the process ran out of descriptors
+
+Error bind_error(const tcp::endpoint& endpoint, const error_code& error) {
+  const std::string where =
+      "port " + std::to_string(endpoint.port()) + " on " + endpoint.address().to_string();
+  if (error == boost::asio::error::address_in_use) {
+    return {ErrorCode::kExhausted,
+            where + " is already in use: stop the program that holds it, or choose another port"};
+  }
+  if (error == boost::asio::error::access_denied) {
+    return {ErrorCode::kInvalidArgument,
+            where + " may not be used by this user: choose a port of 1024 or above"};
+  }
+  return {ErrorCode::kInvalidArgument, where + " cannot be bound: " + error.message()};
+}
+
+Result<std::vector<tcp::endpoint>> resolve(boost::asio::io_context& context,
+                                           const std::string& host, uint16_t port) {
+  using boost::asio::ip::address_v4;
+  using boost::asio::ip::address_v6;
+  if (host == "localhost") {
+    return std::vector<tcp::endpoint>{{address_v4::loopback(), port},
+                                      {address_v6::loopback(), port}};
+  }
+  error_code error;
+  tcp::resolver resolver(context);
+  const auto results =
+      resolver.resolve(host, std::to_string(port), tcp::resolver::flags::passive, error);
+  if (error || results.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the address \"" + host + "\" to listen on is not known: " + error.message()};
+  }
+  std::vector<tcp::endpoint> endpoints;
+  for (const auto& entry : results) endpoints.push_back(entry.endpoint());
+  return endpoints;
+}
+
+Result<tcp::acceptor> bind(boost::asio::io_context& context, const tcp::endpoint& endpoint) {
+  error_code error;
+  tcp::acceptor acceptor(context);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error && endpoint.address().is_v6()) {
+    acceptor.set_option(boost::asio::ip::v6_only(true), error);
+  }
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
+  if (error) return bind_error(endpoint, error);
+  return acceptor;
+}
+
+// All endpoints on one port; an address that this machine lacks is left out if another one is
+// there.
+Result<std::vector<tcp::acceptor>> bind_all(boost::asio::io_context& context,
+                                            std::vector<tcp::endpoint> endpoints) {
+  std::vector<tcp::acceptor> acceptors;
+  std::optional<Error> missing;
+  for (tcp::endpoint& endpoint : endpoints) {
+    if (endpoint.port() == 0 && !acceptors.empty()) {
+      error_code ignored;
+      endpoint.port(acceptors.front().local_endpoint(ignored).port());
+    }
+    auto acceptor = bind(context, endpoint);
+    if (acceptor.ok()) {
+      acceptors.push_back(std::move(acceptor.value()));
+    } else if (acceptor.error().code == ErrorCode::kExhausted) {
+      return acceptor.error();
+    } else {
+      missing = acceptor.error();
+    }
+  }
+  if (acceptors.empty() && missing) return *missing;
+  return acceptors;
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(Limits limits, Handler handler)
+      : context(1), loop(std::make_shared<HttpLoop>(context)), drain_timer(context) {
+    shared.limits = std::move(limits);
+    shared.handler = std::move(handler);
+    shared.loop = loop;
+    shared.on_close = [this](const std::shared_ptr<HttpConnection>& connection) {
+      connections.erase(connection);
+      if (shared.is_draining && connections.empty()) drain_timer.cancel();
+    };
+  }
+  ~Impl() { loop->close(); }
+
+  void accept(tcp::acceptor& acceptor);
+  void on_accept(tcp::socket socket);
+  void retry_accept(tcp::acceptor& acceptor);
+  void drain();
+
+  boost::asio::io_context context;
+  std::shared_ptr<HttpLoop> loop;
+  HttpConnection::Context shared;
+  std::vector<tcp::acceptor> acceptors;
+  std::unordered_set<std::shared_ptr<HttpConnection>> connections;
+  boost::asio::steady_timer drain_timer;
+  uint16_t port = 0;
+};
+
+void HttpServer::Impl::accept(tcp::acceptor& acceptor) {
+  acceptor.async_accept([this, &acceptor](const error_code& error, tcp::socket socket) {
+    if (shared.is_draining) return;
+    if (!error) {
+      on_accept(std::move(socket));
+    } else if (error != boost::asio::error::connection_aborted) {
+      log_warn("http: a connection could not be accepted: {}", error.message());
+      return retry_accept(acceptor);
+    }
+    accept(acceptor);
+  });
+}
+
+void HttpServer::Impl::on_accept(tcp::socket socket) {
+  const size_t limit = static_cast<size_t>(shared.limits.connections_max);
+  if (connections.size() >= limit + kRefusedMax) return;  // closes the socket
+  auto connection = std::make_shared<HttpConnection>(shared, std::move(socket));
+  connections.insert(connection);
+  if (connections.size() > limit) {
+    connection->refuse(503, "the server has its maximum of " + std::to_string(limit) +
+                                " connections, try again later");
+  } else {
+    connection->start();
+  }
+}
+
+void HttpServer::Impl::retry_accept(tcp::acceptor& acceptor) {
+  auto timer = std::make_shared<boost::asio::steady_timer>(context, kAcceptRetry);
+  timer->async_wait([this, timer, &acceptor](const error_code&) {
+    if (!shared.is_draining) accept(acceptor);
+  });
+}
+
+void HttpServer::Impl::drain() {
+  if (std::exchange(shared.is_draining, true)) return;
+  error_code ignored;
+  for (tcp::acceptor& acceptor : acceptors) acceptor.close(ignored);
+  const auto open = connections;  // closing changes the set
+  for (const auto& connection : open) connection->drain();
+  if (connections.empty()) return context.stop();
+  drain_timer.expires_after(shared.limits.drain_timeout);
+  drain_timer.async_wait([this](const error_code&) {
+    const auto late = connections;
+    for (const auto& connection : late) connection->close();
+    context.stop();
+  });
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& host, uint16_t port,
+                                                       Limits limits, Handler handler) {
+  auto impl = std::make_unique<Impl>(std::move(limits), std::move(handler));
+  const std::vector<tcp::endpoint> endpoints = TRY(resolve(impl->context, host, port));
+  for (int attempt = 1;; ++attempt) {
+    auto acceptors = bind_all(impl->context, endpoints);
+    if (acceptors.ok()) {
+      impl->acceptors = std::move(acceptors.value());
+      break;
+    }
+    if (port != 0 || attempt == kBindAttempts) return acceptors.error();
+  }
+  error_code error;
+  impl->port = impl->acceptors.front().local_endpoint(error).port();
+  if (error)
+    return Error{ErrorCode::kInternal, "the listening port is unknown: " + error.message()};
+  for (tcp::acceptor& acceptor : impl->acceptors) impl->accept(acceptor);
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+uint16_t HttpServer::port() const {
+  return impl_->port;
+}
+
+void HttpServer::run() {
+  for (;;) {
+    try {
+      impl_->context.run();
+      return;
+    } catch (const std::exception& error) {  // a handler's; the connection concerned times out
+      log_error("http: an exception reached the event loop: {}", error.what());
+    }
+  }
+}
+
+void HttpServer::stop() {
+  impl_->loop->post([impl = impl_.get()] { impl->drain(); });
+}
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+}  // namespace lockstep

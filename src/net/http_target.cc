@@ -1,0 +1,83 @@
+#include "net/http_target.h"
+
+#include <vector>
+
+#include "base/utf8.h"
+
+namespace lockstep {
+namespace {
+
+Error bad_target(std::string_view why) {
+  return {ErrorCode::kInvalidArgument, "the request target is invalid: " + std::string(why)};
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// RFC 3986 5.2.4 on a decoded path; empty segments are dropped, which also drops trailing slashes.
+std::string normalise(std::string_view path) {
+  std::vector<std::string_view> kept;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // the slash
+    const std::string_view segment = path.substr(0, path.find('/'));
+    path.remove_prefix(segment.size());
+    if (segment == "..") {
+      if (!kept.empty()) kept.pop_back();
+    } else if (!segment.empty() && segment != ".") {
+      kept.push_back(segment);
+    }
+  }
+  std::string result;
+  for (std::string_view segment : kept) result.append("/").append(segment);
+  return result.empty() ? "/" : result;
+}
+
+std::string_view without_authority(std::string_view target) {
+  for (std::string_view scheme : {"http://", "https://"}) {
+    if (target.substr(0, scheme.size()) != scheme) continue;
+    target.remove_prefix(scheme.size());
+    const size_t path = target.find_first_of("/?");
+    return path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  return target;
+}
+
+}  // namespace
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(text[i]);
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_value(text[i + 1]);
+    const int low = hex_value(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    decoded.push_back(static_cast<char>(high * 16 + low));
+    i += 2;
+  }
+  return decoded;
+}
+
+Result<HttpTarget> parse_target(std::string_view target) {
+  target = without_authority(target);
+  const size_t question = target.find('?');
+  const std::string_view path = target.substr(0, question);
+  if (!path.empty() && path.front() != '/') return bad_target("it does not start with a slash");
+  std::optional<std::string> decoded = percent_decode(path);
+  if (!decoded) return bad_target("a percent escape is not two hexadecimal digits");
+  if (decoded->find('\0') != std::string::npos) return bad_target("it contains a NUL");
+  if (!is_valid_utf8(*decoded)) return bad_target("the path is not UTF-8");
+  HttpTarget result{normalise(*decoded), ""};
+  if (question != std::string_view::npos) result.query = target.substr(question + 1);
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,408 @@
+#include "net/http_server.h"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <thread>
+
+#include "net/raw_client.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::chrono::seconds kBound{10};  // a test that waits longer fails
+
+// A server on its own thread for the time of a test.
+class Running {
+ public:
+  explicit Running(HttpServer::Handler handler, HttpServer::Limits limits = {}) {
+    if (!limits.error_body) {
+      limits.error_body = [](int status, std::string_view message) {
+        return std::to_string(status) + ":" + std::string(message);
+      };
+    }
+    auto server = HttpServer::listen("localhost", 0, std::move(limits), std::move(handler));
+    REQUIRE(server.ok());
+    server_ = std::move(server.value());
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ~Running() { stop(); }
+  void stop() {
+    server_->stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  uint16_t port() const { return server_->port(); }
+  HttpServer& server() { return *server_; }
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+};
+
+void echo(const HttpRequest& request, const HttpReply& reply) {
+  reply.send({200, "text/plain", request.method + " " + request.path + " " + request.body, {}});
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string get(std::string_view path, std::string_view more = "") {
+  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n" + std::string(more) + "\r\n";
+}
+
+std::string post(std::string_view path, std::string_view body) {
+  return "POST " + std::string(path) +
+         " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+         std::string(body);
+}
+
+}  // namespace
+
+TEST_CASE("one connection serves one request after another") {
+  Running server(echo);
+  RawClient client(server.port());
+  for (int i = 0; i < 3; ++i) {
+    client.send(post("/p", "body " + std::to_string(i)));
+    const std::string reply = client.read_reply();
+    CHECK(contains(reply, "HTTP/1.1 200 OK\r\n"));
+    CHECK(contains(reply, "\r\n\r\nPOST /p body " + std::to_string(i)));
+  }
+}
+
+TEST_CASE("pipelined requests are answered in order, also by other threads") {
+  std::vector<std::thread> threads;
+  {
+    Running server([&](const HttpRequest& request, const HttpReply& reply) {
+      threads.emplace_back([request, reply] { echo(request, reply); });
+    });
+    RawClient client(server.port());
+    client.send(get("/1") + post("/2", "two") + get("/3"));
+    CHECK(contains(client.read_reply(), "GET /1 "));
+    CHECK(contains(client.read_reply(), "POST /2 two"));
+    CHECK(contains(client.read_reply(), "GET /3 "));
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_CASE("a streamed reply arrives piece by piece") {
+  std::promise<HttpReply> replies;
+  Running server([&](const HttpRequest&, const HttpReply& reply) {
+    reply.start(200, "text/event-stream", {{"x-note", "line\r\nbreak"}});
+    replies.set_value(reply);
+  });
+  RawClient client(server.port());
+  client.send(get("/"));
+  const std::string head = client.read_until("\r\n\r\n");
+  CHECK(contains(head, "Transfer-Encoding: chunked\r\n"));
+  CHECK(contains(head, "x-note: line  break\r\n"));
+  const HttpReply reply = replies.get_future().get();
+  reply.write("first");
+  CHECK(client.read_exactly(10) == "5\r\nfirst\r\n");
+  reply.write("");
+  reply.write("second piece....");
+  CHECK(client.read_exactly(22) == "10\r\nsecond piece....\r\n");
+  reply.finish();
+  CHECK(client.read_exactly(5) == "0\r\n\r\n");
+}
+
+TEST_CASE("an HTTP/1.0 client gets a stream that ends with the connection") {
+  Running server([](const HttpRequest&, const HttpReply& reply) {
+    reply.start(200, "text/plain");
+    reply.write("one ");
+    reply.write("two");
+    reply.finish();
+  });
+  RawClient client(server.port());
+  client.send("GET / HTTP/1.0\r\n\r\n");
+  const std::string all = client.read_to_end();
+  CHECK(!contains(all, "Transfer-Encoding"));
+  CHECK(contains(all, "\r\n\r\none two"));
+}
+
+TEST_CASE("a body announced with Expect: 100-continue is asked for") {
+  Running server(echo);
+  RawClient client(server.port());
+  client.send("POST /e HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  CHECK(client.read_until("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("body");
+  CHECK(contains(client.read_reply(), "POST /e body"));
+}
+
+TEST_CASE("a chunked request body is put together") {
+  Running server(echo);
+  RawClient client(server.port());
+  client.send("POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab");
+  client.send("cd\r\n3\r\nefg\r\n0\r\n\r\n");
+  CHECK(contains(client.read_reply(), "POST /c abcdefg"));
+}
+
+TEST_CASE("HEAD is answered as GET without a body") {
+  Running server(echo);
+  RawClient client(server.port());
+  client.send("HEAD /h HTTP/1.1\r\nHost: a\r\n\r\n" + get("/next"));
+  CHECK(contains(client.read_until("\r\n\r\n"), "Content-Length: 7\r\n"));
+  CHECK(contains(client.read_reply(), "GET /next "));
+}
+
+TEST_CASE("a client that goes while its reply is pending or streaming is reported once") {
+  for (const bool is_streaming : {false, true}) {
+    for (const bool is_reset : {false, true}) {
+      std::promise<void> gone;  // a second set_value would throw
+      std::promise<HttpReply> replies;
+      Running server([&](const HttpRequest&, const HttpReply& reply) {
+        if (is_streaming) reply.start(200, "text/plain");
+        reply.on_disconnect([&] { gone.set_value(); });
+        replies.set_value(reply);
+      });
+      RawClient client(server.port());
+      client.send(get("/"));
+      if (is_streaming) client.read_until("\r\n\r\n");
+      const HttpReply reply = replies.get_future().get();
+      CHECK(reply.is_open());
+      if (is_reset) {
+        client.reset();
+      } else {
+        client.close();
+      }
+      REQUIRE(gone.get_future().wait_for(kBound) == std::future_status::ready);
+      CHECK(!reply.is_open());
+      std::promise<void> late;
+      reply.on_disconnect([&] { late.set_value(); });
+      CHECK(late.get_future().wait_for(kBound) == std::future_status::ready);
+      reply.finish();
+    }
+  }
+}
+
+TEST_CASE("a complete reply is no disconnect") {
+  bool was_called = false;
+  {
+    Running server([&](const HttpRequest& request, const HttpReply& reply) {
+      reply.on_disconnect([&] { was_called = true; });
+      echo(request, reply);
+    });
+    RawClient client(server.port());
+    client.send(get("/"));
+    client.end_sending();
+    CHECK(contains(client.read_to_end(), "GET / "));
+  }
+  CHECK(!was_called);
+}
+
+TEST_CASE("a reader that is too slow is dropped") {
+  std::promise<HttpReply> replies;
+  HttpServer::Limits limits;
+  limits.unsent_bytes_max = 1 << 20;
+  std::promise<void> gone;
+  Running server(
+      [&](const HttpRequest&, const HttpReply& reply) {
+        reply.on_disconnect([&] { gone.set_value(); });
+        reply.start(200, "text/plain");
+        replies.set_value(reply);
+      },
+      limits);
+  RawClient client(server.port(), 4096);
+  client.send(get("/"));
+  const HttpReply reply = replies.get_future().get();
+  const std::string piece(64 << 10, 'x');
+  size_t count = 0;
+  while (reply.is_open() && ++count < 4096) reply.write(piece);
+  CHECK(count < 4096);
+  CHECK(gone.get_future().wait_for(kBound) == std::future_status::ready);
+}
+
+TEST_CASE("a reader that stops is dropped after the time-out") {
+  HttpServer::Limits limits;
+  limits.body_timeout = milliseconds(50);
+  std::promise<void> gone;
+  Running server(
+      [&](const HttpRequest&, const HttpReply& reply) {
+        reply.send({200, "text/plain", std::string(32 << 20, 'x'), {}});
+        gone.set_value();
+      },
+      limits);
+  RawClient client(server.port(), 4096);
+  client.send(get("/"));
+  gone.get_future().wait();
+  server.stop();  // would take drain_timeout, were the connection still there
+  CHECK(client.read_to_end().size() < (32u << 20));
+}
+
+TEST_CASE("requests over a limit get its status and a body in the given shape") {
+  HttpServer::Limits limits;
+  limits.header_bytes_max = 16 << 10;
+  limits.body_bytes_max = 1000;
+  Running server(echo, limits);
+  const auto status_of = [&](const std::string& bytes) {
+    RawClient client(server.port());
+    client.send(bytes);
+    const std::string reply = client.read_to_end();
+    CHECK(contains(reply, "Connection: close\r\n"));
+    const std::string status = reply.substr(std::string_view("HTTP/1.1 ").size(), 3);
+    CHECK(contains(reply, "\r\n\r\n" + status + ":"));
+    return status;
+  };
+  CHECK(status_of(post("/", std::string(1001, 'x'))) == "413");
+  CHECK(status_of("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" +
+                  std::string(1001, 'x')) == "413");
+  CHECK(status_of(get("/", "x: " + std::string(17 << 10, 'x') + "\r\n")) == "431");
+  CHECK(status_of(get("/" + std::string(9 << 10, 'x'))) == "414");
+  CHECK(status_of("nonsense\r\n\r\n") == "400");
+  CHECK(status_of("GET / HTTP/2.0\r\nHost: a\r\n\r\n") == "400");
+  CHECK(status_of("GET / HTTP/1.1\r\n\r\n") == "400");
+  CHECK(status_of("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n") == "400");
+  CHECK(status_of("GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n") == "400");
+  CHECK(status_of("GET /%ff HTTP/1.1\r\nHost: a\r\n\r\n") == "400");
+  CHECK(status_of(get("/", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n")) == "400");
+  CHECK(status_of(get("/", "Transfer-Encoding: gzip\r\n")) == "400");
+  CHECK(status_of(get("/", "Expect: a miracle\r\n")) == "417");
+  RawClient client(server.port());
+  client.send(post("/", std::string(1000, 'x')));
+  CHECK(contains(client.read_reply(), "200 OK"));
+}
+
+TEST_CASE("a header or a body that does not come is 408, an idle connection is closed") {
+  HttpServer::Limits limits;
+  limits.header_timeout = milliseconds(40);
+  limits.body_timeout = milliseconds(40);
+  Running server(echo, limits);
+  RawClient header(server.port());
+  header.send("GET / HTTP/1.1\r\n");
+  CHECK(contains(header.read_to_end(), "HTTP/1.1 408 "));
+  RawClient body(server.port());
+  body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n123");
+  CHECK(contains(body.read_to_end(), "HTTP/1.1 408 "));
+  RawClient idle(server.port());
+  CHECK(idle.read_to_end() == "");
+  RawClient used(server.port());
+  used.send(get("/"));
+  CHECK(contains(used.read_reply(), "200 OK"));
+  CHECK(used.is_ended());
+}
+
+TEST_CASE("one connection too many is told so with 503") {
+  HttpServer::Limits limits;
+  limits.connections_max = 2;
+  Running server(echo, limits);
+  RawClient first(server.port());
+  RawClient second(server.port());
+  first.send(get("/"));
+  second.send(get("/"));
+  CHECK(contains(first.read_reply(), "200"));
+  CHECK(contains(second.read_reply(), "200"));
+  RawClient third(server.port());
+  CHECK(contains(third.read_to_end(), "HTTP/1.1 503 "));
+}
+
+TEST_CASE("a reply that nobody gives is 500, a stream that nobody ends is cut") {
+  Running server([](const HttpRequest& request, const HttpReply& reply) {
+    if (request.path == "/stream") reply.start(200, "text/plain");
+  });
+  RawClient dropped(server.port());
+  dropped.send(get("/"));
+  CHECK(contains(dropped.read_to_end(), "HTTP/1.1 500 "));
+  RawClient cut(server.port());
+  cut.send(get("/stream"));
+  CHECK(!contains(cut.read_to_end(), "0\r\n\r\n"));
+}
+
+TEST_CASE("stop lets a running reply end and closes idle connections") {
+  std::promise<HttpReply> replies;
+  Running server([&](const HttpRequest&, const HttpReply& reply) {
+    reply.start(200, "text/plain");
+    replies.set_value(reply);
+  });
+  RawClient idle(server.port());
+  RawClient busy(server.port());
+  busy.send(get("/"));
+  const HttpReply reply = replies.get_future().get();
+  server.server().stop();
+  CHECK(idle.is_ended());
+  reply.write("the end");
+  reply.finish();
+  CHECK(contains(busy.read_until("0\r\n\r\n"), "the end\r\n0\r\n\r\n"));
+  busy.close();
+  server.stop();
+  CHECK(!RawClient(server.port()).is_connected());
+}
+
+TEST_CASE("stop ends a reply that does not end itself, and says so to its owner") {
+  HttpServer::Limits limits;
+  limits.drain_timeout = milliseconds(30);
+  std::promise<HttpReply> replies;
+  std::promise<void> gone;
+  Running server(
+      [&](const HttpRequest&, const HttpReply& reply) {
+        reply.on_disconnect([&] { gone.set_value(); });
+        replies.set_value(reply);
+      },
+      limits);
+  RawClient client(server.port());
+  client.send(get("/"));
+  const HttpReply reply = replies.get_future().get();
+  server.stop();
+  CHECK(gone.get_future().wait_for(kBound) == std::future_status::ready);
+  CHECK(client.is_ended());
+  reply.send({});
+}
+
+TEST_CASE("a reply may outlive its server") {
+  std::promise<HttpReply> replies;
+  auto server = std::make_unique<Running>(
+      [&](const HttpRequest&, const HttpReply& reply) { replies.set_value(reply); },
+      HttpServer::Limits{.drain_timeout = milliseconds(1)});
+  RawClient client(server->port());
+  client.send(get("/"));
+  const HttpReply reply = replies.get_future().get();
+  server.reset();
+  reply.start(200, "text/plain");
+  reply.write("late");
+  reply.finish();
+  CHECK(!reply.is_open());
+}
+
+TEST_CASE("a port in use is an error that names it") {
+  Running server(echo);
+  auto second = HttpServer::listen("localhost", server.port(), {}, echo);
+  REQUIRE(!second.ok());
+  CHECK(contains(second.error().message, "port " + std::to_string(server.port())));
+  CHECK(contains(second.error().message, "already in use"));
+  auto unknown = HttpServer::listen("not a host", 0, {}, echo);
+  REQUIRE(!unknown.ok());
+  CHECK(contains(unknown.error().message, "not a host"));
+}
+
+TEST_CASE("pieces of several threads arrive whole and in each thread's order") {
+  constexpr int kThreads = 4;
+  constexpr int kPieces = 200;
+  std::promise<HttpReply> replies;
+  Running server([&](const HttpRequest&, const HttpReply& reply) {
+    reply.start(200, "text/plain");
+    replies.set_value(reply);
+  });
+  RawClient client(server.port());
+  client.send(get("/"));
+  const HttpReply reply = replies.get_future().get();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([reply, t] {
+      for (int i = 0; i < kPieces; ++i) {
+        reply.write("<" + std::to_string(t) + ":" + std::to_string(i) + ">");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  reply.finish();
+  const std::string all = client.read_until("0\r\n\r\n");
+  for (int t = 0; t < kThreads; ++t) {
+    size_t from = 0;
+    for (int i = 0; i < kPieces; ++i) {
+      from = all.find("<" + std::to_string(t) + ":" + std::to_string(i) + ">", from);
+      REQUIRE(from != std::string::npos);
+    }
+  }
+}
+
+}  // namespace lockstep
