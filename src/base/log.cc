@@ -43,8 +43,12 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-void set_log_level(LogLevel least) { least_level.store(least, std::memory_order_relaxed); }
-void set_log_json(bool json) { as_json.store(json, std::memory_order_relaxed); }
+void set_log_level(LogLevel least) {
+  least_level.store(least, std::memory_order_relaxed);
+}
+void set_log_json(bool json) {
+  as_json.store(json, std::memory_order_relaxed);
+}
 
 void write_log(LogLevel level, std::string_view message) {
   if (level < least_level.load(std::memory_order_relaxed)) return;

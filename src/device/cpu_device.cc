@@ -23,11 +23,9 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   DeviceMemory packed = TRY(DeviceMemory::allocate(packed_bytes(source)));
   const int tiles = tile_count(source.rows);
-  team_.for_each_chunk(tiles, 4, [&](int begin, int end) {
-    pack_tiles(source, begin, end, packed.data());
-  });
-  matrices_.push_back(
-      {source.dtype, source.rows, source.columns, std::move(packed), source.steps});
+  team_.for_each_chunk(tiles, 4,
+                       [&](int begin, int end) { pack_tiles(source, begin, end, packed.data()); });
+  matrices_.push_back({source.dtype, source.rows, source.columns, std::move(packed), source.steps});
   return static_cast<MatrixId>(matrices_.size() - 1);
 }
 

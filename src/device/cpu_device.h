@@ -1,4 +1,5 @@
-// CpuDevice: runs each operation when it is queued, on a team of threads, with the kernels of one instruction set.
+// CpuDevice: runs each operation when it is queued, on a team of threads, with the kernels of one
+// instruction set.
 #pragma once
 
 #include "base/thread_team.h"

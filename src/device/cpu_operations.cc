@@ -1,5 +1,6 @@
-// How the processor runs each operation: slices become pointers, work is cut into chunks for the team. Which chunk a thread
-// gets never changes a result: every output is computed whole by one kernel call.
+// How the processor runs each operation: slices become pointers, work is cut into chunks for the
+// team. Which chunk a thread gets never changes a result: every output is computed whole by one
+// kernel call.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +16,8 @@ namespace {
 constexpr size_t kChunkCost = 16 << 10;
 // Tokens of a prompt that are multiplied with a few tiles of weights while these are in the cache.
 constexpr int kTokenBlock = 64;
-// A matrix is handed out in at least this many pieces for each thread, so that a late thread costs little.
+// A matrix is handed out in at least this many pieces for each thread, so that a late thread costs
+// little.
 constexpr int kPiecesPerThread = 8;
 
 }  // namespace
@@ -27,8 +29,8 @@ void CpuDevice::parallel(int count, size_t cost, Body&& body) {
     if (count > 0) body(0, count);
     return;
   }
-  const int least = static_cast<int>(std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1,
-                                                      static_cast<size_t>(count)));
+  const int least = static_cast<int>(
+      std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
   const int even = count / (team_.size() * kPiecesPerThread);
   team_.for_each_chunk(count, std::max(least, even), body);
 }
@@ -178,9 +180,8 @@ void CpuDevice::run(const Attention& op) {
   const int32_t* offsets = ints(op.list_offsets, tokens);
   const int32_t* lists = ints(op.page_lists, 0);
   const int kv_heads = op.pages.kv_heads;
-  const size_t cost =
-      (static_cast<size_t>(*std::max_element(positions, positions + tokens)) + 1) * head_dim * 2 *
-      static_cast<size_t>(op.heads_per_kv);
+  const size_t cost = (static_cast<size_t>(*std::max_element(positions, positions + tokens)) + 1) *
+                      head_dim * 2 * static_cast<size_t>(op.heads_per_kv);
   parallel(op.tokens * kv_heads, cost, [&](int begin, int end) {
     for (int item = begin; item < end; ++item) {
       const auto token = static_cast<size_t>(item / kv_heads);

@@ -1,6 +1,7 @@
-// DelayedDevice: a test device that keeps the wall between host and device honest. It runs nothing until wait(), its
-// buffers cannot be touched by the host (a touch is a segmentation fault), and kHost buffers only between wait() and
-// the next queued operation. It computes what CpuDevice computes.
+// DelayedDevice: a test device that keeps the wall between host and device honest. It runs nothing
+// until wait(), its buffers cannot be touched by the host (a touch is a segmentation fault), and
+// kHost buffers only between wait() and the next queued operation. It computes what CpuDevice
+// computes.
 #pragma once
 
 #include <variant>

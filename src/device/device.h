@@ -1,7 +1,8 @@
-// Device: where weights, state and activations live and where operations run. The forward pass queues
-// operations; they run in order; what they wrote may be looked at only after wait(), and only in buffers that were
-// allocated for the host (the exchanges and the sampler read those). One thread uses a device. Buffers and matrices
-// belong to the device and go with it; nothing is allocated after load.
+// Device: where weights, state and activations live and where operations run. The forward pass
+// queues operations; they run in order; what they wrote may be looked at only after wait(), and
+// only in buffers that were allocated for the host (the exchanges and the sampler read those). One
+// thread uses a device. Buffers and matrices belong to the device and go with it; nothing is
+// allocated after load.
 #pragma once
 
 #include <memory>
@@ -36,11 +37,13 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // While loading. kExhausted when the device has no memory left. Contents of a new buffer are undefined.
+  // While loading. kExhausted when the device has no memory left. Contents of a new buffer are
+  // undefined.
   virtual Result<BufferId> allocate(size_t bytes, Access access) = 0;
   virtual Result<MatrixId> pack(const MatrixSource& source) = 0;
 
-  // Copies host bytes into a buffer, in order with the queued operations; `bytes` may change after the call.
+  // Copies host bytes into a buffer, in order with the queued operations; `bytes` may change after
+  // the call.
   virtual void write(Slice target, std::span<const std::byte> bytes) = 0;
   virtual void queue(const Operation& operation) = 0;
   // Returns once everything queued has run.

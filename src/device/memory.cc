@@ -27,9 +27,9 @@ Result<DeviceMemory> DeviceMemory::allocate(size_t bytes) {
 #endif
   void* data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (data == MAP_FAILED) {
-    return Error{ErrorCode::kExhausted, fmt::format("the system gave no {:.1f} MiB of memory: {}",
-                                                    static_cast<double>(rounded) / (1 << 20),
-                                                    std::strerror(errno))};
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("the system gave no {:.1f} MiB of memory: {}",
+                             static_cast<double>(rounded) / (1 << 20), std::strerror(errno))};
   }
 #ifdef MADV_HUGEPAGE
   if (rounded >= kHugePageBytes) madvise(data, rounded, MADV_HUGEPAGE);

@@ -1,5 +1,6 @@
-// DeviceMemory: page-aligned anonymous memory that takes physical pages when they are first touched, with
-// huge pages where the system has them. Can be made inaccessible, which the test device uses.
+// DeviceMemory: page-aligned anonymous memory that takes physical pages when they are first
+// touched, with huge pages where the system has them. Can be made inaccessible, which the test
+// device uses.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The operations that a forward pass queues on a device, as plain data. Values live in the device's buffers; a Slice
-// names a place in one. All activations are float32, (tokens, ...) row-major and dense unless a stride is given.
+// The operations that a forward pass queues on a device, as plain data. Values live in the device's
+// buffers; a Slice names a place in one. All activations are float32, (tokens, ...) row-major and
+// dense unless a stride is given.
 #pragma once
 
 #include <cstddef>
@@ -93,8 +94,8 @@ struct Attention {
   Slice page_lists;    // int32: the page lists of all sequences, one after the other
   Slice list_offsets;  // int32 (tokens): where a token's list begins
   int tokens = 0;
-  // This rank's query heads [head_begin, head_begin + heads) of the model; head h uses key/value head
-  // h / heads_per_kv - kv_begin of the rank's.
+  // This rank's query heads [head_begin, head_begin + heads) of the model; head h uses key/value
+  // head h / heads_per_kv - kv_begin of the rank's.
   int heads = 0;
   int head_begin = 0;
   int heads_per_kv = 1;
@@ -118,7 +119,7 @@ struct Add {
   Slice sum;
 };
 
-using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv, Attention,
-                               SiluMul, Add>;
+using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv,
+                               Attention, SiluMul, Add>;
 
 }  // namespace lockstep

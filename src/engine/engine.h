@@ -1,5 +1,6 @@
-// Engine: one rank of a group at work. It holds the rank's weights and sequence state, and on rank 0 also the
-// schedule: requests are admitted, batched and sampled there, the other ranks follow. Used by node/worker.
+// Engine: one rank of a group at work. It holds the rank's weights and sequence state, and on rank
+// 0 also the schedule: requests are admitted, batched and sampled there, the other ranks follow.
+// Used by node/worker.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ struct EngineOptions {
   std::filesystem::path model;  // a checkpoint folder
   std::vector<double> shares;   // one for each rank, any positive scale
   int threads = 1;
-  int first_core = -1;                 // -1: threads are not pinned
-  int context = 0;                     // positions of one sequence; 0: the model's own, at most 8192
-  int sequences_max = 8;               // that run together
-  int batch_tokens_max = 512;          // in one step; longer prompts are fed in chunks
-  std::string device = "cpu";          // "delayed": the test device
+  int first_core = -1;         // -1: threads are not pinned
+  int context = 0;             // positions of one sequence; 0: the model's own, at most 8192
+  int sequences_max = 8;       // that run together
+  int batch_tokens_max = 512;  // in one step; longer prompts are fed in chunks
+  std::string device = "cpu";  // "delayed": the test device
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };
@@ -38,7 +39,10 @@ struct GenerateRequest {
   int chunk = 0;               // feed the prompt in chunks of at most this; 0: as the engine likes
 };
 
-enum class FinishReason { kStop, kLength };  // an end of sequence was chosen; max_tokens or the context is reached
+enum class FinishReason {
+  kStop,
+  kLength
+};  // an end of sequence was chosen; max_tokens or the context is reached
 
 // What a rank-0 engine reports, from the thread that runs it. Calls must be short.
 class EngineEvents {
@@ -47,7 +51,8 @@ class EngineEvents {
   virtual void on_token(uint64_t request, int32_t token) = 0;
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, FinishReason reason) = 0;
-  // The request was refused or failed alone (cancelled, prompt too long, bad token); the engine goes on.
+  // The request was refused or failed alone (cancelled, prompt too long, bad token); the engine
+  // goes on.
   virtual void on_error(uint64_t request, const Error& error) = 0;
 };
 
@@ -72,8 +77,9 @@ class Engine {
   // Any thread, any rank: run() returns Ok after the step at hand. (Rank 0 tells the followers.)
   virtual void stop() = 0;
 
-  // Works until stop() (Ok), or until the group breaks (the error, usually kPeerLost, kTimeout or kCancelled). `events` is
-  // used on rank 0 only. Idle ranks wait without a processor: rank 0 on its inbox, followers on the group.
+  // Works until stop() (Ok), or until the group breaks (the error, usually kPeerLost, kTimeout or
+  // kCancelled). `events` is used on rank 0 only. Idle ranks wait without a processor: rank 0 on
+  // its inbox, followers on the group.
   virtual Status run(EngineEvents& events) = 0;
 };
 

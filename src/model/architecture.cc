@@ -16,6 +16,8 @@ const Architecture* find_architecture(std::string_view name) {
   return nullptr;
 }
 
-std::span<const Architecture* const> known_architectures() { return kKnown; }
+std::span<const Architecture* const> known_architectures() {
+  return kKnown;
+}
 
 }  // namespace lockstep

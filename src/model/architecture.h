@@ -1,5 +1,6 @@
-// An architecture is data: the kinds of layer it has, how each weight is named in the checkpoint, and along which
-// axis it is cut. Loader, planner (bytes of each rank), forward pass and tests read this one table.
+// An architecture is data: the kinds of layer it has, how each weight is named in the checkpoint,
+// and along which axis it is cut. Loader, planner (bytes of each rank), forward pass and tests read
+// this one table.
 #pragma once
 
 #include <span>
@@ -36,8 +37,8 @@ enum class Split {
 
 enum class Mixer { kGroupedAttention };
 enum class FeedForward { kDense };
-// What a layer keeps of a sequence: pages by position, a ring of the last positions, or one fixed-size state with
-// checkpoints (recurrent layers). Only pages are in use so far.
+// What a layer keeps of a sequence: pages by position, a ring of the last positions, or one
+// fixed-size state with checkpoints (recurrent layers). Only pages are in use so far.
 enum class StateKind { kPaged, kRing, kRecurrent };
 
 struct WeightSpec {

@@ -7,7 +7,9 @@
 namespace lockstep {
 namespace {
 
-bool within(int32_t value, size_t end) { return value >= 0 && static_cast<size_t>(value) < end; }
+bool within(int32_t value, size_t end) {
+  return value >= 0 && static_cast<size_t>(value) < end;
+}
 
 bool has_room(const Batch& batch, const BatchLimits& limits) {
   return batch.tokens.size() <= static_cast<size_t>(limits.tokens_max) &&
@@ -36,7 +38,9 @@ Status check_batch(const Batch& batch, const BatchLimits& limits) {
     const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
     if (entry >= static_cast<int64_t>(batch.page_lists.size())) return broken;
   }
-  const auto is_page = [&](int32_t page) { return within(page, static_cast<size_t>(limits.pages)); };
+  const auto is_page = [&](int32_t page) {
+    return within(page, static_cast<size_t>(limits.pages));
+  };
   const auto is_token = [&](int32_t index) { return within(index, batch.tokens.size()); };
   if (!std::all_of(batch.page_lists.begin(), batch.page_lists.end(), is_page)) return broken;
   if (!std::all_of(batch.outputs.begin(), batch.outputs.end(), is_token)) return broken;

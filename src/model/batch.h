@@ -1,5 +1,5 @@
-// Batch: what one forward pass computes: some tokens of some sequences, and after which of them the logits are wanted. It
-// names state by page numbers, which mean the same on every rank.
+// Batch: what one forward pass computes: some tokens of some sequences, and after which of them the
+// logits are wanted. It names state by page numbers, which mean the same on every rank.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace lockstep {
 
 struct Batch {
   std::vector<int32_t> tokens;
-  std::vector<int32_t> positions;     // (tokens)
-  std::vector<int32_t> list_offsets;  // (tokens): where the page list of the token's sequence begins
-  std::vector<int32_t> page_lists;    // of all sequences, one after the other
-  std::vector<int32_t> outputs;       // indices of tokens whose logits are wanted
+  std::vector<int32_t> positions;  // (tokens)
+  std::vector<int32_t>
+      list_offsets;                 // (tokens): where the page list of the token's sequence begins
+  std::vector<int32_t> page_lists;  // of all sequences, one after the other
+  std::vector<int32_t> outputs;     // indices of tokens whose logits are wanted
 
   int token_count() const { return static_cast<int>(tokens.size()); }
   void clear();

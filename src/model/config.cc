@@ -14,8 +14,12 @@ namespace {
 constexpr size_t kConfigBytesMax = 16 << 20;
 constexpr int64_t kSizeMax = 1 << 24;  // of any dimension; larger is a broken file
 
-Error corrupt(std::string message) { return {ErrorCode::kCorrupt, std::move(message)}; }
-Error unsupported(std::string message) { return {ErrorCode::kUnsupported, std::move(message)}; }
+Error corrupt(std::string message) {
+  return {ErrorCode::kCorrupt, std::move(message)};
+}
+Error unsupported(std::string message) {
+  return {ErrorCode::kUnsupported, std::move(message)};
+}
 
 Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise) {
   const auto value = TRY(get_int(object, key));
@@ -50,10 +54,12 @@ Result<const Architecture*> read_architecture(const Json& config) {
   for (const Architecture* a : known_architectures()) {
     known += (known.empty() ? "" : ", ") + std::string(a->name);
   }
-  return unsupported(fmt::format("the architecture \"{}\" is unknown here; known are: {}", name, known));
+  return unsupported(
+      fmt::format("the architecture \"{}\" is unknown here; known are: {}", name, known));
 }
 
-// Newer files write rope_parameters {rope_theta, rope_type, ...}, older ones rope_theta and rope_scaling.
+// Newer files write rope_parameters {rope_theta, rope_type, ...}, older ones rope_theta and
+// rope_scaling.
 Status read_rope(const Json& file, ModelConfig& config) {
   const Json* parameters = find(file, "rope_parameters");
   const bool is_new = parameters && parameters->is_object();
@@ -65,7 +71,8 @@ Status read_rope(const Json& file, ModelConfig& config) {
   if (!type) type = TRY(get_string(*scaling, "type"));
   if (!type || *type == "default") return Ok{};
   if (*type != "llama3") {
-    return unsupported(fmt::format("the rope scaling \"{}\" is unknown here; known is llama3", *type));
+    return unsupported(
+        fmt::format("the rope scaling \"{}\" is unknown here; known is llama3", *type));
   }
   Llama3Rope rope;
   rope.factor = TRY(positive(*scaling, "factor", std::nullopt));
@@ -90,8 +97,9 @@ Status refuse_unknown_features(const Json& file) {
   for (const std::string_view key : {"quantization", "quantization_config"}) {
     const Json* value = find(file, key);
     if (value && !value->is_null()) {
-      return unsupported("the checkpoint is quantised, which is not supported yet; "
-                         "use its F32, F16 or BF16 form");
+      return unsupported(
+          "the checkpoint is quantised, which is not supported yet; "
+          "use its F32, F16 or BF16 form");
     }
   }
   const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
@@ -124,8 +132,8 @@ Result<ModelConfig> parse_config(std::string_view text) {
                                config.heads, config.kv_heads));
   }
   if (config.head_dim % 2 != 0 || config.head_dim > 512) {
-    return unsupported(fmt::format("\"head_dim\" is {}, it must be even and at most 512",
-                                   config.head_dim));
+    return unsupported(
+        fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
   }
   TRY(read_rope(file, config));
   return config;

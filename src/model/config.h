@@ -1,5 +1,5 @@
-// ModelConfig: the sizes and constants of one model, from config.json. Everything is checked here, so that nobody
-// behind it meets an impossible size. Immutable.
+// ModelConfig: the sizes and constants of one model, from config.json. Everything is checked here,
+// so that nobody behind it meets an impossible size. Immutable.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// "llama3" of Hugging Face's rope_scaling: low frequencies are slowed by `factor`, high ones kept, those between blended.
+// "llama3" of Hugging Face's rope_scaling: low frequencies are slowed by `factor`, high ones kept,
+// those between blended.
 struct Llama3Rope {
   double factor = 1;
   double low_freq_factor = 1;
@@ -38,8 +39,8 @@ struct ModelConfig {
   int heads_per_kv() const { return heads / kv_heads; }
 };
 
-// `text`: the contents of config.json. kUnsupported for what lockstep does not compute (it names it), kCorrupt for
-// what makes no sense.
+// `text`: the contents of config.json. kUnsupported for what lockstep does not compute (it names
+// it), kCorrupt for what makes no sense.
 Result<ModelConfig> parse_config(std::string_view text);
 // Reads config.json of a model folder; the message names the file.
 Result<ModelConfig> read_config(const std::filesystem::path& folder);

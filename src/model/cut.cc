@@ -22,7 +22,8 @@ LeafShares share_out(int units, int leaves_per_unit, std::span<const double> sha
   return LeafShares(std::move(begins));
 }
 
-// The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle key/value heads.
+// The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle
+// key/value heads.
 int heads_in_leaf(const ModelConfig& config) {
   const int group = config.heads_per_kv();
   for (int heads = 1; heads <= group; ++heads) {
@@ -43,7 +44,8 @@ int boundary(int leaf, int leaves, int size) {
   return static_cast<int>(static_cast<int64_t>(leaf) * size / leaves);
 }
 
-// Sums of leaves are added like a binary counter counts: after leaf i of a subtree, once for each trailing one of i.
+// Sums of leaves are added like a binary counter counts: after leaf i of a subtree, once for each
+// trailing one of i.
 template <class LeafColumns>
 std::vector<LeafStep> steps_for(std::span<const TreeNode> nodes, LeafColumns columns) {
   std::vector<LeafStep> steps;
@@ -69,9 +71,10 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares)
   if (shares.empty()) return Error{ErrorCode::kInvalidArgument, "there must be at least one rank"};
   const int per_leaf = heads_in_leaf(config);
   const int leaves = config.heads / per_leaf;
-  // Whole key/value groups while every rank can have one; beyond, their keys and values are replicated.
-  const bool whole_groups = static_cast<int>(shares.size()) <= config.kv_heads &&
-                            leaves % config.kv_heads == 0;
+  // Whole key/value groups while every rank can have one; beyond, their keys and values are
+  // replicated.
+  const bool whole_groups =
+      static_cast<int>(shares.size()) <= config.kv_heads && leaves % config.kv_heads == 0;
   const int head_units = whole_groups ? config.kv_heads : leaves;
   const int vocabulary_leaves = std::min(kLeavesMax, config.vocab_size);
   return Cut(config, share_out(head_units, leaves / head_units, shares),

@@ -1,6 +1,7 @@
-// Cut: how a model is divided over the ranks of a group. Each cut dimension has a fixed number of leaves that depends on
-// the model alone (the pieces that sums are taken over, see "One answer" in ARCHITECTURE.md); shares decide which rank
-// owns which leaves. Pure arithmetic: the loader, the forward pass, the planner and tests use it.
+// Cut: how a model is divided over the ranks of a group. Each cut dimension has a fixed number of
+// leaves that depends on the model alone (the pieces that sums are taken over, see "One answer" in
+// ARCHITECTURE.md); shares decide which rank owns which leaves. Pure arithmetic: the loader, the
+// forward pass, the planner and tests use it.
 #pragma once
 
 #include <span>
@@ -39,7 +40,8 @@ class Cut {
   const LeafShares& head_shares() const { return heads_; }
   const LeafShares& ffn_shares() const { return ffn_; }
 
-  // What the kernels do with the columns that a rank has of a matrix whose products are summed over ranks.
+  // What the kernels do with the columns that a rank has of a matrix whose products are summed over
+  // ranks.
   std::vector<LeafStep> head_steps(int rank) const;
   std::vector<LeafStep> ffn_steps(int rank) const;
 

@@ -1,4 +1,5 @@
-// The forward pass. Main flow first; each step queues operations, exchanges are the only places where the host waits.
+// The forward pass. Main flow first; each step queues operations, exchanges are the only places
+// where the host waits.
 #include <cmath>
 
 #include "model/model.h"
@@ -40,8 +41,9 @@ void Model::write_batch(const Batch& batch) {
                           .output = buffers_.rope});
 }
 
-// The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are gathered
-// rank by rank in the exchange buffer. `places_[i]` is where the row of token i lies there.
+// The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
+// gathered rank by rank in the exchange buffer. `places_[i]` is where the row of token i lies
+// there.
 Status Model::embed(const Batch& batch) {
   const auto hidden = static_cast<size_t>(config_.hidden);
   places_.assign(batch.tokens.size(), 0);
@@ -138,11 +140,11 @@ void Model::feed_forward(int layer, int tokens) {
                         .y = buffers_.normed});
   multiply(Role::kGate, buffers_.normed, buffers_.gate);
   multiply(Role::kUp, buffers_.normed, buffers_.up);
-  device_.queue(SiluMul{.gate = buffers_.gate,
-                        .up = buffers_.up,
-                        .count = static_cast<size_t>(tokens) *
-                                 static_cast<size_t>(cut_.ffn(rank_).size()),
-                        .output = buffers_.gate});
+  device_.queue(
+      SiluMul{.gate = buffers_.gate,
+              .up = buffers_.up,
+              .count = static_cast<size_t>(tokens) * static_cast<size_t>(cut_.ffn(rank_).size()),
+              .output = buffers_.gate});
   multiply(Role::kDown, buffers_.gate, {buffers_.partials, 0});
 }
 

@@ -83,8 +83,8 @@ Status Model::allocate_buffers() {
   buffers_.value = TRY(allocate(kv_heads));
   buffers_.gate = TRY(allocate(ffn));
   buffers_.up = TRY(allocate(ffn));
-  const size_t subtrees = std::max(cut_.head_shares().nodes(rank_).size(),
-                                   cut_.ffn_shares().nodes(rank_).size());
+  const size_t subtrees =
+      std::max(cut_.head_shares().nodes(rank_).size(), cut_.ffn_shares().nodes(rank_).size());
   buffers_.partials = TRY(device_.allocate(subtrees * tokens * hidden * 4, Access::kHost));
   buffers_.sum = TRY(device_.allocate(tokens * hidden * 4, Access::kHost));
   const auto vocabulary = static_cast<size_t>(cut_.vocabulary(rank_).size());

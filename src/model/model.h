@@ -1,8 +1,9 @@
-// Model: one rank's weights, state and buffers on a device, and the forward pass over them. One thread. Every rank of the group
-// calls forward() with the same batch. After load nothing is allocated.
+// Model: one rank's weights, state and buffers on a device, and the forward pass over them. One
+// thread. Every rank of the group calls forward() with the same batch. After load nothing is
+// allocated.
 //
-// A pass has 2 * layers + 2 exchanges: the embeddings, two sums a layer, and the sampler's (not made here). The
-// host waits for the device once for each.
+// A pass has 2 * layers + 2 exchanges: the embeddings, two sums a layer, and the sampler's (not
+// made here). The host waits for the device once for each.
 #pragma once
 
 #include <filesystem>
@@ -44,7 +45,8 @@ class Model {
   const BatchLimits& limits() const { return limits_; }
   uint64_t state_bytes() const { return state_bytes_; }
 
-  // Errors are those of check_batch(), the device and the exchanges; after one of the last the group is broken.
+  // Errors are those of check_batch(), the device and the exchanges; after one of the last the
+  // group is broken.
   Result<Logits> forward(const Batch& batch);
 
  private:

@@ -1,5 +1,5 @@
-// Rotary position embedding: how fast each pair of a head turns. Computed in double with our own functions, so that
-// every machine has the same bits.
+// Rotary position embedding: how fast each pair of a head turns. Computed in double with our own
+// functions, so that every machine has the same bits.
 #pragma once
 
 #include <vector>

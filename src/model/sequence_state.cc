@@ -6,7 +6,9 @@
 
 namespace lockstep {
 
-int pages_for(int positions) { return (positions + kPagePositions - 1) / kPagePositions; }
+int pages_for(int positions) {
+  return (positions + kPagePositions - 1) / kPagePositions;
+}
 
 StatePool::StatePool(int pages) {
   for (int page = pages - 1; page >= 0; --page) free_.push_back(page);

@@ -1,6 +1,7 @@
-// SequenceState: what the layers keep of one sequence, as the scheduler sees it: numbers of pages, which mean the same on
-// every rank. StatePool hands them out; the memory behind them is each rank's own (model/model.h). Layers that keep a ring or a
-// recurrent state will add their slots here. Used by rank 0's scheduler; one thread.
+// SequenceState: what the layers keep of one sequence, as the scheduler sees it: numbers of pages,
+// which mean the same on every rank. StatePool hands them out; the memory behind them is each
+// rank's own (model/model.h). Layers that keep a ring or a recurrent state will add their slots
+// here. Used by rank 0's scheduler; one thread.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,9 @@ std::string name_in_layer(std::string_view pattern, int layer) {
   return name;
 }
 
-Range scaled(Range range, int factor) { return {range.begin * factor, range.end * factor}; }
+Range scaled(Range range, int factor) {
+  return {range.begin * factor, range.end * factor};
+}
 
 }  // namespace
 

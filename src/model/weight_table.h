@@ -1,5 +1,6 @@
-// The weights of one model, expanded from its architecture's table: each with its name, shape and the part that a rank
-// owns. The loader reads these parts, the planner and `logits` count their bytes.
+// The weights of one model, expanded from its architecture's table: each with its name, shape and
+// the part that a rank owns. The loader reads these parts, the planner and `logits` count their
+// bytes.
 #pragma once
 
 #include <cstdint>

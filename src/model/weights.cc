@@ -32,8 +32,8 @@ class Loader {
     TRY(check_shape(weight, tensor));
     const WeightPart part = part_of(weight, cut_, rank_);
     weights_.weight_bytes += part.elements() * dtype_bytes(tensor.dtype);
-    LayerWeights& place = weight.layer < 0 ? weights_.shared
-                                           : weights_.layers[static_cast<size_t>(weight.layer)];
+    LayerWeights& place =
+        weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);
     if (weight.split == Split::kWhole) {
       place.norms[role] = TRY(load_vector(tensor));
@@ -70,8 +70,8 @@ class Loader {
                                const TensorView& tensor) {
     const size_t element = dtype_bytes(tensor.dtype);
     const auto columns = static_cast<size_t>(weight.columns);
-    const size_t first = static_cast<size_t>(part.rows.begin) * columns +
-                         static_cast<size_t>(part.columns.begin);
+    const size_t first =
+        static_cast<size_t>(part.rows.begin) * columns + static_cast<size_t>(part.columns.begin);
     MatrixSource source{.dtype = tensor.dtype,
                         .rows = part.rows.size(),
                         .columns = part.columns.size(),

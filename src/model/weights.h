@@ -1,4 +1,5 @@
-// Weights: one rank's share of a checkpoint on its device, laid out for the kernels. Made once at load.
+// Weights: one rank's share of a checkpoint on its device, laid out for the kernels. Made once at
+// load.
 #pragma once
 
 #include <array>
@@ -12,7 +13,8 @@
 
 namespace lockstep {
 
-// Where the weights of one layer (or the shared ones) are: matrices by MatrixId, norms as floats in a buffer.
+// Where the weights of one layer (or the shared ones) are: matrices by MatrixId, norms as floats in
+// a buffer.
 struct LayerWeights {
   std::array<MatrixId, kRoleCount> matrices{};
   std::array<Slice, kRoleCount> norms{};

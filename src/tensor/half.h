@@ -1,4 +1,5 @@
-// Exact conversions of single stored values to float, for norms and other small weights. The kernels have their own.
+// Exact conversions of single stored values to float, for norms and other small weights. The
+// kernels have their own.
 #pragma once
 
 #include <bit>
@@ -10,7 +11,9 @@
 
 namespace lockstep {
 
-inline float float_of_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+inline float float_of_bf16(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
 
 inline float float_of_f16(uint16_t bits) {
   const uint32_t sign = uint32_t{bits} >> 15 << 31;

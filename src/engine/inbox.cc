@@ -1,0 +1,43 @@
+#include "engine/inbox.h"
+
+#include <utility>
+
+namespace lockstep {
+
+template <class Change>
+void Inbox::change(Change&& apply) {
+  {
+    std::lock_guard lock(mutex_);
+    apply(contents_);
+    is_filled_.store(true, std::memory_order_relaxed);
+  }
+  changed_.notify_one();
+}
+
+void Inbox::submit(uint64_t id, GenerateRequest request) {
+  change([&](Contents& contents) { contents.submitted.push_back({id, std::move(request)}); });
+}
+
+void Inbox::cancel(uint64_t id) {
+  change([&](Contents& contents) { contents.cancelled.push_back(id); });
+}
+
+void Inbox::stop() {
+  change([](Contents& contents) { contents.stop = true; });
+}
+
+Inbox::Contents Inbox::take() {
+  if (!is_filled_.load(std::memory_order_relaxed)) return {};
+  std::lock_guard lock(mutex_);
+  is_filled_.store(contents_.stop, std::memory_order_relaxed);
+  Contents taken = std::exchange(contents_, {});
+  contents_.stop = taken.stop;  // stays: a stop is for good
+  return taken;
+}
+
+void Inbox::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_filled_.load(std::memory_order_relaxed); });
+}
+
+}  // namespace lockstep

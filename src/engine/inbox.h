@@ -1,0 +1,49 @@
+// Inbox: how other threads reach the thread that runs an engine. The running thread looks at one
+// atomic flag in each step and takes the lock only if something is there; it sleeps in wait() while
+// there is no work.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace lockstep {
+
+class Inbox {
+ public:
+  struct Submission {
+    uint64_t id = 0;
+    GenerateRequest request;
+  };
+  struct Contents {
+    std::vector<Submission> submitted;
+    std::vector<uint64_t> cancelled;
+    bool stop = false;
+  };
+
+  // Any thread.
+  void submit(uint64_t id, GenerateRequest request);
+  void cancel(uint64_t id);
+  void stop();
+
+  // The running thread. take() is empty most of the time and cheap then.
+  Contents take();
+  // Returns when there is something to take.
+  void wait();
+
+ private:
+  template <class Change>
+  void change(Change&& apply);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Contents contents_;
+  // Set under the lock, read without it: a late sight only moves work to the next step.
+  std::atomic<bool> is_filled_{false};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,152 @@
+#include "engine/scheduler.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace lockstep {
+
+int pages_needed(const SchedulerLimits& limits) {
+  return limits.sequences_max * pages_for(limits.context);
+}
+
+Scheduler::Scheduler(const SchedulerLimits& limits)
+    : limits_(limits), pool_(pages_needed(limits)) {}
+
+Status Scheduler::submit(uint64_t id, GenerateRequest request) {
+  if (request.prompt.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "the prompt has no tokens"};
+  }
+  for (int32_t token : request.prompt) {
+    if (token < 0 || token >= limits_.vocab_size) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          fmt::format("token {} is not in the vocabulary of {} tokens", token, limits_.vocab_size)};
+    }
+  }
+  if (request.prompt.size() > static_cast<size_t>(limits_.context)) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("the prompt has {} tokens, the context holds {}",
+                             request.prompt.size(), limits_.context)};
+  }
+  if (waiting_.size() >= static_cast<size_t>(limits_.waiting_max)) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{} requests are waiting already, try again later", waiting_.size())};
+  }
+  auto sequence = std::make_unique<Sequence>();
+  sequence->id = id;
+  sequence->tokens = request.prompt;
+  sequence->request = std::move(request);
+  waiting_.push_back(std::move(sequence));
+  return Ok{};
+}
+
+bool Scheduler::cancel(uint64_t id) {
+  const auto has_id = [id](const auto& sequence) { return sequence->id == id; };
+  const auto waiting = std::find_if(waiting_.begin(), waiting_.end(), has_id);
+  if (waiting != waiting_.end()) {
+    waiting_.erase(waiting);
+    return true;
+  }
+  const auto running = std::find_if(running_.begin(), running_.end(), has_id);
+  if (running == running_.end()) return false;
+  remove(**running);
+  return true;
+}
+
+void Scheduler::plan(Step& step) {
+  step.clear();
+  planned_.clear();
+  admit();
+  for (const bool prompts : {false, true}) {  // decoding first: a long prompt must not hold it up
+    for (const auto& sequence : running_) {
+      const int room = limits_.tokens_max - step.batch.token_count();
+      const bool is_prompt = sequence->unfed() > 1;
+      if (is_prompt != prompts || room == 0) continue;
+      const int chunk = sequence->request.chunk > 0 ? sequence->request.chunk : room;
+      add(*sequence, std::min({sequence->unfed(), chunk, room}), step);
+    }
+  }
+}
+
+void Scheduler::admit() {
+  while (!waiting_.empty() && static_cast<int>(running_.size()) < limits_.sequences_max) {
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+void Scheduler::add(Sequence& sequence, int count, Step& step) {
+  const int end = sequence.fed + count;
+  const Status grown = pool_.grow(sequence.state, end);
+  LOCKSTEP_CHECK(grown.ok());  // pages_needed() is enough for all
+  Batch& batch = step.batch;
+  const auto list = static_cast<int32_t>(batch.page_lists.size());
+  const auto pages = sequence.state.pages();
+  batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
+  int outputs = 0;
+  for (int position = sequence.fed; position < end; ++position) {
+    const bool is_last = position + 1 == static_cast<int>(sequence.tokens.size());
+    const bool wants_token = is_last && sequence.request.max_tokens > 0;
+    const bool wants_logits = sequence.request.prompt_logits && position < sequence.prompt_size();
+    if (wants_token || wants_logits) {
+      batch.outputs.push_back(batch.token_count());
+      step.requests.push_back({.position = position + 1,
+                               .sampling = sequence.request.sampling,
+                               .wants_token = wants_token,
+                               .wants_logits = wants_logits});
+      ++outputs;
+    }
+    batch.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
+    batch.positions.push_back(position);
+    batch.list_offsets.push_back(list);
+  }
+  planned_.push_back({&sequence, count, outputs});
+}
+
+void Scheduler::complete(std::span<const Choice> choices, EngineEvents& events) {
+  size_t next = 0;
+  for (const Planned& planned : planned_) {
+    Sequence& sequence = *planned.sequence;
+    sequence.fed += planned.fed;
+    bool has_ended = false;
+    for (int i = 0; i < planned.outputs; ++i) {
+      has_ended = take_choice(sequence, choices[next++], events);
+    }
+    if (sequence.request.max_tokens == 0 && sequence.unfed() == 0) {
+      events.on_end(sequence.id, FinishReason::kLength);
+      has_ended = true;
+    }
+    if (has_ended) remove(sequence);
+  }
+  planned_.clear();
+}
+
+bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events) {
+  if (!choice.logits.empty()) events.on_logits(sequence.id, choice.logits);
+  if (choice.token < 0) return false;
+  const auto& stops = sequence.request.stop_ids;
+  if (std::find(stops.begin(), stops.end(), choice.token) != stops.end()) {
+    events.on_end(sequence.id, FinishReason::kStop);
+    return true;
+  }
+  sequence.tokens.push_back(choice.token);
+  events.on_token(sequence.id, choice.token);
+  const int size = static_cast<int>(sequence.tokens.size());
+  if (size - sequence.prompt_size() < sequence.request.max_tokens && size <= limits_.context) {
+    return false;
+  }
+  events.on_end(sequence.id, FinishReason::kLength);
+  return true;
+}
+
+void Scheduler::remove(const Sequence& sequence) {
+  const auto found = std::find_if(running_.begin(), running_.end(),
+                                  [&](const auto& s) { return s.get() == &sequence; });
+  pool_.truncate((*found)->state, 0);
+  running_.erase(found);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// Step: what rank 0 tells the others to compute: a batch and the choices that follow it, or that
+// there is nothing more to do. Encoded as a flat message in the byte order of the machines, which
+// all ranks of a group share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/batch.h"
+#include "sampling/sampler.h"
+
+namespace lockstep {
+
+struct Step {
+  bool is_stop = false;  // followers leave their loop
+  Batch batch;
+  std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
+
+  void clear();
+};
+
+size_t step_bytes_max(const BatchLimits& limits);
+void encode_step(const Step& step, std::vector<std::byte>& bytes);
+// kCorrupt if the message breaks the limits or its own counts.
+Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, Step& step);
+
+}  // namespace lockstep

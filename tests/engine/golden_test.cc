@@ -1,0 +1,170 @@
+// The forward pass against reference logits, and the promise of one answer: nothing about how a
+// model is run changes a bit.
+#include "support/golden.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "support/rank_threads.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr double kTolerance = 1e-3;
+const std::string kSource = LOCKSTEP_SOURCE_DIR;
+const char* const kCases[] = {"llama-f32", "llama3-bf16", "llama3-bf16-long", "llama3-bf16-tied",
+                              "llama3-f16-sharded"};
+
+struct Variant {
+  std::string name;
+  Setup setup;
+  int chunk = 0;
+};
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const LinkKind link : {LinkKind::kShm, LinkKind::kTcp}) {
+    const std::string link_name = link == LinkKind::kShm ? "shm" : "tcp";
+    for (const auto& [name, shares] :
+         std::vector<std::pair<std::string, std::vector<double>>>{{"2 ranks", {1, 1}},
+                                                                  {"3 ranks", {1, 1, 1}},
+                                                                  {"4 ranks", {1, 1, 1, 1}},
+                                                                  {"shares 3:1", {3, 1}},
+                                                                  {"shares 2:1:1", {2, 1, 1}}}) {
+      all.push_back({name + " over " + link_name, {.shares = shares, .link = link}});
+    }
+  }
+  all.push_back({"2 threads", {.threads = 2}});
+  all.push_back({"2 ranks with 2 threads", {.shares = {1, 1}, .threads = 2}});
+  for (const int chunk : {1, 7, 32}) {
+    all.push_back({"chunks of " + std::to_string(chunk), {}, chunk});
+    all.push_back({"2 ranks, chunks of " + std::to_string(chunk), {.shares = {1, 1}}, chunk});
+  }
+  all.push_back({"test device", {.device = "delayed"}});
+  all.push_back({"2 ranks on the test device", {.shares = {3, 1}, .device = "delayed"}});
+  for (const KernelTable* table : available_kernels()) {
+    all.push_back({table->name, {.isa = table->name}});
+    all.push_back(
+        {std::string("3 ranks, ") + table->name, {.shares = {1, 2, 1}, .isa = table->name}, 7});
+  }
+  return all;
+}
+
+GenerateRequest prompt_and_greedy(const std::vector<int32_t>& prompt, int tokens, int chunk) {
+  return {.prompt = prompt, .max_tokens = tokens, .prompt_logits = true, .chunk = chunk};
+}
+
+bool same_bits(const Answer& a, const Answer& b) {
+  if (a.logits.size() != b.logits.size() || a.tokens != b.tokens) return false;
+  for (size_t i = 0; i < a.logits.size(); ++i) {
+    if (a.logits[i].size() != b.logits[i].size()) return false;
+    if (std::memcmp(a.logits[i].data(), b.logits[i].data(), a.logits[i].size() * 4) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+double largest_difference(const Golden& golden, const Answer& answer) {
+  double largest = 0;
+  for (const GoldenRow& row : golden.logits) {
+    const std::vector<float>& got = answer.logits[row.position];
+    REQUIRE(got.size() == row.values.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(got[i]) - row.values[i]));
+    }
+  }
+  return largest;
+}
+
+void check_every_variant(const std::string& folder, const GenerateRequest& request,
+                         const Answer& reference) {
+  for (const Variant& variant : variants()) {
+    GenerateRequest varied = request;
+    varied.chunk = variant.chunk;
+    const Outcome outcome = run_ranks(folder, variant.setup, {varied});
+    CHECK_MESSAGE(same_bits(outcome.answers[0], reference), variant.name);
+  }
+}
+
+// The same prompt beside four others of other lengths, in the same steps.
+void check_in_company(const std::string& folder, const GenerateRequest& request,
+                      const Answer& reference) {
+  for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
+    std::vector<GenerateRequest> requests;
+    for (size_t i = 0; i < 4; ++i) {
+      const size_t size = std::min(request.prompt.size(), 3 + 5 * i);
+      requests.push_back(
+          {.prompt = {request.prompt.rbegin(), request.prompt.rbegin() + static_cast<int>(size)},
+           .max_tokens = static_cast<int>(8 + 11 * i),
+           .sampling = {.temperature = 1.0f, .seed = i}});
+    }
+    requests.insert(requests.begin() + 2, request);
+    const Outcome outcome = run_ranks(folder, {.shares = shares}, requests);
+    CHECK(same_bits(outcome.answers[2], reference));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("logits and greedy tokens of the golden cases, the same bits however they are computed") {
+  for (const char* name : kCases) {
+    CAPTURE(name);
+    const std::string folder = kSource + "/tests/data/golden/" + name;
+    const Golden golden = read_golden(folder);
+    const GenerateRequest request = prompt_and_greedy(golden.prompt, 32, 0);
+    const Answer reference = run_ranks(folder, {.isa = "scalar"}, {request}).answers[0];
+    REQUIRE(reference.logits.size() == golden.prompt.size());
+    CHECK(largest_difference(golden, reference) < kTolerance);
+    CHECK(reference.tokens == golden.greedy);
+    CHECK(reference.reason == FinishReason::kLength);
+    check_every_variant(folder, request, reference);
+    check_in_company(folder, request, reference);
+  }
+}
+
+TEST_CASE("stories260K tells the expected stories, the same bits however they are computed") {
+  const std::string folder = kSource + "/models/stories260K";
+  const Json file = read_json_file(kSource + "/tests/data/stories260K/expected_greedy.json");
+  std::vector<GenerateRequest> requests;
+  for (const Json& story : file.as_array()) {
+    const auto expected = ints_of(*find(story, "greedy_ids"));
+    requests.push_back(prompt_and_greedy(ints_of(*find(story, "prompt_ids")),
+                                         static_cast<int>(expected.size()), 0));
+  }
+  const Outcome together = run_ranks(folder, {.shares = {1, 1}}, requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CHECK(together.answers[i].tokens == ints_of(*find(file.as_array()[i], "greedy_ids")));
+  }
+  const GenerateRequest& last = requests.back();
+  const Answer reference = run_ranks(folder, {.isa = "scalar"}, {last}).answers[0];
+  CHECK(same_bits(together.answers.back(), reference));
+  check_every_variant(folder, last, reference);
+}
+
+TEST_CASE("seeded sampling gives the same text on any ranks and in any company") {
+  const std::string folder = kSource + "/tests/data/golden/llama3-bf16";
+  const Golden golden = read_golden(folder);
+  for (const SamplingOptions sampling :
+       {SamplingOptions{.temperature = 0.8f, .seed = 7},
+        SamplingOptions{.temperature = 1.2f, .top_k = 20, .top_p = 0.9f, .seed = 8}}) {
+    GenerateRequest request{.prompt = golden.prompt, .max_tokens = 24, .sampling = sampling};
+    const auto alone = run_ranks(folder, {}, {request}).answers[0].tokens;
+    CHECK(alone.size() == 24);
+    CHECK(alone != golden.greedy);
+    for (const Variant& variant : variants()) {
+      GenerateRequest varied = request;
+      varied.chunk = variant.chunk;
+      CHECK_MESSAGE(run_ranks(folder, variant.setup, {varied}).answers[0].tokens == alone,
+                    variant.name);
+    }
+    GenerateRequest other = request;
+    other.sampling.seed += 100;
+    const Outcome company = run_ranks(folder, {.shares = {1, 1}}, {other, request, other});
+    CHECK(company.answers[1].tokens == alone);
+    CHECK(company.answers[0].tokens != alone);
+  }
+}

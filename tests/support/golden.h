@@ -1,0 +1,59 @@
+// Reads tests/data/golden/<case>/golden.json (see the README there) and the expected files of
+// stories260K.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "json/json.h"
+
+namespace lockstep {
+
+struct GoldenRow {
+  size_t position;
+  std::vector<double> values;
+};
+
+struct Golden {
+  std::vector<int32_t> prompt;
+  std::vector<GoldenRow> logits;
+  std::vector<int32_t> greedy;
+};
+
+inline Json read_json_file(const std::string& path) {
+  std::ifstream file(path);
+  REQUIRE_MESSAGE(file.good(), path);
+  std::stringstream text;
+  text << file.rdbuf();
+  auto value = parse_json(text.str());
+  REQUIRE(value.ok());
+  return value.value();
+}
+
+inline std::vector<int32_t> ints_of(const Json& array) {
+  std::vector<int32_t> values;
+  for (const Json& item : array.as_array()) {
+    values.push_back(static_cast<int32_t>(item.as_int64()));
+  }
+  return values;
+}
+
+inline Golden read_golden(const std::string& folder) {
+  const Json file = read_json_file(folder + "/golden.json");
+  Golden golden{
+      ints_of(*find(file, "prompt")), {}, ints_of(*find(*find(file, "greedy"), "tokens"))};
+  for (const Json& row : find(file, "logits")->as_array()) {
+    GoldenRow& added = golden.logits.emplace_back();
+    added.position = static_cast<size_t>(find(row, "position")->as_int64());
+    for (const Json& value : find(row, "values")->as_array()) {
+      added.values.push_back(value.to_number<double>());
+    }
+  }
+  return golden;
+}
+
+}  // namespace lockstep
