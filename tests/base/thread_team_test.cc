@@ -1,0 +1,156 @@
+#include "base/thread_team.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/machine.h"
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Keeps this thread busy, so that others run out of patience and sleep.
+void compute_for(std::chrono::microseconds duration) {
+  const Clock::time_point end = Clock::now() + duration;
+  while (Clock::now() < end) {
+  }
+}
+
+// Runs chunks and checks that each index came once.
+void check_chunks(ThreadTeam& team, int count, int grain) {
+  std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+  std::atomic<bool> is_sound{true};
+  team.for_each_chunk(count, grain, [&](int begin, int end) {
+    if (begin < 0 || end > count || end - begin > grain || begin >= end) is_sound = false;
+    for (int i = begin; i < end; ++i) seen[static_cast<size_t>(i)].fetch_add(1);
+  });
+  REQUIRE(is_sound.load());
+  for (const std::atomic<int>& times : seen) REQUIRE(times.load() == 1);
+}
+
+void check_every_thread_runs(ThreadTeam& team) {
+  std::vector<int> runs(static_cast<size_t>(team.size()), 0);  // each written by one thread
+  team.run([&](int thread) { ++runs[static_cast<size_t>(thread)]; });
+  for (int times : runs) REQUIRE(times == 1);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a team hands out every index exactly once, whatever the size of the team and the chunks") {
+  for (int threads : {1, 2, 3, 8}) {
+    ThreadTeam team({.threads = threads});
+    CHECK(team.size() == threads);
+    for (int count : {0, 1, 2, 7, 64, 1000}) {
+      for (int grain : {1, 3, 64, 5000}) check_chunks(team, count, grain);
+    }
+  }
+}
+
+TEST_CASE("every thread runs in each of many rounds and sees what the round before wrote") {
+  for (int threads : {1, 2, 3}) {
+    ThreadTeam team({.threads = threads});
+    std::vector<long> sums(static_cast<size_t>(threads), 0);
+    for (int round = 1; round <= 5000; ++round) {
+      const long before = sums[static_cast<size_t>(round % threads)];
+      team.run([&](int thread) {
+        // Reads a neighbour's sum of the last round, writes its own.
+        sums[static_cast<size_t>(thread)] += 1;
+      });
+      REQUIRE(sums[static_cast<size_t>(round % threads)] == before + 1);
+    }
+  }
+}
+
+TEST_CASE("a team works after its threads went to sleep") {
+  ThreadTeam team({.threads = 2});
+  for (int round = 0; round < 20; ++round) {
+    compute_for(std::chrono::milliseconds(2));
+    check_every_thread_runs(team);
+  }
+}
+
+TEST_CASE("no wake-up is lost around the moment at which threads fall asleep") {
+  ThreadTeam team({.threads = 2});
+  for (int round = 0; round < 3000; ++round) {
+    compute_for(std::chrono::microseconds(50 + round % 40));
+    check_every_thread_runs(team);
+  }
+}
+
+TEST_CASE("the owner waits for a thread that takes long") {
+  ThreadTeam team({.threads = 2});
+  for (int round = 0; round < 10; ++round) {
+    bool is_done = false;
+    team.run([&](int thread) {
+      if (thread != 1) return;
+      compute_for(std::chrono::milliseconds(3));
+      is_done = true;
+    });
+    REQUIRE(is_done);
+  }
+}
+
+TEST_CASE("more threads than processors finish too") {
+  ThreadTeam team({.threads = 4 * machine_core_count() + 1});
+  const Clock::time_point begin = Clock::now();
+  for (int round = 0; round < 300; ++round) check_every_thread_runs(team);
+  check_chunks(team, 10000, 7);
+  CHECK(Clock::now() - begin < std::chrono::seconds(60));
+}
+
+TEST_CASE("a team that never ran ends, and so does one that sleeps") {
+  for (int i = 0; i < 50; ++i) ThreadTeam team({.threads = 3});
+  ThreadTeam team({.threads = 3});
+  compute_for(std::chrono::milliseconds(1));
+}
+
+TEST_CASE("progress ticks once for each chunk") {
+  Progress progress;
+  ThreadTeam team({.threads = 2, .progress = &progress});
+  team.for_each_chunk(100, 7, [](int, int) {});
+  CHECK(progress.ticks.load() == 15);
+  team.for_each_chunk(0, 7, [](int, int) {});
+  CHECK(progress.ticks.load() == 15);
+}
+
+TEST_CASE("pinned threads stay on their cores, modulo the machine's") {
+  std::thread owner([] {  // a thread of its own, since the owner is pinned too
+    const int first_core = machine_core_count() - 1;
+    ThreadTeam team({.threads = 2, .first_core = first_core});
+    for (int round = 0; round < 100; ++round) {
+      std::vector<int> cores(2, -1);
+      team.run([&](int thread) {
+#ifdef __linux__
+        cores[static_cast<size_t>(thread)] = sched_getcpu();
+#else
+        cores[static_cast<size_t>(thread)] = (first_core + thread) % machine_core_count();
+#endif
+      });
+      for (int thread = 0; thread < 2; ++thread) {
+        const int core = (first_core + thread) % machine_core_count();
+        if (is_core_allowed(core)) REQUIRE(cores[static_cast<size_t>(thread)] == core);
+      }
+    }
+  });
+  owner.join();
+}
+
+TEST_CASE("the machine has at least one core for this process and no more than it has at all") {
+  CHECK(available_core_count() >= 1);
+  CHECK(available_core_count() <= machine_core_count());
+  CHECK(!is_core_allowed(-1));
+  CHECK(!is_core_allowed(1 << 20));
+  CHECK(!pin_this_thread(1 << 20));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,238 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "kernels/test_data.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kUntouched = -12345.0f;
+
+// A cache whose unused slots hold NaN, and what was stored in it.
+struct Cache {
+  int head_dim;
+  int kv_heads;
+  int positions;
+  std::vector<int32_t> page_list;
+  std::vector<float> keys;
+  std::vector<float> values;
+  std::vector<float> stored_keys;  // (positions, kv_heads, head_dim)
+  std::vector<float> stored_values;
+
+  size_t row() const { return static_cast<size_t>(kv_heads) * static_cast<size_t>(head_dim); }
+  PageArgs pages() {
+    const size_t page_stride = row() * kPagePositions + 16;
+    return {keys.data(), values.data(), page_stride, head_dim, kv_heads};
+  }
+};
+
+// What pages hold before and around what is stored.
+float garbage(bool is_nan) {
+  return is_nan ? NAN : 3.0e38f;
+}
+
+Cache fill_cache(const KernelTable& table, uint64_t seed, int head_dim, int kv_heads, int positions,
+                 bool nan_garbage = true) {
+  Cache cache = {head_dim, kv_heads, positions, {}, {}, {}, {}, {}};
+  const int pages = (positions + kPagePositions - 1) / kPagePositions;
+  for (int page = 0; page < pages; ++page) cache.page_list.push_back((page * 5 + 2) % 7);
+  const size_t floats = 7 * (cache.row() * kPagePositions + 16);
+  cache.keys.assign(floats, garbage(nan_garbage));
+  cache.values.assign(floats, garbage(nan_garbage));
+  Random random(seed);
+  cache.stored_keys = random.units(cache.row() * static_cast<size_t>(positions));
+  cache.stored_values = random.units(cache.row() * static_cast<size_t>(positions));
+  std::vector<int32_t> page_of;
+  std::vector<int32_t> slot_of;
+  for (int position = 0; position < positions; ++position) {
+    page_of.push_back(cache.page_list[static_cast<size_t>(position / kPagePositions)]);
+    slot_of.push_back(position % kPagePositions);
+  }
+  StoreKvArgs args = {
+      .pages = cache.pages(),
+      .keys = cache.stored_keys.data(),
+      .values = cache.stored_values.data(),
+      .keys_stride = cache.row(),
+      .values_stride = cache.row(),
+      .page = page_of.data(),
+      .slot = slot_of.data(),
+      .token_begin = 0,
+      .token_end = positions / 2,
+  };
+  table.store_kv(args);
+  args.token_begin = positions / 2;
+  args.token_end = positions;
+  table.store_kv(args);
+  return cache;
+}
+
+std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, int position,
+                          const std::vector<float>& query, int heads, float scale) {
+  const size_t count = static_cast<size_t>(heads) * static_cast<size_t>(cache.head_dim);
+  std::vector<float> output(count + 8, kUntouched);
+  table.attention({
+      .pages = cache.pages(),
+      .kv_head = kv_head,
+      .page_list = cache.page_list.data(),
+      .position = position,
+      .query = query.data(),
+      .heads = heads,
+      .scale = scale,
+      .output = output.data(),
+  });
+  return output;
+}
+
+// Softmax attention of one head in double precision, and a bound for what float32 may differ from
+// it.
+void check_head(const Cache& cache, int kv_head, int position, const float* query, float scale,
+                const float* output) {
+  const auto head_dim = static_cast<size_t>(cache.head_dim);
+  const auto stored = [&](const std::vector<float>& from, int at) {
+    return from.data() + static_cast<size_t>(at) * cache.row() +
+           static_cast<size_t>(kv_head) * head_dim;
+  };
+  std::vector<double> scores;
+  double score_error = 0;
+  for (int at = 0; at <= position; ++at) {
+    const float* key = stored(cache.stored_keys, at);
+    double score = 0;
+    double magnitude = 0;
+    for (size_t i = 0; i < head_dim; ++i) {
+      score += double{query[i]} * double{key[i]};
+      magnitude += std::fabs(double{query[i]} * double{key[i]});
+    }
+    scores.push_back(score * double{scale});
+    score_error = std::max(score_error,
+                           magnitude * double{scale} * 0x1p-24 * static_cast<double>(head_dim + 4));
+  }
+  const double maximum = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - maximum);
+  // A probability is wrong by the errors of its score and of the maximum, and so is their sum;
+  // |value| <= 1; each position rounds once, and a few operations more for each page and exp (2
+  // ulp).
+  const double bound = 4 * score_error + (2.0 * position + 100) * 0x1p-24;
+  for (size_t i = 0; i < head_dim; ++i) {
+    double value = 0;
+    for (int at = 0; at <= position; ++at) {
+      value += scores[static_cast<size_t>(at)] / sum * double{stored(cache.stored_values, at)[i]};
+    }
+    REQUIRE(std::fabs(double{output[i]} - value) <= bound);
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "attention of every instruction set equals the scalar one and the softmax by definition") {
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    for (int head_dim : {2, 6, 16, 24, 64, 80, 128, 512}) {
+      for (int heads : {1, 2, 3, 4, 7}) {
+        const int positions = 201;
+        if (head_dim == 512 && heads != 3) continue;
+        Cache cache = fill_cache(*table, 21, head_dim, 2, positions);
+        Random random(static_cast<uint64_t>(head_dim * heads));
+        std::vector<float> query =
+            random.units(static_cast<size_t>(heads) * static_cast<size_t>(head_dim));
+        for (float& q : query) q *= 8.0f;  // scores far enough apart for small probabilities
+        const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+        for (int position : {0, 1, 14, 15, 16, 63, 64, 65, 127, 128, 200}) {
+          const int kv_head = position % 2;
+          const auto output = attend(*table, cache, kv_head, position, query, heads, scale);
+          const auto scalar =
+              attend(scalar_kernels(), cache, kv_head, position, query, heads, scale);
+          REQUIRE(first_difference(output, scalar) == -1);
+          REQUIRE(output[static_cast<size_t>(heads) * static_cast<size_t>(head_dim)] == kUntouched);
+          for (int head = 0; head < heads; ++head) {
+            const size_t offset = static_cast<size_t>(head) * static_cast<size_t>(head_dim);
+            check_head(cache, kv_head, position, query.data() + offset, scale,
+                       output.data() + offset);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a head's attention does not depend on the heads beside it") {
+  for (const KernelTable* table : available_kernels()) {
+    Cache cache = fill_cache(*table, 4, 48, 1, 150);
+    Random random(9);
+    const int heads = 35;  // more than one pass over the pages takes
+    const std::vector<float> query = random.units(size_t{35} * 48);
+    const auto together = attend(*table, cache, 0, 149, query, heads, 0.5f);
+    for (int head = 0; head < heads; ++head) {
+      const auto begin = static_cast<size_t>(head) * 48;
+      const std::vector<float> one(query.begin() + head * 48, query.begin() + (head + 1) * 48);
+      const auto alone = attend(*table, cache, 0, 149, one, 1, 0.5f);
+      for (size_t i = 0; i < 48; ++i) REQUIRE(alone[i] == together[begin + i]);
+    }
+  }
+}
+
+TEST_CASE("what lies in unused slots and between heads does not change attention") {
+  for (const KernelTable* table : available_kernels()) {
+    for (int positions : {1, 17, 63, 65, 100}) {
+      Cache nan_cache = fill_cache(*table, 8, 40, 3, positions, true);
+      Cache big_cache = fill_cache(*table, 8, 40, 3, positions, false);
+      Random random(2);
+      const std::vector<float> query = random.units(size_t{5} * 40);
+      for (int kv_head = 0; kv_head < 3; ++kv_head) {
+        const auto a = attend(*table, nan_cache, kv_head, positions - 1, query, 5, 0.2f);
+        const auto b = attend(*table, big_cache, kv_head, positions - 1, query, 5, 0.2f);
+        REQUIRE(first_difference(a, b) == -1);
+        for (size_t i = 0; i < query.size(); ++i) REQUIRE(std::isfinite(a[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("scores far apart leave the largest one's value") {
+  for (const KernelTable* table : available_kernels()) {
+    Cache cache = fill_cache(*table, 8, 16, 1, 130);
+    const std::vector<float> key(cache.stored_keys.begin() + 70 * 16,
+                                 cache.stored_keys.begin() + 71 * 16);
+    const auto output = attend(*table, cache, 0, 129, key, 1, 1000.0f);
+    double best = -1e300;
+    int winner = -1;
+    for (int at = 0; at < 130; ++at) {
+      double score = 0;
+      for (size_t i = 0; i < 16; ++i) {
+        score += double{key[i]} * double{cache.stored_keys[static_cast<size_t>(at) * 16 + i]};
+      }
+      if (score > best) winner = at;
+      best = std::max(best, score);
+    }
+    for (size_t i = 0; i < 16; ++i) {
+      CHECK(output[i] == cache.stored_values[static_cast<size_t>(winner) * 16 + i]);
+    }
+  }
+}
+
+TEST_CASE("store_kv puts sixteen keys side by side and leaves all other slots alone") {
+  for (const KernelTable* table : available_kernels()) {
+    Cache cache = fill_cache(*table, 6, 10, 2, 70);
+    const PageArgs pages = cache.pages();
+    size_t numbers = 0;
+    for (float value : cache.keys) numbers += std::isnan(value) ? 0 : 1;
+    CHECK(numbers == size_t{70} * 2 * 10);
+    for (int position = 0; position < 70; ++position) {
+      const auto page = static_cast<size_t>(cache.page_list[static_cast<size_t>(position) / 64]);
+      const auto slot = static_cast<size_t>(position % 64);
+      for (size_t head = 0; head < 2; ++head) {
+        const size_t begin = page * pages.page_stride + head * page_head_stride(10);
+        for (size_t i = 0; i < 10; ++i) {
+          const size_t at = static_cast<size_t>(position) * 20 + head * 10 + i;
+          REQUIRE(cache.keys[begin + ((slot / 16) * 10 + i) * 16 + slot % 16] ==
+                  cache.stored_keys[at]);
+          REQUIRE(cache.values[begin + slot * 10 + i] == cache.stored_values[at]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace lockstep

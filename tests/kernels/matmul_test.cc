@@ -1,0 +1,249 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "kernels/test_data.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kUntouched = -12345.0f;
+
+// Steps that add `leaves` in one tree: after leaf i the binary counter i + 1 says how many sums are
+// complete; after the last one the rest is added from right to left.
+void append_subtree(std::vector<LeafStep>& steps, const std::vector<int>& leaves) {
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const bool is_last = i + 1 == leaves.size();
+    const int open = std::popcount(i) + 1;
+    const int merges = is_last ? open - 1 : std::countr_one(i);
+    steps.push_back({leaves[i], merges, is_last ? 1 : 0});
+  }
+}
+
+struct Plan {
+  int columns = 0;
+  int subtrees = 0;
+  std::vector<LeafStep> steps;
+};
+
+Plan plan_of(const std::vector<std::vector<int>>& subtrees) {
+  Plan plan;
+  for (const std::vector<int>& leaves : subtrees) {
+    append_subtree(plan.steps, leaves);
+    for (int columns : leaves) plan.columns += columns;
+    ++plan.subtrees;
+  }
+  return plan;
+}
+
+struct Problem {
+  PackedMatrix matrix;
+  Plan plan;
+  int tokens;
+  std::vector<float> input;
+
+  size_t rows() const { return static_cast<size_t>(matrix.rows); }
+  size_t input_stride() const { return static_cast<size_t>(plan.columns) + 3; }
+  size_t token_stride() const { return rows() + 5; }
+  size_t subtree_stride() const { return static_cast<size_t>(tokens) * token_stride() + 7; }
+  std::vector<float> empty_output() const {
+    return std::vector<float>(static_cast<size_t>(plan.subtrees) * subtree_stride(), kUntouched);
+  }
+};
+
+Problem random_problem(uint64_t seed, DType type, int rows, const Plan& plan, int tokens,
+                       Kind kind) {
+  Random random(seed);
+  Problem problem = {random_matrix(random, type, rows, plan.columns, kind), plan, tokens, {}};
+  problem.input.resize(problem.input_stride() * static_cast<size_t>(tokens));
+  for (float& value : problem.input) value = draw(random, kind);
+  return problem;
+}
+
+void run(const KernelTable& table, const Problem& problem, int tile_begin, int tile_end,
+         int token_begin, int token_end, std::vector<float>& output) {
+  const MatmulArgs args = {
+      .weights = problem.matrix.packed.data(),
+      .rows = problem.matrix.rows,
+      .columns = problem.matrix.columns,
+      .tile_begin = tile_begin,
+      .tile_end = tile_end,
+      .steps = problem.plan.steps.data(),
+      .step_count = static_cast<int32_t>(problem.plan.steps.size()),
+      .input = problem.input.data() + static_cast<size_t>(token_begin) * problem.input_stride(),
+      .input_stride = problem.input_stride(),
+      .tokens = token_end - token_begin,
+      .output = output.data() + static_cast<size_t>(token_begin) * problem.token_stride(),
+      .token_stride = problem.token_stride(),
+      .subtree_stride = problem.subtree_stride(),
+  };
+  matmul_of(table, problem.matrix.type)(args);
+}
+
+std::vector<float> run_whole(const KernelTable& table, const Problem& problem) {
+  std::vector<float> output = problem.empty_output();
+  run(table, problem, 0, problem.matrix.tiles(), 0, problem.tokens, output);
+  return output;
+}
+
+struct Reference {
+  float chain;       // the operations that kernels.h promises, one by one
+  double exact;      // the same sum in double precision
+  double magnitude;  // sum of |weight * input|
+};
+
+Reference reference(const Problem& problem, int subtree, int token, int row) {
+  std::vector<float> stack;
+  double exact = 0;
+  double magnitude = 0;
+  int column = 0;
+  for (const LeafStep& step : problem.plan.steps) {
+    float sum = 0.0f;
+    for (int end = column + step.columns; column < end; ++column) {
+      const float weight = problem.matrix.at(row, column);
+      const float x = problem.input[static_cast<size_t>(token) * problem.input_stride() +
+                                    static_cast<size_t>(column)];
+      sum = std::fma(weight, x, sum);
+      exact += double{weight} * double{x};
+      magnitude += std::fabs(double{weight} * double{x});
+    }
+    for (int merge = 0; merge < step.merges; ++merge) {
+      sum = stack.back() + sum;
+      stack.pop_back();
+    }
+    stack.push_back(sum);
+    if (step.ends_subtree == 0) continue;
+    if (subtree == 0) return {stack.back(), exact, magnitude};
+    --subtree;
+    stack.clear();
+    exact = magnitude = 0;
+  }
+  return {NAN, NAN, NAN};
+}
+
+std::vector<Plan> plans() {
+  return {
+      plan_of({{1}}),
+      plan_of({{33}}),
+      plan_of({{5, 7, 4}}),
+      plan_of({{3}, {2, 2}, {1, 1, 1, 1}}),
+      plan_of({std::vector<int>(64, 2)}),
+      plan_of({std::vector<int>(63, 1), {16}}),
+  };
+}
+
+}  // namespace
+
+TEST_CASE("scalar matmul does the promised chain of operations and writes nothing else") {
+  for (DType type : kAllTypes) {
+    for (const Plan& plan : plans()) {
+      for (int rows : {1, 16, 37}) {
+        const Problem problem = random_problem(7, type, rows, plan, 3, Kind::kNasty);
+        const std::vector<float> output = run_whole(scalar_kernels(), problem);
+        std::vector<float> expected = problem.empty_output();
+        for (int subtree = 0; subtree < plan.subtrees; ++subtree) {
+          for (int token = 0; token < problem.tokens; ++token) {
+            for (int row = 0; row < rows; ++row) {
+              expected[static_cast<size_t>(subtree) * problem.subtree_stride() +
+                       static_cast<size_t>(token) * problem.token_stride() +
+                       static_cast<size_t>(row)] = reference(problem, subtree, token, row).chain;
+            }
+          }
+        }
+        CHECK(first_difference(output, expected) == -1);
+      }
+    }
+  }
+}
+
+TEST_CASE("scalar matmul is within the error bound of its sums") {
+  for (DType type : kAllTypes) {
+    for (Kind kind : {Kind::kPlain, Kind::kNasty}) {
+      const Plan plan = plan_of({{100, 60, 40}, {300}});
+      const Problem problem = random_problem(11, type, 40, plan, 2, kind);
+      const std::vector<float> output = run_whole(scalar_kernels(), problem);
+      for (int subtree = 0; subtree < plan.subtrees; ++subtree) {
+        for (int token = 0; token < problem.tokens; ++token) {
+          for (int row = 0; row < problem.matrix.rows; ++row) {
+            const Reference r = reference(problem, subtree, token, row);
+            const float value = output[static_cast<size_t>(subtree) * problem.subtree_stride() +
+                                       static_cast<size_t>(token) * problem.token_stride() +
+                                       static_cast<size_t>(row)];
+            // n roundings of a sum cost at most n * u / (1 - n * u) of the sum of magnitudes, and
+            // an operation with a subnormal result at most 2^-150 more; n is at most 302 here.
+            const double bound = r.magnitude * 310 * 0x1p-24 + 310 * 0x1p-150;
+            REQUIRE(std::fabs(double{value} - r.exact) <= bound);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every instruction set gives the scalar bits of a matmul") {
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    for (DType type : kAllTypes) {
+      for (const Plan& plan : plans()) {
+        for (int rows : {1, 15, 16, 17, 33, 64, 77, 120}) {
+          for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
+            const Kind kind = (rows + tokens) % 2 == 0 ? Kind::kPlain : Kind::kNasty;
+            const Problem problem = random_problem(static_cast<uint64_t>(rows * 100 + tokens), type,
+                                                   rows, plan, tokens, kind);
+            REQUIRE(first_difference(run_whole(*table, problem),
+                                     run_whole(scalar_kernels(), problem)) == -1);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("infinities and NaNs pass through a matmul of every instruction set alike") {
+  for (const KernelTable* table : available_kernels()) {
+    for (DType type : kAllTypes) {
+      Problem problem = random_problem(3, type, 33, plan_of({{20, 12}}), 5, Kind::kPlain);
+      problem.input[3] = INFINITY;
+      problem.input[problem.input_stride() + 1] = -INFINITY;
+      problem.input[2 * problem.input_stride() + 9] = NAN;
+      CHECK(first_difference(run_whole(*table, problem), run_whole(scalar_kernels(), problem)) ==
+            -1);
+    }
+  }
+}
+
+TEST_CASE("the bits of a matmul do not depend on how tiles and tokens are divided into calls") {
+  const Plan plan = plan_of({{50, 30, 20}, {33}});
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    for (DType type : kAllTypes) {
+      const Problem problem = random_problem(5, type, 16 * 9 + 3, plan, 17, Kind::kNasty);
+      const int tiles = problem.matrix.tiles();
+      const std::vector<float> whole = run_whole(*table, problem);
+      for (int tiles_at_once : {1, 2, 3, 4, 7}) {
+        for (int tokens_at_once : {1, 2, 5, 8, 16}) {
+          std::vector<float> output = problem.empty_output();
+          for (int tile = 0; tile < tiles; tile += tiles_at_once) {
+            for (int token = 0; token < problem.tokens; token += tokens_at_once) {
+              run(*table, problem, tile, std::min(tile + tiles_at_once, tiles), token,
+                  std::min(token + tokens_at_once, problem.tokens), output);
+            }
+          }
+          REQUIRE(first_difference(output, whole) == -1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
+  for (const KernelTable* table : available_kernels()) {
+    const Problem problem = random_problem(5, DType::kF32, 40, plan_of({{8}}), 2, Kind::kPlain);
+    std::vector<float> output = problem.empty_output();
+    run(*table, problem, 1, 1, 0, 2, output);
+    run(*table, problem, 0, 3, 1, 1, output);
+    CHECK(first_difference(output, problem.empty_output()) == -1);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Builds the kernels and their tests for AArch64 and runs them under qemu: NEON and the scalar code must give the
+# checksums that x86-64 gives (tests/kernels/one_answer_test.cc). Needs g++-aarch64-linux-gnu and qemu-user.
+# usage: tools/test_aarch64.sh [BUILD_FOLDER]
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$root/build/aarch64}
+compiler=${CXX_AARCH64:-aarch64-linux-gnu-g++}
+emulator=${QEMU_AARCH64:-qemu-aarch64}
+
+for program in "$compiler" "$emulator"; do
+  if ! command -v "$program" >/dev/null; then
+    echo "test_aarch64: $program is missing; install g++-aarch64-linux-gnu and qemu-user" >&2
+    exit 2
+  fi
+done
+
+# The headers of fmt and doctest alone: the folder they come from holds this machine's C headers too.
+mkdir -p "$build/include" "$build/objects"
+for headers in fmt doctest; do
+  rm -f "$build/include/$headers"
+  ln -s "/usr/include/$headers" "$build/include/$headers"
+done
+
+flags="-std=c++20 -O2 -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off
+  -DFMT_HEADER_ONLY -I$root/src -I$root/tests -isystem $build/include"
+sources="$root/src/kernels/*.cc $root/src/base/check.cc $root/src/base/thread_team.cc
+  $root/src/base/machine.cc $root/tests/kernels/*_test.cc $root/tests/base/thread_team_test.cc
+  $root/tests/doctest_main.cc"
+
+# A file is compiled again when anything in the two folders of the kernels is newer than its object.
+echo "test_aarch64: compiling with $($compiler --version | head -n 1)"
+objects=
+for source in $sources; do
+  object=$build/objects/$(echo "${source#"$root"/}" | tr / _).o
+  objects="$objects $object"
+  newer=
+  if [ -f "$object" ]; then
+    newer=$(find "$root/src/kernels" "$root/src/base" "$root/src/tensor" "$root/tests/kernels" \
+      "$source" "$0" -newer "$object" -type f | head -n 1)
+    [ -z "$newer" ] && continue
+  fi
+  echo "  ${source#"$root"/}"
+  # shellcheck disable=SC2086
+  "$compiler" $flags -c "$source" -o "$object"
+done
+# shellcheck disable=SC2086
+"$compiler" -static -pthread $objects -o "$build/kernels_test"
+
+echo "test_aarch64: running under $($emulator --version | head -n 1)"
+"$emulator" "$build/kernels_test"
