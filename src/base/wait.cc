@@ -7,7 +7,9 @@
 namespace lockstep {
 namespace {
 
-constexpr int kRoundsBeforeYield = 2000;  // some 50 us of polling, longer than an exchange takes
+// Longer than an exchange takes when all ranks are there. With more ranks than processors the one that is waited
+// for may need this processor, so more would slow every exchange down.
+constexpr std::chrono::microseconds kBeforeYield{10};
 constexpr int kRoundsPerClock = 8;  // while polling; a look at the clock costs as much as a poll
 
 }  // namespace
@@ -29,15 +31,16 @@ Wait::Wait(std::chrono::milliseconds timeout, const std::atomic<bool>* cancelled
 
 Status Wait::pause(std::string_view what) {
   if (rounds_ == 0) {
-    last_ = Clock::now();
+    start_ = last_ = Clock::now();
     deadline_ = last_ + timeout_;
+    is_yielding_ = false;
   }
-  if (rounds_ < kRoundsBeforeYield) {
-    if (++rounds_ % kRoundsPerClock == 0) TRY(look_at_clock(what));
-    relax_processor();
-  } else {
-    TRY(look_at_clock(what));
+  ++rounds_;
+  if (is_yielding_ || rounds_ % kRoundsPerClock == 0) TRY(look_at_clock(what));
+  if (is_yielding_) {
     yield_processor();
+  } else {
+    relax_processor();
   }
   return Ok{};
 }
@@ -49,6 +52,7 @@ Status Wait::look_at_clock(std::string_view what) {
   const Clock::time_point now = Clock::now();
   if (now - last_ > kStall) deadline_ += now - last_;
   last_ = now;
+  is_yielding_ = now - start_ > kBeforeYield;
   if (now > deadline_) {
     return Error{ErrorCode::kTimeout,
                  "no " + std::string(what) + " within " + std::to_string(timeout_.count()) + " ms"};

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 
 #include "base/result.h"
@@ -32,17 +33,17 @@ class Wait {
 
   // Something arrived: the next pause() starts a new time-out.
   void restart() { rounds_ = 0; }
-  // Pauses since the start.
-  int rounds() const { return rounds_; }
 
  private:
   Status look_at_clock(std::string_view what);
 
   std::chrono::milliseconds timeout_;
   const std::atomic<bool>* cancelled_;
+  Clock::time_point start_;
   Clock::time_point last_;
   Clock::time_point deadline_;
-  int rounds_ = 0;
+  bool is_yielding_ = false;
+  uint64_t rounds_ = 0;
 };
 
 // Tells the processor that this is a polling loop; some 10 to 40 ns.

@@ -3,6 +3,7 @@
 // collective/ only.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/wait.h"
@@ -30,7 +31,7 @@ class PeerWait {
  private:
   const Group::Options& options_;
   Wait wait_;
-  int rounds_ = 0;
+  uint64_t rounds_ = 0;
   bool is_reported_ = false;
 };
 
