@@ -1,0 +1,78 @@
+// GroupMonitor: decides from what the workers of one group send whether the group is broken, which
+// rank broke it, and why. A pure state machine over observations and a clock that the caller gives;
+// one thread. It ends nothing itself.
+//
+// One loss makes every other rank fail too ("rank 1 is gone"), often before we see the loss itself.
+// So a rank's failure that speaks of other ranks waits a moment for the true cause.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "node/messages.h"
+
+namespace lockstep {
+
+struct MonitorTimeouts {
+  // Without a heartbeat (one each 100 ms) for this long a process is stopped or hung.
+  std::chrono::milliseconds heartbeat{1500};
+  // Computing without a tick for this long.
+  std::chrono::milliseconds progress{10'000};
+  // Loading keeps disks and page tables busy; heartbeats may come late then.
+  std::chrono::milliseconds loading_heartbeat{10'000};
+};
+
+class GroupMonitor {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Verdict {
+    int rank = 0;
+    Error error;
+  };
+
+  GroupMonitor(std::vector<int64_t> pids, MonitorTimeouts timeouts, Time now);
+
+  // Any message proves that the process runs; a heartbeat also says what it does.
+  void heard(int rank, Time now) { at(rank).heard = now; }
+  void heartbeat(int rank, Heartbeat heartbeat, Time now);
+  void ready(int rank, Time now);
+  bool is_ready() const;
+  // The rank's last words.
+  void fatal(int rank, Error error, Time now);
+  // The rank's process ended: "exited with status 1", "was killed by signal 9 (SIGKILL)".
+  void ended(int rank, const std::string& how, Time now);
+  // What the rank sent makes no sense, or it does not read: it has to go.
+  void misbehaved(int rank, const Error& error);
+  // The supervising thread itself did not run for this long: no rank's fault.
+  void stalled(std::chrono::nanoseconds duration);
+
+  std::optional<Verdict> check(Time now);
+  // When check() may change its mind without an observation.
+  Time next_deadline() const;
+
+ private:
+  struct Rank {
+    int64_t pid = 0;
+    bool ready = false;
+    Time heard;  // the last heartbeat
+    Time moved;  // the last tick, or the last time it did not have to tick
+    Heartbeat last;
+    std::optional<Error> fatal;
+    std::optional<Time> fatal_at;
+  };
+
+  Rank& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
+  std::string name(int rank) const;
+  void blame(int rank, ErrorCode code, std::string message);
+  std::chrono::milliseconds silence_allowed() const;
+
+  MonitorTimeouts timeouts_;
+  std::vector<Rank> ranks_;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,151 @@
+#include "node/local_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "transport/link_kind.h"
+
+namespace lockstep {
+namespace {
+
+int default_threads(int ranks) {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
+}
+
+Status check_options(const LocalGroupOptions& options) {
+  const int ranks = static_cast<int>(options.shares.size());
+  if (ranks < 1 || ranks > LocalGroup::kRanksMax) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} ranks are asked for; 1 to {} are possible", ranks, LocalGroup::kRanksMax)};
+  }
+  for (double share : options.shares) {
+    if (!(share > 0) || !std::isfinite(share)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("a share of {} makes no sense, it must be above 0", share)};
+    }
+  }
+  TRY(parse_link_kind(options.link));
+  if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
+      options.queue_max < 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "threads, context and queue must not be negative, sequences at least 1"};
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalGroup>> LocalGroup::start(LocalGroupOptions options) {
+  if (options.shares.empty() && options.ranks >= 1) {
+    options.shares.assign(static_cast<size_t>(std::min(options.ranks, kRanksMax + 1)), 1.0);
+  }
+  TRY(check_options(options));
+  options.ranks = static_cast<int>(options.shares.size());
+  if (options.threads == 0) options.threads = default_threads(options.ranks);
+  ModelFolder folder = TRY(read_model_folder(options.model));
+  WakePipe wake = TRY(WakePipe::create());
+  std::unique_ptr<LocalGroup> group(
+      new LocalGroup(std::move(options), std::move(folder), std::move(wake)));
+  group->thread_ = std::thread([self = group.get()] { self->supervise(); });
+  std::unique_lock lock(group->mutex_);
+  group->started_.wait(lock, [&] { return group->status_.state != ModelStatus::State::kLoading; });
+  if (group->status_.state == ModelStatus::State::kFailed) return group->start_error_;
+  lock.unlock();
+  return group;
+}
+
+LocalGroup::LocalGroup(LocalGroupOptions options, ModelFolder folder, WakePipe wake)
+    : options_(std::move(options)),
+      folder_(std::move(folder)),
+      wake_(std::move(wake)),
+      requests_([this] {
+        std::lock_guard lock(mutex_);
+        --status_.running;
+      }) {
+  status_.name = options_.name.empty() ? folder_.name : options_.name;
+  status_.link = options_.link;
+  status_.threads = options_.threads;
+  status_.context = options_.context;
+}
+
+LocalGroup::~LocalGroup() {
+  stop();
+}
+
+void LocalGroup::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+ModelStatus LocalGroup::status() const {
+  std::lock_guard lock(mutex_);
+  return status_;
+}
+
+Result<uint64_t> LocalGroup::generate(GenerateRequest request, GenerationEvents events) {
+  std::unique_lock lock(mutex_);
+  TRY(check(request));
+  const uint64_t id = next_id_++;
+  ++status_.running;
+  inbox_.submitted.push_back({id, std::move(request), std::move(events)});
+  lock.unlock();
+  wake_.wake();
+  return id;
+}
+
+// Under the mutex.
+Status LocalGroup::check(const GenerateRequest& request) const {
+  if (stopping_ || status_.state == ModelStatus::State::kStopped) {
+    return Error{ErrorCode::kPeerLost, fmt::format("the model {} is unloaded", status_.name)};
+  }
+  if (status_.state == ModelStatus::State::kFailed) {
+    return Error{ErrorCode::kPeerLost, fmt::format("the model {} failed and is not restarted: {}",
+                                                   status_.name, status_.last_error)};
+  }
+  if (request.prompt.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "the prompt is empty"};
+  }
+  if (request.max_tokens < 0 || request.chunk < 0 || !std::isfinite(request.sampling.temperature) ||
+      !std::isfinite(request.sampling.top_p)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "max_tokens, temperature and top_p must be numbers of at least 0"};
+  }
+  if (status_.context > 0 && request.prompt.size() > static_cast<size_t>(status_.context)) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("the prompt has {} tokens but the context holds {}",
+                             request.prompt.size(), status_.context)};
+  }
+  if (status_.running >= options_.sequences_max + options_.queue_max) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{} requests run or wait already, try again later", status_.running)};
+  }
+  return Ok{};
+}
+
+void LocalGroup::cancel(uint64_t request) {
+  {
+    std::lock_guard lock(mutex_);
+    // Nobody empties the inbox of a thread that has ended.
+    if (status_.state == ModelStatus::State::kFailed ||
+        status_.state == ModelStatus::State::kStopped) {
+      return;
+    }
+    inbox_.cancelled.push_back(request);
+  }
+  wake_.wake();
+}
+
+bool LocalGroup::is_stopping() const {
+  std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+}  // namespace lockstep

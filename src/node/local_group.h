@@ -1,0 +1,122 @@
+// LocalGroup: a model that worker processes of this machine serve together. It starts them, hands
+// them requests, watches over them, and starts them again when one dies or hangs. start(), stop()
+// and the destructor: one thread, and not from a callback. The rest: any thread.
+//
+// GenerationEvents are called from the group's supervising thread, which also watches the workers:
+// they must be short. They may come before generate() has returned; they may call generate(),
+// cancel() and status().
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "base/wake_pipe.h"
+#include "node/model_folder.h"
+#include "node/model_service.h"
+#include "node/request_table.h"
+#include "node/worker_group.h"
+
+namespace lockstep {
+
+struct LocalGroupOptions {
+  std::filesystem::path model;
+  std::string name;            // empty: the folder's
+  std::vector<double> shares;  // one for each rank; empty: `ranks` equal ones
+  int ranks = 1;
+  std::string link = "shm";  // or "tcp"
+  int threads = 0;           // of each rank; 0: max(1, cores / ranks)
+  bool pin_threads = false;
+  int context = 0;  // 0: the model's own
+  int sequences_max = 8;
+  int batch_tokens_max = 512;
+  std::string device = "cpu";
+  int queue_max = 64;  // requests beyond those that run together
+
+  MonitorTimeouts timeouts;
+  std::chrono::milliseconds load_timeout{600'000};
+  std::chrono::milliseconds restart_wait{5'000};  // how long a request waits for a restart
+  std::chrono::milliseconds stop_timeout{2'000};  // for the step at hand
+  int failures_max = 5;                           // in a row without having been ready
+
+  std::string worker_program;                 // empty: this program
+  std::vector<std::string> worker_arguments;  // empty: "worker"
+};
+
+class LocalGroup final : public ModelService, private WorkerEvents {
+ public:
+  static constexpr int kRanksMax = 64;
+
+  // Returns when all ranks are ready, or with the first error; then nothing of the group is left.
+  static Result<std::unique_ptr<LocalGroup>> start(LocalGroupOptions options);
+  ~LocalGroup() override;  // stop()
+
+  // Ends every request with kCancelled and every worker. Takes at most stop_timeout and a little.
+  void stop();
+
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return folder_.tokenizer; }
+  ModelStatus status() const override;
+  std::vector<int32_t> stop_ids() const override { return folder_.stop_ids; }
+  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override;
+  void cancel(uint64_t request) override;
+
+ private:
+  // What other threads ask of the supervising one.
+  struct Submitted {
+    uint64_t id = 0;
+    GenerateRequest request;
+    GenerationEvents events;
+  };
+  struct Inbox {
+    std::vector<Submitted> submitted;
+    std::vector<uint64_t> cancelled;
+  };
+
+  LocalGroup(LocalGroupOptions options, ModelFolder folder, WakePipe wake);
+  WorkerGroupOptions worker_options() const;
+  Status check(const GenerateRequest& request) const;
+
+  // The supervising thread.
+  void supervise();
+  Status run_epoch(uint64_t epoch, bool* was_ready);
+  Status serve(WorkerGroup& workers, bool* was_ready);
+  void take_inbox(WorkerGroup* workers);
+  void announce_ready(const WorkerGroup& workers);
+  void announce_restart(const Error& error);
+  void pause(std::chrono::milliseconds duration);
+  void finish(ModelStatus::State state, const Error& reason);
+  bool is_stopping() const;
+
+  void on_token(uint64_t request, int32_t token) override { requests_.token(request, token); }
+  void on_logits(uint64_t request, std::span<const float> row) override {
+    requests_.logits(request, row);
+  }
+  void on_end(uint64_t request, Result<FinishReason> outcome) override {
+    requests_.end(request, std::move(outcome));
+  }
+  void on_times(int, std::vector<double>) override {}
+
+  const LocalGroupOptions options_;
+  const ModelFolder folder_;
+  const WakePipe wake_;
+  RequestTable requests_;  // the supervising thread's
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable started_;
+  ModelStatus status_;
+  Error start_error_{ErrorCode::kInternal, ""};
+  Inbox inbox_;
+  bool stopping_ = false;
+  uint64_t next_id_ = 1;
+
+  std::thread thread_;
+};
+
+}  // namespace lockstep

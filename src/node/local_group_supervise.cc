@@ -1,0 +1,182 @@
+// The supervising thread of a LocalGroup: one epoch after the other, until stop() or until it gives
+// up.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "node/local_group.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kBackOffMin{100};
+constexpr milliseconds kBackOffMax{5000};
+constexpr milliseconds kPumpMax{100};
+
+milliseconds back_off(int failures) {
+  return std::min(kBackOffMax, kBackOffMin * (1 << std::clamp(failures - 1, 0, 10)));
+}
+
+milliseconds until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  return std::clamp(left, milliseconds(0), kPumpMax);
+}
+
+Error stopped_error(const std::string& name) {
+  return Error{ErrorCode::kCancelled, fmt::format("the model {} is being unloaded", name)};
+}
+
+}  // namespace
+
+void LocalGroup::supervise() {
+  int failures = 0;  // in a row, without having been ready
+  bool was_ever_ready = false;
+  for (uint64_t epoch = 1;; ++epoch) {
+    bool was_ready = false;
+    const Status ended = run_epoch(epoch, &was_ready);
+    if (ended.ok()) return finish(ModelStatus::State::kStopped, stopped_error(status().name));
+    was_ever_ready = was_ever_ready || was_ready;
+    failures = was_ready ? 1 : failures + 1;
+    if (!was_ever_ready || failures > options_.failures_max) {
+      return finish(ModelStatus::State::kFailed, ended.error());
+    }
+    announce_restart(ended.error());
+    pause(back_off(failures));
+  }
+}
+
+// Ok: stop() was called, and no worker is left.
+Status LocalGroup::run_epoch(uint64_t epoch, bool* was_ready) {
+  if (is_stopping()) return Ok{};
+  const std::unique_ptr<WorkerGroup> workers = TRY(WorkerGroup::launch(worker_options(), epoch));
+  const Status served = serve(*workers, was_ready);
+  if (served.ok()) {
+    requests_.fail_all(stopped_error(status().name));
+    workers->stop(options_.stop_timeout);
+    return Ok{};
+  }
+  // The clients first: ending what is left of the group takes a moment.
+  requests_.fail_submitted(Error{ErrorCode::kPeerLost, served.error().message});
+  workers->end();
+  return served;
+}
+
+WorkerGroupOptions LocalGroup::worker_options() const {
+  WorkerGroupOptions options;
+  options.setup.model = options_.model.string();
+  options.setup.shares = options_.shares;
+  options.setup.link = options_.link;
+  options.setup.threads = options_.threads;
+  options.setup.context = options_.context;
+  options.setup.sequences_max = options_.sequences_max;
+  options.setup.batch_tokens_max = options_.batch_tokens_max;
+  options.setup.device = options_.device;
+  // A rank that hangs is to be found by its own silence before the others give up on it.
+  const milliseconds group_timeout = options_.timeouts.progress + 2 * options_.timeouts.heartbeat;
+  options.setup.group_timeout_ms = static_cast<int>(group_timeout.count());
+  options.pin_threads = options_.pin_threads;
+  options.program = options_.worker_program;
+  options.arguments = options_.worker_arguments;
+  options.timeouts = options_.timeouts;
+  return options;
+}
+
+Status LocalGroup::serve(WorkerGroup& workers, bool* was_ready) {
+  const auto load_deadline = Clock::now() + options_.load_timeout;
+  while (!is_stopping()) {
+    take_inbox(*was_ready ? &workers : nullptr);
+    TRY(workers.pump(wake_.fd(), until(requests_.next_deadline()), *this));
+    if (*was_ready) continue;
+    if (workers.is_ready()) {
+      *was_ready = true;
+      announce_ready(workers);
+    } else if (Clock::now() > load_deadline) {
+      return Error{ErrorCode::kTimeout, fmt::format("the model was not loaded within {} s",
+                                                    options_.load_timeout.count() / 1000)};
+    }
+  }
+  return Ok{};
+}
+
+// With null, while no group is ready, requests are held until one is or their time is over.
+void LocalGroup::take_inbox(WorkerGroup* workers) {
+  wake_.drain();
+  Inbox inbox;
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(inbox, inbox_);
+  }
+  for (Submitted& each : inbox.submitted) {
+    requests_.add(each.id, std::move(each.request), std::move(each.events),
+                  Clock::now() + options_.restart_wait);
+  }
+  if (workers) {
+    requests_.submit_held([workers](uint64_t id, const GenerateRequest& request) {
+      return workers->submit(id, request);
+    });
+  }
+  for (uint64_t id : inbox.cancelled) {
+    if (!requests_.cancel_held(id) && workers && requests_.contains(id)) workers->cancel(id);
+  }
+  if (requests_.next_deadline() <= Clock::now()) {
+    const ModelStatus now = status();
+    requests_.fail_expired(
+        Clock::now(),
+        Error{ErrorCode::kPeerLost,
+              fmt::format("the model {} is restarting, try again ({})", now.name, now.last_error)});
+  }
+}
+
+void LocalGroup::announce_ready(const WorkerGroup& workers) {
+  std::lock_guard lock(mutex_);
+  status_.state = ModelStatus::State::kReady;
+  status_.ranks = workers.ranks();
+  status_.context = workers.report().context;
+  started_.notify_all();
+}
+
+void LocalGroup::announce_restart(const Error& error) {
+  log_warn("{}: {}; restarting", status().name, error.message);
+  std::lock_guard lock(mutex_);
+  status_.state = ModelStatus::State::kRestarting;
+  status_.last_error = error.message;
+  status_.ranks.clear();
+  ++status_.restarts;
+}
+
+void LocalGroup::pause(milliseconds duration) {
+  const auto deadline = Clock::now() + duration;
+  while (!is_stopping() && Clock::now() < deadline) {
+    take_inbox(nullptr);
+    pollfd polled{wake_.fd(), POLLIN, 0};
+    const milliseconds limit = until(std::min(deadline, requests_.next_deadline()));
+    ::poll(&polled, 1, static_cast<int>(limit.count()));
+  }
+}
+
+// The thread's last act. From here on generate() refuses, so what is in the inbox now is all there
+// will be.
+void LocalGroup::finish(ModelStatus::State state, const Error& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    status_.state = state;
+    status_.ranks.clear();
+    if (state == ModelStatus::State::kFailed) {
+      status_.last_error = reason.message;
+      start_error_ = reason;
+    }
+  }
+  take_inbox(nullptr);
+  requests_.fail_all(
+      Error{state == ModelStatus::State::kFailed ? ErrorCode::kPeerLost : ErrorCode::kCancelled,
+            reason.message});
+  started_.notify_all();
+}
+
+}  // namespace lockstep

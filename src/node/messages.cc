@@ -1,0 +1,287 @@
+#include "node/messages.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "json/json.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kErrorCodeCount = static_cast<int>(ErrorCode::kInternal) + 1;
+
+Error corrupt(std::string_view what) {
+  return Error{ErrorCode::kCorrupt, fmt::format("a control message has a bad {}", what)};
+}
+
+// Plain values one after the other.
+template <class... Values>
+std::string pack(const Values&... values) {
+  static_assert((std::is_trivially_copyable_v<Values> && ...));
+  std::string bytes;
+  bytes.reserve((sizeof(Values) + ...));
+  (bytes.append(reinterpret_cast<const char*>(&values), sizeof(Values)), ...);
+  return bytes;
+}
+
+template <class Value>
+Value take(std::string_view& bytes) {
+  Value value{};
+  std::memcpy(&value, bytes.data(), sizeof(Value));
+  bytes.remove_prefix(sizeof(Value));
+  return value;
+}
+
+template <class Value>
+std::string pack_span(std::span<const Value> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+template <class Value>
+Result<std::vector<Value>> take_all(std::string_view bytes, std::string_view what) {
+  if (bytes.size() % sizeof(Value) != 0) return corrupt(what);
+  std::vector<Value> values(bytes.size() / sizeof(Value));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+template <class Value>
+JsonArray json_array(const std::vector<Value>& values) {
+  JsonArray array;
+  array.reserve(values.size());
+  for (const Value& value : values) array.emplace_back(value);
+  return array;
+}
+
+template <class Value>
+Result<std::vector<Value>> get_numbers(const Json& object, std::string_view key) {
+  const Json* array = find(object, key);
+  if (!array || !array->is_array()) return corrupt(key);
+  std::vector<Value> values;
+  values.reserve(array->get_array().size());
+  for (const Json& element : array->get_array()) {
+    boost::system::error_code error;
+    values.push_back(element.to_number<Value>(error));
+    if (error) return corrupt(key);
+  }
+  return values;
+}
+
+// Ids and seeds use all 64 bits; JSON's integers are signed here.
+int64_t as_signed(uint64_t value) {
+  return static_cast<int64_t>(value);
+}
+
+Result<int64_t> need_int(const Json& object, std::string_view key) {
+  const std::optional<int64_t> value = TRY(get_int(object, key));
+  if (!value) return corrupt(key);
+  return *value;
+}
+
+Result<int> need_int32(const Json& object, std::string_view key) {
+  const int64_t value = TRY(need_int(object, key));
+  if (value < INT32_MIN || value > INT32_MAX) return corrupt(key);
+  return static_cast<int>(value);
+}
+
+Result<uint64_t> need_uint64(const Json& object, std::string_view key) {
+  return static_cast<uint64_t>(TRY(need_int(object, key)));
+}
+
+Result<double> need_double(const Json& object, std::string_view key) {
+  const std::optional<double> value = TRY(get_double(object, key));
+  if (!value) return corrupt(key);
+  return *value;
+}
+
+Result<std::string> need_string(const Json& object, std::string_view key) {
+  std::optional<std::string> value = TRY(get_string(object, key));
+  if (!value) return corrupt(key);
+  return std::move(*value);
+}
+
+}  // namespace
+
+std::string encode_setup(const WorkerSetup& setup) {
+  JsonObject object;
+  object["model"] = setup.model;
+  object["rank"] = setup.rank;
+  object["shares"] = json_array(setup.shares);
+  object["link"] = setup.link;
+  object["link_fds"] = json_array(setup.link_fds);
+  object["token"] = setup.token;
+  object["epoch"] = as_signed(setup.epoch);
+  object["threads"] = setup.threads;
+  object["first_core"] = setup.first_core;
+  object["context"] = setup.context;
+  object["sequences_max"] = setup.sequences_max;
+  object["batch_tokens_max"] = setup.batch_tokens_max;
+  object["device"] = setup.device;
+  object["group_timeout_ms"] = setup.group_timeout_ms;
+  object["bench_bytes"] = as_signed(setup.bench_bytes);
+  object["bench_rounds"] = setup.bench_rounds;
+  return dump_json(object);
+}
+
+Result<WorkerSetup> decode_setup(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  WorkerSetup setup;
+  setup.model = TRY(need_string(json, "model"));
+  setup.rank = TRY(need_int32(json, "rank"));
+  setup.shares = TRY(get_numbers<double>(json, "shares"));
+  setup.link = TRY(need_string(json, "link"));
+  setup.link_fds = TRY(get_numbers<int>(json, "link_fds"));
+  setup.token = TRY(need_string(json, "token"));
+  setup.epoch = TRY(need_uint64(json, "epoch"));
+  setup.threads = TRY(need_int32(json, "threads"));
+  setup.first_core = TRY(need_int32(json, "first_core"));
+  setup.context = TRY(need_int32(json, "context"));
+  setup.sequences_max = TRY(need_int32(json, "sequences_max"));
+  setup.batch_tokens_max = TRY(need_int32(json, "batch_tokens_max"));
+  setup.device = TRY(need_string(json, "device"));
+  setup.group_timeout_ms = TRY(need_int32(json, "group_timeout_ms"));
+  setup.bench_bytes = TRY(need_uint64(json, "bench_bytes"));
+  setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));
+  if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt("rank");
+  if (setup.link == "shm" && setup.link_fds.size() != setup.shares.size()) {
+    return corrupt("link_fds");
+  }
+  return setup;
+}
+
+std::string encode_ports(std::span<const int> ports) {
+  return pack_span(ports);
+}
+
+Result<std::vector<int>> decode_ports(std::string_view payload) {
+  return take_all<int>(payload, "list of ports");
+}
+
+std::string encode_request(uint64_t id, const GenerateRequest& request) {
+  JsonObject object;
+  object["id"] = as_signed(id);
+  object["prompt"] = json_array(request.prompt);
+  object["max_tokens"] = request.max_tokens;
+  object["stop_ids"] = json_array(request.stop_ids);
+  object["temperature"] = request.sampling.temperature;
+  object["top_k"] = request.sampling.top_k;
+  object["top_p"] = request.sampling.top_p;
+  object["seed"] = as_signed(request.sampling.seed);
+  object["prompt_logits"] = request.prompt_logits;
+  object["chunk"] = request.chunk;
+  return dump_json(object);
+}
+
+Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  const uint64_t id = TRY(need_uint64(json, "id"));
+  GenerateRequest request;
+  request.prompt = TRY(get_numbers<int32_t>(json, "prompt"));
+  request.max_tokens = TRY(need_int32(json, "max_tokens"));
+  request.stop_ids = TRY(get_numbers<int32_t>(json, "stop_ids"));
+  request.sampling.temperature = static_cast<float>(TRY(need_double(json, "temperature")));
+  request.sampling.top_k = TRY(need_int32(json, "top_k"));
+  request.sampling.top_p = static_cast<float>(TRY(need_double(json, "top_p")));
+  request.sampling.seed = TRY(need_uint64(json, "seed"));
+  request.prompt_logits = TRY(get_bool(json, "prompt_logits")).value_or(false);
+  request.chunk = TRY(need_int32(json, "chunk"));
+  return std::pair<uint64_t, GenerateRequest>(id, std::move(request));
+}
+
+std::string encode_report(const LoadReport& report) {
+  JsonObject object;
+  object["weight_bytes"] = as_signed(report.weight_bytes);
+  object["read_bytes"] = as_signed(report.read_bytes);
+  object["state_bytes"] = as_signed(report.state_bytes);
+  object["context"] = report.context;
+  object["vocab_size"] = report.vocab_size;
+  return dump_json(object);
+}
+
+Result<LoadReport> decode_report(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  LoadReport report;
+  report.weight_bytes = TRY(need_uint64(json, "weight_bytes"));
+  report.read_bytes = TRY(need_uint64(json, "read_bytes"));
+  report.state_bytes = TRY(need_uint64(json, "state_bytes"));
+  report.context = TRY(need_int32(json, "context"));
+  report.vocab_size = TRY(need_int32(json, "vocab_size"));
+  return report;
+}
+
+std::string encode_heartbeat(Heartbeat heartbeat) {
+  return pack(heartbeat.ticks, heartbeat.state);
+}
+
+Result<Heartbeat> decode_heartbeat(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt("heartbeat");
+  const uint64_t ticks = take<uint64_t>(payload);
+  return Heartbeat{ticks, take<int32_t>(payload)};
+}
+
+std::string encode_token(uint64_t request, int32_t token) {
+  return pack(request, token);
+}
+
+Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt("token");
+  const uint64_t request = take<uint64_t>(payload);
+  return std::pair<uint64_t, int32_t>(request, take<int32_t>(payload));
+}
+
+std::string encode_logits(uint64_t request, std::span<const float> row) {
+  return pack(request) + pack_span(row);
+}
+
+Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t)) return corrupt("row of logits");
+  const uint64_t request = take<uint64_t>(payload);
+  return std::pair<uint64_t, std::vector<float>>(request,
+                                                 TRY(take_all<float>(payload, "row of logits")));
+}
+
+std::string encode_end(uint64_t request, FinishReason reason) {
+  return pack(request, static_cast<int32_t>(reason));
+}
+
+Result<std::pair<uint64_t, FinishReason>> decode_end(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt("end");
+  const uint64_t request = take<uint64_t>(payload);
+  const int32_t reason = take<int32_t>(payload);
+  if (reason < 0 || reason > static_cast<int32_t>(FinishReason::kLength)) return corrupt("end");
+  return std::pair<uint64_t, FinishReason>(request, static_cast<FinishReason>(reason));
+}
+
+std::string encode_id(uint64_t request) {
+  return pack(request);
+}
+
+Result<uint64_t> decode_id(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t)) return corrupt("request id");
+  return take<uint64_t>(payload);
+}
+
+std::string encode_error(uint64_t request, const Error& error) {
+  return pack(request, static_cast<int32_t>(error.code)) + error.message;
+}
+
+Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t) + sizeof(int32_t)) return corrupt("error");
+  const uint64_t request = take<uint64_t>(payload);
+  const int32_t code = take<int32_t>(payload);
+  if (code < 0 || code >= kErrorCodeCount) return corrupt("error");
+  return std::pair<uint64_t, Error>(request,
+                                    Error{static_cast<ErrorCode>(code), std::string(payload)});
+}
+
+std::string encode_times(std::span<const double> microseconds) {
+  return pack_span(microseconds);
+}
+
+Result<std::vector<double>> decode_times(std::string_view payload) {
+  return take_all<double>(payload, "list of times");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+// What a node and its workers say to each other, and its form on the control channel. Tokens,
+// heartbeats and logits are plain bytes, everything else is JSON. Pure functions; a payload that
+// makes no sense is kCorrupt.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace lockstep {
+
+enum class Message : uint8_t {
+  // From the node.
+  kSetup = 1,  // WorkerSetup
+  kPorts,      // every rank's port, once all listen (tcp)
+  kSubmit,     // a request for rank 0
+  kCancel,     // a request id
+  kStop,       // finish the step at hand and exit
+  kAbort,      // the group is broken: cease waiting for other ranks and exit
+  // From a worker.
+  kListening = 32,  // its port
+  kReady,           // LoadReport
+  kHeartbeat,
+  kToken,
+  kLogits,
+  kEnd,    // FinishReason of a request
+  kError,  // a request failed alone
+  kTimes,  // what a bench measured
+  kFatal,  // why this worker is about to exit
+};
+
+struct WorkerSetup {
+  std::string model;  // a checkpoint folder
+  int rank = 0;
+  std::vector<double> shares;  // one for each rank
+  std::string link = "shm";
+  std::vector<int> link_fds;  // shm: the memory shared with each rank, -1 for our own rank
+  std::string token;          // tcp: what a connection of this group must know
+  uint64_t epoch = 0;
+  int threads = 1;
+  int first_core = -1;
+  int context = 0;
+  int sequences_max = 8;
+  int batch_tokens_max = 512;
+  std::string device = "cpu";
+  int group_timeout_ms = 10'000;
+  // Not 0: measure all-reduces of this many bytes instead of serving a model.
+  uint64_t bench_bytes = 0;
+  int bench_rounds = 0;
+
+  int size() const { return static_cast<int>(shares.size()); }
+};
+
+struct Heartbeat {
+  uint64_t ticks = 0;
+  int32_t state = 0;  // Progress::state
+};
+
+std::string encode_setup(const WorkerSetup& setup);
+Result<WorkerSetup> decode_setup(std::string_view payload);
+
+std::string encode_ports(std::span<const int> ports);
+Result<std::vector<int>> decode_ports(std::string_view payload);
+
+std::string encode_request(uint64_t id, const GenerateRequest& request);
+Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view payload);
+
+std::string encode_report(const LoadReport& report);
+Result<LoadReport> decode_report(std::string_view payload);
+
+std::string encode_heartbeat(Heartbeat heartbeat);
+Result<Heartbeat> decode_heartbeat(std::string_view payload);
+
+std::string encode_token(uint64_t request, int32_t token);
+Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload);
+
+std::string encode_logits(uint64_t request, std::span<const float> row);
+Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload);
+
+std::string encode_end(uint64_t request, FinishReason reason);
+Result<std::pair<uint64_t, FinishReason>> decode_end(std::string_view payload);
+
+std::string encode_id(uint64_t request);
+Result<uint64_t> decode_id(std::string_view payload);
+
+// `request` is 0 where the error concerns the whole worker.
+std::string encode_error(uint64_t request, const Error& error);
+Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload);
+
+std::string encode_times(std::span<const double> microseconds);
+Result<std::vector<double>> decode_times(std::string_view payload);
+
+}  // namespace lockstep

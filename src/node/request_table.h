@@ -1,0 +1,59 @@
+// RequestTable: the requests of one LocalGroup that have not ended, and their callbacks. Each is
+// either held (not yet given to a group, with a deadline) or submitted. One thread, the supervising
+// one, uses it; a request leaves the table before its on_end is called, so exactly one on_end is
+// called for each.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "node/model_service.h"
+
+namespace lockstep {
+
+class RequestTable {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // `on_leave` is called for each request that ends, before its on_end.
+  explicit RequestTable(std::function<void()> on_leave) : on_leave_(std::move(on_leave)) {}
+
+  void add(uint64_t id, GenerateRequest request, GenerationEvents events, Time deadline);
+  // Hands every held request to `submit`, in order of arrival; one that is refused ends with that
+  // error.
+  void submit_held(const std::function<Status(uint64_t, const GenerateRequest&)>& submit);
+
+  // Ids that have ended meanwhile are ignored.
+  void token(uint64_t id, int32_t token);
+  void logits(uint64_t id, std::span<const float> row);
+  void end(uint64_t id, Result<FinishReason> outcome);
+  // A held request ends at once, and true; a submitted one is the group's to end.
+  bool cancel_held(uint64_t id);
+  bool contains(uint64_t id) const { return entries_.count(id) != 0; }
+
+  void fail_submitted(const Error& error);
+  void fail_all(const Error& error);
+  // Held requests whose deadline has passed.
+  void fail_expired(Time now, const Error& error);
+  // Of the held requests; Time::max() without any.
+  Time next_deadline() const;
+
+ private:
+  struct Entry {
+    GenerateRequest request;
+    GenerationEvents events;
+    Time deadline;
+    bool submitted = false;
+  };
+
+  void fail_if(const Error& error, const std::function<bool(const Entry&)>& condition);
+
+  std::function<void()> on_leave_;
+  std::map<uint64_t, Entry> entries_;  // ids ascend with arrival
+};
+
+}  // namespace lockstep

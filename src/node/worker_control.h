@@ -1,0 +1,75 @@
+// WorkerControl: a worker's side of the control channel. Its thread reads what the node says, hands
+// requests to the engine and sends a heartbeat every 100 ms, whatever the computing thread does.
+// When the node is gone the process ends at once. send() may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "base/wake_pipe.h"
+#include "engine/engine.h"
+#include "node/control_channel.h"
+#include "node/messages.h"
+
+namespace lockstep {
+
+class WorkerControl {
+ public:
+  static constexpr std::chrono::milliseconds kHeartbeatInterval{100};
+
+  // Starts the thread.
+  static Result<std::unique_ptr<WorkerControl>> open(UniqueFd fd);
+  ~WorkerControl();
+  WorkerControl(const WorkerControl&) = delete;
+  WorkerControl& operator=(const WorkerControl&) = delete;
+
+  // What the node sends before the engine works, in the order that the protocol has.
+  Result<std::string> wait_setup(std::chrono::milliseconds limit);
+  Result<std::string> wait_ports(std::chrono::milliseconds limit);
+
+  // From now on requests go to `engine`; null before it is destroyed.
+  void attach(Engine* engine);
+
+  // Blocks while the node does not read; ends the process if it does not read for long.
+  void send(Message type, std::string_view payload);
+
+  Progress& progress() { return progress_; }
+  const std::atomic<bool>* cancelled() const { return &cancelled_; }
+
+ private:
+  WorkerControl(UniqueFd fd, WakePipe wake);
+  void read_and_beat();
+  void beat();
+  void handle(const ControlFrame& frame);
+  Status handle_request(const ControlFrame& frame);
+  Result<std::string> wait_frame(std::string& slot, std::string_view what,
+                                 std::chrono::milliseconds limit);
+
+  UniqueFd fd_;
+  WakePipe wake_;
+  FrameReader reader_;  // the thread's
+  Progress progress_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> finished_{false};
+
+  std::mutex send_mutex_;
+  FrameWriter writer_;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable arrived_;
+  std::string setup_;
+  std::string ports_;
+  Engine* engine_ = nullptr;
+
+  std::thread thread_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+// The links of one rank to the others, as the node has prepared them. Used by worker_main.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "node/messages.h"
+#include "node/worker_control.h"
+#include "transport/link.h"
+
+namespace lockstep {
+
+// links[r] reaches rank r, links[setup.rank] is null. Over tcp this listens on loopback and waits
+// for the other ranks.
+Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
+                                                             WorkerControl& control);
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+#include "node/control_channel.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <string>
+
+using namespace lockstep;
+
+namespace {
+
+struct Pair {
+  ControlChannel near;
+  ControlChannel far;
+};
+
+Pair connect() {
+  auto fds = control_socket_pair();
+  REQUIRE(fds.ok());
+  return Pair{ControlChannel(std::move(fds.value().first)),
+              ControlChannel(std::move(fds.value().second))};
+}
+
+void send_raw(const ControlChannel& channel, const void* bytes, size_t size) {
+  REQUIRE(::send(channel.fd(), bytes, size, 0) == static_cast<ssize_t>(size));
+}
+
+}  // namespace
+
+TEST_CASE("frames arrive whole and in order, empty ones too") {
+  Pair pair = connect();
+  REQUIRE(pair.near.send(1, "one").ok());
+  REQUIRE(pair.near.send(2, "").ok());
+  REQUIRE(pair.far.fill().value());
+  const auto first = pair.far.next();
+  REQUIRE(first.value());
+  CHECK(first.value()->type == 1);
+  CHECK(first.value()->payload == "one");
+  const auto second = pair.far.next();
+  REQUIRE(second.value());
+  CHECK(second.value()->type == 2);
+  CHECK(second.value()->payload.empty());
+  CHECK_FALSE(pair.far.next().value());
+  CHECK_FALSE(pair.far.fill().value());
+}
+
+TEST_CASE("a frame may arrive byte by byte") {
+  Pair pair = connect();
+  const std::string bytes(
+      "\x04\0\0\0\x07"
+      "abc",
+      8);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    CHECK_FALSE(pair.far.next().value());
+    send_raw(pair.near, &bytes[i], 1);
+    REQUIRE(pair.far.fill().value());
+  }
+  const auto frame = pair.far.next();
+  REQUIRE(frame.value());
+  CHECK(frame.value()->type == 7);
+  CHECK(frame.value()->payload == "abc");
+}
+
+TEST_CASE("a frame larger than the socket's buffer goes in parts without blocking") {
+  Pair pair = connect();
+  std::string payload(5'000'000, 'x');
+  payload.back() = 'y';
+  REQUIRE(pair.near.send(3, payload).ok());
+  CHECK(pair.near.has_outgoing());
+  std::optional<ControlFrame> frame;
+  while (!frame) {
+    REQUIRE(pair.near.flush().ok());
+    REQUIRE(pair.far.fill().ok());
+    frame = pair.far.next().value();
+  }
+  CHECK(frame->payload == payload);
+  CHECK_FALSE(pair.near.has_outgoing());
+}
+
+TEST_CASE("a length that cannot be is an error") {
+  for (uint32_t length : {uint32_t{0}, static_cast<uint32_t>(kControlFrameBytesMax + 1), ~0u}) {
+    Pair pair = connect();
+    send_raw(pair.near, &length, sizeof(length));
+    REQUIRE(pair.far.fill().value());
+    const auto frame = pair.far.next();
+    REQUIRE_FALSE(frame.ok());
+    CHECK(frame.error().code == ErrorCode::kCorrupt);
+  }
+}
+
+TEST_CASE("a closed peer is lost for reading and for writing") {
+  Pair pair = connect();
+  REQUIRE(pair.near.send(1, "last words").ok());
+  pair.near.close();
+  REQUIRE(pair.far.fill().value());
+  CHECK(pair.far.next().value()->payload == "last words");
+  CHECK(pair.far.fill().error().code == ErrorCode::kPeerLost);
+  CHECK(pair.far.send(1, "hello").error().code == ErrorCode::kPeerLost);
+  CHECK(pair.near.send(1, "hello").error().code == ErrorCode::kPeerLost);
+}
+
+TEST_CASE("a peer that reads nothing fills a bounded queue, and sending never blocks") {
+  Pair pair = connect();
+  const std::string payload(kControlFrameBytesMax - 1, 'x');
+  Status status = Ok{};
+  int sent = 0;
+  while (status.ok() && sent < 100) {
+    status = pair.near.send(1, payload);
+    ++sent;
+  }
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code == ErrorCode::kExhausted);
+  CHECK(sent <= static_cast<int>(kControlQueueBytesMax / kControlFrameBytesMax) + 2);
+  CHECK(pair.near.send(1, payload + "x").error().code == ErrorCode::kExhausted);
+}

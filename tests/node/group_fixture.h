@@ -1,0 +1,147 @@
+// A model folder for the test worker, and a client that waits for what a LocalGroup reports.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/local_group.h"
+#include "node/test_tokens.h"
+
+namespace lockstep {
+
+// Generous: a test fails by its assertions, not by a busy machine.
+inline constexpr std::chrono::seconds kTestWait{30};
+
+class TemporaryModel {
+ public:
+  explicit TemporaryModel(const std::string& name = "echo") {
+    char pattern[] = "/tmp/lockstep-node-XXXXXX";
+    REQUIRE(::mkdtemp(pattern));
+    parent_ = pattern;
+    std::filesystem::create_directory(path(name));
+    path_ = path(name);
+    std::ofstream(path_ / "config.json") << R"({"eos_token_id": 2})";
+  }
+  ~TemporaryModel() { std::filesystem::remove_all(parent_); }
+  TemporaryModel(const TemporaryModel&) = delete;
+  TemporaryModel& operator=(const TemporaryModel&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path(const std::string& name) const { return parent_ / name; }
+
+  std::filesystem::path parent_;
+  std::filesystem::path path_;
+};
+
+inline LocalGroupOptions echo_options(const TemporaryModel& model, int ranks,
+                                      const std::string& link = "shm") {
+  LocalGroupOptions options;
+  options.model = model.path();
+  options.ranks = ranks;
+  options.link = link;
+  options.threads = 1;
+  options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_test_worker";
+  return options;
+}
+
+inline std::unique_ptr<LocalGroup> start_echo(const LocalGroupOptions& options) {
+  auto group = LocalGroup::start(options);
+  REQUIRE_MESSAGE(group.ok(), (group.ok() ? "" : group.error().message));
+  return std::move(group.value());
+}
+
+inline GenerateRequest prompt(std::vector<int32_t> tokens, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(tokens);
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+// One request and what it was told. Lives until its request has ended.
+class Client {
+ public:
+  GenerationEvents events() {
+    GenerationEvents events;
+    events.on_token = [this](int32_t token) {
+      std::lock_guard lock(mutex_);
+      tokens_.push_back(token);
+      changed_.notify_all();
+    };
+    events.on_logits = [this](std::span<const float> row) {
+      std::lock_guard lock(mutex_);
+      rows_.emplace_back(row.begin(), row.end());
+    };
+    events.on_end = [this](Result<FinishReason> outcome) {
+      std::lock_guard lock(mutex_);
+      ++ends_;
+      outcome_ = std::move(outcome);
+      ended_at_ = std::chrono::steady_clock::now();
+      changed_.notify_all();
+    };
+    return events;
+  }
+
+  uint64_t start(LocalGroup& group, GenerateRequest request) {
+    auto id = group.generate(std::move(request), events());
+    REQUIRE_MESSAGE(id.ok(), (id.ok() ? "" : id.error().message));
+    return id.value();
+  }
+
+  void wait_tokens(size_t count) {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, kTestWait, [&] { return tokens_.size() >= count; }));
+  }
+
+  Result<FinishReason> wait_end() {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, kTestWait, [&] { return outcome_.has_value(); }));
+    CHECK(ends_ == 1);
+    return *outcome_;
+  }
+
+  std::vector<int32_t> tokens() const {
+    std::lock_guard lock(mutex_);
+    return tokens_;
+  }
+  std::vector<std::vector<float>> rows() const {
+    std::lock_guard lock(mutex_);
+    return rows_;
+  }
+  std::chrono::steady_clock::time_point ended_at() const {
+    std::lock_guard lock(mutex_);
+    return ended_at_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int32_t> tokens_;
+  std::vector<std::vector<float>> rows_;
+  std::optional<Result<FinishReason>> outcome_;
+  std::chrono::steady_clock::time_point ended_at_;
+  int ends_ = 0;
+};
+
+// An echo of 100 gives 101, 102, 103.
+inline void check_serves(LocalGroup& group) {
+  Client client;
+  client.start(group, prompt({100}, 3));
+  const auto outcome = client.wait_end();
+  REQUIRE_MESSAGE(outcome.ok(), (outcome.ok() ? "" : outcome.error().message));
+  CHECK(client.tokens() == std::vector<int32_t>{101, 102, 103});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,193 @@
+// Workers that die, stop or hang: found within 2 s, named, and replaced.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "node/group_fixture.h"
+#include "node/local_group.h"
+
+using namespace lockstep;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kLossMax = 2s;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Sends `signal` to a rank in the middle of a stream. The stream must end with an error that names
+// the rank and says `how`, in time, and the next request must be served by a new group.
+void lose_rank(LocalGroup& group, int rank, int signal, const std::string& how) {
+  const std::vector<RankStatus> before = group.status().ranks;
+  const int64_t pid = before[static_cast<size_t>(rank)].pid;
+  Client client;
+  client.start(group, prompt({1}, 1'000'000'000));
+  client.wait_tokens(10);
+  const auto begin = std::chrono::steady_clock::now();
+  REQUIRE(::kill(static_cast<pid_t>(pid), signal) == 0);
+  const auto outcome = client.wait_end();
+  const auto took = client.ended_at() - begin;
+  MESSAGE(
+      outcome.error().message << " -- after "
+                              << std::chrono::duration_cast<std::chrono::milliseconds>(took).count()
+                              << " ms");
+  CHECK(outcome.error().code == ErrorCode::kPeerLost);
+  CHECK(contains(outcome.error().message,
+                 "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ") " + how));
+  CHECK(took < kLossMax);
+
+  check_serves(group);  // waits for the new group
+  const ModelStatus after = group.status();
+  CHECK(after.state == ModelStatus::State::kReady);
+  CHECK(after.last_error == outcome.error().message);
+  for (const RankStatus& old : before) {
+    CHECK(::kill(static_cast<pid_t>(old.pid), 0) == -1);  // ended and reaped
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a killed worker ends the stream with its name and signal, and the next request works") {
+  const TemporaryModel model;
+  for (const char* link : {"shm", "tcp"}) {
+    for (int ranks : {1, 2, 3}) {
+      CAPTURE(link);
+      CAPTURE(ranks);
+      const auto group = start_echo(echo_options(model, ranks, link));
+      for (int rank = 0; rank < ranks; ++rank) {
+        lose_rank(*group, rank, SIGKILL, "was killed by signal 9 (SIGKILL)");
+      }
+      CHECK(group->status().restarts == ranks);
+    }
+  }
+}
+
+TEST_CASE("a stopped worker is found by its silence within 2 s") {
+  const TemporaryModel model;
+  for (const char* link : {"shm", "tcp"}) {
+    const auto group = start_echo(echo_options(model, 2, link));
+    for (int rank : {0, 1}) lose_rank(*group, rank, SIGSTOP, "has not answered for ");
+  }
+}
+
+TEST_CASE("a worker that crashes by itself is named with its reason") {
+  const TemporaryModel model;
+  const auto group = start_echo(echo_options(model, 2));
+  const struct {
+    int32_t token;
+    const char* how;
+  } kCases[] = {{kAbortToken, "was killed by signal 6 (SIGABRT)"},
+                {kExitToken, "exited with status 7"},
+                {kCrashToken, "was killed by signal 11 (SIGSEGV)"}};
+  for (const auto& each : kCases) {
+    for (int32_t rank : {0, 1}) {
+      CAPTURE(each.how);
+      Client client;
+      client.start(*group, prompt({each.token, rank}, 10));
+      const std::string message = client.wait_end().error().message;
+      CHECK(contains(message, "rank " + std::to_string(rank) + " (pid "));
+      CHECK(contains(message, each.how));
+      check_serves(*group);
+    }
+  }
+}
+
+TEST_CASE("a rank that hangs while its heart beats is found by its missing progress") {
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 3);
+  options.timeouts.progress = 1000ms;
+  const auto group = start_echo(options);
+  for (int32_t rank : {0, 1, 2}) {
+    Client client;
+    client.start(*group, prompt({kHangToken, rank}, 10));
+    const auto outcome = client.wait_end();
+    MESSAGE(outcome.error().message);
+    CHECK(contains(outcome.error().message, "rank " + std::to_string(rank) + " (pid "));
+    CHECK(contains(outcome.error().message, "without progress (hung)"));
+    check_serves(*group);
+  }
+}
+
+TEST_CASE("a long but moving computation is no hang") {
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 2);
+  options.timeouts.progress = 500ms;
+  const auto group = start_echo(options);
+  Client client;
+  client.start(*group, prompt({kSlowToken, 1}, 300));  // 1.5 s
+  CHECK(client.wait_end().ok());
+  CHECK(group->status().restarts == 0);
+}
+
+TEST_CASE("a model that cannot come back fails its requests at their deadline and then for good") {
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 1);
+  const std::string program = options.worker_program;
+  // A copy that can be taken away.
+  options.worker_program = model.path() / "worker";
+  std::filesystem::copy_file(program, options.worker_program);
+  options.restart_wait = 300ms;
+  options.failures_max = 3;
+  const auto group = start_echo(options);
+  std::filesystem::remove(options.worker_program);
+  REQUIRE(::kill(static_cast<pid_t>(group->status().ranks[0].pid), SIGKILL) == 0);
+  const auto deadline = std::chrono::steady_clock::now() + kTestWait;
+  std::string held_message;
+  while (group->status().state != ModelStatus::State::kFailed) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    Client client;
+    if (!group->generate(prompt({1}, 1'000'000), client.events()).ok()) continue;
+    const auto outcome = client.wait_end();
+    CHECK(outcome.error().code == ErrorCode::kPeerLost);
+    if (contains(outcome.error().message, "restarting")) held_message = outcome.error().message;
+  }
+  CHECK(contains(held_message, "the model echo is restarting, try again ("));
+  CHECK(contains(group->status().last_error, "cannot start the program"));
+  CHECK(group->generate(prompt({1}, 1), {}).error().code == ErrorCode::kPeerLost);
+}
+
+TEST_CASE("when the node is killed its workers vanish") {
+  const TemporaryModel model;
+  int fds[2];
+  REQUIRE(::pipe(fds) == 0);
+  const pid_t node = ::fork();
+  if (node == 0) {
+    // A node of its own: reports its workers' pids and waits to be killed.
+    auto group = LocalGroup::start(echo_options(model, 2));
+    if (!group.ok()) ::_exit(1);
+    for (const RankStatus& rank : group.value()->status().ranks) {
+      if (::write(fds[1], &rank.pid, sizeof(rank.pid)) != sizeof(rank.pid)) ::_exit(1);
+    }
+    while (true) ::pause();
+  }
+  REQUIRE(node > 0);
+  int64_t pids[2] = {};
+  REQUIRE(::read(fds[0], &pids[0], sizeof(int64_t)) == sizeof(int64_t));
+  REQUIRE(::read(fds[0], &pids[1], sizeof(int64_t)) == sizeof(int64_t));
+  CHECK(::kill(static_cast<pid_t>(pids[0]), 0) == 0);
+  ::kill(node, SIGKILL);
+  int status = 0;
+  ::waitpid(node, &status, 0);
+  // Orphans are reaped by init, which may take its time: gone means gone or a zombie.
+  const auto deadline = std::chrono::steady_clock::now() + kTestWait;
+  for (int64_t pid : pids) {
+    const std::string stat = "/proc/" + std::to_string(pid) + "/stat";
+    while (true) {
+      std::ifstream file(stat);
+      const std::string text((std::istreambuf_iterator<char>(file)), {});
+      if (text.empty() || contains(text, ") Z ") || ::kill(static_cast<pid_t>(pid), 0) != 0) break;
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      ::usleep(1000);
+    }
+  }
+  ::close(fds[0]);
+  ::close(fds[1]);
+}

@@ -1,0 +1,96 @@
+#include "node/messages.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace lockstep;
+
+TEST_CASE("a request survives the way to the worker bit for bit") {
+  GenerateRequest request;
+  request.prompt = {0, 1, 2'147'483'647};
+  request.max_tokens = 7;
+  request.stop_ids = {2, 3};
+  request.sampling.temperature = 0.7f;
+  request.sampling.top_k = 40;
+  request.sampling.top_p = std::numeric_limits<float>::denorm_min();
+  request.sampling.seed = ~uint64_t{0};
+  request.prompt_logits = true;
+  request.chunk = 32;
+  const auto decoded = decode_request(encode_request(~uint64_t{1}, request));
+  REQUIRE(decoded.ok());
+  const auto& [id, copy] = decoded.value();
+  CHECK(id == ~uint64_t{1});
+  CHECK(copy.prompt == request.prompt);
+  CHECK(copy.max_tokens == 7);
+  CHECK(copy.stop_ids == request.stop_ids);
+  CHECK(copy.sampling.temperature == request.sampling.temperature);
+  CHECK(copy.sampling.top_k == 40);
+  CHECK(copy.sampling.top_p == request.sampling.top_p);
+  CHECK(copy.sampling.seed == request.sampling.seed);
+  CHECK(copy.prompt_logits);
+  CHECK(copy.chunk == 32);
+}
+
+TEST_CASE("a set-up survives the way to the worker") {
+  WorkerSetup setup;
+  setup.model = "/models/a \"quoted\" name";
+  setup.rank = 1;
+  setup.shares = {3, 1.0 / 3};
+  setup.link_fds = {4, -1};
+  setup.token = "abc";
+  setup.epoch = 9;
+  setup.threads = 2;
+  setup.device = "delayed";
+  setup.bench_bytes = 16384;
+  const auto decoded = decode_setup(encode_setup(setup));
+  REQUIRE(decoded.ok());
+  CHECK(decoded.value().model == setup.model);
+  CHECK(decoded.value().rank == 1);
+  CHECK(decoded.value().shares == setup.shares);
+  CHECK(decoded.value().link_fds == setup.link_fds);
+  CHECK(decoded.value().token == "abc");
+  CHECK(decoded.value().epoch == 9);
+  CHECK(decoded.value().threads == 2);
+  CHECK(decoded.value().first_core == -1);
+  CHECK(decoded.value().device == "delayed");
+  CHECK(decoded.value().bench_bytes == 16384);
+}
+
+TEST_CASE("small messages survive") {
+  CHECK(decode_token(encode_token(5, -1)).value() == std::pair<uint64_t, int32_t>(5, -1));
+  CHECK(decode_end(encode_end(5, FinishReason::kLength)).value().second == FinishReason::kLength);
+  CHECK(decode_id(encode_id(~uint64_t{0})).value() == ~uint64_t{0});
+  CHECK(decode_heartbeat(encode_heartbeat({3, -2})).value().state == -2);
+  const std::vector<float> row{1.5f, -0.0f};
+  CHECK(decode_logits(encode_logits(6, row)).value().second == row);
+  CHECK(decode_logits(encode_logits(6, {})).value().second.empty());
+  const auto error = decode_error(encode_error(8, Error{ErrorCode::kExhausted, "full"})).value();
+  CHECK(error.first == 8);
+  CHECK(error.second.code == ErrorCode::kExhausted);
+  CHECK(error.second.message == "full");
+  const std::vector<int> ports{1, 65535};
+  CHECK(decode_ports(encode_ports(ports)).value() == ports);
+  const auto report = decode_report(encode_report({1, 2, 3, 4, 5}));
+  CHECK(report.value().state_bytes == 3);
+  CHECK(report.value().vocab_size == 5);
+}
+
+TEST_CASE("payloads that make no sense are errors") {
+  CHECK_FALSE(decode_token("short").ok());
+  CHECK_FALSE(decode_end(encode_token(1, 99)).ok());
+  CHECK_FALSE(decode_logits("1234567").ok());
+  CHECK_FALSE(decode_logits("123456789").ok());
+  CHECK_FALSE(decode_error(encode_token(1, 1000)).ok());
+  CHECK_FALSE(decode_request("{}").ok());
+  CHECK_FALSE(decode_request("not JSON").ok());
+  CHECK_FALSE(decode_setup("[]").ok());
+  WorkerSetup setup;
+  setup.shares = {1};
+  setup.rank = 1;
+  CHECK_FALSE(decode_setup(encode_setup(setup)).ok());
+  setup.rank = 0;
+  CHECK_FALSE(decode_setup(encode_setup(setup)).ok());  // shm without memory
+}
