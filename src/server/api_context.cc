@@ -1,0 +1,130 @@
+#include "server/api_context.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace lockstep {
+namespace {
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::string_view last_component(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::string quoted_names(const std::vector<std::shared_ptr<ModelService>>& models) {
+  std::string names;
+  for (const auto& model : models) {
+    names += (names.empty() ? "\"" : ", \"") + model->status().name + "\"";
+  }
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace
+
+ApiContext::ApiContext(std::vector<std::shared_ptr<ModelService>> models, std::string version,
+                       std::chrono::milliseconds silence_max)
+    : models_(std::move(models)),
+      version_(std::move(version)),
+      silence_max_(silence_max),
+      created_(static_cast<int64_t>(std::time(nullptr))),
+      housekeeper_(
+          std::make_shared<Housekeeper>(std::max(silence_max / 4, std::chrono::milliseconds(1)))) {}
+
+ApiResult<std::shared_ptr<ModelService>> ApiContext::find_model(std::string_view name) const {
+  if (name.empty()) {
+    if (models_.size() == 1) return models_.front();
+    return ApiError{400, "\"model\" is required; loaded: " + quoted_names(models_), "model",
+                    "missing_required_parameter"};
+  }
+  const std::string wanted = to_lower(name);
+  std::shared_ptr<ModelService> same_letters;
+  std::vector<std::shared_ptr<ModelService>> same_end;
+  for (const auto& model : models_) {
+    const std::string own = model->status().name;
+    if (own == name) return model;
+    if (to_lower(own) == wanted) same_letters = model;
+    if (to_lower(last_component(own)) == last_component(wanted)) same_end.push_back(model);
+  }
+  if (same_letters != nullptr) return same_letters;
+  if (same_end.size() == 1) return same_end.front();
+  return ApiError{
+      404, fmt::format("the model \"{}\" is not loaded; loaded: {}", name, quoted_names(models_)),
+      "model", "model_not_found"};
+}
+
+ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::string_view name) const {
+  const std::shared_ptr<ModelService> model = TRY(find_model(name));
+  const ModelStatus status = model->status();
+  if (status.state != ModelStatus::State::kReady) {
+    return ApiError{
+        503,
+        fmt::format("the model \"{}\" is {}{}{}", status.name, model_state_name(status.state),
+                    status.last_error.empty() ? "" : ": ", status.last_error),
+        "", "model_not_ready"};
+  }
+  if (model->tokenizer() == nullptr) {
+    return ApiError{
+        400,
+        fmt::format("the model \"{}\" has no tokenizer, so it cannot answer in text", status.name),
+        "model", "model_has_no_tokenizer"};
+  }
+  return model;
+}
+
+void ApiContext::generate(std::shared_ptr<ModelService> model, GenerationPlan plan,
+                          const OpenAiFormat& format, const GenerationOptions& options,
+                          const HttpReply& reply) {
+  plan.sampling = options.sampling;
+  plan.stop = options.stop;
+  OpenAiAnswer answer{.model = model->status().name,
+                      .fingerprint = "lockstep-" + version_,
+                      .choice_count = plan.choices.size(),
+                      .is_streamed = options.is_streamed,
+                      .includes_usage = options.includes_usage,
+                      .ignored = options.ignored};
+  Generation::start({std::move(model), housekeeper_, silence_max_}, std::move(plan),
+                    make_openai_answer(format, std::move(answer), reply), reply);
+}
+
+const char* model_state_name(ModelStatus::State state) {
+  switch (state) {
+    case ModelStatus::State::kLoading:
+      return "loading";
+    case ModelStatus::State::kReady:
+      return "ready";
+    case ModelStatus::State::kRestarting:
+      return "restarting";
+    case ModelStatus::State::kFailed:
+      return "failed";
+    case ModelStatus::State::kStopped:
+      return "stopped";
+  }
+  return "unknown";
+}
+
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.add_bos = tokenizer.bos_id().has_value()});
+}
+
+ApiResult<Ok> check_prompt(const std::vector<int32_t>& prompt, const ModelStatus& status,
+                           std::string_view param) {
+  if (prompt.empty()) return bad_field(std::string(param), "the prompt has no tokens");
+  const size_t context = static_cast<size_t>(std::max(status.context, 0));
+  if (context == 0 || prompt.size() < context) return Ok{};
+  return ApiError{400,
+                  fmt::format("the prompt has {} tokens, but the context of \"{}\" has {} and must "
+                              "also hold the answer",
+                              prompt.size(), status.name, context),
+                  std::string(param), "context_length_exceeded"};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// ApiContext: what every route of the public API works with: the models, by the names that clients
+// use, and the housekeeper. Immutable after construction except for the models' own state.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/http_server.h"
+#include "node/model_service.h"
+#include "server/errors.h"
+#include "server/generation.h"
+#include "server/generation_options.h"
+#include "server/openai_answer.h"
+
+namespace lockstep {
+
+class ApiContext {
+ public:
+  ApiContext(std::vector<std::shared_ptr<ModelService>> models, std::string version,
+             std::chrono::milliseconds silence_max);
+
+  const std::vector<std::shared_ptr<ModelService>>& models() const { return models_; }
+  const std::string& version() const { return version_; }
+  int64_t created() const { return created_; }  // Unix seconds
+
+  // By its exact name, else regardless of case, else by the last component of a path if that is
+  // unambiguous. An empty name means the only model.
+  ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
+  // The same, and it can answer in text now (503 otherwise).
+  ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
+
+  void generate(std::shared_ptr<ModelService> model, GenerationPlan plan,
+                const OpenAiFormat& format, const GenerationOptions& options,
+                const HttpReply& reply);
+
+ private:
+  const std::vector<std::shared_ptr<ModelService>> models_;
+  const std::string version_;
+  const std::chrono::milliseconds silence_max_;
+  const int64_t created_;
+  const std::shared_ptr<Housekeeper> housekeeper_;
+};
+
+const char* model_state_name(ModelStatus::State state);
+
+// Token ids of a text prompt, with the model's beginning-of-sequence token if it has one.
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text);
+// 400 context_length_exceeded unless at least one token fits behind the prompt; 400 if it is empty.
+ApiResult<Ok> check_prompt(const std::vector<int32_t>& prompt, const ModelStatus& status,
+                           std::string_view param);
+
+}  // namespace lockstep

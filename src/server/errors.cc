@@ -1,0 +1,68 @@
+#include "server/errors.h"
+
+#include "json/json.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kRetryAfterSeconds = "1";
+
+const char* error_type(int status) {
+  if (status == 401) return "authentication_error";
+  if (status == 429) return "rate_limit_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+}  // namespace
+
+ApiError to_api_error(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kCorrupt:
+      return {400, error.message, "", "invalid_value"};
+    case ErrorCode::kNotFound:
+      return {404, error.message, "", "not_found"};
+    case ErrorCode::kUnsupported:
+      return {400, error.message, "", "unsupported"};
+    case ErrorCode::kExhausted:
+      return {429, error.message, "", "queue_full"};
+    case ErrorCode::kTimeout:
+      return {504, error.message, "", "timeout"};
+    case ErrorCode::kCancelled:
+      return {503, error.message, "", "cancelled"};
+    case ErrorCode::kPeerLost:
+      return {503, error.message, "", "model_not_ready"};
+    case ErrorCode::kInternal:
+      return {500, error.message, "", "internal_error"};
+  }
+  return {500, error.message, "", "internal_error"};
+}
+
+ApiError bad_field(std::string param, std::string message) {
+  return {400, std::move(message), std::move(param), "invalid_value"};
+}
+
+ApiError unsupported_field(std::string param, std::string message) {
+  return {400, std::move(message), std::move(param), "unsupported_parameter"};
+}
+
+std::string error_json(const ApiError& error) {
+  return dump_json(JsonObject{{"error", JsonObject{{"message", error.message},
+                                                   {"type", error_type(error.status)},
+                                                   {"param", text_or_null(error.param)},
+                                                   {"code", text_or_null(error.code)}}}});
+}
+
+HttpResponse error_response(const ApiError& error) {
+  HttpResponse response{error.status, "application/json", error_json(error), {}};
+  if (error.status == 429 || error.status == 503) {
+    response.headers.emplace_back("Retry-After", kRetryAfterSeconds);
+  }
+  return response;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,172 @@
+#include "server/generation.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+void Generation::start(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
+                       const HttpReply& reply) {
+  const auto generation =
+      std::make_shared<Generation>(std::move(setup), std::move(plan), std::move(sink));
+  reply.on_disconnect([generation] { generation->abandon(); });
+  for (size_t choice = 0; choice < generation->plan_.choices.size(); ++choice) {
+    if (!generation->submit(choice)) return;
+  }
+  generation->open();
+  if (const auto housekeeper = generation->setup_.housekeeper.lock()) {
+    housekeeper->watch(generation);
+  }
+}
+
+Generation::Generation(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink)
+    : setup_(std::move(setup)),
+      plan_(std::move(plan)),
+      sink_(std::move(sink)),
+      last_event_(Housekeeper::Clock::now()) {
+  const auto tokenizer = setup_.service->tokenizer();
+  for (size_t i = 0; i < plan_.choices.size(); ++i) {
+    choices_.push_back({StreamDecoder(tokenizer, plan_.strips_leading_space),
+                        StopMatcher(plan_.stop), std::nullopt, false});
+  }
+}
+
+// The service may report events before generate() returns, from other threads; no lock is held
+// across the call.
+bool Generation::submit(size_t choice) {
+  GenerateRequest request;
+  request.prompt = plan_.choices[choice].prompt;
+  request.max_tokens = plan_.max_tokens;
+  request.stop_ids = setup_.service->stop_ids();
+  request.sampling = plan_.sampling;
+  request.sampling.seed = plan_.choices[choice].seed;
+  GenerationEvents events;
+  const auto self = shared_from_this();
+  events.on_token = [self, choice](int32_t token) { self->handle({choice, token}); };
+  events.on_end = [self, choice](Result<FinishReason> end) {
+    self->handle({choice, std::move(end)});
+  };
+  const auto accepted = setup_.service->generate(std::move(request), std::move(events));
+  std::lock_guard lock(mutex_);
+  if (!accepted.ok()) {
+    if (sink_ != nullptr) fail(to_api_error(accepted.error()));
+    return false;
+  }
+  choices_[choice].request = accepted.value();
+  if (sink_ == nullptr) cancel_soon({accepted.value()});  // the client went meanwhile
+  return sink_ != nullptr;
+}
+
+void Generation::open() {
+  std::lock_guard lock(mutex_);
+  is_open_ = true;
+  for (const Event& event : std::exchange(early_, {})) process(event);
+}
+
+void Generation::handle(Event event) {
+  std::lock_guard lock(mutex_);
+  if (is_open_) {
+    process(event);
+  } else {
+    early_.push_back(std::move(event));
+  }
+}
+
+void Generation::process(const Event& event) {
+  if (sink_ == nullptr || choices_[event.choice].has_ended) return;
+  last_event_ = Housekeeper::Clock::now();
+  if (const int32_t* token = std::get_if<int32_t>(&event.what)) {
+    process_token(event.choice, *token);
+  } else {
+    process_end(event.choice, std::get<Result<FinishReason>>(event.what));
+  }
+}
+
+void Generation::process_token(size_t choice, int32_t token) {
+  begin();
+  ++completion_tokens_;
+  Choice& state = choices_[choice];
+  emit(choice, state.matcher.push(state.decoder.push(token)));
+  if (!state.matcher.is_stopped()) return;
+  cancel_soon({*state.request});
+  end_choice(choice, "stop");
+}
+
+void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
+  Choice& state = choices_[choice];
+  if (!end.ok()) {
+    state.has_ended = true;
+    ApiError error = to_api_error(end.error());
+    if (end.error().code == ErrorCode::kExhausted) {
+      error.status = 400;
+      error.code = "context_length_exceeded";
+    }
+    return fail(error);
+  }
+  begin();
+  emit(choice, state.matcher.push(state.decoder.finish()));
+  emit(choice, state.matcher.finish());
+  const bool is_stop = end.value() == FinishReason::kStop || state.matcher.is_stopped();
+  end_choice(choice, is_stop ? "stop" : "length");
+}
+
+void Generation::begin() {
+  if (std::exchange(has_begun_, true)) return;
+  sink_->on_start();
+  for (size_t i = 0; i < plan_.choices.size(); ++i) emit(i, plan_.choices[i].echo);
+}
+
+void Generation::emit(size_t choice, std::string text) {
+  if (!text.empty()) sink_->on_text(choice, std::move(text));
+}
+
+void Generation::end_choice(size_t choice, std::string_view reason) {
+  choices_[choice].has_ended = true;
+  sink_->on_choice_end(choice, reason);
+  const auto has_ended = [](const Choice& other) { return other.has_ended; };
+  if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
+  sink_->on_end({plan_.prompt_tokens, completion_tokens_});
+  sink_.reset();
+}
+
+void Generation::fail(const ApiError& error) {
+  sink_->on_error(error);
+  sink_.reset();
+  cancel_soon(running());
+}
+
+void Generation::abandon() {
+  std::vector<uint64_t> requests;
+  {
+    std::lock_guard lock(mutex_);
+    if (sink_ == nullptr) return;
+    sink_.reset();
+    requests = running();
+  }
+  for (uint64_t request : requests) setup_.service->cancel(request);
+}
+
+void Generation::on_tick(Housekeeper::Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  if (sink_ == nullptr || now - last_event_ < setup_.silence_max) return;
+  last_event_ = now;
+  sink_->on_silence();
+}
+
+std::vector<uint64_t> Generation::running() const {
+  std::vector<uint64_t> requests;
+  for (const Choice& choice : choices_) {
+    if (choice.request && !choice.has_ended) requests.push_back(*choice.request);
+  }
+  return requests;
+}
+
+// Not here: this may be inside an event, and the service may hold a lock while it reports one.
+void Generation::cancel_soon(std::vector<uint64_t> requests) {
+  const auto housekeeper = setup_.housekeeper.lock();
+  if (requests.empty() || housekeeper == nullptr) return;
+  housekeeper->run_soon([service = setup_.service, requests = std::move(requests)] {
+    for (uint64_t request : requests) service->cancel(request);
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,111 @@
+// Generation: one HTTP request's text generation, which is one submission to the model for each
+// choice. It turns tokens into text, ends choices at stop strings, counts, and cancels everything
+// when the client goes or one part fails. What the client gets to see is made by a GenerationSink.
+// Events may come from any thread; a lock serialises them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "net/http_server.h"
+#include "node/model_service.h"
+#include "server/errors.h"
+#include "server/housekeeper.h"
+#include "server/stop_matcher.h"
+
+namespace lockstep {
+
+struct GenerationUsage {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+};
+
+// The shape of an answer. Calls come one at a time, after on_end or on_error none.
+class GenerationSink {
+ public:
+  virtual ~GenerationSink() = default;
+  // The first token or end has come: from now on the answer is no error status any more.
+  virtual void on_start() = 0;
+  virtual void on_text(size_t choice, std::string text) = 0;  // whole characters, not empty
+  virtual void on_choice_end(size_t choice, std::string_view finish_reason) = 0;
+  virtual void on_silence() = 0;
+  virtual void on_end(GenerationUsage usage) = 0;
+  virtual void on_error(const ApiError& error) = 0;
+};
+
+struct GenerationPlan {
+  struct Choice {
+    std::vector<int32_t> prompt;
+    uint64_t seed = 0;
+    std::string echo;  // text that the answer begins with
+  };
+  std::vector<Choice> choices;
+  int max_tokens = 16;
+  SamplingOptions sampling;  // without the seed
+  std::vector<std::string> stop;
+  bool strips_leading_space = false;
+  int64_t prompt_tokens = 0;  // each prompt once, however many choices it has
+};
+
+class Generation : public Housekeeper::Watched, public std::enable_shared_from_this<Generation> {
+ public:
+  struct Setup {
+    std::shared_ptr<ModelService> service;
+    std::weak_ptr<Housekeeper> housekeeper;  // generations may outlive the server
+    std::chrono::milliseconds silence_max;   // then GenerationSink::on_silence
+  };
+
+  // Submits everything. Refusals reach the sink as on_error.
+  static void start(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
+                    const HttpReply& reply);
+
+  Generation(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink);
+  void on_tick(Housekeeper::Clock::time_point now) override;
+
+ private:
+  struct Choice {
+    StreamDecoder decoder;
+    StopMatcher matcher;
+    std::optional<uint64_t> request;  // of the service, once it has accepted
+    bool has_ended = false;
+  };
+  struct Event {
+    size_t choice;
+    std::variant<int32_t, Result<FinishReason>> what;
+  };
+
+  bool submit(size_t choice);
+  void open();  // all choices are submitted: lets events through
+  void handle(Event event);
+  void process(const Event& event);
+  void process_token(size_t choice, int32_t token);
+  void process_end(size_t choice, const Result<FinishReason>& end);
+  void begin();
+  void emit(size_t choice, std::string text);
+  void end_choice(size_t choice, std::string_view reason);
+  void fail(const ApiError& error);
+  void abandon();  // the client has gone
+  std::vector<uint64_t> running() const;
+  void cancel_soon(std::vector<uint64_t> requests);
+
+  const Setup setup_;
+  const GenerationPlan plan_;
+
+  std::mutex mutex_;                      // all below
+  std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
+  std::vector<Choice> choices_;
+  std::vector<Event> early_;  // that came before open(); at most max_tokens + 1 of each choice
+  bool is_open_ = false;
+  bool has_begun_ = false;
+  int64_t completion_tokens_ = 0;
+  Housekeeper::Clock::time_point last_event_;
+};
+
+}  // namespace lockstep

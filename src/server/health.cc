@@ -1,0 +1,59 @@
+#include "server/health.h"
+
+#include <utility>
+
+#include "json/json.h"
+#include "server/api_context.h"
+
+namespace lockstep {
+namespace {
+
+HttpResponse not_ready(const char* state, const std::string& reason) {
+  return {503,
+          "application/json",
+          dump_json(JsonObject{{"status", state}, {"reason", reason}}),
+          {{"Retry-After", "1"}}};
+}
+
+JsonObject status_object(const ModelStatus& status) {
+  JsonArray ranks;
+  for (const RankStatus& rank : status.ranks) {
+    ranks.push_back(JsonObject{{"rank", rank.rank},
+                               {"pid", rank.pid},
+                               {"weight_bytes", rank.weight_bytes},
+                               {"read_bytes", rank.read_bytes},
+                               {"state_bytes", rank.state_bytes}});
+  }
+  return {{"name", status.name},         {"state", model_state_name(status.state)},
+          {"restarts", status.restarts}, {"last_error", status.last_error},
+          {"link", status.link},         {"threads", status.threads},
+          {"context", status.context},   {"running", status.running},
+          {"ranks", std::move(ranks)}};
+}
+
+}  // namespace
+
+HttpResponse health(const ApiContext& context) {
+  if (context.models().empty()) return not_ready("failed", "no model is loaded");
+  for (const auto& model : context.models()) {
+    if (model->status().state == ModelStatus::State::kReady) {
+      return {200, "application/json", dump_json(JsonObject{{"status", "ok"}}), {}};
+    }
+  }
+  const ModelStatus status = context.models().front()->status();
+  return not_ready(model_state_name(status.state),
+                   status.last_error.empty()
+                       ? "the model \"" + status.name + "\" is " + model_state_name(status.state)
+                       : status.last_error);
+}
+
+HttpResponse cluster_status(const ApiContext& context) {
+  JsonArray models;
+  for (const auto& model : context.models()) models.push_back(status_object(model->status()));
+  return {200,
+          "application/json",
+          dump_json(JsonObject{{"version", context.version()}, {"models", std::move(models)}}),
+          {{"Cache-Control", "no-store"}}};
+}
+
+}  // namespace lockstep

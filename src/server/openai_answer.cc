@@ -1,0 +1,156 @@
+#include "server/openai_answer.h"
+
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include "server/sse.h"
+
+namespace lockstep {
+namespace {
+
+std::string random_id(const char* prefix) {
+  static constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device device;
+  std::uniform_int_distribution<size_t> letter(0, kLetters.size() - 1);
+  std::string id = prefix;
+  for (int i = 0; i < 24; ++i) id.push_back(kLetters[letter(device)]);
+  return id;
+}
+
+JsonObject usage_object(GenerationUsage usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", JsonObject{{"cached_tokens", 0}}},
+          {"completion_tokens_details", JsonObject{{"reasoning_tokens", 0}}}};
+}
+
+std::vector<std::pair<std::string, std::string>> answer_headers(const OpenAiAnswer& answer) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string names;
+  for (const std::string& name : answer.ignored) names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty()) headers.emplace_back("x-lockstep-ignored-fields", names);
+  return headers;
+}
+
+// What both answers share: the frame around the choices.
+class OpenAiSink : public GenerationSink {
+ public:
+  OpenAiSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+      : format_(format),
+        answer_(std::move(answer)),
+        reply_(std::move(reply)),
+        id_(random_id(format.id_prefix)),
+        created_(static_cast<int64_t>(std::time(nullptr))) {}
+
+ protected:
+  JsonObject frame(const char* object, JsonArray choices) const {
+    return {{"id", id_},
+            {"object", object},
+            {"created", created_},
+            {"model", answer_.model},
+            {"system_fingerprint", answer_.fingerprint},
+            {"choices", std::move(choices)}};
+  }
+
+  const OpenAiFormat& format_;
+  const OpenAiAnswer answer_;
+  const HttpReply reply_;
+
+ private:
+  const std::string id_;
+  const int64_t created_;
+};
+
+class WholeSink final : public OpenAiSink {
+ public:
+  WholeSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+      : OpenAiSink(format, std::move(answer), std::move(reply)),
+        texts_(answer_.choice_count),
+        reasons_(answer_.choice_count) {}
+
+  void on_start() override {}
+  void on_silence() override {}
+  void on_text(size_t choice, std::string text) override { texts_[choice] += text; }
+  void on_choice_end(size_t choice, std::string_view reason) override { reasons_[choice] = reason; }
+  void on_error(const ApiError& error) override { reply_.send(error_response(error)); }
+  void on_end(GenerationUsage usage) override {
+    JsonArray choices;
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      choices.push_back(format_.whole_choice(i, texts_[i], reasons_[i]));
+    }
+    JsonObject body = frame(format_.whole_object, std::move(choices));
+    body["usage"] = usage_object(usage);
+    reply_.send({200, "application/json", dump_json(body), answer_headers(answer_)});
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<std::string> reasons_;
+};
+
+class StreamSink final : public OpenAiSink {
+ public:
+  StreamSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+      : OpenAiSink(format, std::move(answer), std::move(reply)) {}
+
+  // The head waits for the first event, so that a refusal can still have its own status.
+  void on_start() override {
+    if (std::exchange(has_head_, true)) return;
+    auto headers = answer_headers(answer_);
+    headers.emplace_back("Cache-Control", "no-cache");
+    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
+    reply_.start(200, kSseContentType, std::move(headers));
+    if (format_.first_choice == nullptr) return;
+    for (size_t i = 0; i < answer_.choice_count; ++i) write_choice(format_.first_choice(i));
+  }
+  void on_text(size_t choice, std::string text) override {
+    write_choice(format_.text_choice(choice, text));
+  }
+  void on_choice_end(size_t choice, std::string_view reason) override {
+    write_choice(format_.end_choice(choice, reason));
+  }
+  // An empty delta and not a comment line, which some clients reject.
+  void on_silence() override {
+    on_start();
+    write_choice(format_.text_choice(0, ""));
+  }
+  void on_end(GenerationUsage usage) override {
+    if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage));
+    reply_.write(std::string(kSseDone));
+    reply_.finish();
+  }
+  void on_error(const ApiError& error) override {
+    if (!has_head_) return reply_.send(error_response(error));
+    reply_.write(sse_event(error_json(error)));
+    reply_.finish();
+  }
+
+ private:
+  void write_choice(JsonObject choice) {
+    JsonArray choices;
+    choices.push_back(std::move(choice));
+    write_chunk(std::move(choices), nullptr);
+  }
+  void write_chunk(JsonArray choices, Json usage) {
+    JsonObject chunk = frame(format_.chunk_object, std::move(choices));
+    if (answer_.includes_usage) chunk["usage"] = std::move(usage);
+    reply_.write(sse_event(dump_json(chunk)));
+  }
+
+  bool has_head_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
+                                                   HttpReply reply) {
+  if (answer.is_streamed) {
+    return std::make_unique<StreamSink>(format, std::move(answer), std::move(reply));
+  }
+  return std::make_unique<WholeSink>(format, std::move(answer), std::move(reply));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// POST /v1/completions: the request's body as a struct (pure), and its answer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "net/http_server.h"
+#include "server/generation_options.h"
+
+namespace lockstep {
+
+class ApiContext;
+
+inline constexpr int kCompletionTokensDefault = 16;  // as OpenAI's
+
+struct CompletionRequest {
+  using Prompt = std::variant<std::string, std::vector<int32_t>>;
+  std::vector<Prompt> prompts;  // at least one
+  bool echoes = false;
+  GenerationOptions options;
+};
+
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body);
+
+void serve_completion(ApiContext& context, const HttpRequest& request, const HttpReply& reply);
+
+}  // namespace lockstep

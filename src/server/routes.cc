@@ -1,0 +1,93 @@
+#include "server/routes.h"
+
+#include <fmt/core.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/utf8.h"
+#include "server/api_context.h"
+#include "server/health.h"
+#include "server/openai_chat.h"
+#include "server/openai_completions.h"
+#include "server/openai_models.h"
+#include "server/status_page.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kModelPrefix = "/models/";
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  // a slash at the end: the rest of the path is an argument
+  bool is_api;            // also behind /v1
+  void (*serve)(ApiContext&, const HttpRequest&, const HttpReply&);
+};
+
+void serve_models(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
+  reply.send(list_models(context));
+}
+
+void serve_model(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  const std::string_view path = request.path;
+  reply.send(show_model(context, path.substr(path.find(kModelPrefix) + kModelPrefix.size())));
+}
+
+void serve_health(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
+  reply.send(health(context));
+}
+
+void serve_cluster_status(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
+  reply.send(cluster_status(context));
+}
+
+void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) {
+  reply.send(status_page());
+}
+
+constexpr Route kRoutes[] = {
+    {"GET", "/", false, serve_status_page},
+    {"GET", "/health", false, serve_health},
+    {"GET", "/cluster/status", false, serve_cluster_status},
+    {"GET", "/models", true, serve_models},
+    {"GET", kModelPrefix, true, serve_model},
+    {"POST", "/completions", true, serve_completion},
+    {"POST", "/chat/completions", true, serve_chat},
+};
+
+bool is_match(const Route& route, std::string_view path) {
+  constexpr std::string_view kVersion = "/v1";
+  if (route.is_api && path.substr(0, 4) == "/v1/") path.remove_prefix(kVersion.size());
+  const bool takes_rest = route.path.size() > 1 && route.path.back() == '/';
+  return takes_rest ? path.substr(0, route.path.size()) == route.path && path != route.path
+                    : path == route.path;
+}
+
+}  // namespace
+
+void route(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  std::string allowed;
+  for (const Route& candidate : kRoutes) {
+    if (!is_match(candidate, request.path)) continue;
+    if (candidate.method == request.method) return candidate.serve(context, request, reply);
+    allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
+  }
+  const std::string method = request.method.substr(0, 16);
+  if (!allowed.empty()) {
+    HttpResponse response = error_response(
+        {405, fmt::format("{} does not take {}, only {}", request.path, method, allowed), "",
+         "method_not_allowed"});
+    response.headers.emplace_back("Allow", allowed);
+    return reply.send(std::move(response));
+  }
+  const std::string path = replace_invalid_utf8(std::string_view(request.path).substr(0, 200));
+  reply.send(error_response(
+      {404,
+       fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
+                   "/v1/completions, /health, /cluster/status and /",
+                   method, path),
+       "", "route_not_found"}));
+}
+
+}  // namespace lockstep

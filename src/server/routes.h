@@ -1,0 +1,13 @@
+// The table of routes: which function answers which method and path. /v1 is optional for the API's
+// routes.
+#pragma once
+
+#include "net/http_server.h"
+
+namespace lockstep {
+
+class ApiContext;
+
+void route(ApiContext& context, const HttpRequest& request, const HttpReply& reply);
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#include "server/server.h"
+
+#include <utility>
+
+#include "server/api_context.h"
+#include "server/routes.h"
+
+namespace lockstep {
+
+struct Server::Impl {
+  ApiContext context;
+  std::unique_ptr<HttpServer> http;  // goes first: its handlers use the context
+
+  Impl(std::vector<std::shared_ptr<ModelService>> models, const ServerOptions& options)
+      : context(std::move(models), options.version, options.silence_max) {}
+};
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options,
+                                              std::vector<std::shared_ptr<ModelService>> models) {
+  auto impl = std::make_unique<Impl>(std::move(models), options);
+  options.limits.error_body = [](int status, std::string_view message) {
+    return error_json({status, std::string(message)});
+  };
+  impl->http =
+      TRY(HttpServer::listen(options.host, options.port, std::move(options.limits),
+                             [context = &impl->context](HttpRequest request, HttpReply reply) {
+                               route(*context, request, reply);
+                             }));
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+uint16_t Server::port() const {
+  return impl_->http->port();
+}
+void Server::run() {
+  impl_->http->run();
+}
+void Server::stop() {
+  impl_->http->stop();
+}
+
+}  // namespace lockstep
