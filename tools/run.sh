@@ -60,7 +60,7 @@ fi
 server=$!
 address=""
 for _ in $(seq 300); do # 30 s until the node has said its address
-  address="$(grep -oE 'http://[^ ]+' "$work/serve" | head -n 1 || true)"
+  address="$(grep -oE 'http://[^ ]+' "$work/serve" 2>/dev/null | head -n 1 || true)"
   [ -z "$address" ] || break
   kill -0 "$server" 2>/dev/null || break
   sleep 0.1
