@@ -1,0 +1,77 @@
+#include "base/mapped_file.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+using namespace lockstep;
+
+namespace {
+
+std::filesystem::path scratch_file(const std::string& name, const std::string& content) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("lockstep_mapped_" + std::to_string(::getpid()) + "_" + name);
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+std::string text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+}  // namespace
+
+TEST_CASE("a mapped file shows the bytes of the file, and survives a move") {
+  const auto path = scratch_file("plain", "hello");
+  auto file = MappedFile::open(path);
+  std::filesystem::remove(path);
+  REQUIRE(file.ok());
+  CHECK(text_of(file.value()) == "hello");
+  const MappedFile moved = std::move(file.value());
+  CHECK(text_of(moved) == "hello");
+  CHECK(file.value().bytes().empty());
+}
+
+TEST_CASE("an empty file is mapped as no bytes") {
+  const auto path = scratch_file("empty", "");
+  const auto file = MappedFile::open(path);
+  std::filesystem::remove(path);
+  REQUIRE(file.ok());
+  CHECK(file.value().bytes().empty());
+}
+
+TEST_CASE("what is no readable file is one sentence with its path") {
+  const auto missing = MappedFile::open("/nonexistent/model.safetensors");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().code == ErrorCode::kNotFound);
+  CHECK(missing.error().message == "/nonexistent/model.safetensors does not exist");
+
+  const auto folder = MappedFile::open("/tmp");
+  REQUIRE_FALSE(folder.ok());
+  CHECK(folder.error().code == ErrorCode::kInvalidArgument);
+  CHECK(folder.error().message == "/tmp is a folder, not a file");
+}
+
+TEST_CASE("a named pipe is refused without waiting for its writer") {
+  const auto path = scratch_file("pipe", "");
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const auto pipe = MappedFile::open(path);
+  std::filesystem::remove(path);
+  REQUIRE_FALSE(pipe.ok());
+  CHECK(pipe.error().message == path.string() + " is no regular file");
+}
+
+TEST_CASE("a file without permission says so") {
+  if (::geteuid() == 0) return;  // root may read everything
+  const auto path = scratch_file("secret", "x");
+  ::chmod(path.c_str(), 0);
+  const auto file = MappedFile::open(path);
+  std::filesystem::remove(path);
+  REQUIRE_FALSE(file.ok());
+  CHECK(file.error().code == ErrorCode::kInternal);
+  CHECK(file.error().message == "cannot read " + path.string() + ": Permission denied");
+}
