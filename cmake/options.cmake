@@ -10,3 +10,6 @@ if(LOCKSTEP_SANITIZE)
     -fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
 endif()
+if(LOCKSTEP_FUZZ)
+  target_compile_options(lockstep_options INTERFACE -fsanitize=fuzzer-no-link)  # coverage of our libraries
+endif()

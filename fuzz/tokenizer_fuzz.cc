@@ -1,0 +1,96 @@
+// links: tokenizer
+// Two halves: a tokenizer.json from the input (all before the first 0xFF byte) with a text behind
+// it, and the input as text and as ids for a fixed tokenizer that can write every text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/utf8.h"
+#include "tokenizer/tokenizer.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr char kSeparator = '\xFF';
+constexpr size_t kStreamedBytesMax = 4096;
+
+// All bytes, "\u2581", a few letters and merges, and Llama's normalizer and decoder.
+std::string fixed_json() {
+  std::string vocab = R"("<unk>":0,"<s>":1,"▁":2,"a":3,"b":4,"▁a":5,"ab":6,"▁ab":7,"▁▁":8)";
+  for (int byte = 0; byte < 256; ++byte) vocab += fmt::format(",\"<0x{:02X}>\":{}", byte, 9 + byte);
+  return R"({"added_tokens":[{"id":1,"content":"<s>","special":true,"normalized":false}],
+    "normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},
+      {"type":"Replace","pattern":{"String":" "},"content":"▁"}]},
+    "decoder":{"type":"Sequence","decoders":[
+      {"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},
+      {"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},
+    "model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,"byte_fallback":true,
+      "vocab":{)" +
+         vocab + R"(},"merges":["▁ a","a b","▁ ab","▁a b","▁ ▁"]}})";
+}
+
+std::shared_ptr<const Tokenizer> fixed_tokenizer() {
+  auto tokenizer = Tokenizer::parse(fixed_json());
+  LOCKSTEP_CHECK(tokenizer.ok());
+  return tokenizer.value();
+}
+
+void check_stream(const std::shared_ptr<const Tokenizer>& tokenizer,
+                  const std::vector<int32_t>& ids) {
+  StreamDecoder stream(tokenizer, true);
+  std::string streamed;
+  std::vector<int32_t> plain;
+  for (const int32_t id : ids) {
+    const std::string piece = stream.push(id);
+    LOCKSTEP_CHECK(is_valid_utf8(piece));
+    streamed += piece;
+    if (!tokenizer->is_special(id)) plain.push_back(id);
+  }
+  streamed += stream.finish();
+  const auto whole = tokenizer->decode(plain);
+  LOCKSTEP_CHECK(whole.ok());
+  LOCKSTEP_CHECK(whole.value() == streamed);
+}
+
+void check_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view text) {
+  for (const bool parse_special : {false, true}) {
+    const auto ids = tokenizer->encode(text, {.add_bos = true, .parse_special = parse_special});
+    for (const int32_t id : ids) LOCKSTEP_CHECK(id >= 0 && id < tokenizer->vocab_size());
+    LOCKSTEP_CHECK(tokenizer->decode(ids).ok());
+    if (text.size() <= kStreamedBytesMax) check_stream(tokenizer, ids);
+  }
+}
+
+// "\u2581" in a text comes back as a space: the mark is SentencePiece's, and the text's own is not
+// told apart.
+std::string with_spaces(std::string text) {
+  constexpr std::string_view kMark = "▁";
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {
+    text.replace(at, kMark.size(), " ");
+  }
+  return text;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const auto fixed = fixed_tokenizer();
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  check_text(fixed, input);
+  const auto decoded = fixed->decode(fixed->encode(input, {}));
+  LOCKSTEP_CHECK(decoded.ok());
+  LOCKSTEP_CHECK(decoded.value() == with_spaces(replace_invalid_utf8(input)));
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < size; ++i) ids.push_back((data[i] * 7 + static_cast<int>(i)) % 265);
+  check_stream(fixed, ids);
+
+  const size_t separator = std::min(input.find(kSeparator), input.size());
+  const auto parsed = Tokenizer::parse(input.substr(0, separator));
+  if (parsed.ok()) check_text(parsed.value(), input.substr(separator));
+  return 0;
+}
