@@ -1,7 +1,8 @@
-// Checkpoint: the named tensors of a Hugging Face safetensors folder (model.safetensors, or the files of
-// model.safetensors.index.json) as views of memory-mapped files. Headers are checked completely at open: whatever is
-// reachable through a view lies inside its file. Nothing is read but headers until a view is touched. Immutable: any
-// thread may read. Format: https://github.com/huggingface/safetensors (8-byte length, JSON header, data).
+// Checkpoint: the named tensors of a Hugging Face safetensors folder (model.safetensors, or the
+// files of model.safetensors.index.json) as views of memory-mapped files. Headers are checked
+// completely at open: whatever is reachable through a view lies inside its file. Nothing is read
+// but headers until a view is touched. Immutable: any thread may read. Format:
+// https://github.com/huggingface/safetensors (8-byte length, JSON header, data).
 #pragma once
 
 #include <cstddef>
@@ -21,19 +22,22 @@ struct TensorView {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // row-major, little-endian, inside a mapped file; not necessarily aligned
+  std::span<const std::byte>
+      bytes;  // row-major, little-endian, inside a mapped file; not necessarily aligned
 };
 
 class Checkpoint {
  public:
-  // `folder` holds the safetensors files. kNotFound, kCorrupt or kUnsupported with the file, the tensor and what is wrong.
+  // `folder` holds the safetensors files. kNotFound, kCorrupt or kUnsupported with the file, the
+  // tensor and what is wrong.
   static Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& folder);
   ~Checkpoint();
 
   // kNotFound "the checkpoint has no tensor NAME".
   Result<const TensorView*> tensor(std::string_view name) const;
   bool has(std::string_view name) const;
-  // Tensors of a dtype that lockstep does not know are left out; asking for one is kUnsupported with the dtype.
+  // Tensors of a dtype that lockstep does not know are left out; asking for one is kUnsupported
+  // with the dtype.
   std::span<const TensorView> tensors() const;
 
  private:
@@ -42,7 +46,8 @@ class Checkpoint {
   std::unique_ptr<Impl> impl_;
 };
 
-// The header of one safetensors file, checked: for Checkpoint, and for the fuzz target. `file` is the whole file.
+// The header of one safetensors file, checked: for Checkpoint, and for the fuzz target. `file` is
+// the whole file.
 Result<std::vector<TensorView>> parse_safetensors(std::span<const std::byte> file);
 
 }  // namespace lockstep
