@@ -1,0 +1,162 @@
+#include "transport/rendezvous.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <thread>
+
+#include "base/wait.h"
+#include "transport/handshake.h"
+#include "transport/socket.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr GroupToken kToken{std::byte{1}, std::byte{2}, std::byte{3}};
+using Links = std::vector<std::unique_ptr<Link>>;
+
+struct Ranks {
+  std::vector<TcpListener> listeners;
+  std::vector<TcpAddress> addresses;
+
+  explicit Ranks(int size, const char* host = "127.0.0.1") {
+    for (int rank = 0; rank < size; ++rank) {
+      listeners.push_back(std::move(TcpListener::open(host).value()));
+      addresses.push_back(listeners.back().address());
+    }
+  }
+  Result<Links> connect(int rank, RendezvousOptions options) {
+    options.rank = rank;
+    return connect_ranks(listeners[static_cast<size_t>(rank)], addresses, options);
+  }
+};
+
+// Says `hello` to a listening rank and hands the connection back.
+UniqueFd greet(const TcpAddress& address, const void* hello, size_t bytes) {
+  auto info = std::move(resolve_numeric(address.host, address.port).value());
+  UniqueFd fd(::socket(info->ai_family, SOCK_STREAM, 0));
+  REQUIRE(::connect(fd.get(), info->ai_addr, info->ai_addrlen) == 0);
+  REQUIRE(::send(fd.get(), hello, bytes, 0) == static_cast<ssize_t>(bytes));
+  return fd;
+}
+
+void check_connected(Link& from, Link& to) {
+  const auto frame = from.acquire(3);
+  REQUIRE(frame.size() == 3);
+  from.post();
+  Wait wait(std::chrono::milliseconds{20'000});
+  while (to.peek().empty()) REQUIRE(wait.pause("frame").ok());
+  CHECK(to.peek().size() == 3);
+  to.release();
+}
+
+}  // namespace
+
+TEST_CASE("every pair of ranks gets one link") {
+  for (const int size : {1, 2, 3, 5}) {
+    CAPTURE(size);
+    Ranks ranks(size);
+    std::vector<Result<Links>> links;
+    for (int rank = 0; rank < size; ++rank) links.emplace_back(Links{});
+    std::vector<std::thread> threads;
+    for (int rank = size - 1; rank >= 0; --rank) {
+      threads.emplace_back([&, rank] {
+        links[static_cast<size_t>(rank)] = ranks.connect(rank, {.epoch = 3, .token = kToken});
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (size_t i = 0; i < links.size(); ++i) {
+      REQUIRE(links[i].ok());
+      CHECK(links[i].value()[i] == nullptr);
+      for (size_t j = 0; j < links.size(); ++j) {
+        if (i != j) check_connected(*links[i].value()[j], *links[j].value()[i]);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "strangers, wrong tokens and old epochs are turned away and the right rank still gets in") {
+  Ranks ranks(2);
+  Hello right;
+  right.epoch = 3, right.token = kToken, right.from = 1, right.to = 0;
+  Hello bad[6] = {right, right, right, right, right, right};
+  bad[0].token[15] = std::byte{1};
+  bad[1].epoch = 2;
+  bad[2].from = 0;
+  bad[3].from = 7;
+  bad[4].to = 1;
+  bad[5].version = 99;
+  std::vector<UniqueFd> strangers;
+  for (const Hello& hello : bad) {
+    strangers.push_back(greet(ranks.addresses[0], &hello, sizeof(hello)));
+  }
+  strangers.push_back(
+      greet(ranks.addresses[0], "GET / HTTP/1.1\r\nHost: somebody.example\r\n\r\n", 43));
+  strangers.push_back(greet(ranks.addresses[0], "lock", 4));  // and nothing more
+  greet(ranks.addresses[0], &right, 10);                      // and gone
+  Result<Links> first = Links{}, second = Links{};
+  std::thread thread([&] { first = ranks.connect(0, {.epoch = 3, .token = kToken}); });
+  second = ranks.connect(1, {.epoch = 3, .token = kToken});
+  thread.join();
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  check_connected(*first.value()[1], *second.value()[0]);
+  for (const UniqueFd& stranger : strangers) {  // all of them were hung up on without an answer
+    char byte;
+    CHECK(::recv(stranger.get(), &byte, 1, 0) <= 0);
+  }
+}
+
+TEST_CASE("a rank that does not come is an error at the deadline that names it") {
+  Ranks ranks(3);
+  const auto links =
+      ranks.connect(0, {.epoch = 3, .token = kToken, .timeout = std::chrono::milliseconds{50}});
+  REQUIRE(!links.ok());
+  CHECK(links.error().code == ErrorCode::kTimeout);
+  CHECK(links.error().message == "rank 1: no connection within 50 ms");
+}
+
+TEST_CASE("a rank whose address refuses is named with the address") {
+  Ranks ranks(2);
+  ranks.listeners[0] =
+      std::move(TcpListener::open("127.0.0.1").value());  // the old port is free now
+  const auto links =
+      ranks.connect(1, {.epoch = 3, .token = kToken, .timeout = std::chrono::milliseconds{50}});
+  REQUIRE(!links.ok());
+  CHECK(links.error().code == ErrorCode::kTimeout);
+  CHECK(links.error().message.find("rank 0") == 0);
+  CHECK(links.error().message.find("127.0.0.1:") != std::string::npos);
+}
+
+TEST_CASE("two ranks with different tokens do not connect") {
+  Ranks ranks(2);
+  Result<Links> first = Links{};
+  const std::chrono::milliseconds timeout{100};
+  std::thread thread([&] { first = ranks.connect(0, {.epoch = 3, .timeout = timeout}); });
+  const auto second = ranks.connect(1, {.epoch = 3, .token = kToken, .timeout = timeout});
+  thread.join();
+  CHECK(first.error().code == ErrorCode::kTimeout);
+  CHECK(second.error().code == ErrorCode::kTimeout);
+}
+
+TEST_CASE("connecting ends when it is cancelled") {
+  Ranks ranks(2);
+  const std::atomic<bool> cancelled{true};
+  const auto links = ranks.connect(0, {.token = kToken, .cancelled = &cancelled});
+  CHECK(links.error().code == ErrorCode::kCancelled);
+}
+
+TEST_CASE("ranks connect over IPv6 where the machine has it, and a host name is refused") {
+  CHECK(TcpListener::open("localhost").error().code == ErrorCode::kInvalidArgument);
+  if (!TcpListener::open("::1").ok()) return;
+  Ranks ranks(2, "::1");
+  Result<Links> first = Links{};
+  std::thread thread([&] { first = ranks.connect(0, {.token = kToken}); });
+  const auto second = ranks.connect(1, {.token = kToken});
+  thread.join();
+  CHECK(first.ok());
+  CHECK(second.ok());
+}
