@@ -6,13 +6,14 @@
 #include <cmath>
 #include <utility>
 
+#include "base/machine.h"
 #include "transport/link_kind.h"
 
 namespace lockstep {
 namespace {
 
 int default_threads(int ranks) {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
+  return std::max(1, available_core_count() / ranks);
 }
 
 Status check_options(const LocalGroupOptions& options) {

@@ -101,7 +101,7 @@ class LocalGroup final : public ModelService, private WorkerEvents {
   void on_end(uint64_t request, Result<FinishReason> outcome) override {
     requests_.end(request, std::move(outcome));
   }
-  void on_times(int, std::vector<double>) override {}
+  void on_times(int, const CollectiveTimes&) override {}
 
   const LocalGroupOptions options_;
   const ModelFolder folder_;

@@ -138,6 +138,7 @@ void LocalGroup::announce_ready(const WorkerGroup& workers) {
   status_.state = ModelStatus::State::kReady;
   status_.ranks = workers.ranks();
   status_.context = workers.report().context;
+  status_.vocab_size = workers.report().vocab_size;
   started_.notify_all();
 }
 

@@ -194,6 +194,7 @@ std::string encode_report(const LoadReport& report) {
   JsonObject object;
   object["weight_bytes"] = as_signed(report.weight_bytes);
   object["read_bytes"] = as_signed(report.read_bytes);
+  object["token_bytes"] = as_signed(report.token_bytes);
   object["state_bytes"] = as_signed(report.state_bytes);
   object["context"] = report.context;
   object["vocab_size"] = report.vocab_size;
@@ -205,6 +206,7 @@ Result<LoadReport> decode_report(std::string_view payload) {
   LoadReport report;
   report.weight_bytes = TRY(need_uint64(json, "weight_bytes"));
   report.read_bytes = TRY(need_uint64(json, "read_bytes"));
+  report.token_bytes = TRY(need_uint64(json, "token_bytes"));
   report.state_bytes = TRY(need_uint64(json, "state_bytes"));
   report.context = TRY(need_int32(json, "context"));
   report.vocab_size = TRY(need_int32(json, "vocab_size"));
@@ -276,12 +278,13 @@ Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload) {
                                     Error{static_cast<ErrorCode>(code), std::string(payload)});
 }
 
-std::string encode_times(std::span<const double> microseconds) {
-  return pack_span(microseconds);
+std::string encode_times(const CollectiveTimes& times) {
+  return pack(times);
 }
 
-Result<std::vector<double>> decode_times(std::string_view payload) {
-  return take_all<double>(payload, "list of times");
+Result<CollectiveTimes> decode_times(std::string_view payload) {
+  if (payload.size() != sizeof(CollectiveTimes)) return corrupt("list of times");
+  return take<CollectiveTimes>(payload);
 }
 
 }  // namespace lockstep

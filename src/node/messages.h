@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collective/bench.h"
 #include "engine/engine.h"
 
 namespace lockstep {
@@ -93,7 +94,7 @@ Result<uint64_t> decode_id(std::string_view payload);
 std::string encode_error(uint64_t request, const Error& error);
 Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload);
 
-std::string encode_times(std::span<const double> microseconds);
-Result<std::vector<double>> decode_times(std::string_view payload);
+std::string encode_times(const CollectiveTimes& times);
+Result<CollectiveTimes> decode_times(std::string_view payload);
 
 }  // namespace lockstep

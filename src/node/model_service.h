@@ -1,5 +1,6 @@
-// ModelService: a loaded model as the server and the command line see it. Any thread. node/local_group implements it over
-// worker processes on this machine; tests of the server use a fake.
+// ModelService: a loaded model as the server and the command line see it. Any thread.
+// node/local_group implements it over worker processes on this machine; tests of the server use a
+// fake.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,13 @@
 
 namespace lockstep {
 
-// Called from a thread of the service, in order, never after on_end returned. Exactly one on_end for each accepted request.
+// Called from a thread of the service, in order, never after on_end returned. Exactly one on_end
+// for each accepted request.
 struct GenerationEvents {
   std::function<void(int32_t token)> on_token;
   std::function<void(std::span<const float> row)> on_logits;  // may be empty
-  // The reason, or why it failed (kPeerLost: a worker died; kCancelled; kExhausted: does not fit the context).
+  // The reason, or why it failed (kPeerLost: a worker died; kCancelled; kExhausted: does not fit
+  // the context).
   std::function<void(Result<FinishReason>)> on_end;
 };
 
@@ -27,6 +30,7 @@ struct RankStatus {
   int64_t pid = 0;
   uint64_t weight_bytes = 0;
   uint64_t read_bytes = 0;
+  uint64_t token_bytes = 0;  // of weight_bytes, those that every new token reads
   uint64_t state_bytes = 0;
 };
 
@@ -39,6 +43,7 @@ struct ModelStatus {
   std::string link;
   int threads = 1;
   int context = 0;
+  int vocab_size = 0;
   int running = 0;  // requests that have not ended
   std::vector<RankStatus> ranks;
 };
@@ -50,7 +55,8 @@ class ModelService {
   virtual ModelStatus status() const = 0;
   // End-of-sequence ids of the model (generation_config.json, config.json).
   virtual std::vector<int32_t> stop_ids() const = 0;
-  // kExhausted when the queue is full or the prompt is longer than the context, kPeerLost while no group is ready.
+  // kExhausted when the queue is full or the prompt is longer than the context, kPeerLost while no
+  // group is ready.
   virtual Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) = 0;
   // Ends the request within one step with on_end(kCancelled); unknown ids are ignored.
   virtual void cancel(uint64_t request) = 0;

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "base/machine.h"
+#include "collective/bench.h"
 #include "kernels/isa.h"
 #include "node/messages.h"
 #include "node/worker_control.h"
@@ -17,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::seconds kSetupWaitMax{30};
+constexpr std::chrono::seconds kSetupWaitMax{30};  // for the node's next word
 
 // Passes what rank 0's engine reports on to the node.
 class ReportToNode final : public EngineEvents {
@@ -89,6 +91,16 @@ Status serve(const WorkerSetup& setup, const EngineFactory& factory, Group group
   return engine->run(events);
 }
 
+// The node ends a worker that has measured, so that no rank's exit looks like a failure to the
+// others.
+Status measure(const WorkerSetup& setup, Group group, WorkerControl& control) {
+  if (setup.first_core >= 0) pin_this_thread(setup.first_core);
+  const CollectiveTimes times = TRY(bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds));
+  control.send(Message::kTimes, encode_times(times));
+  control.wait_stop(kSetupWaitMax);
+  return Ok{};
+}
+
 Status work(const EngineFactory& factory, WorkerControl& control) {
   const WorkerSetup setup = TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax))));
   const KernelTable* const kernels = TRY(choose_kernels());
@@ -99,6 +111,7 @@ Status work(const EngineFactory& factory, WorkerControl& control) {
   options.cancelled = control.cancelled();
   options.progress = &control.progress();
   options.kernels = kernels;
+  if (setup.bench_bytes > 0) return measure(setup, Group(std::move(options)), control);
   return serve(setup, factory, Group(std::move(options)), kernels, control);
 }
 

@@ -46,6 +46,11 @@ Result<std::string> WorkerControl::wait_ports(std::chrono::milliseconds limit) {
   return wait_frame(ports_, "ports of the other ranks", limit);
 }
 
+void WorkerControl::wait_stop(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, limit, [this] { return is_stopped_; });
+}
+
 void WorkerControl::attach(Engine* engine) {
   std::lock_guard lock(mutex_);
   engine_ = engine;
@@ -115,6 +120,8 @@ void WorkerControl::handle(const ControlFrame& frame) {
       [[fallthrough]];  // an idle rank 0 does not look at the flag
     case Message::kStop: {
       std::lock_guard lock(mutex_);
+      is_stopped_ = true;
+      arrived_.notify_all();
       if (engine_) engine_->stop();
       return;
     }

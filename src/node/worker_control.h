@@ -35,6 +35,9 @@ class WorkerControl {
   Result<std::string> wait_setup(std::chrono::milliseconds limit);
   Result<std::string> wait_ports(std::chrono::milliseconds limit);
 
+  // For a worker whose work is done: until the node says stop or abort.
+  void wait_stop(std::chrono::milliseconds limit);
+
   // From now on requests go to `engine`; null before it is destroyed.
   void attach(Engine* engine);
 
@@ -68,6 +71,7 @@ class WorkerControl {
   std::string setup_;
   std::string ports_;
   Engine* engine_ = nullptr;
+  bool is_stopped_ = false;
 
   std::thread thread_;
 };

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <random>
-#include <thread>
 #include <utility>
 
+#include "base/machine.h"
 #include "transport/shm_link.h"
 
 namespace lockstep {
@@ -49,10 +49,6 @@ size_t pair_index(int a, int b, int size) {
   return static_cast<size_t>(low * size - low * (low + 1) / 2 + high - low - 1);
 }
 
-int core_count() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOptions& options,
@@ -66,7 +62,7 @@ Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOption
   const int size = setup.size();
   std::vector<UniqueFd> regions;
   if (setup.link == "shm") regions = TRY(create_regions(size));
-  const bool pin = options.pin_threads && size * setup.threads <= core_count();
+  const bool pin = options.pin_threads && size * setup.threads <= available_core_count();
   for (setup.rank = 0; setup.rank < size; ++setup.rank) {
     setup.first_core = pin ? setup.rank * setup.threads : -1;
     std::vector<int> shared;
@@ -120,6 +116,7 @@ std::vector<RankStatus> WorkerGroup::ranks() const {
     status.pid = worker.process.pid();
     status.weight_bytes = worker.report.weight_bytes;
     status.read_bytes = worker.report.read_bytes;
+    status.token_bytes = worker.report.token_bytes;
     status.state_bytes = worker.report.state_bytes;
     ranks.push_back(status);
   }

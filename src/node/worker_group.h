@@ -28,7 +28,7 @@ class WorkerEvents {
   virtual void on_token(uint64_t request, int32_t token) = 0;
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, Result<FinishReason> outcome) = 0;
-  virtual void on_times(int rank, std::vector<double> microseconds) = 0;
+  virtual void on_times(int rank, const CollectiveTimes& times) = 0;
 };
 
 struct WorkerGroupOptions {

@@ -73,7 +73,10 @@ TEST_CASE("small messages survive") {
   CHECK(error.second.message == "full");
   const std::vector<int> ports{1, 65535};
   CHECK(decode_ports(encode_ports(ports)).value() == ports);
-  const auto report = decode_report(encode_report({1, 2, 3, 4, 5}));
+  const CollectiveTimes times{1, 2, 3, 4, 5};
+  CHECK(decode_times(encode_times(times)).value().p99_us == 3);
+  const auto report =
+      decode_report(encode_report({.weight_bytes = 1, .state_bytes = 3, .vocab_size = 5}));
   CHECK(report.value().state_bytes == 3);
   CHECK(report.value().vocab_size == 5);
 }
@@ -84,6 +87,7 @@ TEST_CASE("payloads that make no sense are errors") {
   CHECK_FALSE(decode_logits("1234567").ok());
   CHECK_FALSE(decode_logits("123456789").ok());
   CHECK_FALSE(decode_error(encode_token(1, 1000)).ok());
+  CHECK_FALSE(decode_times("1234").ok());
   CHECK_FALSE(decode_request("{}").ok());
   CHECK_FALSE(decode_request("not JSON").ok());
   CHECK_FALSE(decode_setup("[]").ok());
