@@ -22,6 +22,7 @@ JsonObject status_object(const ModelStatus& status) {
                                {"pid", rank.pid},
                                {"weight_bytes", rank.weight_bytes},
                                {"read_bytes", rank.read_bytes},
+                               {"token_bytes", rank.token_bytes},
                                {"state_bytes", rank.state_bytes}});
   }
   return {{"name", status.name},         {"state", model_state_name(status.state)},

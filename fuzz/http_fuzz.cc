@@ -1,0 +1,80 @@
+// links: server
+// The way of a request from bytes to a struct: Beast's parser under our limits, our target
+// decoding, and the bodies of completions and chat. The first byte chooses how the rest is cut into
+// pieces.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "net/http_request_parser.h"
+#include "net/http_target.h"
+#include "server/openai_chat.h"
+#include "server/openai_completions.h"
+#include "server/stop_matcher.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kHeaderBytesMax = 8192;
+constexpr size_t kBodyBytesMax = 65536;
+
+void parse_bodies(std::string_view body) {
+  const auto completion = parse_completion_request(body);
+  LOCKSTEP_CHECK(completion.ok() ? !completion.value().prompts.empty()
+                                 : completion.error().status == 400);
+  const auto chat = parse_chat_request(body);
+  if (!chat.ok()) {
+    LOCKSTEP_CHECK(chat.error().status == 400 && !chat.error().message.empty());
+    return;
+  }
+  StopMatcher matcher(chat.value().options.stop);
+  const std::string prompt = chat_prompt(chat.value());
+  const std::string emitted = matcher.push(prompt) + matcher.finish();
+  LOCKSTEP_CHECK(matcher.is_stopped() ? emitted.size() < prompt.size() : emitted == prompt);
+}
+
+void parse_requests(std::string_view bytes, size_t step) {
+  std::string unparsed;
+  while (!bytes.empty()) {
+    HttpRequestParser parser(kHeaderBytesMax, kBodyBytesMax);
+    while (parser.state() == HttpRequestParser::State::kHeader ||
+           parser.state() == HttpRequestParser::State::kBody) {
+      if (bytes.empty()) return;
+      unparsed += bytes.substr(0, step);
+      bytes.remove_prefix(std::min(step, bytes.size()));
+      const size_t taken = parser.feed(unparsed);
+      LOCKSTEP_CHECK(taken <= unparsed.size());
+      unparsed.erase(0, taken);
+    }
+    if (parser.state() == HttpRequestParser::State::kFailed) {
+      LOCKSTEP_CHECK(parser.failure().status >= 400 && !parser.failure().message.empty());
+      return;
+    }
+    const HttpRequest request = parser.take();
+    LOCKSTEP_CHECK(!request.path.empty() && request.path.front() == '/');
+    LOCKSTEP_CHECK(request.path.find('\0') == std::string::npos);
+    LOCKSTEP_CHECK(request.body.size() <= kBodyBytesMax);
+    parse_bodies(request.body);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const size_t step = data[0] == 0 ? size : data[0];
+  lockstep::parse_requests(bytes, step);
+  lockstep::parse_bodies(bytes);
+  auto target = lockstep::parse_target(bytes);
+  if (target.ok()) {
+    // A normalised path is a fixed point: what is matched against routes cannot decode to something
+    // else.
+    LOCKSTEP_CHECK(target.value().path.find("/../") == std::string::npos);
+  }
+  return 0;
+}

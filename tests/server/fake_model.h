@@ -1,0 +1,137 @@
+// A model for tests of the server: its tokens are bytes (256 begins a text, 257 ends it), and what
+// it says is decided by the test, at once inside generate() or step by step from the test's own
+// thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "node/model_service.h"
+
+namespace lockstep {
+
+class ByteTokenizer : public Tokenizer {
+ public:
+  int vocab_size() const override { return 258; }
+  std::optional<int32_t> bos_id() const override { return 256; }
+  std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const override {
+    std::vector<int32_t> ids;
+    if (options.add_bos) ids.push_back(256);
+    for (char c : text) ids.push_back(static_cast<uint8_t>(c));
+    return ids;
+  }
+  Result<std::string> decode(std::span<const int32_t> ids) const override {
+    std::string text;
+    for (int32_t id : ids) text += token_bytes(id);
+    return text;
+  }
+  std::string token_bytes(int32_t id) const override {
+    return id < 256 ? std::string(1, static_cast<char>(id)) : std::string();
+  }
+  bool is_special(int32_t id) const override { return id >= 256; }
+};
+
+class FakeModel : public ModelService {
+ public:
+  struct Running {
+    uint64_t id;
+    GenerateRequest request;
+    GenerationEvents events;
+  };
+
+  FakeModel() {
+    status_.state = ModelStatus::State::kReady;
+    status_.name = "org/Tiny-Model";
+    status_.context = 1000;
+    status_.link = "shm";
+    status_.ranks.push_back({.rank = 0, .pid = 41, .weight_bytes = 600});
+    status_.ranks.push_back({.rank = 1,
+                             .pid = 42,
+                             .weight_bytes = 400,
+                             .read_bytes = 410,
+                             .token_bytes = 300,
+                             .state_bytes = 50});
+  }
+
+  // Every request from now on is answered with this text, before generate() returns.
+  void says(std::string text) {
+    std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+    is_scripted_ = true;
+  }
+  void refuses(Error error) {
+    std::lock_guard lock(mutex_);
+    refusal_ = std::move(error);
+  }
+  void set_state(ModelStatus::State state, std::string last_error) {
+    std::lock_guard lock(mutex_);
+    status_.state = state;
+    status_.last_error = std::move(last_error);
+  }
+
+  // The request with this number, counted from 0, once it has been submitted. Fails the test by a
+  // bounded wait.
+  Running request(size_t index) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return requests_.size() > index; });
+    return requests_.at(index);
+  }
+  bool waits_for_cancel(uint64_t id) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return cancelled_.count(id); });
+  }
+  size_t request_count() {
+    std::lock_guard lock(mutex_);
+    return requests_.size();
+  }
+  static void say(const Running& running, std::string_view text) {
+    for (char c : text) running.events.on_token(static_cast<uint8_t>(c));
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return tokenizer_; }
+  std::vector<int32_t> stop_ids() const override { return {257}; }
+  ModelStatus status() const override {
+    std::lock_guard lock(mutex_);
+    return status_;
+  }
+  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override {
+    std::unique_lock lock(mutex_);
+    if (refusal_) return *refusal_;
+    const uint64_t id = 100 + requests_.size();
+    requests_.push_back({id, request, events});
+    changed_.notify_all();
+    if (!is_scripted_) return id;
+    const std::string text = text_;
+    lock.unlock();
+    const size_t count = std::min<size_t>(text.size(), static_cast<size_t>(request.max_tokens));
+    for (size_t i = 0; i < count; ++i) events.on_token(static_cast<uint8_t>(text[i]));
+    events.on_end(count < text.size() ? FinishReason::kLength : FinishReason::kStop);
+    return id;
+  }
+  void cancel(uint64_t request) override {
+    std::lock_guard lock(mutex_);
+    ++cancelled_[request];
+    changed_.notify_all();
+  }
+
+ private:
+  const std::shared_ptr<const Tokenizer> tokenizer_ = std::make_shared<ByteTokenizer>();
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  ModelStatus status_;
+  bool is_scripted_ = false;
+  std::string text_;
+  std::optional<Error> refusal_;
+  std::vector<Running> requests_;
+  std::map<uint64_t, int> cancelled_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,165 @@
+#include <doctest/doctest.h>
+
+#include "server/openai_chat.h"
+#include "server/openai_completions.h"
+#include "server/served.h"
+#include "server/stop_matcher.h"
+
+namespace lockstep {
+namespace {
+
+// "status param code" of a refusal, "ok" otherwise.
+template <class T>
+std::string verdict(const ApiResult<T>& result) {
+  if (result.ok()) return "ok";
+  CHECK(!result.error().message.empty());
+  CHECK(result.error().message.back() != '.');
+  return std::to_string(result.error().status) + " " + result.error().param + " " +
+         result.error().code;
+}
+
+std::string completion(const std::string& field) {
+  return verdict(parse_completion_request(R"({"prompt":"a",)" + field + "}"));
+}
+
+std::string chat(const std::string& field) {
+  return verdict(
+      parse_chat_request(R"({"messages":[{"role":"user","content":"a"}],)" + field + "}"));
+}
+
+std::string chat_message(const std::string& message) {
+  return verdict(parse_chat_request(R"({"messages":[)" + message + "]}"));
+}
+
+}  // namespace
+
+TEST_CASE("fields that are not supported are refused by name, their neutral values pass") {
+  struct Case {
+    const char* name;
+    const char* refused;
+    const char* neutral;
+  };
+  const Case both[] = {{"presence_penalty", "0.5", "0"},
+                       {"frequency_penalty", "-1", "0.0"},
+                       {"logit_bias", R"({"5":1})", "{}"},
+                       {"min_p", "0.1", "0"},
+                       {"repetition_penalty", "1.1", "1.0"}};
+  const Case of_completion[] = {
+      {"suffix", "\"x\"", "\"\""}, {"logprobs", "0", "null"}, {"best_of", "2", "1"}};
+  const Case of_chat[] = {
+      {"tools", R"([{"type":"function"}])", "[]"},
+      {"tool_choice", "\"required\"", "\"auto\""},
+      {"response_format", R"({"type":"json_object"})", R"({"type":"text"})"},
+      {"logprobs", "true", "false"},
+      {"top_logprobs", "2", "0"},
+      {"functions", R"([{"name":"f"}])", "[]"},
+      {"function_call", R"({"name":"f"})", "\"none\""},
+      {"modalities", R"(["audio"])", R"(["text"])"},
+      {"audio", "{}", "null"},
+      {"prediction", "{}", "null"},
+      {"web_search_options", "{}", "null"},
+      {"reasoning_effort", "\"high\"", "\"none\""},
+      {"chat_template_kwargs", R"({"a":1})", "{}"},
+  };
+  const auto check = [](const Case& one, std::string (*parse)(const std::string&)) {
+    const std::string name = one.name;
+    CAPTURE(name);
+    CHECK(parse("\"" + name + "\":" + one.refused) == "400 " + name + " unsupported_parameter");
+    CHECK(parse("\"" + name + "\":" + one.neutral) == "ok");
+  };
+  for (const Case& one : both) check(one, completion);
+  for (const Case& one : both) check(one, chat);
+  for (const Case& one : of_completion) check(one, completion);
+  for (const Case& one : of_chat) check(one, chat);
+}
+
+TEST_CASE("wrong types and values out of range name their field") {
+  for (const auto& parse : {completion, chat}) {
+    CHECK(parse(R"("temperature":2.1)") == "400 temperature invalid_value");
+    CHECK(parse(R"("temperature":-0.1)") == "400 temperature invalid_value");
+    CHECK(parse(R"("temperature":"hot")") == "400 temperature invalid_value");
+    CHECK(parse(R"("temperature":2)") == "ok");
+    CHECK(parse(R"("top_p":1.5)") == "400 top_p invalid_value");
+    CHECK(parse(R"("top_k":-2)") == "400 top_k invalid_value");
+    CHECK(parse(R"("top_k":-1)") == "ok");
+    CHECK(parse(R"("max_tokens":0)") == "400 max_tokens invalid_value");
+    CHECK(parse(R"("max_tokens":1.5)") == "400 max_tokens invalid_value");
+    CHECK(parse(R"("max_tokens":16.0)") == "ok");
+    CHECK(parse(R"("max_tokens":99999999999)") == "400 max_tokens invalid_value");
+    CHECK(parse(R"("n":0)") == "400 n invalid_value");
+    CHECK(parse(R"("n":129)") == "400 n invalid_value");
+    CHECK(parse(R"("seed":1e300)") == "400 seed invalid_value");
+    CHECK(parse(R"("seed":"x")") == "400 seed invalid_value");
+    CHECK(parse(R"("stop":7)") == "400 stop invalid_value");
+    CHECK(parse(R"("stop":"")") == "400 stop invalid_value");
+    CHECK(parse(R"("stop":["a",null])") == "400 stop invalid_value");
+    CHECK(parse(R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15",)"
+                R"("16"])") == "ok");
+    CHECK(parse(R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15",)"
+                R"("16","17"])") == "400 stop invalid_value");
+    CHECK(parse(R"("stream":1)") == "400 stream invalid_value");
+    CHECK(parse(R"("stream_options":[])") == "400 stream_options invalid_value");
+    CHECK(parse(R"("stream_options":{"include_usage":"yes"})") ==
+          "400 stream_options.include_usage invalid_value");
+    CHECK(parse(R"("model":5)") == "400 model invalid_value");
+    CHECK(parse(R"("user":5)") == "400 user invalid_value");
+  }
+  CHECK(completion(R"("echo":1)") == "400 echo invalid_value");
+  CHECK(completion(R"("n":3,"best_of":2)") == "400 best_of invalid_value");
+  CHECK(chat(R"("max_completion_tokens":0)") == "400 max_completion_tokens invalid_value");
+}
+
+TEST_CASE("prompts and messages that make no sense are refused") {
+  for (const char* prompt :
+       {"5", "[]", "[[]]", "{}", "[1,\"a\"]", "[[1],5]", "[-1]", "[4294967296]", "[1.5]", "true"}) {
+    CAPTURE(prompt);
+    CHECK(verdict(parse_completion_request(std::string(R"({"prompt":)") + prompt + "}")) ==
+          "400 prompt invalid_value");
+  }
+  CHECK(verdict(parse_completion_request("{}")) == "400 prompt invalid_value");
+  CHECK(verdict(parse_chat_request("{}")) == "400 messages invalid_value");
+  CHECK(verdict(parse_chat_request(R"({"messages":[]})")) == "400 messages invalid_value");
+  CHECK(chat_message("5") == "400 messages[0] invalid_value");
+  CHECK(chat_message(R"({"content":"x"})") == "400 messages[0].role invalid_value");
+  CHECK(chat_message(R"({"role":"robot"})") == "400 messages[0].role invalid_value");
+  CHECK(chat_message(R"({"role":"user","content":5})") == "400 messages[0].content invalid_value");
+  CHECK(chat_message(R"({"role":"user","content":[{"type":"image_url","image_url":{}}]})") ==
+        "400 messages[0].content unsupported_parameter");
+  CHECK(chat_message(R"({"role":"user","content":[{"type":"text"}]})") ==
+        "400 messages[0].content invalid_value");
+  CHECK(chat_message(R"({"role":"assistant","tool_calls":[{}]})") ==
+        "400 messages[0].tool_calls unsupported_parameter");
+  for (const char* role : {"system", "developer", "user", "assistant", "tool"}) {
+    CHECK(chat_message(R"({"role":")" + std::string(role) + R"(","content":"x"})") == "ok");
+  }
+}
+
+TEST_CASE("a body that is no JSON object is refused with a sentence") {
+  for (const char* body : {"", "{", "[1]", "null", "{\"prompt\":\"\xFF\"}", "{} x"}) {
+    CAPTURE(body);
+    CHECK(verdict(parse_completion_request(body)).substr(0, 3) == "400");
+    CHECK(verdict(parse_chat_request(body)).substr(0, 3) == "400");
+  }
+}
+
+TEST_CASE("stop strings are found wherever the pieces end") {
+  const std::string text = "aab aabc aabcc";
+  for (size_t step = 1; step <= text.size(); ++step) {
+    StopMatcher matcher({"aabcc", "zz"});
+    std::string emitted;
+    for (size_t at = 0; at < text.size(); at += step) {
+      emitted += matcher.push(std::string_view(text).substr(at, step));
+    }
+    CHECK(emitted == "aab aabc ");
+    CHECK(matcher.is_stopped());
+    CHECK(matcher.finish() == "");
+  }
+  StopMatcher none({});
+  CHECK(none.push("abc") == "abc");
+  StopMatcher half({"abc"});
+  CHECK(half.push("xab") == "x");
+  CHECK(half.push("ab") == "ab");
+  CHECK(half.finish() == "ab");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+// A Server with a FakeModel on its own thread for the time of a test, and a client that reads its
+// answers.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "json/json.h"
+#include "net/raw_client.h"
+#include "server/fake_model.h"
+#include "server/server.h"
+
+namespace lockstep {
+
+struct Answer {
+  int status = 0;
+  std::string head;
+  std::string body;
+
+  Json json() const {
+    auto parsed = parse_json(body);
+    REQUIRE(parsed.ok());
+    return parsed.value();
+  }
+  bool has_header(std::string_view line) const { return head.find(line) != std::string::npos; }
+};
+
+// The value behind keys and indices: at(json, "choices", 0, "text").
+template <class... Path>
+Json at(const Json& json, Path... path) {
+  const Json* value = &json;
+  const auto step = [&value](auto key) {
+    if constexpr (std::is_integral_v<decltype(key)>) {
+      REQUIRE(value->is_array());
+      REQUIRE(static_cast<size_t>(key) < value->get_array().size());
+      value = &value->get_array()[static_cast<size_t>(key)];
+    } else {
+      value = find(*value, key);
+      REQUIRE_MESSAGE(value != nullptr, key);
+    }
+  };
+  (step(path), ...);
+  return *value;
+}
+
+inline std::string text_at(const Json& json) {
+  REQUIRE(json.is_string());
+  return std::string(json.get_string());
+}
+
+class Served {
+ public:
+  explicit Served(std::chrono::milliseconds silence_max = std::chrono::milliseconds(60'000)) {
+    ServerOptions options;
+    options.port = 0;
+    options.silence_max = silence_max;
+    options.limits.body_bytes_max = 100'000;
+    auto server = Server::start(options, {model});
+    REQUIRE(server.ok());
+    server_ = std::move(server.value());
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ~Served() {
+    server_->stop();
+    thread_.join();
+  }
+
+  uint16_t port() const { return server_->port(); }
+
+  static std::string post_text(std::string_view path, std::string_view body) {
+    return "POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+  }
+  Answer post(std::string_view path, std::string_view body) {
+    return exchange(post_text(path, body));
+  }
+  Answer get(std::string_view path) {
+    return exchange("GET " + std::string(path) +
+                    " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  }
+  Answer exchange(const std::string& bytes) {
+    RawClient client(port());
+    client.send(bytes);
+    return parse(client.read_to_end());
+  }
+  static Answer parse(const std::string& bytes) {
+    const size_t end = bytes.find("\r\n\r\n");
+    REQUIRE(end != std::string::npos);
+    Answer answer;
+    answer.status = std::stoi(bytes.substr(9, 3));
+    answer.head = bytes.substr(0, end + 2);
+    answer.body = bytes.substr(end + 4);
+    return answer;
+  }
+
+  const std::shared_ptr<FakeModel> model = std::make_shared<FakeModel>();
+
+ private:
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+// The events of a streamed answer: each the text behind "data: ". Undoes the chunks of HTTP.
+inline std::vector<std::string> stream_events(std::string_view body) {
+  std::string text;
+  while (!body.empty()) {
+    const size_t line = body.find("\r\n");
+    if (line == std::string_view::npos) break;
+    const size_t size = std::stoul(std::string(body.substr(0, line)), nullptr, 16);
+    text += body.substr(line + 2, size);
+    body.remove_prefix(std::min(body.size(), line + 2 + size + 2));
+  }
+  std::vector<std::string> events;
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = text.find("\n\n", from);
+    REQUIRE(end != std::string::npos);
+    REQUIRE(text.substr(from, 6) == "data: ");
+    events.push_back(text.substr(from + 6, end - from - 6));
+    from = end + 2;
+  }
+  return events;
+}
+
+}  // namespace lockstep
