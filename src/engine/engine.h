@@ -59,6 +59,7 @@ class EngineEvents {
 struct LoadReport {
   uint64_t weight_bytes = 0;  // checkpoint bytes of this rank's share, by the weight table
   uint64_t read_bytes = 0;    // checkpoint bytes that were in fact read
+  uint64_t token_bytes = 0;   // of weight_bytes, those that every new token reads
   uint64_t state_bytes = 0;   // keys and values
   int context = 0;
   int vocab_size = 0;

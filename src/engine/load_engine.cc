@@ -82,6 +82,7 @@ Status ModelEngine::load(const EngineOptions& options) {
   scheduler_ = std::make_unique<Scheduler>(limits);
   report_ = {.weight_bytes = model_->weights().weight_bytes,
              .read_bytes = model_->weights().read_bytes,
+             .token_bytes = model_->weights().token_bytes,
              .state_bytes = model_->state_bytes(),
              .context = context,
              .vocab_size = config.vocab_size};

@@ -31,7 +31,10 @@ class Loader {
     const TensorView& tensor = *TRY(checkpoint_.tensor(weight.name));
     TRY(check_shape(weight, tensor));
     const WeightPart part = part_of(weight, cut_, rank_);
-    weights_.weight_bytes += part.elements() * dtype_bytes(tensor.dtype);
+    const uint64_t bytes = part.elements() * dtype_bytes(tensor.dtype);
+    const bool is_looked_up = weight.role == Role::kEmbedding && !config_.tied_embeddings;
+    weights_.weight_bytes += bytes;
+    weights_.token_bytes += is_looked_up ? 0 : bytes;
     LayerWeights& place =
         weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);

@@ -27,7 +27,9 @@ struct Weights {
   LayerWeights shared;
   std::vector<LayerWeights> layers;
   uint64_t weight_bytes = 0;  // of this rank's parts, by the weight table
-  uint64_t read_bytes = 0;    // that were taken out of the checkpoint
+  uint64_t token_bytes =
+      0;  // of weight_bytes, those that every token reads: all but a separate embedding
+  uint64_t read_bytes = 0;  // that were taken out of the checkpoint
 };
 
 // Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.

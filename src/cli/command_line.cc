@@ -1,0 +1,79 @@
+#include "cli/command_line.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "node/worker.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kFooter =
+    "\nExamples:\n"
+    "  lockstep run models/stories260K \"Once upon a time\" --ranks 2\n"
+    "  lockstep serve models/stories260K --ranks 2\n"
+    "  lockstep bench models/stories260K -p 128 -n 64 --json\n\n"
+    "LOCKSTEP_ISA=scalar|avx2|avx512|neon forces an instruction set; the answer stays the same.\n"
+    "`lockstep COMMAND --help` says more about a command.";
+
+// `lockstep worker --control-fd N`, which only a node starts.
+int run_worker(int argc, char** argv) {
+  int fd = -1;
+  const std::string_view flag = argc == 4 ? argv[2] : "";
+  const std::string_view value = argc == 4 ? argv[3] : "";
+  const auto parsed = std::from_chars(value.data(), value.data() + value.size(), fd);
+  if (flag != "--control-fd" || parsed.ec != std::errc() || fd < 0) {
+    return fail({ErrorCode::kInvalidArgument, "`lockstep worker` is started by `lockstep serve`"});
+  }
+  return worker_main(fd, load_engine);
+}
+
+bool has_command(const CLI::App& app, const std::string& name) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return command->get_name() == name; });
+}
+
+int report(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  fmt::print(stderr, "lockstep: {}; see `lockstep --help`\n", error.what());
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "worker") return run_worker(argc, argv);
+  CLI::App app{"lockstep turns the machines you own into one LLM server.", "lockstep"};
+  app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  Command chosen;
+  add_run_command(app, chosen);
+  add_serve_command(app, chosen);
+  add_logits_command(app, chosen);
+  add_tokenize_command(app, chosen);
+  add_bench_command(app, chosen);
+  const std::string first = argc > 1 ? argv[1] : "--help";
+  if (!first.starts_with('-') && !has_command(app, first)) {
+    return fail({ErrorCode::kInvalidArgument,
+                 fmt::format("there is no command {}; see `lockstep --help`", first)});
+  }
+  try {
+    if (argc == 1) throw CLI::CallForHelp();
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report(app, error);
+  }
+  return chosen();
+}
+
+}  // namespace lockstep

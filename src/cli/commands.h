@@ -1,0 +1,18 @@
+// One function for each command: adds its flags to the application and, if the command was given,
+// leaves what is to be run in `chosen`. The function that runs returns the exit status.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace lockstep {
+
+using Command = std::function<int()>;
+
+void add_run_command(CLI::App& app, Command& chosen);
+void add_serve_command(CLI::App& app, Command& chosen);
+void add_logits_command(CLI::App& app, Command& chosen);
+void add_tokenize_command(CLI::App& app, Command& chosen);
+void add_bench_command(CLI::App& app, Command& chosen);
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// One generation from start to end, for commands that wait for it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+#include "node/model_service.h"
+
+namespace lockstep {
+
+struct Generation {
+  using Clock = std::chrono::steady_clock;
+
+  std::vector<int32_t> tokens;
+  std::vector<std::vector<float>> logits;
+  FinishReason reason = FinishReason::kStop;
+  Clock::time_point started;
+  Clock::time_point first_token;  // valid if there are tokens
+  Clock::time_point last_token;
+};
+
+double seconds_between(Generation::Clock::time_point from, Generation::Clock::time_point to);
+
+// `on_token` is called on the service's thread. Ctrl-C cancels the generation (kCancelled) while it
+// runs.
+Result<Generation> generate_and_wait(ModelService& service, GenerateRequest request,
+                                     std::function<void(int32_t)> on_token = nullptr);
+
+}  // namespace lockstep

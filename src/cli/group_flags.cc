@@ -1,0 +1,75 @@
+#include "cli/group_flags.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "cli/output.h"
+
+namespace lockstep {
+
+void add_group_flags(CLI::App& command, GroupFlags& flags) {
+  command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
+      ->check(CLI::Range(1, LocalGroup::kRanksMax));
+  command.add_option("--shares", flags.shares,
+                     "how much each rank takes, e.g. 3:1 (default equal)");
+  command.add_option("--link", flags.link, "what joins the ranks: shm or tcp (default shm)")
+      ->check(CLI::IsMember({"shm", "tcp"}));
+  command
+      .add_option("--threads", flags.threads,
+                  "threads of each rank (default: the machine's cores / ranks)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--context", flags.context,
+                  "positions of a sequence (default: the model's, at most 8192)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
+}
+
+Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
+  const Error bad{ErrorCode::kInvalidArgument,
+                  fmt::format("--shares {} makes no sense, write positive numbers like 3:1", text)};
+  std::vector<double> shares;
+  if (text.empty()) return std::vector<double>(static_cast<size_t>(std::max(ranks, 1)), 1.0);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    double share = 0;
+    const auto parsed = std::from_chars(at, end, share);
+    if (parsed.ec != std::errc() || !(share > 0)) return bad;
+    shares.push_back(share);
+    at = parsed.ptr;
+    if (at == end) break;
+    if (*at++ != ':') return bad;
+  }
+  if (ranks > 0 && static_cast<size_t>(ranks) != shares.size()) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("--shares {} names {} ranks, --ranks says {}", text, shares.size(), ranks)};
+  }
+  if (shares.size() > LocalGroup::kRanksMax) return bad;
+  return shares;
+}
+
+Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
+  LocalGroupOptions options;
+  options.model = flags.model;
+  options.shares = TRY(parse_shares(flags.shares, flags.ranks));
+  options.ranks = static_cast<int>(options.shares.size());
+  options.link = flags.link;
+  options.threads = flags.threads;
+  options.context = flags.context;
+  options.device = flags.device;
+  return options;
+}
+
+Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options) {
+  show_progress(fmt::format("loading {} on {} rank{} ...", options.model.string(), options.ranks,
+                            options.ranks == 1 ? "" : "s"));
+  auto group = LocalGroup::start(options);
+  clear_progress();
+  return group;
+}
+
+}  // namespace lockstep

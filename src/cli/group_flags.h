@@ -1,0 +1,31 @@
+// The flags that say how a model is run on this machine. They mean the same in every command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "node/local_group.h"
+
+namespace lockstep {
+
+struct GroupFlags {
+  std::string model;
+  int ranks = 0;       // 0: as many as shares, or 1
+  std::string shares;  // "3:1"
+  std::string link = "shm";
+  int threads = 0;
+  int context = 0;
+  std::string device = "cpu";
+};
+
+// Everything but the model itself.
+void add_group_flags(CLI::App& command, GroupFlags& flags);
+// `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.
+Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
+Result<LocalGroupOptions> group_options(const GroupFlags& flags);
+// Starts the group, with a line of progress meanwhile.
+Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options);
+
+}  // namespace lockstep

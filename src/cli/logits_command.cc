@@ -1,0 +1,108 @@
+// `lockstep logits`: what a model computes, number for number.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/generation.h"
+#include "cli/group_flags.h"
+#include "cli/output.h"
+
+namespace lockstep {
+namespace {
+
+struct Flags {
+  GroupFlags group;
+  std::string ids;
+  int chunk = 0;
+  int greedy = 0;
+  std::string parallel = "tensor";
+  bool exact = false;
+  bool json = false;
+};
+
+Result<std::vector<int32_t>> parse_ids(const std::string& text) {
+  std::vector<int32_t> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int32_t id = 0;
+    const auto parsed = std::from_chars(at, end, id);
+    if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ',')) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--ids must be token ids with commas between, like 1,2,3"};
+    }
+    ids.push_back(id);
+    at = parsed.ptr == end ? end : parsed.ptr + 1;
+  }
+  if (ids.empty()) return Error{ErrorCode::kInvalidArgument, "--ids names no tokens"};
+  return ids;
+}
+
+std::string answer_text(const Generation& generation, const ModelStatus& status) {
+  std::string text = "{\"logits\":[";
+  for (size_t row = 0; row < generation.logits.size(); ++row) {
+    text += row == 0 ? "[" : ",[";
+    const std::vector<float>& values = generation.logits[row];
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) text += ',';
+      append_json_float(text, values[i]);
+    }
+    text += ']';
+  }
+  text +=
+      "],\"greedy\":" + dump_json(JsonArray(generation.tokens.begin(), generation.tokens.end()));
+  JsonArray ranks;
+  for (const RankStatus& rank : status.ranks) {
+    ranks.push_back(JsonObject{
+        {"pid", rank.pid}, {"weight_bytes", rank.weight_bytes}, {"read_bytes", rank.read_bytes}});
+  }
+  return text + ",\"ranks\":" + dump_json(ranks) + "}";
+}
+
+Result<std::string> answer(const Flags& flags) {
+  if (flags.parallel != "tensor") {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("--parallel {} is not supported yet, use tensor", flags.parallel)};
+  }
+  GenerateRequest request{.prompt = TRY(parse_ids(flags.ids)),
+                          .max_tokens = flags.greedy,
+                          .prompt_logits = true,
+                          .chunk = flags.chunk};
+  LocalGroupOptions options = TRY(group_options(flags.group));
+  options.batch_tokens_max = std::max(options.batch_tokens_max, std::min(flags.chunk, 8192));
+  const auto group = TRY(start_group(options));
+  const Generation generation = TRY(generate_and_wait(*group, std::move(request)));
+  return answer_text(generation, group->status());
+}
+
+}  // namespace
+
+void add_logits_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("logits", "print the logits after each of the given tokens, as JSON");
+  command->add_option("MODEL", flags->group.model, "a model folder")->required();
+  command->add_option("--ids", flags->ids, "token ids, e.g. 1,2,3")->required();
+  command->add_option("--greedy", flags->greedy, "then choose this many tokens greedily")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--chunk", flags->chunk, "feed the tokens in chunks of at most this many")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--parallel", flags->parallel, "how ranks share the model: tensor");
+  command->add_flag("--exact", flags->exact,
+                    "keep activations in float32 (they always are for unquantised models)");
+  command->add_flag("--json", flags->json, "one JSON value (always)");
+  add_group_flags(*command, flags->group);
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      auto text = answer(*flags);
+      if (!text.ok()) return fail(text.error());
+      print_line(text.value());
+      return 0;
+    };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// How commands speak: results on stdout, everything else on stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "json/json.h"
+
+namespace lockstep {
+
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+// Prints "lockstep: <sentence>" on stderr. kExitUsage where another flag, model or file would have
+// worked.
+int fail(const Error& error);
+
+void print_line(std::string_view text);  // on stdout, and flushed
+void print_json(const Json& value);
+
+bool stderr_is_terminal();
+// A line of progress on a terminal, replaced by the next; nothing where stderr is no terminal.
+void show_progress(std::string_view text);
+void clear_progress();
+
+// All of stdin. kCorrupt above `bytes_max`.
+Result<std::string> read_stdin(size_t bytes_max);
+
+}  // namespace lockstep

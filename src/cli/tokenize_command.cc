@@ -1,0 +1,114 @@
+// `lockstep tokenize`: text to token ids and back.
+#include <fmt/core.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "tokenizer/tokenizer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kInputBytesMax = size_t{256} << 20;
+
+struct Flags {
+  std::string model;
+  std::string text;
+  bool has_text = false;
+  std::string ids;
+  std::string pre;
+  bool decode = false;
+  bool bos = false;
+  bool special = false;
+  bool batch = false;
+  bool json = false;
+};
+
+Result<Json> encode(const Tokenizer& tokenizer, const Flags& flags, std::string_view text) {
+  const auto ids = tokenizer.encode(text, {.add_bos = flags.bos, .parse_special = flags.special});
+  return Json(JsonObject{{"ids", JsonArray(ids.begin(), ids.end())}});
+}
+
+Result<Json> decode(const Tokenizer& tokenizer, const Json* ids) {
+  const Error bad{ErrorCode::kInvalidArgument, "\"ids\" must be an array of token ids"};
+  if (!ids || !ids->is_array()) return bad;
+  std::vector<int32_t> values;
+  for (const Json& id : ids->get_array()) {
+    if (!id.is_int64() || id.get_int64() != static_cast<int32_t>(id.get_int64())) return bad;
+    values.push_back(static_cast<int32_t>(id.get_int64()));
+  }
+  return Json(JsonObject{{"text", TRY(tokenizer.decode(values))}});
+}
+
+// A case of --batch: {"text"} or, with --decode, {"ids"}.
+Result<Json> answer_case(const Tokenizer& tokenizer, const Flags& flags, std::string_view line) {
+  const Json value = TRY(parse_json(line));
+  if (flags.decode) return decode(tokenizer, find(value, "ids"));
+  const auto text = TRY(get_string(value, "text"));
+  if (!text) return Error{ErrorCode::kInvalidArgument, "the case has no \"text\""};
+  return encode(tokenizer, flags, *text);
+}
+
+Result<Json> answer_one(const Tokenizer& tokenizer, const Flags& flags) {
+  if (flags.decode) {
+    const std::string ids = flags.ids.empty() ? TRY(read_stdin(kInputBytesMax)) : flags.ids;
+    auto value = parse_json(ids.find('[') == std::string::npos ? "[" + ids + "]" : ids);
+    if (!value.ok()) {
+      return Error{ErrorCode::kInvalidArgument, "write token ids like 1,2,3 or [1,2,3]"};
+    }
+    const Json* inner = find(value.value(), "ids");
+    return decode(tokenizer, inner ? inner : &value.value());
+  }
+  return encode(tokenizer, flags, flags.has_text ? flags.text : TRY(read_stdin(kInputBytesMax)));
+}
+
+int run_batch(const Tokenizer& tokenizer, const Flags& flags) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    if (line.empty()) continue;
+    auto result = answer_case(tokenizer, flags, line);
+    print_json(result.ok() ? result.value() : Json(JsonObject{{"error", result.error().message}}));
+  }
+  return 0;
+}
+
+int run(const Flags& flags) {
+  if (!flags.pre.empty()) {
+    return fail({ErrorCode::kUnsupported,
+                 fmt::format("--pre {} is not supported yet: a tokenizer.json names its own "
+                             "pre-tokenizer",
+                             flags.pre)});
+  }
+  auto tokenizer = Tokenizer::load(flags.model);
+  if (!tokenizer.ok()) return fail(tokenizer.error());
+  if (flags.batch) return run_batch(*tokenizer.value(), flags);
+  auto result = answer_one(*tokenizer.value(), flags);
+  if (!result.ok()) return fail(result.error());
+  print_json(result.value());
+  return 0;
+}
+
+}  // namespace
+
+void add_tokenize_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("tokenize", "turn text into token ids, or back, as JSON");
+  command->add_option("MODEL", flags->model, "a model folder or a tokenizer.json")->required();
+  auto* text = command->add_option("--text", flags->text, "the text (default: stdin)");
+  command->add_option("--ids", flags->ids, "token ids for --decode (default: stdin)");
+  command->add_flag("--decode", flags->decode, "turn ids into text");
+  command->add_flag("--bos", flags->bos, "begin with the beginning-of-sequence token");
+  command->add_flag("--special", flags->special, "special tokens in the text are special");
+  command->add_option("--pre", flags->pre, "another pre-tokenizer than the model's");
+  command->add_flag("--batch", flags->batch, "stdin holds a JSON case on each line");
+  command->add_flag("--json", flags->json, "one JSON value (always)");
+  command->callback([flags, text, &chosen] {
+    flags->has_text = text->count() > 0;
+    chosen = [flags] { return run(*flags); };
+  });
+}
+
+}  // namespace lockstep

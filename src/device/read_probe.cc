@@ -1,0 +1,61 @@
+#include "device/read_probe.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "base/thread_team.h"
+#include "device/memory.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kBytes = size_t{1} << 30;
+constexpr size_t kStreams = 4;  // one core reads faster from several places
+constexpr int kPieces = 64;
+
+// The sum keeps the compiler from leaving the reads out.
+uint64_t read_piece(const uint64_t* words, size_t count) {
+  const size_t stream = count / kStreams;
+  uint64_t sums[kStreams][8] = {};
+  for (size_t i = 0; i + 8 <= stream; i += 8) {
+    for (size_t s = 0; s < kStreams; ++s) {
+      for (size_t lane = 0; lane < 8; ++lane) sums[s][lane] += words[s * stream + i + lane];
+    }
+  }
+  uint64_t sum = 0;
+  for (auto& lanes : sums) {
+    for (uint64_t lane : lanes) sum += lane;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Result<double> probe_read_gb_s(int threads, int rounds) {
+  const DeviceMemory memory = TRY(DeviceMemory::allocate(kBytes));
+  ThreadTeam team({.threads = threads});
+  constexpr size_t kPieceBytes = kBytes / kPieces;
+  team.for_each_chunk(kPieces, 1, [&](int begin, int end) {
+    std::memset(memory.data() + static_cast<size_t>(begin) * kPieceBytes, 1,
+                static_cast<size_t>(end - begin) * kPieceBytes);
+  });
+  std::atomic<uint64_t> sum{0};
+  double best = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const auto started = std::chrono::steady_clock::now();
+    team.for_each_chunk(kPieces, 1, [&](int begin, int end) {
+      for (int piece = begin; piece < end; ++piece) {
+        const std::byte* at = memory.data() + static_cast<size_t>(piece) * kPieceBytes;
+        sum += read_piece(reinterpret_cast<const uint64_t*>(at), kPieceBytes / 8);
+      }
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
+    best = std::max(best, static_cast<double>(kBytes) / seconds.count() / 1e9);
+  }
+  if (sum == 0) return Error{ErrorCode::kInternal, "the read probe read nothing"};
+  return best;
+}
+
+}  // namespace lockstep
