@@ -41,24 +41,25 @@ double seconds_of(auto&& work) {
   return best;
 }
 
-// Eight sums of 64-bit words over four streams: enough to keep the memory busy at every instruction
-// set.
-uint64_t sum_words(const uint64_t* words, size_t count) {
+// Two words in one register of any processor, so that reading is not limited by instructions even
+// at -O2.
+using WordPair = uint64_t __attribute__((vector_size(16)));
+
+// Adds pairs of words from four streams: enough of them to keep the memory busy.
+uint64_t sum_words(const WordPair* pairs, size_t count) {
   constexpr size_t kStreams = 4;
-  const size_t part = count / kStreams / 8 * 8;
-  uint64_t sums[kStreams][8] = {};
-  for (size_t i = 0; i < part; i += 8) {
+  constexpr size_t kPairsPerLine = 4;
+  const size_t part = count / kStreams / kPairsPerLine * kPairsPerLine;
+  WordPair sums[kStreams] = {};
+  for (size_t i = 0; i < part; i += kPairsPerLine) {
     for (size_t stream = 0; stream < kStreams; ++stream) {
-      const uint64_t* from = words + stream * part + i;
-      __builtin_prefetch(from + 256);
-      for (size_t k = 0; k < 8; ++k) sums[stream][k] += from[k];
+      const WordPair* from = pairs + stream * part + i;
+      __builtin_prefetch(from + 128);  // 2 KiB ahead
+      sums[stream] += (from[0] + from[1]) + (from[2] + from[3]);
     }
   }
-  uint64_t sum = 0;
-  for (const auto& stream : sums) {
-    for (uint64_t value : stream) sum += value;
-  }
-  return sum;
+  const WordPair sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return sum[0] + sum[1];
 }
 
 double read_gb_s(ThreadTeam& team, const std::vector<uint64_t>& words) {
@@ -67,7 +68,8 @@ double read_gb_s(ThreadTeam& team, const std::vector<uint64_t>& words) {
   const double seconds = seconds_of([&] {
     team.for_each_chunk(static_cast<int>(sums.size()), 1, [&](int begin, int end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-        sums[i] = sum_words(words.data() + i * kPart, kPart);
+        const uint64_t* from = words.data() + i * kPart;
+        sums[i] = sum_words(reinterpret_cast<const WordPair*>(from), kPart / 2);
       }
     });
   });

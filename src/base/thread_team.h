@@ -13,7 +13,9 @@ class ThreadTeam {
  public:
   struct Options {
     int threads = 1;
-    // The team's first core, threads go to cores [first_core, first_core + threads) modulo the machine's; -1: not pinned.
+    // The team's first core, threads go to cores [first_core, first_core + threads) modulo the
+    // machine's; -1: not pinned. A core that this process may not use is left out. The thread that
+    // constructs the team is pinned too and stays so; threads that it makes later inherit that.
     int first_core = -1;
     Progress* progress = nullptr;  // ticked by the threads in for_each_chunk()
   };
