@@ -48,7 +48,8 @@ table { width: 100%; border-collapse: collapse; margin-top: 12px; font-size: 14p
   font-variant-numeric: tabular-nums; }
 th { font-weight: 500; font-size: 12px; text-align: right; }
 td { text-align: right; border-top: 1px solid var(--line); padding: 7px 0; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, th:last-child { text-align: left; }
+th:last-child { padding-left: 24px; }
 td.share { width: 26%; padding-left: 24px; }
 .track { height: 6px; border-radius: 3px; background: var(--code); overflow: hidden; }
 .track i { display: block; height: 100%; border-radius: 3px; background: var(--bar); }
@@ -59,13 +60,16 @@ pre { background: var(--code); border-radius: 8px; padding: 12px 14px; margin-to
 </head>
 <body>
 <main>
-<header><h1>lockstep</h1><small id="version"></small><small class="right" id="note"></small></header>
+<header>
+<h1>lockstep</h1><small id="version"></small><small class="right" id="note"></small>
+</header>
 <div id="models"><section class="card dim">Asking this node for its models ...</section></div>
 <section class="card"><h2>Try it</h2><pre id="example"></pre></section>
 </main>
 <script nonce="NONCE">
 "use strict";
-const states = { ready: "good", loading: "busy", restarting: "busy", failed: "bad", stopped: "bad" };
+const states = { ready: "good", loading: "busy", restarting: "busy",
+  failed: "bad", stopped: "bad" };
 const by = id => document.getElementById(id);
 function make(tag, style, ...content) {
   const element = document.createElement(tag);
@@ -113,7 +117,8 @@ function show(status) {
     [make("section", "card dim", "No model is loaded.")]));
   const name = status.models.length ? status.models[0].name : "MODEL";
   const body = JSON.stringify({ model: name, prompt: "Once upon a time", max_tokens: 64 });
-  const text = "curl " + location.origin + "/v1/completions \\\n  -H 'Content-Type: application/json' \\\n"
+  const text = "curl " + location.origin + "/v1/completions \\\n"
+    + "  -H 'Content-Type: application/json' \\\n"
     + "  -d '" + body.replaceAll("'", "'\\''") + "'";
   if (by("example").textContent !== text) by("example").textContent = text;
 }
