@@ -67,6 +67,11 @@ int run_command_line(int argc, char** argv) {
     return fail({ErrorCode::kInvalidArgument,
                  fmt::format("there is no command {}; see `lockstep --help`", first)});
   }
+  if (first.starts_with('-') && !app.get_option_no_throw(first)) {
+    return fail(
+        {ErrorCode::kInvalidArgument,
+         fmt::format("there is no flag {} before a command; see `lockstep --help`", first)});
+  }
   try {
     if (argc == 1) throw CLI::CallForHelp();
     app.parse(argc, argv);

@@ -1,0 +1,140 @@
+#include "device/device.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <random>
+
+#include "device/read_probe.h"
+#include "kernels/isa.h"
+#include "tensor/half.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr int kRows = 37, kColumns = 24, kTokens = 3;
+
+std::unique_ptr<Device> device_of(const char* kind, int threads = 1) {
+  auto device =
+      open_device({.kind = kind, .threads = threads, .kernels = available_kernels().back()});
+  REQUIRE(device.ok());
+  return std::move(device.value());
+}
+
+std::vector<float> numbers(size_t count) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// Multiplies, adds to itself twice, and reads the result: operations whose order matters.
+std::vector<float> compute(Device& device) {
+  const std::vector<float> weights = numbers(kRows * kColumns), input = numbers(kTokens * kColumns);
+  auto matrix = device.pack({.dtype = DType::kF32,
+                             .rows = kRows,
+                             .columns = kColumns,
+                             .data = reinterpret_cast<const std::byte*>(weights.data()),
+                             .row_bytes = kColumns * 4,
+                             .steps = {{kColumns, 0, 1}}});
+  auto in = device.allocate(input.size() * 4, Access::kDevice);
+  auto out = device.allocate(kTokens * kRows * 4, Access::kHost);
+  REQUIRE(matrix.ok());
+  REQUIRE(in.ok());
+  REQUIRE(out.ok());
+  const Slice x{in.value(), 0}, y{out.value(), 0};
+  device.write(x, std::as_bytes(std::span<const float>(input)));
+  device.queue(Matmul{matrix.value(), x, kTokens, y});
+  device.queue(Add{y, kTokens * kRows, y});
+  REQUIRE(device.wait().ok());
+  device.queue(Add{y, kTokens * kRows, y});
+  REQUIRE(device.wait().ok());
+  CHECK(device.wait_count() == 2);
+  const auto host = device.host(out.value());
+  return {host.begin(), host.end()};
+}
+
+// True if `touch` ends a process with SIGSEGV or an abort.
+template <class Touch>
+bool dies(Touch touch) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::freopen("/dev/null", "w", stderr);
+    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS})
+      std::signal(signal, SIG_DFL);  // not doctest's
+    touch();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;  // a sanitizer exits instead
+}
+
+}  // namespace
+
+TEST_CASE("queued operations give the product, on every kind of device and with threads") {
+  const std::vector<float> weights = numbers(kRows * kColumns), input = numbers(kTokens * kColumns);
+  const auto cpu = device_of("cpu"), team = device_of("cpu", 3), delayed = device_of("delayed");
+  const std::vector<float> expected = compute(*cpu);
+  for (int token = 0; token < kTokens; ++token) {
+    for (int row = 0; row < kRows; ++row) {
+      double sum = 0;
+      for (int k = 0; k < kColumns; ++k) {
+        sum += double{weights[static_cast<size_t>(row * kColumns + k)]} *
+               input[static_cast<size_t>(token * kColumns + k)];
+      }
+      CHECK(expected[static_cast<size_t>(token * kRows + row)] == doctest::Approx(4 * sum));
+    }
+  }
+  CHECK(compute(*team) == expected);
+  CHECK(compute(*delayed) == expected);
+}
+
+TEST_CASE("the host cannot touch the test device's buffers but after a wait") {
+  const auto device = device_of("delayed");
+  const auto hidden = device->allocate(4096, Access::kDevice);
+  const auto shared = device->allocate(4096, Access::kHost);
+  REQUIRE(device->wait().ok());
+  float* seen = device->host(shared.value()).data();
+  seen[0] = 1;  // allowed now
+  CHECK(dies([&] { static_cast<void>(device->host(hidden.value())); }));
+  device->queue(Add{{shared.value(), 0}, 1, {shared.value(), 0}});
+  CHECK(dies([&] { static_cast<void>(device->host(shared.value())); }));
+  CHECK(dies([&] { *static_cast<volatile float*>(seen) = 2; }));
+  REQUIRE(device->wait().ok());
+  CHECK(device->host(shared.value())[0] == 2);
+}
+
+TEST_CASE("what is written may change after the call") {
+  for (const char* kind : {"cpu", "delayed"}) {
+    const auto device = device_of(kind);
+    const Slice place{device->allocate(64, Access::kHost).value(), 0};
+    std::vector<float> values{1, 2, 3};
+    device->write(place, std::as_bytes(std::span<const float>(values)));
+    values[1] = 100;
+    REQUIRE(device->wait().ok());
+    CHECK(device->host(place.buffer)[1] == 2);
+  }
+}
+
+TEST_CASE("an unknown kind of device is refused with the known ones") {
+  const auto device = open_device({.kind = "gpu", .kernels = available_kernels().front()});
+  REQUIRE(!device.ok());
+  CHECK(device.error().message.find("cpu or delayed") != std::string::npos);
+}
+
+TEST_CASE("halves become floats exactly, also subnormal and infinite ones") {
+  CHECK(float_of_f16(0x3c00) == 1.0f);
+  CHECK(float_of_f16(0x0001) == 0x1p-24f);
+  CHECK(float_of_f16(0x83ff) == -0x3ffp-24f);
+  CHECK(float_of_f16(0x7bff) == 65504.0f);
+  CHECK(float_of_f16(0xfc00) == -INFINITY);
+  CHECK(std::isnan(float_of_f16(0x7e00)));
+  CHECK(float_of_bf16(0x3f80) == 1.0f);
+}

@@ -1,0 +1,108 @@
+#include "model/config.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "json/json.h"
+#include "kernels/math.h"
+#include "model/rope.h"
+
+using namespace lockstep;
+
+namespace {
+
+JsonObject sound() {
+  return {{"architectures", JsonArray{"LlamaForCausalLM"}},
+          {"vocab_size", 320},
+          {"hidden_size", 128},
+          {"intermediate_size", 256},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 8},
+          {"num_key_value_heads", 4},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 500000.0}};
+}
+
+struct Refusal {
+  const char* key;
+  Json value;
+  const char* sentence;  // a part of it
+};
+
+}  // namespace
+
+TEST_CASE("a config gives sizes, and defaults where Hugging Face has them") {
+  const auto config = parse_config(dump_json(sound()));
+  REQUIRE(config.ok());
+  CHECK(config.value().head_dim == 16);
+  CHECK(config.value().heads_per_kv() == 2);
+  CHECK(!config.value().tied_embeddings);
+  CHECK(!config.value().llama3_rope);
+}
+
+TEST_CASE("rope parameters are read in the old and the new form") {
+  JsonObject old_form = sound(), new_form = sound();
+  const JsonObject scaling{{"rope_type", "llama3"},
+                           {"factor", 8.0},
+                           {"low_freq_factor", 1.0},
+                           {"high_freq_factor", 4.0},
+                           {"original_max_position_embeddings", 64}};
+  old_form["rope_scaling"] = scaling;
+  JsonObject parameters = scaling;
+  parameters["rope_theta"] = 500000.0;
+  new_form.erase("rope_theta");
+  new_form["rope_parameters"] = parameters;
+  const auto a = parse_config(dump_json(old_form)), b = parse_config(dump_json(new_form));
+  REQUIRE(a.ok());
+  REQUIRE(b.ok());
+  CHECK(rope_frequencies(a.value()) == rope_frequencies(b.value()));
+}
+
+TEST_CASE("rope scaling slows low frequencies and keeps high ones") {
+  JsonObject file = sound();
+  const auto plain = parse_config(dump_json(file));
+  file["rope_scaling"] = JsonObject{{"rope_type", "llama3"},
+                                    {"factor", 8.0},
+                                    {"low_freq_factor", 1.0},
+                                    {"high_freq_factor", 4.0},
+                                    {"original_max_position_embeddings", 64}};
+  const auto scaled = parse_config(dump_json(file));
+  REQUIRE(scaled.ok());
+  const auto before = rope_frequencies(plain.value()), after = rope_frequencies(scaled.value());
+  CHECK(before[0] == 1.0);
+  CHECK(after[0] == before[0]);
+  CHECK(after.back() == doctest::Approx(before.back() / 8).epsilon(1e-14));
+}
+
+TEST_CASE("what makes no sense or is not computed is refused by name") {
+  const Refusal refusals[] = {
+      {"architectures", JsonArray{"MambaForCausalLM"}, "MambaForCausalLM"},
+      {"architectures", "LlamaForCausalLM", "\"architectures\" is missing"},
+      {"vocab_size", nullptr, "\"vocab_size\" is missing"},
+      {"vocab_size", 0, "\"vocab_size\" is 0"},
+      {"vocab_size", "many", "\"vocab_size\" must be an integer"},
+      {"hidden_size", int64_t{1} << 40, "\"hidden_size\" is 1099511627776"},
+      {"num_attention_heads", 6, "6 attention heads cannot share 4"},
+      {"head_dim", 15, "\"head_dim\" is 15"},
+      {"head_dim", 1024, "\"head_dim\" is 1024"},
+      {"rms_norm_eps", -1.0, "\"rms_norm_eps\" is -1"},
+      {"rope_theta", 0, "\"rope_theta\" is 0"},
+      {"rope_scaling", 7, "\"rope_scaling\" must be an object"},
+      {"rope_scaling", JsonObject{{"rope_type", "yarn"}}, "\"yarn\""},
+      {"rope_scaling", JsonObject{{"rope_type", "llama3"}}, "\"factor\" is missing"},
+      {"attention_bias", true, "attention_bias"},
+      {"quantization", JsonObject{{"bits", 4}}, "quantised"},
+      {"hidden_act", "gelu", "gelu"}};
+  for (const Refusal& refusal : refusals) {
+    JsonObject file = sound();
+    file[refusal.key] = refusal.value;
+    const auto config = parse_config(dump_json(file));
+    REQUIRE_MESSAGE(!config.ok(), refusal.sentence);
+    CHECK_MESSAGE(config.error().message.find(refusal.sentence) != std::string::npos,
+                  config.error().message);
+  }
+  CHECK(!parse_config("[]").ok());
+  CHECK(!parse_config("{").ok());
+  CHECK(!read_config("/nonexistent").ok());
+}
