@@ -1,6 +1,6 @@
-// ThreadTeam: a fixed number of pinned threads that run one function together. The caller is thread 0. Threads
-// spin for a while after a run and then sleep, so that an idle process takes no processor time.
-// One thread (the owner) calls run(); after construction nothing is allocated.
+// ThreadTeam: a fixed number of pinned threads that run one function together. The caller is thread
+// 0. Threads spin for a while after a run and then sleep, so that an idle process takes no
+// processor time. One thread (the owner) calls run(); after construction nothing is allocated.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,8 @@ class ThreadTeam {
             const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // body(begin, end) over [0, count) in chunks of at most `grain`, handed to threads as they get free.
+  // body(begin, end) over [0, count) in chunks of at most `grain`, handed to threads as they get
+  // free.
   template <class Body>
   void for_each_chunk(int count, int grain, Body&& body) {
     start_chunks(count, grain);

@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-// Longer than an exchange takes when all ranks are there. With more ranks than processors the one that is waited
-// for may need this processor, so more would slow every exchange down.
+// Longer than an exchange takes when all ranks are there. With more ranks than processors the one
+// that is waited for may need this processor, so more would slow every exchange down.
 constexpr std::chrono::microseconds kBeforeYield{10};
 constexpr int kRoundsPerClock = 8;  // while polling; a look at the clock costs as much as a poll
 

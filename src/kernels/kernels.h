@@ -1,10 +1,12 @@
-// The compute kernels of one instruction set, as a table of functions. Everything is written once over
-// sixteen virtual lanes (kernels/generic/*.inl), so every table gives the same bits for the same input:
-// "One answer" in ARCHITECTURE.md. Used by device/. A kernel works on a part of an operation; splitting it over
-// threads is the device's business. No kernel allocates, locks or fails.
+// The compute kernels of one instruction set, as a table of functions. Everything is written once
+// over sixteen virtual lanes (kernels/generic/*.inl), so every table gives the same bits for the
+// same input: "One answer" in ARCHITECTURE.md. Used by device/. A kernel works on a part of an
+// operation; splitting it over threads is the device's business. No kernel allocates, locks or
+// fails.
 //
-// Only <cstddef> and <cstdint> may be included here: the files that are compiled for one instruction set see
-// this header, and an inline function of a library in them could be linked into the baseline program.
+// Only <cstddef> and <cstdint> may be included here: the files that are compiled for one
+// instruction set see this header, and an inline function of a library in them could be linked into
+// the baseline program.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +16,16 @@ namespace lockstep {
 
 // Rows of a packed matrix, keys of a cached head and partial sums of a norm come in sixteens.
 inline constexpr int kLanes = 16;
-// Positions in one page of keys and values; attention works on one page at a time, at fixed positions.
+// Positions in one page of keys and values; attention works on one page at a time, at fixed
+// positions.
 inline constexpr int kPagePositions = 64;
 // Deepest stack of unfinished sums while adding 64 leaves in a binary tree.
 inline constexpr int kTreeDepth = 7;
 
-// One leaf of the columns of a matrix: a sum over `columns` columns in ascending order, started from zero.
-// After it, the two topmost sums are added `merges` times; `ends_subtree` then writes the sum out as the
-// next subtree of the output. A matrix whose columns are not cut is one step with all columns.
+// One leaf of the columns of a matrix: a sum over `columns` columns in ascending order, started
+// from zero. After it, the two topmost sums are added `merges` times; `ends_subtree` then writes
+// the sum out as the next subtree of the output. A matrix whose columns are not cut is one step
+// with all columns.
 struct LeafStep {
   int32_t columns;
   int32_t merges;
@@ -50,7 +54,8 @@ struct MatmulArgs {
 struct EmbedArgs {
   const void* weights;
   int32_t columns;
-  const int32_t* rows;  // (tokens); a negative row is another rank's and leaves the output untouched
+  const int32_t*
+      rows;  // (tokens); a negative row is another rank's and leaves the output untouched
   int32_t token_begin;
   int32_t token_end;
   float* output;
@@ -76,8 +81,8 @@ struct RopeArgs {
   size_t x_stride;
   int32_t heads;
   int32_t head_dim;
-  int32_t half;         // pairs that are rotated, at most head_dim / 2
-  const float* table;   // (tokens, 2, half): cosines, then sines
+  int32_t half;        // pairs that are rotated, at most head_dim / 2
+  const float* table;  // (tokens, 2, half): cosines, then sines
   int32_t token_begin;
   int32_t token_end;
 };
@@ -85,8 +90,8 @@ struct RopeArgs {
 // One layer's keys and values in pages. A page holds for each head
 //   keys   (kPagePositions / kLanes, head_dim, kLanes): sixteen positions side by side,
 //   values (kPagePositions, head_dim).
-// `keys` and `values` point at page 0; pages of one layer lie page_stride floats apart, heads of a page
-// head_stride() floats.
+// `keys` and `values` point at page 0; pages of one layer lie page_stride floats apart, heads of a
+// page head_stride() floats.
 struct PageArgs {
   float* keys;
   float* values;
@@ -94,7 +99,9 @@ struct PageArgs {
   int32_t head_dim;
   int32_t kv_heads;
 };
-inline size_t page_head_stride(int32_t head_dim) { return size_t{kPagePositions} * head_dim; }
+inline size_t page_head_stride(int32_t head_dim) {
+  return size_t{kPagePositions} * head_dim;
+}
 
 // Writes the keys and values of tokens into their pages.
 struct StoreKvArgs {
@@ -110,8 +117,8 @@ struct StoreKvArgs {
 };
 
 // Attention of `heads` query heads of one token that share one key/value head, over positions
-// [0, position]. Each page gives a maximum, a sum and a weighted value; pages are merged in ascending
-// order. Scores are chains of fused multiply-adds over head_dim, one lane for each key.
+// [0, position]. Each page gives a maximum, a sum and a weighted value; pages are merged in
+// ascending order. Scores are chains of fused multiply-adds over head_dim, one lane for each key.
 struct AttentionArgs {
   PageArgs pages;
   int32_t kv_head;

@@ -1,6 +1,7 @@
-// Our own elementary functions: a fixed sequence of IEEE operations, so that every machine and compiler
-// gives the same bits. The float functions equal the vector versions in kernels/generic/math.inl bit for bit.
-// Plain portable code; accuracy is stated for each and tested against the C library.
+// Our own elementary functions: a fixed sequence of IEEE operations, so that every machine and
+// compiler gives the same bits. The float functions equal the vector versions in
+// kernels/generic/math.inl bit for bit. Plain portable code; accuracy is stated for each and tested
+// against the C library.
 #pragma once
 
 #include <cstdint>
