@@ -125,11 +125,13 @@ std::vector<RankStatus> WorkerGroup::ranks() const {
 
 Status WorkerGroup::pump(int wake_fd, milliseconds limit, WorkerEvents& events) {
   wait(wake_fd, limit);
+  const Time woken = Clock::now();
   for (int rank = 0; rank < static_cast<int>(workers_.size()); ++rank) {
     read(rank, events);
     reap(rank);
   }
   looked_ = Clock::now();
+  if (looked_ - woken > kStall) monitor_->stalled(looked_ - woken);  // in a callback
   if (auto verdict = monitor_->check(looked_)) {
     // It may be stopped, and could not leave by itself.
     workers_[static_cast<size_t>(verdict->rank)].process.kill_now();

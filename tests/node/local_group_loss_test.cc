@@ -128,6 +128,25 @@ TEST_CASE("a long but moving computation is no hang") {
   CHECK(group->status().restarts == 0);
 }
 
+TEST_CASE("a stall of the node's own thread is not blamed on a worker") {
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 2);
+  options.timeouts.heartbeat = 300ms;
+  options.timeouts.progress = 500ms;
+  const auto group = start_echo(options);
+  Client client;
+  GenerationEvents events = client.events();
+  events.on_token = [](int32_t) {
+    const auto end = std::chrono::steady_clock::now() + 700ms;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  REQUIRE(group->generate(prompt({1}, 2), events).ok());
+  CHECK(client.wait_end().ok());
+  check_serves(*group);
+  CHECK(group->status().restarts == 0);
+}
+
 TEST_CASE("a model that cannot come back fails its requests at their deadline and then for good") {
   const TemporaryModel model;
   LocalGroupOptions options = echo_options(model, 1);
