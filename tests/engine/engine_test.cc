@@ -1,0 +1,133 @@
+#include "engine/engine.h"
+
+#include <doctest/doctest.h>
+
+#include "engine/inbox.h"
+#include "model/model.h"
+#include "support/golden.h"
+#include "support/rank_threads.h"
+
+using namespace lockstep;
+
+namespace {
+
+const std::string kModel = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/llama3-bf16";
+
+// Loads one rank alone and forwards `batch`; returns how often the host waited for the device.
+uint64_t waits_of_a_pass(const char* device_kind) {
+  Group group({.links = [] {
+    std::vector<std::unique_ptr<Link>> none(1);
+    return none;
+  }()});
+  auto device = open_device({.kind = device_kind, .kernels = available_kernels().back()});
+  REQUIRE(device.ok());
+  auto model = Model::load(
+      {.folder = kModel, .shares = {1}, .tokens_max = 8, .pages = 2, .page_list_entries_max = 2},
+      group, *device.value());
+  REQUIRE(model.ok());
+  const uint64_t before = device.value()->wait_count();
+  const auto logits = model.value()->forward({.tokens = {1, 2, 3},
+                                              .positions = {0, 1, 2},
+                                              .list_offsets = {0, 0, 0},
+                                              .page_lists = {1},
+                                              .outputs = {2}});
+  REQUIRE(logits.ok());
+  return device.value()->wait_count() - before;
+}
+
+Result<std::unique_ptr<Engine>> load_alone(EngineOptions options) {
+  std::vector<std::unique_ptr<Link>> links(1);
+  options.shares = {1};
+  options.kernels = available_kernels().back();
+  return load_engine(options, Group({.links = std::move(links)}));
+}
+
+}  // namespace
+
+TEST_CASE("a pass waits for the device once for each exchange and no more") {
+  constexpr uint64_t kLayers = 2;
+  CHECK(waits_of_a_pass("cpu") == 2 * kLayers + 2);
+  CHECK(waits_of_a_pass("delayed") == 2 * kLayers + 2);
+}
+
+TEST_CASE("the ranks' weight bytes are those of the table, and what was read") {
+  const Setup one{}, three{.shares = {2, 1, 1}};
+  const GenerateRequest request{.prompt = {1}, .max_tokens = 1};
+  const LoadReport whole = run_ranks(kModel, one, {request}).reports[0];
+  CHECK(whole.weight_bytes == whole.read_bytes);
+  uint64_t sum = 0;
+  for (const LoadReport& report : run_ranks(kModel, three, {request}).reports) {
+    CHECK(report.weight_bytes == report.read_bytes);
+    sum += report.weight_bytes;
+  }
+  const uint64_t norms = 5 * 128 * 2;  // two a layer and the last, bfloat16, on every rank
+  CHECK(sum == whole.weight_bytes + 2 * norms);
+}
+
+TEST_CASE("requests end alone when they are bad, cancelled or too long; the others go on") {
+  std::vector<GenerateRequest> requests{{.prompt = {1, 2}, .max_tokens = 3},
+                                        {.prompt = {}, .max_tokens = 3},
+                                        {.prompt = {9999}, .max_tokens = 3},
+                                        {.prompt = std::vector<int32_t>(2000, 1)}};
+  const auto answers = run_ranks(kModel, {.shares = {1, 1}}, requests).answers;
+  CHECK(answers[0].error.empty());
+  CHECK(answers[0].tokens.size() == 3);
+  CHECK(answers[1].error.find("no tokens") != std::string::npos);
+  CHECK(answers[2].error.find("9999") != std::string::npos);
+  CHECK(answers[3].error.find("2000 tokens") != std::string::npos);
+}
+
+TEST_CASE("prompts longer than a step are fed in several") {
+  const std::vector<int32_t> prompt(100, 5);
+  const GenerateRequest request{.prompt = prompt, .max_tokens = 4, .prompt_logits = true};
+  const auto whole = run_ranks(kModel, {}, {request}).answers[0];
+  const auto pieces = run_ranks(kModel, {.shares = {1, 1}, .batch_tokens_max = 16}, {request});
+  CHECK(pieces.answers[0].tokens == whole.tokens);
+  CHECK(pieces.answers[0].logits == whole.logits);
+  CHECK(whole.logits.size() == 100);
+}
+
+TEST_CASE("models that cannot be loaded say why") {
+  const auto sentence = [](EngineOptions options) {
+    auto engine = load_alone(std::move(options));
+    REQUIRE(!engine.ok());
+    return engine.error().message;
+  };
+  CHECK(sentence({.model = "/nonexistent"}).find("/nonexistent") != std::string::npos);
+  CHECK(sentence({.model = kModel, .device = "gpu"}).find("gpu") != std::string::npos);
+  CHECK(sentence({.model = kModel, .context = 5000}).find("1024 positions") != std::string::npos);
+}
+
+TEST_CASE("a stop that comes before the run ends it at once") {
+  auto engine = load_alone({.model = kModel});
+  REQUIRE(engine.ok());
+  engine.value()->stop();
+  Collector events(1, *engine.value());
+  CHECK(engine.value()->run(events).ok());
+  CHECK(engine.value()->run(events).ok());  // a stop is for good
+}
+
+TEST_CASE("what other threads put in arrives once, in order") {
+  Inbox inbox;
+  CHECK(inbox.take().submitted.empty());
+  std::thread other([&] {
+    for (uint64_t id = 0; id < 100; ++id) inbox.submit(id, {.prompt = {1}});
+    inbox.cancel(5);
+    inbox.stop();
+  });
+  uint64_t next = 0;
+  size_t cancelled = 0;
+  bool stop = false;
+  while (!stop) {
+    inbox.wait();
+    const Inbox::Contents contents = inbox.take();
+    for (const auto& submission : contents.submitted) CHECK(submission.id == next++);
+    cancelled += contents.cancelled.size();
+    stop = contents.stop;
+  }
+  other.join();
+  CHECK(next == 100);
+  CHECK(cancelled == 1);
+  inbox.wait();  // returns: the stop stays
+  CHECK(inbox.take().stop);
+}
