@@ -1,0 +1,32 @@
+// The real program as workers: loading and unloading a model any number of times leaves this
+// process as it was.
+#include <doctest/doctest.h>
+
+#include "node/local_group.h"
+#include "support/holdings.h"
+
+using namespace lockstep;
+
+namespace {
+
+void load_and_unload(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    LocalGroupOptions options;
+    options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+    options.ranks = 1 + round % 3;
+    options.link = round % 2 == 0 ? "shm" : "tcp";
+    options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/lockstep";
+    const auto group = LocalGroup::start(options);
+    REQUIRE_MESSAGE(group.ok(), group.error().message);
+    CHECK(group.value()->status().state == ModelStatus::State::kReady);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("200 loads and unloads of a real model leave nothing behind") {
+  load_and_unload(6);  // what is made once: the allocator's arenas, libraries
+  const Holdings before = holdings();
+  load_and_unload(200);
+  check_unchanged(before, holdings());
+}

@@ -1,0 +1,115 @@
+"""`lockstep logits` and `run` over worker processes: within the references' tolerance, and the same however they run."""
+
+import json
+import os
+import struct
+import unittest
+
+import harness
+
+CASES = ["llama-f32", "llama3-bf16", "llama3-bf16-long", "llama3-bf16-tied", "llama3-f16-sharded"]
+TOLERANCE = 1e-3
+VARIANTS = [[*ranks, "--link", link]
+            for ranks in (["--ranks", "2"], ["--ranks", "3"], ["--ranks", "4"], ["--shares", "3:1"],
+                          ["--shares", "2:1:1"])
+            for link in ("shm", "tcp")] + [
+    ["--threads", "2"], ["--ranks", "2", "--threads", "2", "--chunk", "7"], ["--chunk", "1"],
+    ["--chunk", "32", "--ranks", "2"], ["--device", "delayed"], ["--ranks", "2", "--device", "delayed"]]
+
+
+def read_json(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def available_isas():
+    process = harness.run("logits", harness.STORIES, "--ids", "1", env={"LOCKSTEP_ISA": "none"})
+    known = [name for name in ("scalar", "avx2", "avx512", "neon") if name in process.stderr]
+    assert "scalar" in known, process.stderr
+    return known
+
+
+def cut_tensor_bytes(folder):
+    """(bytes of matrices, bytes of vectors) of the checkpoint, from its headers."""
+    cut = whole = 0
+    for name in os.listdir(folder):
+        if not name.endswith(".safetensors"):
+            continue
+        with open(os.path.join(folder, name), "rb") as file:
+            size = struct.unpack("<Q", file.read(8))[0]
+            header = json.loads(file.read(size))
+        for tensor, entry in header.items():
+            if tensor == "__metadata__" or "inv_freq" in tensor:
+                continue
+            length = entry["data_offsets"][1] - entry["data_offsets"][0]
+            if len(entry["shape"]) == 1:
+                whole += length
+            else:
+                cut += length
+    return cut, whole
+
+
+class OneAnswer(unittest.TestCase):
+    def test_golden_cases_over_processes(self):
+        for case in CASES:
+            folder = os.path.join(harness.GOLDEN, case)
+            golden = read_json(folder, "golden.json")
+            ids = ",".join(map(str, golden["prompt"]))
+            reference = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32)
+            with self.subTest(case=case):
+                self.assertEqual(len(reference["logits"]), len(golden["prompt"]))
+                self.assertEqual(reference["greedy"], golden["greedy"]["tokens"])
+                for row in golden["logits"]:
+                    got = reference["logits"][row["position"]]
+                    self.assertEqual(len(got), len(row["values"]))
+                    worst = max(abs(a - b) for a, b in zip(got, row["values"]))
+                    self.assertLess(worst, TOLERANCE)
+            for variant in VARIANTS:
+                with self.subTest(case=case, variant=variant):
+                    answer = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32, *variant)
+                    self.assertEqual(answer["logits"], reference["logits"])
+                    self.assertEqual(answer["greedy"], reference["greedy"])
+            for isa in available_isas():
+                with self.subTest(case=case, isa=isa):
+                    answer = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32,
+                                              env={"LOCKSTEP_ISA": isa})
+                    self.assertEqual(answer["logits"], reference["logits"])
+
+    def test_ranks_hold_and_read_their_share(self):
+        for case in CASES + [harness.STORIES]:
+            folder = os.path.join(harness.GOLDEN, case)
+            cut, whole = cut_tensor_bytes(folder)
+            for ranks in (1, 2, 4):
+                answer = harness.run_json("logits", folder, "--ids", "1", "--ranks", ranks)
+                self.assertEqual(len({rank["pid"] for rank in answer["ranks"]}), ranks)
+                total = 0
+                for rank in answer["ranks"]:
+                    self.assertEqual(rank["weight_bytes"], rank["read_bytes"])
+                    self.assertLessEqual(rank["weight_bytes"] - whole, 1.02 * cut / ranks, (case, ranks))
+                    total += rank["weight_bytes"] - whole
+                self.assertEqual(total, cut, (case, ranks))
+
+    def test_stories_continue_as_expected(self):
+        tokenizer_cases = read_json(harness.SOURCE, "tests/data/stories260K/expected_tokens.json")
+        for case in tokenizer_cases:
+            got = harness.run_json("tokenize", harness.STORIES, "--text", case["text"])
+            self.assertEqual(got["ids"], case["ids"])
+        for story in read_json(harness.SOURCE, "tests/data/stories260K/expected_greedy.json"):
+            for ranks in (1, 2, 4):
+                answer = harness.run_json("run", harness.STORIES, story["prompt"], "--temperature", 0,
+                                          "--max-tokens", len(story["greedy_ids"]), "--ranks", ranks,
+                                          "--json")
+                self.assertEqual(answer["tokens"], story["greedy_ids"])
+
+    def test_a_seed_gives_the_same_text_on_any_ranks(self):
+        def text(seed, *flags):
+            return harness.run_json("run", harness.STORIES, "Lily", "--seed", seed, "--temperature", 1,
+                                    "--max-tokens", 40, "--json", *flags)["text"]
+        alone = text(5)
+        self.assertEqual(text(5, "--ranks", "3"), alone)
+        self.assertEqual(text(5, "--ranks", "2", "--link", "tcp", "--top-p", "1"), alone)
+        self.assertNotEqual(text(6), alone)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,126 @@
+"""A served model over HTTP when things go well and when workers die, hang or clients leave."""
+
+import os
+import signal
+import socket
+import time
+import unittest
+
+import harness
+
+LOSS_LIMIT_S = 2.0  # from the loss of a worker to the client's error event
+
+
+class Serving(unittest.TestCase):
+    def test_two_ranks_serve_what_one_rank_would_say(self):
+        expected = harness.run_json("run", harness.STORIES, "Once upon a time", "--temperature", 0,
+                                    "--max-tokens", 20, "--json")["text"]
+        for link in ("shm", "tcp"):
+            with harness.Node("--ranks", "2", "--link", link) as node:
+                status, answer = node.complete()
+                self.assertEqual(status, 200)
+                self.assertEqual(answer["choices"][0]["text"], expected)
+                connection, response = node.stream({"prompt": "Once upon a time", "temperature": 0,
+                                                    "max_tokens": 20})
+                pieces = list(harness.events(response))
+                connection.close()
+                self.assertEqual(pieces[-1], "[DONE]")
+                self.assertEqual("".join(p["choices"][0]["text"] for p in pieces[:-1]), expected)
+
+    def test_page_health_and_models_answer(self):
+        with harness.Node() as node:
+            self.assertEqual(node.request("GET", "/health"), (200, {"status": "ok"}))
+            self.assertEqual(node.request("GET", "/v1/models")[1]["data"][0]["id"], "stories260K")
+            status, page = node.request("GET", "/")
+            self.assertEqual(status, 200)
+            self.assertIn("lockstep", page)
+
+    def test_bad_requests_get_a_sentence_and_the_right_status(self):
+        with harness.Node() as node:
+            cases = [("POST", "/v1/completions", "{", 400), ("POST", "/v1/completions", b"\xff\xfe{}", 400),
+                     ("POST", "/v1/completions", {"model": "gpt-5", "prompt": "x"}, 404),
+                     ("POST", "/v1/completions", {"model": "stories260K", "prompt": 7}, 400),
+                     ("POST", "/v1/completions", {"model": "stories260K", "prompt": "x" * 20000}, 400),
+                     ("GET", "/v1/nothing", None, 404), ("PUT", "/v1/models", None, 405)]
+            for method, path, body, expected in cases:
+                with self.subTest(path=path, body=str(body)[:40]):
+                    status, answer = node.request(method, path, body)
+                    self.assertEqual(status, expected)
+                    self.assertGreater(len(answer["error"]["message"]), 10)
+            # The server answers before an oversize body is sent; it must not be read to its end.
+            with socket.create_connection(("localhost", node.port), timeout=harness.PATIENCE_S) as raw:
+                raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+                self.assertIn(b" 413 ", raw.recv(4096))
+            self.assertEqual(node.complete()[0], 200)
+
+    def test_a_client_that_leaves_ends_its_request(self):
+        with harness.Node("--ranks", "2") as node:
+            connection, response = node.stream({"prompt": "Once", "max_tokens": 500, "temperature": 1})
+            next(harness.events(response))
+            response.close()
+            connection.close()
+            harness.wait_until(lambda: node.status()["running"] == 0, LOSS_LIMIT_S, "the end of the request")
+
+    def lose_worker(self, link, rank, signal_number, reason):
+        with harness.Node("--ranks", "2", "--link", link) as node:
+            expected = node.complete()[1]["choices"][0]["text"]
+            pids = node.worker_pids()
+            # Eight long streams in one, so that they are still under way when the signal comes.
+            connection, response = node.stream({"prompt": "Lily", "max_tokens": 505, "temperature": 1, "n": 8})
+            stream = harness.events(response)
+            next(stream)
+            lost_at = time.monotonic()
+            os.kill(pids[rank], signal_number)
+            last = None
+            for event in stream:
+                last = event
+            seconds = time.monotonic() - lost_at
+            response.close()
+            connection.close()
+            self.assertIsInstance(last, dict, "the stream ended before the worker was lost")
+            self.assertIn("error", last)
+            self.assertIn(f"rank {rank} (pid {pids[rank]})", last["error"]["message"])
+            self.assertIn(reason, last["error"]["message"])
+            print(f"{link}, rank {rank}, signal {signal_number}: error event after {seconds:.3f} s", flush=True)
+            self.assertLess(seconds, LOSS_LIMIT_S)
+            status, answer = node.complete()  # waits for the restart
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(answer["choices"][0]["text"], expected)
+            self.assertEqual(node.status()["restarts"], 1)
+            self.assertFalse(set(pids) & set(node.worker_pids()))
+
+    def test_a_killed_worker_is_named_and_replaced(self):
+        for link in ("shm", "tcp"):
+            for rank in (0, 1):
+                with self.subTest(link=link, rank=rank):
+                    self.lose_worker(link, rank, signal.SIGKILL, "SIGKILL")
+
+    def test_a_stopped_worker_is_named_and_replaced(self):
+        for link in ("shm", "tcp"):
+            for rank in (0, 1):
+                with self.subTest(link=link, rank=rank):
+                    self.lose_worker(link, rank, signal.SIGSTOP, "has not answered")
+
+    def test_workers_end_with_their_node(self):
+        node = harness.Node("--ranks", "2")
+        pids = node.worker_pids()
+        node.process.kill()
+        node.process.wait()
+
+        def is_gone(pid):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+            except FileNotFoundError:
+                return True
+        harness.wait_until(lambda: all(map(is_gone, pids)), LOSS_LIMIT_S, "the end of the workers")
+        node.__exit__()
+
+    def test_sigterm_ends_everything_in_order(self):
+        with harness.Node("--ranks", "2") as node:
+            node.process.send_signal(signal.SIGTERM)
+            self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
+
+
+if __name__ == "__main__":
+    harness.main()
