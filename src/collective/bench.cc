@@ -30,19 +30,24 @@ Result<CollectiveTimes> bench_all_reduce(Group& group, size_t bytes, int rounds)
   std::vector<int> begins(static_cast<size_t>(group.size()) + 1);
   std::iota(begins.begin(), begins.end(), 0);
   const LeafShares shares(begins);
-  const std::vector<float> own(bytes / sizeof(float), static_cast<float>(group.rank() + 1));
-  std::vector<float> sum(own.size());
+  // Values alternate between rounds, so that a stale piece makes a wrong sum.
+  const size_t count = bytes / sizeof(float);
+  const std::vector<float> own[] = {
+      std::vector<float>(count, static_cast<float>(group.rank())),
+      std::vector<float>(count, static_cast<float>(group.rank() + 1))};
+  std::vector<float> sum(count);
   std::vector<double> times_us;
   times_us.reserve(static_cast<size_t>(rounds));
   const int warm_up_rounds = std::max(10, rounds / 10);
   for (int round = -warm_up_rounds; round < rounds; ++round) {
     const auto start = Clock::now();
-    TRY(group.all_reduce(shares, own, sum));
+    TRY(group.all_reduce(shares, own[round & 1], sum));
     const std::chrono::duration<double, std::micro> time = Clock::now() - start;
     if (round >= 0) times_us.push_back(time.count());
   }
-  const float expected = static_cast<float>(group.size() * (group.size() + 1) / 2);
-  if (sum.front() != expected || sum.back() != expected) {
+  const int added = ((rounds - 1) & 1) == 0 ? group.size() - 1 : group.size() + 1;
+  const auto expected = static_cast<float>(group.size() * added / 2);
+  if (std::count(sum.begin(), sum.end(), expected) != static_cast<std::ptrdiff_t>(count)) {
     return Error{ErrorCode::kInternal, "the sum of the benchmark is wrong"};
   }
   return summarise(times_us);
