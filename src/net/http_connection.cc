@@ -33,7 +33,7 @@ void HttpConnection::start() {
 }
 
 void HttpConnection::refuse(int status, std::string_view message) {
-  fail(status, message);
+  fail(status, std::string(message));
   read();
 }
 
@@ -147,8 +147,9 @@ void HttpConnection::dispatch() {
   read();
 }
 
-// An error that the server itself found: it is the last answer on this connection.
-void HttpConnection::fail(int status, std::string_view message) {
+// An error that the server itself found: it is the last answer on this connection. `message` is a
+// copy because it may come from the parser, which begin_reply() ends.
+void HttpConnection::fail(int status, std::string message) {
   begin_reply();
   keeps_alive_ = false;
   unparsed_.clear();
@@ -158,7 +159,7 @@ void HttpConnection::fail(int status, std::string_view message) {
     response.body = context_.limits.error_body(status, message);
   } else {
     response.content_type = "text/plain; charset=utf-8";
-    response.body = std::string(message) + "\n";
+    response.body = message + "\n";
   }
   send(std::move(response));
   read();

@@ -59,7 +59,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void on_client_end();
   void consume();
   void dispatch();
-  void fail(int status, std::string_view message);
+  void fail(int status, std::string message);
   void begin_reply();
   void flush();
   void send_some();

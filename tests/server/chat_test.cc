@@ -81,8 +81,8 @@ TEST_CASE("n answers of a chat stream are told apart by their index") {
     if (event == "[DONE]") continue;
     const Json choice = at(parse_json(event).value(), "choices", 0);
     const size_t index = static_cast<size_t>(at(choice, "index").to_number<int64_t>());
-    if (const Json* content = find(at(choice, "delta"), "content"))
-      texts[index] += text_at(*content);
+    const Json delta = at(choice, "delta");
+    if (const Json* content = find(delta, "content")) texts[index] += text_at(*content);
     ends[index] += at(choice, "finish_reason").is_string();
   }
   CHECK(texts == std::vector<std::string>(3, "ab"));
