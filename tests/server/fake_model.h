@@ -105,7 +105,12 @@ class FakeModel : public ModelService {
   Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override {
     std::unique_lock lock(mutex_);
     if (refusal_) return *refusal_;
-    const uint64_t id = 100 + requests_.size();
+    const size_t index = requests_.size();
+    const uint64_t id = 100 + index;
+    events.on_end = [this, index, on_end = std::move(events.on_end)](Result<FinishReason> end) {
+      release_events(index);
+      on_end(std::move(end));
+    };
     requests_.push_back({id, request, events});
     changed_.notify_all();
     if (!is_scripted_) return id;
@@ -123,6 +128,14 @@ class FakeModel : public ModelService {
   }
 
  private:
+  // As a real service does before it calls on_end: the events hold their receiver, which holds this
+  // service. What was asked stays readable.
+  void release_events(size_t index) {
+    GenerationEvents released;  // outlives the lock
+    std::lock_guard lock(mutex_);
+    released = std::exchange(requests_[index].events, {});
+  }
+
   const std::shared_ptr<const Tokenizer> tokenizer_ = std::make_shared<ByteTokenizer>();
   mutable std::mutex mutex_;
   std::condition_variable changed_;
