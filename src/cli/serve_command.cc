@@ -85,9 +85,11 @@ Status serve(const Flags& flags) {
     group.model = model;
     models.push_back(TRY(start_group(TRY(group_options(group)))));
   }
-  const auto server = TRY(Server::start(
-      {.host = flags.host, .port = static_cast<uint16_t>(flags.port), .version = kVersion},
-      models));
+  ServerOptions options;
+  options.host = flags.host;
+  options.port = static_cast<uint16_t>(flags.port);
+  options.version = kVersion;
+  const auto server = TRY(Server::start(options, models));
   announce(flags, server->port(), models);
   signals.watch(*server);
   server->run();
