@@ -7,7 +7,7 @@
 
 #include "base/machine.h"
 #include "cli/commands.h"
-#include "cli/generation.h"
+#include "cli/generate.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
 #include "device/read_probe.h"
@@ -46,9 +46,9 @@ std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
 }
 
 Result<Speed> measure(ModelService& model, const ModelFlags& flags, int vocab_size) {
-  const Generation prefill = TRY(generate_and_wait(
+  const Generated prefill = TRY(generate_and_wait(
       model, {.prompt = any_prompt(flags.prompt_tokens, vocab_size), .max_tokens = 1}));
-  const Generation decode = TRY(generate_and_wait(
+  const Generated decode = TRY(generate_and_wait(
       model, {.prompt = any_prompt(1, vocab_size), .max_tokens = flags.new_tokens + 1}));
   return Speed{flags.prompt_tokens / seconds_between(prefill.started, prefill.first_token),
                flags.new_tokens / seconds_between(decode.first_token, decode.last_token)};

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/generation.h"
+#include "cli/generate.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
 
@@ -41,7 +41,7 @@ Result<std::vector<int32_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
-std::string answer_text(const Generation& generation, const ModelStatus& status) {
+std::string answer_text(const Generated& generation, const ModelStatus& status) {
   std::string text = "{\"logits\":[";
   for (size_t row = 0; row < generation.logits.size(); ++row) {
     text += row == 0 ? "[" : ",[";
@@ -74,7 +74,7 @@ Result<std::string> answer(const Flags& flags) {
   LocalGroupOptions options = TRY(group_options(flags.group));
   options.batch_tokens_max = std::max(options.batch_tokens_max, std::min(flags.chunk, 8192));
   const auto group = TRY(start_group(options));
-  const Generation generation = TRY(generate_and_wait(*group, std::move(request)));
+  const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
   return answer_text(generation, group->status());
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/generation.h"
+#include "cli/generate.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
 #include "tokenizer/tokenizer.h"
@@ -35,7 +35,7 @@ struct Flags {
 struct Answer {
   std::string text;
   size_t prompt_tokens = 0;
-  Generation generation;
+  Generated generation;
 };
 
 GenerateRequest request_for(const Flags& flags, std::vector<int32_t> prompt,
@@ -70,7 +70,7 @@ Result<Answer> continue_text(const Flags& flags, ModelService& model, const std:
 }
 
 Json json_of(const Answer& answer, const ModelStatus& status) {
-  const Generation& g = answer.generation;
+  const Generated& g = answer.generation;
   JsonObject object{{"text", answer.text},
                     {"tokens", JsonArray(g.tokens.begin(), g.tokens.end())},
                     {"prompt_tokens", answer.prompt_tokens},

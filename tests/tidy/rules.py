@@ -32,6 +32,13 @@ ISA_INCLUDE = re.compile(
 WEAK_SYMBOL_TYPES = set("WVu")
 WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tables, no code
 
+# Types at the scope of namespace lockstep, which is not indented; those in an anonymous namespace are each file's own.
+TYPE_DEFINITION = re.compile(
+    r"^(?:class|struct|union|enum class|enum)\s+(?P<name>\w+)\b(?!::)(?:\s+final)?\s*(?::(?!:)[^;{]*)?\{", re.MULTILINE
+)
+# It ends at "}  // namespace", whose comment is spaces by now; a function's brace has none behind it.
+ANONYMOUS_NAMESPACE = re.compile(r"^namespace \{\n.*?^\} {4,}$", re.MULTILINE | re.DOTALL)
+
 # Words with a reason; they count in every text file outside tests/tidy.
 BANNED_WORDS = [
     (re.compile(r"\bTODO\b(?!\(#\d+\))"), "a TODO names its issue: TODO(#12)"),

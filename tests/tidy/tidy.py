@@ -227,6 +227,20 @@ def check_namespace(file):
         yield file.finding(1, "nothing here is in namespace lockstep")
 
 
+def check_one_definition(files):
+    """A type's name is unique in the namespace: two of one name in two files link, and then one is taken for both."""
+    seen = {}
+    for file in files:
+        if not file.is_source() or rules.ISA_FILE.match(file.path):
+            continue
+        code = rules.ANONYMOUS_NAMESPACE.sub(lambda match: cpp_text.blank(match.group()), file.code)
+        for match in rules.TYPE_DEFINITION.finditer(code):
+            name, line = match.group("name"), cpp_text.line_of(code, match.start())
+            if name in seen:
+                yield file.finding(line, f"{name} is defined in {seen[name]} too")
+            seen.setdefault(name, file.path)
+
+
 def check_banned_words(file):
     for pattern, reason in rules.BANNED_WORDS:
         for match in pattern.finditer(file.text):
@@ -258,6 +272,7 @@ def check_files(files, layers):
         yield from check_layers(file, layers)
         yield from check_own_header_first(file, paths)
     yield from check_header_is_used(files)
+    yield from check_one_definition(files)
 
 
 def read_files(root):

@@ -181,6 +181,25 @@ class Headers(Case):
         self.assertEqual(list(tidy.check_header_is_used([header, user])), [])
 
 
+class OneDefinition(unittest.TestCase):
+    def findings(self, *texts):
+        files = [tidy.SourceFile(f"src/base/{i}.cc", text) for i, text in enumerate(texts)]
+        return list(tidy.check_one_definition(files))
+
+    def test_two_types_of_one_name_are_refused(self):
+        for kind in ["struct A {", "class A final : public B {", "enum class A {", "struct A : B,\n    C {"]:
+            self.assertEqual(len(self.findings(f"namespace lockstep {{\n{kind}\n}};\n}}\n", "\nstruct A {\n};\n")), 1, kind)
+
+    def test_an_anonymous_namespace_a_declaration_and_a_nested_type_are_no_second_one(self):
+        anonymous = "namespace {\n\nvoid f() {\n}\n\nstruct A {\n};\n\n}  // namespace\n"
+        for other in [anonymous, "class A;\n", "struct B {\n  struct A {};\n};\n", "// struct A {\n", "struct A::Impl {\n};\n"]:
+            self.assertEqual(self.findings("struct A {\n};\n", other), [], other)
+
+    def test_what_follows_an_anonymous_namespace_counts(self):
+        text = "namespace {\n\nint i;\n\n}  // namespace\n\nstruct A {\n};\n"
+        self.assertEqual(len(self.findings(text, "struct A {\n};\n")), 1)
+
+
 class Code(Case):
     def test_files_of_one_instruction_set_include_intrinsics_only(self):
         check = tidy.check_isa_includes

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-struct Generation {
+struct Generated {
   using Clock = std::chrono::steady_clock;
 
   std::vector<int32_t> tokens;
@@ -21,11 +21,11 @@ struct Generation {
   Clock::time_point last_token;
 };
 
-double seconds_between(Generation::Clock::time_point from, Generation::Clock::time_point to);
+double seconds_between(Generated::Clock::time_point from, Generated::Clock::time_point to);
 
 // `on_token` is called on the service's thread. Ctrl-C cancels the generation (kCancelled) while it
 // runs.
-Result<Generation> generate_and_wait(ModelService& service, GenerateRequest request,
+Result<Generated> generate_and_wait(ModelService& service, GenerateRequest request,
                                      std::function<void(int32_t)> on_token = nullptr);
 
 }  // namespace lockstep

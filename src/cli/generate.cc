@@ -1,4 +1,4 @@
-#include "cli/generation.h"
+#include "cli/generate.h"
 
 #include <signal.h>
 
@@ -31,7 +31,7 @@ class InterruptGuard {
 struct Shared {
   std::mutex mutex;
   std::condition_variable ended;
-  Generation generation;
+  Generated generation;
   std::optional<Result<FinishReason>> outcome;
 };
 
@@ -41,8 +41,8 @@ GenerationEvents events_for(const std::shared_ptr<Shared>& shared,
   events.on_token = [shared, on_token = std::move(on_token)](int32_t token) {
     {
       std::lock_guard lock(shared->mutex);
-      Generation& generation = shared->generation;
-      generation.last_token = Generation::Clock::now();
+      Generated& generation = shared->generation;
+      generation.last_token = Generated::Clock::now();
       if (generation.tokens.empty()) generation.first_token = generation.last_token;
       generation.tokens.push_back(token);
     }
@@ -62,16 +62,16 @@ GenerationEvents events_for(const std::shared_ptr<Shared>& shared,
 
 }  // namespace
 
-double seconds_between(Generation::Clock::time_point from, Generation::Clock::time_point to) {
+double seconds_between(Generated::Clock::time_point from, Generated::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-Result<Generation> generate_and_wait(ModelService& service, GenerateRequest request,
+Result<Generated> generate_and_wait(ModelService& service, GenerateRequest request,
                                      std::function<void(int32_t)> on_token) {
   constexpr std::chrono::milliseconds kLook{50};  // how often an interrupt is looked for
   const InterruptGuard guard;
   const auto shared = std::make_shared<Shared>();
-  shared->generation.started = Generation::Clock::now();
+  shared->generation.started = Generated::Clock::now();
   const uint64_t id =
       TRY(service.generate(std::move(request), events_for(shared, std::move(on_token))));
   bool is_cancelled = false;
