@@ -64,7 +64,8 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_model(std::string_view
 ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::string_view name) const {
   const std::shared_ptr<ModelService> model = TRY(find_model(name));
   const ModelStatus status = model->status();
-  if (status.state != ModelStatus::State::kReady) {
+  // During a restart the service keeps a request for a while; it says itself when that takes too long.
+  if (status.state == ModelStatus::State::kFailed || status.state == ModelStatus::State::kStopped) {
     return ApiError{
         503,
         fmt::format("the model \"{}\" is {}{}{}", status.name, model_state_name(status.state),
@@ -80,7 +81,7 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::strin
   return model;
 }
 
-void ApiContext::generate(std::shared_ptr<ModelService> model, GenerationPlan plan,
+void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                           const OpenAiFormat& format, const GenerationOptions& options,
                           const HttpReply& reply) {
   plan.sampling = options.sampling;
@@ -91,7 +92,7 @@ void ApiContext::generate(std::shared_ptr<ModelService> model, GenerationPlan pl
                       .is_streamed = options.is_streamed,
                       .includes_usage = options.includes_usage,
                       .ignored = options.ignored};
-  Generation::start({std::move(model), housekeeper_, silence_max_}, std::move(plan),
+  Generation::start(model, {housekeeper_, silence_max_}, std::move(plan),
                     make_openai_answer(format, std::move(answer), reply), reply);
 }
 

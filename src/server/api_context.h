@@ -30,10 +30,10 @@ class ApiContext {
   // By its exact name, else regardless of case, else by the last component of a path if that is
   // unambiguous. An empty name means the only model.
   ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
-  // The same, and it can answer in text now (503 otherwise).
+  // The same, and it has not ended for good (503 otherwise) and can read text.
   ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
 
-  void generate(std::shared_ptr<ModelService> model, GenerationPlan plan,
+  void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                 const OpenAiFormat& format, const GenerationOptions& options,
                 const HttpReply& reply);
 

@@ -4,13 +4,14 @@
 
 namespace lockstep {
 
-void Generation::start(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
+void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup,
+                       GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
                        const HttpReply& reply) {
   const auto generation =
-      std::make_shared<Generation>(std::move(setup), std::move(plan), std::move(sink));
+      std::make_shared<Generation>(service, std::move(setup), std::move(plan), std::move(sink));
   reply.on_disconnect([generation] { generation->abandon(); });
   for (size_t choice = 0; choice < generation->plan_.choices.size(); ++choice) {
-    if (!generation->submit(choice)) return;
+    if (!generation->submit(*service, choice)) return;
   }
   generation->open();
   if (const auto housekeeper = generation->setup_.housekeeper.lock()) {
@@ -18,12 +19,14 @@ void Generation::start(Setup setup, GenerationPlan plan, std::unique_ptr<Generat
   }
 }
 
-Generation::Generation(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink)
-    : setup_(std::move(setup)),
+Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup,
+                       GenerationPlan plan, std::unique_ptr<GenerationSink> sink)
+    : service_(service),
+      setup_(std::move(setup)),
       plan_(std::move(plan)),
       sink_(std::move(sink)),
       last_event_(Housekeeper::Clock::now()) {
-  const auto tokenizer = setup_.service->tokenizer();
+  const auto tokenizer = service->tokenizer();
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
     choices_.push_back({StreamDecoder(tokenizer, plan_.strips_leading_space),
                         StopMatcher(plan_.stop), std::nullopt, false});
@@ -32,11 +35,11 @@ Generation::Generation(Setup setup, GenerationPlan plan, std::unique_ptr<Generat
 
 // The service may report events before generate() returns, from other threads; no lock is held
 // across the call.
-bool Generation::submit(size_t choice) {
+bool Generation::submit(ModelService& service, size_t choice) {
   GenerateRequest request;
   request.prompt = plan_.choices[choice].prompt;
   request.max_tokens = plan_.max_tokens;
-  request.stop_ids = setup_.service->stop_ids();
+  request.stop_ids = service.stop_ids();
   request.sampling = plan_.sampling;
   request.sampling.seed = plan_.choices[choice].seed;
   GenerationEvents events;
@@ -45,7 +48,7 @@ bool Generation::submit(size_t choice) {
   events.on_end = [self, choice](Result<FinishReason> end) {
     self->handle({choice, std::move(end)});
   };
-  const auto accepted = setup_.service->generate(std::move(request), std::move(events));
+  const auto accepted = service.generate(std::move(request), std::move(events));
   std::lock_guard lock(mutex_);
   if (!accepted.ok()) {
     if (sink_ != nullptr) fail(to_api_error(accepted.error()));
@@ -142,7 +145,9 @@ void Generation::abandon() {
     sink_.reset();
     requests = running();
   }
-  for (uint64_t request : requests) setup_.service->cancel(request);
+  const auto service = service_.lock();
+  if (service == nullptr) return;
+  for (uint64_t request : requests) service->cancel(request);
 }
 
 void Generation::on_tick(Housekeeper::Clock::time_point now) {
@@ -164,7 +169,9 @@ std::vector<uint64_t> Generation::running() const {
 void Generation::cancel_soon(std::vector<uint64_t> requests) {
   const auto housekeeper = setup_.housekeeper.lock();
   if (requests.empty() || housekeeper == nullptr) return;
-  housekeeper->run_soon([service = setup_.service, requests = std::move(requests)] {
+  housekeeper->run_soon([weak = service_, requests = std::move(requests)] {
+    const auto service = weak.lock();
+    if (service == nullptr) return;
     for (uint64_t request : requests) service->cancel(request);
   });
 }

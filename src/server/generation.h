@@ -57,16 +57,16 @@ struct GenerationPlan {
 class Generation : public Housekeeper::Watched, public std::enable_shared_from_this<Generation> {
  public:
   struct Setup {
-    std::shared_ptr<ModelService> service;
     std::weak_ptr<Housekeeper> housekeeper;  // generations may outlive the server
     std::chrono::milliseconds silence_max;   // then GenerationSink::on_silence
   };
 
   // Submits everything. Refusals reach the sink as on_error.
-  static void start(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
-                    const HttpReply& reply);
+  static void start(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
+                    std::unique_ptr<GenerationSink> sink, const HttpReply& reply);
 
-  Generation(Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink);
+  Generation(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
+             std::unique_ptr<GenerationSink> sink);
   void on_tick(Housekeeper::Clock::time_point now) override;
 
  private:
@@ -81,7 +81,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
     std::variant<int32_t, Result<FinishReason>> what;
   };
 
-  bool submit(size_t choice);
+  bool submit(ModelService& service, size_t choice);
   void open();  // all choices are submitted: lets events through
   void handle(Event event);
   void process(const Event& event);
@@ -95,6 +95,9 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   std::vector<uint64_t> running() const;
   void cancel_soon(std::vector<uint64_t> requests);
 
+  // Weak: the service holds this, the receiver of its events, and must be able to end meanwhile;
+  // the last event would otherwise destroy the service on the service's own thread.
+  const std::weak_ptr<ModelService> service_;
   const Setup setup_;
   const GenerationPlan plan_;
 

@@ -170,8 +170,8 @@ void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply
   if (!model.ok()) return reply.send(error_response(model.error()));
   auto plan = plan_chat(parsed.value(), *model.value());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
-  context.generate(std::move(model.value()), std::move(plan.value()), kChatFormat,
-                   parsed.value().options, reply);
+  context.generate(model.value(), std::move(plan.value()), kChatFormat, parsed.value().options,
+                   reply);
 }
 
 }  // namespace lockstep

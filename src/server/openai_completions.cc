@@ -154,7 +154,7 @@ void serve_completion(ApiContext& context, const HttpRequest& request, const Htt
   if (!model.ok()) return reply.send(error_response(model.error()));
   auto plan = plan_completion(parsed.value(), *model.value());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
-  context.generate(std::move(model.value()), std::move(plan.value()), kCompletionFormat,
+  context.generate(model.value(), std::move(plan.value()), kCompletionFormat,
                    parsed.value().options, reply);
 }
 

@@ -173,6 +173,18 @@ TEST_CASE("a client that goes cancels all its generations") {
   }
 }
 
+TEST_CASE("a request under way does not keep its model loaded") {
+  std::weak_ptr<FakeModel> model;
+  {
+    Served server;
+    model = server.model;
+    RawClient client(server.port());
+    client.send(Served::post_text("/v1/completions", R"({"prompt":"p","stream":true})"));
+    CHECK(server.model->request(0).id == 100);
+  }
+  CHECK(model.expired());
+}
+
 TEST_CASE("a failure in the middle of a stream is an error event, and no DONE") {
   Served server;
   RawClient client(server.port());
@@ -233,11 +245,11 @@ TEST_CASE("a full queue is 429 with Retry-After, a model that is not ready 503")
   CHECK(at(full.json(), "error", "type") == "rate_limit_error");
   server.model->refuses({ErrorCode::kPeerLost, "no group is ready"});
   CHECK(server.post("/v1/completions", R"({"prompt":"p"})").status == 503);
-  server.model->set_state(ModelStatus::State::kRestarting, "rank 1 died");
-  const Answer restarting = server.post("/v1/completions", R"({"prompt":"p"})");
-  CHECK(restarting.status == 503);
-  CHECK(at(restarting.json(), "error", "message") ==
-        "the model \"org/Tiny-Model\" is restarting: rank 1 died");
+  server.model->set_state(ModelStatus::State::kFailed, "rank 1 died");
+  const Answer failed = server.post("/v1/completions", R"({"prompt":"p"})");
+  CHECK(failed.status == 503);
+  CHECK(at(failed.json(), "error", "message") ==
+        "the model \"org/Tiny-Model\" is failed: rank 1 died");
 }
 
 TEST_CASE("a prompt that fills the context is refused by length") {
