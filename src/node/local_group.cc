@@ -29,7 +29,7 @@ Status check_options(const LocalGroupOptions& options) {
                    fmt::format("a share of {} makes no sense, it must be above 0", share)};
     }
   }
-  TRY(parse_link_kind(options.link));
+  [[maybe_unused]] const LinkKind link = TRY(parse_link_kind(options.link));
   if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
       options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,
