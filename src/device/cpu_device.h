@@ -55,6 +55,8 @@ class CpuDevice : public Device {
   void run(const Rope& op);
   void run(const StoreKv& op);
   void run(const Attention& op);
+  void run(const AddBias& op);
+  void run(const ScaleRows& op);
   void run(const SiluMul& op);
   void run(const Add& op);
 

@@ -126,8 +126,8 @@ void CpuDevice::run(const RopeTable& op) {
       float* row = output + static_cast<size_t>(token) * 2 * half;
       for (size_t i = 0; i < half; ++i) {
         const SinCos angle = sincos_f64(positions[token] * frequencies[i]);
-        row[i] = static_cast<float>(angle.cosine);
-        row[half + i] = static_cast<float>(angle.sine);
+        row[i] = static_cast<float>(angle.cosine * double{op.factor});
+        row[half + i] = static_cast<float>(angle.sine * double{op.factor});
       }
     }
   });
@@ -194,12 +194,31 @@ void CpuDevice::run(const Attention& op) {
                           .kv_head = kv_head,
                           .page_list = lists + offsets[token],
                           .position = positions[token],
+                          .window = op.window,
                           .query = query + at,
                           .heads = last - first,
                           .scale = op.scale,
                           .output = output + at});
     }
   });
+}
+
+void CpuDevice::run(const AddBias& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  float* x = floats(op.x, tokens * columns);
+  const float* bias = floats(op.bias, columns);
+  for (size_t token = 0; token < tokens; ++token) {
+    kernels_.add(bias, x + token * columns, columns);
+  }
+}
+
+void CpuDevice::run(const ScaleRows& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  float* x = floats(op.x, tokens * columns);
+  const float* factors = floats(op.factors, tokens);
+  for (size_t token = 0; token < tokens; ++token) {
+    for (size_t i = 0; i < columns; ++i) x[token * columns + i] *= factors[token];
+  }
 }
 
 void CpuDevice::run(const SiluMul& op) {

@@ -53,6 +53,7 @@ struct RmsNorm {
 
 // Cosines and sines of position * frequency, computed in double and rounded once.
 struct RopeTable {
+  float factor = 1;   // on both (yarn)
   Slice positions;    // int32 (tokens)
   Slice frequencies;  // double (half), stored as 2 * half elements; radians per position
   int tokens = 0;
@@ -100,8 +101,25 @@ struct Attention {
   int head_begin = 0;
   int heads_per_kv = 1;
   int kv_begin = 0;
+  int window = 0;  // only the last positions are attended to; 0: all
   float scale = 1;
   Slice output;  // (tokens, heads, head_dim)
+};
+
+// x[token][i] += bias[i]
+struct AddBias {
+  Slice x;  // (tokens, columns)
+  Slice bias;
+  int tokens = 0;
+  int columns = 0;
+};
+
+// x[token][i] *= factors[token]
+struct ScaleRows {
+  Slice x;  // (tokens, columns)
+  Slice factors;
+  int tokens = 0;
+  int columns = 0;
 };
 
 // output = silu(gate) * up, elementwise
@@ -120,6 +138,6 @@ struct Add {
 };
 
 using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv,
-                               Attention, SiluMul, Add>;
+                               Attention, AddBias, ScaleRows, SiluMul, Add>;
 
 }  // namespace lockstep

@@ -124,6 +124,7 @@ struct AttentionArgs {
   int32_t kv_head;
   const int32_t* page_list;  // the sequence's pages, by position / kPagePositions
   int32_t position;
+  int32_t window;      // only the last `window` positions are attended to; 0: all
   const float* query;  // (heads, head_dim)
   int32_t heads;
   float scale;

@@ -1,11 +1,11 @@
 #include "model/architecture.h"
 
-#include "model/architectures/llama.h"
+#include "model/architectures/dense.h"
 
 namespace lockstep {
 namespace {
 
-constexpr const Architecture* kKnown[] = {&kLlama};
+constexpr const Architecture* kKnown[] = {&kLlama, &kMistral, &kMinistral3, &kQwen2, &kQwen3};
 
 }  // namespace
 

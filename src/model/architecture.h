@@ -17,13 +17,18 @@ enum class Role {
   kQuery,
   kKey,
   kValue,
+  kQueryBias,
+  kKeyBias,
+  kValueBias,
+  kQueryNorm,
+  kKeyNorm,
   kAttentionOut,
   kFeedForwardNorm,
   kGate,
   kUp,
   kDown,
 };
-inline constexpr int kRoleCount = 12;
+inline constexpr int kRoleCount = 17;
 
 enum class Split {
   kWhole,        // every rank has it: norms
@@ -52,7 +57,10 @@ struct LayerKind {
   Mixer mixer;
   FeedForward feed_forward;
   StateKind state;
+  bool query_key_norm = false;  // an RMS norm over each head of queries and keys
+  bool qkv_bias = false;
   std::span<const WeightSpec> weights;
+  std::span<const WeightSpec> more_weights = {};  // what this kind has beside those of its family
 };
 
 struct Architecture {

@@ -2,44 +2,18 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "base/mapped_file.h"
 #include "json/json.h"
+#include "model/config_fields.h"
+#include "model/rope_config.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kConfigBytesMax = 16 << 20;
-constexpr int64_t kSizeMax = 1 << 24;  // of any dimension; larger is a broken file
-
-Error corrupt(std::string message) {
-  return {ErrorCode::kCorrupt, std::move(message)};
-}
-Error unsupported(std::string message) {
-  return {ErrorCode::kUnsupported, std::move(message)};
-}
-
-Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise) {
-  const auto value = TRY(get_int(object, key));
-  if (!value && !otherwise) return corrupt(fmt::format("\"{}\" is missing", key));
-  const int64_t size = value ? *value : *otherwise;
-  if (size < 1 || size > kSizeMax) {
-    return corrupt(fmt::format("\"{}\" is {}, it must be from 1 to {}", key, size, kSizeMax));
-  }
-  return static_cast<int>(size);
-}
-
-Result<double> positive(const Json& object, std::string_view key, std::optional<double> otherwise) {
-  const auto value = TRY(get_double(object, key));
-  if (!value && !otherwise) return corrupt(fmt::format("\"{}\" is missing", key));
-  const double number = value ? *value : *otherwise;
-  if (!(number > 0) || !std::isfinite(number)) {
-    return corrupt(fmt::format("\"{}\" is {}, it must be a positive number", key, number));
-  }
-  return number;
-}
 
 Result<const Architecture*> read_architecture(const Json& config) {
   const Json* names = find(config, "architectures");
@@ -56,35 +30,6 @@ Result<const Architecture*> read_architecture(const Json& config) {
   }
   return unsupported(
       fmt::format("the architecture \"{}\" is unknown here; known are: {}", name, known));
-}
-
-// Newer files write rope_parameters {rope_theta, rope_type, ...}, older ones rope_theta and
-// rope_scaling.
-Status read_rope(const Json& file, ModelConfig& config) {
-  const Json* parameters = find(file, "rope_parameters");
-  const bool is_new = parameters && parameters->is_object();
-  config.rope_theta = TRY(positive(is_new ? *parameters : file, "rope_theta", 10000.0));
-  const Json* scaling = is_new ? parameters : find(file, "rope_scaling");
-  if (!scaling || scaling->is_null()) return Ok{};
-  if (!scaling->is_object()) return corrupt("\"rope_scaling\" must be an object or null");
-  auto type = TRY(get_string(*scaling, "rope_type"));
-  if (!type) type = TRY(get_string(*scaling, "type"));
-  if (!type || *type == "default") return Ok{};
-  if (*type != "llama3") {
-    return unsupported(
-        fmt::format("the rope scaling \"{}\" is unknown here; known is llama3", *type));
-  }
-  Llama3Rope rope;
-  rope.factor = TRY(positive(*scaling, "factor", std::nullopt));
-  rope.low_freq_factor = TRY(positive(*scaling, "low_freq_factor", std::nullopt));
-  rope.high_freq_factor = TRY(positive(*scaling, "high_freq_factor", std::nullopt));
-  rope.original_positions =
-      TRY(positive(*scaling, "original_max_position_embeddings", std::nullopt));
-  if (rope.high_freq_factor <= rope.low_freq_factor) {
-    return corrupt("\"high_freq_factor\" must be larger than \"low_freq_factor\"");
-  }
-  config.llama3_rope = rope;
-  return Ok{};
 }
 
 // Things that would change the numbers and that the forward pass does not do.
@@ -105,6 +50,39 @@ Status refuse_unknown_features(const Json& file) {
   const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
   if (act != "silu" && act != "swish") {
     return unsupported(fmt::format("\"hidden_act\": \"{}\" is not supported, only silu is", act));
+  }
+  return Ok{};
+}
+
+// Which layers look back over a window only: "layer_types" where it exists, else all or none of
+// them.
+Status read_windows(const Json& file, ModelConfig& config) {
+  config.windows.assign(static_cast<size_t>(config.layers), 0);
+  const bool is_switched_off = find(file, "use_sliding_window") &&
+                               !TRY(get_bool(file, "use_sliding_window")).value_or(false);
+  const int64_t window = TRY(get_int(file, "sliding_window")).value_or(0);
+  if (is_switched_off || window == 0) return Ok{};
+  if (window < 0 || window > kSizeMax) {
+    return corrupt(fmt::format("\"sliding_window\" is {}, it must be positive", window));
+  }
+  const Json* types = find(file, "layer_types");
+  if (!types || types->is_null()) {
+    if (TRY(get_int(file, "max_window_layers")).value_or(config.layers) < config.layers) {
+      return unsupported("windows on some layers without \"layer_types\" are not supported");
+    }
+    config.windows.assign(config.windows.size(), static_cast<int>(window));
+    return Ok{};
+  }
+  if (!types->is_array() || types->get_array().size() != config.windows.size()) {
+    return corrupt("\"layer_types\" must name each layer's type");
+  }
+  for (size_t layer = 0; layer < config.windows.size(); ++layer) {
+    const Json& type = types->get_array()[layer];
+    if (type == "sliding_attention") {
+      config.windows[layer] = static_cast<int>(window);
+    } else if (type != "full_attention") {
+      return unsupported(fmt::format("the layer type {} is unknown here", dump_json(type)));
+    }
   }
   return Ok{};
 }
@@ -136,6 +114,7 @@ Result<ModelConfig> parse_config(std::string_view text) {
         fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
   }
   TRY(read_rope(file, config));
+  TRY(read_windows(file, config));
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "model/architecture.h"
@@ -21,6 +22,25 @@ struct Llama3Rope {
   double original_positions = 0;
 };
 
+// "yarn": frequencies slower than beta_slow turns over the original context are divided by
+// `factor`, faster ones than beta_fast kept, those between blended.
+// https://arxiv.org/abs/2309.00071
+struct YarnRope {
+  double factor = 1;
+  double beta_fast = 32;
+  double beta_slow = 1;
+  double original_positions = 0;
+  double attention_factor = 1;  // on cosines and sines
+  bool truncate = true;         // the range of pairs is rounded to whole pairs
+};
+
+// Queries grow with their position: 1 + beta * log(1 + floor(position / original_positions)) (Llama
+// 4, Ministral 3).
+struct QueryScaling {
+  double beta = 0;  // 0: none
+  double original_positions = 1;
+};
+
 struct ModelConfig {
   const Architecture* architecture = nullptr;
   int vocab_size = 0;
@@ -34,6 +54,9 @@ struct ModelConfig {
   float norm_epsilon = 0;
   double rope_theta = 0;
   std::optional<Llama3Rope> llama3_rope;
+  std::optional<YarnRope> yarn_rope;
+  QueryScaling query_scaling;
+  std::vector<int> windows;  // (layers): attention reaches back so many positions; 0: all
   bool tied_embeddings = false;
 
   int heads_per_kv() const { return heads / kv_heads; }

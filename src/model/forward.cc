@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/model.h"
+#include "model/rope.h"
 
 namespace lockstep {
 
@@ -34,7 +35,16 @@ void Model::write_batch(const Batch& batch) {
   device_.write_ints(buffers_.page, page_);
   device_.write_ints(buffers_.slot, slot_);
   device_.write_ints(buffers_.outputs, batch.outputs);
-  device_.queue(RopeTable{.positions = buffers_.positions,
+  if (config_.query_scaling.beta != 0) {
+    factors_.clear();
+    for (int32_t position : batch.positions) {
+      factors_.push_back(query_factor(config_.query_scaling, position));
+    }
+    device_.write(buffers_.factors, std::as_bytes(std::span<const float>(factors_)));
+  }
+  const double factor = config_.yarn_rope ? config_.yarn_rope->attention_factor : 1;
+  device_.queue(RopeTable{.factor = static_cast<float>(factor),
+                          .positions = buffers_.positions,
                           .frequencies = buffers_.frequencies,
                           .tokens = batch.token_count(),
                           .half = config_.head_dim / 2,
@@ -86,26 +96,15 @@ Status Model::embed(const Batch& batch) {
 
 void Model::attention(int layer, int tokens) {
   const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
-  const LayerPages& pages = pages_[static_cast<size_t>(layer)];
-  const Range heads = cut_.heads(rank_), kv_heads = cut_.kv_heads(rank_);
-  const int head_dim = config_.head_dim;
-  const auto multiply = [&](Role role, Slice input, Slice output) {
-    device_.queue(Matmul{weights.matrix(role), input, tokens, output});
-  };
-  const auto rotate = [&](Slice x, int count) {
-    device_.queue(Rope{x, buffers_.rope, tokens, count, head_dim, head_dim / 2});
-  };
   device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = weights.norm(Role::kAttentionNorm),
+                        .weight = weights.vector(Role::kAttentionNorm),
                         .tokens = tokens,
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
                         .y = buffers_.normed});
-  multiply(Role::kQuery, buffers_.normed, buffers_.query);
-  multiply(Role::kKey, buffers_.normed, buffers_.key);
-  multiply(Role::kValue, buffers_.normed, buffers_.value);
-  rotate(buffers_.query, heads.size());
-  rotate(buffers_.key, kv_heads.size());
+  project(layer, tokens);
+  const LayerPages& pages = pages_[static_cast<size_t>(layer)];
+  const Range heads = cut_.heads(rank_);
   device_.queue(StoreKv{.pages = pages,
                         .keys = buffers_.key,
                         .values = buffers_.value,
@@ -121,10 +120,40 @@ void Model::attention(int layer, int tokens) {
                           .heads = heads.size(),
                           .head_begin = heads.begin,
                           .heads_per_kv = config_.heads_per_kv(),
-                          .kv_begin = kv_heads.begin,
-                          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
+                          .kv_begin = cut_.kv_heads(rank_).begin,
+                          .window = config_.windows[static_cast<size_t>(layer)],
+                          .scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
                           .output = buffers_.mixed});
-  multiply(Role::kAttentionOut, buffers_.mixed, {buffers_.partials, 0});
+  device_.queue(
+      Matmul{weights.matrix(Role::kAttentionOut), buffers_.mixed, tokens, {buffers_.partials, 0}});
+}
+
+// Queries, keys and values of the normed hidden state: product, bias, norm of each head, rotation.
+void Model::project(int layer, int tokens) {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const LayerKind& kind = config_.architecture->layers[0];
+  const int head_dim = config_.head_dim;
+  const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
+    device_.queue(Matmul{weights.matrix(role), buffers_.normed, tokens, output});
+    if (!kind.qkv_bias) return;
+    device_.queue(AddBias{output, weights.vector(bias), tokens, heads * head_dim});
+  };
+  const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
+    if (kind.query_key_norm) {
+      device_.queue(
+          RmsNorm{x, weights.vector(norm), tokens * heads, head_dim, config_.norm_epsilon, x});
+    }
+    device_.queue(Rope{x, buffers_.rope, tokens, heads, head_dim, head_dim / 2});
+  };
+  const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
+  multiply(Role::kQuery, Role::kQueryBias, buffers_.query, heads);
+  multiply(Role::kKey, Role::kKeyBias, buffers_.key, kv_heads);
+  multiply(Role::kValue, Role::kValueBias, buffers_.value, kv_heads);
+  norm_and_rotate(Role::kQueryNorm, buffers_.query, heads);
+  norm_and_rotate(Role::kKeyNorm, buffers_.key, kv_heads);
+  if (config_.query_scaling.beta != 0) {
+    device_.queue(ScaleRows{buffers_.query, buffers_.factors, tokens, heads * head_dim});
+  }
 }
 
 void Model::feed_forward(int layer, int tokens) {
@@ -133,7 +162,7 @@ void Model::feed_forward(int layer, int tokens) {
     device_.queue(Matmul{weights.matrix(role), input, tokens, output});
   };
   device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = weights.norm(Role::kFeedForwardNorm),
+                        .weight = weights.vector(Role::kFeedForwardNorm),
                         .tokens = tokens,
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
@@ -167,7 +196,7 @@ Result<Logits> Model::logits(const Batch& batch) {
                          .columns = config_.hidden,
                          .output = buffers_.selected});
   device_.queue(RmsNorm{.x = buffers_.selected,
-                        .weight = weights_.shared.norm(Role::kFinalNorm),
+                        .weight = weights_.shared.vector(Role::kFinalNorm),
                         .tokens = count,
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,

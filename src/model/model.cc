@@ -68,7 +68,7 @@ Status Model::allocate_buffers() {
   const size_t kv_heads = static_cast<size_t>(cut_.kv_heads(rank_).size()) * head_dim;
   const auto ffn = static_cast<size_t>(cut_.ffn(rank_).size());
   for (Slice* ints : {&buffers_.positions, &buffers_.list_offsets, &buffers_.page, &buffers_.slot,
-                      &buffers_.rows, &buffers_.outputs}) {
+                      &buffers_.rows, &buffers_.outputs, &buffers_.factors}) {
     *ints = TRY(allocate(1));
   }
   const auto entries = static_cast<size_t>(limits_.page_list_entries_max);

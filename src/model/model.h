@@ -53,7 +53,7 @@ class Model {
   // Names of places on the device, each for `tokens_max` tokens.
   struct Buffers {
     Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
-    Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected;
+    Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
     BufferId partials{}, sum{}, logits{};
   };
 
@@ -65,6 +65,7 @@ class Model {
   void write_batch(const Batch& batch);
   Status embed(const Batch& batch);
   void attention(int layer, int tokens);
+  void project(int layer, int tokens);
   void feed_forward(int layer, int tokens);
   // Adds the sums of all ranks to the hidden state.
   Status exchange(const LeafShares& shares, int tokens);
@@ -82,6 +83,7 @@ class Model {
   uint64_t state_bytes_ = 0;
   // Scratch of write_batch() and embed(), kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;
+  std::vector<float> factors_;
   std::vector<size_t> part_ends_;
   std::vector<std::span<std::byte>> parts_;
 };

@@ -1,5 +1,7 @@
 #include "model/rope.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "kernels/math.h"
@@ -17,6 +19,31 @@ double scaled(double frequency, const Llama3Rope& rope) {
   return (1 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
+// Which of the head's pairs turns `turns` times over the original context, as a fraction.
+double pair_that_turns(double turns, const ModelConfig& config, const YarnRope& rope) {
+  return config.head_dim * log_f64(rope.original_positions / (turns * 2 * std::numbers::pi)) /
+         (2 * log_f64(config.rope_theta));
+}
+
+// As in Hugging Face transformers, modeling_rope_utils.py, "yarn".
+std::vector<double> yarn_frequencies(std::vector<double> frequencies, const ModelConfig& config) {
+  const YarnRope& rope = *config.yarn_rope;
+  double low = pair_that_turns(rope.beta_fast, config, rope);
+  double high = pair_that_turns(rope.beta_slow, config, rope);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(config.head_dim - 1));
+  if (low == high) high += 0.001;
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double slow = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    frequencies[i] = frequencies[i] / rope.factor * slow + frequencies[i] * (1 - slow);
+  }
+  return frequencies;
+}
+
 }  // namespace
 
 std::vector<double> rope_frequencies(const ModelConfig& config) {
@@ -28,7 +55,13 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
     if (config.llama3_rope) frequency = scaled(frequency, *config.llama3_rope);
     frequencies[static_cast<size_t>(i)] = frequency;
   }
+  if (config.yarn_rope) return yarn_frequencies(std::move(frequencies), config);
   return frequencies;
+}
+
+float query_factor(const QueryScaling& scaling, int32_t position) {
+  const double periods = std::floor(position / scaling.original_positions);
+  return static_cast<float>(1 + scaling.beta * log_f64(1 + periods));
 }
 
 }  // namespace lockstep

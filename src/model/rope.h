@@ -2,6 +2,7 @@
 // functions, so that every machine has the same bits.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "model/config.h"
@@ -10,5 +11,7 @@ namespace lockstep {
 
 // Radians per position for pairs 0 .. head_dim / 2 - 1, rope scaling included.
 std::vector<double> rope_frequencies(const ModelConfig& config);
+// What the query at a position is multiplied by.
+float query_factor(const QueryScaling& scaling, int32_t position);
 
 }  // namespace lockstep

@@ -10,7 +10,12 @@ namespace {
 struct Shape {
   int rows;
   int columns;
+  bool is_vector = false;
 };
+
+Shape vector_of(int size) {
+  return {size, 1, true};
+}
 
 Shape shape_of(Role role, const ModelConfig& config) {
   switch (role) {
@@ -20,7 +25,15 @@ Shape shape_of(Role role, const ModelConfig& config) {
     case Role::kFinalNorm:
     case Role::kAttentionNorm:
     case Role::kFeedForwardNorm:
-      return {1, config.hidden};
+      return vector_of(config.hidden);
+    case Role::kQueryNorm:
+    case Role::kKeyNorm:
+      return vector_of(config.head_dim);
+    case Role::kQueryBias:
+      return vector_of(config.heads * config.head_dim);
+    case Role::kKeyBias:
+    case Role::kValueBias:
+      return vector_of(config.kv_heads * config.head_dim);
     case Role::kQuery:
       return {config.heads * config.head_dim, config.hidden};
     case Role::kKey:
@@ -57,13 +70,15 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     for (const WeightSpec& spec : specs) {
       if (spec.role == Role::kLogits && config.tied_embeddings) continue;
       const Shape shape = shape_of(spec.role, config);
-      table.push_back({spec.role, layer, name_in_layer(spec.name, layer), spec.split, shape.rows,
-                       shape.columns});
+      table.push_back({spec.role, layer, name_in_layer(spec.name, layer), spec.split,
+                       shape.is_vector, shape.rows, shape.columns});
     }
   };
   add(config.architecture->shared, -1);
   for (int layer = 0; layer < config.layers; ++layer) {
-    add(config.architecture->layers[0].weights, layer);
+    const LayerKind& kind = config.architecture->layers[0];
+    add(kind.weights, layer);
+    add(kind.more_weights, layer);
   }
   return table;
 }

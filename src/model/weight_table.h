@@ -17,7 +17,9 @@ struct Weight {
   int layer = -1;  // -1: shared
   std::string name;
   Split split;
-  int rows = 0;  // vectors are one row
+  bool is_vector =
+      false;  // a norm or a bias: one column, so that a part of it is a part of its rows
+  int rows = 0;
   int columns = 0;
 };
 

@@ -38,8 +38,8 @@ class Loader {
     LayerWeights& place =
         weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);
-    if (weight.split == Split::kWhole) {
-      place.norms[role] = TRY(load_vector(tensor));
+    if (weight.is_vector) {
+      place.vectors[role] = TRY(load_vector(part, tensor));
     } else {
       place.matrices[role] = TRY(load_matrix(weight, part, tensor));
     }
@@ -47,9 +47,8 @@ class Loader {
   }
 
   static Status check_shape(const Weight& weight, const TensorView& tensor) {
-    const bool is_vector = weight.split == Split::kWhole;
-    const std::vector<int64_t> expected = is_vector
-                                              ? std::vector<int64_t>{weight.columns}
+    const std::vector<int64_t> expected = weight.is_vector
+                                              ? std::vector<int64_t>{weight.rows}
                                               : std::vector<int64_t>{weight.rows, weight.columns};
     if (tensor.shape == expected) return Ok{};
     return Error{ErrorCode::kCorrupt,
@@ -57,13 +56,14 @@ class Loader {
                              fmt::join(tensor.shape, ", "), fmt::join(expected, ", "))};
   }
 
-  Result<Slice> load_vector(const TensorView& tensor) {
-    const auto count = static_cast<size_t>(tensor.shape[0]);
+  Result<Slice> load_vector(const WeightPart& part, const TensorView& tensor) {
+    const auto count = static_cast<size_t>(part.rows.size());
     std::vector<float> values(count);
     for (size_t i = 0; i < count; ++i) {
-      values[i] = load_element(tensor.bytes.data(), tensor.dtype, i);
+      const size_t at = static_cast<size_t>(part.rows.begin) + i;
+      values[i] = load_element(tensor.bytes.data(), tensor.dtype, at);
     }
-    weights_.read_bytes += tensor.bytes.size();
+    weights_.read_bytes += count * dtype_bytes(tensor.dtype);
     const Slice slice{TRY(device_.allocate(count * sizeof(float), Access::kDevice)), 0};
     device_.write(slice, std::as_bytes(std::span<const float>(values)));
     return slice;

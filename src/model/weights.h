@@ -17,10 +17,10 @@ namespace lockstep {
 // a buffer.
 struct LayerWeights {
   std::array<MatrixId, kRoleCount> matrices{};
-  std::array<Slice, kRoleCount> norms{};
+  std::array<Slice, kRoleCount> vectors{};
 
   MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
-  Slice norm(Role role) const { return norms[static_cast<size_t>(role)]; }
+  Slice vector(Role role) const { return vectors[static_cast<size_t>(role)]; }
 };
 
 struct Weights {

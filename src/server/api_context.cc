@@ -64,7 +64,8 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_model(std::string_view
 ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::string_view name) const {
   const std::shared_ptr<ModelService> model = TRY(find_model(name));
   const ModelStatus status = model->status();
-  // During a restart the service keeps a request for a while; it says itself when that takes too long.
+  // During a restart the service keeps a request for a while; it says itself when that takes too
+  // long.
   if (status.state == ModelStatus::State::kFailed || status.state == ModelStatus::State::kStopped) {
     return ApiError{
         503,

@@ -15,8 +15,10 @@ namespace {
 
 constexpr double kTolerance = 1e-3;
 const std::string kSource = LOCKSTEP_SOURCE_DIR;
-const char* const kCases[] = {"llama-f32", "llama3-bf16", "llama3-bf16-long", "llama3-bf16-tied",
-                              "llama3-f16-sharded"};
+const char* const kCases[] = {
+    "llama-f32",          "llama3-bf16",    "llama3-bf16-long", "llama3-bf16-tied",
+    "llama3-f16-sharded", "mistral-bf16",   "ministral3-bf16",  "ministral3-bf16-l4scale",
+    "qwen2-bf16",         "qwen3-bf16-tied"};
 
 struct Variant {
   std::string name;

@@ -68,7 +68,7 @@ Cache fill_cache(const KernelTable& table, uint64_t seed, int head_dim, int kv_h
 }
 
 std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, int position,
-                          const std::vector<float>& query, int heads, float scale) {
+                          const std::vector<float>& query, int heads, float scale, int window = 0) {
   const size_t count = static_cast<size_t>(heads) * static_cast<size_t>(cache.head_dim);
   std::vector<float> output(count + 8, kUntouched);
   table.attention({
@@ -76,6 +76,7 @@ std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, i
       .kv_head = kv_head,
       .page_list = cache.page_list.data(),
       .position = position,
+      .window = window,
       .query = query.data(),
       .heads = heads,
       .scale = scale,
@@ -87,7 +88,7 @@ std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, i
 // Softmax attention of one head in double precision, and a bound for what float32 may differ from
 // it.
 void check_head(const Cache& cache, int kv_head, int position, const float* query, float scale,
-                const float* output) {
+                const float* output, int first = 0) {
   const auto head_dim = static_cast<size_t>(cache.head_dim);
   const auto stored = [&](const std::vector<float>& from, int at) {
     return from.data() + static_cast<size_t>(at) * cache.row() +
@@ -95,7 +96,7 @@ void check_head(const Cache& cache, int kv_head, int position, const float* quer
   };
   std::vector<double> scores;
   double score_error = 0;
-  for (int at = 0; at <= position; ++at) {
+  for (int at = first; at <= position; ++at) {
     const float* key = stored(cache.stored_keys, at);
     double score = 0;
     double magnitude = 0;
@@ -116,14 +117,62 @@ void check_head(const Cache& cache, int kv_head, int position, const float* quer
   const double bound = 4 * score_error + (2.0 * position + 100) * 0x1p-24;
   for (size_t i = 0; i < head_dim; ++i) {
     double value = 0;
-    for (int at = 0; at <= position; ++at) {
-      value += scores[static_cast<size_t>(at)] / sum * double{stored(cache.stored_values, at)[i]};
+    for (int at = first; at <= position; ++at) {
+      value += scores[static_cast<size_t>(at - first)] / sum *
+               double{stored(cache.stored_values, at)[i]};
     }
     REQUIRE(std::fabs(double{output[i]} - value) <= bound);
   }
 }
 
+// Makes one stored position NaN in the pages.
+void poison(Cache& cache, int position) {
+  const auto head_dim = static_cast<size_t>(cache.head_dim);
+  const size_t page =
+      static_cast<size_t>(cache.page_list[static_cast<size_t>(position / kPagePositions)]);
+  const auto slot = static_cast<size_t>(position % kPagePositions);
+  const size_t place = page * cache.pages().page_stride;
+  for (size_t head = 0; head < static_cast<size_t>(cache.kv_heads); ++head) {
+    const size_t at = place + head * page_head_stride(cache.head_dim);
+    for (size_t i = 0; i < head_dim; ++i) {
+      cache.keys[at + (slot / kLanes * head_dim + i) * kLanes + slot % kLanes] = NAN;
+      cache.values[at + slot * head_dim + i] = NAN;
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("a window attends to the last positions only, and never meets what lies before") {
+  constexpr int kHeadDim = 24, kHeads = 3, kPositions = 201;
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    Cache cache = fill_cache(*table, 33, kHeadDim, 2, kPositions);
+    Random random(34);
+    const std::vector<float> query = random.units(kHeads * kHeadDim);
+    for (int position : {0, 15, 63, 64, 130, 200}) {
+      const auto whole = attend(*table, cache, 1, position, query, kHeads, 0.5f);
+      CHECK(attend(*table, cache, 1, position, query, kHeads, 0.5f, 1000) == whole);
+      CHECK(attend(*table, cache, 1, position, query, kHeads, 0.5f, position + 1) == whole);
+      for (int window : {1, 2, 16, 17, 64, 65, 100}) {
+        if (window > position) continue;
+        // The same as a softmax over the window by definition, and the same bits as with NaN before
+        // it.
+        const auto seen = attend(*table, cache, 1, position, query, kHeads, 0.5f, window);
+        Cache poisoned = cache;
+        const int first = position + 1 - window;
+        for (int at = 0; at < first; ++at) poison(poisoned, at);
+        CHECK(attend(*table, poisoned, 1, position, query, kHeads, 0.5f, window) == seen);
+        CHECK(attend(*available_kernels().front(), cache, 1, position, query, kHeads, 0.5f,
+                     window) == seen);
+        for (int head = 0; head < kHeads; ++head) {
+          check_head(cache, 1, position, query.data() + head * kHeadDim, 0.5f,
+                     seen.data() + head * kHeadDim, first);
+        }
+      }
+    }
+  }
+}
 
 TEST_CASE(
     "attention of every instruction set equals the scalar one and the softmax by definition") {

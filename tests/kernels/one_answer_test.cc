@@ -63,7 +63,7 @@ uint64_t attention_checksum(const KernelTable& table) {
   std::vector<float> output(7 * head_dim);
   Checksum sum;
   for (int position : {0, 20, 63, 64, 149}) {
-    table.attention({pages, 0, page_list, position, query.data(), 7, 0.5f, output.data()});
+    table.attention({pages, 0, page_list, position, 0, query.data(), 7, 0.5f, output.data()});
     sum.add(output);
   }
   return sum.value();

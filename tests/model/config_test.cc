@@ -89,13 +89,16 @@ TEST_CASE("what makes no sense or is not computed is refused by name") {
       {"rms_norm_eps", -1.0, "\"rms_norm_eps\" is -1"},
       {"rope_theta", 0, "\"rope_theta\" is 0"},
       {"rope_scaling", 7, "\"rope_scaling\" must be an object"},
-      {"rope_scaling", JsonObject{{"rope_type", "yarn"}}, "\"yarn\""},
+      {"rope_scaling", JsonObject{{"rope_type", "longrope"}}, "\"longrope\""},
+      {"sliding_window", -5, "\"sliding_window\" is -5"},
+      {"layer_types", JsonArray{"linear_attention", "full_attention"}, "linear_attention"},
       {"rope_scaling", JsonObject{{"rope_type", "llama3"}}, "\"factor\" is missing"},
       {"attention_bias", true, "attention_bias"},
       {"quantization", JsonObject{{"bits", 4}}, "quantised"},
       {"hidden_act", "gelu", "gelu"}};
   for (const Refusal& refusal : refusals) {
     JsonObject file = sound();
+    if (std::string_view(refusal.key) == "layer_types") file["sliding_window"] = 7;
     file[refusal.key] = refusal.value;
     const auto config = parse_config(dump_json(file));
     REQUIRE_MESSAGE(!config.ok(), refusal.sentence);

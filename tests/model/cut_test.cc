@@ -169,9 +169,12 @@ TEST_CASE("every weight of a layer has a role of its own, and tied embeddings st
   config.tied_embeddings = true;
   CHECK(weight_table(config).size() == 2 + 2 * 9);
   for (const Architecture* architecture : known_architectures()) {
-    for (const LayerKind& kind : architecture->layers) {
-      for (const WeightSpec& a : kind.weights) {
-        for (const WeightSpec& b : kind.weights) CHECK((&a == &b || a.role != b.role));
+    config.architecture = architecture;
+    const std::vector<Weight> table = weight_table(config);
+    for (const Weight& a : table) {
+      for (const Weight& b : table) {
+        CHECK((&a == &b || a.layer != b.layer || a.role != b.role));
+        CHECK((&a == &b || a.name != b.name));
       }
     }
   }

@@ -33,7 +33,8 @@ struct PageHead {
   const float* keys;    // (kGroups, head_dim, kLanes)
   const float* values;  // (kPagePositions, head_dim)
   int head_dim;
-  int count;  // valid positions of this page, at least 1
+  int first;  // positions [first, count) of this page are attended to; at least one
+  int count;
 };
 
 // The softmax of one head so far: maximum and sum of exp(score - maximum). The weighted values are
@@ -89,12 +90,16 @@ LANES_INLINE void score_groups(const PageHead& page, int group, const float* que
 
 // Turns the scores of a page into probabilities and merges its maximum and sum into the head's
 // state.
-LANES_INLINE void soften(int count, bool is_first_page, PageWeights& weights, HeadState& state) {
+LANES_INLINE void soften(int first, int count, bool is_first_page, PageWeights& weights,
+                         HeadState& state) {
   const int groups = (count + kLanes - 1) / kLanes;
   const int last = count - (groups - 1) * kLanes;  // valid lanes of the last group
   float* p = weights.probability;
   const auto masked = [&](int g, F32x16 x, float other) {
-    return g == groups - 1 ? select_first(last, x, F32x16::broadcast(other)) : x;
+    const F32x16 others = F32x16::broadcast(other);
+    const int before = first - g * kLanes;  // lanes of this group that lie before the window
+    if (before > 0) x = select_first(before < kLanes ? before : kLanes, others, x);
+    return g == groups - 1 ? select_first(last, x, others) : x;
   };
   F32x16 largest = F32x16::broadcast(-__builtin_inff());
   for (int g = 0; g < groups; ++g) {
@@ -136,8 +141,8 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
     for (int w = 0; w < Width; ++w) sum[h][w] = F32x16::broadcast(0.0f);
   }
   const bool is_partial = columns < Width * kLanes;
-  const float* values = page.values + column;
-  for (int position = 0; position < page.count; ++position) {
+  const float* values = page.values + static_cast<size_t>(page.first) * page.head_dim + column;
+  for (int position = page.first; position < page.count; ++position) {
     F32x16 value[Width];
 #pragma GCC unroll 4
     for (int w = 0; w < Width; ++w) {
@@ -185,7 +190,8 @@ void attend_page(const PageHead& page, bool is_first_page, const float* query, f
   }
   for (; group < groups; ++group) score_groups<Heads, 1>(page, group, query, scale, weights);
 
-  for (int h = 0; h < Heads; ++h) soften(page.count, is_first_page, weights[h], states[h]);
+  for (int h = 0; h < Heads; ++h)
+    soften(page.first, page.count, is_first_page, weights[h], states[h]);
 
   int column = 0;
   for (; column + kWidth * kLanes <= page.head_dim; column += kWidth * kLanes) {
@@ -204,23 +210,28 @@ void attend_heads(const AttentionArgs& args, const float* query, int heads, floa
   const size_t head_offset =
       static_cast<size_t>(args.kv_head) * static_cast<size_t>(kPagePositions) * head_dim;
   HeadState states[kHeadsMax];
-  for (int begin = 0; begin <= args.position; begin += kPagePositions) {
+  const bool has_start = args.window > 0 && args.window <= args.position;
+  const int first = has_start ? args.position + 1 - args.window : 0;
+  const int first_page = first / kPagePositions * kPagePositions;
+  for (int begin = first_page; begin <= args.position; begin += kPagePositions) {
     const int rest = args.position + 1 - begin;
     const size_t page_index = static_cast<size_t>(args.page_list[begin / kPagePositions]);
     const size_t offset = page_index * args.pages.page_stride + head_offset;
     const PageHead page = {args.pages.keys + offset, args.pages.values + offset, head_dim,
+                           begin < first ? first - begin : 0,
                            rest < kPagePositions ? rest : kPagePositions};
+    const bool is_first = begin == first_page;
     for (int head = 0; head < heads;) {
       const float* q = query + static_cast<size_t>(head) * head_dim;
       float* out = output + static_cast<size_t>(head) * head_dim;
       if (heads - head >= 4) {
-        attend_page<4>(page, begin == 0, q, args.scale, states + head, out);
+        attend_page<4>(page, is_first, q, args.scale, states + head, out);
         head += 4;
       } else if (heads - head >= 2) {
-        attend_page<2>(page, begin == 0, q, args.scale, states + head, out);
+        attend_page<2>(page, is_first, q, args.scale, states + head, out);
         head += 2;
       } else {
-        attend_page<1>(page, begin == 0, q, args.scale, states + head, out);
+        attend_page<1>(page, is_first, q, args.scale, states + head, out);
         head += 1;
       }
     }

@@ -1,0 +1,29 @@
+// Numbers of config.json with the errors of a broken file. Used by the readers of ModelConfig.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "json/json.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kSizeMax = 1 << 24;  // of any dimension; larger is a broken file
+
+inline Error corrupt(std::string message) {
+  return {ErrorCode::kCorrupt, std::move(message)};
+}
+inline Error unsupported(std::string message) {
+  return {ErrorCode::kUnsupported, std::move(message)};
+}
+
+// From 1 to kSizeMax. A missing one is an error where there is no other value.
+Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise);
+Result<double> positive(const Json& object, std::string_view key, std::optional<double> otherwise);
+
+}  // namespace lockstep
