@@ -21,12 +21,25 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 }
 
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
-  DeviceMemory packed = TRY(DeviceMemory::allocate(packed_bytes(source)));
+  std::byte* packed = TRY(take_slab_bytes(packed_bytes(source)));
   const int tiles = tile_count(source.rows);
   team_.for_each_chunk(tiles, 4,
-                       [&](int begin, int end) { pack_tiles(source, begin, end, packed.data()); });
-  matrices_.push_back({source.dtype, source.rows, source.columns, std::move(packed), source.steps});
+                       [&](int begin, int end) { pack_tiles(source, begin, end, packed); });
+  matrices_.push_back({source.dtype, source.rows, source.columns, packed, source.steps});
   return static_cast<MatrixId>(matrices_.size() - 1);
+}
+
+Result<std::byte*> CpuDevice::take_slab_bytes(size_t bytes) {
+  constexpr size_t kSlabBytes = size_t{64} << 20;
+  constexpr size_t kAlignment = 64;  // a cache line
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (slabs_.empty() || slab_used_ + rounded > slabs_.back().bytes()) {
+    slabs_.push_back(TRY(DeviceMemory::allocate(std::max(rounded, kSlabBytes))));
+    slab_used_ = 0;
+  }
+  std::byte* taken = slabs_.back().data() + slab_used_;
+  slab_used_ += rounded;
+  return taken;
 }
 
 void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {

@@ -33,9 +33,16 @@ class CpuDevice : public Device {
     DType dtype;
     int rows;
     int columns;
-    DeviceMemory packed;
+    const std::byte* packed;  // in a slab
     std::vector<LeafStep> steps;
   };
+
+  // Room for packed weights, cut from large pieces: a model may have more matrices than a process
+  // may have mappings.
+  Result<std::byte*> take_slab_bytes(size_t bytes);
+  // The matrix's product with rows of its own choice; the caller sets tiles, input and output.
+  MatmulArgs matmul_args(const Matrix& m) const;
+  void multiply(DType dtype, const MatmulArgs& args) const;
 
   // Where a slice of `elements` four-byte elements lies; checked to be inside its buffer.
   std::byte* place(Slice slice, size_t elements) const;
@@ -57,6 +64,9 @@ class CpuDevice : public Device {
   void run(const Attention& op);
   void run(const AddBias& op);
   void run(const ScaleRows& op);
+  void run(const Route& op);
+  void run(const ExpertsUp& op);
+  void run(const ExpertsDown& op);
   void run(const SiluMul& op);
   void run(const Add& op);
 
@@ -64,6 +74,8 @@ class CpuDevice : public Device {
   ThreadTeam team_;
   std::vector<Buffer> buffers_;
   std::vector<Matrix> matrices_;
+  std::vector<DeviceMemory> slabs_;
+  size_t slab_used_ = 0;  // of the last one
   uint64_t wait_count_ = 0;
 };
 

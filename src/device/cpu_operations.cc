@@ -38,7 +38,7 @@ void CpuDevice::parallel(int count, size_t cost, Body&& body) {
 void CpuDevice::run(const Embed& op) {
   const Matrix& m = matrix(op.matrix);
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
-  EmbedArgs args{.weights = m.packed.data(),
+  EmbedArgs args{.weights = m.packed,
                  .columns = m.columns,
                  .rows = ints(op.rows, tokens),
                  .output = floats(op.output, tokens * columns),
@@ -62,20 +62,10 @@ void CpuDevice::run(const Matmul& op) {
   const auto columns = static_cast<size_t>(m.columns);
   const auto subtrees = static_cast<size_t>(
       std::count_if(m.steps.begin(), m.steps.end(), [](auto& s) { return s.ends_subtree != 0; }));
-  const MatmulArgs args{.weights = m.packed.data(),
-                        .rows = m.rows,
-                        .columns = m.columns,
-                        .steps = m.steps.data(),
-                        .step_count = static_cast<int32_t>(m.steps.size()),
-                        .input = floats(op.input, tokens * columns),
-                        .input_stride = columns,
-                        .tokens = op.tokens,
-                        .output = floats(op.output, subtrees * tokens * rows),
-                        .token_stride = rows,
-                        .subtree_stride = tokens * rows};
-  const auto matmul = m.dtype == DType::kF32   ? kernels_.matmul_f32
-                      : m.dtype == DType::kF16 ? kernels_.matmul_f16
-                                               : kernels_.matmul_bf16;
+  MatmulArgs args = matmul_args(m);
+  args.input = floats(op.input, tokens * columns);
+  args.output = floats(op.output, subtrees * tokens * rows);
+  args.subtree_stride = tokens * rows;
   parallel(tile_count(m.rows), kLanes * columns * tokens, [&](int begin, int end) {
     for (int token = 0; token < op.tokens; token += kTokenBlock) {
       MatmulArgs part = args;
@@ -84,9 +74,27 @@ void CpuDevice::run(const Matmul& op) {
       part.tokens = std::min(kTokenBlock, op.tokens - token);
       part.input += static_cast<size_t>(token) * columns;
       part.output += static_cast<size_t>(token) * rows;
-      matmul(part);
+      multiply(m.dtype, part);
     }
   });
+}
+
+MatmulArgs CpuDevice::matmul_args(const Matrix& m) const {
+  return {.weights = m.packed,
+          .rows = m.rows,
+          .columns = m.columns,
+          .steps = m.steps.data(),
+          .step_count = static_cast<int32_t>(m.steps.size()),
+          .input_stride = static_cast<size_t>(m.columns),
+          .tokens = 1,
+          .token_stride = static_cast<size_t>(m.rows)};
+}
+
+void CpuDevice::multiply(DType dtype, const MatmulArgs& args) const {
+  const auto matmul = dtype == DType::kF32   ? kernels_.matmul_f32
+                      : dtype == DType::kF16 ? kernels_.matmul_f16
+                                             : kernels_.matmul_bf16;
+  matmul(args);
 }
 
 void CpuDevice::run(const CopyRows& op) {

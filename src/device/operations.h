@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 namespace lockstep {
 
@@ -122,6 +123,55 @@ struct ScaleRows {
   int columns = 0;
 };
 
+// Chooses the experts of each token from the router's scores (tokens, experts).
+struct Route {
+  Slice scores;
+  Slice bias;  // (experts), added for the choice alone; used if `is_sigmoid`
+  int tokens = 0;
+  int experts = 0;
+  int chosen = 0;
+  bool is_sigmoid = false;  // else softmax
+  int groups = 1;
+  int chosen_groups = 1;
+  bool normalises = true;
+  float factor = 1;
+  Slice output;   // int32 (tokens, chosen): ascending expert numbers
+  Slice weights;  // (tokens, chosen)
+};
+
+// The matrices of one layer's experts; they outlive the operation. All of one type and shape.
+struct ExpertMatrices {
+  std::vector<MatrixId> gate;
+  std::vector<MatrixId> up;
+  std::vector<MatrixId> down;
+};
+
+// output[token][i] = silu(gate * x) * (up * x) * weight for the i-th chosen expert of each token.
+struct ExpertsUp {
+  const ExpertMatrices* matrices = nullptr;
+  Slice chosen;   // as Route's output
+  Slice weights;  // as Route's weights
+  int tokens = 0;
+  int chosen_count = 0;
+  Slice input;    // (tokens, columns)
+  Slice scratch;  // (tokens, chosen, ffn)
+  Slice output;   // (tokens, chosen, ffn)
+};
+
+// The sum over the chosen experts, in ascending order inside each leaf, and after them the shared
+// one.
+struct ExpertsDown {
+  const ExpertMatrices* matrices = nullptr;
+  Slice chosen;
+  int tokens = 0;
+  int chosen_count = 0;
+  Slice input;  // ExpertsUp's output
+  bool has_shared = false;
+  MatrixId shared{};
+  Slice shared_input;  // (tokens, shared ffn)
+  Slice output;        // (subtrees, tokens, rows)
+};
+
 // output = silu(gate) * up, elementwise
 struct SiluMul {
   Slice gate;
@@ -137,7 +187,8 @@ struct Add {
   Slice sum;
 };
 
-using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv,
-                               Attention, AddBias, ScaleRows, SiluMul, Add>;
+using Operation =
+    std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv, Attention, AddBias,
+                 ScaleRows, Route, ExpertsUp, ExpertsDown, SiluMul, Add>;
 
 }  // namespace lockstep

@@ -32,6 +32,18 @@ struct LeafStep {
   int32_t ends_subtree;
 };
 
+// A further matrix whose products go into the same sums: in each leaf, its columns follow those of
+// the matrices before it in the chain. This is how the experts of a token are added, in ascending
+// order inside each leaf.
+struct MatmulPart {
+  const void* weights;  // packed, with the rows of the first matrix
+  int32_t columns;
+  const LeafStep* steps;  // as many as the first matrix has; only `columns` counts
+  const float* input;     // (tokens, columns)
+  size_t input_stride;
+};
+inline constexpr int kMatmulPartsMax = 40;
+
 // output[subtree][token][row] = sum over columns of weight[row][column] * input[token][column].
 // Each output is one chain of fused multiply-adds for each leaf, columns ascending.
 struct MatmulArgs {
@@ -48,6 +60,8 @@ struct MatmulArgs {
   float* output;
   size_t token_stride;
   size_t subtree_stride;
+  const MatmulPart* more;
+  int32_t more_count;  // at most kMatmulPartsMax
 };
 
 // output[token][column] = weights[rows[token]][column], for the packed layout of MatmulArgs.

@@ -1,11 +1,12 @@
 #include "model/architecture.h"
 
-#include "model/architectures/dense.h"
+#include "model/architectures/tables.h"
 
 namespace lockstep {
 namespace {
 
-constexpr const Architecture* kKnown[] = {&kLlama, &kMistral, &kMinistral3, &kQwen2, &kQwen3};
+constexpr const Architecture* kKnown[] = {&kLlama, &kMistral,  &kMinistral3, &kQwen2,
+                                          &kQwen3, &kQwen3Moe, &kGlm4Moe};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // An architecture is data: the kinds of layer it has, how each weight is named in the checkpoint,
 // and along which axis it is cut. Loader, planner (bytes of each rank), forward pass and tests read
-// this one table.
+// this one table. What varies between checkpoints of one architecture is a condition (When).
 #pragma once
 
 #include <span>
@@ -27,46 +27,69 @@ enum class Role {
   kGate,
   kUp,
   kDown,
+  kRouter,
+  kRouterBias,
+  kExpertGate,
+  kExpertUp,
+  kExpertDown,
+  kSharedGate,
+  kSharedUp,
+  kSharedDown,
 };
-inline constexpr int kRoleCount = 17;
+inline constexpr int kRoleCount = 25;
 
 enum class Split {
-  kWhole,        // every rank has it: norms
+  kWhole,        // every rank has it: norms, the router (cutting it costs an exchange)
   kVocabulary,   // rows by token id
   kHeads,        // rows by query head
   kKvHeads,      // rows by key/value head; replicated where there are more ranks than heads
   kHeadColumns,  // columns by query head; the product is summed over ranks
   kFfn,          // rows by feed-forward column
   kFfnColumns,   // columns by feed-forward column; the product is summed over ranks
+  kExpertFfn,    // the same for the columns of each expert
+  kExpertFfnColumns,
+  kSharedFfn,  // and for those of the shared experts, which are one wide expert
+  kSharedFfnColumns,
 };
 
+// Which checkpoints have a weight.
+enum class When { kAlways, kUntied, kQkvBias, kHeadNorms, kSharedExperts };
+
 enum class Mixer { kGroupedAttention };
-enum class FeedForward { kDense };
+enum class FeedForward {
+  kDense,
+  kSoftmaxExperts,  // the top experts by softmax
+  kSigmoidExperts,  // by sigmoid and a bias, from the best groups; DeepSeek V3, section 2.1.2
+};
 // What a layer keeps of a sequence: pages by position, a ring of the last positions, or one
 // fixed-size state with checkpoints (recurrent layers). Only pages are in use so far.
 enum class StateKind { kPaged, kRing, kRecurrent };
 
 struct WeightSpec {
   Role role;
-  std::string_view name;  // in the checkpoint; {L} is the layer
+  std::string_view name;  // in the checkpoint; {L} is the layer, {E} the expert
   Split split;
+  When when = When::kAlways;
 };
 
 struct LayerKind {
-  std::string_view name;  // as in config.json "layer_types"; empty if the model has one kind
   Mixer mixer;
   FeedForward feed_forward;
   StateKind state;
-  bool query_key_norm = false;  // an RMS norm over each head of queries and keys
-  bool qkv_bias = false;
-  std::span<const WeightSpec> weights;
-  std::span<const WeightSpec> more_weights = {};  // what this kind has beside those of its family
+  std::span<const WeightSpec> mixer_weights;
+  std::span<const WeightSpec> feed_forward_weights;
 };
+
+enum class Has { kNo, kYes, kAsConfigured };
 
 struct Architecture {
   std::string_view name;               // config.json "architectures"
   std::span<const WeightSpec> shared;  // embedding, final norm, LM head
-  std::span<const LayerKind> layers;
+  LayerKind dense;
+  LayerKind sparse;           // with experts; as `dense` where the architecture has none
+  Has qkv_bias = Has::kNo;    // configured by "attention_bias"
+  Has head_norms = Has::kNo;  // an RMS norm over each head of q and k; by "use_qk_norm"
+  bool has_experts = false;
 };
 
 // Null if there is none of that name.

@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "json/json.h"
 #include "model/config_fields.h"
+#include "model/experts_config.h"
 #include "model/rope_config.h"
 
 namespace lockstep {
@@ -34,10 +35,8 @@ Result<const Architecture*> read_architecture(const Json& config) {
 
 // Things that would change the numbers and that the forward pass does not do.
 Status refuse_unknown_features(const Json& file) {
-  for (const std::string_view key : {"attention_bias", "mlp_bias"}) {
-    if (TRY(get_bool(file, key)).value_or(false)) {
-      return unsupported(fmt::format("\"{}\": true is not supported yet", key));
-    }
+  if (TRY(get_bool(file, "mlp_bias")).value_or(false)) {
+    return unsupported("\"mlp_bias\": true is not supported yet");
   }
   for (const std::string_view key : {"quantization", "quantization_config"}) {
     const Json* value = find(file, key);
@@ -87,6 +86,29 @@ Status read_windows(const Json& file, ModelConfig& config) {
   return Ok{};
 }
 
+Result<bool> has(Has what, const Json& file, std::string_view key) {
+  const bool is_configured = TRY(get_bool(file, key)).value_or(false);
+  return what == Has::kYes || (what == Has::kAsConfigured && is_configured);
+}
+
+// What checkpoints of one architecture may have or lack.
+Status read_options(const Json& file, ModelConfig& config) {
+  const Architecture& architecture = *config.architecture;
+  config.tied_embeddings = TRY(get_bool(file, "tie_word_embeddings")).value_or(false);
+  config.qkv_bias = TRY(has(architecture.qkv_bias, file, "attention_bias"));
+  config.head_norms = TRY(has(architecture.head_norms, file, "use_qk_norm"));
+  if (architecture.qkv_bias == Has::kNo && TRY(get_bool(file, "attention_bias")).value_or(false)) {
+    return unsupported(
+        fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
+  }
+  const double rotated = TRY(positive(file, "partial_rotary_factor", 1.0));
+  config.rotary_dims = static_cast<int>(config.head_dim * rotated);
+  if (rotated > 1 || config.rotary_dims % 2 != 0) {
+    return corrupt(fmt::format("\"partial_rotary_factor\" is {}, which makes no sense", rotated));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<ModelConfig> parse_config(std::string_view text) {
@@ -104,7 +126,6 @@ Result<ModelConfig> parse_config(std::string_view text) {
   config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));
   config.positions_max = TRY(size_or(file, "max_position_embeddings", 2048));
   config.norm_epsilon = static_cast<float>(TRY(positive(file, "rms_norm_eps", 1e-6)));
-  config.tied_embeddings = TRY(get_bool(file, "tie_word_embeddings")).value_or(false);
   if (config.heads % config.kv_heads != 0) {
     return corrupt(fmt::format("{} attention heads cannot share {} key/value heads evenly",
                                config.heads, config.kv_heads));
@@ -113,6 +134,8 @@ Result<ModelConfig> parse_config(std::string_view text) {
     return unsupported(
         fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
   }
+  TRY(read_options(file, config));
+  TRY(read_experts(file, config));
   TRY(read_rope(file, config));
   TRY(read_windows(file, config));
   return config;

@@ -13,6 +13,9 @@
 
 namespace lockstep {
 
+// More experts for one token are refused.
+inline constexpr int kChosenExpertsMax = 32;
+
 // "llama3" of Hugging Face's rope_scaling: low frequencies are slowed by `factor`, high ones kept,
 // those between blended.
 struct Llama3Rope {
@@ -41,6 +44,18 @@ struct QueryScaling {
   double original_positions = 1;
 };
 
+// A token goes through `chosen` of `count` experts and all shared ones.
+struct ExpertsConfig {
+  int count = 0;
+  int chosen = 0;
+  int ffn = 0;         // of one expert
+  int shared_ffn = 0;  // of all shared experts together; 0: none
+  int groups = 1;      // experts are chosen from the best `chosen_groups` groups
+  int chosen_groups = 1;
+  bool normalises = true;  // the weights of the chosen ones sum to 1, before `factor`
+  float factor = 1;
+};
+
 struct ModelConfig {
   const Architecture* architecture = nullptr;
   int vocab_size = 0;
@@ -58,8 +73,16 @@ struct ModelConfig {
   QueryScaling query_scaling;
   std::vector<int> windows;  // (layers): attention reaches back so many positions; 0: all
   bool tied_embeddings = false;
+  bool qkv_bias = false;
+  bool head_norms = false;  // an RMS norm over each head of queries and keys
+  int rotary_dims = 0;      // of a head's dimensions, the first; the rest is not rotated
+  ExpertsConfig experts;
+  std::vector<bool> has_experts;  // (layers)
 
   int heads_per_kv() const { return heads / kv_heads; }
+  const LayerKind& kind(int layer) const {
+    return has_experts[static_cast<size_t>(layer)] ? architecture->sparse : architecture->dense;
+  }
 };
 
 // `text`: the contents of config.json. kUnsupported for what lockstep does not compute (it names

@@ -60,6 +60,19 @@ std::vector<LeafStep> steps_for(std::span<const TreeNode> nodes, LeafColumns col
   return steps;
 }
 
+// What rank `rank` has of `size` columns that are cut into nearly equal leaves.
+Range columns_of(const LeafShares& shares, int size, int rank) {
+  return {boundary(shares.begin(rank), shares.leaf_count(), size),
+          boundary(shares.end(rank), shares.leaf_count(), size)};
+}
+
+std::vector<LeafStep> column_steps(const LeafShares& shares, int size, int rank) {
+  const int leaves = shares.leaf_count();
+  return steps_for(shares.nodes(rank), [&](int leaf) {
+    return boundary(leaf + 1, leaves, size) - boundary(leaf, leaves, size);
+  });
+}
+
 }  // namespace
 
 Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares) {
@@ -79,17 +92,22 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares)
   const int vocabulary_leaves = std::min(kLeavesMax, config.vocab_size);
   return Cut(config, share_out(head_units, leaves / head_units, shares),
              share_out(ffn_leaf_count(config.ffn), 1, shares),
+             share_out(ffn_leaf_count(config.experts.ffn), 1, shares),
              share_out(vocabulary_leaves, 1, shares));
 }
 
-Cut::Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares vocabulary)
+Cut::Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares experts,
+         LeafShares vocabulary)
     : head_dim_(config.head_dim),
       heads_per_kv_(config.heads_per_kv()),
       heads_per_leaf_(config.heads / heads.leaf_count()),
       ffn_columns_(config.ffn),
+      expert_columns_(config.experts.ffn),
+      shared_columns_(config.experts.shared_ffn),
       vocab_size_(config.vocab_size),
       heads_(std::move(heads)),
       ffn_(std::move(ffn)),
+      experts_(std::move(experts)),
       vocabulary_(std::move(vocabulary)) {}
 
 Range Cut::heads(int rank) const {
@@ -103,15 +121,19 @@ Range Cut::kv_heads(int rank) const {
 }
 
 Range Cut::ffn(int rank) const {
-  const int leaves = ffn_.leaf_count();
-  return {boundary(ffn_.begin(rank), leaves, ffn_columns_),
-          boundary(ffn_.end(rank), leaves, ffn_columns_)};
+  return columns_of(ffn_, ffn_columns_, rank);
+}
+
+Range Cut::expert_ffn(int rank) const {
+  return columns_of(experts_, expert_columns_, rank);
+}
+
+Range Cut::shared_ffn(int rank) const {
+  return columns_of(experts_, shared_columns_, rank);
 }
 
 Range Cut::vocabulary(int rank) const {
-  const int leaves = vocabulary_.leaf_count();
-  return {boundary(vocabulary_.begin(rank), leaves, vocab_size_),
-          boundary(vocabulary_.end(rank), leaves, vocab_size_)};
+  return columns_of(vocabulary_, vocab_size_, rank);
 }
 
 int Cut::vocabulary_owner(int token) const {
@@ -125,10 +147,15 @@ std::vector<LeafStep> Cut::head_steps(int rank) const {
 }
 
 std::vector<LeafStep> Cut::ffn_steps(int rank) const {
-  const int leaves = ffn_.leaf_count();
-  return steps_for(ffn_.nodes(rank), [&](int leaf) {
-    return boundary(leaf + 1, leaves, ffn_columns_) - boundary(leaf, leaves, ffn_columns_);
-  });
+  return column_steps(ffn_, ffn_columns_, rank);
+}
+
+std::vector<LeafStep> Cut::expert_steps(int rank) const {
+  return column_steps(experts_, expert_columns_, rank);
+}
+
+std::vector<LeafStep> Cut::shared_steps(int rank) const {
+  return column_steps(experts_, shared_columns_, rank);
 }
 
 }  // namespace lockstep

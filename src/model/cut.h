@@ -31,30 +31,39 @@ class Cut {
 
   int ranks() const { return heads_.ranks(); }
   int head_dim() const { return head_dim_; }
-  Range heads(int rank) const;     // query heads
-  Range kv_heads(int rank) const;  // those that its query heads use
-  Range ffn(int rank) const;       // feed-forward columns
+  Range heads(int rank) const;       // query heads
+  Range kv_heads(int rank) const;    // those that its query heads use
+  Range ffn(int rank) const;         // feed-forward columns
+  Range expert_ffn(int rank) const;  // of each expert
+  Range shared_ffn(int rank) const;  // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
   int vocabulary_owner(int token) const;
 
   const LeafShares& head_shares() const { return heads_; }
   const LeafShares& ffn_shares() const { return ffn_; }
+  const LeafShares& expert_shares() const { return experts_; }
 
   // What the kernels do with the columns that a rank has of a matrix whose products are summed over
   // ranks.
   std::vector<LeafStep> head_steps(int rank) const;
   std::vector<LeafStep> ffn_steps(int rank) const;
+  std::vector<LeafStep> expert_steps(int rank) const;
+  std::vector<LeafStep> shared_steps(int rank) const;
 
  private:
-  Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares vocabulary);
+  Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares experts,
+      LeafShares vocabulary);
 
   int head_dim_;
   int heads_per_kv_;
   int heads_per_leaf_;
   int ffn_columns_;
+  int expert_columns_;
+  int shared_columns_;
   int vocab_size_;
   LeafShares heads_;
   LeafShares ffn_;
+  LeafShares experts_;
   LeafShares vocabulary_;
 };
 

@@ -15,8 +15,7 @@ Result<Logits> Model::forward(const Batch& batch) {
   for (int layer = 0; layer < config_.layers; ++layer) {
     attention(layer, tokens);
     TRY(exchange(cut_.head_shares(), tokens));
-    feed_forward(layer, tokens);
-    TRY(exchange(cut_.ffn_shares(), tokens));
+    TRY(feed_forward(layer, tokens));
   }
   return logits(batch);
 }
@@ -47,7 +46,7 @@ void Model::write_batch(const Batch& batch) {
                           .positions = buffers_.positions,
                           .frequencies = buffers_.frequencies,
                           .tokens = batch.token_count(),
-                          .half = config_.head_dim / 2,
+                          .half = config_.rotary_dims / 2,
                           .output = buffers_.rope});
 }
 
@@ -95,7 +94,7 @@ Status Model::embed(const Batch& batch) {
 }
 
 void Model::attention(int layer, int tokens) {
-  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const LayerWeights& weights = layer_weights(layer);
   device_.queue(RmsNorm{.x = buffers_.hidden,
                         .weight = weights.vector(Role::kAttentionNorm),
                         .tokens = tokens,
@@ -130,20 +129,19 @@ void Model::attention(int layer, int tokens) {
 
 // Queries, keys and values of the normed hidden state: product, bias, norm of each head, rotation.
 void Model::project(int layer, int tokens) {
-  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
-  const LayerKind& kind = config_.architecture->layers[0];
+  const LayerWeights& weights = layer_weights(layer);
   const int head_dim = config_.head_dim;
   const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
     device_.queue(Matmul{weights.matrix(role), buffers_.normed, tokens, output});
-    if (!kind.qkv_bias) return;
+    if (!config_.qkv_bias) return;
     device_.queue(AddBias{output, weights.vector(bias), tokens, heads * head_dim});
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
-    if (kind.query_key_norm) {
+    if (config_.head_norms) {
       device_.queue(
           RmsNorm{x, weights.vector(norm), tokens * heads, head_dim, config_.norm_epsilon, x});
     }
-    device_.queue(Rope{x, buffers_.rope, tokens, heads, head_dim, head_dim / 2});
+    device_.queue(Rope{x, buffers_.rope, tokens, heads, head_dim, config_.rotary_dims / 2});
   };
   const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
   multiply(Role::kQuery, Role::kQueryBias, buffers_.query, heads);
@@ -156,25 +154,73 @@ void Model::project(int layer, int tokens) {
   }
 }
 
-void Model::feed_forward(int layer, int tokens) {
-  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
-  const auto multiply = [&](Role role, Slice input, Slice output) {
-    device_.queue(Matmul{weights.matrix(role), input, tokens, output});
-  };
+Status Model::feed_forward(int layer, int tokens) {
   device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = weights.vector(Role::kFeedForwardNorm),
+                        .weight = layer_weights(layer).vector(Role::kFeedForwardNorm),
                         .tokens = tokens,
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
                         .y = buffers_.normed});
-  multiply(Role::kGate, buffers_.normed, buffers_.gate);
-  multiply(Role::kUp, buffers_.normed, buffers_.up);
+  if (config_.kind(layer).feed_forward != FeedForward::kDense) {
+    experts(layer, tokens);
+    return exchange(cut_.expert_shares(), tokens);
+  }
+  gated_up(layer, tokens, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
+  device_.queue(Matmul{
+      layer_weights(layer).matrix(Role::kDown), buffers_.gate, tokens, {buffers_.partials, 0}});
+  return exchange(cut_.ffn_shares(), tokens);
+}
+
+// silu(gate) * up of `width` columns, left in the gate's buffer.
+void Model::gated_up(int layer, int tokens, Role gate, Role up, int width) {
+  const LayerWeights& weights = layer_weights(layer);
+  device_.queue(Matmul{weights.matrix(gate), buffers_.normed, tokens, buffers_.gate});
+  device_.queue(Matmul{weights.matrix(up), buffers_.normed, tokens, buffers_.up});
+  device_.queue(SiluMul{.gate = buffers_.gate,
+                        .up = buffers_.up,
+                        .count = static_cast<size_t>(tokens) * static_cast<size_t>(width),
+                        .output = buffers_.gate});
+}
+
+// Every rank routes alike; each computes its columns of every chosen expert.
+void Model::experts(int layer, int tokens) {
+  const LayerWeights& weights = layer_weights(layer);
+  const ExpertsConfig& config = config_.experts;
+  const bool has_shared = config.shared_ffn > 0;
+  device_.queue(Matmul{weights.matrix(Role::kRouter), buffers_.normed, tokens, buffers_.scores});
   device_.queue(
-      SiluMul{.gate = buffers_.gate,
-              .up = buffers_.up,
-              .count = static_cast<size_t>(tokens) * static_cast<size_t>(cut_.ffn(rank_).size()),
-              .output = buffers_.gate});
-  multiply(Role::kDown, buffers_.gate, {buffers_.partials, 0});
+      Route{.scores = buffers_.scores,
+            .bias = weights.vector(Role::kRouterBias),
+            .tokens = tokens,
+            .experts = config.count,
+            .chosen = config.chosen,
+            .is_sigmoid = config_.kind(layer).feed_forward == FeedForward::kSigmoidExperts,
+            .groups = config.groups,
+            .chosen_groups = config.chosen_groups,
+            .normalises = config.normalises,
+            .factor = config.factor,
+            .output = buffers_.chosen,
+            .weights = buffers_.chosen_weights});
+  device_.queue(ExpertsUp{.matrices = &weights.experts,
+                          .chosen = buffers_.chosen,
+                          .weights = buffers_.chosen_weights,
+                          .tokens = tokens,
+                          .chosen_count = config.chosen,
+                          .input = buffers_.normed,
+                          .scratch = buffers_.expert_up,
+                          .output = buffers_.expert_gate});
+  if (has_shared) {
+    gated_up(layer, tokens, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
+  }
+  device_.queue(ExpertsDown{.matrices = &weights.experts,
+                            .chosen = buffers_.chosen,
+                            .tokens = tokens,
+                            .chosen_count = config.chosen,
+                            .input = buffers_.expert_gate,
+                            .has_shared = has_shared,
+                            .shared = weights.matrix(Role::kSharedDown),
+                            .shared_input = buffers_.gate,
+                            .output = {buffers_.partials, 0}});
 }
 
 Status Model::exchange(const LeafShares& shares, int tokens) {

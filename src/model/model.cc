@@ -66,7 +66,8 @@ Status Model::allocate_buffers() {
   const auto tokens = static_cast<size_t>(limits_.tokens_max);
   const size_t heads = static_cast<size_t>(cut_.heads(rank_).size()) * head_dim;
   const size_t kv_heads = static_cast<size_t>(cut_.kv_heads(rank_).size()) * head_dim;
-  const auto ffn = static_cast<size_t>(cut_.ffn(rank_).size());
+  const auto ffn =
+      static_cast<size_t>(std::max(cut_.ffn(rank_).size(), cut_.shared_ffn(rank_).size()));
   for (Slice* ints : {&buffers_.positions, &buffers_.list_offsets, &buffers_.page, &buffers_.slot,
                       &buffers_.rows, &buffers_.outputs, &buffers_.factors}) {
     *ints = TRY(allocate(1));
@@ -83,8 +84,17 @@ Status Model::allocate_buffers() {
   buffers_.value = TRY(allocate(kv_heads));
   buffers_.gate = TRY(allocate(ffn));
   buffers_.up = TRY(allocate(ffn));
+  const ExpertsConfig& experts = config_.experts;
+  const auto chosen = static_cast<size_t>(experts.chosen);
+  const size_t expert_ffn = chosen * static_cast<size_t>(cut_.expert_ffn(rank_).size());
+  buffers_.scores = TRY(allocate(static_cast<size_t>(experts.count)));
+  for (Slice* choice : {&buffers_.chosen, &buffers_.chosen_weights})
+    *choice = TRY(allocate(chosen));
+  for (Slice* wide : {&buffers_.expert_gate, &buffers_.expert_up})
+    *wide = TRY(allocate(expert_ffn));
   const size_t subtrees =
-      std::max(cut_.head_shares().nodes(rank_).size(), cut_.ffn_shares().nodes(rank_).size());
+      std::max({cut_.head_shares().nodes(rank_).size(), cut_.ffn_shares().nodes(rank_).size(),
+                cut_.expert_shares().nodes(rank_).size()});
   buffers_.partials = TRY(device_.allocate(subtrees * tokens * hidden * 4, Access::kHost));
   buffers_.sum = TRY(device_.allocate(tokens * hidden * 4, Access::kHost));
   const auto vocabulary = static_cast<size_t>(cut_.vocabulary(rank_).size());

@@ -54,6 +54,7 @@ class Model {
   struct Buffers {
     Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
     Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
+    Slice scores, chosen, chosen_weights, expert_gate, expert_up;
     BufferId partials{}, sum{}, logits{};
   };
 
@@ -66,7 +67,12 @@ class Model {
   Status embed(const Batch& batch);
   void attention(int layer, int tokens);
   void project(int layer, int tokens);
-  void feed_forward(int layer, int tokens);
+  Status feed_forward(int layer, int tokens);
+  void gated_up(int layer, int tokens, Role gate, Role up, int width);
+  void experts(int layer, int tokens);
+  const LayerWeights& layer_weights(int layer) const {
+    return weights_.layers[static_cast<size_t>(layer)];
+  }
   // Adds the sums of all ranks to the hidden state.
   Status exchange(const LeafShares& shares, int tokens);
   Result<Logits> logits(const Batch& batch);

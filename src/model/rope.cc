@@ -21,7 +21,7 @@ double scaled(double frequency, const Llama3Rope& rope) {
 
 // Which of the head's pairs turns `turns` times over the original context, as a fraction.
 double pair_that_turns(double turns, const ModelConfig& config, const YarnRope& rope) {
-  return config.head_dim * log_f64(rope.original_positions / (turns * 2 * std::numbers::pi)) /
+  return config.rotary_dims * log_f64(rope.original_positions / (turns * 2 * std::numbers::pi)) /
          (2 * log_f64(config.rope_theta));
 }
 
@@ -35,7 +35,7 @@ std::vector<double> yarn_frequencies(std::vector<double> frequencies, const Mode
     high = std::ceil(high);
   }
   low = std::max(low, 0.0);
-  high = std::min(high, static_cast<double>(config.head_dim - 1));
+  high = std::min(high, static_cast<double>(config.rotary_dims - 1));
   if (low == high) high += 0.001;
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double slow = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
@@ -47,10 +47,10 @@ std::vector<double> yarn_frequencies(std::vector<double> frequencies, const Mode
 }  // namespace
 
 std::vector<double> rope_frequencies(const ModelConfig& config) {
-  const int half = config.head_dim / 2;
+  const int half = config.rotary_dims / 2;
   std::vector<double> frequencies(static_cast<size_t>(half));
   for (int i = 0; i < half; ++i) {
-    const double exponent = -2.0 * i / config.head_dim;
+    const double exponent = -2.0 * i / config.rotary_dims;
     double frequency = exp_f64(exponent * log_f64(config.rope_theta));
     if (config.llama3_rope) frequency = scaled(frequency, *config.llama3_rope);
     frequencies[static_cast<size_t>(i)] = frequency;

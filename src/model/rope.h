@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Radians per position for pairs 0 .. head_dim / 2 - 1, rope scaling included.
+// Radians per position for pairs 0 .. rotary_dims / 2 - 1, rope scaling included.
 std::vector<double> rope_frequencies(const ModelConfig& config);
 // What the query at a position is multiplied by.
 float query_factor(const QueryScaling& scaling, int32_t position);

@@ -46,16 +46,45 @@ Shape shape_of(Role role, const ModelConfig& config) {
       return {config.ffn, config.hidden};
     case Role::kDown:
       return {config.hidden, config.ffn};
+    case Role::kRouter:
+      return {config.experts.count, config.hidden};
+    case Role::kRouterBias:
+      return vector_of(config.experts.count);
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+      return {config.experts.ffn, config.hidden};
+    case Role::kExpertDown:
+      return {config.hidden, config.experts.ffn};
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+      return {config.experts.shared_ffn, config.hidden};
+    case Role::kSharedDown:
+      return {config.hidden, config.experts.shared_ffn};
   }
   LOCKSTEP_CHECK(false);
   return {};
 }
 
-std::string name_in_layer(std::string_view pattern, int layer) {
-  std::string name(pattern);
-  const size_t at = name.find("{L}");
-  if (at != std::string::npos) name.replace(at, 3, std::to_string(layer));
-  return name;
+void replace(std::string& name, std::string_view what, int number) {
+  const size_t at = name.find(what);
+  if (at != std::string::npos) name.replace(at, what.size(), std::to_string(number));
+}
+
+bool is_there(When when, const ModelConfig& config) {
+  switch (when) {
+    case When::kAlways:
+      return true;
+    case When::kUntied:
+      return !config.tied_embeddings;
+    case When::kQkvBias:
+      return config.qkv_bias;
+    case When::kHeadNorms:
+      return config.head_norms;
+    case When::kSharedExperts:
+      return config.experts.shared_ffn > 0;
+  }
+  LOCKSTEP_CHECK(false);
+  return false;
 }
 
 Range scaled(Range range, int factor) {
@@ -66,19 +95,26 @@ Range scaled(Range range, int factor) {
 
 std::vector<Weight> weight_table(const ModelConfig& config) {
   std::vector<Weight> table;
-  const auto add = [&](std::span<const WeightSpec> specs, int layer) {
+  const auto add = [&](const WeightSpec& spec, int layer, int expert) {
+    const Shape shape = shape_of(spec.role, config);
+    std::string name(spec.name);
+    replace(name, "{L}", layer);
+    replace(name, "{E}", expert);
+    table.push_back({spec.role, layer, expert, std::move(name), spec.split, shape.is_vector,
+                     shape.rows, shape.columns});
+  };
+  const auto add_all = [&](std::span<const WeightSpec> specs, int layer) {
     for (const WeightSpec& spec : specs) {
-      if (spec.role == Role::kLogits && config.tied_embeddings) continue;
-      const Shape shape = shape_of(spec.role, config);
-      table.push_back({spec.role, layer, name_in_layer(spec.name, layer), spec.split,
-                       shape.is_vector, shape.rows, shape.columns});
+      if (!is_there(spec.when, config)) continue;
+      const bool is_of_experts = spec.name.find("{E}") != std::string_view::npos;
+      if (!is_of_experts) add(spec, layer, -1);
+      for (int e = 0; is_of_experts && e < config.experts.count; ++e) add(spec, layer, e);
     }
   };
-  add(config.architecture->shared, -1);
+  add_all(config.architecture->shared, -1);
   for (int layer = 0; layer < config.layers; ++layer) {
-    const LayerKind& kind = config.architecture->layers[0];
-    add(kind.weights, layer);
-    add(kind.more_weights, layer);
+    add_all(config.kind(layer).mixer_weights, layer);
+    add_all(config.kind(layer).feed_forward_weights, layer);
   }
   return table;
 }
@@ -100,6 +136,14 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
       return {cut.ffn(rank), all_columns};
     case Split::kFfnColumns:
       return {all_rows, cut.ffn(rank)};
+    case Split::kExpertFfn:
+      return {cut.expert_ffn(rank), all_columns};
+    case Split::kExpertFfnColumns:
+      return {all_rows, cut.expert_ffn(rank)};
+    case Split::kSharedFfn:
+      return {cut.shared_ffn(rank), all_columns};
+    case Split::kSharedFfnColumns:
+      return {all_rows, cut.shared_ffn(rank)};
   }
   LOCKSTEP_CHECK(false);
   return {};

@@ -14,7 +14,8 @@ namespace lockstep {
 
 struct Weight {
   Role role;
-  int layer = -1;  // -1: shared
+  int layer = -1;   // -1: shared
+  int expert = -1;  // -1: of no expert
   std::string name;
   Split split;
   bool is_vector =

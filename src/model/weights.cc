@@ -19,6 +19,10 @@ class Loader {
   Result<Weights> load() {
     weights_.layers.resize(static_cast<size_t>(config_.layers));
     for (const Weight& weight : weight_table(config_)) TRY(load_one(weight));
+    if (config_.experts.count > 0) {
+      weights_.token_bytes += expert_bytes_ / static_cast<uint64_t>(config_.experts.count) *
+                              static_cast<uint64_t>(config_.experts.chosen);
+    }
     if (config_.tied_embeddings) {
       auto& matrices = weights_.shared.matrices;
       matrices[static_cast<size_t>(Role::kLogits)] = weights_.shared.matrix(Role::kEmbedding);
@@ -34,16 +38,28 @@ class Loader {
     const uint64_t bytes = part.elements() * dtype_bytes(tensor.dtype);
     const bool is_looked_up = weight.role == Role::kEmbedding && !config_.tied_embeddings;
     weights_.weight_bytes += bytes;
-    weights_.token_bytes += is_looked_up ? 0 : bytes;
+    if (weight.expert >= 0) {
+      expert_bytes_ += bytes;
+    } else {
+      weights_.token_bytes += is_looked_up ? 0 : bytes;
+    }
     LayerWeights& place =
         weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);
     if (weight.is_vector) {
       place.vectors[role] = TRY(load_vector(part, tensor));
+    } else if (weight.expert >= 0) {
+      expert_matrices(weight.role, place.experts).push_back(TRY(load_matrix(weight, part, tensor)));
     } else {
       place.matrices[role] = TRY(load_matrix(weight, part, tensor));
     }
     return Ok{};
+  }
+
+  // The table names experts in ascending order.
+  static std::vector<MatrixId>& expert_matrices(Role role, ExpertMatrices& experts) {
+    if (role == Role::kExpertGate) return experts.gate;
+    return role == Role::kExpertUp ? experts.up : experts.down;
   }
 
   static Status check_shape(const Weight& weight, const TensorView& tensor) {
@@ -90,6 +106,8 @@ class Loader {
   std::vector<LeafStep> steps_of(const Weight& weight, const WeightPart& part) const {
     if (weight.split == Split::kHeadColumns) return cut_.head_steps(rank_);
     if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
+    if (weight.split == Split::kExpertFfnColumns) return cut_.expert_steps(rank_);
+    if (weight.split == Split::kSharedFfnColumns) return cut_.shared_steps(rank_);
     return {{.columns = part.columns.size(), .merges = 0, .ends_subtree = 1}};
   }
 
@@ -99,6 +117,7 @@ class Loader {
   int rank_;
   Device& device_;
   Weights weights_;
+  uint64_t expert_bytes_ = 0;
 };
 
 }  // namespace

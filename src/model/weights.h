@@ -19,6 +19,8 @@ struct LayerWeights {
   std::array<MatrixId, kRoleCount> matrices{};
   std::array<Slice, kRoleCount> vectors{};
 
+  ExpertMatrices experts;
+
   MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
   Slice vector(Role role) const { return vectors[static_cast<size_t>(role)]; }
 };
@@ -27,9 +29,9 @@ struct Weights {
   LayerWeights shared;
   std::vector<LayerWeights> layers;
   uint64_t weight_bytes = 0;  // of this rank's parts, by the weight table
-  uint64_t token_bytes =
-      0;  // of weight_bytes, those that every token reads: all but a separate embedding
-  uint64_t read_bytes = 0;  // that were taken out of the checkpoint
+  uint64_t token_bytes = 0;  // of weight_bytes, those that a token reads: not a separate embedding,
+                             // of the experts the chosen
+  uint64_t read_bytes = 0;   // that were taken out of the checkpoint
 };
 
 // Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.

@@ -8,7 +8,8 @@ import unittest
 import harness
 
 CASES = ["llama-f32", "llama3-bf16", "llama3-bf16-long", "llama3-bf16-tied", "llama3-f16-sharded", "mistral-bf16",
-         "ministral3-bf16", "ministral3-bf16-l4scale", "qwen2-bf16", "qwen3-bf16-tied"]
+         "ministral3-bf16", "ministral3-bf16-l4scale", "qwen2-bf16", "qwen3-bf16-tied", "qwen3moe-bf16",
+         "glm4moe-bf16"]
 TOLERANCE = 1e-3
 VARIANTS = [[*ranks, "--link", link]
             for ranks in (["--ranks", "2"], ["--ranks", "3"], ["--ranks", "4"], ["--shares", "3:1"],
@@ -31,7 +32,7 @@ def available_isas():
 
 
 def cut_tensor_bytes(folder):
-    """(bytes of what is cut: matrices and biases, bytes of norms) of the checkpoint, from its headers."""
+    """(bytes of what is cut: matrices and biases, bytes of norms and routers) of the checkpoint, from its headers."""
     cut = whole = 0
     for name in os.listdir(folder):
         if not name.endswith(".safetensors"):
@@ -43,7 +44,8 @@ def cut_tensor_bytes(folder):
             if tensor == "__metadata__" or "inv_freq" in tensor:
                 continue
             length = entry["data_offsets"][1] - entry["data_offsets"][0]
-            if len(entry["shape"]) == 1 and not tensor.endswith(".bias"):
+            is_vector = len(entry["shape"]) == 1 and not tensor.endswith(".bias")
+            if is_vector or tensor.endswith("mlp.gate.weight"):  # the router is on every rank
                 whole += length
             else:
                 cut += length

@@ -16,9 +16,9 @@ namespace {
 constexpr double kTolerance = 1e-3;
 const std::string kSource = LOCKSTEP_SOURCE_DIR;
 const char* const kCases[] = {
-    "llama-f32",          "llama3-bf16",    "llama3-bf16-long", "llama3-bf16-tied",
-    "llama3-f16-sharded", "mistral-bf16",   "ministral3-bf16",  "ministral3-bf16-l4scale",
-    "qwen2-bf16",         "qwen3-bf16-tied"};
+    "llama-f32",          "llama3-bf16",     "llama3-bf16-long", "llama3-bf16-tied",
+    "llama3-f16-sharded", "mistral-bf16",    "ministral3-bf16",  "ministral3-bf16-l4scale",
+    "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16"};
 
 struct Variant {
   std::string name;

@@ -246,4 +246,76 @@ TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
   }
 }
 
+// Some columns of a problem as a matrix and an input of their own.
+struct ColumnsOf {
+  ColumnsOf(const Problem& whole, const std::vector<int>& columns) : count(columns.size()) {
+    const size_t block = kLanes * dtype_bytes(whole.matrix.type);
+    const auto all = static_cast<size_t>(whole.matrix.columns);
+    for (size_t tile = 0; tile < static_cast<size_t>(whole.matrix.tiles()); ++tile) {
+      for (int column : columns) {
+        const auto from =
+            whole.matrix.packed.begin() +
+            static_cast<std::ptrdiff_t>((tile * all + static_cast<size_t>(column)) * block);
+        packed.insert(packed.end(), from, from + static_cast<std::ptrdiff_t>(block));
+      }
+    }
+    for (size_t token = 0; token < static_cast<size_t>(whole.tokens); ++token) {
+      for (int column : columns) {
+        input.push_back(whole.input[token * whole.input_stride() + static_cast<size_t>(column)]);
+      }
+    }
+  }
+
+  size_t count;
+  std::vector<std::byte> packed;
+  std::vector<float> input;
+};
+
+TEST_CASE(
+    "several matrices in one chain give the bits of one matrix with their columns leaf by leaf") {
+  // Leaves of 5, 4, 3 and 6 columns; the first matrix has the first ones of each leaf, and so on.
+  const Plan plan = plan_of({{5, 4, 3}, {6}});
+  const std::vector<std::vector<int>> columns_of_part = {{2, 1, 0, 3}, {1, 1, 1, 1}, {2, 2, 2, 2}};
+  std::vector<std::vector<int>> columns(3);
+  std::vector<std::vector<LeafStep>> steps(3, plan.steps);
+  int column = 0;
+  for (size_t leaf = 0; leaf < 4; ++leaf) {
+    for (size_t part = 0; part < 3; ++part) {
+      steps[part][leaf].columns = columns_of_part[part][leaf];
+      for (int i = 0; i < columns_of_part[part][leaf]; ++i) columns[part].push_back(column++);
+    }
+  }
+  REQUIRE(column == plan.columns);
+  for (const KernelTable* table : available_kernels()) {
+    for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (int tokens : {1, 3}) {
+        const Problem problem = random_problem(77, type, 70, plan, tokens, Kind::kPlain);
+        const ColumnsOf first(problem, columns[0]), second(problem, columns[1]),
+            third(problem, columns[2]);
+        const MatmulPart more[] = {{second.packed.data(), static_cast<int32_t>(second.count),
+                                    steps[1].data(), second.input.data(), second.count},
+                                   {third.packed.data(), static_cast<int32_t>(third.count),
+                                    steps[2].data(), third.input.data(), third.count}};
+        std::vector<float> output = problem.empty_output();
+        matmul_of(*table, type)({.weights = first.packed.data(),
+                                 .rows = problem.matrix.rows,
+                                 .columns = static_cast<int32_t>(first.count),
+                                 .tile_begin = 0,
+                                 .tile_end = problem.matrix.tiles(),
+                                 .steps = steps[0].data(),
+                                 .step_count = static_cast<int32_t>(plan.steps.size()),
+                                 .input = first.input.data(),
+                                 .input_stride = first.count,
+                                 .tokens = tokens,
+                                 .output = output.data(),
+                                 .token_stride = problem.token_stride(),
+                                 .subtree_stride = problem.subtree_stride(),
+                                 .more = more,
+                                 .more_count = 2});
+        CHECK(first_difference(output, run_whole(*table, problem)) == -1);
+      }
+    }
+  }
+}
+
 }  // namespace lockstep

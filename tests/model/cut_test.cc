@@ -20,6 +20,7 @@ ModelConfig config_of(int heads, int kv_heads, int ffn, int vocabulary) {
   config.layers = 2;
   config.heads = heads;
   config.kv_heads = kv_heads;
+  config.has_experts.assign(2, false);
   return config;
 }
 

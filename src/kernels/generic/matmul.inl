@@ -46,7 +46,16 @@ LANES_INLINE void add_column(const Weight* weights, size_t tile_stride, const fl
   }
 }
 
-// One leaf: `sum` becomes the sum over columns [begin, end).
+template <int Tiles, int Tokens>
+LANES_INLINE void clear(F32x16 (&sum)[Tiles][Tokens]) {
+#pragma GCC unroll 4
+  for (int tile = 0; tile < Tiles; ++tile) {
+#pragma GCC unroll 8
+    for (int token = 0; token < Tokens; ++token) sum[tile][token] = F32x16::broadcast(0.0f);
+  }
+}
+
+// Goes on with the chains of `sum` over columns [begin, end).
 template <class Weight, int Tiles, int Tokens>
 LANES_INLINE void add_columns(WeightStream stream, const float* input, size_t input_stride,
                               int begin, int end, F32x16 (&sum)[Tiles][Tokens]) {
@@ -54,11 +63,6 @@ LANES_INLINE void add_columns(WeightStream stream, const float* input, size_t in
   constexpr int kColumnsPerLine = 64 / static_cast<int>(kColumnBytes);
   const size_t tile_stride = stream.tile_bytes / sizeof(Weight);
   const Weight* weights = reinterpret_cast<const Weight*>(stream.begin);
-#pragma GCC unroll 4
-  for (int tile = 0; tile < Tiles; ++tile) {
-#pragma GCC unroll 8
-    for (int token = 0; token < Tokens; ++token) sum[tile][token] = F32x16::broadcast(0.0f);
-  }
   int column = begin;
   for (; column + kColumnsPerLine <= end; column += kColumnsPerLine) {
     prefetch_block<Tiles>(stream, static_cast<size_t>(column) * kColumnBytes);
@@ -93,6 +97,23 @@ LANES_INLINE void store_block(const MatmulArgs& args, int first_tile, float* out
   }
 }
 
+// The columns that one leaf has of the parts behind the first; `begins` moves on.
+template <class Weight, int Tiles, int Tokens>
+void add_more_parts(const MatmulArgs& args, int tile, int token, int step, int* begins,
+                    F32x16 (&sum)[Tiles][Tokens]) {
+  for (int i = 0; i < args.more_count; ++i) {
+    const MatmulPart& part = args.more[i];
+    const size_t tile_bytes = static_cast<size_t>(part.columns) * kLanes * sizeof(Weight);
+    const WeightStream stream = {
+        static_cast<const char*>(part.weights) + static_cast<size_t>(tile) * tile_bytes,
+        tile_bytes};
+    const float* input = part.input + static_cast<size_t>(token) * part.input_stride;
+    const int end = begins[i] + part.steps[step].columns;
+    add_columns<Weight>(stream, input, part.input_stride, begins[i], end, sum);
+    begins[i] = end;
+  }
+}
+
 // All leaves of Tiles tiles and Tokens tokens. Unfinished sums wait on a stack; a merge adds the
 // sum on the stack, which is the left one, and the newer one.
 template <class Weight, int Tiles, int Tokens>
@@ -106,11 +127,17 @@ void matmul_block(const MatmulArgs& args, int tile, int token) {
   F32x16 stack[kTreeDepth][Tiles][Tokens];
   int depth = 0;
   int column = 0;
+  int more_columns[kMatmulPartsMax];
+  for (int i = 0; i < args.more_count; ++i) more_columns[i] = 0;
   for (int step = 0; step < args.step_count; ++step) {
     const LeafStep leaf = args.steps[step];
     F32x16 sum[Tiles][Tokens];
+    clear(sum);
     add_columns<Weight>(stream, input, args.input_stride, column, column + leaf.columns, sum);
     column += leaf.columns;
+    if (args.more_count > 0) {
+      add_more_parts<Weight>(args, tile, token, step, more_columns, sum);
+    }
     for (int merge = 0; merge < leaf.merges; ++merge) {
       --depth;
 #pragma GCC unroll 4

@@ -1,0 +1,96 @@
+// The models with grouped-query attention. Most publish the same tensor names; they differ in
+// biases, norms and experts.
+#include "model/architectures/tables.h"
+
+namespace lockstep {
+namespace {
+
+constexpr WeightSpec kShared[] = {
+    {Role::kEmbedding, "model.embed_tokens.weight", Split::kVocabulary},
+    {Role::kFinalNorm, "model.norm.weight", Split::kWhole},
+    {Role::kLogits, "lm_head.weight", Split::kVocabulary, When::kUntied},
+};
+
+constexpr WeightSpec kAttention[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads},
+    {Role::kKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kKvHeads},
+    {Role::kValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kKvHeads},
+    {Role::kQueryBias, "model.layers.{L}.self_attn.q_proj.bias", Split::kHeads, When::kQkvBias},
+    {Role::kKeyBias, "model.layers.{L}.self_attn.k_proj.bias", Split::kKvHeads, When::kQkvBias},
+    {Role::kValueBias, "model.layers.{L}.self_attn.v_proj.bias", Split::kKvHeads, When::kQkvBias},
+    {Role::kQueryNorm, "model.layers.{L}.self_attn.q_norm.weight", Split::kWhole, When::kHeadNorms},
+    {Role::kKeyNorm, "model.layers.{L}.self_attn.k_norm.weight", Split::kWhole, When::kHeadNorms},
+    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
+};
+
+constexpr WeightSpec kDenseFfn[] = {
+    {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
+    {Role::kGate, "model.layers.{L}.mlp.gate_proj.weight", Split::kFfn},
+    {Role::kUp, "model.layers.{L}.mlp.up_proj.weight", Split::kFfn},
+    {Role::kDown, "model.layers.{L}.mlp.down_proj.weight", Split::kFfnColumns},
+};
+
+constexpr WeightSpec kSoftmaxExperts[] = {
+    {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
+    {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},
+    {Role::kExpertGate, "model.layers.{L}.mlp.experts.{E}.gate_proj.weight", Split::kExpertFfn},
+    {Role::kExpertUp, "model.layers.{L}.mlp.experts.{E}.up_proj.weight", Split::kExpertFfn},
+    {Role::kExpertDown, "model.layers.{L}.mlp.experts.{E}.down_proj.weight",
+     Split::kExpertFfnColumns},
+};
+
+constexpr WeightSpec kSigmoidExperts[] = {
+    {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
+    {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},
+    {Role::kRouterBias, "model.layers.{L}.mlp.gate.e_score_correction_bias", Split::kWhole},
+    {Role::kExpertGate, "model.layers.{L}.mlp.experts.{E}.gate_proj.weight", Split::kExpertFfn},
+    {Role::kExpertUp, "model.layers.{L}.mlp.experts.{E}.up_proj.weight", Split::kExpertFfn},
+    {Role::kExpertDown, "model.layers.{L}.mlp.experts.{E}.down_proj.weight",
+     Split::kExpertFfnColumns},
+    {Role::kSharedGate, "model.layers.{L}.mlp.shared_experts.gate_proj.weight", Split::kSharedFfn,
+     When::kSharedExperts},
+    {Role::kSharedUp, "model.layers.{L}.mlp.shared_experts.up_proj.weight", Split::kSharedFfn,
+     When::kSharedExperts},
+    {Role::kSharedDown, "model.layers.{L}.mlp.shared_experts.down_proj.weight",
+     Split::kSharedFfnColumns, When::kSharedExperts},
+};
+
+constexpr LayerKind kDense = {Mixer::kGroupedAttention, FeedForward::kDense, StateKind::kPaged,
+                              kAttention, kDenseFfn};
+constexpr LayerKind kSoftmaxSparse = {Mixer::kGroupedAttention, FeedForward::kSoftmaxExperts,
+                                      StateKind::kPaged, kAttention, kSoftmaxExperts};
+constexpr LayerKind kSigmoidSparse = {Mixer::kGroupedAttention, FeedForward::kSigmoidExperts,
+                                      StateKind::kPaged, kAttention, kSigmoidExperts};
+
+constexpr Architecture dense_model(std::string_view name, Has qkv_bias, Has head_norms) {
+  return {.name = name,
+          .shared = kShared,
+          .dense = kDense,
+          .sparse = kDense,
+          .qkv_bias = qkv_bias,
+          .head_norms = head_norms};
+}
+
+}  // namespace
+
+constexpr Architecture kLlama = dense_model("LlamaForCausalLM", Has::kNo, Has::kNo);
+constexpr Architecture kMistral = dense_model("MistralForCausalLM", Has::kNo, Has::kNo);
+constexpr Architecture kMinistral3 = dense_model("Ministral3ForCausalLM", Has::kNo, Has::kNo);
+constexpr Architecture kQwen2 = dense_model("Qwen2ForCausalLM", Has::kYes, Has::kNo);
+constexpr Architecture kQwen3 = dense_model("Qwen3ForCausalLM", Has::kNo, Has::kYes);
+constexpr Architecture kQwen3Moe = {.name = "Qwen3MoeForCausalLM",
+                                    .shared = kShared,
+                                    .dense = kDense,
+                                    .sparse = kSoftmaxSparse,
+                                    .head_norms = Has::kYes,
+                                    .has_experts = true};
+constexpr Architecture kGlm4Moe = {.name = "Glm4MoeForCausalLM",
+                                   .shared = kShared,
+                                   .dense = kDense,
+                                   .sparse = kSigmoidSparse,
+                                   .qkv_bias = Has::kAsConfigured,
+                                   .head_norms = Has::kAsConfigured,
+                                   .has_experts = true};
+
+}  // namespace lockstep

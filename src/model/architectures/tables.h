@@ -1,0 +1,16 @@
+// The architectures that lockstep knows, each a table.
+#pragma once
+
+#include "model/architecture.h"
+
+namespace lockstep {
+
+extern const Architecture kLlama;       // Llama 2 and 3, TinyLlama, stories260K
+extern const Architecture kMistral;     // Mistral 7B to Large
+extern const Architecture kMinistral3;  // Ministral 3, Devstral 2
+extern const Architecture kQwen2;       // Qwen 2 and 2.5
+extern const Architecture kQwen3;       // Qwen 3
+extern const Architecture kQwen3Moe;    // Qwen 3 30B, 235B, Coder 480B
+extern const Architecture kGlm4Moe;     // GLM 4.5 and 4.6
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+#include "model/experts_config.h"
+
+#include <cmath>
+#include <string>
+
+#include "model/config_fields.h"
+
+namespace lockstep {
+namespace {
+
+// Architectures say the same with different words.
+Result<int> either(const Json& file, std::string_view key, std::string_view other_key,
+                   std::optional<int64_t> otherwise) {
+  const Json* other = find(file, other_key);
+  return size_or(file, other && !other->is_null() ? other_key : key, otherwise);
+}
+
+Result<int> count_or_none(const Json& file, std::string_view key) {
+  const int64_t count = TRY(get_int(file, key)).value_or(0);
+  if (count < 0 || count > kSizeMax) {
+    return corrupt(fmt::format("\"{}\" is {}, it must not be negative", key, count));
+  }
+  return static_cast<int>(count);
+}
+
+Status check(const ExpertsConfig& experts) {
+  if (experts.chosen > experts.count || experts.chosen > kChosenExpertsMax) {
+    return corrupt(
+        fmt::format("{} experts of {} for a token make no sense, at most {} are possible",
+                    experts.chosen, experts.count, kChosenExpertsMax));
+  }
+  if (experts.count % experts.groups != 0 || experts.chosen_groups > experts.groups ||
+      experts.count / experts.groups * experts.chosen_groups < experts.chosen) {
+    return corrupt(fmt::format("{} experts in {} groups, {} of them chosen, make no sense",
+                               experts.count, experts.groups, experts.chosen_groups));
+  }
+  return Ok{};
+}
+
+Status read_layers(const Json& file, ModelConfig& config) {
+  const int first = TRY(count_or_none(file, "first_k_dense_replace"));
+  const int frequency = TRY(size_or(file, "moe_layer_freq", 1));
+  const int sparse_step = TRY(size_or(file, "decoder_sparse_step", 1));
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const bool is_sparse =
+        layer >= first && layer % frequency == 0 && (layer + 1) % sparse_step == 0;
+    config.has_experts[static_cast<size_t>(layer)] = is_sparse;
+  }
+  const Json* dense = find(file, "mlp_only_layers");
+  if (!dense || dense->is_null()) return Ok{};
+  if (!dense->is_array()) return corrupt("\"mlp_only_layers\" must be an array of layers");
+  for (const Json& layer : dense->get_array()) {
+    if (!layer.is_int64() || layer.get_int64() < 0 || layer.get_int64() >= config.layers) {
+      return corrupt("\"mlp_only_layers\" names a layer that is not there");
+    }
+    config.has_experts[static_cast<size_t>(layer.get_int64())] = false;
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status read_experts(const Json& file, ModelConfig& config) {
+  config.has_experts.assign(static_cast<size_t>(config.layers), false);
+  if (!config.architecture->has_experts) return Ok{};
+  ExpertsConfig& experts = config.experts;
+  experts.count = TRY(either(file, "num_experts", "n_routed_experts", std::nullopt));
+  experts.chosen = TRY(size_or(file, "num_experts_per_tok", std::nullopt));
+  experts.ffn = TRY(size_or(file, "moe_intermediate_size", std::nullopt));
+  experts.shared_ffn = TRY(count_or_none(file, "n_shared_experts")) * experts.ffn;
+  experts.groups = TRY(size_or(file, "n_group", 1));
+  experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
+  experts.normalises = TRY(get_bool(file, "norm_topk_prob")).value_or(true);
+  experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
+  TRY(check(experts));
+  return read_layers(file, config);
+}
+
+}  // namespace lockstep
