@@ -82,6 +82,7 @@ PageArgs CpuDevice::page_args(const LayerPages& pages) const {
           .values = floats(pages.values, 0),
           .page_stride = pages.page_stride,
           .head_dim = pages.head_dim,
+          .value_dim = pages.value_dim,
           .kv_heads = pages.kv_heads};
 }
 

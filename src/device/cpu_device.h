@@ -60,6 +60,8 @@ class CpuDevice : public Device {
   void run(const RmsNorm& op);
   void run(const RopeTable& op);
   void run(const Rope& op);
+  void run(const RotatePairs& op);
+  void run(const HeadMatmul& op);
   void run(const StoreKv& op);
   void run(const Attention& op);
   void run(const AddBias& op);

@@ -109,13 +109,14 @@ void CpuDevice::run(const CopyRows& op) {
 
 void CpuDevice::run(const RmsNorm& op) {
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
-  const RmsNormArgs args{.x = floats(op.x, tokens * columns),
-                         .x_stride = columns,
+  const size_t stride = op.stride > 0 ? static_cast<size_t>(op.stride) : columns;
+  const RmsNormArgs args{.x = floats(op.x, tokens * stride),
+                         .x_stride = stride,
                          .weight = floats(op.weight, columns),
                          .columns = op.columns,
                          .epsilon = op.epsilon,
-                         .y = floats(op.y, tokens * columns),
-                         .y_stride = columns};
+                         .y = floats(op.y, tokens * stride),
+                         .y_stride = stride};
   parallel(op.tokens, 2 * columns, [&](int begin, int end) {
     RmsNormArgs part = args;
     part.token_begin = begin;
@@ -160,16 +161,16 @@ void CpuDevice::run(const Rope& op) {
 
 void CpuDevice::run(const StoreKv& op) {
   const auto tokens = static_cast<size_t>(op.tokens);
-  const size_t stride =
-      static_cast<size_t>(op.pages.kv_heads) * static_cast<size_t>(op.pages.head_dim);
+  const auto keys_stride = static_cast<size_t>(op.keys_stride);
+  const auto values_stride = static_cast<size_t>(op.values_stride);
   const StoreKvArgs args{.pages = page_args(op.pages),
-                         .keys = floats(op.keys, tokens * stride),
-                         .values = floats(op.values, tokens * stride),
-                         .keys_stride = stride,
-                         .values_stride = stride,
+                         .keys = floats(op.keys, tokens * keys_stride),
+                         .values = floats(op.values, tokens * values_stride),
+                         .keys_stride = keys_stride,
+                         .values_stride = values_stride,
                          .page = ints(op.page, tokens),
                          .slot = ints(op.slot, tokens)};
-  parallel(op.tokens, 4 * stride, [&](int begin, int end) {
+  parallel(op.tokens, 4 * keys_stride, [&](int begin, int end) {
     StoreKvArgs part = args;
     part.token_begin = begin;
     part.token_end = end;
@@ -181,9 +182,10 @@ void CpuDevice::run(const Attention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const auto head_dim = static_cast<size_t>(op.pages.head_dim);
+  const auto value_dim = static_cast<size_t>(op.pages.value_dim);
   const PageArgs pages = page_args(op.pages);
   const float* query = floats(op.query, tokens * heads * head_dim);
-  float* output = floats(op.output, tokens * heads * head_dim);
+  float* output = floats(op.output, tokens * heads * value_dim);
   const int32_t* positions = ints(op.positions, tokens);
   const int32_t* offsets = ints(op.list_offsets, tokens);
   const int32_t* lists = ints(op.page_lists, 0);
@@ -197,16 +199,16 @@ void CpuDevice::run(const Attention& op) {
       const int group_begin = (op.kv_begin + kv_head) * op.heads_per_kv - op.head_begin;
       const int first = std::max(0, group_begin);
       const int last = std::min(op.heads, group_begin + op.heads_per_kv);
-      const size_t at = (token * heads + static_cast<size_t>(first)) * head_dim;
+      const size_t at = token * heads + static_cast<size_t>(first);
       kernels_.attention({.pages = pages,
                           .kv_head = kv_head,
                           .page_list = lists + offsets[token],
                           .position = positions[token],
                           .window = op.window,
-                          .query = query + at,
+                          .query = query + at * head_dim,
                           .heads = last - first,
                           .scale = op.scale,
-                          .output = output + at});
+                          .output = output + at * value_dim});
     }
   });
 }

@@ -30,6 +30,7 @@ struct MatrixSource {
   int columns = 0;
   const std::byte* data = nullptr;  // element (0, 0); need not be aligned
   size_t row_bytes = 0;             // from one row to the next
+  size_t column_bytes = 0;          // from one column to the next; 0: the columns are adjacent
   std::vector<LeafStep> steps;      // columns in all: `columns`
 };
 

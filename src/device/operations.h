@@ -44,12 +44,13 @@ struct CopyRows {
 };
 
 struct RmsNorm {
-  Slice x;  // (tokens, columns)
+  Slice x;  // (tokens, stride), of which the first `columns` are normed
   Slice weight;
   int tokens = 0;
   int columns = 0;
   float epsilon = 0;
-  Slice y;
+  Slice y;  // like x
+  int stride = 0;
 };
 
 // Cosines and sines of position * frequency, computed in double and rounded once.
@@ -71,21 +72,50 @@ struct Rope {
   int half = 0;
 };
 
+// Turns neighbours (2i, 2i + 1) of `dims` dimensions of each head by the table's angles (the layout
+// of DeepSeek), and leaves them at another place, which may be the same.
+struct RotatePairs {
+  Slice x;  // (tokens, heads, x_stride), from x_offset of each head on
+  int x_stride = 0;
+  int x_offset = 0;
+  Slice table;
+  int tokens = 0;
+  int heads = 0;
+  int dims = 0;
+  Slice y;  // (tokens, heads, y_stride), from y_offset of each head on
+  int y_stride = 0;
+  int y_offset = 0;
+};
+
+// Each head's own matrix times that head's values.
+struct HeadMatmul {
+  const std::vector<MatrixId>* matrices =
+      nullptr;  // (heads), all of one shape; they outlive the operation
+  Slice input;  // (tokens, heads, input_stride)
+  int input_stride = 0;
+  int tokens = 0;
+  Slice output;  // (tokens, heads, output_stride), the first rows() of each head
+  int output_stride = 0;
+};
+
 // One layer's pages on this rank: see PageArgs in kernels/kernels.h.
 struct LayerPages {
   Slice keys;
   Slice values;
   size_t page_stride = 0;
   int head_dim = 0;
+  int value_dim = 0;
   int kv_heads = 0;
 };
 
 struct StoreKv {
   LayerPages pages;
-  Slice keys;    // (tokens, kv_heads, head_dim)
-  Slice values;  // (tokens, kv_heads, head_dim)
-  Slice page;    // int32 (tokens)
-  Slice slot;    // int32 (tokens)
+  Slice keys;           // (tokens, kv_heads, head_dim)
+  Slice values;         // (tokens, kv_heads, value_dim)
+  int keys_stride = 0;  // from one token to the next
+  int values_stride = 0;
+  Slice page;  // int32 (tokens)
+  Slice slot;  // int32 (tokens)
   int tokens = 0;
 };
 
@@ -104,7 +134,7 @@ struct Attention {
   int kv_begin = 0;
   int window = 0;  // only the last positions are attended to; 0: all
   float scale = 1;
-  Slice output;  // (tokens, heads, head_dim)
+  Slice output;  // (tokens, heads, value_dim)
 };
 
 // x[token][i] += bias[i]
@@ -187,8 +217,8 @@ struct Add {
   Slice sum;
 };
 
-using Operation =
-    std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, StoreKv, Attention, AddBias,
-                 ScaleRows, Route, ExpertsUp, ExpertsDown, SiluMul, Add>;
+using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, RotatePairs,
+                               HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
+                               ExpertsDown, SiluMul, Add>;
 
 }  // namespace lockstep

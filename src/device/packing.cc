@@ -11,12 +11,13 @@ void pack_tile(const MatrixSource& source, int tile, Element* packed) {
   const int first = tile * kLanes;
   const int rows = std::min(kLanes, source.rows - first);
   const auto columns = static_cast<size_t>(source.columns);
+  const size_t column_bytes = source.column_bytes > 0 ? source.column_bytes : sizeof(Element);
   if (rows < kLanes) std::memset(packed, 0, columns * kLanes * sizeof(Element));
   for (int row = 0; row < rows; ++row) {
     const std::byte* from = source.data + static_cast<size_t>(first + row) * source.row_bytes;
     for (size_t column = 0; column < columns; ++column) {
-      std::memcpy(packed + column * kLanes + static_cast<size_t>(row),
-                  from + column * sizeof(Element), sizeof(Element));
+      std::memcpy(packed + column * kLanes + static_cast<size_t>(row), from + column * column_bytes,
+                  sizeof(Element));
     }
   }
 }

@@ -103,7 +103,7 @@ struct RopeArgs {
 
 // One layer's keys and values in pages. A page holds for each head
 //   keys   (kPagePositions / kLanes, head_dim, kLanes): sixteen positions side by side,
-//   values (kPagePositions, head_dim).
+//   values (kPagePositions, head_dim), of which the first value_dim are used.
 // `keys` and `values` point at page 0; pages of one layer lie page_stride floats apart, heads of a
 // page head_stride() floats.
 struct PageArgs {
@@ -111,6 +111,7 @@ struct PageArgs {
   float* values;
   size_t page_stride;
   int32_t head_dim;
+  int32_t value_dim;  // at most head_dim
   int32_t kv_heads;
 };
 inline size_t page_head_stride(int32_t head_dim) {
@@ -121,7 +122,7 @@ inline size_t page_head_stride(int32_t head_dim) {
 struct StoreKvArgs {
   PageArgs pages;
   const float* keys;    // (tokens, kv_heads, head_dim)
-  const float* values;  // (tokens, kv_heads, head_dim)
+  const float* values;  // (tokens, kv_heads, value_dim)
   size_t keys_stride;
   size_t values_stride;
   const int32_t* page;  // (tokens): the page of each token's position
@@ -142,7 +143,7 @@ struct AttentionArgs {
   const float* query;  // (heads, head_dim)
   int32_t heads;
   float scale;
-  float* output;  // (heads, head_dim)
+  float* output;  // (heads, value_dim)
 };
 
 struct KernelTable {

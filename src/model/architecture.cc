@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 constexpr const Architecture* kKnown[] = {&kLlama, &kMistral,  &kMinistral3, &kQwen2,
-                                          &kQwen3, &kQwen3Moe, &kGlm4Moe};
+                                          &kQwen3, &kQwen3Moe, &kGlm4Moe,    &kDeepseekV3};
 
 }  // namespace
 

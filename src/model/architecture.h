@@ -35,8 +35,13 @@ enum class Role {
   kSharedGate,
   kSharedUp,
   kSharedDown,
+  kQueryDown,  // latent attention: hidden state to the query's latent, its norm
+  kQueryDownNorm,
+  kKvDown,  // hidden state to the latent of keys and values, and the shared rotated key
+  kKvDownNorm,
+  kKvUp,  // latent to each head's key and value
 };
-inline constexpr int kRoleCount = 25;
+inline constexpr int kRoleCount = 30;
 
 enum class Split {
   kWhole,        // every rank has it: norms, the router (cutting it costs an exchange)
@@ -53,9 +58,20 @@ enum class Split {
 };
 
 // Which checkpoints have a weight.
-enum class When { kAlways, kUntied, kQkvBias, kHeadNorms, kSharedExperts };
+enum class When {
+  kAlways,
+  kUntied,
+  kQkvBias,
+  kHeadNorms,
+  kSharedExperts,
+  kQueryLatent,  // queries go through a latent of their own
+  kNoQueryLatent,
+};
 
-enum class Mixer { kGroupedAttention };
+enum class Mixer {
+  kGroupedAttention,
+  kLatentAttention,  // MLA: DeepSeek-V2, section 2.1; the latent is cached, in the absorbed form
+};
 enum class FeedForward {
   kDense,
   kSoftmaxExperts,  // the top experts by softmax

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "json/json.h"
 #include "model/config_fields.h"
 #include "model/experts_config.h"
+#include "model/latent_config.h"
 #include "model/rope_config.h"
 
 namespace lockstep {
@@ -102,7 +104,8 @@ Status read_options(const Json& file, ModelConfig& config) {
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
   const double rotated = TRY(positive(file, "partial_rotary_factor", 1.0));
-  config.rotary_dims = static_cast<int>(config.head_dim * rotated);
+  const int head_dim = config.latent ? config.latent->rope : config.head_dim;
+  config.rotary_dims = static_cast<int>(head_dim * rotated);
   if (rotated > 1 || config.rotary_dims % 2 != 0) {
     return corrupt(fmt::format("\"partial_rotary_factor\" is {}, which makes no sense", rotated));
   }
@@ -130,13 +133,19 @@ Result<ModelConfig> parse_config(std::string_view text) {
     return corrupt(fmt::format("{} attention heads cannot share {} key/value heads evenly",
                                config.heads, config.kv_heads));
   }
-  if (config.head_dim % 2 != 0 || config.head_dim > 512) {
+  config.value_dim = config.head_dim;
+  TRY(read_latent(file, config));
+  if (!config.latent && (config.head_dim % 2 != 0 || config.head_dim > 512)) {
     return unsupported(
         fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
   }
   TRY(read_options(file, config));
   TRY(read_experts(file, config));
   TRY(read_rope(file, config));
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  if (config.latent && config.yarn_rope) {
+    config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
+  }
   TRY(read_windows(file, config));
   return config;
 }

@@ -16,6 +16,16 @@ namespace lockstep {
 // More experts for one token are refused.
 inline constexpr int kChosenExpertsMax = 32;
 
+// Latent attention (MLA). A head's query and key have `nope` plain dimensions and `rope` rotated
+// ones.
+struct LatentConfig {
+  int query_rank = 0;  // of the query's latent; 0: there is none
+  int kv_rank = 0;
+  int nope = 0;
+  int rope = 0;
+  int value = 0;
+};
+
 // "llama3" of Hugging Face's rope_scaling: low frequencies are slowed by `factor`, high ones kept,
 // those between blended.
 struct Llama3Rope {
@@ -34,6 +44,7 @@ struct YarnRope {
   double beta_slow = 1;
   double original_positions = 0;
   double attention_factor = 1;  // on cosines and sines
+  double softmax_factor = 1;    // on the scores of latent attention
   bool truncate = true;         // the range of pairs is rounded to whole pairs
 };
 
@@ -74,8 +85,11 @@ struct ModelConfig {
   std::vector<int> windows;  // (layers): attention reaches back so many positions; 0: all
   bool tied_embeddings = false;
   bool qkv_bias = false;
-  bool head_norms = false;  // an RMS norm over each head of queries and keys
-  int rotary_dims = 0;      // of a head's dimensions, the first; the rest is not rotated
+  bool head_norms = false;    // an RMS norm over each head of queries and keys
+  int rotary_dims = 0;        // of a head's dimensions, the first; the rest is not rotated
+  float attention_scale = 0;  // on the scores
+  int value_dim = 0;          // of a head's output; head_dim but for latent attention
+  std::optional<LatentConfig> latent;
   ExpertsConfig experts;
   std::vector<bool> has_experts;  // (layers)
 

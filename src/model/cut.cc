@@ -98,7 +98,7 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares)
 
 Cut::Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares experts,
          LeafShares vocabulary)
-    : head_dim_(config.head_dim),
+    : value_dim_(config.value_dim),
       heads_per_kv_(config.heads_per_kv()),
       heads_per_leaf_(config.heads / heads.leaf_count()),
       ffn_columns_(config.ffn),
@@ -143,7 +143,7 @@ int Cut::vocabulary_owner(int token) const {
 }
 
 std::vector<LeafStep> Cut::head_steps(int rank) const {
-  return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * head_dim_; });
+  return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * value_dim_; });
 }
 
 std::vector<LeafStep> Cut::ffn_steps(int rank) const {

@@ -30,7 +30,8 @@ class Cut {
   static Result<Cut> make(const ModelConfig& config, std::span<const double> shares);
 
   int ranks() const { return heads_.ranks(); }
-  int head_dim() const { return head_dim_; }
+  int head_count() const { return heads_per_leaf_ * heads_.leaf_count(); }
+  int kv_head_count() const { return head_count() / heads_per_kv_; }
   Range heads(int rank) const;       // query heads
   Range kv_heads(int rank) const;    // those that its query heads use
   Range ffn(int rank) const;         // feed-forward columns
@@ -54,7 +55,7 @@ class Cut {
   Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares experts,
       LeafShares vocabulary);
 
-  int head_dim_;
+  int value_dim_;
   int heads_per_kv_;
   int heads_per_leaf_;
   int ffn_columns_;

@@ -1,11 +1,16 @@
 // The forward pass. Main flow first; each step queues operations, exchanges are the only places
 // where the host waits.
-#include <cmath>
-
 #include "model/model.h"
 #include "model/rope.h"
 
 namespace lockstep {
+namespace {
+
+// Of the norms inside latent attention, which config.json does not name (Hugging Face transformers,
+// DeepseekV3RMSNorm).
+constexpr float kLatentNormEpsilon = 1e-6f;
+
+}  // namespace
 
 Result<Logits> Model::forward(const Batch& batch) {
   TRY(check_batch(batch, limits_));
@@ -101,30 +106,84 @@ void Model::attention(int layer, int tokens) {
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
                         .y = buffers_.normed});
-  project(layer, tokens);
+  if (config_.latent) {
+    project_latent(layer, tokens);
+  } else {
+    project(layer, tokens);
+  }
+  mix(layer, tokens);
+  device_.queue(
+      Matmul{weights.matrix(Role::kAttentionOut), buffers_.mixed, tokens, {buffers_.partials, 0}});
+}
+
+// Stores this step's keys and values and lets the queries attend. With latent attention the one
+// key/value head is the latent, its value the first part of the key, and each head turns what it
+// gets into its own value.
+void Model::mix(int layer, int tokens) {
   const LayerPages& pages = pages_[static_cast<size_t>(layer)];
+  const bool is_latent = config_.latent.has_value();
   const Range heads = cut_.heads(rank_);
+  const int stride = pages.kv_heads * pages.head_dim;
   device_.queue(StoreKv{.pages = pages,
-                        .keys = buffers_.key,
-                        .values = buffers_.value,
+                        .keys = is_latent ? buffers_.kv_latent : buffers_.key,
+                        .values = is_latent ? buffers_.kv_latent : buffers_.value,
+                        .keys_stride = stride,
+                        .values_stride = stride,
                         .page = buffers_.page,
                         .slot = buffers_.slot,
                         .tokens = tokens});
   device_.queue(Attention{.pages = pages,
-                          .query = buffers_.query,
+                          .query = is_latent ? buffers_.absorbed : buffers_.query,
                           .positions = buffers_.positions,
                           .page_lists = buffers_.page_lists,
                           .list_offsets = buffers_.list_offsets,
                           .tokens = tokens,
                           .heads = heads.size(),
                           .head_begin = heads.begin,
-                          .heads_per_kv = config_.heads_per_kv(),
-                          .kv_begin = cut_.kv_heads(rank_).begin,
+                          .heads_per_kv = is_latent ? config_.heads : config_.heads_per_kv(),
+                          .kv_begin = is_latent ? 0 : cut_.kv_heads(rank_).begin,
                           .window = config_.windows[static_cast<size_t>(layer)],
-                          .scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
-                          .output = buffers_.mixed});
-  device_.queue(
-      Matmul{weights.matrix(Role::kAttentionOut), buffers_.mixed, tokens, {buffers_.partials, 0}});
+                          .scale = config_.attention_scale,
+                          .output = is_latent ? buffers_.mixed_latent : buffers_.mixed});
+  if (!is_latent) return;
+  device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
+                           .input = buffers_.mixed_latent,
+                           .input_stride = config_.latent->kv_rank,
+                           .tokens = tokens,
+                           .output = buffers_.mixed,
+                           .output_stride = config_.latent->value});
+}
+
+// The absorbed form: queries are taken to the latent's space, where one key serves all heads. Its
+// rotated part follows the latent: (kv_rank, rope).
+void Model::project_latent(int layer, int tokens) {
+  const LayerWeights& weights = layer_weights(layer);
+  const LatentConfig& latent = *config_.latent;
+  const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
+  const auto norm = [&](Slice x, Role role, int columns, int stride) {
+    device_.queue(RmsNorm{x, weights.vector(role), tokens, columns, kLatentNormEpsilon, x, stride});
+  };
+  const auto rotate = [&](Slice x, int x_stride, int x_offset, int count, Slice y) {
+    device_.queue(RotatePairs{x, x_stride, x_offset, buffers_.rope, tokens, count, latent.rope, y,
+                              key, latent.kv_rank});
+  };
+  Slice query_input = buffers_.normed;
+  if (latent.query_rank > 0) {
+    query_input = buffers_.query_latent;
+    device_.queue(Matmul{weights.matrix(Role::kQueryDown), buffers_.normed, tokens, query_input});
+    norm(query_input, Role::kQueryDownNorm, latent.query_rank, latent.query_rank);
+  }
+  device_.queue(Matmul{weights.matrix(Role::kQuery), query_input, tokens, buffers_.query});
+  device_.queue(HeadMatmul{.matrices = &weights.absorb,
+                           .input = buffers_.query,
+                           .input_stride = config_.head_dim,
+                           .tokens = tokens,
+                           .output = buffers_.absorbed,
+                           .output_stride = key});
+  rotate(buffers_.query, config_.head_dim, latent.nope, heads, buffers_.absorbed);
+  device_.queue(Matmul{weights.matrix(Role::kKvDown), buffers_.normed, tokens, buffers_.kv_latent});
+  norm(buffers_.kv_latent, Role::kKvDownNorm, latent.kv_rank, key);
+  rotate(buffers_.kv_latent, key, latent.kv_rank, 1, buffers_.kv_latent);
 }
 
 // Queries, keys and values of the normed hidden state: product, bias, norm of each head, rotation.
@@ -138,8 +197,8 @@ void Model::project(int layer, int tokens) {
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
     if (config_.head_norms) {
-      device_.queue(
-          RmsNorm{x, weights.vector(norm), tokens * heads, head_dim, config_.norm_epsilon, x});
+      device_.queue(RmsNorm{x, weights.vector(norm), tokens * heads, head_dim, config_.norm_epsilon,
+                            x, head_dim});
     }
     device_.queue(Rope{x, buffers_.rope, tokens, heads, head_dim, config_.rotary_dims / 2});
   };

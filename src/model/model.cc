@@ -39,8 +39,11 @@ Model::Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLim
       rank_(group.rank()) {}
 
 Status Model::allocate_state() {
-  const int kv_heads = cut_.kv_heads(rank_).size();
-  const size_t page_stride = static_cast<size_t>(kv_heads) * page_head_stride(config_.head_dim);
+  const LatentConfig latent = config_.latent.value_or(LatentConfig{});
+  const int kv_heads = config_.latent ? 1 : cut_.kv_heads(rank_).size();
+  const int head_dim = config_.latent ? latent.kv_rank + latent.rope : config_.head_dim;
+  const int value_dim = config_.latent ? latent.kv_rank : config_.head_dim;
+  const size_t page_stride = static_cast<size_t>(kv_heads) * page_head_stride(head_dim);
   const size_t elements = page_stride * static_cast<size_t>(limits_.pages);
   for (int layer = 0; layer < config_.layers; ++layer) {
     const BufferId keys = TRY(device_.allocate(elements * 4, Access::kDevice));
@@ -48,7 +51,8 @@ Status Model::allocate_state() {
     pages_.push_back({.keys = {keys, 0},
                       .values = {values, 0},
                       .page_stride = page_stride,
-                      .head_dim = config_.head_dim,
+                      .head_dim = head_dim,
+                      .value_dim = value_dim,
                       .kv_heads = kv_heads});
     state_bytes_ += 2 * elements * 4;
   }
@@ -58,6 +62,17 @@ Status Model::allocate_state() {
 Result<Slice> Model::allocate(size_t elements_per_token) {
   const size_t elements = elements_per_token * static_cast<size_t>(limits_.tokens_max);
   return Slice{TRY(device_.allocate(elements * 4, Access::kDevice)), 0};
+}
+
+Status Model::allocate_latent_buffers() {
+  const LatentConfig& latent = *config_.latent;
+  const auto heads = static_cast<size_t>(cut_.heads(rank_).size());
+  const auto rank = static_cast<size_t>(latent.kv_rank), rope = static_cast<size_t>(latent.rope);
+  buffers_.query_latent = TRY(allocate(static_cast<size_t>(latent.query_rank)));
+  buffers_.kv_latent = TRY(allocate(rank + rope));
+  buffers_.absorbed = TRY(allocate(heads * (rank + rope)));
+  buffers_.mixed_latent = TRY(allocate(heads * rank));
+  return Ok{};
 }
 
 Status Model::allocate_buffers() {
@@ -79,7 +94,8 @@ Status Model::allocate_buffers() {
   }
   buffers_.rope = TRY(allocate(head_dim));
   buffers_.query = TRY(allocate(heads));
-  buffers_.mixed = TRY(allocate(heads));
+  buffers_.mixed = TRY(allocate(heads / head_dim * static_cast<size_t>(config_.value_dim)));
+  if (config_.latent) TRY(allocate_latent_buffers());
   buffers_.key = TRY(allocate(kv_heads));
   buffers_.value = TRY(allocate(kv_heads));
   buffers_.gate = TRY(allocate(ffn));

@@ -54,6 +54,7 @@ class Model {
   struct Buffers {
     Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
     Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
+    Slice query_latent, kv_latent, absorbed, mixed_latent;
     Slice scores, chosen, chosen_weights, expert_gate, expert_up;
     BufferId partials{}, sum{}, logits{};
   };
@@ -61,12 +62,15 @@ class Model {
   Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLimits limits);
   Status allocate_state();
   Status allocate_buffers();
+  Status allocate_latent_buffers();
   Result<Slice> allocate(size_t elements_per_token);
 
   void write_batch(const Batch& batch);
   Status embed(const Batch& batch);
   void attention(int layer, int tokens);
   void project(int layer, int tokens);
+  void project_latent(int layer, int tokens);
+  void mix(int layer, int tokens);
   Status feed_forward(int layer, int tokens);
   void gated_up(int layer, int tokens, Role gate, Role up, int width);
   void experts(int layer, int tokens);

@@ -38,6 +38,8 @@ Result<YarnRope> read_yarn(const Json& scaling) {
   const double scale = TRY(get_double(scaling, "mscale")).value_or(1);
   const double scale_all = TRY(get_double(scaling, "mscale_all_dim")).value_or(0);
   rope.attention_factor = yarn_scale(rope.factor, scale) / yarn_scale(rope.factor, scale_all);
+  const double softmax = yarn_scale(rope.factor, scale_all);
+  rope.softmax_factor = softmax * softmax;
   const auto given = TRY(get_double(scaling, "attention_factor"));
   if (given) rope.attention_factor = *given;
   if (!std::isfinite(rope.attention_factor) || rope.attention_factor <= 0) {

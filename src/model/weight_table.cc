@@ -17,7 +17,27 @@ Shape vector_of(int size) {
   return {size, 1, true};
 }
 
+Shape latent_shape_of(Role role, const ModelConfig& config) {
+  const LatentConfig& latent = *config.latent;
+  switch (role) {
+    case Role::kQueryDown:
+      return {latent.query_rank, config.hidden};
+    case Role::kQueryDownNorm:
+      return vector_of(latent.query_rank);
+    case Role::kKvDown:
+      return {latent.kv_rank + latent.rope, config.hidden};
+    case Role::kKvDownNorm:
+      return vector_of(latent.kv_rank);
+    case Role::kKvUp:
+      return {config.heads * (latent.nope + latent.value), latent.kv_rank};
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
 Shape shape_of(Role role, const ModelConfig& config) {
+  const bool has_query_latent = config.latent && config.latent->query_rank > 0;
   switch (role) {
     case Role::kEmbedding:
     case Role::kLogits:
@@ -35,12 +55,13 @@ Shape shape_of(Role role, const ModelConfig& config) {
     case Role::kValueBias:
       return vector_of(config.kv_heads * config.head_dim);
     case Role::kQuery:
-      return {config.heads * config.head_dim, config.hidden};
+      return {config.heads * config.head_dim,
+              has_query_latent ? config.latent->query_rank : config.hidden};
     case Role::kKey:
     case Role::kValue:
       return {config.kv_heads * config.head_dim, config.hidden};
     case Role::kAttentionOut:
-      return {config.hidden, config.heads * config.head_dim};
+      return {config.hidden, config.heads * config.value_dim};
     case Role::kGate:
     case Role::kUp:
       return {config.ffn, config.hidden};
@@ -60,6 +81,12 @@ Shape shape_of(Role role, const ModelConfig& config) {
       return {config.experts.shared_ffn, config.hidden};
     case Role::kSharedDown:
       return {config.hidden, config.experts.shared_ffn};
+    case Role::kQueryDown:
+    case Role::kQueryDownNorm:
+    case Role::kKvDown:
+    case Role::kKvDownNorm:
+    case Role::kKvUp:
+      return latent_shape_of(role, config);
   }
   LOCKSTEP_CHECK(false);
   return {};
@@ -82,6 +109,10 @@ bool is_there(When when, const ModelConfig& config) {
       return config.head_norms;
     case When::kSharedExperts:
       return config.experts.shared_ffn > 0;
+    case When::kQueryLatent:
+      return config.latent->query_rank > 0;
+    case When::kNoQueryLatent:
+      return config.latent->query_rank == 0;
   }
   LOCKSTEP_CHECK(false);
   return false;
@@ -127,11 +158,11 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
     case Split::kVocabulary:
       return {cut.vocabulary(rank), all_columns};
     case Split::kHeads:
-      return {scaled(cut.heads(rank), cut.head_dim()), all_columns};
+      return {scaled(cut.heads(rank), weight.rows / cut.head_count()), all_columns};
     case Split::kKvHeads:
-      return {scaled(cut.kv_heads(rank), cut.head_dim()), all_columns};
+      return {scaled(cut.kv_heads(rank), weight.rows / cut.kv_head_count()), all_columns};
     case Split::kHeadColumns:
-      return {all_rows, scaled(cut.heads(rank), cut.head_dim())};
+      return {all_rows, scaled(cut.heads(rank), weight.columns / cut.head_count())};
     case Split::kFfn:
       return {cut.ffn(rank), all_columns};
     case Split::kFfnColumns:

@@ -48,6 +48,8 @@ class Loader {
     const auto role = static_cast<size_t>(weight.role);
     if (weight.is_vector) {
       place.vectors[role] = TRY(load_vector(part, tensor));
+    } else if (weight.role == Role::kKvUp) {
+      TRY(load_heads(weight, part, tensor, place));
     } else if (weight.expert >= 0) {
       expert_matrices(weight.role, place.experts).push_back(TRY(load_matrix(weight, part, tensor)));
     } else {
@@ -101,6 +103,35 @@ class Loader {
     const MatrixId id = TRY(device_.pack(source));
     weights_.read_bytes += part.elements() * element;
     return id;
+  }
+
+  // Each head has rows for its key, which are used transposed on the query, then rows for its
+  // value.
+  Status load_heads(const Weight& weight, const WeightPart& part, const TensorView& tensor,
+                    LayerWeights& place) {
+    const LatentConfig& latent = *config_.latent;
+    const size_t element = dtype_bytes(tensor.dtype);
+    const size_t row_bytes = static_cast<size_t>(weight.columns) * element;
+    const int rows_of_head = latent.nope + latent.value;
+    for (int row = part.rows.begin; row < part.rows.end; row += rows_of_head) {
+      const std::byte* head = tensor.bytes.data() + static_cast<size_t>(row) * row_bytes;
+      place.absorb.push_back(TRY(device_.pack({.dtype = tensor.dtype,
+                                               .rows = latent.kv_rank,
+                                               .columns = latent.nope,
+                                               .data = head,
+                                               .row_bytes = element,
+                                               .column_bytes = row_bytes,
+                                               .steps = {{latent.nope, 0, 1}}})));
+      place.values.push_back(
+          TRY(device_.pack({.dtype = tensor.dtype,
+                            .rows = latent.value,
+                            .columns = latent.kv_rank,
+                            .data = head + static_cast<size_t>(latent.nope) * row_bytes,
+                            .row_bytes = row_bytes,
+                            .steps = {{latent.kv_rank, 0, 1}}})));
+    }
+    weights_.read_bytes += part.elements() * element;
+    return Ok{};
   }
 
   std::vector<LeafStep> steps_of(const Weight& weight, const WeightPart& part) const {

@@ -20,6 +20,10 @@ struct LayerWeights {
   std::array<Slice, kRoleCount> vectors{};
 
   ExpertMatrices experts;
+  // Latent attention, for each of this rank's heads: query to latent (transposed key matrix),
+  // latent to value.
+  std::vector<MatrixId> absorb;
+  std::vector<MatrixId> values;
 
   MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
   Slice vector(Role role) const { return vectors[static_cast<size_t>(role)]; }

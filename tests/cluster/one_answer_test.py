@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import unittest
 
@@ -9,7 +10,7 @@ import harness
 
 CASES = ["llama-f32", "llama3-bf16", "llama3-bf16-long", "llama3-bf16-tied", "llama3-f16-sharded", "mistral-bf16",
          "ministral3-bf16", "ministral3-bf16-l4scale", "qwen2-bf16", "qwen3-bf16-tied", "qwen3moe-bf16",
-         "glm4moe-bf16"]
+         "glm4moe-bf16", "deepseekv3-bf16"]
 TOLERANCE = 1e-3
 VARIANTS = [[*ranks, "--link", link]
             for ranks in (["--ranks", "2"], ["--ranks", "3"], ["--ranks", "4"], ["--shares", "3:1"],
@@ -31,8 +32,13 @@ def available_isas():
     return known
 
 
+# On every rank: the router, and what leads to the latents of latent attention.
+WHOLE = re.compile(r"mlp\.gate\.weight$|q_a_proj|kv_a_proj")
+
+
 def cut_tensor_bytes(folder):
-    """(bytes of what is cut: matrices and biases, bytes of norms and routers) of the checkpoint, from its headers."""
+    """(bytes of what is cut: matrices and biases, bytes of what is whole on every rank), from the headers."""
+    layers = read_json(folder, "config.json")["num_hidden_layers"]
     cut = whole = 0
     for name in os.listdir(folder):
         if not name.endswith(".safetensors"):
@@ -41,11 +47,13 @@ def cut_tensor_bytes(folder):
             size = struct.unpack("<Q", file.read(8))[0]
             header = json.loads(file.read(size))
         for tensor, entry in header.items():
-            if tensor == "__metadata__" or "inv_freq" in tensor:
+            layer = re.search(r"layers\.(\d+)\.", tensor)
+            is_no_part = "inv_freq" in tensor or (layer and int(layer.group(1)) >= layers)
+            if tensor == "__metadata__" or is_no_part:
                 continue
             length = entry["data_offsets"][1] - entry["data_offsets"][0]
             is_vector = len(entry["shape"]) == 1 and not tensor.endswith(".bias")
-            if is_vector or tensor.endswith("mlp.gate.weight"):  # the router is on every rank
+            if is_vector or WHOLE.search(tensor):
                 whole += length
             else:
                 cut += length

@@ -18,7 +18,8 @@ const std::string kSource = LOCKSTEP_SOURCE_DIR;
 const char* const kCases[] = {
     "llama-f32",          "llama3-bf16",     "llama3-bf16-long", "llama3-bf16-tied",
     "llama3-f16-sharded", "mistral-bf16",    "ministral3-bf16",  "ministral3-bf16-l4scale",
-    "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16"};
+    "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16",
+    "deepseekv3-bf16"};
 
 struct Variant {
   std::string name;
@@ -39,6 +40,9 @@ std::vector<Variant> variants() {
       all.push_back({name + " over " + link_name, {.shares = shares, .link = link}});
     }
   }
+  // More ranks than key/value heads: these are replicated, and some models leave ranks without
+  // heads.
+  all.push_back({"8 ranks", {.shares = std::vector<double>(8, 1.0)}});
   all.push_back({"2 threads", {.threads = 2}});
   all.push_back({"2 ranks with 2 threads", {.shares = {1, 1}, .threads = 2}});
   for (const int chunk : {1, 7, 32}) {

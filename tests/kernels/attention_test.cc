@@ -23,7 +23,7 @@ struct Cache {
   size_t row() const { return static_cast<size_t>(kv_heads) * static_cast<size_t>(head_dim); }
   PageArgs pages() {
     const size_t page_stride = row() * kPagePositions + 16;
-    return {keys.data(), values.data(), page_stride, head_dim, kv_heads};
+    return {keys.data(), values.data(), page_stride, head_dim, head_dim, kv_heads};
   }
 };
 

@@ -47,7 +47,7 @@ uint64_t attention_checksum(const KernelTable& table) {
   const int positions = 150;
   const size_t stride = page_head_stride(36);
   std::vector<float> keys(3 * stride), values(3 * stride);
-  const PageArgs pages = {keys.data(), values.data(), stride, 36, 1};
+  const PageArgs pages = {keys.data(), values.data(), stride, 36, 36, 1};
   const std::vector<float> new_keys = random.units(positions * head_dim);
   const std::vector<float> new_values = random.units(positions * head_dim);
   const int32_t page_list[] = {2, 0, 1};

@@ -20,6 +20,7 @@ ModelConfig config_of(int heads, int kv_heads, int ffn, int vocabulary) {
   config.layers = 2;
   config.heads = heads;
   config.kv_heads = kv_heads;
+  config.value_dim = config.head_dim;
   config.has_experts.assign(2, false);
   return config;
 }

@@ -14,25 +14,27 @@ void store_kv(const StoreKvArgs& args) {
     const int slot = args.slot[token];
     const size_t page = static_cast<size_t>(args.page[token]) * args.pages.page_stride;
     for (int head = 0; head < args.pages.kv_heads; ++head) {
-      const size_t offset = static_cast<size_t>(head) * head_dim;
-      const float* key = args.keys + static_cast<size_t>(token) * args.keys_stride + offset;
-      const float* value = args.values + static_cast<size_t>(token) * args.values_stride + offset;
+      const float* key = args.keys + static_cast<size_t>(token) * args.keys_stride +
+                         static_cast<size_t>(head) * head_dim;
+      const float* value = args.values + static_cast<size_t>(token) * args.values_stride +
+                           static_cast<size_t>(head) * args.pages.value_dim;
       const size_t place = page + static_cast<size_t>(head) * head_stride;
       float* keys = args.pages.keys + place +
                     static_cast<size_t>(slot / kLanes) * head_dim * kLanes + slot % kLanes;
       float* values = args.pages.values + place + static_cast<size_t>(slot) * head_dim;
       for (int i = 0; i < head_dim; ++i) {
         keys[static_cast<size_t>(i) * kLanes] = key[i];
-        values[i] = value[i];
       }
+      for (int i = 0; i < args.pages.value_dim; ++i) values[i] = value[i];
     }
   }
 }
 
 struct PageHead {
   const float* keys;    // (kGroups, head_dim, kLanes)
-  const float* values;  // (kPagePositions, head_dim)
+  const float* values;  // (kPagePositions, head_dim), the first value_dim
   int head_dim;
+  int value_dim;
   int first;  // positions [first, count) of this page are attended to; at least one
   int count;
 };
@@ -163,7 +165,7 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
     const F32x16 factor = F32x16::broadcast(weights[h].scale_page);
 #pragma GCC unroll 4
     for (int w = 0; w < Width; ++w) {
-      float* to = output + static_cast<size_t>(h) * page.head_dim + column + w * kLanes;
+      float* to = output + static_cast<size_t>(h) * page.value_dim + column + w * kLanes;
       if (!is_first_page) {
         const F32x16 old = is_partial ? F32x16::load_partial(to, columns) : F32x16::load(to);
         sum[h][w] = fma(old, before, mul(sum[h][w], factor));
@@ -194,11 +196,11 @@ void attend_page(const PageHead& page, bool is_first_page, const float* query, f
     soften(page.first, page.count, is_first_page, weights[h], states[h]);
 
   int column = 0;
-  for (; column + kWidth * kLanes <= page.head_dim; column += kWidth * kLanes) {
+  for (; column + kWidth * kLanes <= page.value_dim; column += kWidth * kLanes) {
     add_values<Heads, kWidth>(page, column, kWidth * kLanes, is_first_page, weights, output);
   }
-  for (; column < page.head_dim; column += kLanes) {
-    const int rest = page.head_dim - column;
+  for (; column < page.value_dim; column += kLanes) {
+    const int rest = page.value_dim - column;
     add_values<Heads, 1>(page, column, rest < kLanes ? rest : kLanes, is_first_page, weights,
                          output);
   }
@@ -217,13 +219,16 @@ void attend_heads(const AttentionArgs& args, const float* query, int heads, floa
     const int rest = args.position + 1 - begin;
     const size_t page_index = static_cast<size_t>(args.page_list[begin / kPagePositions]);
     const size_t offset = page_index * args.pages.page_stride + head_offset;
-    const PageHead page = {args.pages.keys + offset, args.pages.values + offset, head_dim,
+    const PageHead page = {args.pages.keys + offset,
+                           args.pages.values + offset,
+                           head_dim,
+                           args.pages.value_dim,
                            begin < first ? first - begin : 0,
                            rest < kPagePositions ? rest : kPagePositions};
     const bool is_first = begin == first_page;
     for (int head = 0; head < heads;) {
       const float* q = query + static_cast<size_t>(head) * head_dim;
-      float* out = output + static_cast<size_t>(head) * head_dim;
+      float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
       if (heads - head >= 4) {
         attend_page<4>(page, is_first, q, args.scale, states + head, out);
         head += 4;
@@ -237,15 +242,15 @@ void attend_heads(const AttentionArgs& args, const float* query, int heads, floa
     }
   }
   for (int head = 0; head < heads; ++head) {
-    float* out = output + static_cast<size_t>(head) * head_dim;
-    for (int i = 0; i < head_dim; ++i) out[i] = out[i] / states[head].sum;
+    float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
+    for (int i = 0; i < args.pages.value_dim; ++i) out[i] = out[i] / states[head].sum;
   }
 }
 
 void attention(const AttentionArgs& args) {
   for (int head = 0; head < args.heads; head += kHeadsMax) {
     const int heads = args.heads - head < kHeadsMax ? args.heads - head : kHeadsMax;
-    const size_t offset = static_cast<size_t>(head) * args.pages.head_dim;
-    attend_heads(args, args.query + offset, heads, args.output + offset);
+    attend_heads(args, args.query + static_cast<size_t>(head) * args.pages.head_dim, heads,
+                 args.output + static_cast<size_t>(head) * args.pages.value_dim);
   }
 }

@@ -1,15 +1,10 @@
 // The models with grouped-query attention. Most publish the same tensor names; they differ in
 // biases, norms and experts.
+#include "model/architectures/common_weights.h"
 #include "model/architectures/tables.h"
 
 namespace lockstep {
 namespace {
-
-constexpr WeightSpec kShared[] = {
-    {Role::kEmbedding, "model.embed_tokens.weight", Split::kVocabulary},
-    {Role::kFinalNorm, "model.norm.weight", Split::kWhole},
-    {Role::kLogits, "lm_head.weight", Split::kVocabulary, When::kUntied},
-};
 
 constexpr WeightSpec kAttention[] = {
     {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
@@ -24,13 +19,6 @@ constexpr WeightSpec kAttention[] = {
     {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
 };
 
-constexpr WeightSpec kDenseFfn[] = {
-    {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
-    {Role::kGate, "model.layers.{L}.mlp.gate_proj.weight", Split::kFfn},
-    {Role::kUp, "model.layers.{L}.mlp.up_proj.weight", Split::kFfn},
-    {Role::kDown, "model.layers.{L}.mlp.down_proj.weight", Split::kFfnColumns},
-};
-
 constexpr WeightSpec kSoftmaxExperts[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},
@@ -40,32 +28,16 @@ constexpr WeightSpec kSoftmaxExperts[] = {
      Split::kExpertFfnColumns},
 };
 
-constexpr WeightSpec kSigmoidExperts[] = {
-    {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
-    {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},
-    {Role::kRouterBias, "model.layers.{L}.mlp.gate.e_score_correction_bias", Split::kWhole},
-    {Role::kExpertGate, "model.layers.{L}.mlp.experts.{E}.gate_proj.weight", Split::kExpertFfn},
-    {Role::kExpertUp, "model.layers.{L}.mlp.experts.{E}.up_proj.weight", Split::kExpertFfn},
-    {Role::kExpertDown, "model.layers.{L}.mlp.experts.{E}.down_proj.weight",
-     Split::kExpertFfnColumns},
-    {Role::kSharedGate, "model.layers.{L}.mlp.shared_experts.gate_proj.weight", Split::kSharedFfn,
-     When::kSharedExperts},
-    {Role::kSharedUp, "model.layers.{L}.mlp.shared_experts.up_proj.weight", Split::kSharedFfn,
-     When::kSharedExperts},
-    {Role::kSharedDown, "model.layers.{L}.mlp.shared_experts.down_proj.weight",
-     Split::kSharedFfnColumns, When::kSharedExperts},
-};
-
 constexpr LayerKind kDense = {Mixer::kGroupedAttention, FeedForward::kDense, StateKind::kPaged,
-                              kAttention, kDenseFfn};
+                              kAttention, kDenseFfnWeights};
 constexpr LayerKind kSoftmaxSparse = {Mixer::kGroupedAttention, FeedForward::kSoftmaxExperts,
                                       StateKind::kPaged, kAttention, kSoftmaxExperts};
 constexpr LayerKind kSigmoidSparse = {Mixer::kGroupedAttention, FeedForward::kSigmoidExperts,
-                                      StateKind::kPaged, kAttention, kSigmoidExperts};
+                                      StateKind::kPaged, kAttention, kSigmoidExpertWeights};
 
 constexpr Architecture dense_model(std::string_view name, Has qkv_bias, Has head_norms) {
   return {.name = name,
-          .shared = kShared,
+          .shared = kSharedWeights,
           .dense = kDense,
           .sparse = kDense,
           .qkv_bias = qkv_bias,
@@ -80,13 +52,13 @@ constexpr Architecture kMinistral3 = dense_model("Ministral3ForCausalLM", Has::k
 constexpr Architecture kQwen2 = dense_model("Qwen2ForCausalLM", Has::kYes, Has::kNo);
 constexpr Architecture kQwen3 = dense_model("Qwen3ForCausalLM", Has::kNo, Has::kYes);
 constexpr Architecture kQwen3Moe = {.name = "Qwen3MoeForCausalLM",
-                                    .shared = kShared,
+                                    .shared = kSharedWeights,
                                     .dense = kDense,
                                     .sparse = kSoftmaxSparse,
                                     .head_norms = Has::kYes,
                                     .has_experts = true};
 constexpr Architecture kGlm4Moe = {.name = "Glm4MoeForCausalLM",
-                                   .shared = kShared,
+                                   .shared = kSharedWeights,
                                    .dense = kDense,
                                    .sparse = kSigmoidSparse,
                                    .qkv_bias = Has::kAsConfigured,

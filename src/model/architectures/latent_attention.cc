@@ -1,0 +1,37 @@
+// The models with latent attention.
+#include "model/architectures/common_weights.h"
+#include "model/architectures/tables.h"
+
+namespace lockstep {
+namespace {
+
+// The projections to the latents are whole on every rank, so that they need no exchange; what leads
+// from them to the heads is cut by head.
+constexpr WeightSpec kLatent[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads, When::kNoQueryLatent},
+    {Role::kQueryDown, "model.layers.{L}.self_attn.q_a_proj.weight", Split::kWhole,
+     When::kQueryLatent},
+    {Role::kQueryDownNorm, "model.layers.{L}.self_attn.q_a_layernorm.weight", Split::kWhole,
+     When::kQueryLatent},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_b_proj.weight", Split::kHeads, When::kQueryLatent},
+    {Role::kKvDown, "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight", Split::kWhole},
+    {Role::kKvDownNorm, "model.layers.{L}.self_attn.kv_a_layernorm.weight", Split::kWhole},
+    {Role::kKvUp, "model.layers.{L}.self_attn.kv_b_proj.weight", Split::kHeads},
+    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
+};
+
+constexpr LayerKind kDense = {Mixer::kLatentAttention, FeedForward::kDense, StateKind::kPaged,
+                              kLatent, kDenseFfnWeights};
+constexpr LayerKind kSparse = {Mixer::kLatentAttention, FeedForward::kSigmoidExperts,
+                               StateKind::kPaged, kLatent, kSigmoidExpertWeights};
+
+}  // namespace
+
+constexpr Architecture kDeepseekV3 = {.name = "DeepseekV3ForCausalLM",
+                                      .shared = kSharedWeights,
+                                      .dense = kDense,
+                                      .sparse = kSparse,
+                                      .has_experts = true};
+
+}  // namespace lockstep
