@@ -1,0 +1,132 @@
+// GgufFile: the container of llama.cpp's model files, checked completely: metadata as typed values,
+// and which tensor lies where. What the bytes of a tensor mean is not its business. Views point
+// into the mapped file. Immutable: any thread may read. Format, versions 2 and 3, little-endian:
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+inline constexpr uint64_t kGgufMetadataMax = 65'536;
+inline constexpr uint64_t kGgufTensorsMax = 1 << 20;
+inline constexpr uint64_t kGgufNameBytesMax = 65'535;  // of a key (the format's limit) or a tensor
+inline constexpr int kGgufArrayDepthMax = 4;
+inline constexpr size_t kGgufDimensionsMax = 4;
+
+// The numbers are those of the format.
+enum class GgufTensorType : uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ8_1 = 9,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kQ8_K = 15,
+  kIQ2_XXS = 16,
+  kIQ2_XS = 17,
+  kIQ3_XXS = 18,
+  kIQ1_S = 19,
+  kIQ4_NL = 20,
+  kIQ3_S = 21,
+  kIQ2_S = 22,
+  kIQ4_XS = 23,
+  kI8 = 24,
+  kI16 = 25,
+  kI32 = 26,
+  kI64 = 27,
+  kF64 = 28,
+  kIQ1_M = 29,
+  kBF16 = 30,
+  kTQ1_0 = 34,
+  kTQ2_0 = 35,
+  kMXFP4 = 39,
+};
+
+// A row is cut into blocks of `elements`, each stored in `bytes`.
+struct GgufBlock {
+  GgufTensorType type;
+  std::string_view name;  // "Q4_K"
+  uint32_t elements;
+  uint32_t bytes;
+};
+
+// Null for a type that the table lacks.
+const GgufBlock* gguf_block(uint32_t type_id);
+// "Q4_K", or "type 77".
+std::string gguf_type_name(uint32_t type_id);
+
+struct GgufArray;
+// Integers of every width, floats of both; an unsigned value beyond int64 stays uint64_t.
+using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string_view, GgufArray>;
+
+struct GgufArray {
+  // One of them is filled, by the type of the elements; numbers are kept as they lie in the file.
+  std::vector<std::string_view> strings;
+  std::vector<GgufArray> arrays;
+  std::span<const std::byte> numbers;
+  uint32_t number_type = 0;  // the format's value type of `numbers`
+  uint64_t count = 0;
+};
+
+struct GgufTensor {
+  std::string_view name;
+  std::vector<uint64_t> dimensions;  // in the format's order: the first one is contiguous
+  uint32_t type_id;
+  uint64_t offset;  // in the file
+  // Empty for a type of unknown size; see gguf_block().
+  std::span<const std::byte> bytes;
+};
+
+class GgufFile {
+ public:
+  // `file` is the whole file and outlives the result. kCorrupt or kUnsupported with what is wrong.
+  static Result<GgufFile> parse(std::span<const std::byte> file);
+  static bool has_magic(std::span<const std::byte> file);
+
+  std::span<const GgufTensor> tensors() const { return tensors_; }
+  const GgufTensor* tensor(std::string_view name) const;
+  const GgufValue* find(std::string_view key) const;
+
+  // Nullopt without the key; kCorrupt, with the key, if the value has another type.
+  Result<std::optional<int64_t>> integer(std::string_view key) const;
+  Result<std::optional<double>> number(std::string_view key) const;  // takes integers too
+  Result<std::optional<bool>> boolean(std::string_view key) const;
+  Result<std::optional<std::string_view>> string(std::string_view key) const;
+  // An empty list without the key.
+  Result<std::vector<std::string_view>> strings(std::string_view key) const;
+  Result<std::vector<int64_t>> integers(std::string_view key) const;
+  Result<std::vector<double>> numbers(std::string_view key) const;
+  // An array of 8-bit values as it lies in the file.
+  Result<std::string_view> bytes(std::string_view key) const;
+
+ private:
+  Result<const GgufArray*> array(std::string_view key) const;
+  Result<std::vector<GgufValue>> number_list(std::string_view key) const;
+
+  std::unordered_map<std::string_view, GgufValue> metadata_;
+  std::vector<GgufTensor> tensors_;
+  std::unordered_map<std::string_view, size_t> tensor_index_;
+
+  friend class GgufParser;
+};
+
+}  // namespace lockstep
