@@ -1,6 +1,4 @@
 // `lockstep tokenize`: text to token ids and back.
-#include <fmt/core.h>
-
 #include <iostream>
 #include <memory>
 #include <string>
@@ -76,13 +74,7 @@ int run_batch(const Tokenizer& tokenizer, const Flags& flags) {
 }
 
 int run(const Flags& flags) {
-  if (!flags.pre.empty()) {
-    return fail({ErrorCode::kUnsupported,
-                 fmt::format("--pre {} is not supported yet: a tokenizer.json names its own "
-                             "pre-tokenizer",
-                             flags.pre)});
-  }
-  auto tokenizer = Tokenizer::load(flags.model);
+  auto tokenizer = Tokenizer::load(flags.model, flags.pre);
   if (!tokenizer.ok()) return fail(tokenizer.error());
   if (flags.batch) return run_batch(*tokenizer.value(), flags);
   auto result = answer_one(*tokenizer.value(), flags);
@@ -96,13 +88,17 @@ int run(const Flags& flags) {
 void add_tokenize_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("tokenize", "turn text into token ids, or back, as JSON");
-  command->add_option("MODEL", flags->model, "a model folder or a tokenizer.json")->required();
+  command
+      ->add_option("MODEL", flags->model,
+                   "a model folder, or a tokenizer.json, tekken.json, .model or .gguf file")
+      ->required();
   auto* text = command->add_option("--text", flags->text, "the text (default: stdin)");
   command->add_option("--ids", flags->ids, "token ids for --decode (default: stdin)");
   command->add_flag("--decode", flags->decode, "turn ids into text");
   command->add_flag("--bos", flags->bos, "begin with the beginning-of-sequence token");
   command->add_flag("--special", flags->special, "special tokens in the text are special");
-  command->add_option("--pre", flags->pre, "another pre-tokenizer than the model's");
+  command->add_option("--pre", flags->pre,
+                      "another pre-tokenizer than the model's (GGUF and tiktoken files)");
   command->add_flag("--batch", flags->batch, "stdin holds a JSON case on each line");
   command->add_flag("--json", flags->json, "one JSON value (always)");
   command->callback([flags, text, &chosen] {

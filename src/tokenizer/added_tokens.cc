@@ -1,47 +1,29 @@
 #include "tokenizer/added_tokens.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/utf8.h"
+#include "tokenizer/unicode.h"
 
 namespace lockstep {
 namespace {
 
-// Unicode's White_Space property, as Rust's char::is_whitespace has it.
-bool is_white_space(uint32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
-
-size_t leading_white_space(std::string_view text) {
-  size_t bytes = 0;
-  while (bytes < text.size()) {
-    const Utf8Character character = first_utf8_character(text.substr(bytes));
-    if (!is_white_space(character.code_point)) break;
-    bytes += character.bytes;
+bool touches_word(std::string_view text, size_t begin, size_t end) {
+  if (end < text.size() && is_word_character(first_utf8_character(text.substr(end)).code_point)) {
+    return true;
   }
-  return bytes;
-}
-
-size_t trailing_white_space(std::string_view text) {
-  size_t begin = text.size();
-  while (begin > 0) {
-    size_t previous = begin - 1;
-    while (previous > 0 && (static_cast<uint8_t>(text[previous]) & 0xC0) == 0x80) --previous;
-    if (!is_white_space(first_utf8_character(text.substr(previous)).code_point)) break;
-    begin = previous;
-  }
-  return text.size() - begin;
+  if (begin == 0) return false;
+  size_t previous = begin - 1;
+  while (previous > 0 && (static_cast<uint8_t>(text[previous]) & 0xC0) == 0x80) --previous;
+  return is_word_character(first_utf8_character(text.substr(previous)).code_point);
 }
 
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) {
   for (AddedToken& token : tokens) {
-    if (token.content.empty()) continue;
+    if (token.content.empty() || !is_valid_utf8(token.content)) continue;
     auto& lengths = lengths_[static_cast<uint8_t>(token.content[0])];
     const size_t length = token.content.size();
     if (std::find(lengths.begin(), lengths.end(), length) == lengths.end()) {
@@ -54,28 +36,41 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) {
 }
 
 std::optional<AddedTokens::Match> AddedTokens::next(std::string_view text, size_t from,
-                                                    bool with_special) const {
+                                                    std::span<const SpecialRange> ranges) const {
   if (tokens_.empty()) return std::nullopt;
+  size_t range_index = 0;
   for (size_t position = from; position < text.size(); ++position) {
-    const AddedToken* token = longest_at(text, position, with_special);
+    if (lengths_[static_cast<uint8_t>(text[position])].empty()) continue;
+    while (range_index < ranges.size() && ranges[range_index].end <= position) ++range_index;
+    const bool is_inside = range_index < ranges.size() && ranges[range_index].begin <= position;
+    const SpecialRange* range = is_inside ? &ranges[range_index] : nullptr;
+    const AddedToken* token = longest_at(text, position, range);
     if (token == nullptr) continue;
     Match match = {position, position + token->content.size(), token->id};
+    const SpecialRange around = token->is_special ? *range : SpecialRange{0, text.size()};
     if (token->takes_left_space) {
-      match.begin -= trailing_white_space(text.substr(from, position - from));
+      const size_t begin = std::max(from, around.begin);
+      match.begin -= trailing_white_space(text.substr(begin, position - begin));
     }
-    if (token->takes_right_space) match.end += leading_white_space(text.substr(match.end));
+    if (token->takes_right_space) {
+      match.end += leading_white_space(text.substr(match.end, around.end - match.end));
+    }
     return match;
   }
   return std::nullopt;
 }
 
+// `range`: where `position` lies, null outside of all.
 const AddedToken* AddedTokens::longest_at(std::string_view text, size_t position,
-                                          bool with_special) const {
+                                          const SpecialRange* range) const {
   for (const size_t length : lengths_[static_cast<uint8_t>(text[position])]) {
     if (length > text.size() - position) continue;
-    const auto found = tokens_.find(std::string(text.substr(position, length)));
+    const auto found = tokens_.find(text.substr(position, length));
     if (found == tokens_.end()) continue;
-    if (with_special || !found->second.is_special) return &found->second;
+    const AddedToken& token = found->second;
+    if (token.is_special && (range == nullptr || position + length > range->end)) continue;
+    if (token.is_single_word && touches_word(text, position, position + length)) continue;
+    return &token;
   }
   return nullptr;
 }

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,13 +23,20 @@ struct AddedToken {
   bool is_special = false;
   bool takes_left_space = false;   // "lstrip": white space before it belongs to it
   bool takes_right_space = false;  // "rstrip"
+  bool is_single_word = false;     // not found next to a letter, digit or underscore
   bool is_normalized = false;      // looked for after the normalizer
+};
+
+// A part of a text in which special tokens may be found.
+struct SpecialRange {
+  size_t begin;
+  size_t end;
 };
 
 class AddedTokens {
  public:
   AddedTokens() = default;
-  // Empty contents are never found.
+  // Contents that are empty or no UTF-8 are never found, so that matches never cut a character.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
   struct Match {
@@ -35,13 +44,21 @@ class AddedTokens {
     size_t end;
     int32_t id;
   };
-  // The first match at or behind `from`, the longest there; special tokens only if asked for.
-  std::optional<Match> next(std::string_view text, size_t from, bool with_special) const;
+  // The first match at or behind `from`, the longest there; special tokens, and the white space
+  // they take, only inside one of `ranges`, which are in order.
+  std::optional<Match> next(std::string_view text, size_t from,
+                            std::span<const SpecialRange> ranges) const;
 
  private:
-  const AddedToken* longest_at(std::string_view text, size_t position, bool with_special) const;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
 
-  std::unordered_map<std::string, AddedToken> tokens_;
+  const AddedToken* longest_at(std::string_view text, size_t position,
+                               const SpecialRange* range) const;
+
+  std::unordered_map<std::string, AddedToken, Hash, std::equal_to<>> tokens_;
   // The lengths of the tokens that begin with each byte, longest first.
   std::array<std::vector<size_t>, 256> lengths_;
 };

@@ -4,40 +4,50 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "json/json.h"
 #include "tokenizer/pair_merger.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/vocabulary.h"
 
 namespace lockstep {
 
-class BpeModel {
- public:
-  // The "model" of a tokenizer.json, with its vocabulary already read.
-  static Result<BpeModel> read(const Json& model, const Vocabulary& vocabulary);
+struct BpeOptions {
+  bool is_byte_level = false;  // a piece is bytes, and the vocabulary's tokens are bytes
+  std::optional<int32_t> unknown_id;
+  bool fuses_unknown = false;    // neighbouring unknown characters are one unknown token
+  bool has_byte_tokens = false;  // "<0x0A>" for what is unknown
+  bool ignores_merges = false;   // a piece that is a token is that token
+};
 
-  // Appends the ids of `piece`, which is valid UTF-8. `vocabulary` is the one given to read().
-  void encode(std::string_view piece, const Vocabulary& vocabulary,
-              std::vector<int32_t>& ids) const;
+class BpeModel : public TokenModel {
+ public:
+  BpeModel(BpeOptions options, std::shared_ptr<const Vocabulary> vocabulary,
+           const std::vector<PairMerger::Merge>& merges);
+
+  void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
 
  private:
-  struct Options {
-    std::optional<int32_t> unknown_id;
-    bool fuses_unknown;  // neighbouring unknown characters are one unknown token
-    bool has_byte_tokens;
-    bool ignores_merges;  // a piece that is a token is that token
-  };
-
-  BpeModel(Options options, PairMerger merger) : options_(options), merger_(std::move(merger)) {}
-  static Result<Options> read_options(const Json& model, const Vocabulary& vocabulary);
+  void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+  void append_characters(std::string_view word, std::vector<int32_t>& symbols) const;
   bool append_bytes(std::string_view character, std::vector<int32_t>& symbols) const;
 
-  Options options_;
+  BpeOptions options_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
   PairMerger merger_;
   std::array<std::optional<int32_t>, 256> byte_ids_;
+  // No token reaches over a space mark into the next word, so that words are merged one by one.
+  bool has_separate_words_ = false;
 };
+
+// SentencePiece's and tiktoken's BPE, which have no list of merges: two neighbours merge if both
+// and what they make are tokens of `ids`, the token of the lowest rank first. `ranks[id]` are not
+// negative.
+std::vector<PairMerger::Merge> merges_by_rank(const Vocabulary& vocabulary,
+                                              const std::vector<int32_t>& ids,
+                                              const std::vector<int32_t>& ranks);
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kPart = "decoder";
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr size_t kReplacementsMax = 64;
 
 // "<0x0A>" as 10.
@@ -32,8 +33,27 @@ Result<Decoder> Decoder::read(const Json* value) {
   return decoder;
 }
 
+Decoder Decoder::sentence_piece(bool strips_leading_space) {
+  Decoder decoder;
+  decoder.replacements_.push_back({std::string(kSpaceMark), " "});
+  decoder.has_byte_tokens_ = true;
+  decoder.stage_ = strips_leading_space ? Stage::kStripped : Stage::kFused;
+  return decoder;
+}
+
+Decoder Decoder::byte_level() {
+  Decoder decoder;
+  decoder.is_byte_level_ = true;
+  return decoder;
+}
+
 std::string Decoder::token_bytes(std::string_view token) const {
   std::string text(token);
+  if (is_byte_level_) return text;
+  if (!continuation_.empty()) {
+    const bool continues = token.starts_with(continuation_);
+    return continues ? text.substr(continuation_.size()) : " " + text;
+  }
   for (const Replacement& replacement : replacements_) text = replace_all(text, replacement);
   if (!has_byte_tokens_) return text;
   const auto byte = byte_of(text);
@@ -50,6 +70,14 @@ Status Decoder::add(const Json& value) {
     return Ok{};
   }
   if (type == "Strip") return add_strip(value);
+  const bool is_first = stage_ == Stage::kPerToken && replacements_.empty();
+  if (type == "ByteLevel" && is_first) {
+    is_byte_level_ = true;
+    stage_ = Stage::kFused;
+    return Ok{};
+  }
+  if (type == "Metaspace" && is_first) return add_metaspace(value);
+  if (type == "WordPiece" && is_first) return add_word_piece(value);
   if (type == "Fuse" && stage_ < Stage::kFused) {
     stage_ = Stage::kFused;
     return Ok{};
@@ -76,6 +104,25 @@ Status Decoder::add_strip(const Json& value) {
   if (!is_dummy_space || stage_ != Stage::kFused) {
     return unsupported_part(kPart, "Strip of anything but one space at the beginning");
   }
+  stage_ = Stage::kStripped;
+  return Ok{};
+}
+
+Status Decoder::add_metaspace(const Json& value) {
+  std::string mark = TRY(required_string(kPart, value, "replacement"));
+  if (mark.empty()) return corrupt_part(kPart, "Metaspace has an empty replacement");
+  const auto scheme = get_string(value, "prepend_scheme");
+  if (!scheme.ok()) return corrupt_part(kPart, "is wrong: " + scheme.error().message);
+  const bool prepends = scheme.value() ? *scheme.value() != "never"
+                                       : TRY(flag_or(kPart, value, "add_prefix_space", true));
+  replacements_.push_back({std::move(mark), " "});
+  stage_ = prepends ? Stage::kStripped : Stage::kFused;
+  return Ok{};
+}
+
+Status Decoder::add_word_piece(const Json& value) {
+  continuation_ = TRY(required_string(kPart, value, "prefix"));
+  if (continuation_.empty()) return corrupt_part(kPart, "WordPiece has an empty prefix");
   stage_ = Stage::kStripped;
   return Ok{};
 }

@@ -2,61 +2,133 @@
 
 #include <utility>
 
-#include "tokenizer/json_part.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kPart = "normalizer";
-constexpr size_t kStepsMax = 64;
-constexpr size_t kPrependBytesMax = 64;
+// What one text may become by a Regex replacement, in times its length.
+constexpr size_t kRegexGrowthMax = 64;
+
+template <class Function>
+std::string map_characters(std::string_view text, const Function& append) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const Utf8Character character = first_utf8_character(text);
+    append(result, character.code_point, text.substr(0, character.bytes));
+    text.remove_prefix(character.bytes);
+  }
+  return result;
+}
+
+std::string strip_accents(std::string_view text) {
+  return map_characters(text, [](std::string& out, uint32_t c, std::string_view character) {
+    if (!is_nonspacing_mark(c)) out += character;
+  });
+}
+
+// As Hugging Face's BertNormalizer: CJK ideographs stand alone.
+bool is_han(uint32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
+         (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+std::string clean_text(std::string_view text) {
+  return map_characters(text, [](std::string& out, uint32_t c, std::string_view character) {
+    if (is_white_space(c)) {
+      out += ' ';
+    } else if (c != 0xFFFD && !is_other(c)) {
+      out += character;
+    }
+  });
+}
+
+std::string apply_step(const Normalizer::Prepend& step, std::string_view text) {
+  return step.content + std::string(text);
+}
+
+std::string apply_step(const Replacement& step, std::string_view text) {
+  return replace_all(text, step);
+}
+
+std::string apply_step(const Normalizer::ReplaceRegex& step, std::string_view text) {
+  std::string result;
+  RegexScratch scratch;
+  const size_t bytes_max = text.size() * kRegexGrowthMax;
+  size_t copied = 0;
+  size_t from = 0;
+  while (from <= text.size() && result.size() < bytes_max) {
+    const Regex::Match match = step.regex->next(text, from, scratch);
+    if (match.outcome != Regex::Outcome::kFound) break;
+    result += text.substr(copied, match.begin - copied);
+    result += step.content;
+    copied = match.end;
+    from = match.end;
+    if (match.begin != match.end) continue;
+    if (from == text.size()) break;
+    from += first_utf8_character(text.substr(from)).bytes;
+  }
+  result += text.substr(copied);
+  return result;
+}
+
+std::string apply_step(NormalForm form, std::string_view text) {
+  return normalize_unicode(text, form);
+}
+
+std::string apply_step(Normalizer::Lowercase, std::string_view text) {
+  return lowercase(text);
+}
+
+std::string apply_step(Normalizer::StripAccents, std::string_view text) {
+  return strip_accents(text);
+}
+
+std::string apply_step(Normalizer::Strip step, std::string_view text) {
+  if (step.left) text.remove_prefix(leading_white_space(text));
+  if (step.right) text.remove_suffix(trailing_white_space(text));
+  return std::string(text);
+}
+
+std::string apply_step(const Normalizer::Bert& step, std::string_view text) {
+  std::string result(text);
+  if (step.cleans_text) result = clean_text(result);
+  if (step.spaces_han) {
+    result = map_characters(result, [](std::string& out, uint32_t c, std::string_view character) {
+      if (is_han(c)) out += ' ';
+      out += character;
+      if (is_han(c)) out += ' ';
+    });
+  }
+  if (step.strips_accents) result = strip_accents(normalize_unicode(result, NormalForm::kNfd));
+  return step.lowers ? lowercase(result) : result;
+}
+
+std::string apply_step(Normalizer::RemoveExtraSpaces, std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != ' ' || (!result.empty() && result.back() != ' ')) result += c;
+  }
+  if (result.ends_with(' ')) result.pop_back();
+  return result;
+}
+
+std::string apply_step(const std::shared_ptr<const Charsmap>& charsmap, std::string_view text) {
+  return charsmap->apply(text);
+}
 
 }  // namespace
 
-Result<Normalizer> Normalizer::read(const Json* value) {
-  Normalizer normalizer;
-  if (is_missing(value)) return normalizer;
-  TRY(normalizer.add(*value));
-  std::vector<Replacement> replacements;
-  for (const Replacement& step : normalizer.steps_) {
-    if (!step.pattern.empty()) replacements.push_back(step);
-  }
-  TRY(check_growth(kPart, replacements));
-  return normalizer;
-}
-
 std::string Normalizer::apply(std::string_view text) const {
   std::string normalized(text);
-  for (const Replacement& step : steps_) {
+  for (const Step& step : steps_) {
     if (normalized.empty()) break;
-    normalized = step.pattern.empty() ? step.content + normalized : replace_all(normalized, step);
+    normalized = std::visit([&](const auto& known) { return apply_step(known, normalized); }, step);
   }
   return normalized;
-}
-
-// JSON's depth limit bounds the recursion through sequences.
-Status Normalizer::add(const Json& value) {
-  const std::string_view type = TRY(type_of(kPart, value));
-  if (type == "Sequence") return add_sequence(value);
-  if (steps_.size() == kStepsMax) return unsupported_part(kPart, "chain of so many steps");
-  if (type == "Prepend") {
-    std::string content = TRY(required_string(kPart, value, "prepend"));
-    if (content.size() > kPrependBytesMax) return unsupported_part(kPart, "long Prepend");
-    steps_.push_back({"", std::move(content)});
-    return Ok{};
-  }
-  if (type == "Replace") {
-    steps_.push_back(TRY(read_replacement(kPart, value)));
-    return Ok{};
-  }
-  return unsupported_part(kPart, type);
-}
-
-Status Normalizer::add_sequence(const Json& value) {
-  const Json* parts = find(value, "normalizers");
-  if (parts == nullptr || !parts->is_array()) return corrupt_part(kPart, "Sequence has no parts");
-  for (const Json& part : parts->get_array()) TRY(add(part));
-  return Ok{};
 }
 
 }  // namespace lockstep

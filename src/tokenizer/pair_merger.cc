@@ -1,6 +1,7 @@
 #include "tokenizer/pair_merger.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
 #include <optional>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int64_t kNone = -1;
 constexpr int32_t kMergedAway = -1;
+constexpr int32_t kNoRank = INT32_MAX;
+constexpr size_t kShortSymbolsMax = 40;  // beyond, the queue is faster
 
 struct Symbol {
   int32_t id;
@@ -66,14 +69,52 @@ uint64_t pair_of(int32_t left, int32_t right) {
 
 PairMerger::PairMerger(const std::vector<Merge>& merges)
     : slots_(std::bit_ceil(merges.size() * 2 + 1), Slot{0, -1, 0}) {
-  int32_t rank = 0;
-  for (const auto& [left, right, result] : merges) {
-    const uint64_t pair = pair_of(left, right);
-    slots_[slot_of(pair)] = {pair, rank++, result};
+  int32_t order = 0;
+  for (const Merge& merge : merges) {
+    const uint64_t pair = pair_of(merge.left, merge.right);
+    const int32_t rank = merge.rank == kRankByOrder ? order : merge.rank;
+    slots_[slot_of(pair)] = {pair, rank, merge.result};
+    ++order;
   }
 }
 
-void PairMerger::merge(std::vector<int32_t>& ids) const {
+void PairMerger::merge(std::vector<int32_t>& symbols) const {
+  if (symbols.size() < 2) return;
+  if (symbols.size() <= kShortSymbolsMax) {
+    merge_short(symbols);
+  } else {
+    merge_long(symbols);
+  }
+}
+
+void PairMerger::merge_short(std::vector<int32_t>& symbols) const {
+  struct Pair {
+    int32_t rank;
+    int32_t result;
+  };
+  std::array<Pair, kShortSymbolsMax> pairs;  // [i]: of symbols i and i + 1
+  const auto pair_at = [&](size_t i) -> Pair {
+    const Slot* slot = find(symbols[i], symbols[i + 1]);
+    return slot == nullptr ? Pair{kNoRank, 0} : Pair{slot->rank, slot->result};
+  };
+  size_t count = symbols.size();
+  for (size_t i = 0; i + 1 < count; ++i) pairs[i] = pair_at(i);
+  while (count > 1) {
+    const auto* best = std::min_element(pairs.data(), pairs.data() + count - 1,
+                                        [](Pair a, Pair b) { return a.rank < b.rank; });
+    if (best->rank == kNoRank) break;
+    const auto at = static_cast<size_t>(best - pairs.data());
+    symbols[at] = best->result;
+    std::copy(symbols.begin() + at + 2, symbols.begin() + count, symbols.begin() + at + 1);
+    std::copy(pairs.begin() + at + 1, pairs.begin() + count - 1, pairs.begin() + at);
+    --count;
+    if (at > 0) pairs[at - 1] = pair_at(at - 1);
+    if (at + 1 < count) pairs[at] = pair_at(at);
+  }
+  symbols.resize(count);
+}
+
+void PairMerger::merge_long(std::vector<int32_t>& ids) const {
   std::vector<Symbol> symbols = link(ids);
   std::vector<Candidate> buffer;
   const auto candidate_at = [&](int64_t position) -> std::optional<Candidate> {

@@ -1,5 +1,6 @@
-// PairMerger: byte-pair encoding's merge loop over token ids, for every kind of BPE. In n log n
-// time: linked symbols and a queue of candidate pairs. Immutable.
+// PairMerger: byte-pair encoding's merge loop over token ids, for every kind of BPE. Short pieces
+// are searched from end to end, long ones have linked symbols and a queue of candidate pairs, which
+// takes n log n time. Immutable.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +11,13 @@ namespace lockstep {
 
 class PairMerger {
  public:
+  static constexpr int32_t kRankByOrder = -1;
+
   struct Merge {
     int32_t left;
     int32_t right;
     int32_t result;
+    int32_t rank = kRankByOrder;  // merges with the same rank are made from left to right
   };
 
   // In order of rank: the first is merged first. Of merges with the same pair the last counts, as
@@ -31,6 +35,8 @@ class PairMerger {
     int32_t result;
   };
 
+  void merge_short(std::vector<int32_t>& symbols) const;
+  void merge_long(std::vector<int32_t>& symbols) const;
   size_t slot_of(uint64_t pair) const;
   const Slot* find(int32_t left, int32_t right) const;
 

@@ -1,72 +1,174 @@
 #include "tokenizer/pre_tokenizer.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/utf8.h"
-#include "tokenizer/json_part.h"
+#include "tokenizer/byte_alphabet.h"
 #include "tokenizer/replacement.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kPart = "pre_tokenizer";
+using Piece = TextPieces::Piece;
+using Behavior = PreTokenizer::Behavior;
 
-bool is_one_character(std::string_view text) {
-  if (text.empty()) return false;
-  const Utf8Character character = first_utf8_character(text);
-  return character.state == Utf8State::kValid && character.bytes == text.size();
+// A part of a piece: a match of the pattern, or what lies between matches.
+struct Part {
+  Piece piece;
+  bool is_match;
+};
+
+// Cuts `whole`. A match without characters only cuts. Where the pattern gives up, the rest stays
+// whole.
+void find_parts(const PreTokenizer::Split& split, std::string_view text, Piece whole,
+                RegexScratch& scratch, std::vector<Part>& parts) {
+  parts.clear();
+  const std::string_view subject = text.substr(whole.begin, whole.end - whole.begin);
+  const auto add = [&](size_t begin, size_t end, bool is_match) {
+    if (begin == end) return;
+    parts.push_back({{whole.begin + begin, whole.begin + end}, is_match != split.is_inverted});
+  };
+  size_t done = 0;
+  size_t from = 0;
+  while (from < subject.size()) {
+    const Regex::Match match = split.regex->next(subject, from, scratch);
+    if (match.outcome != Regex::Outcome::kFound) break;
+    add(done, match.begin, false);
+    add(match.begin, match.end, true);
+    done = match.end;
+    from = match.end;
+    if (match.begin == match.end && from < subject.size()) {
+      from += first_utf8_character(subject.substr(from)).bytes;
+    }
+  }
+  add(done, subject.size(), false);
 }
 
-std::vector<std::string> split_before(std::string_view text, std::string_view mark) {
-  std::vector<std::string> pieces;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(mark, 1), text.size());
-    pieces.emplace_back(text.substr(0, end));
-    text.remove_prefix(end);
+// Joins and drops as Hugging Face's NormalizedString::split does.
+void append_parts(const std::vector<Part>& parts, Behavior behavior, std::vector<Piece>& out) {
+  const size_t first = out.size();
+  bool previous_is_match = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    bool joins = false;
+    switch (behavior) {
+      case Behavior::kIsolated:
+        break;
+      case Behavior::kRemoved:
+        if (part.is_match) continue;
+        break;
+      case Behavior::kContiguous:
+        joins = i > 0 && part.is_match == previous_is_match;
+        break;
+      case Behavior::kMergedWithPrevious:
+        joins = i > 0 && part.is_match && !previous_is_match;
+        break;
+      case Behavior::kMergedWithNext:
+        joins = i > 0 && !part.is_match && previous_is_match;
+        break;
+    }
+    previous_is_match = part.is_match;
+    if (joins && out.size() > first) {
+      out.back().end = part.piece.end;
+    } else {
+      out.push_back(part.piece);
+    }
   }
-  return pieces;
+}
+
+void apply_step(const PreTokenizer::Split& split, bool /*starts_input*/, TextPieces& result) {
+  std::vector<Piece> pieces;
+  pieces.reserve(result.text.size() / 4 + 1);
+  std::vector<Part> parts;
+  RegexScratch scratch;
+  for (const Piece whole : result.pieces) {
+    find_parts(split, result.text, whole, scratch, parts);
+    append_parts(parts, split.behavior, pieces);
+  }
+  result.pieces = std::move(pieces);
+}
+
+// Writes each piece anew; `rewrite` gets the piece and says what it becomes.
+template <class Rewrite>
+void rewrite_pieces(TextPieces& result, const Rewrite& rewrite) {
+  std::string text;
+  text.reserve(result.text.size() * 2);
+  for (Piece& piece : result.pieces) {
+    const size_t begin = text.size();
+    text += rewrite(piece);
+    piece = {begin, text.size()};
+  }
+  result.text = std::move(text);
+}
+
+void apply_step(const PreTokenizer::Metaspace& step, bool starts_input, TextPieces& result) {
+  using MarkPrefix = PreTokenizer::MarkPrefix;
+  rewrite_pieces(result, [&](Piece piece) {
+    std::string text = replace_all(result.view(piece), {" ", step.mark});
+    const bool is_first = starts_input && piece.begin == 0;
+    const bool may_prepend =
+        step.prefix == MarkPrefix::kAlways || (step.prefix == MarkPrefix::kFirst && is_first);
+    return may_prepend && !text.starts_with(step.mark) ? step.mark + text : text;
+  });
+  if (!step.splits) return;
+  std::vector<Piece> pieces;
+  for (Piece piece : result.pieces) {
+    while (piece.begin < piece.end) {
+      const size_t next = result.text.find(step.mark, piece.begin + 1);
+      const size_t end = std::min(next, piece.end);
+      pieces.push_back({piece.begin, end});
+      piece.begin = end;
+    }
+  }
+  result.pieces = std::move(pieces);
+}
+
+void apply_step(const PreTokenizer::PrefixSpace&, bool /*starts_input*/, TextPieces& result) {
+  rewrite_pieces(result, [&](Piece piece) {
+    const std::string text(result.view(piece));
+    return text.starts_with(' ') ? text : " " + text;
+  });
+}
+
+void apply_step(const PreTokenizer::ByteText&, bool /*starts_input*/, TextPieces& result) {
+  rewrite_pieces(result, [&](Piece piece) { return alphabet_of_bytes(result.view(piece)); });
 }
 
 }  // namespace
 
-Result<PreTokenizer> PreTokenizer::read(const Json* value) {
-  PreTokenizer result;
-  if (is_missing(value)) return result;
-  const std::string_view type = TRY(type_of(kPart, *value));
-  if (type != "Metaspace") return unsupported_part(kPart, type);
-  result.is_metaspace_ = true;
-  result.mark_ = TRY(required_string(kPart, *value, "replacement"));
-  if (!is_one_character(result.mark_)) return corrupt_part(kPart, "replaces by no character");
-  result.splits_ = TRY(flag_or(kPart, *value, "split", true));
-
-  const auto scheme = get_string(*value, "prepend_scheme");
-  if (!scheme.ok()) return corrupt_part(kPart, "is wrong: " + scheme.error().message);
-  if (!scheme.value()) {  // written before there were schemes
-    const bool prepends = TRY(flag_or(kPart, *value, "add_prefix_space", true));
-    result.prepend_ = prepends ? Prepend::kAlways : Prepend::kNever;
-  } else if (*scheme.value() == "always") {
-    result.prepend_ = Prepend::kAlways;
-  } else if (*scheme.value() == "first") {
-    result.prepend_ = Prepend::kFirst;
-  } else if (*scheme.value() != "never") {
-    return unsupported_part(kPart, "prepend_scheme " + *scheme.value());
-  }
-  return result;
+PreTokenizer::PreTokenizer(std::vector<Step> steps) : steps_(std::move(steps)) {
+  for (const Step& step : steps_) is_byte_level_ |= std::holds_alternative<ByteText>(step);
+  // Nothing looks at the text behind a last ByteText, so that the bytes need no other form.
+  if (!steps_.empty() && std::holds_alternative<ByteText>(steps_.back())) steps_.pop_back();
 }
 
-std::vector<std::string> PreTokenizer::cut(std::string text, bool starts_input) const {
-  if (text.empty()) return {};
-  if (is_metaspace_) {
-    text = replace_all(text, {" ", mark_});
-    const bool may_prepend =
-        prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && starts_input);
-    if (may_prepend && !text.starts_with(mark_)) text = mark_ + text;
-    if (splits_) return split_before(text, mark_);
+Result<PreTokenizer> PreTokenizer::byte_level(const std::vector<std::string>& patterns) {
+  std::vector<Step> steps;
+  for (const std::string& pattern : patterns) {
+    steps.emplace_back(Split{std::make_shared<const Regex>(TRY(Regex::compile(pattern)))});
   }
-  std::vector<std::string> whole;
-  whole.push_back(std::move(text));
-  return whole;
+  steps.emplace_back(ByteText{});
+  return PreTokenizer(std::move(steps));
+}
+
+TextPieces PreTokenizer::cut(std::string text, bool starts_input) const {
+  TextPieces result;
+  if (text.empty()) return result;
+  result.text = std::move(text);
+  result.pieces.push_back({0, result.text.size()});
+  bool is_in_alphabet = false;
+  for (const Step& step : steps_) {
+    std::visit([&](const auto& known) { apply_step(known, starts_input, result); }, step);
+    is_in_alphabet |= std::holds_alternative<ByteText>(step);
+  }
+  if (!is_in_alphabet) return result;
+  rewrite_pieces(result, [&](Piece piece) {
+    const auto bytes = bytes_of_alphabet(result.view(piece));
+    LOCKSTEP_CHECK(bytes.has_value());
+    return *bytes;
+  });
+  return result;
 }
 
 }  // namespace lockstep

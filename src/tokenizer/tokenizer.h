@@ -1,6 +1,6 @@
-// Tokenizer: text to token ids and back, from a Hugging Face tokenizer.json. This version knows
-// SentencePiece-style BPE with byte fallback; what it does not know is a kUnsupported error that
-// names the part. Immutable after load: any thread may use it.
+// Tokenizer: text to token ids and back, as the model's own files define it. What a file asks for
+// and lockstep does not know is a kUnsupported error that names the part. Immutable after load: any
+// thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,13 @@
 
 namespace lockstep {
 
+// A part of a prompt: text of the template, in which special tokens are special, or text that
+// somebody typed, which never becomes a special token.
+struct PromptText {
+  std::string_view text;
+  bool parse_special;
+};
+
 class Tokenizer {
  public:
   struct EncodeOptions {
@@ -24,8 +31,13 @@ class Tokenizer {
     bool parse_special = false;
   };
 
-  // `path`: a model folder or a tokenizer.json.
-  static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& path);
+  // `path`: a model folder (its tokenizer.json, tekken.json, tokenizer.model or tiktoken.model, the
+  // first that is there, else its only .gguf) or any of these files; what a file is, its content
+  // says. `pre`: the name of a pre-tokenizer (llama.cpp's names) for GGUF and tiktoken files,
+  // instead of the one they name.
+  static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& path,
+                                                       std::string_view pre = "");
+  // A tokenizer.json.
   static Result<std::shared_ptr<const Tokenizer>> parse(std::string_view tokenizer_json);
   virtual ~Tokenizer() = default;
 
@@ -33,6 +45,11 @@ class Tokenizer {
   virtual std::optional<int32_t> bos_id() const = 0;
   // Invalid UTF-8 in `text` is read as U+FFFD.
   virtual std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const = 0;
+  // The pieces as one text: tokens may reach over their borders. Special tokens are found only
+  // where they lie in pieces that allow it. This default encodes each piece alone, which is enough
+  // for a tokenizer that merges nothing.
+  virtual std::vector<int32_t> encode_pieces(std::span<const PromptText> pieces,
+                                             bool add_bos) const;
   // The whole text: special tokens printed, the dummy space stripped, bad UTF-8 as U+FFFD. Ids
   // outside the vocabulary are a kInvalidArgument error.
   virtual Result<std::string> decode(std::span<const int32_t> ids) const = 0;

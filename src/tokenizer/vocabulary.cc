@@ -1,6 +1,8 @@
 #include "tokenizer/vocabulary.h"
 
-#include <utility>
+#include <algorithm>
+#include <bit>
+#include <functional>
 
 #include "tokenizer/json_part.h"
 
@@ -8,20 +10,18 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kPart = "vocabulary";
+constexpr int32_t kFree = -1;
+constexpr size_t kSlotsMin = 64;
+constexpr size_t kTokenBytesMax = 1 << 20;
+constexpr size_t kTokenBytesUsual = 8;
 
 }  // namespace
 
-Result<Vocabulary> Vocabulary::read(const Json* vocab) {
-  if (vocab == nullptr || !vocab->is_object()) return corrupt_part("model", "has no vocab");
-  Vocabulary vocabulary;
-  vocabulary.ids_.reserve(vocab->get_object().size());
-  for (const auto& member : vocab->get_object()) {
-    const std::string_view text(member.key().data(), member.key().size());
-    const int64_t* id = member.value().if_int64();
-    if (id == nullptr) return corrupt_part(kPart, "has an id that is no integer");
-    TRY(vocabulary.add(text, *id));
-  }
-  return vocabulary;
+Vocabulary::Vocabulary(size_t token_count) {
+  const size_t count = std::min<size_t>(token_count, kTokenIdMax);
+  characters_.reserve(count * kTokenBytesUsual);
+  entries_.reserve(count);
+  grow_slots(std::bit_ceil(std::max(kSlotsMin, count * 2)));
 }
 
 Status Vocabulary::add(std::string_view text, int64_t id) {
@@ -29,23 +29,63 @@ Status Vocabulary::add(std::string_view text, int64_t id) {
     return corrupt_part(kPart, "has the id " + std::to_string(id) + ", which is outside 0 to " +
                                    std::to_string(kTokenIdMax));
   }
+  if (text.size() > kTokenBytesMax) {
+    return corrupt_part(kPart, "has a token of " + std::to_string(text.size()) + " bytes");
+  }
   const auto index = static_cast<size_t>(id);
-  if (index >= texts_.size()) texts_.resize(index + 1);
-  if (texts_[index]) return corrupt_part(kPart, "has the id " + std::to_string(id) + " twice");
-  texts_[index] = std::string(text);
-  ids_.emplace(text, static_cast<int32_t>(id));
+  if (index >= entries_.size()) entries_.resize(index + 1);
+  Entry& entry = entries_[index];
+  if (entry.exists) return corrupt_part(kPart, "has the id " + std::to_string(id) + " twice");
+  entry = {characters_.size(), static_cast<uint32_t>(text.size()), true, false};
+  characters_ += text;
+  if ((used_slot_count_ + 1) * 2 > slots_.size()) {
+    grow_slots(std::max(kSlotsMin, slots_.size() * 2));
+  }
+  int32_t& slot = slots_[slot_of(text)];
+  if (slot == kFree) {
+    slot = static_cast<int32_t>(id);
+    ++used_slot_count_;
+  }
   return Ok{};
 }
 
-std::optional<int32_t> Vocabulary::find(std::string_view text) const {
-  const auto found = ids_.find(std::string(text));
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+void Vocabulary::hide(int32_t id) {
+  entries_[static_cast<size_t>(id)].is_hidden = true;
 }
 
-const std::string* Vocabulary::text(int32_t id) const {
-  const bool is_inside = id >= 0 && static_cast<size_t>(id) < texts_.size();
-  if (!is_inside || !texts_[static_cast<size_t>(id)]) return nullptr;
-  return &*texts_[static_cast<size_t>(id)];
+std::optional<int32_t> Vocabulary::find(std::string_view text) const {
+  const auto id = find_any(text);
+  return id && is_hidden(*id) ? std::nullopt : id;
+}
+
+std::optional<int32_t> Vocabulary::find_any(std::string_view text) const {
+  if (slots_.empty()) return std::nullopt;
+  const int32_t id = slots_[slot_of(text)];
+  return id == kFree ? std::nullopt : std::optional(id);
+}
+
+std::optional<std::string_view> Vocabulary::text(int32_t id) const {
+  const bool is_inside = id >= 0 && static_cast<size_t>(id) < entries_.size();
+  if (!is_inside || !entries_[static_cast<size_t>(id)].exists) return std::nullopt;
+  return text_of(entries_[static_cast<size_t>(id)]);
+}
+
+// The slot that holds `text`, or the free one where it belongs.
+size_t Vocabulary::slot_of(std::string_view text) const {
+  const size_t mask = slots_.size() - 1;
+  size_t index = std::hash<std::string_view>()(text) & mask;
+  while (slots_[index] != kFree && text_of(entries_[static_cast<size_t>(slots_[index])]) != text) {
+    index = (index + 1) & mask;
+  }
+  return index;
+}
+
+void Vocabulary::grow_slots(size_t slot_count) {
+  const std::vector<int32_t> old = std::move(slots_);
+  slots_.assign(slot_count, kFree);
+  for (const int32_t id : old) {
+    if (id != kFree) slots_[slot_of(text_of(entries_[static_cast<size_t>(id)]))] = id;
+  }
 }
 
 }  // namespace lockstep

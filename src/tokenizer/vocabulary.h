@@ -1,15 +1,14 @@
-// Vocabulary: token texts and their ids, as the tokenizer.json has them (bytes as "<0x0A>", spaces
-// as "\u2581"). Immutable after it is read.
+// Vocabulary: token texts and their ids. The texts are those of the file (bytes as "<0x0A>", spaces
+// as "\u2581"), or, in a byte-level vocabulary, the bytes themselves. Immutable after it is read.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "json/json.h"
+#include "base/result.h"
 
 namespace lockstep {
 
@@ -17,21 +16,42 @@ inline constexpr int32_t kTokenIdMax = (1 << 22) - 1;  // the largest known voca
 
 class Vocabulary {
  public:
-  // The "vocab" object of a model: text -> id.
-  static Result<Vocabulary> read(const Json* vocab);
+  Vocabulary() = default;
+  // Room for so many tokens from the start.
+  explicit Vocabulary(size_t token_count);
 
-  // Adds a token that the model's vocabulary does not have. kCorrupt if the id is another token's.
+  // Of two tokens with the same text the first is found. kCorrupt if the id is another token's.
   Status add(std::string_view text, int64_t id);
+  // The token can still be printed but is no longer found: text never becomes this token.
+  void hide(int32_t id);
 
   // The largest id + 1; there may be holes.
-  int size() const { return static_cast<int>(texts_.size()); }
+  int size() const { return static_cast<int>(entries_.size()); }
   std::optional<int32_t> find(std::string_view text) const;
-  // Null for an id that no token has.
-  const std::string* text(int32_t id) const;
+  // Hidden tokens too.
+  std::optional<int32_t> find_any(std::string_view text) const;
+  // Nullopt for an id that no token has.
+  std::optional<std::string_view> text(int32_t id) const;
+  bool is_hidden(int32_t id) const { return entries_[static_cast<size_t>(id)].is_hidden; }
 
  private:
-  std::vector<std::optional<std::string>> texts_;
-  std::unordered_map<std::string, int32_t> ids_;
+  struct Entry {
+    size_t offset = 0;  // in characters_
+    uint32_t size = 0;
+    bool exists = false;
+    bool is_hidden = false;
+  };
+
+  std::string_view text_of(const Entry& entry) const {
+    return std::string_view(characters_).substr(entry.offset, entry.size);
+  }
+  size_t slot_of(std::string_view text) const;
+  void grow_slots(size_t slot_count);
+
+  std::string characters_;  // of all tokens
+  std::vector<Entry> entries_;
+  std::vector<int32_t> slots_;  // ids by hash, -1 if free; a power of two, at most half full
+  size_t used_slot_count_ = 0;
 };
 
 }  // namespace lockstep

@@ -101,7 +101,8 @@ TEST_CASE("a model folder without a tokenizer, and a file that is none") {
   const auto missing = Tokenizer::load(LOCKSTEP_SOURCE_DIR "/src");
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().code == ErrorCode::kNotFound);
-  CHECK(missing.error().message == LOCKSTEP_SOURCE_DIR "/src has no tokenizer.json");
+  CHECK(missing.error().message == LOCKSTEP_SOURCE_DIR
+        "/src has no tokenizer.json, tekken.json, tokenizer.model, tiktoken.model or .gguf file");
   CHECK(Tokenizer::load("/nonexistent").error().code == ErrorCode::kNotFound);
   const auto other = Tokenizer::load(LOCKSTEP_SOURCE_DIR "/models/stories260K/config.json");
   REQUIRE_FALSE(other.ok());

@@ -91,26 +91,30 @@ TEST_CASE("what this version does not know is unsupported and named") {
     const char* sentence;
   };
   const Case cases[] = {
-      {{"model", "type"}, R"("Unigram")", "model Unigram"},
+      {{"model", "type"}, R"("WordLevel")", "model WordLevel"},
       {{"model", "dropout"}, "0.1", "model dropout"},
       {{"model", "continuing_subword_prefix"}, R"("##")", "model continuing_subword_prefix"},
-      {{"normalizer"}, R"({"type":"NFC"})", "normalizer NFC"},
+      {{"normalizer"}, R"({"type":"Nmt"})", "normalizer Nmt"},
       {{"normalizer"},
-       R"({"type":"Replace","pattern":{"Regex":" "},"content":""})",
-       "normalizer Replace of a Regex"},
+       R"({"type":"Replace","pattern":{"Regex":"("},"content":""})",
+       "regex ( cannot be read"},
       {{"normalizer"},
        R"({"type":"Replace","pattern":{"String":"a"},"content":
           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})",
        "normalizer growth of the text"},
-      {{"pre_tokenizer"}, R"({"type":"ByteLevel"})", "pre_tokenizer ByteLevel"},
+      {{"pre_tokenizer"}, R"({"type":"UnicodeScripts"})", "pre_tokenizer UnicodeScripts"},
+      {{"pre_tokenizer"}, R"({"type":"ByteLevel"})", "decoder of a byte-level text"},
+      {{"pre_tokenizer"},
+       R"({"type":"Split","pattern":{"Regex":"[a-z&&[^b]]"},"behavior":"Isolated"})",
+       "class intersection [a-z&&[^b]]"},
       {{"pre_tokenizer"},
        R"({"type":"Metaspace","replacement":"_","prepend_scheme":"last"})",
        "prepend_scheme last"},
       {{"post_processor"}, R"({"type":"RobertaProcessing"})", "post_processor RobertaProcessing"},
       {{"decoder"}, "null", "decoder null"},
+      {{"decoder"}, R"({"type":"CTC"})", "decoder CTC"},
       {{"decoder"}, R"({"type":"ByteLevel"})", "decoder ByteLevel"},
       {{"decoder"}, R"({"type":"Strip","content":" ","start":1,"stop":0})", "decoder Strip"},
-      {{"added_tokens"}, R"([{"id":9,"content":"w","single_word":true}])", "added token w"},
   };
   for (const auto& [keys, value, sentence] : cases) {
     CAPTURE(value);

@@ -1,0 +1,27 @@
+// What tiktoken.model and tekken.json have in common: a byte-level vocabulary in which a token's
+// rank says when it is merged, special tokens, and one pattern. For the readers of these formats.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/formats.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace lockstep {
+
+struct RankVocabulary {
+  Vocabulary vocabulary;             // the ranked tokens, as bytes
+  int32_t first_id = 0;              // of rank 0
+  std::vector<AddedToken> specials;  // their ids are not in `vocabulary` yet
+  PreTokenizer pre_tokenizer;
+  std::optional<int32_t> bos_id;
+};
+
+TokenizerResult make_rank_tokenizer(RankVocabulary parts);
+
+}  // namespace lockstep

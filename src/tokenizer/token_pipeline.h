@@ -1,0 +1,58 @@
+// PipelineTokenizer: the Tokenizer behind every file format: added tokens, normalizer,
+// pre-tokenizer, model; decoder on the way back. The readers of the formats fill PipelineParts.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_model.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace lockstep {
+
+struct PipelineParts {
+  std::shared_ptr<const Vocabulary> vocabulary;
+  std::shared_ptr<const TokenModel> model;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Decoder decoder;
+  AddedTokens raw_tokens;
+  AddedTokens normalized_tokens;
+  std::unordered_set<int32_t> special_ids;
+  std::optional<int32_t> bos_id;
+};
+
+class PipelineTokenizer : public Tokenizer {
+ public:
+  explicit PipelineTokenizer(PipelineParts parts) : parts_(std::move(parts)) {}
+
+  int vocab_size() const override { return parts_.vocabulary->size(); }
+  std::optional<int32_t> bos_id() const override { return parts_.bos_id; }
+  bool is_special(int32_t id) const override { return parts_.special_ids.contains(id); }
+  bool strips_leading_space() const override { return parts_.decoder.strips_leading_space(); }
+  std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const override;
+  std::vector<int32_t> encode_pieces(std::span<const PromptText> pieces,
+                                     bool add_bos) const override;
+  Result<std::string> decode(std::span<const int32_t> ids) const override;
+  std::string token_bytes(int32_t id) const override;
+
+ private:
+  void encode_plain(std::string_view text, bool starts_input, std::vector<int32_t>& ids) const;
+  void encode_cut(std::string_view text, bool starts_input, std::vector<int32_t>& ids) const;
+
+  PipelineParts parts_;
+};
+
+// Sorts added tokens by where they are looked for. A special token is looked for in the text as it
+// came, whatever its file says: what it may match is then what the caller allows, to the byte.
+void set_added_tokens(std::vector<AddedToken> tokens, PipelineParts& parts);
+
+}  // namespace lockstep
