@@ -41,6 +41,7 @@ struct Speed {
 // A prompt of tokens that every vocabulary has.
 std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
   std::vector<int32_t> prompt;
+  prompt.reserve(static_cast<size_t>(tokens));
   for (int i = 0; i < tokens; ++i) prompt.push_back((i * 7 + 3) % vocab_size);
   return prompt;
 }

@@ -14,7 +14,10 @@ constexpr float kLeast = -std::numeric_limits<float>::infinity();
 void soften(float* scores, int count) {
   const float largest = *std::max_element(scores, scores + count);
   float sum = 0;
-  for (int i = 0; i < count; ++i) sum += scores[i] = exp_f32(scores[i] - largest);
+  for (int i = 0; i < count; ++i) {
+    scores[i] = exp_f32(scores[i] - largest);
+    sum += scores[i];
+  }
   for (int i = 0; i < count; ++i) scores[i] /= sum;
 }
 
@@ -93,7 +96,10 @@ void choose_experts(const RouterRule& rule, float* scores, const float* bias, in
   }
   std::sort(experts, experts + rule.chosen);
   float sum = 0;
-  for (int i = 0; i < rule.chosen; ++i) sum += weights[i] = scores[experts[i]];
+  for (int i = 0; i < rule.chosen; ++i) {
+    weights[i] = scores[experts[i]];
+    sum += weights[i];
+  }
   for (int i = 0; i < rule.chosen; ++i) {
     weights[i] = (rule.normalises ? weights[i] / sum : weights[i]) * rule.factor;
   }
