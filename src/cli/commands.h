@@ -13,6 +13,7 @@ void add_run_command(CLI::App& app, Command& chosen);
 void add_serve_command(CLI::App& app, Command& chosen);
 void add_logits_command(CLI::App& app, Command& chosen);
 void add_tokenize_command(CLI::App& app, Command& chosen);
+void add_template_command(CLI::App& app, Command& chosen);
 void add_bench_command(CLI::App& app, Command& chosen);
 
 }  // namespace lockstep

@@ -1,0 +1,16 @@
+// Tokens of a chat template to a JinjaProgram: the statements and expressions that published chat
+// templates use. Not there: inheritance, imports, call blocks, with, recursive loops.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/result.h"
+#include "chat/jinja_ast.h"
+
+namespace lockstep {
+
+// kCorrupt with the line and what was expected there.
+Result<std::unique_ptr<const JinjaProgram>> parse_template(std::string_view source);
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+// `lockstep template`: a conversation to the text that the model reads.
+#include <fmt/core.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "chat/normalise.h"
+#include "chat/template_file.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kInputBytesMax = size_t{256} << 20;
+
+struct Flags {
+  std::string model;
+  bool raw = false;
+  bool batch = false;
+  bool json = false;
+};
+
+struct Template {
+  ModelTemplate model;
+  std::optional<TemplateNeeds> needs;  // none with --raw
+};
+
+// {"messages", "tools", "extra"}: extra sets variables of the template, and "now" its clock.
+Result<Json> answer_case(const Template& loaded, std::string_view text) {
+  const Json value = TRY(parse_json(text));
+  const Json* messages = find(value, "messages");
+  if (!messages) return Error{ErrorCode::kInvalidArgument, "the case has no \"messages\""};
+  const Json normalised =
+      loaded.needs ? normalised_messages(*messages, *loaded.needs) : Json(*messages);
+  JsonObject model_variables = loaded.model.tokens;
+  JsonObject request_variables;
+  ChatTemplateInput input;
+  input.now = local_time_now();
+  if (const Json* extra = find(value, "extra"); extra && extra->is_object()) {
+    for (const auto& entry : extra->get_object()) {
+      const std::string_view key(entry.key().data(), entry.key().size());
+      (key.ends_with("_token") ? model_variables : request_variables)[key] = entry.value();
+    }
+    request_variables.erase("now");
+    if (const auto now = TRY(get_string(*extra, "now"))) input.now = TRY(parse_time(*now));
+  }
+  input.messages = &normalised;
+  input.tools = find(value, "tools");
+  input.model_variables = &model_variables;
+  input.request_variables = &request_variables;
+  return Json(JsonObject{{"prompt", prompt_text(TRY(loaded.model.chat_template.render(input)))}});
+}
+
+int run_batch(const Template& loaded) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    if (line.empty()) continue;
+    auto result = answer_case(loaded, line);
+    print_json(result.ok() ? result.value() : Json(JsonObject{{"error", result.error().message}}));
+  }
+  return 0;
+}
+
+int run(const Flags& flags) {
+  auto model = load_model_template(flags.model);
+  if (!model.ok()) return fail(model.error());
+  Template loaded{std::move(model.value()), std::nullopt};
+  if (!flags.raw) loaded.needs = probe_template(loaded.model.chat_template);
+  if (flags.batch) return run_batch(loaded);
+  auto text = read_stdin(kInputBytesMax);
+  if (!text.ok()) return fail(text.error());
+  auto result = answer_case(loaded, text.value());
+  if (!result.ok()) return fail(result.error());
+  print_json(result.value());
+  return 0;
+}
+
+}  // namespace
+
+void add_template_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("template", "turn a conversation into the model's prompt, as JSON");
+  command->add_option("MODEL", flags->model, "a model folder or a .jinja file")->required();
+  command->add_flag("--raw", flags->raw, "render exactly what is given");
+  command->add_flag("--batch", flags->batch, "stdin holds a JSON case on each line");
+  command->add_flag("--json", flags->json, "one JSON value (always)");
+  command->callback([flags, &chosen] { chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+#include "chat/rendered.h"
+
+namespace lockstep {
+
+TEST_CASE("tojson writes what json.dumps writes") {
+  const char* x = R"({"x": {"b": [1, 2.0, true, null, "é\"\n<&>\u007f"], "a": {}, "c": []}})";
+  CHECK(rendered("{{ x|tojson }}", x) ==
+        "{\"b\": [1, 2.0, true, null, \"é\\\"\\n<&>\x7f\"], \"a\": {}, \"c\": []}");
+  CHECK(rendered("{{ x|tojson(indent=2) }}", R"({"x": {"b": [1, {}], "c": {"d": 1}}})") ==
+        "{\n  \"b\": [\n    1,\n    {}\n  ],\n  \"c\": {\n    \"d\": 1\n  }\n}");
+  CHECK(rendered("{{ 'é🙂'|tojson(ensure_ascii=true) }}") == "\"\\u00e9\\ud83d\\ude42\"");
+  CHECK(rendered("{{ {'b': 1, 'a': [2, 3]}|tojson(sort_keys=true, separators=(',', ':')) }}") ==
+        "{\"a\":[2,3],\"b\":1}");
+  CHECK(rendered("{{ {1: 2, none: 3, true: 4}|tojson }}") == "{\"1\": 4, \"null\": 3}");
+  CHECK(rendered("{{ [1e-7, 1e16, (1, 2)]|tojson }}") == "[1e-07, 1e+16, [1, 2]]");
+  CHECK(refused("{{ x|tojson }}").message ==
+        "line 1 of the chat template: Object of type Undefined is not JSON serializable");
+}
+
+TEST_CASE("from_json reads, and says what it cannot read") {
+  CHECK(rendered("{{ ('{\"a\": [1, 2.5]}'|from_json).a[1] }}") == "2.5");
+  CHECK(!render_pieces("{{ '{'|from_json }}").ok());
+}
+
+TEST_CASE("filters of text") {
+  CHECK(rendered("{{ ' a '|trim }}|{{ 'xax'|trim('x') }}|{{ 'aB'|upper }}|{{ 'aB'|lower }}") ==
+        "a|a|AB|ab");
+  CHECK(rendered("{{ 'hELLO wORLD'|capitalize }}|{{ 'hello wORLD'|title }}") ==
+        "Hello world|Hello World");
+  CHECK(rendered("{{ 'aaa'|replace('a', 'b', 2) }}|{{ 'abc'.replace('', '-') }}") == "bba|-a-b-c-");
+  CHECK(rendered("{{ 'a\nb\n\nc'|indent(2) }}|{{ 'a\nb'|indent('> ', true) }}") ==
+        "a\n  b\n\n  c|> a\n> b");
+  CHECK(rendered("{{ 12|string + 'x' }}|{{ none|string }}") == "12x|None");
+  CHECK(rendered("{{ 'straße ǆ İ'|upper }}|{{ 'ÀÉ Σ'|lower }}") == "STRASSE Ǆ İ|àé σ");
+}
+
+TEST_CASE("what is marked safe escapes what is added to it, as in Python") {
+  CHECK(rendered("{{ '<' + ('\"'|safe) + '>' }}|{{ '<' ~ ('\"'|safe) }}") == "&lt;\"&gt;|<\"");
+}
+
+TEST_CASE("filters of numbers") {
+  CHECK(rendered("{{ '12'|int }} {{ '1.9'|int }} {{ 'x'|int }} {{ 'x'|int(7) }} {{ 2.7|int }}") ==
+        "12 1 0 7 2");
+  CHECK(rendered("{{ '1.5'|float }} {{ 'x'|float }} {{ 3|float }} {{ ' -3e5 '|float }}") ==
+        "1.5 0.0 3.0 -300000.0");
+  CHECK(rendered("{{ -3|abs }} {{ 2.5|round }} {{ 2.345|round(1) }} {{ 2.1|round(0, 'ceil') }}") ==
+        "3 2.0 2.3 3.0");
+}
+
+TEST_CASE("filters of sequences") {
+  CHECK(rendered("{{ [3,1,2]|sort }}{{ ['b','A']|sort }}{{ [1,2]|sort(reverse=true) }}") ==
+        "[1, 2, 3]['A', 'b'][2, 1]");
+  const char* x = R"({"x": [{"n": "b", "k": 1}, {"n": "a", "k": 2}, {"n": "c", "k": 1}]})";
+  CHECK(rendered("{{ x|sort(attribute='n')|map(attribute='n')|join(',') }}", x) == "a,b,c");
+  CHECK(rendered("{{ x|selectattr('k', 'equalto', 1)|map(attribute='n')|list }}", x) ==
+        "['b', 'c']");
+  CHECK(rendered("{{ x|rejectattr('k', '==', 1)|list|length }}", x) == "1");
+  CHECK(rendered("{{ [1, 'a', none]|select('string')|list }}{{ [0, 1]|reject|list }}") ==
+        "['a'][0]");
+  CHECK(rendered("{{ ['a', 'b']|map('upper')|join('-') }}{{ [1, 1.0, 'a', 'A']|unique|list }}") ==
+        "A-B[1, 'a']");
+  CHECK(
+      rendered("{{ [1,2]|first }}{{ [1,2]|last }}{{ [1,2]|sum }}{{ [1,2]|max }}{{ [1,2]|min }}") ==
+      "12321");
+  CHECK(rendered("{{ {'b': 1, 'A': 2}|dictsort }}{{ {'b': 1}|items|list }}") ==
+        "[('A', 2), ('b', 1)][('b', 1)]");
+  CHECK(rendered("{{ 'abc'|reverse }}{{ [1,2]|reverse|list }}{{ 'ab'|list }}") ==
+        "cba[2, 1]['a', 'b']");
+  CHECK(refused("{{ [1, 'a']|sort }}").code == ErrorCode::kUnsupported);
+  CHECK(refused("{{ 1|nothing }}").message ==
+        "line 1 of the chat template: there is no filter named 'nothing'");
+}
+
+TEST_CASE("a generator is true and empty once it was read") {
+  CHECK(rendered("{% set g = []|select %}{{ 'yes' if g }}") == "yes");
+  CHECK(rendered("{% set g = [1]|select %}{{ g|list }}{{ g|list }}") == "[1][]");
+}
+
+TEST_CASE("default replaces what is undefined, and what is false on request") {
+  CHECK(rendered("{{ x|default('d') }}{{ ''|default('d') }}{{ ''|d('e', true) }}") == "de");
+}
+
+TEST_CASE("methods of text") {
+  CHECK(rendered("{{ 'a b  c'.split() }}{{ 'a,b,c'.split(',', 1) }}{{ 'a,b,c'.rsplit(',', 1) }}") ==
+        "['a', 'b', 'c']['a', 'b,c']['a,b', 'c']");
+  CHECK(rendered("{{ 'xxaxx'.strip('x') }}{{ ' a'.lstrip() }}{{ 'a\n'.rstrip('\n') }}") == "aaa");
+  CHECK(rendered(
+            "{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith(('x', 'c')) }}{{ 'abc'.find('c') }}") ==
+        "TrueTrue2");
+  CHECK(
+      rendered("{{ ','.join(['a', 'b']) }}{{ 'aXbX'.count('X') }}{{ 'a\r\nb\n'.splitlines() }}") ==
+      "a,b2['a', 'b']");
+  CHECK(refused("{{ 'a'.split('') }}").message == "line 1 of the chat template: empty separator");
+}
+
+TEST_CASE("lists grow and shrink, dictionaries are read") {
+  CHECK(rendered("{% set l = [1] %}{% set _ = l.append(2) %}{{ l.pop(0) }}{{ l }}") == "1[2]");
+  CHECK(rendered("{{ {'a': none}.get('a', 1) }}{{ {}.get('b', 2) }}{{ {}.get('b') }}") ==
+        "None2None");
+  CHECK(rendered("{{ {'a': 1}.keys()|list }}{{ {'a': 1}.values()|list }}") == "['a'][1]");
+  CHECK(refused("{{ [].pop() }}").code == ErrorCode::kUnsupported);
+  CHECK(refused("{{ {}.popitem() }}").message ==
+        "line 1 of the chat template: chat templates cannot call dict.popitem");
+}
+
+TEST_CASE("tests of types") {
+  const auto kinds = [](std::string_view value) {
+    std::string result;
+    for (const char* test : {"string", "mapping", "iterable", "sequence", "boolean", "number",
+                             "integer", "float", "none", "true", "false", "defined", "undefined"}) {
+      const std::string source =
+          "{% if " + std::string(value) + " is " + test + " %}" + test + " {% endif %}";
+      result += rendered(source);
+    }
+    return result;
+  };
+  CHECK(kinds("'a'") == "string iterable sequence defined ");
+  CHECK(kinds("{}") == "mapping iterable sequence defined ");
+  CHECK(kinds("true") == "boolean number true defined ");
+  CHECK(kinds("1") == "number integer defined ");
+  CHECK(kinds("1.5") == "number float defined ");
+  CHECK(kinds("none") == "none defined ");
+  CHECK(kinds("x") == "iterable sequence undefined ");
+  CHECK(
+      rendered("{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ 'a' is in ['a'] }}{{ 1 is not none }}") ==
+      "TrueTrueTrueTrue");
+}
+
+}  // namespace lockstep
