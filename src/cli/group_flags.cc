@@ -24,6 +24,7 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
       .add_option("--context", flags.context,
                   "positions of a sequence (default: the model's, at most 8192)")
       ->check(CLI::PositiveNumber);
+  command.add_flag("--pin", flags.pin, "bind each thread to a core of its own");
   command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
 }
 
@@ -59,6 +60,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.ranks = static_cast<int>(options.shares.size());
   options.link = flags.link;
   options.threads = flags.threads;
+  options.pin_threads = flags.pin;
   options.context = flags.context;
   options.device = flags.device;
   return options;

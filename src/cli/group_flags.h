@@ -16,6 +16,7 @@ struct GroupFlags {
   std::string shares;  // "3:1"
   std::string link = "shm";
   int threads = 0;
+  bool pin = false;
   int context = 0;
   std::string device = "cpu";
 };

@@ -74,6 +74,7 @@ Status ModelEngine::load(const EngineOptions& options) {
                             .page_list_entries_max = pages_needed(limits)},
                            group_, *device_));
   std::vector<int> begins;
+  begins.reserve(static_cast<size_t>(group_.size()) + 1);
   for (int rank = 0; rank < group_.size(); ++rank) {
     begins.push_back(model_->cut().vocabulary(rank).begin);
   }

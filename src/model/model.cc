@@ -31,7 +31,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
 }
 
 Model::Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLimits limits)
-    : config_(config),
+    : config_(std::move(config)),
       cut_(std::move(cut)),
       group_(group),
       device_(device),
