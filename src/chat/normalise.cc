@@ -143,11 +143,16 @@ class Prober {
            {{"type", "object"},
             {"properties", {{"qzx7key", {{"type", "string"}, {"description", "A key."}}}}},
             {"required", JsonArray{"qzx7key"}}}}}}}};
+    return print(messages, &kTools, add_generation_prompt);
+  }
+
+  std::string print(const JsonArray& messages, const Json* tools,
+                    bool add_generation_prompt = true) const {
     static const JsonObject kTokens = {{"bos_token", ""}, {"eos_token", ""}};
     const Json wrapped = messages;
     ChatTemplateInput input;
     input.messages = &wrapped;
-    input.tools = &kTools;
+    input.tools = tools;
     input.model_variables = &kTokens;
     input.add_generation_prompt = add_generation_prompt;
     input.now.tm_mday = 1;
@@ -241,6 +246,9 @@ TemplateNeeds probe_template(const ChatTemplate& chat_template) {
   needs.system_in_user = !prober.shows({message("system", instruction), message("user", question)});
   needs.system_for_developer =
       !prober.shows({message("developer", instruction), message("user", question)});
+  const Json no_tools = JsonArray();
+  needs.empty_tools = prober.print({message("user", question)}, nullptr).empty() &&
+                      !prober.print({message("user", question)}, &no_tools).empty();
   needs.arguments = probe_arguments(prober, needs);
   const Json arguments = arguments_for(needs);
   needs.empty_content = !prober.print(conversation_with_call(Json(""), arguments, needs)).empty() ||
@@ -262,6 +270,12 @@ Json normalised_messages(const Json& messages, const TemplateNeeds& needs) {
   }
   if (needs.system_in_user) fold_system(result);
   return result;
+}
+
+Json normalised_tools(const Json* tools, const TemplateNeeds& needs) {
+  const bool none = !tools || tools->is_null() || (tools->is_array() && tools->get_array().empty());
+  if (!none) return *tools;
+  return needs.empty_tools ? Json(JsonArray()) : Json();
 }
 
 }  // namespace lockstep

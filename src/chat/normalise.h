@@ -23,6 +23,7 @@ struct TemplateNeeds {
   bool empty_content = true;          // "" where the content is null or missing
   bool system_in_user = false;        // the first user message takes the system message in
   bool system_for_developer = false;  // a developer's message has the role system
+  bool empty_tools = false;           // [] where there are no tools; others want null
   const char* reasoning_key = "reasoning_content";
   bool reasoning_without_content = false;  // with tool calls it takes only one of the two
 };
@@ -31,5 +32,8 @@ TemplateNeeds probe_template(const ChatTemplate& chat_template);
 
 // `messages` as they are where they are no list of objects: the template then says what is wrong.
 Json normalised_messages(const Json& messages, const TemplateNeeds& needs);
+
+// `tools` may be null: none.
+Json normalised_tools(const Json* tools, const TemplateNeeds& needs);
 
 }  // namespace lockstep

@@ -48,7 +48,9 @@ Result<Json> answer_case(const Template& loaded, std::string_view text) {
     if (const auto now = TRY(get_string(*extra, "now"))) input.now = TRY(parse_time(*now));
   }
   input.messages = &normalised;
-  input.tools = find(value, "tools");
+  const Json* given_tools = find(value, "tools");
+  const Json tools = loaded.needs ? normalised_tools(given_tools, *loaded.needs) : Json();
+  input.tools = loaded.needs ? &tools : given_tools;
   input.model_variables = &model_variables;
   input.request_variables = &request_variables;
   return Json(JsonObject{{"prompt", prompt_text(TRY(loaded.model.chat_template.render(input)))}});

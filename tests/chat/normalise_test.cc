@@ -106,6 +106,18 @@ TEST_CASE("reasoning goes where the template looks for it") {
         R"([{"content":"","tool_calls":[{}],"thinking":"r\n\na"}])");
 }
 
+TEST_CASE("no tools are what the template takes for none") {
+  const TemplateNeeds needs = needs_of_source(
+      "{% for t in tools %}{{ t.function.name }}{% endfor %}{{ messages[0].content }}");
+  CHECK(needs.empty_tools);
+  CHECK(!needs_of("Qwen-Qwen3-0.6B").empty_tools);
+  const Json none = JsonArray();
+  CHECK(dump_json(normalised_tools(nullptr, needs)) == "[]");
+  CHECK(dump_json(normalised_tools(&none, TemplateNeeds())) == "null");
+  const Json some = json_of("[1]");
+  CHECK(dump_json(normalised_tools(&some, needs)) == "[1]");
+}
+
 TEST_CASE("what is no list of messages is left to the template") {
   CHECK(normalised("3", TemplateNeeds()) == "3");
   CHECK(normalised("[1]", TemplateNeeds()) == "[1]");
