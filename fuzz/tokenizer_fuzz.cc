@@ -1,15 +1,20 @@
 // links: tokenizer
-// Two halves: a tokenizer.json from the input (all before the first 0xFF byte) with a text behind
-// it, and the input as text and as ids for a fixed tokenizer that can write every text.
+// Two halves: a tokenizer from the input, and the input as text and as ids for a fixed tokenizer
+// that can write every text. A GGUF file, a SentencePiece model, a tiktoken file or JSON is told by
+// its first bytes as Tokenizer::load() does; a text (0xFF, then the text) may follow behind JSON
+// and ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "json/json.h"
+#include "tokenizer/formats.h"
 #include "tokenizer/tokenizer.h"
 
 using namespace lockstep;
@@ -18,6 +23,7 @@ namespace {
 
 constexpr char kSeparator = '\xFF';
 constexpr size_t kStreamedBytesMax = 4096;
+constexpr std::string_view kBinaryText = "ab <s> a\u0301 ▁b<0x0A>\n 123\xE4\xBD\xA0 x";
 
 // All bytes, "\u2581", a few letters and merges, and Llama's normalizer and decoder.
 std::string fixed_json() {
@@ -57,11 +63,23 @@ void check_stream(const std::shared_ptr<const Tokenizer>& tokenizer,
   LOCKSTEP_CHECK(whole.value() == streamed);
 }
 
+// Special tokens of the text come from the second half alone.
+void check_pieces(const Tokenizer& tokenizer, std::string_view text) {
+  const size_t middle = text.size() / 2;
+  const PromptText pieces[] = {{text.substr(0, middle), false}, {text.substr(middle), true}};
+  const auto ids = tokenizer.encode_pieces(pieces, false);
+  LOCKSTEP_CHECK(tokenizer.decode(ids).ok());
+  for (const int32_t id : tokenizer.encode(text.substr(0, middle), {})) {
+    LOCKSTEP_CHECK(id >= 0 && id < tokenizer.vocab_size());
+  }
+}
+
 void check_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view text) {
   for (const bool parse_special : {false, true}) {
     const auto ids = tokenizer->encode(text, {.add_bos = true, .parse_special = parse_special});
     for (const int32_t id : ids) LOCKSTEP_CHECK(id >= 0 && id < tokenizer->vocab_size());
     LOCKSTEP_CHECK(tokenizer->decode(ids).ok());
+    check_pieces(*tokenizer, text);
     if (text.size() <= kStreamedBytesMax) check_stream(tokenizer, ids);
   }
 }
@@ -74,6 +92,20 @@ std::string with_spaces(std::string text) {
     text.replace(at, kMark.size(), " ");
   }
   return text;
+}
+
+TokenizerResult read_any(std::string_view file) {
+  const auto bytes = std::as_bytes(std::span(file));
+  if (GgufFile::has_magic(bytes)) {
+    const auto gguf = GgufFile::parse(bytes);
+    return gguf.ok() ? read_gguf_tokenizer(gguf.value(), "") : TokenizerResult(gguf.error());
+  }
+  if (file.starts_with('\n')) return read_sentence_piece(file);
+  if (!file.starts_with('{')) return read_tiktoken(file, nullptr, "");
+  const auto document = parse_json(file);
+  if (!document.ok()) return document.error();
+  const bool is_tekken = find(document.value(), "config") != nullptr;
+  return is_tekken ? read_tekken(document.value()) : read_json_tokenizer(document.value());
 }
 
 }  // namespace
@@ -89,8 +121,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t i = 0; i < size; ++i) ids.push_back((data[i] * 7 + static_cast<int>(i)) % 265);
   check_stream(fixed, ids);
 
-  const size_t separator = std::min(input.find(kSeparator), input.size());
-  const auto parsed = Tokenizer::parse(input.substr(0, separator));
-  if (parsed.ok()) check_text(parsed.value(), input.substr(separator));
+  const bool is_binary = input.starts_with("GGUF") || input.starts_with('\n');
+  const size_t separator =
+      is_binary ? input.size() : std::min(input.find(kSeparator), input.size());
+  const auto parsed = read_any(input.substr(0, separator));
+  if (parsed.ok()) {
+    check_text(parsed.value(), is_binary ? kBinaryText : input.substr(separator));
+  }
   return 0;
 }

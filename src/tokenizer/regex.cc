@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 // Steps of one search, so that a hostile pattern ends; the interpreter's memory likewise.
-constexpr uint32_t kMatchStepsMax = 20'000'000;
+constexpr uint32_t kMatchStepsMax = 1'000'000;
 constexpr uint32_t kHeapKibibytesMax = 256 << 10;
 
 struct PcreDeleter {

@@ -13,6 +13,14 @@ constexpr std::string_view kCategories[] = {
     "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe",
     "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn"};
 
+// Scripts that patterns name. PCRE2 takes \p{Han} for all characters used with Han, such as U+3002,
+// the others for the script itself.
+constexpr std::string_view kScripts[] = {
+    "Arabic",    "Armenian", "Bengali",  "Bopomofo", "Cyrillic", "Devanagari", "Ethiopic",
+    "Georgian",  "Greek",    "Gujarati", "Gurmukhi", "Han",      "Hangul",     "Hebrew",
+    "Hiragana",  "Kannada",  "Katakana", "Khmer",    "Lao",      "Latin",      "Malayalam",
+    "Mongolian", "Myanmar",  "Sinhala",  "Tamil",    "Telugu",   "Thai",       "Tibetan"};
+
 Error unknown_intersection(std::string_view pattern) {
   return unsupported_part("regex with the class intersection", pattern);
 }
@@ -76,10 +84,25 @@ Result<std::string> rewrite_class(std::string_view text) {
   return result + std::string(excluded) + "]";
 }
 
-}  // namespace
+// \p{Han} -> \p{sc:Han}
+std::string with_plain_scripts(std::string_view pattern) {
+  std::string result;
+  while (!pattern.empty()) {
+    const bool is_escape = pattern[0] == '\\' && pattern.size() > 1;
+    const size_t size = is_escape ? 2 : 1;
+    result += pattern.substr(0, size);
+    const bool is_property = pattern.starts_with("\\p{") || pattern.starts_with("\\P{");
+    pattern.remove_prefix(size);
+    if (!is_property) continue;
+    const std::string_view name = pattern.substr(1, pattern.find('}') - 1);
+    if (std::find(std::begin(kScripts), std::end(kScripts), name) == std::end(kScripts)) continue;
+    result += "{sc:";
+    pattern.remove_prefix(1);
+  }
+  return result;
+}
 
-Result<std::string> to_pcre2(std::string_view pattern) {
-  if (pattern.find("&&") == std::string_view::npos) return std::string(pattern);
+Result<std::string> with_plain_classes(std::string_view pattern) {
   std::string result;
   size_t position = 0;
   while (position < pattern.size()) {
@@ -98,6 +121,13 @@ Result<std::string> to_pcre2(std::string_view pattern) {
     }
   }
   return result;
+}
+
+}  // namespace
+
+Result<std::string> to_pcre2(std::string_view pattern) {
+  const bool intersects = pattern.find("&&") != std::string_view::npos;
+  return with_plain_scripts(intersects ? TRY(with_plain_classes(pattern)) : std::string(pattern));
 }
 
 }  // namespace lockstep

@@ -9,7 +9,8 @@
 namespace lockstep {
 
 // Rewrites the class intersection [\p{Lu}\p{Lo}&&[^\p{Han}]], which PCRE2 10.42 takes for a list of
-// characters, into one class. kUnsupported for intersections of another form.
+// characters, into one class, and \p{Han} into the script alone. kUnsupported for intersections of
+// another form.
 Result<std::string> to_pcre2(std::string_view pattern);
 
 }  // namespace lockstep
