@@ -46,13 +46,21 @@ std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
   return prompt;
 }
 
+// From the request to its last token. What lies between two tokens says nothing here: they may
+// reach us together.
+Result<double> seconds_of(ModelService& model, std::vector<int32_t> prompt, int new_tokens) {
+  const Generated done =
+      TRY(generate_and_wait(model, {.prompt = std::move(prompt), .max_tokens = new_tokens}));
+  return seconds_between(done.started, done.last_token);
+}
+
 Result<Speed> measure(ModelService& model, const ModelFlags& flags, int vocab_size) {
-  const Generated prefill = TRY(generate_and_wait(
-      model, {.prompt = any_prompt(flags.prompt_tokens, vocab_size), .max_tokens = 1}));
-  const Generated decode = TRY(generate_and_wait(
-      model, {.prompt = any_prompt(1, vocab_size), .max_tokens = flags.new_tokens + 1}));
-  return Speed{flags.prompt_tokens / seconds_between(prefill.started, prefill.first_token),
-               flags.new_tokens / seconds_between(decode.first_token, decode.last_token)};
+  constexpr double kLeast = 1e-9;  // a clock may stand still
+  const double prompt = TRY(seconds_of(model, any_prompt(flags.prompt_tokens, vocab_size), 1));
+  const double one = TRY(seconds_of(model, any_prompt(1, vocab_size), 1));
+  const double many = TRY(seconds_of(model, any_prompt(1, vocab_size), flags.new_tokens + 1));
+  return Speed{flags.prompt_tokens / std::max(prompt, kLeast),
+               flags.new_tokens / std::max(many - one, kLeast)};
 }
 
 double median(std::vector<double> values) {
