@@ -347,22 +347,21 @@ Parsed JinjaExpressionParser::test(const JinjaExpression* subject) {
 }
 
 // `is name(...)` or `is name operand`; what may begin an operand is Jinja's list.
-Parsed JinjaExpressionParser::test_operand(JinjaExpression& test) {
+Status JinjaExpressionParser::test_operand(JinjaExpression& test) {
   if (stream_.at_operator("(")) {
-    TRY(arguments(test));
-    return &test;
+    return arguments(test);
   }
   const JinjaTokenKind kind = stream_.current().kind;
   const bool begins = kind == JinjaTokenKind::kName || kind == JinjaTokenKind::kString ||
                       kind == JinjaTokenKind::kInt || kind == JinjaTokenKind::kFloat ||
                       stream_.at_operator("[") || stream_.at_operator("{");
   if (!begins || stream_.at_name("else") || stream_.at_name("or") || stream_.at_name("and")) {
-    return &test;
+    return Ok{};
   }
   if (stream_.at_name("is")) return stream_.unexpected("no second test");
   const JinjaExpression* operand = TRY(primary());
   test.children.push_back(TRY(postfix(operand)));
-  return &test;
+  return Ok{};
 }
 
 Parsed JinjaExpressionParser::member(const JinjaExpression* subject) {

@@ -37,7 +37,7 @@ class JinjaExpressionParser {
   Parsed filters_and_tests(const JinjaExpression* subject);
   Parsed filter(const JinjaExpression* subject);
   Parsed test(const JinjaExpression* subject);
-  Parsed test_operand(JinjaExpression& test);
+  Status test_operand(JinjaExpression& test);
   Parsed member(const JinjaExpression* subject);
   Parsed subscript(const JinjaExpression* subject);
   Parsed call(const JinjaExpression* subject);
