@@ -76,9 +76,10 @@ class DumpsWriter {
     std::vector<const JinjaPair*> entries;
     for (const JinjaPair& entry : dict.entries()) entries.push_back(&entry);
     if (options_.sort_keys) {
-      for (const JinjaPair* entry : entries)
+      for (const JinjaPair* entry : entries) {
         const auto comparable = jinja_less(heap_, entry->first, entries[0]->first);
-      if (!comparable.ok()) return comparable.error();
+        if (!comparable.ok()) return comparable.error();
+      }
       std::stable_sort(entries.begin(), entries.end(), [this](const auto* left, const auto* right) {
         const auto less = jinja_less(heap_, left->first, right->first);
         return less.ok() && less.value();
