@@ -113,7 +113,8 @@ TEST_CASE("ranks that are none are corrupt") {
 
 TEST_CASE("tekken's ranks begin behind its special tokens") {
   const std::string vocab = R"("vocab":[{"rank":0,"token_bytes":"YQ=="},
-      {"rank":1,"token_bytes":"Yg=="},{"rank":2,"token_bytes":"YWI="},{"rank":3,"token_bytes":"eA=="}])";
+      {"rank":1,"token_bytes":"Yg=="},{"rank":2,"token_bytes":"YWI="},
+      {"rank":3,"token_bytes":"eA=="}])";
   const std::string config = R"({"config":{"pattern":"\\p{L}+|\\s+","default_vocab_size":6,
       "default_num_special_tokens":3},)";
   const auto read = [&](const std::string& text) {
