@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/machine.h"
+#include "base/wait.h"
 
 namespace lockstep {
 namespace {
@@ -22,14 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{60};
 // Looks at the flag between two looks at the clock.
 constexpr int kLooksPerClock = 32;
-
-void relax_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Waits by spinning and then asleep. A waiter counts itself and then looks once more at what it
 // waits for; the other side changes that and then looks at the count. Both are sequentially
