@@ -97,4 +97,22 @@ size_t incomplete_utf8_tail(std::string_view text) {
   return 0;
 }
 
+void append_code_point(std::string& text, uint32_t code_point) {
+  if (code_point < 0x80) {
+    text += static_cast<char>(code_point);
+  } else if (code_point < 0x800) {
+    text += static_cast<char>(0xC0 | code_point >> 6);
+    text += static_cast<char>(0x80 | (code_point & 0x3F));
+  } else if (code_point < 0x10000) {
+    text += static_cast<char>(0xE0 | code_point >> 12);
+    text += static_cast<char>(0x80 | (code_point >> 6 & 0x3F));
+    text += static_cast<char>(0x80 | (code_point & 0x3F));
+  } else {
+    text += static_cast<char>(0xF0 | code_point >> 18);
+    text += static_cast<char>(0x80 | (code_point >> 12 & 0x3F));
+    text += static_cast<char>(0x80 | (code_point >> 6 & 0x3F));
+    text += static_cast<char>(0x80 | (code_point & 0x3F));
+  }
+}
+
 }  // namespace lockstep

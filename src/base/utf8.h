@@ -32,6 +32,8 @@ Utf8Character first_utf8_character(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 // Each maximal invalid subpart becomes one U+FFFD.
 std::string replace_invalid_utf8(std::string_view text);
+// Appends a character; `code_point` must be at most U+10FFFF.
+void append_code_point(std::string& text, uint32_t code_point);
 // The bytes at the end of `text`, 0 to 3, that are the beginning of a character.
 size_t incomplete_utf8_tail(std::string_view text);
 

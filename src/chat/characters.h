@@ -14,7 +14,6 @@ namespace lockstep {
 size_t count_code_points(std::string_view text);
 // The byte at which code point `index` begins; the size of the text for all beyond its end.
 size_t code_point_offset(std::string_view text, size_t index);
-void append_code_point(std::string& out, uint32_t code_point);
 
 bool is_python_space(uint32_t code_point);
 bool is_python_printable(uint32_t code_point);

@@ -26,7 +26,6 @@ class LeafShares {
  public:
   explicit LeafShares(std::vector<int> begins);
 
-  int ranks() const { return static_cast<int>(nodes_.size()); }
   int rank_count() const { return static_cast<int>(nodes_.size()); }
   int leaf_count() const { return begins_.back(); }
   int begin(int rank) const { return begins_[static_cast<size_t>(rank)]; }

@@ -25,7 +25,10 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   const int tiles = tile_count(source.rows);
   team_.for_each_chunk(tiles, 4,
                        [&](int begin, int end) { pack_tiles(source, begin, end, packed); });
-  matrices_.push_back({source.dtype, source.rows, source.columns, packed, source.steps});
+  const auto subtrees = std::count_if(source.steps.begin(), source.steps.end(),
+                                      [](const LeafStep& step) { return step.ends_subtree != 0; });
+  matrices_.push_back({source.dtype, source.rows, source.columns, packed, source.steps,
+                       static_cast<size_t>(subtrees)});
   return static_cast<MatrixId>(matrices_.size() - 1);
 }
 

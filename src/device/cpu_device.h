@@ -35,6 +35,7 @@ class CpuDevice : public Device {
     int columns;
     const std::byte* packed;  // in a slab
     std::vector<LeafStep> steps;
+    size_t subtrees;  // that the steps end
   };
 
   // Room for packed weights, cut from large pieces: a model may have more matrices than a process

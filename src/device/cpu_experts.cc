@@ -82,12 +82,9 @@ void CpuDevice::run(const ExpertsDown& op) {
   const auto rows = static_cast<size_t>(first.rows), columns = static_cast<size_t>(first.columns);
   const auto tokens = static_cast<size_t>(op.tokens);
   const auto chosen_count = static_cast<size_t>(op.chosen_count);
-  const auto subtrees = static_cast<size_t>(
-      std::count_if(first.steps.begin(), first.steps.end(),
-                    [](const LeafStep& step) { return step.ends_subtree != 0; }));
   const int32_t* chosen = ints(op.chosen, tokens * chosen_count);
   const float* input = floats(op.input, tokens * chosen_count * columns);
-  float* output = floats(op.output, subtrees * tokens * rows);
+  float* output = floats(op.output, first.subtrees * tokens * rows);
   LOCKSTEP_CHECK(op.chosen_count <= kMatmulPartsMax);
   const int tiles = tile_count(first.rows), pieces = pieces_of(tiles);
   team_.for_each_chunk(op.tokens * pieces, 1, [&](int begin, int end) {

@@ -60,11 +60,9 @@ void CpuDevice::run(const Matmul& op) {
   if (m.rows == 0 || m.steps.empty()) return;  // a rank without a share of this matrix
   const auto tokens = static_cast<size_t>(op.tokens), rows = static_cast<size_t>(m.rows);
   const auto columns = static_cast<size_t>(m.columns);
-  const auto subtrees = static_cast<size_t>(
-      std::count_if(m.steps.begin(), m.steps.end(), [](auto& s) { return s.ends_subtree != 0; }));
   MatmulArgs args = matmul_args(m);
   args.input = floats(op.input, tokens * columns);
-  args.output = floats(op.output, subtrees * tokens * rows);
+  args.output = floats(op.output, m.subtrees * tokens * rows);
   args.subtree_stride = tokens * rows;
   parallel(tile_count(m.rows), kLanes * columns * tokens, [&](int begin, int end) {
     for (int token = 0; token < op.tokens; token += kTokenBlock) {

@@ -105,7 +105,6 @@ struct Architecture {
   LayerKind sparse;           // with experts; as `dense` where the architecture has none
   Has qkv_bias = Has::kNo;    // configured by "attention_bias"
   Has head_norms = Has::kNo;  // an RMS norm over each head of q and k; by "use_qk_norm"
-  bool has_experts = false;
 };
 
 // Null if there is none of that name.

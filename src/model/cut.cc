@@ -136,12 +136,6 @@ Range Cut::vocabulary(int rank) const {
   return columns_of(vocabulary_, vocab_size_, rank);
 }
 
-int Cut::vocabulary_owner(int token) const {
-  int rank = 0;
-  while (token >= vocabulary(rank).end) ++rank;
-  return rank;
-}
-
 std::vector<LeafStep> Cut::head_steps(int rank) const {
   return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * value_dim_; });
 }

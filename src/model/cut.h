@@ -29,7 +29,7 @@ class Cut {
   // One share for each rank, any positive scale (3:1). kInvalidArgument for others.
   static Result<Cut> make(const ModelConfig& config, std::span<const double> shares);
 
-  int ranks() const { return heads_.ranks(); }
+  int rank_count() const { return heads_.rank_count(); }
   int head_count() const { return heads_per_leaf_ * heads_.leaf_count(); }
   int kv_head_count() const { return head_count() / heads_per_kv_; }
   Range heads(int rank) const;       // query heads
@@ -38,7 +38,6 @@ class Cut {
   Range expert_ffn(int rank) const;  // of each expert
   Range shared_ffn(int rank) const;  // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
-  int vocabulary_owner(int token) const;
 
   const LeafShares& head_shares() const { return heads_; }
   const LeafShares& ffn_shares() const { return ffn_; }

@@ -62,7 +62,7 @@ Status read_layers(const Json& file, ModelConfig& config) {
 
 Status read_experts(const Json& file, ModelConfig& config) {
   config.has_experts.assign(static_cast<size_t>(config.layers), false);
-  if (!config.architecture->has_experts) return Ok{};
+  if (config.architecture->sparse.feed_forward == FeedForward::kDense) return Ok{};
   ExpertsConfig& experts = config.experts;
   experts.count = TRY(either(file, "num_experts", "n_routed_experts", std::nullopt));
   experts.chosen = TRY(size_or(file, "num_experts_per_tok", std::nullopt));

@@ -65,7 +65,7 @@ Status Model::embed(const Batch& batch) {
   size_t own_begin = 0;
   int32_t next = 0;
   part_ends_.clear();
-  for (int rank = 0; rank < cut_.ranks(); ++rank) {
+  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
     const Range owned = cut_.vocabulary(rank);
     if (rank == rank_) own_begin = static_cast<size_t>(next);
     for (size_t i = 0; i < batch.tokens.size(); ++i) {

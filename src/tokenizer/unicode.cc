@@ -78,8 +78,8 @@ std::string lowercase(std::string_view text) {
   while (!text.empty()) {
     const Utf8Character character = first_utf8_character(text);
     const auto lower = utf8proc_tolower(static_cast<utf8proc_int32_t>(character.code_point));
-    append_character(result, static_cast<uint32_t>(lower));
-    if (character.code_point == 0x130) append_character(result, 0x307);  // of two
+    append_code_point(result, static_cast<uint32_t>(lower));
+    if (character.code_point == 0x130) append_code_point(result, 0x307);  // of two
     text.remove_prefix(character.bytes);
   }
   return result;
@@ -110,12 +110,6 @@ bool is_punctuation(uint32_t c) {
 bool is_word_character(uint32_t code_point) {
   const auto category = category_of(code_point);
   return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_PC;
-}
-
-void append_character(std::string& text, uint32_t code_point) {
-  utf8proc_uint8_t bytes[4];
-  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code_point), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
 size_t leading_white_space(std::string_view text) {

@@ -20,8 +20,6 @@ bool is_other(uint32_t code_point);            // categories C*: control, format
 bool is_punctuation(uint32_t code_point);      // P*, and all of ASCII's
 bool is_word_character(uint32_t code_point);   // what \w matches
 
-void append_character(std::string& text, uint32_t code_point);
-
 // The bytes of white space at the beginning and at the end.
 size_t leading_white_space(std::string_view text);
 size_t trailing_white_space(std::string_view text);

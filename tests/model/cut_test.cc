@@ -68,7 +68,7 @@ TEST_CASE("every head, column and token has exactly one owner, whatever the shar
                                           std::vector<double>(16, 1.0)}) {
       const Cut cut = cut_of(config, shares);
       int heads = 0, ffn = 0, vocabulary = 0;
-      for (int rank = 0; rank < cut.ranks(); ++rank) {
+      for (int rank = 0; rank < cut.rank_count(); ++rank) {
         CHECK(cut.heads(rank).begin == heads);
         CHECK(cut.ffn(rank).begin == ffn);
         CHECK(cut.vocabulary(rank).begin == vocabulary);
@@ -130,7 +130,7 @@ TEST_CASE("the steps of a matrix cover its columns and end one subtree for each 
   for (const std::vector<double>& shares :
        std::vector<std::vector<double>>{{1}, {3, 1}, {2, 1, 1}}) {
     const Cut cut = cut_of(kSmall, shares);
-    for (int rank = 0; rank < cut.ranks(); ++rank) {
+    for (int rank = 0; rank < cut.rank_count(); ++rank) {
       int columns = 0, ends = 0, open = 0;
       for (const LeafStep& step : cut.ffn_steps(rank)) {
         columns += step.columns;

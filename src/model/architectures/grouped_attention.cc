@@ -55,14 +55,12 @@ constexpr Architecture kQwen3Moe = {.name = "Qwen3MoeForCausalLM",
                                     .shared = kSharedWeights,
                                     .dense = kDense,
                                     .sparse = kSoftmaxSparse,
-                                    .head_norms = Has::kYes,
-                                    .has_experts = true};
+                                    .head_norms = Has::kYes};
 constexpr Architecture kGlm4Moe = {.name = "Glm4MoeForCausalLM",
                                    .shared = kSharedWeights,
                                    .dense = kDense,
                                    .sparse = kSigmoidSparse,
                                    .qkv_bias = Has::kAsConfigured,
-                                   .head_norms = Has::kAsConfigured,
-                                   .has_experts = true};
+                                   .head_norms = Has::kAsConfigured};
 
 }  // namespace lockstep

@@ -28,10 +28,7 @@ constexpr LayerKind kSparse = {Mixer::kLatentAttention, FeedForward::kSigmoidExp
 
 }  // namespace
 
-constexpr Architecture kDeepseekV3 = {.name = "DeepseekV3ForCausalLM",
-                                      .shared = kSharedWeights,
-                                      .dense = kDense,
-                                      .sparse = kSparse,
-                                      .has_experts = true};
+constexpr Architecture kDeepseekV3 = {
+    .name = "DeepseekV3ForCausalLM", .shared = kSharedWeights, .dense = kDense, .sparse = kSparse};
 
 }  // namespace lockstep
