@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "device/operations.h"
 #include "kernels/kernels.h"
-#include "tensor/dtype.h"
+#include "tensor/stored_matrix.h"
 
 namespace lockstep {
 
@@ -23,15 +23,16 @@ enum class Access {
   kHost,    // the host may read and write it between wait() and the next queued operation
 };
 
-// A rectangle of a stored row-major matrix, to be laid out for the device's kernels.
+// A rectangle of a stored matrix, to be laid out for the device's kernels.
 struct MatrixSource {
-  DType dtype = DType::kF32;
+  StoredMatrix stored;
+  int row_begin = 0;
   int rows = 0;
+  int column_begin = 0;
   int columns = 0;
-  const std::byte* data = nullptr;  // element (0, 0); need not be aligned
-  size_t row_bytes = 0;             // from one row to the next
-  size_t column_bytes = 0;          // from one column to the next; 0: the columns are adjacent
-  std::vector<LeafStep> steps;      // columns in all: `columns`
+  // The rectangle's columns become the rows of the packed matrix (and `steps` goes over its rows).
+  bool is_transposed = false;
+  std::vector<LeafStep> steps;  // columns in all: those of the packed matrix
 };
 
 class Device {
@@ -64,6 +65,7 @@ struct DeviceOptions {
   int threads = 1;
   int first_core = -1;
   const KernelTable* kernels = nullptr;
+  bool keeps_float_input = false;  // activations are never quantised (--exact)
   Progress* progress = nullptr;
 };
 

@@ -1,20 +1,36 @@
-// The layout of matrices for the processor's kernels: tiles of kLanes rows, (tile, column, row in
-// tile), rows padded with zeros.
+// How stored matrices become what the processor's kernels read (kernels/packed_matrix.h): first a
+// plan, then the tiles, which threads share. Codes and scales are moved, never rounded: a stored
+// format that has no packed form of its own is expanded to float32 (GPTQ with act-order, matrices
+// that are used transposed).
 #pragma once
 
+#include <vector>
+
+#include "base/result.h"
 #include "device/device.h"
+#include "kernels/packed_matrix.h"
 
 namespace lockstep {
 
 constexpr int tile_count(int rows) {
   return (rows + kLanes - 1) / kLanes;
 }
-inline size_t packed_bytes(const MatrixSource& source) {
-  return static_cast<size_t>(tile_count(source.rows)) * kLanes *
-         static_cast<size_t>(source.columns) * dtype_bytes(source.dtype);
-}
 
-// Fills tiles [begin, end) of `packed`.
-void pack_tiles(const MatrixSource& source, int begin, int end, std::byte* packed);
+struct PackPlan {
+  // All but `tiles`, `piece_blocks` and `steps`, which the owner of the plan sets.
+  PackedMatrix matrix{};
+  std::vector<uint16_t> piece_blocks;
+  std::vector<BlockColumns> blocks;  // relative to the source's first column
+  std::vector<LeafStep> steps;       // with `pieces`
+
+  size_t bytes() const { return static_cast<size_t>(tile_count(matrix.rows)) * matrix.tile_bytes; }
+};
+
+// `keeps_float_input`: activations are not quantised (--exact). kUnsupported or kCorrupt with what
+// is wrong with the stored matrix.
+Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input);
+// Fills tiles [begin, end) of `tiles`, which has plan.bytes().
+void pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
+                std::byte* tiles);
 
 }  // namespace lockstep

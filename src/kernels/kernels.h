@@ -12,62 +12,63 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/packed_matrix.h"
+
 namespace lockstep {
 
-// Rows of a packed matrix, keys of a cached head and partial sums of a norm come in sixteens.
-inline constexpr int kLanes = 16;
 // Positions in one page of keys and values; attention works on one page at a time, at fixed
 // positions.
 inline constexpr int kPagePositions = 64;
-// Deepest stack of unfinished sums while adding 64 leaves in a binary tree.
-inline constexpr int kTreeDepth = 7;
 
-// One leaf of the columns of a matrix: a sum over `columns` columns in ascending order, started
-// from zero. After it, the two topmost sums are added `merges` times; `ends_subtree` then writes
-// the sum out as the next subtree of the output. A matrix whose columns are not cut is one step
-// with all columns.
-struct LeafStep {
-  int32_t columns;
-  int32_t merges;
-  int32_t ends_subtree;
+// Activations in the blocks of a quantised matrix, for one token after the other.
+// Integers (after the int8 of Q8_0, per block): scale = m / 127, code = round_to_even(x * (127 /
+// m)) with m = max |x| of the block; all 0 where m is 0. A NaN or an infinity makes the scale NaN
+// or infinite.
+struct PrepareArgs {
+  const float* input;  // (tokens, columns)
+  size_t input_stride;
+  const BlockColumns* blocks;
+  int32_t block_count;
+  int32_t token_begin;
+  int32_t token_end;
+  void* output;  // (tokens, block_count) of InputBlock8 or InputBlockF
 };
 
-// A further matrix whose products go into the same sums: in each leaf, its columns follow those of
-// the matrices before it in the chain. This is how the experts of a token are added, in ascending
-// order inside each leaf.
+// One matrix of a product. The products of further matrices go into the same sums: in each leaf,
+// their columns follow those of the matrices before them in the chain. This is how the experts of a
+// token are added, in ascending order inside each leaf. They have as many rows and leaves as the
+// first; their formats may differ.
 struct MatmulPart {
-  const void* weights;  // packed, with the rows of the first matrix
-  int32_t columns;
-  const LeafStep* steps;  // as many as the first matrix has; only `columns` counts
-  const float* input;     // (tokens, columns)
-  size_t input_stride;
+  const PackedMatrix* matrix;
+  // (tokens, columns) of float for plain elements, else (tokens, block_count) of InputBlock8 or
+  // InputBlockF.
+  const void* input;
+  size_t input_stride;  // bytes from one token to the next
 };
 inline constexpr int kMatmulPartsMax = 40;
 
 // output[subtree][token][row] = sum over columns of weight[row][column] * input[token][column].
-// Each output is one chain of fused multiply-adds for each leaf, columns ascending.
+// Each output is one chain of fused multiply-adds for each leaf: column after column for plain
+// elements; block after block for the others, where each block (or half) contributes
+//   fma(scale * dot + bias * sum, input scale, chain)   for integers, with exact integer dots,
+//   chain + (scale * dot + bias * sum)                   for floats, dot a chain over its columns;
+// kernels/generic/blocks.inl has the exact sequence.
 struct MatmulArgs {
-  const void* weights;  // packed: (tile, column, kLanes rows), rows padded with zeros
-  int32_t rows;         // without padding; nothing is written beyond
-  int32_t columns;
+  const MatmulPart* parts;
+  int32_t part_count;  // 1 .. kMatmulPartsMax
   int32_t tile_begin;  // this call computes tiles [tile_begin, tile_end)
   int32_t tile_end;
-  const LeafStep* steps;
-  int32_t step_count;
-  const float* input;  // (tokens, columns)
-  size_t input_stride;
   int32_t tokens;
-  float* output;
+  float* output;  // rows of the first matrix; nothing is written beyond
   size_t token_stride;
   size_t subtree_stride;
-  const MatmulPart* more;
-  int32_t more_count;  // at most kMatmulPartsMax
 };
 
-// output[token][column] = weights[rows[token]][column], for the packed layout of MatmulArgs.
+// output[token][column] = weight[rows[token]][column]: the stored value, rounded once where
+// scale * code + bias is no float.
 struct EmbedArgs {
-  const void* weights;
-  int32_t columns;
+  const PackedMatrix* matrix;
+  const BlockColumns* blocks;  // for a quantised matrix
   const int32_t*
       rows;  // (tokens); a negative row is another rank's and leaves the output untouched
   int32_t token_begin;
@@ -148,12 +149,10 @@ struct AttentionArgs {
 
 struct KernelTable {
   const char* name;  // "scalar", "avx2", "avx512", "neon": what LOCKSTEP_ISA understands
-  void (*matmul_f32)(const MatmulArgs&);
-  void (*matmul_f16)(const MatmulArgs&);
-  void (*matmul_bf16)(const MatmulArgs&);
-  void (*embed_f32)(const EmbedArgs&);
-  void (*embed_f16)(const EmbedArgs&);
-  void (*embed_bf16)(const EmbedArgs&);
+  void (*matmul)(const MatmulArgs&);
+  void (*prepare_integers)(const PrepareArgs&);  // InputBlock8
+  void (*prepare_floats)(const PrepareArgs&);    // InputBlockF
+  void (*embed)(const EmbedArgs&);
   void (*rms_norm)(const RmsNormArgs&);
   void (*rope)(const RopeArgs&);
   void (*store_kv)(const StoreKvArgs&);

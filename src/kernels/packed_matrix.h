@@ -1,0 +1,125 @@
+// PackedMatrix: weights as the kernels read them, and the activations that they are multiplied
+// with. device/packing makes both from what a checkpoint stores. Included by files that are
+// compiled for one instruction set: <cstddef> and <cstdint> only.
+//
+// A matrix is cut into tiles of kLanes rows. Plain elements lie as (tile, column, row in tile).
+// Quantised codes lie in blocks of kBlockColumns columns. A block never crosses the border of a
+// leaf or of a group of columns with one scale; a short block is filled up with code 0, which meets
+// activations of 0. One or more blocks that share the rows' scales are a piece; so the columns of a
+// leaf are whole pieces, each of whole blocks.
+//
+// Codes of a block: quad k has columns 4k .. 4k+3 as 64 bytes, (row, column in quad). By bits:
+//   8: quads 0 .. 7.
+//   4: four vectors of 64 bytes; vector i has quad 2i in its low nibbles, 2i + 1 in the high ones.
+//   2: two vectors; bits 2m, 2m + 1 of vector i are quad 4i + m.
+//   1: one vector; bit k is quad k.
+//   3, 5, 6: the low 2, 4, 4 bits as above, then the other 1, 1, 2 bits as above.
+// So a block has 64 * bits bytes. All codes of a tile come first, then, from `scales_at` on, the
+// scales of its pieces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep {
+
+// Rows of a packed matrix, keys of a cached head and partial sums of a norm come in sixteens.
+inline constexpr int kLanes = 16;
+// Deepest stack of unfinished sums while adding 64 leaves in a binary tree.
+inline constexpr int kTreeDepth = 7;
+inline constexpr int kBlockColumns = 32;
+
+enum class PackedCodes : int32_t {
+  kF32,
+  kF16,
+  kBF16,
+  kBits2,  // unsigned, then `code_offset` is subtracted
+  kBits3,
+  kBits4,
+  kBits5,
+  kBits6,
+  kBits8,
+  kTable4,  // 4 bits that index `table`, then `code_offset` is subtracted
+  kFp8,     // E4M3
+};
+inline bool is_plain(PackedCodes codes) {
+  return codes == PackedCodes::kF32 || codes == PackedCodes::kF16 || codes == PackedCodes::kBF16;
+}
+
+// What a piece has in the tile's scales: first its head, then something for each of its blocks.
+// Arrays are of kLanes rows. weight = scale * (code - code_offset) + bias. The stream of scales is
+// not aligned.
+enum class PackedScales : int32_t {
+  kNone,      // plain elements
+  kF32,       // head: scale
+  kF16,       // head: scale
+  kBF16,      // head: scale
+  kE8M0,      // head: 8-bit exponent, scale = factor * 2^(e - 127)
+  kTileF32,   // head: one float, the scale of all rows
+  kF32Bias,   // head: scale, bias
+  kF16Bias,   // head: scale, bias
+  kBF16Bias,  // head: scale, bias
+  kF32Zero,   // head: scale, uint8 zero: weight = scale * (code - zero)
+  kF16Zero,   // head: scale, uint8 zero
+  kBF16Zero,  // head: scale, uint8 zero
+  // A block's columns 0-15 and 16-31 have scales of their own ("halves").
+  kE4M3Halves,  // no head; block: E4M3 byte of each half, scale = factor * byte
+  // ggml's super-blocks.
+  kSuper,           // head: F16 d; block: int8 s, scale = d * s
+  kSuperMin,        // head: F16 d, F16 m; block: uint8 s, uint8 t; scale = d * s, bias = -(m * t)
+  kSuperHalves,     // head: F16 d; block: int8 s of each half
+  kSuperMinHalves,  // head: F16 d, F16 m; block: uint8 s of each half, then uint8 t of each half
+};
+
+// One leaf of the columns of a matrix: a sum over its columns in ascending order, started from
+// zero. After it, the two topmost sums are added `merges` times; `ends_subtree` then writes the sum
+// out as the next subtree of the output. A matrix whose columns are not cut is one step with all
+// columns.
+struct LeafStep {
+  int32_t columns;
+  int32_t merges;
+  int32_t ends_subtree;
+  int32_t pieces = 0;  // of a quantised matrix; filled by device/packing
+};
+
+struct PackedMatrix {
+  PackedCodes codes;
+  PackedScales scales;
+  bool has_integer_input;  // activations are InputBlock8, else InputBlockF; not for plain elements
+  int32_t rows;            // without padding
+  int32_t columns;
+  int32_t code_offset;
+  float factor;
+  const uint8_t* table;  // 16 bytes, for kTable4
+  const std::byte* tiles;
+  size_t tile_bytes;             // from one tile to the next
+  size_t scales_at;              // bytes from the begin of a tile
+  const uint16_t* piece_blocks;  // how many blocks each piece has, over all leaves
+  int32_t block_count;           // of all pieces
+  const LeafStep* steps;
+  int32_t step_count;
+};
+
+// The columns of the input that a block is multiplied with; `count` is at most kBlockColumns.
+struct BlockColumns {
+  int32_t begin;
+  int32_t count;
+};
+
+// Activations of one block as integers: value = code * scale.
+struct InputBlock8 {
+  int8_t codes[kBlockColumns];
+  float scale;
+  int32_t sum;           // of the codes
+  int32_t half_sums[2];  // of columns 0-15 and 16-31
+};
+
+// Activations of one block as they are.
+struct InputBlockF {
+  float values[kBlockColumns];
+  float sum;
+  float half_sums[2];
+  float padding;
+};
+
+}  // namespace lockstep

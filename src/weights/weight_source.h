@@ -1,0 +1,51 @@
+// WeightSource: what a model's loader asks of a checkpoint, whatever its container and
+// quantisation. Tensors are asked for by the names of Hugging Face's model classes
+// ("model.layers.0.mlp.gate_proj .weight"); a source knows where and how its files store them.
+// Views point into mapped files and live as long as the source. Immutable: any thread may ask.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "tensor/stored_matrix.h"
+
+namespace lockstep {
+
+struct MatrixRequest {
+  std::string_view name;  // with ".weight"
+  // A matrix that may be stored as one of a stack (the experts of a layer, the heads of
+  // "embed_q"): its place there, and then `name` is the one that it would have alone
+  // ("...mlp.experts.3.gate_proj.weight") or the stack's ("...self_attn.embed_q.weight").
+  int stack_index = -1;
+  int rows = 0;
+  int columns = 0;
+};
+
+struct StoredVector {
+  DType dtype = DType::kF32;         // a float
+  std::span<const std::byte> bytes;  // `size` elements; need not be aligned
+};
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // kNotFound "the checkpoint has no tensor NAME"; kCorrupt when parts do not fit together or have
+  // another shape; kUnsupported names the quantisation and what is supported.
+  virtual Result<StoredMatrix> matrix(const MatrixRequest& request) const = 0;
+  virtual Result<StoredVector> vector(std::string_view name, int stack_index, int size) const = 0;
+  // Whether matrix() or vector() would find the name.
+  virtual bool has(std::string_view name, int stack_index = -1) const = 0;
+  // Bytes of all files.
+  virtual uint64_t file_bytes() const = 0;
+};
+
+// `path` is a folder with config.json and safetensors files, or a .gguf file (the first of split
+// ones).
+Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path);
+
+}  // namespace lockstep
