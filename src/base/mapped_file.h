@@ -30,4 +30,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// Gives the pages that lie wholly inside `bytes` of a mapped file back to the system; they are read
+// again when they are touched again. Any thread, also while others read.
+void release_pages(std::span<const std::byte> bytes);
+
 }  // namespace lockstep

@@ -25,6 +25,8 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
                   "positions of a sequence (default: the model's, at most 8192)")
       ->check(CLI::PositiveNumber);
   command.add_flag("--pin", flags.pin, "bind each thread to a core of its own");
+  command.add_flag("--exact", flags.exact,
+                   "keep activations in float32 where weights are quantised (slower)");
   command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
 }
 
@@ -62,6 +64,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.threads = flags.threads;
   options.pin_threads = flags.pin;
   options.context = flags.context;
+  options.exact = flags.exact;
   options.device = flags.device;
   return options;
 }

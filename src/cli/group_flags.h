@@ -18,6 +18,7 @@ struct GroupFlags {
   int threads = 0;
   bool pin = false;
   int context = 0;
+  bool exact = false;
   std::string device = "cpu";
 };
 

@@ -19,7 +19,6 @@ struct Flags {
   int chunk = 0;
   int greedy = 0;
   std::string parallel = "tensor";
-  bool exact = false;
   bool json = false;
 };
 
@@ -91,8 +90,6 @@ void add_logits_command(CLI::App& app, Command& chosen) {
   command->add_option("--chunk", flags->chunk, "feed the tokens in chunks of at most this many")
       ->check(CLI::PositiveNumber);
   command->add_option("--parallel", flags->parallel, "how ranks share the model: tensor");
-  command->add_flag("--exact", flags->exact,
-                    "keep activations in float32 (they always are for unquantised models)");
   command->add_flag("--json", flags->json, "one JSON value (always)");
   add_group_flags(*command, flags->group);
   command->callback([flags, &chosen] {

@@ -4,15 +4,22 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "device/packing.h"
 
 namespace lockstep {
+
+namespace {
+
+// A long prompt is multiplied in rounds of this many tokens, so that scratch memory is bounded.
+constexpr size_t kTokensOfRound = 256;
+
+}  // namespace
 
 CpuDevice::CpuDevice(const DeviceOptions& options)
     : kernels_(*options.kernels),
       team_({.threads = options.threads,
              .first_core = options.first_core,
-             .progress = options.progress}) {}
+             .progress = options.progress}),
+      keeps_float_input_(options.keeps_float_input) {}
 
 Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
   DeviceMemory memory = TRY(DeviceMemory::allocate(bytes));
@@ -21,15 +28,63 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 }
 
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
-  std::byte* packed = TRY(take_slab_bytes(packed_bytes(source)));
-  const int tiles = tile_count(source.rows);
-  team_.for_each_chunk(tiles, 4,
-                       [&](int begin, int end) { pack_tiles(source, begin, end, packed); });
-  const auto subtrees = std::count_if(source.steps.begin(), source.steps.end(),
-                                      [](const LeafStep& step) { return step.ends_subtree != 0; });
-  matrices_.push_back({source.dtype, source.rows, source.columns, packed, source.steps,
-                       static_cast<size_t>(subtrees)});
+  PackPlan plan = TRY(plan_packing(source, keeps_float_input_));
+  std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
+  team_.for_each_chunk(tile_count(plan.matrix.rows), 4,
+                       [&](int begin, int end) { pack_tiles(source, plan, begin, end, tiles); });
+  Matrix m{plan.matrix, keep_layout(std::move(plan))};
+  m.packed.tiles = tiles;
+  m.packed.piece_blocks = m.layout->piece_blocks.data();
+  m.packed.steps = m.layout->steps.data();
+  m.packed.step_count = static_cast<int32_t>(m.layout->steps.size());
+  TRY(reserve_scratch(m));
+  matrices_.push_back(m);
   return static_cast<MatrixId>(matrices_.size() - 1);
+}
+
+bool CpuDevice::Layout::fits(const PackPlan& plan) const {
+  const auto same_step = [](const LeafStep& a, const LeafStep& b) {
+    return a.columns == b.columns && a.merges == b.merges && a.ends_subtree == b.ends_subtree &&
+           a.pieces == b.pieces;
+  };
+  const auto same_block = [](const BlockColumns& a, const BlockColumns& b) {
+    return a.begin == b.begin && a.count == b.count;
+  };
+  return piece_blocks == plan.piece_blocks &&
+         std::equal(steps.begin(), steps.end(), plan.steps.begin(), plan.steps.end(), same_step) &&
+         std::equal(blocks.begin(), blocks.end(), plan.blocks.begin(), plan.blocks.end(),
+                    same_block);
+}
+
+const CpuDevice::Layout* CpuDevice::keep_layout(PackPlan&& plan) {
+  for (const Layout& known : layouts_) {
+    if (known.fits(plan)) return &known;
+  }
+  const auto subtrees = std::count_if(plan.steps.begin(), plan.steps.end(),
+                                      [](const LeafStep& step) { return step.ends_subtree != 0; });
+  layouts_.push_back({std::move(plan.piece_blocks), std::move(plan.blocks), std::move(plan.steps),
+                      static_cast<size_t>(subtrees)});
+  return &layouts_.back();
+}
+
+size_t CpuDevice::Matrix::input_bytes() const {
+  if (is_plain(packed.codes)) return columns() * sizeof(float);
+  const size_t block = packed.has_integer_input ? sizeof(InputBlock8) : sizeof(InputBlockF);
+  return static_cast<size_t>(packed.block_count) * block;
+}
+
+Status CpuDevice::reserve_scratch(const Matrix& m) {
+  const size_t bytes = kTokensOfRound * m.input_bytes();
+  if (scratch_ && bytes <= scratch_->bytes()) return Ok{};
+  scratch_.reset();
+  scratch_.emplace(TRY(DeviceMemory::allocate(bytes)));
+  return Ok{};
+}
+
+int CpuDevice::tokens_in_scratch(size_t bytes) const {
+  const size_t tokens = scratch_ ? scratch_->bytes() / std::max<size_t>(bytes, 1) : 0;
+  LOCKSTEP_CHECK(tokens > 0);
+  return static_cast<int>(std::min(tokens, kTokensOfRound));
 }
 
 Result<std::byte*> CpuDevice::take_slab_bytes(size_t bytes) {

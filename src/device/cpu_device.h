@@ -2,9 +2,15 @@
 // instruction set.
 #pragma once
 
+#include <algorithm>
+#include <deque>
+#include <optional>
+
 #include "base/thread_team.h"
 #include "device/device.h"
+#include "device/expert_order.h"
 #include "device/memory.h"
+#include "device/packing.h"
 
 namespace lockstep {
 
@@ -29,21 +35,56 @@ class CpuDevice : public Device {
   std::span<const Buffer> buffers() const { return buffers_; }
 
  private:
-  struct Matrix {
-    DType dtype;
-    int rows;
-    int columns;
-    const std::byte* packed;  // in a slab
+  // Less work than this (in multiply-adds) is not worth waking a second thread for.
+  static constexpr size_t kChunkCost = 16 << 10;
+  // Work is handed out in at least this many pieces for each thread, so that a late thread costs
+  // little.
+  static constexpr int kPiecesPerThread = 8;
+
+  // What matrices of one kind share; a model with experts has many thousands of them.
+  struct Layout {
+    std::vector<uint16_t> piece_blocks;
+    std::vector<BlockColumns> blocks;
     std::vector<LeafStep> steps;
     size_t subtrees;  // that the steps end
+
+    bool fits(const PackPlan& plan) const;
+  };
+  struct Matrix {
+    PackedMatrix packed;
+    const Layout* layout;
+
+    size_t rows() const { return static_cast<size_t>(packed.rows); }
+    size_t columns() const { return static_cast<size_t>(packed.columns); }
+    bool is_empty() const { return packed.rows == 0 || layout->steps.empty(); }
+    // Of one token's input in the form that the kernels take.
+    size_t input_bytes() const;
+  };
+  // Activations in the form that a matrix takes.
+  struct Input {
+    const void* data;
+    size_t stride;  // bytes from one token to the next
+
+    const void* of(size_t token) const {
+      return static_cast<const std::byte*>(data) + token * stride;
+    }
   };
 
   // Room for packed weights, cut from large pieces: a model may have more matrices than a process
   // may have mappings.
   Result<std::byte*> take_slab_bytes(size_t bytes);
-  // The matrix's product with rows of its own choice; the caller sets tiles, input and output.
-  MatmulArgs matmul_args(const Matrix& m) const;
-  void multiply(DType dtype, const MatmulArgs& args) const;
+  const Layout* keep_layout(PackPlan&& plan);
+  Status reserve_scratch(const Matrix& m);
+  // How many tokens fit in the scratch memory if each takes `bytes`.
+  int tokens_in_scratch(size_t bytes) const;
+  // `tokens` rows of floats, `stride` floats apart, as the matrix takes them: as they are or made
+  // into blocks at `to`, for which the caller has checked that there is room.
+  Input prepare(const Matrix& m, const float* input, size_t stride, int tokens, std::byte* to);
+  static MatmulPart part_of(const Matrix& m, const void* input, size_t stride) {
+    return {&m.packed, input, stride};
+  }
+  Input rows_by_expert(const Matrix& m, const float* input, int tokens,
+                       std::span<const int32_t> order, size_t chosen_count);
 
   // Where a slice of `elements` four-byte elements lies; checked to be inside its buffer.
   std::byte* place(Slice slice, size_t elements) const;
@@ -69,7 +110,10 @@ class CpuDevice : public Device {
   void run(const ScaleRows& op);
   void run(const Route& op);
   void run(const ExpertsUp& op);
+  // Tokens [begin, end) of it.
+  void run_experts_up(const ExpertsUp& op, int begin, int end);
   void run(const ExpertsDown& op);
+  void run_experts_down(const ExpertsDown& op, int begin, int end);
   void run(const SiluMul& op);
   void run(const Add& op);
 
@@ -77,9 +121,26 @@ class CpuDevice : public Device {
   ThreadTeam team_;
   std::vector<Buffer> buffers_;
   std::vector<Matrix> matrices_;
+  std::deque<Layout> layouts_;
   std::vector<DeviceMemory> slabs_;
   size_t slab_used_ = 0;  // of the last one
+  bool keeps_float_input_;
+  std::optional<DeviceMemory> scratch_;  // prepared activations
+  ExpertOrder expert_order_;
   uint64_t wait_count_ = 0;
 };
+
+template <class Body>
+void CpuDevice::parallel(int count, size_t cost, Body&& body) {
+  const size_t total = static_cast<size_t>(count) * cost;
+  if (team_.size() == 1 || total <= kChunkCost) {
+    if (count > 0) body(0, count);
+    return;
+  }
+  const int least = static_cast<int>(
+      std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
+  const int even = count / (team_.size() * kPiecesPerThread);
+  team_.for_each_chunk(count, std::max(least, even), body);
+}
 
 }  // namespace lockstep

@@ -1,11 +1,10 @@
-// How the processor runs the experts of a layer: token by token, each expert's matrices cut into
-// pieces for the team.
+// How the processor runs the experts of a layer. The matrices are cut into pieces for the team.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/check.h"
 #include "device/cpu_device.h"
-#include "device/packing.h"
 #include "device/router.h"
 
 namespace lockstep {
@@ -41,83 +40,134 @@ void CpuDevice::run(const Route& op) {
 
 void CpuDevice::run(const ExpertsUp& op) {
   const Matrix& first = matrix(op.matrices->gate[0]);
-  if (first.rows == 0 || op.tokens == 0) return;  // a rank without a share of the experts
-  const auto ffn = static_cast<size_t>(first.rows), columns = static_cast<size_t>(first.columns);
-  const auto slots = static_cast<size_t>(op.tokens) * static_cast<size_t>(op.chosen_count);
-  const int32_t* chosen = ints(op.chosen, slots);
-  const float* weights = floats(op.weights, slots);
-  const float* input = floats(op.input, static_cast<size_t>(op.tokens) * columns);
-  float* ups = floats(op.scratch, slots * ffn);
-  float* output = floats(op.output, slots * ffn);
-  const int tiles = tile_count(first.rows), pieces = pieces_of(tiles);
-  // Items: for each slot the pieces of its gate matrix, then those of its up matrix.
-  const int items = static_cast<int>(slots) * pieces * 2;
-  team_.for_each_chunk(items, 1, [&](int begin, int end) {
-    for (int item = begin; item < end; ++item) {
-      const auto slot = static_cast<size_t>(item / (2 * pieces));
-      const int piece = item % pieces;
-      const bool is_gate = item / pieces % 2 == 0;
-      const auto expert = static_cast<size_t>(chosen[slot]);
-      const Matrix& m = matrix(is_gate ? op.matrices->gate[expert] : op.matrices->up[expert]);
-      MatmulArgs args = matmul_args(m);
-      args.input = input + slot / static_cast<size_t>(op.chosen_count) * columns;
-      args.output = (is_gate ? output : ups) + slot * ffn;
-      args.tile_begin = piece * kTilesOfPiece;
-      args.tile_end = std::min(tiles, args.tile_begin + kTilesOfPiece);
-      multiply(m.dtype, args);
-    }
-  });
-  team_.for_each_chunk(static_cast<int>(slots), 1, [&](int begin, int end) {
-    for (auto slot = static_cast<size_t>(begin); slot < static_cast<size_t>(end); ++slot) {
+  if (first.is_empty() || op.tokens == 0) return;  // a rank without a share of the experts
+  // Beside each token's input lie the copies that its experts read.
+  const int round =
+      tokens_in_scratch(first.input_bytes() * (1 + static_cast<size_t>(op.chosen_count)));
+  for (int begin = 0; begin < op.tokens; begin += round) {
+    run_experts_up(op, begin, std::min(op.tokens, begin + round));
+  }
+}
+
+void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
+  const auto tokens = static_cast<size_t>(end - begin), skipped = static_cast<size_t>(begin);
+  const auto chosen_count = static_cast<size_t>(op.chosen_count);
+  const size_t slots = tokens * chosen_count;
+  const Matrix& first = matrix(op.matrices->gate[0]);
+  const size_t ffn = first.rows(), columns = first.columns();
+  const size_t all = static_cast<size_t>(op.tokens) * chosen_count;
+  const int32_t* chosen = ints(op.chosen, all) + skipped * chosen_count;
+  const float* weights = floats(op.weights, all) + skipped * chosen_count;
+  const float* input =
+      floats(op.input, static_cast<size_t>(op.tokens) * columns) + skipped * columns;
+  float* gates = floats(op.scratch, 2 * all * ffn);
+  float* ups = gates + all * ffn;
+  float* output = floats(op.output, all * ffn) + skipped * chosen_count * ffn;
+
+  expert_order_.sort({chosen, slots}, static_cast<int>(op.matrices->gate.size()));
+  const std::span<const int32_t> order = expert_order_.slots();
+  const std::span<const ExpertOrder::Run> runs = expert_order_.runs();
+  const auto multiply = [&](const std::vector<MatrixId>& matrices, float* products) {
+    const Matrix& any = matrix(matrices[0]);
+    const Input rows = rows_by_expert(any, input, static_cast<int>(tokens), order, chosen_count);
+    const int tiles = tile_count(any.packed.rows), pieces = pieces_of(tiles);
+    const auto items = static_cast<int>(runs.size()) * pieces;
+    team_.for_each_chunk(items, 1, [&](int item_begin, int item_end) {
+      for (int item = item_begin; item < item_end; ++item) {
+        const ExpertOrder::Run& run = runs[static_cast<size_t>(item / pieces)];
+        const Matrix& m = matrix(matrices[static_cast<size_t>(run.expert)]);
+        const MatmulPart part = part_of(m, rows.of(run.begin), rows.stride);
+        const int tile = item % pieces * kTilesOfPiece;
+        kernels_.matmul({.parts = &part,
+                         .part_count = 1,
+                         .tile_begin = tile,
+                         .tile_end = std::min(tiles, tile + kTilesOfPiece),
+                         .tokens = static_cast<int>(run.size()),
+                         .output = products + run.begin * ffn,
+                         .token_stride = ffn});
+      }
+    });
+  };
+  multiply(op.matrices->gate, gates);
+  multiply(op.matrices->up, ups);
+  team_.for_each_chunk(static_cast<int>(slots), 1, [&](int slot_begin, int slot_end) {
+    for (auto i = static_cast<size_t>(slot_begin); i < static_cast<size_t>(slot_end); ++i) {
+      const auto slot = static_cast<size_t>(order[i]);
       float* values = output + slot * ffn;
-      kernels_.silu_mul(values, ups + slot * ffn, values, ffn);
-      for (size_t i = 0; i < ffn; ++i) values[i] *= weights[slot];
+      kernels_.silu_mul(gates + i * ffn, ups + i * ffn, values, ffn);
+      for (size_t k = 0; k < ffn; ++k) values[k] *= weights[slot];
     }
   });
 }
 
+// The input of each slot in the order of their experts: row i is the token of slot order[i].
+CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, const float* input, int tokens,
+                                           std::span<const int32_t> order, size_t chosen_count) {
+  const Input prepared = prepare(m, input, m.columns(), tokens, scratch_->data());
+  if (tokens == 1) return {prepared.data, 0};  // one row for all
+  const size_t bytes = m.input_bytes();
+  std::byte* rows = scratch_->data() + static_cast<size_t>(tokens) * bytes;
+  parallel(static_cast<int>(order.size()), bytes / 4, [&](int begin, int end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const size_t token = static_cast<size_t>(order[i]) / chosen_count;
+      std::memcpy(rows + i * bytes, prepared.of(token), bytes);
+    }
+  });
+  return {rows, bytes};
+}
+
 void CpuDevice::run(const ExpertsDown& op) {
   const Matrix& first = matrix(op.matrices->down[0]);
-  if (first.rows == 0 || first.steps.empty() || op.tokens == 0) return;
-  const auto rows = static_cast<size_t>(first.rows), columns = static_cast<size_t>(first.columns);
-  const auto tokens = static_cast<size_t>(op.tokens);
+  if (first.is_empty() || op.tokens == 0) return;
+  LOCKSTEP_CHECK(op.chosen_count < kMatmulPartsMax);
+  const size_t shared_bytes = op.has_shared ? matrix(op.shared).input_bytes() : 0;
+  const int round =
+      tokens_in_scratch(first.input_bytes() * static_cast<size_t>(op.chosen_count) + shared_bytes);
+  for (int begin = 0; begin < op.tokens; begin += round) {
+    run_experts_down(op, begin, std::min(op.tokens, begin + round));
+  }
+}
+
+// A token's experts are one chain in each leaf, so tokens cannot share a register block; but all
+// tokens go through a few tiles of all experts while these are in the cache.
+void CpuDevice::run_experts_down(const ExpertsDown& op, int begin, int end) {
   const auto chosen_count = static_cast<size_t>(op.chosen_count);
-  const int32_t* chosen = ints(op.chosen, tokens * chosen_count);
-  const float* input = floats(op.input, tokens * chosen_count * columns);
-  float* output = floats(op.output, first.subtrees * tokens * rows);
-  LOCKSTEP_CHECK(op.chosen_count <= kMatmulPartsMax);
-  const int tiles = tile_count(first.rows), pieces = pieces_of(tiles);
-  team_.for_each_chunk(op.tokens * pieces, 1, [&](int begin, int end) {
-    for (int item = begin; item < end; ++item) {
-      const auto token = static_cast<size_t>(item / pieces);
-      std::array<MatmulPart, kMatmulPartsMax> more;
-      int32_t more_count = 0;
-      const auto part_of = [&](const Matrix& m, const float* from) {
-        return MatmulPart{m.packed, m.columns, m.steps.data(), from,
-                          static_cast<size_t>(m.columns)};
-      };
-      const int32_t* experts = chosen + token * chosen_count;
-      const float* from = input + token * chosen_count * columns;
-      for (size_t i = 1; i < chosen_count; ++i) {
-        const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(experts[i])]);
-        more[static_cast<size_t>(more_count++)] = part_of(m, from + i * columns);
+  const auto all = static_cast<size_t>(op.tokens), skipped = static_cast<size_t>(begin);
+  const int tokens = end - begin;
+  const Matrix& first = matrix(op.matrices->down[0]);
+  const int32_t* chosen = ints(op.chosen, all * chosen_count) + skipped * chosen_count;
+  const float* input = floats(op.input, all * chosen_count * first.columns());
+  const Input rows = prepare(first, input + skipped * chosen_count * first.columns(),
+                             first.columns(), tokens * op.chosen_count, scratch_->data());
+  Input shared_rows{};
+  if (op.has_shared) {
+    const Matrix& shared = matrix(op.shared);
+    const float* from = floats(op.shared_input, all * shared.columns());
+    shared_rows = prepare(
+        shared, from + skipped * shared.columns(), shared.columns(), tokens,
+        scratch_->data() + static_cast<size_t>(tokens) * chosen_count * first.input_bytes());
+  }
+  float* output = floats(op.output, first.layout->subtrees * all * first.rows());
+  const int tiles = tile_count(first.packed.rows), pieces = pieces_of(tiles);
+  team_.for_each_chunk(tokens * pieces, 1, [&](int item_begin, int item_end) {
+    for (int item = item_begin; item < item_end; ++item) {
+      const auto token = static_cast<size_t>(item % tokens);
+      std::array<MatmulPart, kMatmulPartsMax> parts;
+      size_t count = 0;
+      for (size_t i = token * chosen_count; i < (token + 1) * chosen_count; ++i) {
+        const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(chosen[i])]);
+        parts[count++] = part_of(m, rows.of(i), 0);
       }
-      if (op.has_shared) {
-        const Matrix& m = matrix(op.shared);
-        const auto width = static_cast<size_t>(m.columns);
-        more[static_cast<size_t>(more_count++)] =
-            part_of(m, floats(op.shared_input, tokens * width) + token * width);
-      }
-      const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(experts[0])]);
-      MatmulArgs args = matmul_args(m);
-      args.input = from;
-      args.output = output + token * rows;
-      args.subtree_stride = tokens * rows;
-      args.more = more.data();
-      args.more_count = more_count;
-      args.tile_begin = item % pieces * kTilesOfPiece;
-      args.tile_end = std::min(tiles, args.tile_begin + kTilesOfPiece);
-      multiply(m.dtype, args);
+      if (op.has_shared) parts[count++] = part_of(matrix(op.shared), shared_rows.of(token), 0);
+      const int tile = item / tokens * kTilesOfPiece;
+      kernels_.matmul({.parts = parts.data(),
+                       .part_count = static_cast<int32_t>(count),
+                       .tile_begin = tile,
+                       .tile_end = std::min(tiles, tile + kTilesOfPiece),
+                       .tokens = 1,
+                       .output = output + (skipped + token) * first.rows(),
+                       .token_stride = first.rows(),
+                       .subtree_stride = all * first.rows()});
     }
   });
 }

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "device/cpu_device.h"
-#include "device/packing.h"
 
 namespace lockstep {
 
@@ -33,25 +32,33 @@ void CpuDevice::run(const HeadMatmul& op) {
   const auto heads = op.matrices->size(), tokens = static_cast<size_t>(op.tokens);
   if (heads == 0 || tokens == 0) return;
   const Matrix& first = matrix(op.matrices->front());
-  LOCKSTEP_CHECK(first.columns <= op.input_stride && first.rows <= op.output_stride);
+  LOCKSTEP_CHECK(first.packed.columns <= op.input_stride && first.packed.rows <= op.output_stride);
   const auto input_stride = static_cast<size_t>(op.input_stride);
   const auto output_stride = static_cast<size_t>(op.output_stride);
   const float* input = floats(op.input, tokens * heads * input_stride);
   float* output = floats(op.output, tokens * heads * output_stride);
-  team_.for_each_chunk(static_cast<int>(heads), 1, [&](int begin, int end) {
-    for (auto head = static_cast<size_t>(begin); head < static_cast<size_t>(end); ++head) {
-      const Matrix& m = matrix((*op.matrices)[head]);
-      MatmulArgs args = matmul_args(m);
-      args.input = input + head * input_stride;
-      args.input_stride = heads * input_stride;
-      args.tokens = op.tokens;
-      args.output = output + head * output_stride;
-      args.token_stride = heads * output_stride;
-      args.tile_begin = 0;
-      args.tile_end = tile_count(m.rows);
-      multiply(m.dtype, args);
-    }
-  });
+  const int round = tokens_in_scratch(heads * first.input_bytes());
+  for (int begin = 0; begin < op.tokens; begin += round) {
+    const int count = std::min(round, op.tokens - begin);
+    const auto at = static_cast<size_t>(begin);
+    // Tokens and heads are rows alike.
+    const Input prepared = prepare(first, input + at * heads * input_stride, input_stride,
+                                   count * static_cast<int>(heads), scratch_->data());
+    team_.for_each_chunk(static_cast<int>(heads), 1, [&](int head_begin, int head_end) {
+      for (auto head = static_cast<size_t>(head_begin); head < static_cast<size_t>(head_end);
+           ++head) {
+        const Matrix& m = matrix((*op.matrices)[head]);
+        const MatmulPart part = part_of(m, prepared.of(head), heads * prepared.stride);
+        kernels_.matmul({.parts = &part,
+                         .part_count = 1,
+                         .tile_begin = 0,
+                         .tile_end = tile_count(m.packed.rows),
+                         .tokens = count,
+                         .output = output + (at * heads + head) * output_stride,
+                         .token_stride = heads * output_stride});
+      }
+    });
+  }
 }
 
 }  // namespace lockstep

@@ -6,93 +6,79 @@
 
 #include "base/check.h"
 #include "device/cpu_device.h"
-#include "device/packing.h"
 #include "kernels/math.h"
 
 namespace lockstep {
 namespace {
 
-// Less work than this (in multiply-adds) is not worth waking a second thread for.
-constexpr size_t kChunkCost = 16 << 10;
 // Tokens of a prompt that are multiplied with a few tiles of weights while these are in the cache.
 constexpr int kTokenBlock = 64;
-// A matrix is handed out in at least this many pieces for each thread, so that a late thread costs
-// little.
-constexpr int kPiecesPerThread = 8;
 
 }  // namespace
 
-template <class Body>
-void CpuDevice::parallel(int count, size_t cost, Body&& body) {
-  const size_t total = static_cast<size_t>(count) * cost;
-  if (team_.size() == 1 || total <= kChunkCost) {
-    if (count > 0) body(0, count);
-    return;
-  }
-  const int least = static_cast<int>(
-      std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
-  const int even = count / (team_.size() * kPiecesPerThread);
-  team_.for_each_chunk(count, std::max(least, even), body);
-}
-
 void CpuDevice::run(const Embed& op) {
   const Matrix& m = matrix(op.matrix);
-  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
-  EmbedArgs args{.weights = m.packed,
-                 .columns = m.columns,
-                 .rows = ints(op.rows, tokens),
-                 .output = floats(op.output, tokens * columns),
-                 .output_stride = columns};
-  const auto embed = m.dtype == DType::kF32   ? kernels_.embed_f32
-                     : m.dtype == DType::kF16 ? kernels_.embed_f16
-                                              : kernels_.embed_bf16;
-  for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(args.rows[t] < m.rows);
-  parallel(op.tokens, columns, [&](int begin, int end) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const EmbedArgs args{.matrix = &m.packed,
+                       .blocks = m.layout->blocks.data(),
+                       .rows = ints(op.rows, tokens),
+                       .output = floats(op.output, tokens * m.columns()),
+                       .output_stride = m.columns()};
+  for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(args.rows[t] < m.packed.rows);
+  parallel(op.tokens, m.columns(), [&](int begin, int end) {
     EmbedArgs part = args;
     part.token_begin = begin;
     part.token_end = end;
-    embed(part);
+    kernels_.embed(part);
   });
+}
+
+CpuDevice::Input CpuDevice::prepare(const Matrix& m, const float* input, size_t stride, int tokens,
+                                    std::byte* to) {
+  if (is_plain(m.packed.codes)) return {input, stride * sizeof(float)};
+  const PrepareArgs args{.input = input,
+                         .input_stride = stride,
+                         .blocks = m.layout->blocks.data(),
+                         .block_count = m.packed.block_count,
+                         .output = to};
+  const auto run = m.packed.has_integer_input ? kernels_.prepare_integers : kernels_.prepare_floats;
+  parallel(tokens, 4 * m.columns(), [&](int begin, int end) {
+    PrepareArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    run(part);
+  });
+  return {to, m.input_bytes()};
 }
 
 void CpuDevice::run(const Matmul& op) {
   const Matrix& m = matrix(op.matrix);
-  if (m.rows == 0 || m.steps.empty()) return;  // a rank without a share of this matrix
-  const auto tokens = static_cast<size_t>(op.tokens), rows = static_cast<size_t>(m.rows);
-  const auto columns = static_cast<size_t>(m.columns);
-  MatmulArgs args = matmul_args(m);
-  args.input = floats(op.input, tokens * columns);
-  args.output = floats(op.output, m.subtrees * tokens * rows);
-  args.subtree_stride = tokens * rows;
-  parallel(tile_count(m.rows), kLanes * columns * tokens, [&](int begin, int end) {
-    for (int token = 0; token < op.tokens; token += kTokenBlock) {
-      MatmulArgs part = args;
-      part.tile_begin = begin;
-      part.tile_end = end;
-      part.tokens = std::min(kTokenBlock, op.tokens - token);
-      part.input += static_cast<size_t>(token) * columns;
-      part.output += static_cast<size_t>(token) * rows;
-      multiply(m.dtype, part);
-    }
-  });
-}
-
-MatmulArgs CpuDevice::matmul_args(const Matrix& m) const {
-  return {.weights = m.packed,
-          .rows = m.rows,
-          .columns = m.columns,
-          .steps = m.steps.data(),
-          .step_count = static_cast<int32_t>(m.steps.size()),
-          .input_stride = static_cast<size_t>(m.columns),
-          .tokens = 1,
-          .token_stride = static_cast<size_t>(m.rows)};
-}
-
-void CpuDevice::multiply(DType dtype, const MatmulArgs& args) const {
-  const auto matmul = dtype == DType::kF32   ? kernels_.matmul_f32
-                      : dtype == DType::kF16 ? kernels_.matmul_f16
-                                             : kernels_.matmul_bf16;
-  matmul(args);
+  if (m.is_empty()) return;  // a rank without a share of this matrix
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const float* input = floats(op.input, tokens * m.columns());
+  float* output = floats(op.output, m.layout->subtrees * tokens * m.rows());
+  const int round = is_plain(m.packed.codes) ? op.tokens : tokens_in_scratch(m.input_bytes());
+  for (int first = 0; first < op.tokens; first += round) {
+    const int count = std::min(round, op.tokens - first);
+    const auto at = static_cast<size_t>(first);
+    const Input prepared =
+        prepare(m, input + at * m.columns(), m.columns(), count, scratch_->data());
+    const size_t cost = kLanes * m.columns() * static_cast<size_t>(count);
+    parallel(tile_count(m.packed.rows), cost, [&](int begin, int end) {
+      for (int token = 0; token < count; token += kTokenBlock) {
+        const auto from = static_cast<size_t>(token);
+        const MatmulPart part = part_of(m, prepared.of(from), prepared.stride);
+        kernels_.matmul({.parts = &part,
+                         .part_count = 1,
+                         .tile_begin = begin,
+                         .tile_end = end,
+                         .tokens = std::min(kTokenBlock, count - token),
+                         .output = output + (at + from) * m.rows(),
+                         .token_stride = m.rows(),
+                         .subtree_stride = tokens * m.rows()});
+      }
+    });
+  }
 }
 
 void CpuDevice::run(const CopyRows& op) {

@@ -184,7 +184,7 @@ struct ExpertsUp {
   int tokens = 0;
   int chosen_count = 0;
   Slice input;    // (tokens, columns)
-  Slice scratch;  // (tokens, chosen, ffn)
+  Slice scratch;  // (2, tokens, chosen, ffn)
   Slice output;   // (tokens, chosen, ffn)
 };
 

@@ -26,6 +26,7 @@ struct EngineOptions {
   int sequences_max = 8;       // that run together
   int batch_tokens_max = 512;  // in one step; longer prompts are fed in chunks
   std::string device = "cpu";  // "delayed": the test device
+  bool exact = false;          // activations stay float32 where weights are quantised
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };

@@ -67,7 +67,8 @@ Status ModelEngine::load(const EngineOptions& options) {
       .tokens_max = std::max(options.batch_tokens_max, options.sequences_max),
       .context = context,
       .vocab_size = config.vocab_size};
-  model_ = TRY(Model::load({.folder = options.model,
+  model_ = TRY(Model::load({.config = config,
+                            .source = TRY(open_weight_source(options.model)),
                             .shares = options.shares,
                             .tokens_max = limits.tokens_max,
                             .pages = pages_needed(limits),
@@ -153,6 +154,7 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group 
                                  .threads = options.threads,
                                  .first_core = options.first_core,
                                  .kernels = options.kernels,
+                                 .keeps_float_input = options.exact,
                                  .progress = options.progress}));
   auto engine =
       std::make_unique<ModelEngine>(std::move(group), std::move(device), options.progress);

@@ -34,14 +34,21 @@ int heads_in_leaf(const ModelConfig& config) {
   return group * groups;
 }
 
-int ffn_leaf_count(int columns) {
-  const int most = std::max(1, columns / kFfnLeafColumnsMin);
+// The alignment that leaves of `columns` columns can have.
+int fitting_alignment(int columns, int wanted) {
+  while (wanted > kAlignmentMin && columns / wanted < kAlignedLeavesMin) wanted /= 2;
+  return std::max(1, wanted);
+}
+
+int ffn_leaf_count(int columns, int alignment) {
+  const int most = std::max(1, columns / std::max(kFfnLeafColumnsMin, alignment));
   return std::min(kLeavesMax, static_cast<int>(std::bit_floor(static_cast<unsigned>(most))));
 }
 
 // Where leaf `leaf` of `leaves` nearly equal ones begins.
-int boundary(int leaf, int leaves, int size) {
-  return static_cast<int>(static_cast<int64_t>(leaf) * size / leaves);
+int boundary(int leaf, int leaves, int size, int alignment = 1) {
+  const int64_t units = (size + alignment - 1) / alignment;
+  return static_cast<int>(std::min<int64_t>(size, leaf * units / leaves * alignment));
 }
 
 // Sums of leaves are added like a binary counter counts: after leaf i of a subtree, once for each
@@ -61,21 +68,22 @@ std::vector<LeafStep> steps_for(std::span<const TreeNode> nodes, LeafColumns col
 }
 
 // What rank `rank` has of `size` columns that are cut into nearly equal leaves.
-Range columns_of(const LeafShares& shares, int size, int rank) {
-  return {boundary(shares.begin(rank), shares.leaf_count(), size),
-          boundary(shares.end(rank), shares.leaf_count(), size)};
+Range columns_of(const LeafShares& shares, int size, int alignment, int rank) {
+  return {boundary(shares.begin(rank), shares.leaf_count(), size, alignment),
+          boundary(shares.end(rank), shares.leaf_count(), size, alignment)};
 }
 
-std::vector<LeafStep> column_steps(const LeafShares& shares, int size, int rank) {
+std::vector<LeafStep> column_steps(const LeafShares& shares, int size, int alignment, int rank) {
   const int leaves = shares.leaf_count();
   return steps_for(shares.nodes(rank), [&](int leaf) {
-    return boundary(leaf + 1, leaves, size) - boundary(leaf, leaves, size);
+    return boundary(leaf + 1, leaves, size, alignment) - boundary(leaf, leaves, size, alignment);
   });
 }
 
 }  // namespace
 
-Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares) {
+Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
+                      CutAlignment alignment) {
   for (double share : shares) {
     if (!(share > 0) || !std::isfinite(share)) {
       return Error{ErrorCode::kInvalidArgument, "each share must be a positive number"};
@@ -90,14 +98,16 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares)
       static_cast<int>(shares.size()) <= config.kv_heads && leaves % config.kv_heads == 0;
   const int head_units = whole_groups ? config.kv_heads : leaves;
   const int vocabulary_leaves = std::min(kLeavesMax, config.vocab_size);
-  return Cut(config, share_out(head_units, leaves / head_units, shares),
-             share_out(ffn_leaf_count(config.ffn), 1, shares),
-             share_out(ffn_leaf_count(config.experts.ffn), 1, shares),
+  alignment = {fitting_alignment(config.ffn, alignment.ffn),
+               fitting_alignment(config.experts.ffn, alignment.experts)};
+  return Cut(config, alignment, share_out(head_units, leaves / head_units, shares),
+             share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
+             share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
              share_out(vocabulary_leaves, 1, shares));
 }
 
-Cut::Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares experts,
-         LeafShares vocabulary)
+Cut::Cut(const ModelConfig& config, CutAlignment alignment, LeafShares heads, LeafShares ffn,
+         LeafShares experts, LeafShares vocabulary)
     : value_dim_(config.value_dim),
       heads_per_kv_(config.heads_per_kv()),
       heads_per_leaf_(config.heads / heads.leaf_count()),
@@ -105,6 +115,7 @@ Cut::Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares
       expert_columns_(config.experts.ffn),
       shared_columns_(config.experts.shared_ffn),
       vocab_size_(config.vocab_size),
+      alignment_(alignment),
       heads_(std::move(heads)),
       ffn_(std::move(ffn)),
       experts_(std::move(experts)),
@@ -121,19 +132,19 @@ Range Cut::kv_heads(int rank) const {
 }
 
 Range Cut::ffn(int rank) const {
-  return columns_of(ffn_, ffn_columns_, rank);
+  return columns_of(ffn_, ffn_columns_, alignment_.ffn, rank);
 }
 
 Range Cut::expert_ffn(int rank) const {
-  return columns_of(experts_, expert_columns_, rank);
+  return columns_of(experts_, expert_columns_, alignment_.experts, rank);
 }
 
 Range Cut::shared_ffn(int rank) const {
-  return columns_of(experts_, shared_columns_, rank);
+  return columns_of(experts_, shared_columns_, alignment_.experts, rank);
 }
 
 Range Cut::vocabulary(int rank) const {
-  return columns_of(vocabulary_, vocab_size_, rank);
+  return columns_of(vocabulary_, vocab_size_, 1, rank);
 }
 
 std::vector<LeafStep> Cut::head_steps(int rank) const {
@@ -141,15 +152,15 @@ std::vector<LeafStep> Cut::head_steps(int rank) const {
 }
 
 std::vector<LeafStep> Cut::ffn_steps(int rank) const {
-  return column_steps(ffn_, ffn_columns_, rank);
+  return column_steps(ffn_, ffn_columns_, alignment_.ffn, rank);
 }
 
 std::vector<LeafStep> Cut::expert_steps(int rank) const {
-  return column_steps(experts_, expert_columns_, rank);
+  return column_steps(experts_, expert_columns_, alignment_.experts, rank);
 }
 
 std::vector<LeafStep> Cut::shared_steps(int rank) const {
-  return column_steps(experts_, shared_columns_, rank);
+  return column_steps(experts_, shared_columns_, alignment_.experts, rank);
 }
 
 }  // namespace lockstep

@@ -18,6 +18,16 @@ inline constexpr int kLeavesMax = 64;
 // Feed-forward columns are not cut finer than this.
 inline constexpr int kFfnLeafColumnsMin = 16;
 
+// Borders of leaves lie on multiples of these, so that groups of quantised columns stay whole; of
+// the feed-forward columns of dense layers and of experts.
+struct CutAlignment {
+  int ffn = 1;
+  int experts = 1;
+};
+// A group that is too wide for so many leaves is cut nevertheless, down to kAlignmentMin.
+inline constexpr int kAlignedLeavesMin = 16;
+inline constexpr int kAlignmentMin = 32;
+
 struct Range {
   int begin = 0;
   int end = 0;
@@ -27,7 +37,8 @@ struct Range {
 class Cut {
  public:
   // One share for each rank, any positive scale (3:1). kInvalidArgument for others.
-  static Result<Cut> make(const ModelConfig& config, std::span<const double> shares);
+  static Result<Cut> make(const ModelConfig& config, std::span<const double> shares,
+                          CutAlignment alignment = {});
 
   int rank_count() const { return heads_.rank_count(); }
   int head_count() const { return heads_per_leaf_ * heads_.leaf_count(); }
@@ -51,8 +62,8 @@ class Cut {
   std::vector<LeafStep> shared_steps(int rank) const;
 
  private:
-  Cut(const ModelConfig& config, LeafShares heads, LeafShares ffn, LeafShares experts,
-      LeafShares vocabulary);
+  Cut(const ModelConfig& config, CutAlignment alignment, LeafShares heads, LeafShares ffn,
+      LeafShares experts, LeafShares vocabulary);
 
   int value_dim_;
   int heads_per_kv_;
@@ -61,6 +72,7 @@ class Cut {
   int expert_columns_;
   int shared_columns_;
   int vocab_size_;
+  CutAlignment alignment_;
   LeafShares heads_;
   LeafShares ffn_;
   LeafShares experts_;

@@ -266,8 +266,8 @@ void Model::experts(int layer, int tokens) {
                           .tokens = tokens,
                           .chosen_count = config.chosen,
                           .input = buffers_.normed,
-                          .scratch = buffers_.expert_up,
-                          .output = buffers_.expert_gate});
+                          .scratch = buffers_.expert_scratch,
+                          .output = buffers_.expert_hidden});
   if (has_shared) {
     gated_up(layer, tokens, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
   }
@@ -275,7 +275,7 @@ void Model::experts(int layer, int tokens) {
                             .chosen = buffers_.chosen,
                             .tokens = tokens,
                             .chosen_count = config.chosen,
-                            .input = buffers_.expert_gate,
+                            .input = buffers_.expert_hidden,
                             .has_shared = has_shared,
                             .shared = weights.matrix(Role::kSharedDown),
                             .shared_input = buffers_.gate,

@@ -5,25 +5,24 @@
 #include <algorithm>
 
 #include "model/rope.h"
-#include "weights/checkpoint.h"
 
 namespace lockstep {
 
 Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& group,
                                            Device& device) {
-  const ModelConfig config = TRY(read_config(options.folder));
+  const ModelConfig& config = options.config;
   if (static_cast<int>(options.shares.size()) != group.size()) {
     return Error{ErrorCode::kInvalidArgument, fmt::format("{} shares were given for {} ranks",
                                                           options.shares.size(), group.size())};
   }
-  Cut cut = TRY(Cut::make(config, options.shares));
-  const auto checkpoint = TRY(Checkpoint::open(options.folder));
+  const CutAlignment alignment = TRY(alignment_of(*options.source, config));
+  Cut cut = TRY(Cut::make(config, options.shares, alignment));
   const BatchLimits limits{.tokens_max = options.tokens_max,
                            .page_list_entries_max = options.page_list_entries_max,
                            .pages = options.pages,
                            .vocab_size = config.vocab_size};
   std::unique_ptr<Model> model(new Model(config, std::move(cut), group, device, limits));
-  model->weights_ = TRY(load_weights(*checkpoint, config, model->cut_, group.rank(), device));
+  model->weights_ = TRY(load_weights(*options.source, config, model->cut_, group.rank(), device));
   TRY(model->allocate_state());
   TRY(model->allocate_buffers());
   TRY(device.wait());
@@ -106,8 +105,8 @@ Status Model::allocate_buffers() {
   buffers_.scores = TRY(allocate(static_cast<size_t>(experts.count)));
   for (Slice* choice : {&buffers_.chosen, &buffers_.chosen_weights})
     *choice = TRY(allocate(chosen));
-  for (Slice* wide : {&buffers_.expert_gate, &buffers_.expert_up})
-    *wide = TRY(allocate(expert_ffn));
+  buffers_.expert_hidden = TRY(allocate(expert_ffn));
+  buffers_.expert_scratch = TRY(allocate(2 * expert_ffn));
   const size_t subtrees =
       std::max({cut_.head_shares().nodes(rank_).size(), cut_.ffn_shares().nodes(rank_).size(),
                 cut_.expert_shares().nodes(rank_).size()});

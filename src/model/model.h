@@ -20,7 +20,8 @@
 namespace lockstep {
 
 struct ModelOptions {
-  std::filesystem::path folder;
+  ModelConfig config;
+  std::shared_ptr<const WeightSource> source;
   std::vector<double> shares;  // one for each rank
   int tokens_max = 512;        // of one batch
   int pages = 0;               // of sequence state
@@ -55,7 +56,7 @@ class Model {
     Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
     Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
     Slice query_latent, kv_latent, absorbed, mixed_latent;
-    Slice scores, chosen, chosen_weights, expert_gate, expert_up;
+    Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
     BufferId partials{}, sum{}, logits{};
   };
 

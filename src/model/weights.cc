@@ -1,20 +1,53 @@
 #include "model/weights.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 
+#include "base/mapped_file.h"
 #include "tensor/half.h"
 
 namespace lockstep {
 namespace {
 
+size_t part_bytes(const StoredMatrix& m) {
+  return m.codes.size() + m.scales.size() + m.biases.size() + m.zeros.size() + m.groups.size();
+}
+
+// What `rows` x `columns` elements of the matrix take in its files. With a row map the parts may
+// hold rows of other matrices as well.
+uint64_t stored_bytes(const StoredMatrix& m, uint64_t elements) {
+  double share = static_cast<double>(elements) / (static_cast<double>(m.rows) * m.columns);
+  if (!m.row_map.empty() && m.row_bytes > 0) {
+    share *= static_cast<double>(m.rows) / static_cast<double>(m.codes.size() / m.row_bytes);
+  }
+  return static_cast<uint64_t>(std::llround(static_cast<double>(part_bytes(m)) * share));
+}
+
+void give_back(const StoredMatrix& m) {
+  for (const auto& part : {m.codes, m.scales, m.biases, m.zeros}) release_pages(part);
+}
+
+// How many columns a leaf should be a multiple of.
+int column_alignment(const StoredMatrix& m) {
+  switch (m.format) {
+    case StoredFormat::kPlain:
+      return 1;
+    case StoredFormat::kGguf:
+      return kAlignmentMin;
+    default:
+      return std::max(kAlignmentMin, m.group);
+  }
+}
+
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, const ModelConfig& config, const Cut& cut, int rank,
+  Loader(const WeightSource& source, const ModelConfig& config, const Cut& cut, int rank,
          Device& device)
-      : checkpoint_(checkpoint), config_(config), cut_(cut), rank_(rank), device_(device) {}
+      : source_(source), config_(config), cut_(cut), rank_(rank), device_(device) {}
 
   Result<Weights> load() {
     weights_.layers.resize(static_cast<size_t>(config_.layers));
@@ -32,28 +65,18 @@ class Loader {
 
  private:
   Status load_one(const Weight& weight) {
-    const TensorView& tensor = *TRY(checkpoint_.tensor(weight.name));
-    TRY(check_shape(weight, tensor));
     const WeightPart part = part_of(weight, cut_, rank_);
-    const uint64_t bytes = part.elements() * dtype_bytes(tensor.dtype);
-    const bool is_looked_up = weight.role == Role::kEmbedding && !config_.tied_embeddings;
-    weights_.weight_bytes += bytes;
-    if (weight.expert >= 0) {
-      expert_bytes_ += bytes;
-    } else {
-      weights_.token_bytes += is_looked_up ? 0 : bytes;
-    }
     LayerWeights& place =
         weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);
     if (weight.is_vector) {
-      place.vectors[role] = TRY(load_vector(part, tensor));
+      place.vectors[role] = TRY(load_vector(weight, part));
     } else if (weight.role == Role::kKvUp) {
-      TRY(load_heads(weight, part, tensor, place));
+      TRY(load_heads(weight, part, place));
     } else if (weight.expert >= 0) {
-      expert_matrices(weight.role, place.experts).push_back(TRY(load_matrix(weight, part, tensor)));
+      expert_matrices(weight.role, place.experts).push_back(TRY(load_expert(weight, part)));
     } else {
-      place.matrices[role] = TRY(load_matrix(weight, part, tensor));
+      place.matrices[role] = TRY(load_matrix(weight, part, TRY(find(weight))));
     }
     return Ok{};
   }
@@ -64,74 +87,123 @@ class Loader {
     return role == Role::kExpertUp ? experts.up : experts.down;
   }
 
-  static Status check_shape(const Weight& weight, const TensorView& tensor) {
-    const std::vector<int64_t> expected = weight.is_vector
-                                              ? std::vector<int64_t>{weight.rows}
-                                              : std::vector<int64_t>{weight.rows, weight.columns};
-    if (tensor.shape == expected) return Ok{};
-    return Error{ErrorCode::kCorrupt,
-                 fmt::format("tensor {} has the shape [{}], config.json asks for [{}]", weight.name,
-                             fmt::join(tensor.shape, ", "), fmt::join(expected, ", "))};
+  Result<StoredMatrix> find(const Weight& weight) const {
+    return source_.matrix({.name = weight.name,
+                           .stack_index = weight.expert,
+                           .rows = weight.rows,
+                           .columns = weight.columns});
   }
 
-  Result<Slice> load_vector(const WeightPart& part, const TensorView& tensor) {
-    const auto count = static_cast<size_t>(part.rows.size());
-    std::vector<float> values(count);
-    for (size_t i = 0; i < count; ++i) {
-      const size_t at = static_cast<size_t>(part.rows.begin) + i;
-      values[i] = load_element(tensor.bytes.data(), tensor.dtype, at);
+  void count(const Weight& weight, uint64_t bytes) {
+    const bool is_looked_up = weight.role == Role::kEmbedding && !config_.tied_embeddings;
+    weights_.weight_bytes += bytes;
+    weights_.read_bytes += bytes;
+    if (weight.expert >= 0) {
+      expert_bytes_ += bytes;
+    } else {
+      weights_.token_bytes += is_looked_up ? 0 : bytes;
     }
-    weights_.read_bytes += count * dtype_bytes(tensor.dtype);
-    const Slice slice{TRY(device_.allocate(count * sizeof(float), Access::kDevice)), 0};
+  }
+
+  Result<Slice> load_vector(const Weight& weight, const WeightPart& part) {
+    const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
+    const auto size = static_cast<size_t>(part.rows.size());
+    std::vector<float> values(size);
+    for (size_t i = 0; i < size; ++i) {
+      const size_t at = static_cast<size_t>(part.rows.begin) + i;
+      values[i] = load_element(stored.bytes.data(), stored.dtype, at);
+    }
+    count(weight, size * dtype_bytes(stored.dtype));
+    const Slice slice{TRY(device_.allocate(size * sizeof(float), Access::kDevice)), 0};
     device_.write(slice, std::as_bytes(std::span<const float>(values)));
     return slice;
   }
 
+  // The experts of a layer share the form of their input, so they must be stored alike.
+  Result<MatrixId> load_expert(const Weight& weight, const WeightPart& part) {
+    const StoredMatrix stored = TRY(find(weight));
+    if (weight.expert == 0) {
+      first_expert_ = stored;
+    } else if (stored.format != first_expert_.format || stored.bits != first_expert_.bits ||
+               stored.group != first_expert_.group ||
+               stored.scale_type != first_expert_.scale_type ||
+               stored.gguf_type != first_expert_.gguf_type) {
+      return Error{ErrorCode::kUnsupported,
+                   weight.name +
+                       " is quantised in another way than the layer's expert 0, which is "
+                       "not supported"};
+    }
+    return load_matrix(weight, part, stored);
+  }
+
   Result<MatrixId> load_matrix(const Weight& weight, const WeightPart& part,
-                               const TensorView& tensor) {
-    const size_t element = dtype_bytes(tensor.dtype);
-    const auto columns = static_cast<size_t>(weight.columns);
-    const size_t first =
-        static_cast<size_t>(part.rows.begin) * columns + static_cast<size_t>(part.columns.begin);
-    MatrixSource source{.dtype = tensor.dtype,
-                        .rows = part.rows.size(),
-                        .columns = part.columns.size(),
-                        .data = tensor.bytes.data() + first * element,
-                        .row_bytes = columns * element,
-                        .steps = steps_of(weight, part)};
-    if (part.elements() == 0) source.rows = 0;
-    const MatrixId id = TRY(device_.pack(source));
-    weights_.read_bytes += part.elements() * element;
+                               const StoredMatrix& stored) {
+    const bool is_empty = part.elements() == 0;
+    const MatrixId id = TRY(pack(weight.name, {.stored = stored,
+                                               .row_begin = part.rows.begin,
+                                               .rows = is_empty ? 0 : part.rows.size(),
+                                               .column_begin = part.columns.begin,
+                                               .columns = part.columns.size(),
+                                               .steps = steps_of(weight, part)}));
+    count(weight, stored_bytes(stored, part.elements()));
+    give_back(stored);
     return id;
   }
 
-  // Each head has rows for its key, which are used transposed on the query, then rows for its
-  // value.
-  Status load_heads(const Weight& weight, const WeightPart& part, const TensorView& tensor,
-                    LayerWeights& place) {
+  Result<MatrixId> pack(const std::string& name, const MatrixSource& source) {
+    auto id = device_.pack(source);
+    if (!id.ok()) return Error{id.error().code, name + ": " + id.error().message};
+    return id;
+  }
+
+  // Each head has a matrix that takes its query to the latent's space and one that takes the latent
+  // to its value. They are stored as such, or together with the first one transposed: a head's rows
+  // for its key, then those for its value.
+  Status load_heads(const Weight& weight, const WeightPart& part, LayerWeights& place) {
     const LatentConfig& latent = *config_.latent;
-    const size_t element = dtype_bytes(tensor.dtype);
-    const size_t row_bytes = static_cast<size_t>(weight.columns) * element;
     const int rows_of_head = latent.nope + latent.value;
+    if (!source_.has(weight.name)) return load_absorbed_heads(weight, place);
+    const StoredMatrix stored = TRY(find(weight));
     for (int row = part.rows.begin; row < part.rows.end; row += rows_of_head) {
-      const std::byte* head = tensor.bytes.data() + static_cast<size_t>(row) * row_bytes;
-      place.absorb.push_back(TRY(device_.pack({.dtype = tensor.dtype,
-                                               .rows = latent.kv_rank,
-                                               .columns = latent.nope,
-                                               .data = head,
-                                               .row_bytes = element,
-                                               .column_bytes = row_bytes,
-                                               .steps = {{latent.nope, 0, 1}}})));
-      place.values.push_back(
-          TRY(device_.pack({.dtype = tensor.dtype,
-                            .rows = latent.value,
-                            .columns = latent.kv_rank,
-                            .data = head + static_cast<size_t>(latent.nope) * row_bytes,
-                            .row_bytes = row_bytes,
-                            .steps = {{latent.kv_rank, 0, 1}}})));
+      place.absorb.push_back(TRY(pack(weight.name, {.stored = stored,
+                                                    .row_begin = row,
+                                                    .rows = latent.nope,
+                                                    .columns = latent.kv_rank,
+                                                    .is_transposed = true,
+                                                    .steps = one_leaf(latent.nope)})));
+      place.values.push_back(TRY(pack(weight.name, {.stored = stored,
+                                                    .row_begin = row + latent.nope,
+                                                    .rows = latent.value,
+                                                    .columns = latent.kv_rank,
+                                                    .steps = one_leaf(latent.kv_rank)})));
     }
-    weights_.read_bytes += part.elements() * element;
+    count(weight, stored_bytes(stored, part.elements()));
+    give_back(stored);
     return Ok{};
+  }
+
+  Status load_absorbed_heads(const Weight& weight, LayerWeights& place) {
+    const LatentConfig& latent = *config_.latent;
+    const Range heads = cut_.heads(rank_);
+    const auto load = [&](const char* name, int head, int rows, int columns) -> Result<MatrixId> {
+      std::string full = weight.name;
+      full.replace(full.rfind("kv_b_proj"), std::string("kv_b_proj").size(), name);
+      const StoredMatrix stored = TRY(
+          source_.matrix({.name = full, .stack_index = head, .rows = rows, .columns = columns}));
+      count(weight, part_bytes(stored));
+      MatrixSource source{
+          .stored = stored, .rows = rows, .columns = columns, .steps = one_leaf(columns)};
+      return pack(full, source);
+    };
+    for (int head = heads.begin; head < heads.end; ++head) {
+      place.absorb.push_back(TRY(load("embed_q", head, latent.kv_rank, latent.nope)));
+      place.values.push_back(TRY(load("unembed_out", head, latent.value, latent.kv_rank)));
+    }
+    return Ok{};
+  }
+
+  static std::vector<LeafStep> one_leaf(int columns) {
+    return {{.columns = columns, .merges = 0, .ends_subtree = 1}};
   }
 
   std::vector<LeafStep> steps_of(const Weight& weight, const WeightPart& part) const {
@@ -139,23 +211,46 @@ class Loader {
     if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
     if (weight.split == Split::kExpertFfnColumns) return cut_.expert_steps(rank_);
     if (weight.split == Split::kSharedFfnColumns) return cut_.shared_steps(rank_);
-    return {{.columns = part.columns.size(), .merges = 0, .ends_subtree = 1}};
+    return one_leaf(part.columns.size());
   }
 
-  const Checkpoint& checkpoint_;
+  const WeightSource& source_;
   const ModelConfig& config_;
   const Cut& cut_;
   int rank_;
   Device& device_;
   Weights weights_;
+  StoredMatrix first_expert_;
   uint64_t expert_bytes_ = 0;
 };
 
 }  // namespace
 
-Result<Weights> load_weights(const Checkpoint& checkpoint, const ModelConfig& config,
-                             const Cut& cut, int rank, Device& device) {
-  return Loader(checkpoint, config, cut, rank, device).load();
+Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
+  CutAlignment alignment;
+  for (const Weight& weight : weight_table(config)) {
+    const bool is_of_expert =
+        weight.split == Split::kExpertFfn || weight.split == Split::kExpertFfnColumns ||
+        weight.split == Split::kSharedFfn || weight.split == Split::kSharedFfnColumns;
+    const bool is_dense = weight.split == Split::kFfn || weight.split == Split::kFfnColumns;
+    if (weight.is_vector || weight.expert > 0 || (!is_of_expert && !is_dense)) continue;
+    const StoredMatrix stored = TRY(source.matrix({.name = weight.name,
+                                                   .stack_index = weight.expert,
+                                                   .rows = weight.rows,
+                                                   .columns = weight.columns}));
+    const bool is_cut_by_columns = weight.split == Split::kFfnColumns ||
+                                   weight.split == Split::kExpertFfnColumns ||
+                                   weight.split == Split::kSharedFfnColumns;
+    const int wanted = is_cut_by_columns ? column_alignment(stored) : std::max(1, stored.row_group);
+    int& most = is_dense ? alignment.ffn : alignment.experts;
+    most = std::max(most, wanted);
+  }
+  return alignment;
+}
+
+Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config, const Cut& cut,
+                             int rank, Device& device) {
+  return Loader(source, config, cut, rank, device).load();
 }
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "model/cut.h"
 #include "model/weight_table.h"
-#include "weights/checkpoint.h"
+#include "weights/weight_source.h"
 
 namespace lockstep {
 
@@ -38,8 +38,13 @@ struct Weights {
   uint64_t read_bytes = 0;   // that were taken out of the checkpoint
 };
 
+// Where leaves should have their borders, by the groups in which the feed-forward weights are
+// quantised.
+Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config);
+
 // Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
-Result<Weights> load_weights(const Checkpoint& checkpoint, const ModelConfig& config,
-                             const Cut& cut, int rank, Device& device);
+// Pages of the files are given back as soon as their weights are laid out.
+Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config, const Cut& cut,
+                             int rank, Device& device);
 
 }  // namespace lockstep

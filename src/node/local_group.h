@@ -38,6 +38,7 @@ struct LocalGroupOptions {
   int sequences_max = 8;
   int batch_tokens_max = 512;
   std::string device = "cpu";
+  bool exact = false;  // activations stay float32 where weights are quantised
   int queue_max = 64;  // requests beyond those that run together
 
   MonitorTimeouts timeouts;

@@ -119,6 +119,7 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["sequences_max"] = setup.sequences_max;
   object["batch_tokens_max"] = setup.batch_tokens_max;
   object["device"] = setup.device;
+  object["exact"] = setup.exact;
   object["group_timeout_ms"] = setup.group_timeout_ms;
   object["bench_bytes"] = as_signed(setup.bench_bytes);
   object["bench_rounds"] = setup.bench_rounds;
@@ -141,6 +142,7 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.sequences_max = TRY(need_int32(json, "sequences_max"));
   setup.batch_tokens_max = TRY(need_int32(json, "batch_tokens_max"));
   setup.device = TRY(need_string(json, "device"));
+  setup.exact = TRY(get_bool(json, "exact")).value_or(false);
   setup.group_timeout_ms = TRY(need_int32(json, "group_timeout_ms"));
   setup.bench_bytes = TRY(need_uint64(json, "bench_bytes"));
   setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));

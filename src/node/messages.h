@@ -50,6 +50,7 @@ struct WorkerSetup {
   int sequences_max = 8;
   int batch_tokens_max = 512;
   std::string device = "cpu";
+  bool exact = false;
   int group_timeout_ms = 10'000;
   // Not 0: measure all-reduces of this many bytes instead of serving a model.
   uint64_t bench_bytes = 0;

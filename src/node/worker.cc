@@ -76,6 +76,7 @@ EngineOptions engine_options(const WorkerSetup& setup, const KernelTable* kernel
   options.sequences_max = setup.sequences_max;
   options.batch_tokens_max = setup.batch_tokens_max;
   options.device = setup.device;
+  options.exact = setup.exact;
   options.kernels = kernels;
   options.progress = progress;
   return options;

@@ -24,6 +24,7 @@ struct Setup {
   std::string device = "cpu";
   std::string isa;  // empty: the best
   int batch_tokens_max = 512;
+  bool exact = false;
 };
 
 struct Answer {
@@ -100,6 +101,7 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
                                  .threads = setup.threads,
                                  .batch_tokens_max = setup.batch_tokens_max,
                                  .device = setup.device,
+                                 .exact = setup.exact,
                                  .kernels = kernels_named(setup.isa)},
                                 std::move(group));
       if (!engine.ok()) {
