@@ -76,7 +76,7 @@ class Loader {
     } else if (weight.expert >= 0) {
       expert_matrices(weight.role, place.experts).push_back(TRY(load_expert(weight, part)));
     } else {
-      place.matrices[role] = TRY(load_matrix(weight, part, TRY(find(weight))));
+      place.matrices[role] = TRY(load_matrix(weight, part, TRY(find(weight, part))));
     }
     return Ok{};
   }
@@ -87,11 +87,15 @@ class Loader {
     return role == Role::kExpertUp ? experts.up : experts.down;
   }
 
-  Result<StoredMatrix> find(const Weight& weight) const {
+  Result<StoredMatrix> find(const Weight& weight, const WeightPart& part) const {
     return source_.matrix({.name = weight.name,
                            .stack_index = weight.expert,
                            .rows = weight.rows,
-                           .columns = weight.columns});
+                           .columns = weight.columns,
+                           .row_begin = part.rows.begin,
+                           .row_end = part.rows.end,
+                           .column_begin = part.columns.begin,
+                           .column_end = part.columns.end});
   }
 
   void count(const Weight& weight, uint64_t bytes) {
@@ -121,7 +125,7 @@ class Loader {
 
   // The experts of a layer share the form of their input, so they must be stored alike.
   Result<MatrixId> load_expert(const Weight& weight, const WeightPart& part) {
-    const StoredMatrix stored = TRY(find(weight));
+    const StoredMatrix stored = TRY(find(weight, part));
     if (weight.expert == 0) {
       first_expert_ = stored;
     } else if (stored.format != first_expert_.format || stored.bits != first_expert_.bits ||
@@ -163,7 +167,7 @@ class Loader {
     const LatentConfig& latent = *config_.latent;
     const int rows_of_head = latent.nope + latent.value;
     if (!source_.has(weight.name)) return load_absorbed_heads(weight, place);
-    const StoredMatrix stored = TRY(find(weight));
+    const StoredMatrix stored = TRY(find(weight, part));
     for (int row = part.rows.begin; row < part.rows.end; row += rows_of_head) {
       place.absorb.push_back(TRY(pack(weight.name, {.stored = stored,
                                                     .row_begin = row,

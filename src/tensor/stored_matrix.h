@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "tensor/dtype.h"
@@ -59,6 +60,8 @@ struct StoredMatrix {
   uint32_t gguf_type = 0;
   // (rows), or empty: row r of the matrix is stored as row row_map[r]. Outlives the matrix.
   std::span<const int32_t> row_map;
+  // Keeps parts alive that are no part of a file (a matrix that was converted); else null.
+  std::shared_ptr<const void> owner;
 
   int stored_row(int row) const {
     return row_map.empty() ? row : row_map[static_cast<size_t>(row)];

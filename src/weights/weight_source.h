@@ -23,6 +23,11 @@ struct MatrixRequest {
   int stack_index = -1;
   int rows = 0;
   int columns = 0;
+  // What will be read of it; a source that converts may leave the rest undefined. 0: all.
+  int row_begin = 0;
+  int row_end = 0;
+  int column_begin = 0;
+  int column_end = 0;
 };
 
 struct StoredVector {
