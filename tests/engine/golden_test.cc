@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -15,11 +16,16 @@ namespace {
 
 constexpr double kTolerance = 1e-3;
 const std::string kSource = LOCKSTEP_SOURCE_DIR;
-const char* const kCases[] = {
+const char* const kPlainCases[] = {
     "llama-f32",          "llama3-bf16",     "llama3-bf16-long", "llama3-bf16-tied",
     "llama3-f16-sharded", "mistral-bf16",    "ministral3-bf16",  "ministral3-bf16-l4scale",
     "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16",
     "deepseekv3-bf16"};
+const char* const kQuantisedCases[] = {
+    "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
+    "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
+    "qwen3moe-q8-g32",       "qwen3moe-mxfp4",         "ministral3-fp8",     "deepseekv3-fp8",
+    "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32"};
 
 struct Variant {
   std::string name;
@@ -27,7 +33,7 @@ struct Variant {
   int chunk = 0;
 };
 
-std::vector<Variant> variants() {
+std::vector<Variant> variants(bool exact) {
   std::vector<Variant> all;
   for (const LinkKind link : {LinkKind::kShm, LinkKind::kTcp}) {
     const std::string link_name = link == LinkKind::kShm ? "shm" : "tcp";
@@ -56,6 +62,7 @@ std::vector<Variant> variants() {
     all.push_back(
         {std::string("3 ranks, ") + table->name, {.shares = {1, 2, 1}, .isa = table->name}, 7});
   }
+  for (Variant& variant : all) variant.setup.exact = exact;
   return all;
 }
 
@@ -86,9 +93,9 @@ double largest_difference(const Golden& golden, const Answer& answer) {
   return largest;
 }
 
-void check_every_variant(const std::string& folder, const GenerateRequest& request,
+void check_every_variant(const std::string& folder, bool exact, const GenerateRequest& request,
                          const Answer& reference) {
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : variants(exact)) {
     GenerateRequest varied = request;
     varied.chunk = variant.chunk;
     const Outcome outcome = run_ranks(folder, variant.setup, {varied});
@@ -96,8 +103,32 @@ void check_every_variant(const std::string& folder, const GenerateRequest& reque
   }
 }
 
+double rms_difference(const Answer& a, const Answer& b) {
+  double sum = 0, count = 0;
+  for (size_t row = 0; row < a.logits.size(); ++row) {
+    for (size_t i = 0; i < a.logits[row].size(); ++i) {
+      const double difference = double{a.logits[row][i]} - double{b.logits[row][i]};
+      sum += difference * difference;
+      count += 1;
+    }
+  }
+  return std::sqrt(sum / count);
+}
+
+// At how many positions from `first` on both have the same best token.
+int top1_agreement(const Answer& a, const Answer& b, size_t first) {
+  const auto best = [](const std::vector<float>& row) {
+    return std::max_element(row.begin(), row.end()) - row.begin();
+  };
+  int same = 0;
+  for (size_t row = first; row < a.logits.size(); ++row) {
+    if (best(a.logits[row]) == best(b.logits[row])) ++same;
+  }
+  return same;
+}
+
 // The same prompt beside four others of other lengths, in the same steps.
-void check_in_company(const std::string& folder, const GenerateRequest& request,
+void check_in_company(const std::string& folder, bool exact, const GenerateRequest& request,
                       const Answer& reference) {
   for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
     std::vector<GenerateRequest> requests;
@@ -109,7 +140,7 @@ void check_in_company(const std::string& folder, const GenerateRequest& request,
            .sampling = {.temperature = 1.0f, .seed = i}});
     }
     requests.insert(requests.begin() + 2, request);
-    const Outcome outcome = run_ranks(folder, {.shares = shares}, requests);
+    const Outcome outcome = run_ranks(folder, {.shares = shares, .exact = exact}, requests);
     CHECK(same_bits(outcome.answers[2], reference));
   }
 }
@@ -117,18 +148,43 @@ void check_in_company(const std::string& folder, const GenerateRequest& request,
 }  // namespace
 
 TEST_CASE("logits and greedy tokens of the golden cases, the same bits however they are computed") {
-  for (const char* name : kCases) {
+  std::vector<std::string> cases(std::begin(kPlainCases), std::end(kPlainCases));
+  cases.insert(cases.end(), std::begin(kQuantisedCases), std::end(kQuantisedCases));
+  for (const std::string& name : cases) {
     CAPTURE(name);
     const std::string folder = kSource + "/tests/data/golden/" + name;
     const Golden golden = read_golden(folder);
     const GenerateRequest request = prompt_and_greedy(golden.prompt, 32, 0);
-    const Answer reference = run_ranks(folder, {.isa = "scalar"}, {request}).answers[0];
+    const Answer reference =
+        run_ranks(folder, {.isa = "scalar", .exact = true}, {request}).answers[0];
     REQUIRE(reference.logits.size() == golden.prompt.size());
     CHECK(largest_difference(golden, reference) < kTolerance);
     CHECK(reference.tokens == golden.greedy);
     CHECK(reference.reason == FinishReason::kLength);
-    check_every_variant(folder, request, reference);
-    check_in_company(folder, request, reference);
+    check_every_variant(folder, true, request, reference);
+    check_in_company(folder, true, request, reference);
+  }
+}
+
+TEST_CASE("activations of 8 bits cost no more than their rounding, and the bits stay the same") {
+  for (const char* name : kQuantisedCases) {
+    CAPTURE(name);
+    const std::string folder = kSource + "/tests/data/golden/" + name;
+    const Golden golden = read_golden(folder);
+    // Prompt and continuation, teacher forced, as the simulation has it.
+    std::vector<int32_t> tokens = golden.prompt;
+    tokens.insert(tokens.end(), golden.greedy.begin(), golden.greedy.end() - 1);
+    const GenerateRequest forced = prompt_and_greedy(tokens, 0, 0);
+    const Answer exact = run_ranks(folder, {.exact = true}, {forced}).answers[0];
+    const Answer rounded = run_ranks(folder, {.isa = "scalar"}, {forced}).answers[0];
+    CHECK(rms_difference(rounded, exact) <= 1.5 * golden.int8.rms_difference);
+    CHECK(top1_agreement(rounded, exact, golden.prompt.size() - 1) >=
+          golden.int8.top1_agreement - 2);
+    check_every_variant(folder, false, forced, rounded);
+    const GenerateRequest request = prompt_and_greedy(golden.prompt, 32, 0);
+    const Answer greedy = run_ranks(folder, {.isa = "scalar"}, {request}).answers[0];
+    check_every_variant(folder, false, request, greedy);
+    check_in_company(folder, false, request, greedy);
   }
 }
 
@@ -148,7 +204,7 @@ TEST_CASE("stories260K tells the expected stories, the same bits however they ar
   const GenerateRequest& last = requests.back();
   const Answer reference = run_ranks(folder, {.isa = "scalar"}, {last}).answers[0];
   CHECK(same_bits(together.answers.back(), reference));
-  check_every_variant(folder, last, reference);
+  check_every_variant(folder, false, last, reference);
 }
 
 TEST_CASE("seeded sampling gives the same text on any ranks and in any company") {
@@ -161,7 +217,7 @@ TEST_CASE("seeded sampling gives the same text on any ranks and in any company")
     const auto alone = run_ranks(folder, {}, {request}).answers[0].tokens;
     CHECK(alone.size() == 24);
     CHECK(alone != golden.greedy);
-    for (const Variant& variant : variants()) {
+    for (const Variant& variant : variants(false)) {
       GenerateRequest varied = request;
       varied.chunk = variant.chunk;
       CHECK_MESSAGE(run_ranks(folder, variant.setup, {varied}).answers[0].tokens == alone,

@@ -18,10 +18,17 @@ struct GoldenRow {
   std::vector<double> values;
 };
 
+// What rounding activations to 8 bits alone does, from the float64 program that made the case.
+struct SimulatedRounding {
+  double rms_difference = 0;
+  int top1_agreement = 0;  // of the greedy steps
+};
+
 struct Golden {
   std::vector<int32_t> prompt;
   std::vector<GoldenRow> logits;
   std::vector<int32_t> greedy;
+  SimulatedRounding int8;
 };
 
 inline Json read_json_file(const std::string& path) {
@@ -45,7 +52,11 @@ inline std::vector<int32_t> ints_of(const Json& array) {
 inline Golden read_golden(const std::string& folder) {
   const Json file = read_json_file(folder + "/golden.json");
   Golden golden{
-      ints_of(*find(file, "prompt")), {}, ints_of(*find(*find(file, "greedy"), "tokens"))};
+      ints_of(*find(file, "prompt")), {}, ints_of(*find(*find(file, "greedy"), "tokens")), {}};
+  const Json& simulated = *find(*find(*find(file, "stats"), "simulated"), "int8_block32");
+  golden.int8.rms_difference = find(simulated, "rms_diff")->to_number<double>();
+  const std::string agreement(find(simulated, "top1_agreement")->as_string());  // "31/32"
+  golden.int8.top1_agreement = std::stoi(agreement);
   for (const Json& row : find(file, "logits")->as_array()) {
     GoldenRow& added = golden.logits.emplace_back();
     added.position = static_cast<size_t>(find(row, "position")->as_int64());
