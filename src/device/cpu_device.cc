@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/mapped_file.h"
 
 namespace lockstep {
 
@@ -11,6 +12,23 @@ namespace {
 
 // A long prompt is multiplied in rounds of this many tokens, so that scratch memory is bounded.
 constexpr size_t kTokensOfRound = 256;
+// Stored bytes that are laid out before their pages are given back.
+constexpr size_t kChunkBytes = 2 << 20;
+
+int tiles_of_chunk(const MatrixSource& source, int tiles) {
+  const size_t tile_bytes = kLanes * std::max<size_t>(source.stored.row_bytes, 64);
+  return std::clamp(static_cast<int>(kChunkBytes / tile_bytes), 1, std::max(1, tiles / 4));
+}
+
+// A matrix may be a large part of a model, and its pages in memory stand beside the packed copy.
+void give_back_rows(const MatrixSource& source, int begin, int end) {
+  const StoredMatrix& stored = source.stored;
+  const bool is_by_row = stored.row_bytes > 0 && stored.row_map.empty() && !source.is_transposed;
+  if (!stored.is_mapped_file || !is_by_row) return;
+  const size_t from = static_cast<size_t>(source.row_begin + begin) * stored.row_bytes;
+  const size_t bytes = static_cast<size_t>(end - begin) * stored.row_bytes;
+  if (from + bytes <= stored.codes.size()) release_pages(stored.codes.subspan(from, bytes));
+}
 
 }  // namespace
 
@@ -30,8 +48,11 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   PackPlan plan = TRY(plan_packing(source, keeps_float_input_));
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
-  team_.for_each_chunk(tile_count(plan.matrix.rows), 4,
-                       [&](int begin, int end) { pack_tiles(source, plan, begin, end, tiles); });
+  const int tile_total = tile_count(plan.matrix.rows);
+  team_.for_each_chunk(tile_total, tiles_of_chunk(source, tile_total), [&](int begin, int end) {
+    pack_tiles(source, plan, begin, end, tiles);
+    give_back_rows(source, begin * kLanes, std::min(end * kLanes, source.rows));
+  });
   Matrix m{plan.matrix, keep_layout(std::move(plan))};
   m.packed.tiles = tiles;
   m.packed.piece_blocks = m.layout->piece_blocks.data();

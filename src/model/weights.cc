@@ -28,6 +28,7 @@ uint64_t stored_bytes(const StoredMatrix& m, uint64_t elements) {
 }
 
 void give_back(const StoredMatrix& m) {
+  if (!m.is_mapped_file) return;
   for (const auto& part : {m.codes, m.scales, m.biases, m.zeros}) release_pages(part);
 }
 

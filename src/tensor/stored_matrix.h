@@ -60,6 +60,8 @@ struct StoredMatrix {
   uint32_t gguf_type = 0;
   // (rows), or empty: row r of the matrix is stored as row row_map[r]. Outlives the matrix.
   std::span<const int32_t> row_map;
+  // All parts lie in mapped files, whose pages may be given back once they have been read.
+  bool is_mapped_file = false;
   // Keeps parts alive that are no part of a file (a matrix that was converted); else null.
   std::shared_ptr<const void> owner;
 

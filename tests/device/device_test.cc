@@ -37,11 +37,12 @@ std::vector<float> numbers(size_t count) {
 // Multiplies, adds to itself twice, and reads the result: operations whose order matters.
 std::vector<float> compute(Device& device) {
   const std::vector<float> weights = numbers(kRows * kColumns), input = numbers(kTokens * kColumns);
-  auto matrix = device.pack({.dtype = DType::kF32,
+  auto matrix = device.pack({.stored = {.rows = kRows,
+                                        .columns = kColumns,
+                                        .codes = std::as_bytes(std::span<const float>(weights)),
+                                        .row_bytes = kColumns * 4},
                              .rows = kRows,
                              .columns = kColumns,
-                             .data = reinterpret_cast<const std::byte*>(weights.data()),
-                             .row_bytes = kColumns * 4,
                              .steps = {{kColumns, 0, 1}}});
   auto in = device.allocate(input.size() * 4, Access::kDevice);
   auto out = device.allocate(kTokens * kRows * 4, Access::kHost);
