@@ -114,14 +114,13 @@ double attention_gb_s(const KernelTable& table) {
   std::vector<float> query(8 * kHeadDim, 0.1f), output(8 * kHeadDim);
   const double seconds = seconds_of([&] {
     for (int i = 0; i < 20; ++i) {
-      table.attention({{keys.data(), values.data(), stride, kHeadDim, 1},
-                       0,
-                       page_list.data(),
-                       kPages * kPagePositions - 1,
-                       query.data(),
-                       8,
-                       0.1f,
-                       output.data()});
+      table.attention({.pages = {keys.data(), values.data(), stride, kHeadDim, kHeadDim, 1},
+                       .page_list = page_list.data(),
+                       .position = kPages * kPagePositions - 1,
+                       .query = query.data(),
+                       .heads = 8,
+                       .scale = 0.1f,
+                       .output = output.data()});
     }
   });
   return 20.0 * static_cast<double>((keys.size() + values.size()) * sizeof(float)) / seconds * 1e-9;

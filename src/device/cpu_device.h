@@ -85,6 +85,7 @@ class CpuDevice : public Device {
   }
   Input rows_by_expert(const Matrix& m, const float* input, int tokens,
                        std::span<const int32_t> order, size_t chosen_count);
+  void activate(const ExpertsUp& op, size_t expert, size_t ffn, float* gate, float* up) const;
 
   // Where a slice of `elements` four-byte elements lies; checked to be inside its buffer.
   std::byte* place(Slice slice, size_t elements) const;
@@ -114,6 +115,7 @@ class CpuDevice : public Device {
   void run_experts_up(const ExpertsUp& op, int begin, int end);
   void run(const ExpertsDown& op);
   void run_experts_down(const ExpertsDown& op, int begin, int end);
+  void run(const AddExpertBias& op);
   void run(const SiluMul& op);
   void run(const Add& op);
 

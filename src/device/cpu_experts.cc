@@ -94,8 +94,8 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
     for (auto i = static_cast<size_t>(slot_begin); i < static_cast<size_t>(slot_end); ++i) {
       const auto slot = static_cast<size_t>(order[i]);
       float* values = output + slot * ffn;
-      kernels_.silu_mul(gates + i * ffn, ups + i * ffn, values, ffn);
-      for (size_t k = 0; k < ffn; ++k) values[k] *= weights[slot];
+      activate(op, static_cast<size_t>(chosen[slot]), ffn, gates + i * ffn, ups + i * ffn);
+      for (size_t k = 0; k < ffn; ++k) values[k] = gates[i * ffn + k] * weights[slot];
     }
   });
 }
@@ -114,6 +114,40 @@ CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, const float* input, 
     }
   });
   return {rows, bytes};
+}
+
+// Turns the products of one expert, which are `gate` and `up`, into what its down matrix takes;
+// left in `gate`.
+void CpuDevice::activate(const ExpertsUp& op, size_t expert, size_t ffn, float* gate,
+                         float* up) const {
+  if (op.has_bias) {
+    const size_t biases = op.matrices->gate.size() * ffn;
+    kernels_.add(floats(op.gate_bias, biases) + expert * ffn, gate, ffn);
+    kernels_.add(floats(op.up_bias, biases) + expert * ffn, up, ffn);
+  }
+  if (op.activation == Activation::kClampedSwiglu) {
+    kernels_.clamped_swiglu(gate, up, op.limit, gate, ffn);
+  } else {
+    kernels_.silu_mul(gate, up, gate, ffn);
+  }
+}
+
+void CpuDevice::run(const AddExpertBias& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto chosen_count = static_cast<size_t>(op.chosen_count);
+  const int32_t* chosen = ints(op.chosen, tokens * chosen_count);
+  const float* weights = floats(op.weights, tokens * chosen_count);
+  const float* biases = floats(op.bias, static_cast<size_t>(op.experts) * columns);
+  float* x = floats(op.x, tokens * columns);
+  for (size_t token = 0; token < tokens; ++token) {
+    for (size_t column = 0; column < columns; ++column) {
+      float sum = 0;
+      for (size_t slot = token * chosen_count; slot < (token + 1) * chosen_count; ++slot) {
+        sum += weights[slot] * biases[static_cast<size_t>(chosen[slot]) * columns + column];
+      }
+      x[token * columns + column] += sum;
+    }
+  }
 }
 
 void CpuDevice::run(const ExpertsDown& op) {

@@ -169,6 +169,7 @@ void CpuDevice::run(const Attention& op) {
   const auto value_dim = static_cast<size_t>(op.pages.value_dim);
   const PageArgs pages = page_args(op.pages);
   const float* query = floats(op.query, tokens * heads * head_dim);
+  const float* sinks = op.has_sinks ? floats(op.sinks, heads) : nullptr;
   float* output = floats(op.output, tokens * heads * value_dim);
   const int32_t* positions = ints(op.positions, tokens);
   const int32_t* offsets = ints(op.list_offsets, tokens);
@@ -192,6 +193,7 @@ void CpuDevice::run(const Attention& op) {
                           .query = query + at * head_dim,
                           .heads = last - first,
                           .scale = op.scale,
+                          .sinks = sinks ? sinks + first : nullptr,
                           .output = output + at * value_dim});
     }
   });

@@ -134,6 +134,8 @@ struct Attention {
   int kv_begin = 0;
   int window = 0;  // only the last positions are attended to; 0: all
   float scale = 1;
+  bool has_sinks = false;
+  Slice sinks;   // (heads), see AttentionArgs
   Slice output;  // (tokens, heads, value_dim)
 };
 
@@ -176,7 +178,13 @@ struct ExpertMatrices {
   std::vector<MatrixId> down;
 };
 
-// output[token][i] = silu(gate * x) * (up * x) * weight for the i-th chosen expert of each token.
+enum class Activation {
+  kSiluMul,        // silu(gate) * up
+  kClampedSwiglu,  // see clamped_swiglu in kernels/kernels.h
+};
+
+// output[token][i] = activation(gate * x, up * x) * weight for the i-th chosen expert of each
+// token.
 struct ExpertsUp {
   const ExpertMatrices* matrices = nullptr;
   Slice chosen;   // as Route's output
@@ -186,6 +194,11 @@ struct ExpertsUp {
   Slice input;    // (tokens, columns)
   Slice scratch;  // (2, tokens, chosen, ffn)
   Slice output;   // (tokens, chosen, ffn)
+  Activation activation = Activation::kSiluMul;
+  float limit = 0;  // of kClampedSwiglu
+  bool has_bias = false;
+  Slice gate_bias;  // (experts, ffn), added to the products
+  Slice up_bias;
 };
 
 // The sum over the chosen experts, in ascending order inside each leaf, and after them the shared
@@ -200,6 +213,18 @@ struct ExpertsDown {
   MatrixId shared{};
   Slice shared_input;  // (tokens, shared ffn)
   Slice output;        // (subtrees, tokens, rows)
+};
+
+// x[token] += the sum of weight * bias[expert] over the chosen experts, in ascending order.
+struct AddExpertBias {
+  Slice bias;     // (experts, columns)
+  Slice chosen;   // as Route's output
+  Slice weights;  // as Route's weights
+  int tokens = 0;
+  int experts = 0;
+  int chosen_count = 0;
+  int columns = 0;
+  Slice x;  // (tokens, columns)
 };
 
 // output = silu(gate) * up, elementwise
@@ -219,6 +244,6 @@ struct Add {
 
 using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, RotatePairs,
                                HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
-                               ExpertsDown, SiluMul, Add>;
+                               ExpertsDown, AddExpertBias, SiluMul, Add>;
 
 }  // namespace lockstep

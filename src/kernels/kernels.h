@@ -134,7 +134,8 @@ struct StoreKvArgs {
 
 // Attention of `heads` query heads of one token that share one key/value head, over positions
 // [0, position]. Each page gives a maximum, a sum and a weighted value; pages are merged in
-// ascending order. Scores are chains of fused multiply-adds over head_dim, one lane for each key.
+// ascending order. Scores are chains of fused multiply-adds over head_dim, one lane for each key. A
+// sink takes part in the softmax as one more score, after all pages, and has no value.
 struct AttentionArgs {
   PageArgs pages;
   int32_t kv_head;
@@ -144,7 +145,8 @@ struct AttentionArgs {
   const float* query;  // (heads, head_dim)
   int32_t heads;
   float scale;
-  float* output;  // (heads, value_dim)
+  const float* sinks;  // (heads), or null
+  float* output;       // (heads, value_dim)
 };
 
 struct KernelTable {
@@ -159,6 +161,10 @@ struct KernelTable {
   void (*attention)(const AttentionArgs&);
   // out[i] = gate[i] * sigmoid(gate[i]) * up[i]; out may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, float* out, size_t count);
+  // With gate and up clamped to at most `limit` and up to at least -limit,
+  // out[i] = (up[i] + 1) * (gate[i] * sigmoid(1.702 * gate[i])); out may be gate or up. The
+  // activation of gpt-oss.
+  void (*clamped_swiglu)(const float* gate, const float* up, float limit, float* out, size_t count);
   // sum[i] += x[i]
   void (*add)(const float* x, float* sum, size_t count);
 };

@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-constexpr const Architecture* kKnown[] = {&kLlama, &kMistral,  &kMinistral3, &kQwen2,
-                                          &kQwen3, &kQwen3Moe, &kGlm4Moe,    &kDeepseekV3};
+constexpr const Architecture* kKnown[] = {&kLlama,    &kMistral, &kMinistral3, &kQwen2,     &kQwen3,
+                                          &kQwen3Moe, &kGlm4Moe, &kGptOss,     &kDeepseekV3};
 
 }  // namespace
 

@@ -39,9 +39,14 @@ enum class Role {
   kQueryDownNorm,
   kKvDown,  // hidden state to the latent of keys and values, and the shared rotated key
   kKvDownNorm,
-  kKvUp,  // latent to each head's key and value
+  kKvUp,   // latent to each head's key and value
+  kSinks,  // a logit of each head that takes part in its softmax without a value
+  kAttentionOutBias,
+  kExpertGateBias,
+  kExpertUpBias,
+  kExpertDownBias,
 };
-inline constexpr int kRoleCount = 30;
+inline constexpr int kRoleCount = 35;
 
 enum class Split {
   kWhole,        // every rank has it: norms, the router (cutting it costs an exchange)
@@ -70,12 +75,15 @@ enum class When {
 
 enum class Mixer {
   kGroupedAttention,
+  kSinkAttention,    // grouped, with a sink for each head and a bias on the output (gpt-oss)
   kLatentAttention,  // MLA: DeepSeek-V2, section 2.1; the latent is cached, in the absorbed form
 };
 enum class FeedForward {
   kDense,
   kSoftmaxExperts,  // the top experts by softmax
   kSigmoidExperts,  // by sigmoid and a bias, from the best groups; DeepSeek V3, section 2.1.2
+  // By the softmax of biased scores; the experts have biases and a clamped activation (gpt-oss).
+  kBiasedExperts,
 };
 // What a layer keeps of a sequence: pages by position, a ring of the last positions, or one
 // fixed-size state with checkpoints (recurrent layers). Only pages are in use so far.

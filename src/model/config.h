@@ -65,6 +65,7 @@ struct ExpertsConfig {
   int chosen_groups = 1;
   bool normalises = true;  // the weights of the chosen ones sum to 1, before `factor`
   float factor = 1;
+  float limit = 0;  // of the clamped activation, where the architecture has it
 };
 
 struct ModelConfig {

@@ -1,6 +1,7 @@
 #include "model/experts_config.h"
 
 #include <cmath>
+#include <initializer_list>
 #include <string>
 
 #include "model/config_fields.h"
@@ -8,11 +9,13 @@
 namespace lockstep {
 namespace {
 
-// Architectures say the same with different words.
-Result<int> either(const Json& file, std::string_view key, std::string_view other_key,
-                   std::optional<int64_t> otherwise) {
-  const Json* other = find(file, other_key);
-  return size_or(file, other && !other->is_null() ? other_key : key, otherwise);
+// Architectures say the same with different words; the last one must be there.
+Result<int> any_of(const Json& file, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    const Json* value = find(file, key);
+    if (value && !value->is_null()) return size_or(file, key, std::nullopt);
+  }
+  return size_or(file, *(keys.end() - 1), std::nullopt);
 }
 
 Result<int> count_or_none(const Json& file, std::string_view key) {
@@ -64,13 +67,15 @@ Status read_experts(const Json& file, ModelConfig& config) {
   config.has_experts.assign(static_cast<size_t>(config.layers), false);
   if (config.architecture->sparse.feed_forward == FeedForward::kDense) return Ok{};
   ExpertsConfig& experts = config.experts;
-  experts.count = TRY(either(file, "num_experts", "n_routed_experts", std::nullopt));
-  experts.chosen = TRY(size_or(file, "num_experts_per_tok", std::nullopt));
-  experts.ffn = TRY(size_or(file, "moe_intermediate_size", std::nullopt));
+  experts.count = TRY(any_of(file, {"n_routed_experts", "num_local_experts", "num_experts"}));
+  experts.chosen = TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}));
+  const bool is_biased = config.architecture->sparse.feed_forward == FeedForward::kBiasedExperts;
+  experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
+  if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
   experts.shared_ffn = TRY(count_or_none(file, "n_shared_experts")) * experts.ffn;
   experts.groups = TRY(size_or(file, "n_group", 1));
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
-  experts.normalises = TRY(get_bool(file, "norm_topk_prob")).value_or(true);
+  experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(true);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts));
   return read_layers(file, config);

@@ -20,6 +20,7 @@ Result<Logits> Model::forward(const Batch& batch) {
   for (int layer = 0; layer < config_.layers; ++layer) {
     attention(layer, tokens);
     TRY(exchange(cut_.head_shares(), tokens));
+    add_attention_bias(layer, tokens);
     TRY(feed_forward(layer, tokens));
   }
   return logits(batch);
@@ -116,6 +117,13 @@ void Model::attention(int layer, int tokens) {
       Matmul{weights.matrix(Role::kAttentionOut), buffers_.mixed, tokens, {buffers_.partials, 0}});
 }
 
+// The bias of what is summed over ranks: once, after the sum.
+void Model::add_attention_bias(int layer, int tokens) {
+  if (config_.kind(layer).mixer != Mixer::kSinkAttention) return;
+  device_.queue(AddBias{buffers_.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
+                        tokens, config_.hidden});
+}
+
 // Stores this step's keys and values and lets the queries attend. With latent attention the one
 // key/value head is the latent, its value the first part of the key, and each head turns what it
 // gets into its own value.
@@ -144,6 +152,8 @@ void Model::mix(int layer, int tokens) {
                           .kv_begin = is_latent ? 0 : cut_.kv_heads(rank_).begin,
                           .window = config_.windows[static_cast<size_t>(layer)],
                           .scale = config_.attention_scale,
+                          .has_sinks = config_.kind(layer).mixer == Mixer::kSinkAttention,
+                          .sinks = layer_weights(layer).vector(Role::kSinks),
                           .output = is_latent ? buffers_.mixed_latent : buffers_.mixed});
   if (!is_latent) return;
   device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
@@ -222,7 +232,9 @@ Status Model::feed_forward(int layer, int tokens) {
                         .y = buffers_.normed});
   if (config_.kind(layer).feed_forward != FeedForward::kDense) {
     experts(layer, tokens);
-    return exchange(cut_.expert_shares(), tokens);
+    TRY(exchange(cut_.expert_shares(), tokens));
+    add_expert_bias(layer, tokens);
+    return Ok{};
   }
   gated_up(layer, tokens, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
   device_.queue(Matmul{
@@ -246,7 +258,13 @@ void Model::experts(int layer, int tokens) {
   const LayerWeights& weights = layer_weights(layer);
   const ExpertsConfig& config = config_.experts;
   const bool has_shared = config.shared_ffn > 0;
+  const bool is_biased = config_.kind(layer).feed_forward == FeedForward::kBiasedExperts;
   device_.queue(Matmul{weights.matrix(Role::kRouter), buffers_.normed, tokens, buffers_.scores});
+  // The softmax of all scores, normalised over the chosen ones, is the softmax of the chosen ones.
+  if (is_biased) {
+    device_.queue(
+        AddBias{buffers_.scores, weights.vector(Role::kRouterBias), tokens, config.count});
+  }
   device_.queue(
       Route{.scores = buffers_.scores,
             .bias = weights.vector(Role::kRouterBias),
@@ -260,14 +278,20 @@ void Model::experts(int layer, int tokens) {
             .factor = config.factor,
             .output = buffers_.chosen,
             .weights = buffers_.chosen_weights});
-  device_.queue(ExpertsUp{.matrices = &weights.experts,
-                          .chosen = buffers_.chosen,
-                          .weights = buffers_.chosen_weights,
-                          .tokens = tokens,
-                          .chosen_count = config.chosen,
-                          .input = buffers_.normed,
-                          .scratch = buffers_.expert_scratch,
-                          .output = buffers_.expert_hidden});
+  device_.queue(
+      ExpertsUp{.matrices = &weights.experts,
+                .chosen = buffers_.chosen,
+                .weights = buffers_.chosen_weights,
+                .tokens = tokens,
+                .chosen_count = config.chosen,
+                .input = buffers_.normed,
+                .scratch = buffers_.expert_scratch,
+                .output = buffers_.expert_hidden,
+                .activation = is_biased ? Activation::kClampedSwiglu : Activation::kSiluMul,
+                .limit = config.limit,
+                .has_bias = is_biased,
+                .gate_bias = weights.vector(Role::kExpertGateBias),
+                .up_bias = weights.vector(Role::kExpertUpBias)});
   if (has_shared) {
     gated_up(layer, tokens, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
   }
@@ -280,6 +304,18 @@ void Model::experts(int layer, int tokens) {
                             .shared = weights.matrix(Role::kSharedDown),
                             .shared_input = buffers_.gate,
                             .output = {buffers_.partials, 0}});
+}
+
+void Model::add_expert_bias(int layer, int tokens) {
+  if (config_.kind(layer).feed_forward != FeedForward::kBiasedExperts) return;
+  device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
+                              .chosen = buffers_.chosen,
+                              .weights = buffers_.chosen_weights,
+                              .tokens = tokens,
+                              .experts = config_.experts.count,
+                              .chosen_count = config_.experts.chosen,
+                              .columns = config_.hidden,
+                              .x = buffers_.hidden});
 }
 
 Status Model::exchange(const LeafShares& shares, int tokens) {

@@ -72,9 +72,11 @@ class Model {
   void project(int layer, int tokens);
   void project_latent(int layer, int tokens);
   void mix(int layer, int tokens);
+  void add_attention_bias(int layer, int tokens);
   Status feed_forward(int layer, int tokens);
   void gated_up(int layer, int tokens, Role gate, Role up, int width);
   void experts(int layer, int tokens);
+  void add_expert_bias(int layer, int tokens);
   const LayerWeights& layer_weights(int layer) const {
     return weights_.layers[static_cast<size_t>(layer)];
   }

@@ -81,6 +81,14 @@ Shape shape_of(Role role, const ModelConfig& config) {
       return {config.experts.shared_ffn, config.hidden};
     case Role::kSharedDown:
       return {config.hidden, config.experts.shared_ffn};
+    case Role::kSinks:
+      return vector_of(config.heads);
+    case Role::kAttentionOutBias:
+    case Role::kExpertDownBias:
+      return vector_of(config.hidden);
+    case Role::kExpertGateBias:
+    case Role::kExpertUpBias:
+      return vector_of(config.experts.ffn);
     case Role::kQueryDown:
     case Role::kQueryDownNorm:
     case Role::kKvDown:

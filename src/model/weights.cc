@@ -70,7 +70,9 @@ class Loader {
     LayerWeights& place =
         weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);
-    if (weight.is_vector) {
+    if (weight.is_vector && weight.expert >= 0) {
+      TRY(load_expert_vector(weight, part, place.vectors[role]));
+    } else if (weight.is_vector) {
       place.vectors[role] = TRY(load_vector(weight, part));
     } else if (weight.role == Role::kKvUp) {
       TRY(load_heads(weight, part, place));
@@ -110,7 +112,7 @@ class Loader {
     }
   }
 
-  Result<Slice> load_vector(const Weight& weight, const WeightPart& part) {
+  Result<std::vector<float>> read_vector(const Weight& weight, const WeightPart& part) {
     const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
     const auto size = static_cast<size_t>(part.rows.size());
     std::vector<float> values(size);
@@ -119,9 +121,26 @@ class Loader {
       values[i] = load_element(stored.bytes.data(), stored.dtype, at);
     }
     count(weight, size * dtype_bytes(stored.dtype));
-    const Slice slice{TRY(device_.allocate(size * sizeof(float), Access::kDevice)), 0};
+    return values;
+  }
+
+  Result<Slice> load_vector(const Weight& weight, const WeightPart& part) {
+    const std::vector<float> values = TRY(read_vector(weight, part));
+    const Slice slice{TRY(device_.allocate(values.size() * sizeof(float), Access::kDevice)), 0};
     device_.write(slice, std::as_bytes(std::span<const float>(values)));
     return slice;
+  }
+
+  // One buffer holds the vectors of all experts: (experts, part).
+  Status load_expert_vector(const Weight& weight, const WeightPart& part, Slice& all) {
+    const std::vector<float> values = TRY(read_vector(weight, part));
+    if (weight.expert == 0) {
+      const size_t elements = values.size() * static_cast<size_t>(config_.experts.count);
+      all = {TRY(device_.allocate(elements * sizeof(float), Access::kDevice)), 0};
+    }
+    const size_t offset = all.offset + values.size() * static_cast<size_t>(weight.expert);
+    device_.write({all.buffer, offset}, std::as_bytes(std::span<const float>(values)));
+    return Ok{};
   }
 
   // The experts of a layer share the form of their input, so they must be stored alike.

@@ -25,7 +25,8 @@ const char* const kQuantisedCases[] = {
     "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
     "qwen3moe-q8-g32",       "qwen3moe-mxfp4",         "ministral3-fp8",     "deepseekv3-fp8",
-    "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32"};
+    "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32",
+    "gptoss-mxfp4"};
 
 struct Variant {
   std::string name;

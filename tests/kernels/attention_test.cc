@@ -68,7 +68,8 @@ Cache fill_cache(const KernelTable& table, uint64_t seed, int head_dim, int kv_h
 }
 
 std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, int position,
-                          const std::vector<float>& query, int heads, float scale, int window = 0) {
+                          const std::vector<float>& query, int heads, float scale, int window = 0,
+                          const float* sinks = nullptr) {
   const size_t count = static_cast<size_t>(heads) * static_cast<size_t>(cache.head_dim);
   std::vector<float> output(count + 8, kUntouched);
   table.attention({
@@ -80,6 +81,7 @@ std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, i
       .query = query.data(),
       .heads = heads,
       .scale = scale,
+      .sinks = sinks,
       .output = output.data(),
   });
   return output;
@@ -88,7 +90,7 @@ std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, i
 // Softmax attention of one head in double precision, and a bound for what float32 may differ from
 // it.
 void check_head(const Cache& cache, int kv_head, int position, const float* query, float scale,
-                const float* output, int first = 0) {
+                const float* output, int first = 0, float sink = -INFINITY) {
   const auto head_dim = static_cast<size_t>(cache.head_dim);
   const auto stored = [&](const std::vector<float>& from, int at) {
     return from.data() + static_cast<size_t>(at) * cache.row() +
@@ -108,8 +110,8 @@ void check_head(const Cache& cache, int kv_head, int position, const float* quer
     score_error = std::max(score_error,
                            magnitude * double{scale} * 0x1p-24 * static_cast<double>(head_dim + 4));
   }
-  const double maximum = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
+  const double maximum = std::max(double{sink}, *std::max_element(scores.begin(), scores.end()));
+  double sum = std::exp(double{sink} - maximum);
   for (double& score : scores) sum += score = std::exp(score - maximum);
   // A probability is wrong by the errors of its score and of the maximum, and so is their sum;
   // |value| <= 1; each position rounds once, and a few operations more for each page and exp (2
@@ -171,6 +173,38 @@ TEST_CASE("a window attends to the last positions only, and never meets what lie
         }
       }
     }
+  }
+}
+
+TEST_CASE("a sink takes its share of the softmax, whatever the window and the heads beside it") {
+  constexpr int kHeadDim = 24, kHeads = 19, kPositions = 201;  // more heads than one pass serves
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    Cache cache = fill_cache(*table, 35, kHeadDim, 2, kPositions);
+    Random random(36);
+    const std::vector<float> query = random.units(kHeads * kHeadDim);
+    std::vector<float> sinks = random.units(kHeads);
+    for (size_t head = 0; head < kHeads; ++head) sinks[head] *= static_cast<float>(head);
+    for (int position : {0, 15, 64, 200}) {
+      for (int window : {0, 17, 100}) {
+        const auto seen =
+            attend(*table, cache, 1, position, query, kHeads, 0.5f, window, sinks.data());
+        CHECK(attend(scalar_kernels(), cache, 1, position, query, kHeads, 0.5f, window,
+                     sinks.data()) == seen);
+        const int first = window == 0 ? 0 : std::max(0, position + 1 - window);
+        for (int head = 0; head < kHeads; ++head) {
+          check_head(cache, 1, position, query.data() + head * kHeadDim, 0.5f,
+                     seen.data() + head * kHeadDim, first, sinks[static_cast<size_t>(head)]);
+        }
+      }
+    }
+    // The least sink changes no bit, the largest takes everything.
+    const auto plain = attend(*table, cache, 0, 200, query, kHeads, 0.5f);
+    sinks.assign(kHeads, -INFINITY);
+    CHECK(attend(*table, cache, 0, 200, query, kHeads, 0.5f, 0, sinks.data()) == plain);
+    sinks.assign(kHeads, 1e30f);
+    const auto nothing = attend(*table, cache, 0, 200, query, kHeads, 0.5f, 0, sinks.data());
+    for (size_t i = 0; i < query.size(); ++i) REQUIRE(nothing[i] == 0.0f);
   }
 }
 

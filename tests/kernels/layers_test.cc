@@ -181,6 +181,33 @@ TEST_CASE("silu_mul is gate * sigmoid_f32(gate) * up to the bit, whatever the co
   }
 }
 
+TEST_CASE("clamped_swiglu is its definition to the bit, whatever the count, and close to it") {
+  constexpr float kLimit = 7.0f;
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    for (size_t count : kCounts) {
+      std::vector<float> gate = drawn(count, count, Kind::kNasty);
+      std::vector<float> up = drawn(count + 1, count, Kind::kNasty);
+      for (size_t i = 0; i < count; i += 3) gate[i] *= 8.0f, up[i] *= 8.0f;  // around the limit
+      std::vector<float> expected(count + 4, kUntouched);
+      for (size_t i = 0; i < count; ++i) {
+        const float g = std::min(gate[i], kLimit), u = std::clamp(up[i], -kLimit, kLimit);
+        const float opened = sigmoid_f32(1.702f * g);
+        expected[i] = (u + 1.0f) * (g * opened);
+        const double exact = (double{u} + 1) * g / (1 + std::exp(-1.702 * double{g}));
+        const double bound = (std::fabs(exact) + std::fabs(double{g} * opened)) * 0x1p-18;
+        REQUIRE(std::fabs(double{expected[i]} - exact) <= bound + 0x1p-120);
+      }
+      std::vector<float> out(count + 4, kUntouched);
+      table->clamped_swiglu(gate.data(), up.data(), kLimit, out.data(), count);
+      CHECK(first_difference(out, expected) == -1);
+      table->clamped_swiglu(gate.data(), up.data(), kLimit, gate.data(), count);
+      expected.resize(count);
+      CHECK(first_difference(gate, expected) == -1);
+    }
+  }
+}
+
 TEST_CASE("the exponential in lanes and exp_f32 give the same bits over the whole range") {
   std::vector<float> gate;
   for (int i = -1200; i <= 1200; ++i) gate.push_back(static_cast<float>(i) * 0.0813f);

@@ -41,7 +41,7 @@ uint64_t matmul_checksum(const KernelTable& table) {
   return sum.value();
 }
 
-uint64_t attention_checksum(const KernelTable& table) {
+uint64_t attention_checksum(const KernelTable& table, bool has_sinks) {
   Random random(23);
   const size_t head_dim = 36;
   const int positions = 150;
@@ -61,9 +61,12 @@ uint64_t attention_checksum(const KernelTable& table) {
   std::vector<float> query = random.units(7 * head_dim);
   for (float& q : query) q *= 5.0f;
   std::vector<float> output(7 * head_dim);
+  const std::vector<float> drawn = random.units(7);
+  const float* sinks = has_sinks ? drawn.data() : nullptr;
   Checksum sum;
   for (int position : {0, 20, 63, 64, 149}) {
-    table.attention({pages, 0, page_list, position, 0, query.data(), 7, 0.5f, output.data()});
+    table.attention(
+        {pages, 0, page_list, position, 0, query.data(), 7, 0.5f, sinks, output.data()});
     sum.add(output);
   }
   return sum.value();
@@ -85,6 +88,17 @@ uint64_t layers_checksum(const KernelTable& table) {
   sum.add(up);
   table.add(up.data(), x.data(), x.size());
   sum.add(x);
+  return sum.value();
+}
+
+uint64_t swiglu_checksum(const KernelTable& table) {
+  Random random(37);
+  std::vector<float> gate = random.units(210), up = random.units(210);
+  for (float& value : gate) value *= 20.0f;
+  for (float& value : up) value *= 10.0f;
+  table.clamped_swiglu(gate.data(), up.data(), 7.0f, up.data(), up.size());
+  Checksum sum;
+  sum.add(up);
   return sum.value();
 }
 
@@ -118,8 +132,10 @@ TEST_CASE("every instruction set gives the one answer") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     check("matmul", matmul_checksum(*table), 0xa2e13aac7adce104u);
-    check("attention", attention_checksum(*table), 0x45d187a592ec1113u);
+    check("attention", attention_checksum(*table, false), 0x45d187a592ec1113u);
+    check("attention with sinks", attention_checksum(*table, true), 0x737c4a8ad0b59e34u);
     check("layers", layers_checksum(*table), 0xd3d726e004731566u);
+    check("clamped_swiglu", swiglu_checksum(*table), 0xf4e5e5af5f92176cu);
   }
 }
 

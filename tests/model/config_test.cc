@@ -75,6 +75,31 @@ TEST_CASE("rope scaling slows low frequencies and keeps high ones") {
   CHECK(after.back() == doctest::Approx(before.back() / 8).epsilon(1e-14));
 }
 
+TEST_CASE("gpt-oss names its experts in its own words and has a window on every other layer") {
+  JsonObject file = sound();
+  file["architectures"] = JsonArray{"GptOssForCausalLM"};
+  file["num_local_experts"] = 32;
+  file["num_experts_per_tok"] = 4;
+  file["swiglu_limit"] = 5.0;
+  file["attention_bias"] = true;
+  file["sliding_window"] = 128;
+  file["layer_types"] = JsonArray{"sliding_attention", "full_attention"};
+  const auto config = parse_config(dump_json(file));
+  REQUIRE(config.ok());
+  CHECK(config.value().experts.count == 32);
+  CHECK(config.value().experts.chosen == 4);
+  CHECK(config.value().experts.ffn == 256);  // intermediate_size
+  CHECK(config.value().experts.limit == 5.0f);
+  CHECK(config.value().qkv_bias);
+  CHECK(config.value().windows == std::vector<int>{128, 0});
+  CHECK(config.value().has_experts == std::vector<bool>{true, true});
+  file.erase("swiglu_limit");
+  file["experts_per_token"] = 33;
+  const auto too_many = parse_config(dump_json(file));
+  REQUIRE(!too_many.ok());
+  CHECK(too_many.error().message.find("33 experts of 32") != std::string::npos);
+}
+
 TEST_CASE("what makes no sense or is not computed is refused by name") {
   const Refusal refusals[] = {
       {"architectures", JsonArray{"MambaForCausalLM"}, "MambaForCausalLM"},

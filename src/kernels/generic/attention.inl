@@ -206,8 +206,19 @@ void attend_page(const PageHead& page, bool is_first_page, const float* query, f
   }
 }
 
+// The sink's share of the softmax; gives the factor that brings the values to the common maximum.
+LANES_INLINE float merge_sink(float sink, HeadState& state) {
+  const bool is_larger = sink > state.maximum;
+  const float distance = is_larger ? state.maximum - sink : sink - state.maximum;
+  const float smaller = first_lane(exp_lanes(F32x16::broadcast(distance)));
+  const float before = is_larger ? smaller : 1.0f;
+  state.sum = state.sum * before + (is_larger ? 1.0f : smaller);
+  return before;
+}
+
 // At most kHeadsMax heads over all pages.
-void attend_heads(const AttentionArgs& args, const float* query, int heads, float* output) {
+void attend_heads(const AttentionArgs& args, const float* query, const float* sinks, int heads,
+                  float* output) {
   const int head_dim = args.pages.head_dim;
   const size_t head_offset =
       static_cast<size_t>(args.kv_head) * static_cast<size_t>(kPagePositions) * head_dim;
@@ -243,14 +254,16 @@ void attend_heads(const AttentionArgs& args, const float* query, int heads, floa
   }
   for (int head = 0; head < heads; ++head) {
     float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
-    for (int i = 0; i < args.pages.value_dim; ++i) out[i] = out[i] / states[head].sum;
+    const float factor = sinks ? merge_sink(sinks[head], states[head]) : 1.0f;
+    for (int i = 0; i < args.pages.value_dim; ++i) out[i] = out[i] * factor / states[head].sum;
   }
 }
 
 void attention(const AttentionArgs& args) {
   for (int head = 0; head < args.heads; head += kHeadsMax) {
     const int heads = args.heads - head < kHeadsMax ? args.heads - head : kHeadsMax;
-    attend_heads(args, args.query + static_cast<size_t>(head) * args.pages.head_dim, heads,
+    attend_heads(args, args.query + static_cast<size_t>(head) * args.pages.head_dim,
+                 args.sinks ? args.sinks + head : nullptr, heads,
                  args.output + static_cast<size_t>(head) * args.pages.value_dim);
   }
 }

@@ -102,6 +102,28 @@ void silu_mul(const float* gate, const float* up, float* out, size_t count) {
   }
 }
 
+LANES_INLINE F32x16 clamped_swiglu_lanes(F32x16 gate, F32x16 up, float limit) {
+  const F32x16 most = F32x16::broadcast(limit), least = F32x16::broadcast(-limit);
+  gate = select_less(most, gate, most, gate);
+  up = select_less(most, up, most, up);
+  up = select_less(up, least, least, up);
+  const F32x16 opened = sigmoid_lanes(mul(F32x16::broadcast(1.702f), gate));
+  return mul(add(up, F32x16::broadcast(1.0f)), mul(gate, opened));
+}
+
+void clamped_swiglu(const float* gate, const float* up, float limit, float* out, size_t count) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    store(out + i, clamped_swiglu_lanes(F32x16::load(gate + i), F32x16::load(up + i), limit));
+  }
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) {
+    const F32x16 g = F32x16::load_partial(gate + i, rest);
+    const F32x16 u = F32x16::load_partial(up + i, rest);
+    store_partial(out + i, clamped_swiglu_lanes(g, u, limit), rest);
+  }
+}
+
 void add_to(const float* x, float* sum, size_t count) {
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {

@@ -23,6 +23,7 @@ constexpr KernelTable kernel_table(const char* name) {
       .store_kv = store_kv,
       .attention = attention,
       .silu_mul = silu_mul,
+      .clamped_swiglu = clamped_swiglu,
       .add = add_to,
   };
 }

@@ -1,0 +1,178 @@
+// Experts with biases and a clamped activation, by their definition.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "device/device.h"
+#include "kernels/isa.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr int kExperts = 3, kTokens = 2, kChosen = 2, kHidden = 20, kFfn = 19;
+constexpr float kLimit = 1.5f;
+
+class Numbers {
+ public:
+  std::vector<float> take(int count) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = normal_(random_);
+    return values;
+  }
+
+ private:
+  std::mt19937 random_{11};
+  std::normal_distribution<float> normal_;
+};
+
+struct Layer {
+  std::vector<float> gate, up, gate_bias, up_bias, down_bias;  // of all experts
+  std::vector<float> input, hidden;
+  std::vector<int32_t> chosen{0, 2, 1, 2};
+  std::vector<float> weights{0.25f, 0.75f, 0.5f, 0.5f};
+};
+
+Layer make_layer() {
+  Numbers numbers;
+  Layer layer;
+  for (auto* matrix : {&layer.gate, &layer.up}) *matrix = numbers.take(kExperts * kFfn * kHidden);
+  for (auto* bias : {&layer.gate_bias, &layer.up_bias}) *bias = numbers.take(kExperts * kFfn);
+  layer.down_bias = numbers.take(kExperts * kHidden);
+  layer.input = numbers.take(kTokens * kHidden);
+  layer.hidden = numbers.take(kTokens * kHidden);
+  return layer;
+}
+
+Slice room(Device& device, size_t elements, Access access = Access::kDevice) {
+  auto buffer = device.allocate(elements * 4, access);
+  REQUIRE(buffer.ok());
+  return {buffer.value(), 0};
+}
+
+Slice put(Device& device, const std::vector<float>& values, Access access = Access::kDevice) {
+  const Slice slice = room(device, values.size(), access);
+  device.write(slice, std::as_bytes(std::span<const float>(values)));
+  return slice;
+}
+
+std::vector<MatrixId> pack_all(Device& device, const std::vector<float>& matrices) {
+  std::vector<MatrixId> ids;
+  for (int expert = 0; expert < kExperts; ++expert) {
+    const float* first = matrices.data() + expert * kFfn * kHidden;
+    auto id = device.pack({.rows = kFfn,
+                           .columns = kHidden,
+                           .data = reinterpret_cast<const std::byte*>(first),
+                           .row_bytes = kHidden * 4,
+                           .steps = {{kHidden, 0, 1}}});
+    REQUIRE(id.ok());
+    ids.push_back(id.value());
+  }
+  return ids;
+}
+
+struct Computed {
+  std::vector<float> activations;  // (tokens, chosen, ffn)
+  std::vector<float> hidden;       // with the bias of the experts' output
+};
+
+Computed compute(const char* kind, int threads, const KernelTable* kernels, const Layer& layer) {
+  auto opened = open_device({.kind = kind, .threads = threads, .kernels = kernels});
+  REQUIRE(opened.ok());
+  Device& device = *opened.value();
+  const ExpertMatrices matrices{pack_all(device, layer.gate), pack_all(device, layer.up), {}};
+  const Slice chosen = room(device, layer.chosen.size());
+  device.write_ints(chosen, layer.chosen);
+  const Slice weights = put(device, layer.weights);
+  const size_t count = size_t{kTokens} * kChosen * kFfn;
+  const Slice output = room(device, count, Access::kHost);
+  const Slice hidden = put(device, layer.hidden, Access::kHost);
+  device.queue(ExpertsUp{.matrices = &matrices,
+                         .chosen = chosen,
+                         .weights = weights,
+                         .tokens = kTokens,
+                         .chosen_count = kChosen,
+                         .input = put(device, layer.input),
+                         .scratch = room(device, count),
+                         .output = output,
+                         .activation = Activation::kClampedSwiglu,
+                         .limit = kLimit,
+                         .has_bias = true,
+                         .gate_bias = put(device, layer.gate_bias),
+                         .up_bias = put(device, layer.up_bias)});
+  device.queue(AddExpertBias{.bias = put(device, layer.down_bias),
+                             .chosen = chosen,
+                             .weights = weights,
+                             .tokens = kTokens,
+                             .experts = kExperts,
+                             .chosen_count = kChosen,
+                             .columns = kHidden,
+                             .x = hidden});
+  REQUIRE(device.wait().ok());
+  const auto up = device.host(output.buffer), sum = device.host(hidden.buffer);
+  return {{up.begin(), up.end()}, {sum.begin(), sum.end()}};
+}
+
+double product(const std::vector<float>& matrices, const std::vector<float>& biases, int expert,
+               int row, const float* x) {
+  double sum = biases[static_cast<size_t>(expert * kFfn + row)];
+  for (int i = 0; i < kHidden; ++i) {
+    sum += double{matrices[static_cast<size_t>((expert * kFfn + row) * kHidden + i)]} * x[i];
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("experts with biases clamp, open and weigh by definition") {
+  const Layer layer = make_layer();
+  const Computed got = compute("cpu", 1, available_kernels().back(), layer);
+  int clamped = 0;
+  for (int slot = 0; slot < kTokens * kChosen; ++slot) {
+    const int expert = layer.chosen[static_cast<size_t>(slot)];
+    const float* x = layer.input.data() + slot / kChosen * kHidden;
+    for (int row = 0; row < kFfn; ++row) {
+      const double raw = product(layer.gate, layer.gate_bias, expert, row, x);
+      const double gate = std::min(raw, double{kLimit});
+      const double up = std::clamp(product(layer.up, layer.up_bias, expert, row, x),
+                                   -double{kLimit}, double{kLimit});
+      const double expected = (up + 1) * gate / (1 + std::exp(-1.702 * gate)) *
+                              double{layer.weights[static_cast<size_t>(slot)]};
+      CHECK(got.activations[static_cast<size_t>(slot * kFfn + row)] ==
+            doctest::Approx(expected).epsilon(1e-4));
+      clamped += raw > kLimit ? 1 : 0;
+    }
+  }
+  CHECK(clamped > 0);
+}
+
+TEST_CASE("the biases of the chosen experts' outputs are added by weight") {
+  const Layer layer = make_layer();
+  const Computed got = compute("cpu", 1, available_kernels().back(), layer);
+  for (int token = 0; token < kTokens; ++token) {
+    for (int column = 0; column < kHidden; ++column) {
+      const auto at = static_cast<size_t>(token * kHidden + column);
+      double expected = layer.hidden[at];
+      for (int i = 0; i < kChosen; ++i) {
+        const auto slot = static_cast<size_t>(token * kChosen + i);
+        expected += double{layer.weights[slot]} *
+                    layer.down_bias[static_cast<size_t>(layer.chosen[slot] * kHidden + column)];
+      }
+      CHECK(got.hidden[at] == doctest::Approx(expected).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("experts with biases give the same bits on every device, team and instruction set") {
+  const Layer layer = make_layer();
+  const Computed expected = compute("cpu", 1, available_kernels().front(), layer);
+  for (const KernelTable* kernels : available_kernels()) {
+    for (const char* kind : {"cpu", "delayed"}) {
+      const Computed got = compute(kind, kind[0] == 'c' ? 3 : 1, kernels, layer);
+      CHECK(got.activations == expected.activations);
+      CHECK(got.hidden == expected.hidden);
+    }
+  }
+}
