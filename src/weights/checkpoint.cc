@@ -1,5 +1,6 @@
 #include "weights/checkpoint.h"
 
+#include <functional>
 #include <map>
 #include <system_error>
 #include <unordered_map>
@@ -92,11 +93,14 @@ struct Checkpoint::Impl {
   std::vector<TensorView> tensors;
   // The keys are the names in `tensors`, which no longer changes once this is filled.
   std::unordered_map<std::string_view, const TensorView*> by_name;
-  std::unordered_map<std::string, std::string> unsupported;  // name -> dtype
+  std::map<std::string, std::string, std::less<>> unsupported;  // name -> dtype
+  uint64_t file_bytes = 0;
 
   Status add_all(const fs::path& path);
+  void add_header(SafetensorsHeader header);
   Status add_indexed(const fs::path& path, const std::vector<std::string>& names);
   Result<SafetensorsHeader> map(const fs::path& path);
+  void index_names();
 };
 
 Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const fs::path& folder) {
@@ -115,7 +119,15 @@ Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const fs::path& folde
     return Error{ErrorCode::kNotFound,
                  folder.string() + " has neither " + kSingleFile + " nor " + kIndexFile};
   }
-  for (const TensorView& view : impl->tensors) impl->by_name.emplace(view.name, &view);
+  impl->index_names();
+  return std::shared_ptr<const Checkpoint>(new Checkpoint(std::move(impl)));
+}
+
+Result<std::shared_ptr<const Checkpoint>> Checkpoint::view(std::span<const std::byte> file) {
+  auto impl = std::make_unique<Impl>();
+  impl->add_header(TRY(read_safetensors_header(file)));
+  impl->file_bytes = file.size();
+  impl->index_names();
   return std::shared_ptr<const Checkpoint>(new Checkpoint(std::move(impl)));
 }
 
@@ -125,7 +137,7 @@ Checkpoint::~Checkpoint() = default;
 Result<const TensorView*> Checkpoint::tensor(std::string_view name) const {
   const auto found = impl_->by_name.find(name);
   if (found != impl_->by_name.end()) return found->second;
-  const auto unsupported = impl_->unsupported.find(std::string(name));
+  const auto unsupported = impl_->unsupported.find(name);
   if (unsupported != impl_->unsupported.end()) {
     return Error{ErrorCode::kUnsupported, "tensor " + std::string(name) + " has the dtype " +
                                               unsupported->second +
@@ -135,27 +147,39 @@ Result<const TensorView*> Checkpoint::tensor(std::string_view name) const {
 }
 
 bool Checkpoint::has(std::string_view name) const {
-  return impl_->by_name.contains(name);
+  return impl_->by_name.contains(name) || impl_->unsupported.contains(name);
 }
 
 std::span<const TensorView> Checkpoint::tensors() const {
   return impl_->tensors;
 }
 
+uint64_t Checkpoint::file_bytes() const {
+  return impl_->file_bytes;
+}
+
 Result<SafetensorsHeader> Checkpoint::Impl::map(const fs::path& path) {
   files.push_back(TRY(MappedFile::open(path)));
+  file_bytes += files.back().bytes().size();
   auto header = read_safetensors_header(files.back().bytes());
   if (!header.ok()) return in_file(path, header.error());
   return header;
 }
 
 Status Checkpoint::Impl::add_all(const fs::path& path) {
-  SafetensorsHeader header = TRY(map(path));
+  add_header(TRY(map(path)));
+  return Ok{};
+}
+
+void Checkpoint::Impl::add_header(SafetensorsHeader header) {
   tensors = std::move(header.tensors);
   for (auto& tensor : header.unsupported) {
     unsupported.emplace(std::move(tensor.name), std::move(tensor.dtype));
   }
-  return Ok{};
+}
+
+void Checkpoint::Impl::index_names() {
+  for (const TensorView& tensor : tensors) by_name.emplace(tensor.name, &tensor);
 }
 
 // A file may hold more than the index asks of it; that is left out, as the index is what counts.

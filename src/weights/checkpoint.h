@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -31,14 +32,19 @@ class Checkpoint {
   // `folder` holds the safetensors files. kNotFound, kCorrupt or kUnsupported with the file, the
   // tensor and what is wrong.
   static Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& folder);
+  // Of one whole safetensors file in memory, which outlives it.
+  static Result<std::shared_ptr<const Checkpoint>> view(std::span<const std::byte> file);
   ~Checkpoint();
 
   // kNotFound "the checkpoint has no tensor NAME".
   Result<const TensorView*> tensor(std::string_view name) const;
+  // Tensors of a dtype that lockstep does not know count; asking for one is kUnsupported with the
+  // dtype.
   bool has(std::string_view name) const;
-  // Tensors of a dtype that lockstep does not know are left out; asking for one is kUnsupported
-  // with the dtype.
+  // Those of unknown dtypes are left out.
   std::span<const TensorView> tensors() const;
+  // Of all files, with their headers.
+  uint64_t file_bytes() const;
 
  private:
   struct Impl;

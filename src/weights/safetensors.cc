@@ -34,7 +34,8 @@ std::optional<uint64_t> stored_bits(std::string_view dtype) {
 }
 
 std::optional<DType> known_dtype(std::string_view name) {
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E8M0,
+                           DType::kU8, DType::kI8, DType::kU32, DType::kI32, DType::kI64}) {
     if (dtype_name(type) == name) return type;
   }
   return std::nullopt;

@@ -15,7 +15,7 @@ namespace lockstep {
 
 inline constexpr size_t kSafetensorsHeaderBytesMax = 100'000'000;  // the official reader's limit
 
-// A tensor that lies properly in the file, of a dtype that lockstep does not compute with.
+// A tensor that lies properly in the file, of a dtype that tensor/dtype.h lacks.
 struct UnsupportedTensor {
   std::string name;
   std::string dtype;

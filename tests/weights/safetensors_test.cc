@@ -59,7 +59,7 @@ TEST_CASE("scalars, empty tensors and files without tensors are fine") {
 
 TEST_CASE("tensors of other dtypes are kept by name, their sizes checked") {
   const auto header = read_safetensors_header(
-      bytes_of(safetensors(R"({"ids":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},)"
+      bytes_of(safetensors(R"({"ids":{"dtype":"U64","shape":[2],"data_offsets":[0,16]},)"
                            R"("future":{"dtype":"F3","shape":[8],"data_offsets":[16,19]},)"
                            R"("nibbles":{"dtype":"F4","shape":[4],"data_offsets":[19,21]}})",
                            21)));

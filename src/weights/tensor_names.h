@@ -1,0 +1,41 @@
+// TensorNames: under which stems a checkpoint may have what a model asks for. Checkpoints of
+// multimodal models wrap the language model, embedding models leave its "model." out, MLX and
+// gpt-oss stack a layer's experts. For SafetensorsSource. Immutable.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/checkpoint.h"
+
+namespace lockstep {
+
+// gpt-oss keeps gate and up projection in one stack, their rows taking turns.
+struct FusedExpertStem {
+  enum class Rows { kAll, kEven, kOdd };
+  std::string stem;  // "model.layers.0.mlp.experts.gate_up_proj"
+  Rows rows;
+};
+
+class TensorNames {
+ public:
+  // Decides on the naming by where the embedding lies.
+  explicit TensorNames(std::span<const TensorView> tensors);
+
+  // The stems that `stem` may have in the checkpoint, the likeliest first.
+  std::vector<std::string> stored(std::string_view stem) const;
+
+ private:
+  std::string_view asked_prefix_;
+  std::string_view stored_prefix_;
+};
+
+// For "...experts.<stack_index>.gate_proj": the stems of the stacks that MLX makes of the experts.
+// None for another stem.
+std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_index);
+std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index);
+
+}  // namespace lockstep
