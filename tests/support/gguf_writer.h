@@ -36,6 +36,15 @@ class GgufWriter {
   GgufWriter& string(std::string_view key, std::string_view content) {
     return value(key, kString, text(content));
   }
+  GgufWriter& integer(std::string_view key, uint32_t number) {
+    return value(key, kUint32, raw(number));
+  }
+  GgufWriter& number(std::string_view key, float number) {
+    return value(key, kFloat32, raw(number));
+  }
+  GgufWriter& boolean(std::string_view key, bool is_true) {
+    return value(key, kBool, raw<uint8_t>(is_true ? 1 : 0));
+  }
   GgufWriter& array(std::string_view key, uint32_t type, uint64_t count, std::string_view bytes) {
     return value(key, kArray, raw(type) + raw(count) + std::string(bytes));
   }
@@ -53,17 +62,35 @@ class GgufWriter {
     return *this;
   }
 
-  // With `data_bytes` of tensor data behind the header.
+  // A tensor with what it holds, behind those that came before; dimensions in the format's order.
+  GgufWriter& tensor_with(std::string_view name, const std::vector<uint64_t>& dimensions,
+                          uint32_t type, std::string_view bytes) {
+    tensor(name, dimensions, type, data_.size());
+    data_ += bytes;
+    data_.resize((data_.size() + 31) / 32 * 32);
+    return *this;
+  }
+  GgufWriter& floats(std::string_view name, const std::vector<uint64_t>& dimensions,
+                     const std::vector<float>& values) {
+    std::string bytes;
+    for (const float value : values) bytes += raw(value);
+    return tensor_with(name, dimensions, 0, bytes);
+  }
+
+  // With the tensors' data, or with `data_bytes` of something behind the header.
   std::string file(size_t data_bytes = 0, uint32_t version = 3) const {
     std::string result = "GGUF" + raw(version) + raw(tensor_count_) + raw(metadata_count_);
     result += metadata_ + tensors_;
-    if (data_bytes > 0) result.resize((result.size() + 31) / 32 * 32 + data_bytes, '\x01');
+    if (data_bytes > 0 || !data_.empty()) result.resize((result.size() + 31) / 32 * 32);
+    result += data_;
+    result.resize(result.size() + data_bytes, '\x01');
     return result;
   }
 
  private:
   std::string metadata_;
   std::string tensors_;
+  std::string data_;
   uint64_t metadata_count_ = 0;
   uint64_t tensor_count_ = 0;
 };
