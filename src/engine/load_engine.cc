@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "engine/engine.h"
 #include "engine/inbox.h"
 #include "engine/scheduler.h"
@@ -55,6 +56,10 @@ class ModelEngine final : public Engine {
 
 Status ModelEngine::load(const EngineOptions& options) {
   const ModelConfig config = TRY(read_config(options.model));
+  if (config.has_vision && group_.rank() == 0) {
+    log_info("{}: the part that sees images is left out, it answers text only",
+             options.model.string());
+  }
   const int own_context = std::min(config.positions_max, kContextDefault);
   const int context = options.context > 0 ? options.context : own_context;
   if (context > config.positions_max) {

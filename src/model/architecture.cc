@@ -17,6 +17,15 @@ const Architecture* find_architecture(std::string_view name) {
   return nullptr;
 }
 
+const Architecture* find_model_type(std::string_view type) {
+  for (const Architecture* known : kKnown) {
+    for (const std::string_view own : known->model_types) {
+      if (!own.empty() && own == type) return known;
+    }
+  }
+  return nullptr;
+}
+
 std::span<const Architecture* const> known_architectures() {
   return kKnown;
 }

@@ -3,6 +3,7 @@
 // this one table. What varies between checkpoints of one architecture is a condition (When).
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -107,7 +108,9 @@ struct LayerKind {
 enum class Has { kNo, kYes, kAsConfigured };
 
 struct Architecture {
-  std::string_view name;               // config.json "architectures"
+  std::string_view name;  // config.json "architectures"
+  // And its "model_type", by which the text model inside a multimodal one is found.
+  std::array<std::string_view, 2> model_types{};
   std::span<const WeightSpec> shared;  // embedding, final norm, LM head
   LayerKind dense;
   LayerKind sparse;           // with experts; as `dense` where the architecture has none
@@ -117,6 +120,7 @@ struct Architecture {
 
 // Null if there is none of that name.
 const Architecture* find_architecture(std::string_view name);
+const Architecture* find_model_type(std::string_view type);
 // All names, for error messages.
 std::span<const Architecture* const> known_architectures();
 

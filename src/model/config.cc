@@ -18,35 +18,39 @@ namespace {
 
 constexpr size_t kConfigBytesMax = 16 << 20;
 
-Result<const Architecture*> read_architecture(const Json& config) {
+// The first of "architectures"; empty if there is none.
+std::string architecture_name(const Json& config) {
   const Json* names = find(config, "architectures");
-  if (!names || !names->is_array() || names->get_array().empty() ||
-      !names->get_array()[0].is_string()) {
-    return corrupt("\"architectures\" is missing");
+  if (!names || !names->is_array() || names->get_array().empty()) return {};
+  const Json& first = names->get_array()[0];
+  return first.is_string() ? std::string(first.get_string()) : std::string();
+}
+
+// `text` describes the text model, by its architecture or at least its type; it is `file` itself
+// unless that describes a multimodal model around it.
+Result<const Architecture*> read_architecture(const Json& file, const Json& text) {
+  const std::string name = architecture_name(text);
+  const std::string type = TRY(get_string(text, "model_type")).value_or("");
+  if (name.empty() && type.empty()) {
+    return corrupt("\"architectures\" is missing, and so is \"model_type\"");
   }
-  const auto& text = names->get_array()[0].get_string();
-  const std::string_view name(text.data(), text.size());
-  if (const Architecture* found = find_architecture(name)) return found;
+  const Architecture* found = name.empty() ? find_model_type(type) : find_architecture(name);
+  if (found) return found;
   std::string known;
   for (const Architecture* a : known_architectures()) {
     known += (known.empty() ? "" : ", ") + std::string(a->name);
   }
-  return unsupported(
-      fmt::format("the architecture \"{}\" is unknown here; known are: {}", name, known));
+  const std::string outer = &file == &text ? "" : architecture_name(file);
+  return unsupported(fmt::format("the {} \"{}\"{}{} is unknown here; known are: {}",
+                                 name.empty() ? "model type" : "architecture",
+                                 name.empty() ? type : name, outer.empty() ? "" : " inside ", outer,
+                                 known));
 }
 
 // Things that would change the numbers and that the forward pass does not do.
 Status refuse_unknown_features(const Json& file) {
   if (TRY(get_bool(file, "mlp_bias")).value_or(false)) {
     return unsupported("\"mlp_bias\": true is not supported yet");
-  }
-  for (const std::string_view key : {"quantization", "quantization_config"}) {
-    const Json* value = find(file, key);
-    if (value && !value->is_null()) {
-      return unsupported(
-          "the checkpoint is quantised, which is not supported yet; "
-          "use its F32, F16 or BF16 form");
-    }
   }
   const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
   if (act != "silu" && act != "swish") {
@@ -96,7 +100,6 @@ Result<bool> has(Has what, const Json& file, std::string_view key) {
 // What checkpoints of one architecture may have or lack.
 Status read_options(const Json& file, ModelConfig& config) {
   const Architecture& architecture = *config.architecture;
-  config.tied_embeddings = TRY(get_bool(file, "tie_word_embeddings")).value_or(false);
   config.qkv_bias = TRY(has(architecture.qkv_bias, file, "attention_bias"));
   config.head_norms = TRY(has(architecture.head_norms, file, "use_qk_norm"));
   if (architecture.qkv_bias == Has::kNo && TRY(get_bool(file, "attention_bias")).value_or(false)) {
@@ -112,13 +115,10 @@ Status read_options(const Json& file, ModelConfig& config) {
   return Ok{};
 }
 
-}  // namespace
-
-Result<ModelConfig> parse_config(std::string_view text) {
-  const Json file = TRY(parse_json(text));
-  if (!file.is_object()) return corrupt("it is not a JSON object");
+// The sizes and constants of the text model.
+Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
   ModelConfig config;
-  config.architecture = TRY(read_architecture(file));
+  config.architecture = &architecture;
   TRY(refuse_unknown_features(file));
   config.vocab_size = TRY(size_or(file, "vocab_size", std::nullopt));
   config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
@@ -147,6 +147,23 @@ Result<ModelConfig> parse_config(std::string_view text) {
     config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
   }
   TRY(read_windows(file, config));
+  return config;
+}
+
+}  // namespace
+
+Result<ModelConfig> parse_config(std::string_view contents) {
+  const Json file = TRY(parse_json(contents));
+  if (!file.is_object()) return corrupt("it is not a JSON object");
+  const Json* inner = find(file, "text_config");
+  const Json& text = inner && inner->is_object() ? *inner : file;
+  const Architecture* architecture = TRY(read_architecture(file, text));
+  ModelConfig config = TRY(read_text_model(text, *architecture));
+  const Json* vision = find(file, "vision_config");
+  config.has_vision = vision && vision->is_object();
+  const auto tied = TRY(get_bool(text, "tie_word_embeddings"));
+  config.tied_embeddings =
+      tied ? *tied : TRY(get_bool(file, "tie_word_embeddings")).value_or(false);
   return config;
 }
 

@@ -85,6 +85,7 @@ struct ModelConfig {
   QueryScaling query_scaling;
   std::vector<int> windows;  // (layers): attention reaches back so many positions; 0: all
   bool tied_embeddings = false;
+  bool has_vision = false;  // the model sees images too; that part of it is left out
   bool qkv_bias = false;
   bool head_norms = false;    // an RMS norm over each head of queries and keys
   int rotary_dims = 0;        // of a head's dimensions, the first; the rest is not rotated
@@ -100,9 +101,9 @@ struct ModelConfig {
   }
 };
 
-// `text`: the contents of config.json. kUnsupported for what lockstep does not compute (it names
-// it), kCorrupt for what makes no sense.
-Result<ModelConfig> parse_config(std::string_view text);
+// `contents` of config.json; of a multimodal model the text model inside ("text_config") is read.
+// kUnsupported for what lockstep does not compute (it names it), kCorrupt for what makes no sense.
+Result<ModelConfig> parse_config(std::string_view contents);
 // Reads config.json of a model folder; the message names the file.
 Result<ModelConfig> read_config(const std::filesystem::path& folder);
 

@@ -40,10 +40,12 @@ Result<Json> read_config(const fs::path& path) {
   return json;
 }
 
-// An id, a list of ids, or neither.
+// An id, a list of ids, or neither; a multimodal model may have it with its text model.
 Result<std::vector<int32_t>> read_stop_ids(const Json& config, const fs::path& path) {
   std::vector<int32_t> ids;
   const Json* value = find(config, "eos_token_id");
+  const Json* text = find(config, "text_config");
+  if (!value && text) value = find(*text, "eos_token_id");
   if (!value || value->is_null()) return ids;
   const JsonArray alone{*value};
   for (const Json& id : value->is_array() ? value->get_array() : alone) {

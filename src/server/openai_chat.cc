@@ -19,6 +19,10 @@ ApiResult<std::string> parse_part(const Json& part, const std::string& param) {
   if (!part.is_object()) return bad_field(param, "a content part must be an object");
   RequestFields fields(part.get_object(), param + ".");
   const std::string type = TRY(fields.text("type")).value_or("");
+  if (type == "image_url" || type == "input_image" || type == "image") {
+    return unsupported_field(param,
+                             "images are not supported: lockstep computes the text part of models");
+  }
   if (type != "text") {
     return unsupported_field(
         param, fmt::format("content parts of type \"{}\" are not supported yet, only \"text\"",

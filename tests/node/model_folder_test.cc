@@ -25,6 +25,8 @@ TEST_CASE("a folder's name and stop ids are read") {
   CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{7, 8});
   write(model.path() / "generation_config.json", R"({"temperature": 1})");
   CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2});
+  write(model.path() / "config.json", R"({"text_config": {"eos_token_id": 9}})");
+  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{9});
   write(model.path() / "config.json", "{}");
   CHECK(read_model_folder(model.path()).value().stop_ids.empty());
 }

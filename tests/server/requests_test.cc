@@ -125,6 +125,10 @@ TEST_CASE("prompts and messages that make no sense are refused") {
   CHECK(chat_message(R"({"role":"user","content":5})") == "400 messages[0].content invalid_value");
   CHECK(chat_message(R"({"role":"user","content":[{"type":"image_url","image_url":{}}]})") ==
         "400 messages[0].content unsupported_parameter");
+  const auto image = parse_chat_request(
+      R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]})");
+  CHECK(image.error().message ==
+        "images are not supported: lockstep computes the text part of models");
   CHECK(chat_message(R"({"role":"user","content":[{"type":"text"}]})") ==
         "400 messages[0].content invalid_value");
   CHECK(chat_message(R"({"role":"assistant","tool_calls":[{}]})") ==

@@ -35,8 +35,10 @@ constexpr LayerKind kSoftmaxSparse = {Mixer::kGroupedAttention, FeedForward::kSo
 constexpr LayerKind kSigmoidSparse = {Mixer::kGroupedAttention, FeedForward::kSigmoidExperts,
                                       StateKind::kPaged, kAttention, kSigmoidExpertWeights};
 
-constexpr Architecture dense_model(std::string_view name, Has qkv_bias, Has head_norms) {
+constexpr Architecture dense_model(std::string_view name, std::string_view type, Has qkv_bias,
+                                   Has head_norms) {
   return {.name = name,
+          .model_types = {type},
           .shared = kSharedWeights,
           .dense = kDense,
           .sparse = kDense,
@@ -46,17 +48,20 @@ constexpr Architecture dense_model(std::string_view name, Has qkv_bias, Has head
 
 }  // namespace
 
-constexpr Architecture kLlama = dense_model("LlamaForCausalLM", Has::kNo, Has::kNo);
-constexpr Architecture kMistral = dense_model("MistralForCausalLM", Has::kNo, Has::kNo);
-constexpr Architecture kMinistral3 = dense_model("Ministral3ForCausalLM", Has::kNo, Has::kNo);
-constexpr Architecture kQwen2 = dense_model("Qwen2ForCausalLM", Has::kYes, Has::kNo);
-constexpr Architecture kQwen3 = dense_model("Qwen3ForCausalLM", Has::kNo, Has::kYes);
+constexpr Architecture kLlama = dense_model("LlamaForCausalLM", "llama", Has::kNo, Has::kNo);
+constexpr Architecture kMistral = dense_model("MistralForCausalLM", "mistral", Has::kNo, Has::kNo);
+constexpr Architecture kMinistral3 =
+    dense_model("Ministral3ForCausalLM", "ministral3", Has::kNo, Has::kNo);
+constexpr Architecture kQwen2 = dense_model("Qwen2ForCausalLM", "qwen2", Has::kYes, Has::kNo);
+constexpr Architecture kQwen3 = dense_model("Qwen3ForCausalLM", "qwen3", Has::kNo, Has::kYes);
 constexpr Architecture kQwen3Moe = {.name = "Qwen3MoeForCausalLM",
+                                    .model_types = {"qwen3_moe"},
                                     .shared = kSharedWeights,
                                     .dense = kDense,
                                     .sparse = kSoftmaxSparse,
                                     .head_norms = Has::kYes};
 constexpr Architecture kGlm4Moe = {.name = "Glm4MoeForCausalLM",
+                                   .model_types = {"glm4_moe"},
                                    .shared = kSharedWeights,
                                    .dense = kDense,
                                    .sparse = kSigmoidSparse,

@@ -28,7 +28,10 @@ constexpr LayerKind kSparse = {Mixer::kLatentAttention, FeedForward::kSigmoidExp
 
 }  // namespace
 
-constexpr Architecture kDeepseekV3 = {
-    .name = "DeepseekV3ForCausalLM", .shared = kSharedWeights, .dense = kDense, .sparse = kSparse};
+constexpr Architecture kDeepseekV3 = {.name = "DeepseekV3ForCausalLM",
+                                      .model_types = {"deepseek_v3", "kimi_k2"},
+                                      .shared = kSharedWeights,
+                                      .dense = kDense,
+                                      .sparse = kSparse};
 
 }  // namespace lockstep

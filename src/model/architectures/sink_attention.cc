@@ -39,6 +39,7 @@ constexpr LayerKind kLayer = {Mixer::kSinkAttention, FeedForward::kBiasedExperts
 }  // namespace
 
 constexpr Architecture kGptOss = {.name = "GptOssForCausalLM",
+                                  .model_types = {"gpt_oss"},
                                   .shared = kSharedWeights,
                                   .dense = kLayer,
                                   .sparse = kLayer,
