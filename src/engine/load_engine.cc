@@ -9,6 +9,7 @@
 #include "engine/scheduler.h"
 #include "engine/step.h"
 #include "model/model.h"
+#include "model/open_model.h"
 
 namespace lockstep {
 namespace {
@@ -55,7 +56,8 @@ class ModelEngine final : public Engine {
 };
 
 Status ModelEngine::load(const EngineOptions& options) {
-  const ModelConfig config = TRY(read_config(options.model));
+  const OpenedModel opened = TRY(open_model(options.model.string()));
+  const ModelConfig& config = opened.config;
   if (config.has_vision && group_.rank() == 0) {
     log_info("{}: the part that sees images is left out, it answers text only",
              options.model.string());
@@ -73,7 +75,7 @@ Status ModelEngine::load(const EngineOptions& options) {
       .context = context,
       .vocab_size = config.vocab_size};
   model_ = TRY(Model::load({.config = config,
-                            .source = TRY(open_weight_source(options.model)),
+                            .source = opened.source,
                             .shares = options.shares,
                             .tokens_max = limits.tokens_max,
                             .pages = pages_needed(limits),

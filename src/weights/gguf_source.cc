@@ -201,6 +201,7 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
       found.stack_index < 0 ? 0 : static_cast<size_t>(found.stack_index) * bytes, bytes);
   const auto map = row_maps_.find({interleaved_head_count(tensor.name), rows});
   if (map != row_maps_.end()) matrix.row_map = map->second;
+  matrix.is_mapped_file = true;
   return matrix;
 }
 

@@ -81,7 +81,11 @@ Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) con
   const SplitName name = split_name(request.name);
   LOCKSTEP_CHECK(name.suffix == ".weight");
   const auto module = find_module(name.stem, request.stack_index, kCodeSuffixes, 2);
-  if (module) return read_matrix(*module, {request.rows, request.columns}, config_);
+  if (module) {
+    StoredMatrix stored = TRY(read_matrix(*module, {request.rows, request.columns}, config_));
+    stored.is_mapped_file = true;
+    return stored;
+  }
   if (const auto fused = find_fused(name.stem, request.stack_index, kFusedBlocks)) {
     return fused_matrix(*fused, request);
   }
@@ -163,7 +167,9 @@ Result<StoredMatrix> SafetensorsSource::fused_matrix(const FusedExpertStem& fuse
     return misfit(TRY(module.get(kFusedBlocks)),
                   "a stack of " + std::to_string(request.rows) + " gate and as many up rows");
   }
-  return gpt_oss_matrix(module, {request.rows, request.columns}, map);
+  StoredMatrix stored = TRY(gpt_oss_matrix(module, {request.rows, request.columns}, map));
+  stored.is_mapped_file = true;
+  return stored;
 }
 
 Result<StoredVector> SafetensorsSource::fused_bias(const FusedExpertStem& fused, int stack_index,
