@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "base/mapped_file.h"
 
@@ -40,19 +39,18 @@ JsonObject tokens_of(const Json& config) {
 }
 
 // "chat_template" is a text, or a list of {"name", "template"}.
-std::optional<std::string> template_of(const Json& config) {
+void read_templates(const Json& config, TemplateSource& source) {
   const Json* field = find(config, "chat_template");
-  if (field && field->is_string()) return std::string(text_of(*field));
-  if (!field || !field->is_array()) return std::nullopt;
-  std::optional<std::string> chosen;
+  if (field && field->is_string()) source.text = text_of(*field);
+  if (!field || !field->is_array()) return;
   for (const Json& entry : field->get_array()) {
     const Json* name = find(entry, "name");
-    const Json* source = find(entry, "template");
-    if (!source || !source->is_string()) continue;
-    const bool is_default = name && name->is_string() && text_of(*name) == "default";
-    if (is_default || !chosen) chosen = std::string(text_of(*source));
+    const Json* text = find(entry, "template");
+    if (!text || !text->is_string()) continue;
+    const std::string_view known = name && name->is_string() ? text_of(*name) : "";
+    if (known == "default" || source.text.empty()) source.text = text_of(*text);
+    if (known == "tool_use") source.tool_text = text_of(*text);
   }
-  return chosen;
 }
 
 Result<std::string> read_file(const std::string& path) {
@@ -60,28 +58,53 @@ Result<std::string> read_file(const std::string& path) {
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 
-Result<ModelTemplate> load_folder(const std::string& folder) {
-  const std::string config_path = folder + "/tokenizer_config.json";
-  Json config;
-  if (exists(config_path)) config = TRY(parse_json(TRY(read_file(config_path))));
-  const std::string template_path = folder + "/chat_template.jinja";
-  std::optional<std::string> source = template_of(config);
-  if (exists(template_path)) source = TRY(read_file(template_path));
-  if (!source) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("{} has no chat_template.jinja and no chat_template in a "
-                             "tokenizer_config.json",
-                             folder)};
-  }
-  return ModelTemplate{TRY(ChatTemplate::parse(*source)), tokens_of(config)};
+// Null where there is no such file.
+Result<Json> read_json_if_there(const std::string& path) {
+  if (!exists(path)) return Json();
+  auto json = parse_json(TRY(read_file(path)));
+  if (json.ok()) return json;
+  return Error{json.error().code, fmt::format("{}: {}", path, json.error().message)};
 }
 
 }  // namespace
 
+Result<TemplateSource> read_template_source(const std::string& folder) {
+  const std::string text_path = folder + "/chat_template.jinja";
+  const std::string tool_path = folder + "/additional_chat_templates/tool_use.jinja";
+  const Json config = TRY(read_json_if_there(folder + "/tokenizer_config.json"));
+  TemplateSource source;
+  source.tokens = tokens_of(config);
+  for (const auto& token :
+       tokens_of(TRY(read_json_if_there(folder + "/special_tokens_map.json")))) {
+    source.tokens.insert(token);  // keeps what is there
+  }
+  if (exists(text_path)) {
+    source.text = TRY(read_file(text_path));
+    if (exists(tool_path)) source.tool_text = TRY(read_file(tool_path));
+    return source;
+  }
+  read_templates(config, source);
+  if (source.text.empty()) {
+    read_templates(TRY(read_json_if_there(folder + "/chat_template.json")), source);
+  }
+  return source;
+}
+
+Result<ModelTemplate> parse_model_template(const TemplateSource& source) {
+  ModelTemplate model{TRY(ChatTemplate::parse(source.text)), source.tokens, std::nullopt};
+  if (!source.tool_text.empty()) model.tool_template = TRY(ChatTemplate::parse(source.tool_text));
+  return model;
+}
+
 Result<ModelTemplate> load_model_template(const std::string& path) {
-  if (is_folder(path)) return load_folder(path);
   if (!exists(path)) return Error{ErrorCode::kNotFound, fmt::format("there is no {}", path)};
-  return ModelTemplate{TRY(ChatTemplate::parse(TRY(read_file(path)))), {}};
+  if (!is_folder(path)) return parse_model_template({TRY(read_file(path)), "", {}});
+  const TemplateSource source = TRY(read_template_source(path));
+  if (!source.text.empty()) return parse_model_template(source);
+  return Error{ErrorCode::kNotFound,
+               fmt::format("{} has no chat_template.jinja and no chat_template in a "
+                           "tokenizer_config.json or chat_template.json",
+                           path)};
 }
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
-// Finds the chat template of a model: a .jinja file, or a folder with chat_template.jinja or a
-// tokenizer_config.json. Used by the server when a model is loaded and by `lockstep template`.
+// Finds the chat template of a model: a .jinja file, or the files of a model folder. Used by the
+// node when a model is loaded and by `lockstep template`.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -10,12 +11,26 @@
 
 namespace lockstep {
 
+// What a model's files say about its chat, nothing parsed yet.
+struct TemplateSource {
+  std::string text;       // of the template; empty: the model has none
+  std::string tool_text;  // of the template for conversations with tools; empty: the same
+  JsonObject tokens;      // bos_token, eos_token... as texts
+};
+
+// The template comes from chat_template.jinja (and additional_chat_templates/tool_use.jinja), else
+// from "chat_template" of tokenizer_config.json, else of chat_template.json; the tokens come from
+// tokenizer_config.json, else from special_tokens_map.json.
+Result<TemplateSource> read_template_source(const std::string& folder);
+
 struct ModelTemplate {
   ChatTemplate chat_template;
-  JsonObject tokens;  // bos_token, eos_token... as texts, from tokenizer_config.json
+  JsonObject tokens;
+  std::optional<ChatTemplate> tool_template;  // instead, where there are tools
 };
 
 // kNotFound if there is none; kCorrupt if it cannot be parsed.
 Result<ModelTemplate> load_model_template(const std::string& path);
+Result<ModelTemplate> parse_model_template(const TemplateSource& source);
 
 }  // namespace lockstep

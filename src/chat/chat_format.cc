@@ -1,0 +1,90 @@
+#include "chat/chat_format.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kSpace = " \t\n\v\f\r";
+
+// The text of a message that ends the prompt: its content, or the last text part of it.
+Result<std::string> final_text(const Json& messages) {
+  const Error none{ErrorCode::kInvalidArgument,
+                   "the last message has no text that could be continued"};
+  if (!messages.is_array() || messages.get_array().empty()) return none;
+  const Json* content = find(messages.get_array().back(), "content");
+  if (content && content->is_array() && !content->get_array().empty()) {
+    content = find(content->get_array().back(), "text");
+  }
+  if (!content || !content->is_string()) return none;
+  std::string text(content->get_string());
+  if (text.find_first_not_of(kSpace) == std::string::npos) return none;
+  return text;
+}
+
+// What a template writes behind the last message: the end of a turn.
+constexpr size_t kBehindBytesMax = 256;
+
+// Where `needle` ends for the last time, with a byte of the conversation: the same words may also
+// stand in what the template writes behind the message.
+std::optional<size_t> last_end(const MarkedText& prompt, std::string_view needle) {
+  const std::string_view text = prompt.text();
+  for (size_t behind = 0; behind <= kBehindBytesMax; ++behind) {
+    if (text.size() < needle.size() + behind) break;
+    const size_t end = text.size() - behind;
+    if (text.substr(end - needle.size(), needle.size()) != needle) continue;
+    if (prompt.is_from_input(end - 1)) return end;
+  }
+  return std::nullopt;
+}
+
+// As transformers does: cut behind the last message's text. Templates may trim it; where they do
+// not, the spaces at its end stay.
+Result<std::vector<PromptPiece>> cut_behind(const std::vector<PromptPiece>& pieces,
+                                            const std::string& text) {
+  MarkedText prompt;
+  for (const PromptPiece& piece : pieces) prompt.append(piece.text, piece.is_from_input);
+  const size_t first = text.find_first_not_of(kSpace);
+  const size_t last = text.find_last_not_of(kSpace);
+  auto end = last_end(prompt, std::string_view(text).substr(first, last + 1 - first));
+  if (!end) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the chat template changes the last message, so it cannot be continued"};
+  }
+  const std::string_view space = std::string_view(text).substr(last + 1);
+  if (std::string_view(prompt.text()).substr(*end, space.size()) == space) *end += space.size();
+  return prompt.part(0, *end).pieces();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ChatFormat>> ChatFormat::parse(const TemplateSource& source) {
+  ModelTemplate model = TRY(parse_model_template(source));
+  std::shared_ptr<ChatFormat> format(new ChatFormat(source));
+  format->tokens_ = std::move(model.tokens);
+  const TemplateNeeds needs = probe_template(model.chat_template);
+  format->variants_.push_back({std::move(model.chat_template), needs});
+  if (model.tool_template) {
+    const TemplateNeeds tool_needs = probe_template(*model.tool_template);
+    format->variants_.push_back({std::move(*model.tool_template), tool_needs});
+  }
+  return std::shared_ptr<const ChatFormat>(std::move(format));
+}
+
+Result<std::vector<PromptPiece>> ChatFormat::write(const ChatInput& input) const {
+  const Variant& variant = input.tools ? variants_.back() : variants_.front();
+  const Json messages = normalised_messages(*input.messages, variant.needs);
+  const Json tools = normalised_tools(input.tools, variant.needs);
+  ChatTemplateInput rendered;
+  rendered.messages = &messages;
+  rendered.tools = &tools;
+  rendered.model_variables = &tokens_;
+  rendered.request_variables = input.variables;
+  rendered.add_generation_prompt = input.add_generation_prompt && !input.continue_final_message;
+  rendered.now = input.now;
+  auto pieces = variant.chat_template.render(rendered);
+  if (!pieces.ok() || !input.continue_final_message) return pieces;
+  return cut_behind(pieces.value(), TRY(final_text(messages)));
+}
+
+}  // namespace lockstep

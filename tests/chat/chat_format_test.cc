@@ -1,0 +1,125 @@
+#include "chat/chat_format.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    char pattern[] = "/tmp/lockstep-chat-XXXXXX";
+    REQUIRE(::mkdtemp(pattern));
+    path_ = pattern;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+  }
+  Result<TemplateSource> read() const { return read_template_source(path_.string()); }
+  TemplateSource source() const {
+    auto source = read();
+    REQUIRE(source.ok());
+    return source.value();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string written(const ChatFormat& format, const Json& messages, const Json* tools) {
+  ChatInput input;
+  input.messages = &messages;
+  input.tools = tools;
+  auto pieces = format.write(input);
+  return pieces.ok() ? prompt_text(pieces.value()) : pieces.error().message;
+}
+
+std::string continued(std::string_view source, const std::string& text) {
+  const auto format = ChatFormat::parse({std::string(source), "", {}});
+  const Json messages = JsonArray{JsonObject{{"role", "assistant"}, {"content", text}}};
+  ChatInput input;
+  input.messages = &messages;
+  input.continue_final_message = true;
+  auto pieces = format.value()->write(input);
+  return pieces.ok() ? prompt_text(pieces.value()) : pieces.error().message;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a template is found in the files that models are published with, the newest form first") {
+  const Folder folder;
+  CHECK(folder.source().text.empty());
+  folder.write("chat_template.json", R"({"chat_template": "processor"})");
+  CHECK(folder.source().text == "processor");
+  folder.write("tokenizer_config.json", R"({"chat_template": "config"})");
+  CHECK(folder.source().text == "config");
+  CHECK(folder.source().tool_text.empty());
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "rag", "template": "r"},)"
+               R"({"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]})");
+  CHECK(folder.source().text == "d");
+  CHECK(folder.source().tool_text == "t");
+  folder.write("chat_template.jinja", "file");
+  CHECK(folder.source().text == "file");
+  CHECK(folder.source().tool_text.empty());
+  folder.write("additional_chat_templates/tool_use.jinja", "file for tools");
+  CHECK(folder.source().tool_text == "file for tools");
+}
+
+TEST_CASE("special tokens come from the tokenizer's config, then from the older map") {
+  const Folder folder;
+  folder.write("special_tokens_map.json",
+               R"({"bos_token": {"content": "<b>"}, "eos_token": "<x>"})");
+  folder.write("tokenizer_config.json", R"({"eos_token": "<e>", "bos_token": null})");
+  const TemplateSource source = folder.source();
+  CHECK(source.tokens.at("bos_token") == "<b>");
+  CHECK(source.tokens.at("eos_token") == "<e>");
+}
+
+TEST_CASE("a folder's file that is no JSON is an error that names the file") {
+  const Folder folder;
+  folder.write("tokenizer_config.json", "{");
+  folder.write("chat_template.jinja", "x");
+  const auto source = folder.read();
+  REQUIRE_FALSE(source.ok());
+  CHECK(source.error().message.find("tokenizer_config.json: ") != std::string::npos);
+}
+
+TEST_CASE("a conversation with tools takes the template for tools, each with its own needs") {
+  const auto format = ChatFormat::parse(
+      {"plain {{ messages[0].content }}",
+       "tools {{ tools | length }} {% for m in messages %}{% for p in m.content %}"
+       "{{ p.text }}{% endfor %}{% endfor %}",
+       {}});
+  const Json messages = JsonArray{JsonObject{{"role", "user"}, {"content", "hi"}}};
+  const Json tools = JsonArray{JsonObject{{"type", "function"}}};
+  CHECK(written(*format.value(), messages, nullptr) == "plain hi");
+  CHECK(written(*format.value(), messages, &tools) == "tools 1 hi");
+  CHECK(format.value()->mentions("length"));
+  CHECK_FALSE(format.value()->mentions("reasoning_effort"));
+}
+
+TEST_CASE("a message is continued where its text ends, whatever the template puts behind it") {
+  CHECK(continued("{% for m in messages %}[{{ m.content }}]end{% endfor %}", "the end") ==
+        "[the end");
+  CHECK(continued("{% for m in messages %}[{{ m.content }}]{% endfor %}", " a b \n") == "[ a b \n");
+  CHECK(continued("{% for m in messages %}[{{ m.content | trim }}]{% endfor %}", " a b \n") ==
+        "[a b");
+  CHECK(continued("{% for m in messages %}[{{ m.content | upper }}]{% endfor %}", "a")
+            .find("cannot be continued") != std::string::npos);
+  CHECK(continued("{% for m in messages %}[{{ m.content }}]{% endfor %}", " ").find("no text") !=
+        std::string::npos);
+}
+
+}  // namespace lockstep
