@@ -65,6 +65,8 @@ class LocalGroup final : public ModelService, private WorkerEvents {
   std::shared_ptr<const Tokenizer> tokenizer() const override { return folder_.tokenizer; }
   ModelStatus status() const override;
   std::vector<int32_t> stop_ids() const override { return folder_.stop_ids; }
+  ModelChatFormat chat_format() const override { return folder_.chat_format; }
+  SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
   Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override;
   void cancel(uint64_t request) override;
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "json/json.h"
 
@@ -40,24 +42,74 @@ Result<Json> read_config(const fs::path& path) {
   return json;
 }
 
-// An id, a list of ids, or neither; a multimodal model may have it with its text model.
-Result<std::vector<int32_t>> read_stop_ids(const Json& config, const fs::path& path) {
-  std::vector<int32_t> ids;
+void add_stop_id(ModelFolder& folder, int32_t id) {
+  const auto& ids = folder.stop_ids;
+  if (std::find(ids.begin(), ids.end(), id) == ids.end()) folder.stop_ids.push_back(id);
+}
+
+// "eos_token_id": an id, a list of ids, or neither; a multimodal model may have it with its text
+// model.
+Status add_stop_ids(ModelFolder& folder, const Json& config, const fs::path& path) {
   const Json* value = find(config, "eos_token_id");
   const Json* text = find(config, "text_config");
   if (!value && text) value = find(*text, "eos_token_id");
-  if (!value || value->is_null()) return ids;
+  if (!value || value->is_null()) return Ok{};
   const JsonArray alone{*value};
-  for (const Json& id : value->is_array() ? value->get_array() : alone) {
+  for (const Json& entry : value->is_array() ? value->get_array() : alone) {
     boost::system::error_code error;
-    ids.push_back(id.to_number<int32_t>(error));
-    if (error || ids.back() < 0) {
+    const int32_t id = entry.to_number<int32_t>(error);
+    if (error || id < 0) {
       return Error{
           ErrorCode::kCorrupt,
           fmt::format("{}: \"eos_token_id\" must be a token id or a list of them", path.string())};
     }
+    add_stop_id(folder, id);
   }
-  return ids;
+  return Ok{};
+}
+
+// A value that makes no sense is no reason to refuse the model: it has no default then.
+SamplingDefaults read_sampling(const Json& config) {
+  constexpr double kTemperatureMax = 100;
+  constexpr int64_t kTopKMax = 1 << 30;
+  SamplingDefaults defaults;
+  const auto temperature = get_double(config, "temperature");
+  const auto top_p = get_double(config, "top_p");
+  const auto top_k = get_int(config, "top_k");
+  const auto is_within = [](const auto& found, auto least, auto most) {
+    return found.ok() && found.value() && *found.value() >= least && *found.value() <= most;
+  };
+  if (is_within(temperature, 0.0, kTemperatureMax)) {
+    defaults.temperature = static_cast<float>(*temperature.value());
+  }
+  if (is_within(top_p, 0.0, 1.0)) defaults.top_p = static_cast<float>(*top_p.value());
+  if (is_within(top_k, int64_t{-1}, kTopKMax)) {
+    defaults.top_k = static_cast<int32_t>(std::max<int64_t>(*top_k.value(), 0));
+  }
+  return defaults;
+}
+
+Status read_generation_config(ModelFolder& folder, const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return Ok{};
+  const Json config = TRY(read_config(path));
+  TRY(add_stop_ids(folder, config, path));
+  folder.sampling = read_sampling(config);
+  return Ok{};
+}
+
+// The template and the texts of the special tokens. Texts can be continued without them, so what is
+// wrong with them is kept for those who want to chat.
+void set_chat(ModelFolder& folder, const Result<TemplateSource>& source) {
+  if (!source.ok()) {
+    folder.chat_format = source.error();
+    return;
+  }
+  if (!source.value().text.empty()) folder.chat_format = ChatFormat::parse(source.value());
+  const Json* end = source.value().tokens.if_contains("eos_token");
+  if (!folder.tokenizer || !end || !end->is_string()) return;
+  const auto ids = folder.tokenizer->encode(end->get_string(), {.parse_special = true});
+  if (ids.size() == 1) add_stop_id(folder, ids.front());
 }
 
 // "models/stories260K/" and "models/stories260K" are one name; "." is the folder's own.
@@ -65,6 +117,14 @@ std::string folder_name(const fs::path& path) {
   std::error_code error;
   const fs::path absolute = fs::weakly_canonical(path, error);
   return (error ? path : absolute).filename().string();
+}
+
+bool has_tokenizer(const fs::path& path) {
+  std::error_code error;
+  constexpr const char* kNames[] = {"tokenizer.json", "tekken.json", "tokenizer.model",
+                                    "tiktoken.model"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* name) { return fs::exists(path / name, error); });
 }
 
 }  // namespace
@@ -82,12 +142,13 @@ Result<ModelFolder> read_model_folder(const fs::path& path) {
   ModelFolder folder;
   folder.name = folder_name(path);
   const Json config = TRY(read_config(config_path));
-  const fs::path generation_path = path / "generation_config.json";
-  if (fs::exists(generation_path, error)) {
-    folder.stop_ids = TRY(read_stop_ids(TRY(read_config(generation_path)), generation_path));
+  TRY(read_generation_config(folder, path / "generation_config.json"));
+  TRY(add_stop_ids(folder, config, config_path));
+  if (const Json* text_config = find(config, "text_config")) {
+    TRY(add_stop_ids(folder, *text_config, config_path));
   }
-  if (folder.stop_ids.empty()) folder.stop_ids = TRY(read_stop_ids(config, config_path));
-  if (fs::exists(path / "tokenizer.json", error)) folder.tokenizer = TRY(Tokenizer::load(path));
+  if (has_tokenizer(path)) folder.tokenizer = TRY(Tokenizer::load(path));
+  set_chat(folder, read_template_source(path.string()));
   return folder;
 }
 

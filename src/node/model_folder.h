@@ -5,19 +5,34 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "chat/chat_format.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 
+// How the model's makers want it sampled where a request does not say: generation_config.json.
+struct SamplingDefaults {
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<int32_t> top_k;  // 0: all
+};
+
+// Null: the model has no chat template. An error: it has one that cannot be used, and why.
+using ModelChatFormat = Result<std::shared_ptr<const ChatFormat>>;
+
 struct ModelFolder {
   std::string name;                            // the folder's last component
-  std::shared_ptr<const Tokenizer> tokenizer;  // null without a tokenizer.json
-  // eos_token_id of generation_config.json, or of config.json where that has none.
+  std::shared_ptr<const Tokenizer> tokenizer;  // null without a tokenizer's file
+  ModelChatFormat chat_format = std::shared_ptr<const ChatFormat>();
+  // All that end a text: eos_token_id of generation_config.json and of config.json, and the
+  // eos_token of tokenizer_config.json. Each once, in this order.
   std::vector<int32_t> stop_ids;
+  SamplingDefaults sampling;
 };
 
 // kNotFound: no such folder, or it holds no config.json.

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "node/model_folder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -53,8 +54,10 @@ class ModelService {
   virtual ~ModelService() = default;
   virtual std::shared_ptr<const Tokenizer> tokenizer() const = 0;  // null if the model has none
   virtual ModelStatus status() const = 0;
-  // End-of-sequence ids of the model (generation_config.json, config.json).
+  // End-of-sequence ids of the model.
   virtual std::vector<int32_t> stop_ids() const = 0;
+  virtual ModelChatFormat chat_format() const = 0;
+  virtual SamplingDefaults sampling_defaults() const = 0;
   // kExhausted when the queue is full or the prompt is longer than the context, kPeerLost while no
   // group is ready.
   virtual Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) = 0;

@@ -22,7 +22,10 @@ TEST_CASE("a folder's name and stop ids are read") {
   CHECK(read_model_folder(model.path() / "").value().name == "tiny");
   CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2});
   write(model.path() / "generation_config.json", R"({"eos_token_id": [7, 8]})");
-  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{7, 8});
+  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{7, 8, 2});
+  write(model.path() / "config.json", R"({"eos_token_id": 8, "text_config": {"eos_token_id": 9}})");
+  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{7, 8, 9});
+  write(model.path() / "config.json", R"({"eos_token_id": 2})");
   write(model.path() / "generation_config.json", R"({"temperature": 1})");
   CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2});
   write(model.path() / "config.json", R"({"text_config": {"eos_token_id": 9}})");
@@ -50,5 +53,62 @@ TEST_CASE("the shipped model is read with its tokenizer") {
   REQUIRE_MESSAGE(folder.ok(), (folder.ok() ? "" : folder.error().message));
   CHECK(folder.value().name == "stories260K");
   CHECK(folder.value().tokenizer);
-  CHECK_FALSE(folder.value().stop_ids.empty());
+  CHECK(folder.value().stop_ids == std::vector<int32_t>{2, 1});
+  REQUIRE(folder.value().chat_format.ok());
+  CHECK(folder.value().chat_format.value() == nullptr);
+  CHECK_FALSE(folder.value().sampling.temperature);
+}
+
+TEST_CASE("the makers' sampling is the default, and a value that makes no sense is none") {
+  const TemporaryModel model("tiny");
+  const auto sampling_with = [&](const std::string& text) {
+    write(model.path() / "generation_config.json", text);
+    return read_model_folder(model.path()).value().sampling;
+  };
+  const SamplingDefaults all =
+      sampling_with(R"({"temperature": 0.6, "top_p": 0.95, "top_k": 20, "do_sample": true})");
+  CHECK(all.temperature == 0.6f);
+  CHECK(all.top_p == 0.95f);
+  CHECK(all.top_k == 20);
+  CHECK(sampling_with(R"({"top_k": -1})").top_k == 0);
+  for (const char* bad : {R"({"temperature": -1, "top_p": 7, "top_k": -2})",
+                          R"({"temperature": "hot", "top_p": null, "top_k": 0.5})", "{}"}) {
+    CAPTURE(bad);
+    const SamplingDefaults none = sampling_with(bad);
+    CHECK_FALSE(none.temperature);
+    CHECK_FALSE(none.top_p);
+    CHECK_FALSE(none.top_k);
+  }
+}
+
+TEST_CASE("the end token that the tokenizer's config names ends a text too") {
+  const TemporaryModel model("tiny");
+  std::filesystem::copy(
+      std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/tokenizer/qwen2/tokenizer.json",
+      model.path() / "tokenizer.json");
+  write(model.path() / "tokenizer_config.json", R"({"eos_token": {"content": "<|im_end|>"}})");
+  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2, 151645});
+  write(model.path() / "tokenizer_config.json", R"({"eos_token": "two words"})");
+  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2});
+  write(model.path() / "tokenizer_config.json", R"({"eos_token": null})");
+  write(model.path() / "special_tokens_map.json", R"({"eos_token": "<|endoftext|>"})");
+  CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2, 151643});
+}
+
+TEST_CASE("a chat template that cannot be used does not keep a model from being read") {
+  const TemporaryModel model("tiny");
+  write(model.path() / "chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  const auto good = read_model_folder(model.path());
+  REQUIRE(good.value().chat_format.ok());
+  CHECK(good.value().chat_format.value() != nullptr);
+  write(model.path() / "chat_template.jinja", "{% for %}");
+  const auto bad = read_model_folder(model.path());
+  REQUIRE(bad.ok());
+  CHECK(bad.value().chat_format.error().code == ErrorCode::kCorrupt);
+  std::filesystem::remove(model.path() / "chat_template.jinja");
+  write(model.path() / "tokenizer_config.json", "{");
+  const auto unreadable = read_model_folder(model.path());
+  REQUIRE(unreadable.ok());
+  CHECK(unreadable.value().chat_format.error().message.find("tokenizer_config.json") !=
+        std::string::npos);
 }

@@ -48,6 +48,8 @@ class FakeModel : public ModelService {
   };
 
   FakeModel() {
+    folder_.tokenizer = std::make_shared<ByteTokenizer>();
+    folder_.stop_ids = {257};
     status_.state = ModelStatus::State::kReady;
     status_.name = "org/Tiny-Model";
     status_.context = 1000;
@@ -60,6 +62,9 @@ class FakeModel : public ModelService {
                              .token_bytes = 300,
                              .state_bytes = 50});
   }
+
+  // What it is loaded from; to be changed before the first request.
+  ModelFolder& folder() { return folder_; }
 
   // Every request from now on is answered with this text, before generate() returns.
   void says(std::string text) {
@@ -96,8 +101,10 @@ class FakeModel : public ModelService {
     for (char c : text) running.events.on_token(static_cast<uint8_t>(c));
   }
 
-  std::shared_ptr<const Tokenizer> tokenizer() const override { return tokenizer_; }
-  std::vector<int32_t> stop_ids() const override { return {257}; }
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return folder_.tokenizer; }
+  std::vector<int32_t> stop_ids() const override { return folder_.stop_ids; }
+  ModelChatFormat chat_format() const override { return folder_.chat_format; }
+  SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
   ModelStatus status() const override {
     std::lock_guard lock(mutex_);
     return status_;
@@ -136,7 +143,7 @@ class FakeModel : public ModelService {
     released = std::exchange(requests_[index].events, {});
   }
 
-  const std::shared_ptr<const Tokenizer> tokenizer_ = std::make_shared<ByteTokenizer>();
+  ModelFolder folder_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   ModelStatus status_;
