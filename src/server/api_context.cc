@@ -85,7 +85,7 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::strin
 void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                           const OpenAiFormat& format, const GenerationOptions& options,
                           const HttpReply& reply) {
-  plan.sampling = options.sampling;
+  plan.sampling = sampling_of(options, model->sampling_defaults());
   plan.stop = options.stop;
   OpenAiAnswer answer{.model = model->status().name,
                       .fingerprint = "lockstep-" + version_,
@@ -111,10 +111,6 @@ const char* model_state_name(ModelStatus::State state) {
       return "stopped";
   }
   return "unknown";
-}
-
-std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text) {
-  return tokenizer.encode(text, {.add_bos = tokenizer.bos_id().has_value()});
 }
 
 ApiResult<Ok> check_prompt(const std::vector<int32_t>& prompt, const ModelStatus& status,

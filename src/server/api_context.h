@@ -15,6 +15,7 @@
 #include "server/generation.h"
 #include "server/generation_options.h"
 #include "server/openai_answer.h"
+#include "server/request_workers.h"
 
 namespace lockstep {
 
@@ -33,6 +34,9 @@ class ApiContext {
   // The same, and it has not ended for good (503 otherwise) and can read text.
   ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
 
+  // Where long requests are read.
+  RequestWorkers& workers() { return workers_; }
+
   void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                 const OpenAiFormat& format, const GenerationOptions& options,
                 const HttpReply& reply);
@@ -43,12 +47,11 @@ class ApiContext {
   const std::chrono::milliseconds silence_max_;
   const int64_t created_;
   const std::shared_ptr<Housekeeper> housekeeper_;
+  RequestWorkers workers_;  // last: their work uses all of the above
 };
 
 const char* model_state_name(ModelStatus::State state);
 
-// Token ids of a text prompt, with the model's beginning-of-sequence token if it has one.
-std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text);
 // 400 context_length_exceeded unless at least one token fits behind the prompt; 400 if it is empty.
 ApiResult<Ok> check_prompt(const std::vector<int32_t>& prompt, const ModelStatus& status,
                            std::string_view param);

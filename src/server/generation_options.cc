@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -55,14 +56,15 @@ ApiResult<GenerationOptions> parse_generation_options(RequestFields& fields) {
   constexpr int64_t kInt64Max = std::numeric_limits<int64_t>::max();
   GenerationOptions options;
   options.model = TRY(fields.text("model")).value_or("");
-  options.sampling.temperature =
-      static_cast<float>(TRY(fields.number("temperature", 0, 2)).value_or(1));
-  options.sampling.top_p = static_cast<float>(TRY(fields.number("top_p", 0, 1)).value_or(1));
-  options.sampling.top_k = static_cast<int32_t>(
-      TRY(fields.integer("top_k", -1, std::numeric_limits<int32_t>::max())).value_or(0));
-  if (options.sampling.top_k < 0) options.sampling.top_k = 0;  // vLLM's way to say "all"
+  const auto temperature = TRY(fields.number("temperature", 0, 2));
+  const auto top_p = TRY(fields.number("top_p", 0, 1));
+  // -1 is vLLM's way to say "all".
+  const auto top_k = TRY(fields.integer("top_k", -1, std::numeric_limits<int32_t>::max()));
+  if (temperature) options.temperature = static_cast<float>(*temperature);
+  if (top_p) options.top_p = static_cast<float>(*top_p);
+  if (top_k) options.top_k = static_cast<int32_t>(std::max<int64_t>(*top_k, 0));
   const auto seed = TRY(fields.integer("seed", kInt64Min, kInt64Max));
-  options.sampling.seed = seed ? static_cast<uint64_t>(*seed) : random_seed();
+  options.seed = seed ? static_cast<uint64_t>(*seed) : random_seed();
   options.stop = TRY(parse_stop(fields.get("stop")));
   options.n = static_cast<int>(TRY(fields.integer("n", 1, kChoicesMax)).value_or(1));
   options.is_streamed = TRY(fields.boolean("stream")).value_or(false);
@@ -75,6 +77,15 @@ ApiResult<GenerationOptions> parse_generation_options(RequestFields& fields) {
   TRY(fields.text("user"));
   TRY(refuse_unsupported(fields));
   return options;
+}
+
+SamplingOptions sampling_of(const GenerationOptions& options, const SamplingDefaults& defaults) {
+  SamplingOptions sampling;
+  sampling.temperature = options.temperature.value_or(defaults.temperature.value_or(1.0f));
+  sampling.top_p = options.top_p.value_or(defaults.top_p.value_or(1.0f));
+  sampling.top_k = options.top_k.value_or(defaults.top_k.value_or(0));
+  sampling.seed = options.seed;
+  return sampling;
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "node/model_folder.h"
 #include "sampling/options.h"
 #include "server/request_fields.h"
 
@@ -19,7 +20,11 @@ inline constexpr size_t kStopBytesMax = 1024;  // of one stop string
 struct GenerationOptions {
   std::string model;              // empty: the only one
   std::optional<int> max_tokens;  // nullopt: up to the context
-  SamplingOptions sampling;       // the seed is always set
+  // nullopt: the model's default, else OpenAI's.
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<int32_t> top_k;  // 0: all
+  uint64_t seed = 0;             // a random one if the request has none
   std::vector<std::string> stop;
   int n = 1;
   bool is_streamed = false;
@@ -31,5 +36,8 @@ struct GenerationOptions {
 // what both APIs of OpenAI have and lockstep lacks. Not max_tokens, whose names and defaults
 // differ.
 ApiResult<GenerationOptions> parse_generation_options(RequestFields& fields);
+
+// What the request says, else what the model's makers say, else temperature 1 and all tokens.
+SamplingOptions sampling_of(const GenerationOptions& options, const SamplingDefaults& defaults);
 
 }  // namespace lockstep

@@ -2,109 +2,117 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
 #include "server/api_context.h"
+#include "server/chat_messages.h"
+#include "server/chat_prompt.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
-                                                    "tool"};
-
-ApiResult<std::string> parse_part(const Json& part, const std::string& param) {
-  if (!part.is_object()) return bad_field(param, "a content part must be an object");
-  RequestFields fields(part.get_object(), param + ".");
-  const std::string type = TRY(fields.text("type")).value_or("");
-  if (type == "image_url" || type == "input_image" || type == "image") {
-    return unsupported_field(param,
-                             "images are not supported: lockstep computes the text part of models");
+// "none" hides the tools from the model, which is the one way to be sure; "auto" is what a template
+// asks for. Anything else would have to force the model.
+ApiResult<Json> parse_tool_fields(RequestFields& fields) {
+  Json tools = TRY(parse_tools(fields.get("tools")));
+  TRY(fields.refuse("tool_choice", {Json("none"), Json("auto")}));
+  const Json* choice = fields.get("tool_choice");
+  const bool is_hidden = choice != nullptr && *choice == Json("none");
+  const bool is_parallel = TRY(fields.boolean("parallel_tool_calls")).value_or(true);
+  if (is_hidden || tools.is_null()) return Json();
+  if (!is_parallel) {
+    return unsupported_field("parallel_tool_calls",
+                             "\"parallel_tool_calls\": false is not supported yet");
   }
-  if (type != "text") {
-    return unsupported_field(
-        param, fmt::format("content parts of type \"{}\" are not supported yet, only \"text\"",
-                           type.substr(0, 64)));
-  }
-  const auto text = TRY(fields.text("text"));
-  if (!text) return bad_field(param, "a text part must have a \"text\"");
-  return *text;
+  return tools;
 }
 
-ApiResult<std::string> parse_content(const Json* content, const std::string& param) {
-  if (content == nullptr) return std::string();
-  if (content->is_string()) return std::string(content->get_string());
-  if (!content->is_array()) {
-    return bad_field(param, "a message's \"content\" must be a string, null or an array of parts");
+ApiResult<Ok> parse_template_fields(RequestFields& fields, ChatRequest& request) {
+  if (const JsonObject* variables = TRY(fields.object("chat_template_kwargs"))) {
+    request.template_variables = *variables;
   }
-  std::string text;
-  for (const Json& part : content->get_array()) text += TRY(parse_part(part, param));
-  return text;
+  request.reasoning_effort = TRY(fields.text("reasoning_effort"));
+  const auto add_prompt = TRY(fields.boolean("add_generation_prompt"));
+  request.continue_final_message = TRY(fields.boolean("continue_final_message")).value_or(false);
+  request.add_generation_prompt = add_prompt.value_or(!request.continue_final_message);
+  if (!request.continue_final_message) return Ok{};
+  if (request.add_generation_prompt) {
+    return bad_field("continue_final_message",
+                     "\"continue_final_message\" and \"add_generation_prompt\" exclude each other");
+  }
+  const Json* role = find(request.messages.get_array().back(), "role");
+  if (*role == Json("assistant")) return Ok{};
+  return bad_field("continue_final_message",
+                   "\"continue_final_message\" needs a last message of the assistant");
 }
 
-ApiResult<ChatMessage> parse_message(const Json& value, const std::string& param) {
-  if (!value.is_object()) return bad_field(param, "a message must be an object");
-  RequestFields fields(value.get_object(), param + ".");
-  ChatMessage message;
-  message.role = TRY(fields.text("role")).value_or("");
-  if (std::find(kRoles.begin(), kRoles.end(), message.role) == kRoles.end()) {
-    return bad_field(param + ".role",
-                     "a message's \"role\" must be system, developer, user, assistant or tool");
-  }
-  message.text = TRY(parse_content(fields.get("content"), param + ".content"));
-  TRY(fields.refuse("tool_calls", {Json(JsonArray())}));
-  TRY(fields.refuse("function_call"));
-  TRY(fields.refuse("audio"));
-  return message;
-}
-
-ApiResult<std::vector<ChatMessage>> parse_messages(const Json* value) {
-  if (value == nullptr) return bad_field("messages", "\"messages\" is required");
-  if (!value->is_array() || value->get_array().empty()) {
-    return bad_field("messages", "\"messages\" must be an array that is not empty");
-  }
-  std::vector<ChatMessage> messages;
-  for (const Json& one : value->get_array()) {
-    messages.push_back(TRY(parse_message(one, fmt::format("messages[{}]", messages.size()))));
-  }
-  return messages;
-}
-
-// Without tools the fields that steer their use have nothing to steer: their neutral values pass.
 ApiResult<Ok> refuse_unsupported_chat(RequestFields& fields) {
   JsonArray text_only;
   text_only.emplace_back("text");
-  TRY(fields.refuse("tools", {Json(JsonArray())}));
-  TRY(fields.refuse("tool_choice", {Json("none"), Json("auto")}));
-  TRY(fields.boolean("parallel_tool_calls"));
   TRY(fields.refuse("functions", {Json(JsonArray())}));
   TRY(fields.refuse("function_call", {Json("none"), Json("auto")}));
   TRY(fields.refuse("response_format", {Json(JsonObject{{"type", "text"}})}));
   TRY(fields.refuse("logprobs", {Json(false)}));
   TRY(fields.refuse("top_logprobs", {Json(0)}));
-  TRY(fields.refuse("reasoning_effort", {Json("none")}));
-  TRY(fields.refuse("chat_template_kwargs", {Json(JsonObject())}));
   TRY(fields.refuse("modalities", {Json(std::move(text_only))}));
-  for (const char* key : {"audio", "prediction", "web_search_options"}) TRY(fields.refuse(key));
+  for (const char* key :
+       {"audio", "prediction", "web_search_options", "chat_template", "documents"}) {
+    TRY(fields.refuse(key));
+  }
   return Ok{};
+}
+
+// The request's own variables, and reasoning_effort where the template knows such a thing.
+ApiResult<JsonObject> template_variables(const ChatRequest& request, const ChatFormat* format) {
+  constexpr const char* kEffort = "reasoning_effort";
+  JsonObject variables = request.template_variables;
+  if (!request.reasoning_effort || *request.reasoning_effort == "none") return variables;
+  if (format == nullptr || !format->mentions(kEffort)) {
+    return unsupported_field(
+        kEffort, "\"reasoning_effort\" means nothing to the chat template of this model");
+  }
+  variables.insert({{kEffort, *request.reasoning_effort}});  // chat_template_kwargs go first
+  return variables;
+}
+
+ApiResult<std::vector<int32_t>> prompt_ids(const ChatRequest& request, const ModelService& model) {
+  const ModelChatFormat format = model.chat_format();
+  if (!format.ok()) {
+    return ApiError{400,
+                    fmt::format("the chat template of \"{}\" cannot be used: {}; /v1/completions "
+                                "works without it",
+                                model.status().name, format.error().message),
+                    "model", "model_chat_template"};
+  }
+  const JsonObject variables = TRY(template_variables(request, format.value().get()));
+  ChatInput input;
+  input.messages = &request.messages;
+  input.tools = request.tools.is_null() ? nullptr : &request.tools;
+  input.variables = &variables;
+  input.add_generation_prompt = request.add_generation_prompt;
+  input.continue_final_message = request.continue_final_message;
+  input.now = local_time_now();
+  auto ids = chat_prompt(model, input);
+  if (ids.ok()) return std::move(ids.value());
+  // Whatever it is, also a limit that a rendering reached, is about this conversation.
+  return ApiError{400, ids.error().message, "messages", "chat_template_error"};
 }
 
 ApiResult<GenerationPlan> plan_chat(const ChatRequest& request, const ModelService& model) {
   const ModelStatus status = model.status();
   GenerationPlan plan;
   GenerationPlan::Choice choice;
-  choice.prompt = encode_prompt(*model.tokenizer(), chat_prompt(request));
+  choice.prompt = TRY(prompt_ids(request, model));
   TRY(check_prompt(choice.prompt, status, "messages"));
   const int prompt_tokens = static_cast<int>(choice.prompt.size());
   const int room = status.context > 0 ? status.context - prompt_tokens
                                       : std::numeric_limits<int32_t>::max() - prompt_tokens;
   plan.max_tokens = request.options.max_tokens.value_or(room);
   plan.prompt_tokens = prompt_tokens;
-  plan.strips_leading_space = true;
+  plan.strips_leading_space = !request.continue_final_message;
   for (int i = 0; i < request.options.n; ++i) {
-    choice.seed = request.options.sampling.seed + static_cast<uint64_t>(i);
+    choice.seed = request.options.seed + static_cast<uint64_t>(i);
     plan.choices.push_back(choice);
   }
   return plan;
@@ -153,18 +161,11 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body) {
   const auto new_name = TRY(fields.integer("max_completion_tokens", 1, kMost));
   if (old_name) request.options.max_tokens = static_cast<int>(*old_name);
   if (new_name) request.options.max_tokens = static_cast<int>(*new_name);
+  request.tools = TRY(parse_tool_fields(fields));
+  TRY(parse_template_fields(fields, request));
   TRY(refuse_unsupported_chat(fields));
   for (std::string& name : fields.ignored()) request.options.ignored.push_back(std::move(name));
   return request;
-}
-
-std::string chat_prompt(const ChatRequest& request) {
-  std::string prompt;
-  for (const ChatMessage& message : request.messages) {
-    if (!prompt.empty()) prompt += '\n';
-    prompt += message.text;
-  }
-  return prompt;
 }
 
 void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {

@@ -1,10 +1,11 @@
 // POST /v1/chat/completions: the request's body as a struct (pure), and its answer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "json/json.h"
 #include "net/http_server.h"
 #include "server/generation_options.h"
 
@@ -12,21 +13,17 @@ namespace lockstep {
 
 class ApiContext;
 
-struct ChatMessage {
-  std::string role;
-  std::string text;  // parts joined
-};
-
 struct ChatRequest {
-  std::vector<ChatMessage> messages;  // at least one
+  Json messages;                  // an array, at least one
+  Json tools;                     // an array; null: none, or none to be shown to the model
+  JsonObject template_variables;  // chat_template_kwargs
+  std::optional<std::string> reasoning_effort;
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
   GenerationOptions options;
 };
 
 ApiResult<ChatRequest> parse_chat_request(std::string_view body);
-
-// The text that the model continues. Chat templates do not exist yet: it is the plain concatenation
-// of the messages' texts, joined with newlines, without any mark of who spoke.
-std::string chat_prompt(const ChatRequest& request);
 
 void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply& reply);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/api_context.h"
+#include "server/chat_prompt.h"
 
 namespace lockstep {
 namespace {
@@ -98,7 +99,7 @@ ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
     if (request.echoes) choice.echo = TRY(prompt_text(prompt, *tokenizer));
     plan.prompt_tokens += static_cast<int64_t>(choice.prompt.size());
     for (int i = 0; i < request.options.n; ++i) {
-      choice.seed = request.options.sampling.seed + static_cast<uint64_t>(i);
+      choice.seed = request.options.seed + static_cast<uint64_t>(i);
       plan.choices.push_back(choice);
     }
   }

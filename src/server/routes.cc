@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/utf8.h"
 #include "server/api_context.h"
@@ -22,6 +23,7 @@ struct Route {
   std::string_view method;
   std::string_view path;  // a slash at the end: the rest of the path is an argument
   bool is_api;            // also behind /v1
+  bool is_long;           // served by a worker, not by the event loop
   void (*serve)(ApiContext&, const HttpRequest&, const HttpReply&);
 };
 
@@ -47,13 +49,13 @@ void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) 
 }
 
 constexpr Route kRoutes[] = {
-    {"GET", "/", false, serve_status_page},
-    {"GET", "/health", false, serve_health},
-    {"GET", "/cluster/status", false, serve_cluster_status},
-    {"GET", "/models", true, serve_models},
-    {"GET", kModelPrefix, true, serve_model},
-    {"POST", "/completions", true, serve_completion},
-    {"POST", "/chat/completions", true, serve_chat},
+    {"GET", "/", false, false, serve_status_page},
+    {"GET", "/health", false, false, serve_health},
+    {"GET", "/cluster/status", false, false, serve_cluster_status},
+    {"GET", "/models", true, false, serve_models},
+    {"GET", kModelPrefix, true, false, serve_model},
+    {"POST", "/completions", true, true, serve_completion},
+    {"POST", "/chat/completions", true, true, serve_chat},
 };
 
 bool is_match(const Route& route, std::string_view path) {
@@ -64,13 +66,27 @@ bool is_match(const Route& route, std::string_view path) {
                     : path == route.path;
 }
 
+void serve_by_worker(const Route& route, ApiContext& context, HttpRequest request,
+                     const HttpReply& reply) {
+  const bool is_accepted =
+      context.workers().run([serve = route.serve, &context, request = std::move(request), reply] {
+        serve(context, request, reply);
+      });
+  if (is_accepted) return;
+  reply.send(error_response(
+      {429, "too many requests wait to be read, try again later", "", "queue_full"}));
+}
+
 }  // namespace
 
-void route(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   std::string allowed;
   for (const Route& candidate : kRoutes) {
     if (!is_match(candidate, request.path)) continue;
-    if (candidate.method == request.method) return candidate.serve(context, request, reply);
+    if (candidate.method == request.method) {
+      if (candidate.is_long) return serve_by_worker(candidate, context, std::move(request), reply);
+      return candidate.serve(context, request, reply);
+    }
     allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
   }
   const std::string method = request.method.substr(0, 16);

@@ -8,6 +8,7 @@ namespace lockstep {
 
 class ApiContext;
 
-void route(ApiContext& context, const HttpRequest& request, const HttpReply& reply);
+// `context` outlives the answer.
+void route(ApiContext& context, HttpRequest request, const HttpReply& reply);
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options,
   impl->http =
       TRY(HttpServer::listen(options.host, options.port, std::move(options.limits),
                              [context = &impl->context](HttpRequest request, HttpReply reply) {
-                               route(*context, request, reply);
+                               route(*context, std::move(request), reply);
                              }));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -47,7 +47,6 @@ TEST_CASE("fields that are not supported are refused by name, their neutral valu
   const Case of_completion[] = {
       {"suffix", "\"x\"", "\"\""}, {"logprobs", "0", "null"}, {"best_of", "2", "1"}};
   const Case of_chat[] = {
-      {"tools", R"([{"type":"function"}])", "[]"},
       {"tool_choice", "\"required\"", "\"auto\""},
       {"response_format", R"({"type":"json_object"})", R"({"type":"text"})"},
       {"logprobs", "true", "false"},
@@ -58,8 +57,8 @@ TEST_CASE("fields that are not supported are refused by name, their neutral valu
       {"audio", "{}", "null"},
       {"prediction", "{}", "null"},
       {"web_search_options", "{}", "null"},
-      {"reasoning_effort", "\"high\"", "\"none\""},
-      {"chat_template_kwargs", R"({"a":1})", "{}"},
+      {"chat_template", "\"x\"", "null"},
+      {"documents", "[]", "null"},
   };
   const auto check = [](const Case& one, std::string (*parse)(const std::string&)) {
     const std::string name = one.name;
@@ -131,11 +130,56 @@ TEST_CASE("prompts and messages that make no sense are refused") {
         "images are not supported: lockstep computes the text part of models");
   CHECK(chat_message(R"({"role":"user","content":[{"type":"text"}]})") ==
         "400 messages[0].content invalid_value");
-  CHECK(chat_message(R"({"role":"assistant","tool_calls":[{}]})") ==
-        "400 messages[0].tool_calls unsupported_parameter");
   for (const char* role : {"system", "developer", "user", "assistant", "tool"}) {
     CHECK(chat_message(R"({"role":")" + std::string(role) + R"(","content":"x"})") == "ok");
   }
+}
+
+TEST_CASE("tools and calls of them that make no sense are refused by their place") {
+  const auto tool = [](const std::string& text) { return chat(R"("tools":[)" + text + "]"); };
+  const std::string good = R"({"type":"function","function":{"name":"f"}})";
+  CHECK(tool(good) == "ok");
+  CHECK(tool("") == "ok");
+  CHECK(chat(R"("tools":{})") == "400 tools invalid_value");
+  CHECK(tool("5") == "400 tools[0] invalid_value");
+  CHECK(tool(good + ",{}") == "400 tools[1].function invalid_value");
+  CHECK(tool(R"({"type":"web_search"})") == "400 tools[0].type unsupported_parameter");
+  CHECK(tool(R"({"function":{"name":""}})") == "400 tools[0].function.name invalid_value");
+  CHECK(tool(R"({"function":{"name":"f","parameters":"x"}})") ==
+        "400 tools[0].function.parameters invalid_value");
+  CHECK(tool(R"({"function":{"name":"f","strict":true}})") ==
+        "400 tools[0].function.strict unsupported_parameter");
+  CHECK(tool(R"({"function":{"name":"f","strict":false}})") == "ok");
+  CHECK(chat(R"("parallel_tool_calls":false)") == "ok");
+  CHECK(chat(R"("parallel_tool_calls":false,"tools":[)" + good + "]") ==
+        "400 parallel_tool_calls unsupported_parameter");
+
+  const auto call = [](const std::string& text) {
+    return chat_message(R"({"role":"assistant","content":null,"tool_calls":[)" + text + "]}");
+  };
+  CHECK(call(R"({"id":"a","type":"function","function":{"name":"f","arguments":"{}"}})") == "ok");
+  CHECK(call(R"({"function":{"name":"f","arguments":{}}})") == "ok");
+  CHECK(call("{}") == "400 messages[0].tool_calls[0].function invalid_value");
+  CHECK(call(R"({"id":7,"function":{"name":"f"}})") ==
+        "400 messages[0].tool_calls[0].id invalid_value");
+  CHECK(call(R"({"function":{"name":"f","arguments":[]}})") ==
+        "400 messages[0].tool_calls[0].function.arguments invalid_value");
+  CHECK(chat_message(R"({"role":"assistant","tool_calls":{}})") ==
+        "400 messages[0].tool_calls invalid_value");
+  CHECK(chat_message(R"({"role":"tool","tool_call_id":1})") ==
+        "400 messages[0].tool_call_id invalid_value");
+}
+
+TEST_CASE(
+    "a last message can be continued if it is the assistant's and nothing is asked behind it") {
+  const std::string said = R"({"messages":[{"role":"assistant","content":"a"}],)";
+  CHECK(verdict(parse_chat_request(said + R"("continue_final_message":true})")) == "ok");
+  CHECK(verdict(parse_chat_request(
+            said + R"("continue_final_message":true,"add_generation_prompt":true})")) ==
+        "400 continue_final_message invalid_value");
+  CHECK(chat(R"("continue_final_message":true)") == "400 continue_final_message invalid_value");
+  CHECK(chat(R"("add_generation_prompt":false)") == "ok");
+  CHECK(chat(R"("chat_template_kwargs":5)") == "400 chat_template_kwargs invalid_value");
 }
 
 TEST_CASE("a body that is no JSON object is refused with a sentence") {

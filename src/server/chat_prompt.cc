@@ -1,0 +1,60 @@
+#include "server/chat_prompt.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+std::string content_text(const Json* content) {
+  std::string text;
+  if (!content) return text;
+  if (content->is_string()) return std::string(content->get_string());
+  if (!content->is_array()) return text;
+  for (const Json& part : content->get_array()) text += content_text(find(part, "text"));
+  return text;
+}
+
+// What cannot be said in a plain text must not get lost in silence.
+Status check_plain(const ChatInput& input) {
+  const auto needs_template = [](std::string_view what) {
+    return Error{ErrorCode::kUnsupported,
+                 "the model has no chat template, so it cannot be given " + std::string(what)};
+  };
+  if (input.tools) return needs_template("tools");
+  if (input.variables && !input.variables->empty()) return needs_template("template variables");
+  for (const Json& message : input.messages->get_array()) {
+    if (find(message, "tool_calls")) return needs_template("tool calls");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> chat_prompt(const ModelService& model, const ChatInput& input) {
+  const std::shared_ptr<const Tokenizer> tokenizer = model.tokenizer();
+  const auto format = TRY(model.chat_format());
+  if (format == nullptr) {
+    TRY(check_plain(input));
+    return encode_prompt(*tokenizer, plain_conversation(*input.messages));
+  }
+  const std::vector<PromptPiece> pieces = TRY(format->write(input));
+  std::vector<PromptText> texts;
+  texts.reserve(pieces.size());
+  for (const PromptPiece& piece : pieces) texts.push_back({piece.text, !piece.is_from_input});
+  return tokenizer->encode_pieces(texts, false);
+}
+
+std::string plain_conversation(const Json& messages) {
+  std::string prompt;
+  for (const Json& message : messages.get_array()) {
+    if (!prompt.empty()) prompt += '\n';
+    prompt += content_text(find(message, "content"));
+  }
+  return prompt;
+}
+
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.add_bos = tokenizer.bos_id().has_value()});
+}
+
+}  // namespace lockstep
