@@ -5,28 +5,34 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/generate.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
+#include "server/chat_prompt.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kPromptBytesMax = size_t{16} << 20;
+constexpr size_t kInputBytesMax = size_t{16} << 20;
+constexpr float kTemperatureDefault = 0.8f;  // where neither the user nor the model says
 
 struct Flags {
   GroupFlags group;
   std::string prompt;
   bool has_prompt = false;
   int max_tokens = 0;  // 0: what the context holds
-  float temperature = 0.8f;
-  int top_k = 0;
-  float top_p = 1.0f;
+  bool raw = false;
+  std::optional<float> temperature;
+  std::optional<int> top_k;
+  std::optional<float> top_p;
   uint64_t seed = 0;
   bool has_seed = false;
   bool json = false;
@@ -36,37 +42,75 @@ struct Answer {
   std::string text;
   size_t prompt_tokens = 0;
   Generated generation;
+  std::optional<Error> cancelled;  // by Ctrl-C; the text is what came before
 };
 
 GenerateRequest request_for(const Flags& flags, std::vector<int32_t> prompt,
                             const ModelService& model) {
   const int room = model.status().context - static_cast<int>(prompt.size()) + 1;
+  const SamplingDefaults defaults = model.sampling_defaults();
+  SamplingOptions sampling;
+  sampling.temperature =
+      flags.temperature.value_or(defaults.temperature.value_or(kTemperatureDefault));
+  sampling.top_k = flags.top_k.value_or(defaults.top_k.value_or(0));
+  sampling.top_p = flags.top_p.value_or(defaults.top_p.value_or(1.0f));
+  sampling.seed = flags.has_seed ? flags.seed : std::random_device{}();
   return {.prompt = std::move(prompt),
           .max_tokens = flags.max_tokens > 0 ? flags.max_tokens : std::max(room, 1),
           .stop_ids = model.stop_ids(),
-          .sampling = {.temperature = flags.temperature,
-                       .top_k = flags.top_k,
-                       .top_p = flags.top_p,
-                       .seed = flags.has_seed ? flags.seed : std::random_device{}()}};
+          .sampling = sampling};
 }
 
-// Continues `text`; prints the pieces as they come unless the whole is wanted as JSON.
-Result<Answer> continue_text(const Flags& flags, ModelService& model, const std::string& text) {
-  const auto tokenizer = model.tokenizer();
+// Whether the model's chat template is used. A template that cannot be read is an error: the plain
+// text would be a different question.
+Result<bool> has_template(const Flags& flags, const ModelService& model) {
+  if (flags.raw) return false;
+  const ModelChatFormat format = model.chat_format();
+  if (format.ok()) return format.value() != nullptr;
+  return Error{format.error().code,
+               fmt::format("the chat template cannot be used: {}; --raw works without it",
+                           format.error().message)};
+}
+
+Result<std::vector<int32_t>> prompt_of(bool is_chat, const ModelService& model,
+                                       const Json& messages) {
+  if (!is_chat) {
+    return encode_prompt(*model.tokenizer(), plain_conversation(messages));
+  }
+  ChatInput input;
+  input.messages = &messages;
+  input.now = local_time_now();
+  return chat_prompt(model, input);
+}
+
+// Answers the last message; prints the pieces as they come unless the whole is wanted as JSON.
+Result<Answer> answer_messages(const Flags& flags, ModelService& model, const Json& messages) {
   Answer answer;
-  std::vector<int32_t> prompt = tokenizer->encode(text, {.add_bos = true});
+  const bool is_chat = TRY(has_template(flags, model));
+  std::vector<int32_t> prompt = TRY(prompt_of(is_chat, model, messages));
   answer.prompt_tokens = prompt.size();
-  StreamDecoder decoder(tokenizer, text.empty());
+  StreamDecoder decoder(model.tokenizer(), is_chat);
   const auto show = [&](const std::string& piece) {
     answer.text += piece;
     if (flags.json || piece.empty()) return;
     fmt::print("{}", piece);
     std::fflush(stdout);
   };
-  answer.generation = TRY(generate_and_wait(model, request_for(flags, std::move(prompt), model),
-                                            [&](int32_t token) { show(decoder.push(token)); }));
+  auto generation = generate_and_wait(model, request_for(flags, std::move(prompt), model),
+                                      [&](int32_t token) { show(decoder.push(token)); });
+  if (generation.ok()) {
+    answer.generation = std::move(generation.value());
+  } else if (generation.error().code == ErrorCode::kCancelled) {
+    answer.cancelled = generation.error();
+  } else {
+    return generation.error();
+  }
   show(decoder.finish());
   return answer;
+}
+
+Json message_of(std::string_view role, std::string_view content) {
+  return JsonObject{{"role", role}, {"content", content}};
 }
 
 Json json_of(const Answer& answer, const ModelStatus& status) {
@@ -87,8 +131,9 @@ Json json_of(const Answer& answer, const ModelStatus& status) {
 }
 
 int answer_once(const Flags& flags, ModelService& model, const std::string& prompt) {
-  auto answer = continue_text(flags, model, prompt);
+  auto answer = answer_messages(flags, model, JsonArray{message_of("user", prompt)});
   if (!answer.ok()) return fail(answer.error());
+  if (answer.value().cancelled) return fail(*answer.value().cancelled);
   if (flags.json) {
     print_json(json_of(answer.value(), model.status()));
   } else {
@@ -97,25 +142,30 @@ int answer_once(const Flags& flags, ModelService& model, const std::string& prom
   return 0;
 }
 
-// Until templates are known to lockstep a conversation is its plain text, line by line.
+// An answer that was interrupted stays in the history as far as it came, so that questions and
+// answers alternate, as templates demand.
 int chat(const Flags& flags, ModelService& model) {
   fmt::print(stderr, "{} on {} rank{}. Ctrl-C ends an answer, Ctrl-D the conversation.\n",
              model.status().name, model.status().ranks.size(),
              model.status().ranks.size() == 1 ? "" : "s");
-  std::string conversation;
+  JsonArray messages;
   while (true) {
     const std::unique_ptr<char, decltype(&std::free)> line(readline(">>> "), &std::free);
     if (!line) break;
     if (*line == '\0') continue;
     add_history(line.get());
-    conversation += std::string(line.get()) + "\n";
-    auto answer = continue_text(flags, model, conversation);
+    messages.push_back(message_of("user", line.get()));
+    auto answer = answer_messages(flags, model, messages);
     print_line("");
     if (answer.ok()) {
-      conversation += answer.value().text + "\n";
-    } else if (answer.error().code != ErrorCode::kCancelled) {
-      fail(answer.error());
-      if (answer.error().code == ErrorCode::kExhausted) conversation.clear();
+      messages.push_back(message_of("assistant", answer.value().text));
+      continue;
+    }
+    fail(answer.error());
+    messages.pop_back();
+    if (answer.error().code == ErrorCode::kExhausted && !messages.empty()) {
+      messages.clear();
+      fmt::print(stderr, "The conversation begins anew.\n");
     }
   }
   print_line("");
@@ -132,7 +182,7 @@ Result<int> run(const Flags& flags) {
   }
   if (flags.has_prompt) return answer_once(flags, *model, flags.prompt);
   if (isatty(STDIN_FILENO) != 0) return chat(flags, *model);
-  return answer_once(flags, *model, TRY(read_stdin(kPromptBytesMax)));
+  return answer_once(flags, *model, TRY(read_stdin(kInputBytesMax)));
 }
 
 void add_sampling_flags(CLI::App& command, Flags& flags) {
@@ -140,11 +190,15 @@ void add_sampling_flags(CLI::App& command, Flags& flags) {
       ->check(CLI::PositiveNumber);
   command
       .add_option("--temperature", flags.temperature,
-                  "0 takes the most probable token (default 0.8)")
+                  "0 takes the most probable token (default: the model's, else 0.8)")
       ->check(CLI::Range(0.0, 100.0));
-  command.add_option("--top-k", flags.top_k, "choose among this many tokens; 0: all (default)")
+  command
+      .add_option("--top-k", flags.top_k,
+                  "choose among this many tokens; 0: all (default: the model's, else all)")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--top-p", flags.top_p, "choose among tokens of this probability together")
+  command
+      .add_option("--top-p", flags.top_p,
+                  "choose among tokens of this probability together (default: the model's, else 1)")
       ->check(CLI::Range(0.0, 1.0));
 }
 
@@ -156,7 +210,9 @@ void add_run_command(CLI::App& app, Command& chosen) {
       app.add_subcommand("run", "answer one prompt and exit, or chat in the terminal");
   command->add_option("MODEL", flags->group.model, "a model folder")->required();
   auto* prompt = command->add_option("PROMPT", flags->prompt,
-                                     "what to continue (default: stdin, or a chat on a terminal)");
+                                     "what to answer (default: stdin, or a chat on a terminal)");
+  command->add_flag("--raw", flags->raw,
+                    "continue the plain text, without the model's chat template");
   add_sampling_flags(*command, *flags);
   auto* seed = command->add_option("--seed", flags->seed, "the same seed gives the same text");
   command->add_flag("--json", flags->json, "one JSON value instead of text");
