@@ -1,0 +1,16 @@
+// The scales of one tile, as the stream that the kernels read after its codes. Used by packing.cc
+// alone.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "device/packing.h"
+
+namespace lockstep {
+
+// `out` holds zeros, and keeps them for rows beyond `stored_rows`.
+void pack_scales(const MatrixSource& source, const PackPlan& plan, std::span<const int> stored_rows,
+                 std::byte* out);
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// Whether the parts of a stored matrix are as large as its shape says, so that readers need not
+// look at bounds.
+#pragma once
+
+#include <optional>
+
+#include "base/result.h"
+#include "tensor/stored_matrix.h"
+
+namespace lockstep {
+
+// kCorrupt or kUnsupported, with what is wrong.
+Status check_stored_matrix(const StoredMatrix& matrix);
+
+// The type of plain elements; nullopt for quantised ones.
+std::optional<DType> plain_element_type(const StoredMatrix& matrix);
+
+// Groups of columns of a row, or all of the columns of GPTQ and AWQ.
+inline size_t scale_groups(const StoredMatrix& matrix) {
+  if (matrix.group == 0) return 1;
+  return (static_cast<size_t>(matrix.columns) + static_cast<size_t>(matrix.group) - 1) /
+         static_cast<size_t>(matrix.group);
+}
+inline size_t scale_group_of(const StoredMatrix& matrix, int column) {
+  return matrix.group == 0 ? 0 : static_cast<size_t>(column / matrix.group);
+}
+inline size_t row_group_of(const StoredMatrix& matrix, int stored_row) {
+  return matrix.row_group == 0 ? 0 : static_cast<size_t>(stored_row / matrix.row_group);
+}
+
+}  // namespace lockstep
