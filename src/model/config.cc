@@ -10,6 +10,7 @@
 #include "json/json.h"
 #include "model/config_fields.h"
 #include "model/experts_config.h"
+#include "model/gguf_config.h"
 #include "model/latent_config.h"
 #include "model/rope_config.h"
 
@@ -167,8 +168,13 @@ Result<ModelConfig> parse_config(std::string_view contents) {
   return config;
 }
 
-Result<ModelConfig> read_config(const std::filesystem::path& folder) {
-  const auto path = folder / "config.json";
+Result<ModelConfig> read_config(const std::filesystem::path& model) {
+  if (is_gguf_path(model)) {
+    auto config = parse_config(TRY(read_gguf_config(model)));
+    if (config.ok()) return config;
+    return Error{config.error().code, model.string() + ": " + config.error().message};
+  }
+  const auto path = model / "config.json";
   const MappedFile file = TRY(MappedFile::open(path));
   const auto bytes = file.bytes();
   if (bytes.size() > kConfigBytesMax) {

@@ -82,6 +82,9 @@ struct ModelConfig {
   double rope_theta = 0;
   std::optional<Llama3Rope> llama3_rope;
   std::optional<YarnRope> yarn_rope;
+  // (rotary_dims / 2), or empty: each pair's frequency is divided by its factor, before yarn. GGUF
+  // files hold Llama 3's scaling in this form.
+  std::vector<double> rope_factors;
   QueryScaling query_scaling;
   std::vector<int> windows;  // (layers): attention reaches back so many positions; 0: all
   bool tied_embeddings = false;
@@ -104,7 +107,7 @@ struct ModelConfig {
 // `contents` of config.json; of a multimodal model the text model inside ("text_config") is read.
 // kUnsupported for what lockstep does not compute (it names it), kCorrupt for what makes no sense.
 Result<ModelConfig> parse_config(std::string_view contents);
-// Reads config.json of a model folder; the message names the file.
-Result<ModelConfig> read_config(const std::filesystem::path& folder);
+// Reads config.json of a model folder, or the metadata of a .gguf file; the message names the file.
+Result<ModelConfig> read_config(const std::filesystem::path& model);
 
 }  // namespace lockstep

@@ -52,6 +52,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
   for (int i = 0; i < half; ++i) {
     const double exponent = -2.0 * i / config.rotary_dims;
     double frequency = exp_f64(exponent * log_f64(config.rope_theta));
+    if (!config.rope_factors.empty()) frequency /= config.rope_factors[static_cast<size_t>(i)];
     if (config.llama3_rope) frequency = scaled(frequency, *config.llama3_rope);
     frequencies[static_cast<size_t>(i)] = frequency;
   }

@@ -68,11 +68,31 @@ Status read_scaling(const Json& scaling, ModelConfig& config) {
   return Ok{};
 }
 
+// Lockstep's own, for files that hold nothing else (gguf_config.h).
+Status read_factors(const Json& file, ModelConfig& config) {
+  const Json* factors = find(file, "rope_frequency_factors");
+  if (!factors || factors->is_null()) return Ok{};
+  const auto pairs = static_cast<size_t>(config.rotary_dims / 2);
+  if (!factors->is_array() || factors->get_array().size() != pairs) {
+    return corrupt(fmt::format("\"rope_frequency_factors\" must be {} numbers", pairs));
+  }
+  for (const Json& factor : factors->get_array()) {
+    boost::system::error_code error;
+    const double number = factor.to_number<double>(error);
+    if (error || !(number > 0) || !std::isfinite(number)) {
+      return corrupt("\"rope_frequency_factors\" must be positive numbers");
+    }
+    config.rope_factors.push_back(number);
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 // Newer files write rope_parameters {rope_theta, rope_type, ...}, older ones rope_theta and
 // rope_scaling.
 Status read_rope(const Json& file, ModelConfig& config) {
+  TRY(read_factors(file, config));
   const Json* parameters = find(file, "rope_parameters");
   const bool is_new = parameters && parameters->is_object();
   config.rope_theta = TRY(positive(is_new ? *parameters : file, "rope_theta", 10000.0));
