@@ -62,6 +62,7 @@ int run_command_line(int argc, char** argv) {
   add_logits_command(app, chosen);
   add_tokenize_command(app, chosen);
   add_template_command(app, chosen);
+  add_show_command(app, chosen);
   add_bench_command(app, chosen);
   const std::string first = argc > 1 ? argv[1] : "--help";
   if (!first.starts_with('-') && !has_command(app, first)) {

@@ -11,47 +11,50 @@
 namespace lockstep {
 namespace {
 
-// Billions, as the model cards and papers give them. Whether "active" counts the embedding, which a
-// token only looks up, differs between publishers.
+// Publishers differ in what they call active: with the embedding, which a token only looks up
+// (kEmbedding); without it (kHead, OpenAI); without embedding and LM head (kNeither, GLM).
+enum class Counts { kHead, kEmbedding, kNeither };
+
+// Billions, as the model cards and papers give them.
 struct Published {
   std::string_view name;
   double total;
   double active;
-  bool active_counts_embedding = false;
+  Counts counts = Counts::kHead;
 };
 
 constexpr Published kPublished[] = {
     {"llama-3.2-1b", 1.236, 1.236},
     {"llama-3.2-3b", 3.213, 3.213},
-    {"llama-3.1-8b", 8.030, 8.030, true},
-    {"llama-3.3-70b", 70.55, 70.55, true},
-    {"mistral-7b", 7.248, 7.248, true},
-    {"mistral-large-123b", 122.6, 122.6, true},
-    {"devstral-small-2-24b", 23.57, 23.57, true},
-    {"devstral-2-123b", 125.0, 125.0, true},
+    {"llama-3.1-8b", 8.030, 8.030, Counts::kEmbedding},
+    {"llama-3.3-70b", 70.55, 70.55, Counts::kEmbedding},
+    {"mistral-7b", 7.248, 7.248, Counts::kEmbedding},
+    {"mistral-large-123b", 122.6, 122.6, Counts::kEmbedding},
+    {"devstral-small-2-24b", 23.57, 23.57, Counts::kEmbedding},
+    {"devstral-2-123b", 125.0, 125.0, Counts::kEmbedding},
     {"qwen2.5-0.5b", 0.494, 0.494},
-    {"qwen2.5-7b", 7.616, 7.616, true},
-    {"qwen2.5-72b", 72.71, 72.71, true},
+    {"qwen2.5-7b", 7.616, 7.616, Counts::kEmbedding},
+    {"qwen2.5-72b", 72.71, 72.71, Counts::kEmbedding},
     {"qwen3-0.6b", 0.596, 0.596},
     {"qwen3-1.7b", 1.721, 1.721},
     {"qwen3-4b", 4.022, 4.022},
-    {"qwen3-8b", 8.191, 8.191, true},
-    {"qwen3-14b", 14.77, 14.77, true},
-    {"qwen3-32b", 32.76, 32.76, true},
-    {"qwen3-30b-a3b", 30.5, 3.3, true},
-    {"qwen3-235b-a22b", 235, 22, true},
-    {"qwen3-coder-30b-a3b", 30.5, 3.3, true},
-    {"qwen3-coder-480b", 480, 35, true},
-    {"deepseek-v3", 671, 37, true},
-    {"deepseek-r1", 671, 37, true},
-    {"deepseek-v3.1", 671, 37, true},
-    {"kimi-k2", 1030, 32.6, true},
-    {"kimi-k2-thinking", 1030, 32.6, true},
+    {"qwen3-8b", 8.191, 8.191, Counts::kEmbedding},
+    {"qwen3-14b", 14.77, 14.77, Counts::kEmbedding},
+    {"qwen3-32b", 32.76, 32.76, Counts::kEmbedding},
+    {"qwen3-30b-a3b", 30.5, 3.3, Counts::kEmbedding},
+    {"qwen3-235b-a22b", 235, 22, Counts::kEmbedding},
+    {"qwen3-coder-30b-a3b", 30.5, 3.3, Counts::kEmbedding},
+    {"qwen3-coder-480b", 480, 35, Counts::kEmbedding},
+    {"deepseek-v3", 671, 37, Counts::kEmbedding},
+    {"deepseek-r1", 671, 37, Counts::kEmbedding},
+    {"deepseek-v3.1", 671, 37, Counts::kEmbedding},
+    {"kimi-k2", 1030, 32.6, Counts::kEmbedding},
+    {"kimi-k2-thinking", 1030, 32.6, Counts::kEmbedding},
     {"gpt-oss-20b", 20.91, 3.61},
     {"gpt-oss-120b", 116.83, 5.13},
-    {"glm-4.5-air", 106, 12},
-    {"glm-4.5", 355, 32},
-    {"glm-4.6", 355, 32},
+    {"glm-4.5-air", 106, 12, Counts::kNeither},
+    {"glm-4.5", 355, 32, Counts::kNeither},
+    {"glm-4.6", 355, 32, Counts::kNeither},
 };
 
 TEST_CASE("the parameters of each known shape are those that its publisher counts") {
@@ -62,8 +65,14 @@ TEST_CASE("the parameters of each known shape are those that its publisher count
     const auto summary = summarise(config.value(), nullptr);
     REQUIRE(summary.ok());
     uint64_t active = summary.value().total.token_parameters;
-    if (published.active_counts_embedding) {
-      active += summary.value().classes.front().count.parameters;
+    for (const ClassSummary& entry : summary.value().classes) {
+      const WeightCount& count = entry.count;
+      const bool is_head = entry.weight_class == WeightClass::kHead;
+      const bool is_embedding = entry.weight_class == WeightClass::kEmbedding;
+      if (published.counts == Counts::kEmbedding && is_embedding) {
+        active += count.parameters - count.token_parameters;
+      }
+      if (published.counts == Counts::kNeither && is_head) active -= count.token_parameters;
     }
     CHECK(static_cast<double>(summary.value().total.parameters) / 1e9 ==
           doctest::Approx(published.total).epsilon(0.01));

@@ -1,0 +1,97 @@
+#include "chat/template_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+// Variables by which requests steer published templates, beside messages and tools.
+constexpr std::string_view kFlags[] = {
+    "add_vision_id",     "builtin_tools",   "clear_thinking",
+    "controls",          "custom_tools",    "date_string",
+    "documents",         "enable_thinking", "model_identity",
+    "preserve_thinking", "python_tools",    "reasoning_effort",
+    "thinking",          "thinking_budget", "tools_in_user_message",
+    "xml_tools",
+};
+
+struct Format {
+  std::string_view name;
+  std::array<std::string_view, 2> markers;  // all of them stand in the template
+};
+
+// In this order: the markers of a format further down may also stand in one further up.
+constexpr Format kFormats[] = {
+    {"deepseek_v32", {"｜DSML｜", ""}},
+    {"deepseek_v3", {"<｜tool▁calls▁begin｜>", "```json"}},
+    {"deepseek_v31", {"<｜tool▁calls▁begin｜>", ""}},
+    {"kimi_k2", {"<|tool_calls_section_begin|>", ""}},
+    {"gpt_oss", {"<|channel|>", "<|call|>"}},
+    {"qwen3_coder", {"<function=", "<parameter="}},
+    {"glm45", {"<arg_key>", "<arg_value>"}},
+    {"mistral_v11", {"[TOOL_CALLS]", "[ARGS]"}},
+    {"mistral_v3", {"[TOOL_CALLS]", ""}},
+    {"hermes", {"<tool_call>", "\"name\""}},
+    {"hermes", {"<tool_call>", "\\\"name\\\""}},
+    {"llama3", {"<|eot_id|>", "\"parameters\":"}},
+};
+
+bool is_word(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool is_member = at > 0 && text[at - 1] == '.';
+    const bool begins = at == 0 || (!is_word(text[at - 1]) && !is_member);
+    if (begins && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
+// The code between {{ }} and {% %} without its string literals: what names variables.
+std::string code_of(std::string_view source) {
+  std::string code;
+  bool is_inside = false;
+  for (size_t at = 0; at < source.size(); ++at) {
+    const std::string_view two = source.substr(at, 2);
+    if (!is_inside) {
+      is_inside = two == "{{" || two == "{%";
+      continue;
+    }
+    if (two == "}}" || two == "%}") {
+      is_inside = false;
+      code += '\n';
+    } else if (source[at] == '"' || source[at] == '\'') {
+      const char quote = source[at++];
+      while (at < source.size() && source[at] != quote) at += source[at] == '\\' ? 2 : 1;
+    } else {
+      code += source[at];
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+TemplateFacts template_facts(std::string_view source) {
+  const std::string code = code_of(source);
+  TemplateFacts facts;
+  facts.takes_tools = has_word(code, "tools");
+  for (const std::string_view flag : kFlags) {
+    if (has_word(code, flag)) facts.flags.push_back(flag);
+  }
+  const auto* format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) {
+    return std::all_of(f.markers.begin(), f.markers.end(), [&](std::string_view marker) {
+      return source.find(marker) != std::string_view::npos;
+    });
+  });
+  if (format != std::end(kFormats)) facts.tool_format = format->name;
+  return facts;
+}
+
+}  // namespace lockstep
