@@ -31,13 +31,21 @@ struct EngineOptions {
   Progress* progress = nullptr;
 };
 
+// How the hidden states of a prompt's tokens, after the final norm, become one embedding.
+enum class Pooling {
+  kNone,  // none is asked for
+  kLast,  // the last token's
+  kMean,
+};
+
 struct GenerateRequest {
   std::vector<int32_t> prompt;    // not empty
-  int max_tokens = 16;            // 0: only the prompt is fed (with prompt_logits)
+  int max_tokens = 16;            // 0: only the prompt is fed (with prompt_logits or pooling)
   std::vector<int32_t> stop_ids;  // end of sequence; the one that ends it is not reported
   SamplingOptions sampling;
-  bool prompt_logits = false;  // report the logits after each prompt token
-  int chunk = 0;               // feed the prompt in chunks of at most this; 0: as the engine likes
+  bool prompt_logits = false;        // report the logits after each prompt token
+  Pooling pooling = Pooling::kNone;  // report an embedding; max_tokens must be 0
+  int chunk = 0;  // feed the prompt in chunks of at most this; 0: as the engine likes
 };
 
 enum class FinishReason {
@@ -50,6 +58,7 @@ class EngineEvents {
  public:
   virtual ~EngineEvents() = default;
   virtual void on_token(uint64_t request, int32_t token) = 0;
+  // A row of logits, or the one embedding of a request with pooling (not normalised).
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, FinishReason reason) = 0;
   // The request was refused or failed alone (cancelled, prompt too long, bad token); the engine

@@ -39,7 +39,11 @@ class ModelEngine final : public Engine {
   // True if there is a stop among what other threads asked for.
   bool take_requests(EngineEvents& events);
   Status send(const Step& step);
-  Result<std::span<const Choice>> compute(const Step& step);
+  struct Computed {
+    std::span<const Choice> choices;
+    std::span<const float> hidden;
+  };
+  Result<Computed> compute(const Step& step);
   void set_progress(Progress::State state) {
     if (progress_) progress_->set(state);
   }
@@ -109,7 +113,8 @@ Status ModelEngine::lead(EngineEvents& events) {
     set_progress(Progress::kComputing);
     scheduler_->plan(step);
     TRY(send(step));
-    scheduler_->complete(TRY(compute(step)), events);
+    const Computed computed = TRY(compute(step));
+    scheduler_->complete(computed.choices, computed.hidden, events);
   }
   step.clear();
   step.is_stop = true;
@@ -148,9 +153,9 @@ Status ModelEngine::send(const Step& step) {
   return group_.broadcast(0, message_, step_bytes_max(model_->limits()));
 }
 
-Result<std::span<const Choice>> ModelEngine::compute(const Step& step) {
-  const Logits logits = TRY(model_->forward(step.batch));
-  return sampler_->choose(logits.values, step.requests);
+Result<ModelEngine::Computed> ModelEngine::compute(const Step& step) {
+  const ModelOutputs outputs = TRY(model_->forward(step.batch));
+  return Computed{TRY(sampler_->choose(outputs.logits, step.requests)), outputs.hidden};
 }
 
 }  // namespace

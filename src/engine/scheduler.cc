@@ -7,6 +7,14 @@
 #include "base/check.h"
 
 namespace lockstep {
+namespace {
+
+// Adds rows of sum.size() values.
+void add_rows(std::span<const float> rows, std::vector<double>& sum) {
+  for (size_t i = 0; i < rows.size(); ++i) sum[i % sum.size()] += double{rows[i]};
+}
+
+}  // namespace
 
 int pages_needed(const SchedulerLimits& limits) {
   return limits.sequences_max * pages_for(limits.context);
@@ -30,6 +38,9 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("the prompt has {} tokens, the context holds {}",
                              request.prompt.size(), limits_.context)};
+  }
+  if (request.pooling != Pooling::kNone && request.max_tokens != 0) {
+    return Error{ErrorCode::kInvalidArgument, "an embedding is not followed by tokens"};
   }
   if (waiting_.size() >= static_cast<size_t>(limits_.waiting_max)) {
     return Error{ErrorCode::kExhausted,
@@ -86,7 +97,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step) {
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.state.pages();
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
-  int outputs = 0;
+  int outputs = 0, hidden_outputs = 0;
   for (int position = sequence.fed; position < end; ++position) {
     const bool is_last = position + 1 == static_cast<int>(sequence.tokens.size());
     const bool wants_token = is_last && sequence.request.max_tokens > 0;
@@ -99,15 +110,23 @@ void Scheduler::add(Sequence& sequence, int count, Step& step) {
                                .wants_logits = wants_logits});
       ++outputs;
     }
+    const Pooling pooling = sequence.request.pooling;
+    if (pooling == Pooling::kMean || (pooling == Pooling::kLast && is_last)) {
+      batch.hidden_outputs.push_back(batch.token_count());
+      ++hidden_outputs;
+    }
     batch.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
   }
-  planned_.push_back({&sequence, count, outputs});
+  planned_.push_back({&sequence, count, outputs, hidden_outputs});
 }
 
-void Scheduler::complete(std::span<const Choice> choices, EngineEvents& events) {
-  size_t next = 0;
+void Scheduler::complete(std::span<const Choice> choices, std::span<const float> hidden,
+                         EngineEvents& events) {
+  size_t next = 0, rows = 0;
+  for (const Planned& planned : planned_) rows += static_cast<size_t>(planned.hidden_outputs);
+  const size_t width = rows > 0 ? hidden.size() / rows : 0;
   for (const Planned& planned : planned_) {
     Sequence& sequence = *planned.sequence;
     sequence.fed += planned.fed;
@@ -115,13 +134,28 @@ void Scheduler::complete(std::span<const Choice> choices, EngineEvents& events) 
     for (int i = 0; i < planned.outputs; ++i) {
       has_ended = take_choice(sequence, choices[next++], events);
     }
+    if (planned.hidden_outputs > 0) {
+      const size_t values = static_cast<size_t>(planned.hidden_outputs) * width;
+      sequence.pooled.resize(width);
+      add_rows(hidden.first(values), sequence.pooled);
+      hidden = hidden.subspan(values);
+    }
     if (sequence.request.max_tokens == 0 && sequence.unfed() == 0) {
+      if (sequence.request.pooling != Pooling::kNone) report_embedding(sequence, events);
       events.on_end(sequence.id, FinishReason::kLength);
       has_ended = true;
     }
     if (has_ended) remove(sequence);
   }
   planned_.clear();
+}
+
+void Scheduler::report_embedding(const Sequence& sequence, EngineEvents& events) {
+  const bool is_mean = sequence.request.pooling == Pooling::kMean;
+  const double count = is_mean ? sequence.prompt_size() : 1;
+  std::vector<float> embedding;
+  for (const double sum : sequence.pooled) embedding.push_back(static_cast<float>(sum / count));
+  events.on_logits(sequence.id, embedding);
 }
 
 bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events) {

@@ -38,8 +38,10 @@ class Scheduler {
 
   // Fills `step` with the next work. Does nothing else to the sequences until complete().
   void plan(Step& step);
-  // Takes the choices of the step planned last and reports what came of them.
-  void complete(std::span<const Choice> choices, EngineEvents& events);
+  // Takes the choices of the step planned last, and the hidden states that it asked for, and
+  // reports what came of them.
+  void complete(std::span<const Choice> choices, std::span<const float> hidden,
+                EngineEvents& events);
 
  private:
   struct Sequence {
@@ -48,6 +50,7 @@ class Scheduler {
     std::vector<int32_t> tokens;  // prompt, then what was chosen
     int fed = 0;                  // tokens whose state is computed
     SequenceState state;
+    std::vector<double> pooled;  // the sum of the hidden states so far
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
@@ -57,10 +60,12 @@ class Scheduler {
     Sequence* sequence;
     int fed;
     int outputs;
+    int hidden_outputs;
   };
 
   void admit();
   void add(Sequence& sequence, int count, Step& step);
+  static void report_embedding(const Sequence& sequence, EngineEvents& events);
   // True if the sequence has ended.
   bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
   void remove(const Sequence& sequence);

@@ -10,6 +10,7 @@ struct Header {
   int32_t tokens;
   int32_t page_list_entries;
   int32_t outputs;
+  int32_t hidden_outputs;
 };
 
 struct RequestRecord {
@@ -37,8 +38,8 @@ ChoiceRequest request_of(const RequestRecord& record) {
           .wants_logits = (record.flags & kWantsLogits) != 0};
 }
 
-size_t encoded_bytes(size_t tokens, size_t entries, size_t outputs) {
-  return sizeof(Header) + (3 * tokens + entries + outputs) * sizeof(int32_t) +
+size_t encoded_bytes(size_t tokens, size_t entries, size_t outputs, size_t hidden_outputs) {
+  return sizeof(Header) + (3 * tokens + entries + outputs + hidden_outputs) * sizeof(int32_t) +
          outputs * sizeof(RequestRecord);
 }
 
@@ -73,7 +74,7 @@ void Step::clear() {
 
 size_t step_bytes_max(const BatchLimits& limits) {
   const auto tokens = static_cast<size_t>(limits.tokens_max);
-  return encoded_bytes(tokens, static_cast<size_t>(limits.page_list_entries_max), tokens);
+  return encoded_bytes(tokens, static_cast<size_t>(limits.page_list_entries_max), tokens, tokens);
 }
 
 void encode_step(const Step& step, std::vector<std::byte>& bytes) {
@@ -81,10 +82,11 @@ void encode_step(const Step& step, std::vector<std::byte>& bytes) {
   bytes.clear();
   const Header header{step.is_stop ? 1 : 0, batch.token_count(),
                       static_cast<int32_t>(batch.page_lists.size()),
-                      static_cast<int32_t>(batch.outputs.size())};
+                      static_cast<int32_t>(batch.outputs.size()),
+                      static_cast<int32_t>(batch.hidden_outputs.size())};
   append(bytes, &header, 1);
-  for (const auto* ints :
-       {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.page_lists, &batch.outputs}) {
+  for (const auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.page_lists,
+                           &batch.outputs, &batch.hidden_outputs}) {
     append(bytes, ints->data(), ints->size());
   }
   for (const ChoiceRequest& request : step.requests) {
@@ -100,12 +102,12 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   take(bytes, &header, 1);
   if (!within(header.tokens, limits.tokens_max) ||
       !within(header.page_list_entries, limits.page_list_entries_max) ||
-      !within(header.outputs, header.tokens)) {
+      !within(header.outputs, header.tokens) || !within(header.hidden_outputs, header.tokens)) {
     return broken;
   }
-  const size_t expected = encoded_bytes(static_cast<size_t>(header.tokens),
-                                        static_cast<size_t>(header.page_list_entries),
-                                        static_cast<size_t>(header.outputs));
+  const size_t expected = encoded_bytes(
+      static_cast<size_t>(header.tokens), static_cast<size_t>(header.page_list_entries),
+      static_cast<size_t>(header.outputs), static_cast<size_t>(header.hidden_outputs));
   if (bytes.size() + sizeof(header) != expected) return broken;
   step.clear();
   step.is_stop = header.is_stop != 0;
@@ -114,6 +116,7 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   }
   take(bytes, step.batch.page_lists, header.page_list_entries);
   take(bytes, step.batch.outputs, header.outputs);
+  take(bytes, step.batch.hidden_outputs, header.hidden_outputs);
   for (int32_t i = 0; i < header.outputs; ++i) {
     RequestRecord record;
     take(bytes, &record, 1);

@@ -15,6 +15,7 @@ bool has_room(const Batch& batch, const BatchLimits& limits) {
   return batch.tokens.size() <= static_cast<size_t>(limits.tokens_max) &&
          batch.page_lists.size() <= static_cast<size_t>(limits.page_list_entries_max) &&
          batch.outputs.size() <= batch.tokens.size() &&
+         batch.hidden_outputs.size() <= batch.tokens.size() &&
          batch.positions.size() == batch.tokens.size() &&
          batch.list_offsets.size() == batch.tokens.size();
 }
@@ -27,6 +28,7 @@ void Batch::clear() {
   list_offsets.clear();
   page_lists.clear();
   outputs.clear();
+  hidden_outputs.clear();
 }
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
@@ -43,7 +45,9 @@ Status check_batch(const Batch& batch, const BatchLimits& limits) {
   };
   const auto is_token = [&](int32_t index) { return within(index, batch.tokens.size()); };
   if (!std::all_of(batch.page_lists.begin(), batch.page_lists.end(), is_page)) return broken;
-  if (!std::all_of(batch.outputs.begin(), batch.outputs.end(), is_token)) return broken;
+  for (const auto* outputs : {&batch.outputs, &batch.hidden_outputs}) {
+    if (!std::all_of(outputs->begin(), outputs->end(), is_token)) return broken;
+  }
   return Ok{};
 }
 

@@ -1,5 +1,6 @@
 // Batch: what one forward pass computes: some tokens of some sequences, and after which of them the
-// logits are wanted. It names state by page numbers, which mean the same on every rank.
+// logits or the hidden state are wanted. It names state by page numbers, which mean the same on
+// every rank.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct Batch {
       list_offsets;                 // (tokens): where the page list of the token's sequence begins
   std::vector<int32_t> page_lists;  // of all sequences, one after the other
   std::vector<int32_t> outputs;     // indices of tokens whose logits are wanted
+  std::vector<int32_t> hidden_outputs;  // indices of tokens whose hidden state is wanted
 
   int token_count() const { return static_cast<int>(tokens.size()); }
   void clear();

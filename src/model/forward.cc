@@ -12,7 +12,7 @@ constexpr float kLatentNormEpsilon = 1e-6f;
 
 }  // namespace
 
-Result<Logits> Model::forward(const Batch& batch) {
+Result<ModelOutputs> Model::forward(const Batch& batch) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
   write_batch(batch);
@@ -23,7 +23,7 @@ Result<Logits> Model::forward(const Batch& batch) {
     add_attention_bias(layer, tokens);
     TRY(feed_forward(layer, tokens));
   }
-  return logits(batch);
+  return outputs(batch);
 }
 
 void Model::write_batch(const Batch& batch) {
@@ -327,28 +327,44 @@ Status Model::exchange(const LeafShares& shares, int tokens) {
   return Ok{};
 }
 
-Result<Logits> Model::logits(const Batch& batch) {
-  const Range vocabulary = cut_.vocabulary(rank_);
-  if (batch.outputs.empty()) return Logits{{}, vocabulary};
-  const auto count = static_cast<int>(batch.outputs.size());
+// The hidden state is left in the exchange buffer, which the host sees and which nobody needs until
+// the next pass.
+Result<ModelOutputs> Model::outputs(const Batch& batch) {
+  ModelOutputs outputs{.vocabulary = cut_.vocabulary(rank_)};
+  if (batch.outputs.empty() && batch.hidden_outputs.empty()) return outputs;
+  if (!batch.hidden_outputs.empty()) {
+    device_.write_ints(buffers_.rows, batch.hidden_outputs);
+    norm_rows(buffers_.rows, batch.hidden_outputs.size(), {buffers_.sum, 0});
+  }
+  if (!batch.outputs.empty()) {
+    norm_rows(buffers_.outputs, batch.outputs.size(), buffers_.selected);
+    device_.queue(Matmul{.matrix = weights_.shared.matrix(Role::kLogits),
+                         .input = buffers_.selected,
+                         .tokens = static_cast<int>(batch.outputs.size()),
+                         .output = {buffers_.logits, 0}});
+  }
+  TRY(device_.wait());
+  outputs.logits =
+      device_.host(buffers_.logits)
+          .first(batch.outputs.size() * static_cast<size_t>(outputs.vocabulary.size()));
+  outputs.hidden = device_.host(buffers_.sum)
+                       .first(batch.hidden_outputs.size() * static_cast<size_t>(config_.hidden));
+  return outputs;
+}
+
+// The final norm of `count` rows of the hidden state.
+void Model::norm_rows(Slice rows, size_t count, Slice output) {
   device_.queue(CopyRows{.input = buffers_.hidden,
-                         .rows = buffers_.outputs,
-                         .count = count,
+                         .rows = rows,
+                         .count = static_cast<int>(count),
                          .columns = config_.hidden,
                          .output = buffers_.selected});
   device_.queue(RmsNorm{.x = buffers_.selected,
                         .weight = weights_.shared.vector(Role::kFinalNorm),
-                        .tokens = count,
+                        .tokens = static_cast<int>(count),
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
-                        .y = buffers_.selected});
-  device_.queue(Matmul{.matrix = weights_.shared.matrix(Role::kLogits),
-                       .input = buffers_.selected,
-                       .tokens = count,
-                       .output = {buffers_.logits, 0}});
-  TRY(device_.wait());
-  const size_t elements = batch.outputs.size() * static_cast<size_t>(vocabulary.size());
-  return Logits{device_.host(buffers_.logits).first(elements), vocabulary};
+                        .y = output});
 }
 
 }  // namespace lockstep

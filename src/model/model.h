@@ -28,10 +28,12 @@ struct ModelOptions {
   int page_list_entries_max = 0;
 };
 
-// This rank's part of the logits of a batch's outputs.
-struct Logits {
-  std::span<const float> values;  // (outputs, vocabulary.size()); valid until the next forward()
+// What a batch asked for; valid until the next forward().
+struct ModelOutputs {
   Range vocabulary;               // the token ids that this rank has
+  std::span<const float> logits;  // (outputs, vocabulary.size())
+  // (hidden_outputs, hidden) after the final norm, the same on every rank.
+  std::span<const float> hidden;
 };
 
 class Model {
@@ -48,7 +50,7 @@ class Model {
 
   // Errors are those of check_batch(), the device and the exchanges; after one of the last the
   // group is broken.
-  Result<Logits> forward(const Batch& batch);
+  Result<ModelOutputs> forward(const Batch& batch);
 
  private:
   // Names of places on the device, each for `tokens_max` tokens.
@@ -82,7 +84,8 @@ class Model {
   }
   // Adds the sums of all ranks to the hidden state.
   Status exchange(const LeafShares& shares, int tokens);
-  Result<Logits> logits(const Batch& batch);
+  Result<ModelOutputs> outputs(const Batch& batch);
+  void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;
   Cut cut_;

@@ -39,7 +39,7 @@ Step run_step(Scheduler& scheduler, Events& events, int32_t token) {
     if (request.wants_token) choice.token = token++;
     if (request.wants_logits) choice.logits = kRow;
   }
-  scheduler.complete(choices, events);
+  scheduler.complete(choices, {}, events);
   return step;
 }
 

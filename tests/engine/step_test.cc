@@ -17,7 +17,8 @@ Step some_step() {
                 .positions = {0, 1, 64},
                 .list_offsets = {0, 0, 0},
                 .page_lists = {2, 3},
-                .outputs = {0, 2}};
+                .outputs = {0, 2},
+                .hidden_outputs = {1}};
   step.requests = {{.position = 1, .wants_logits = true},
                    {.position = 65,
                     .sampling = {.temperature = 0.7f, .top_k = 5, .top_p = 0.9f, .seed = ~0ull},
@@ -45,6 +46,7 @@ TEST_CASE("a step arrives as it was sent") {
   CHECK(got.batch.list_offsets == sent.batch.list_offsets);
   CHECK(got.batch.page_lists == sent.batch.page_lists);
   CHECK(got.batch.outputs == sent.batch.outputs);
+  CHECK(got.batch.hidden_outputs == sent.batch.hidden_outputs);
   REQUIRE(got.requests.size() == 2);
   CHECK(got.requests[0].wants_logits);
   CHECK(!got.requests[0].wants_token);

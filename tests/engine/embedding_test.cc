@@ -1,0 +1,93 @@
+// Embeddings: the hidden state after the final norm, the same bits however it is computed.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "support/golden.h"
+#include "support/rank_threads.h"
+#include "weights/checkpoint.h"
+
+using namespace lockstep;
+
+namespace {
+
+const std::string kFolder = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/llama-f32";
+
+GenerateRequest request_of(std::vector<int32_t> prompt, Pooling pooling, int chunk = 0) {
+  return {.prompt = std::move(prompt), .max_tokens = 0, .pooling = pooling, .chunk = chunk};
+}
+
+std::vector<float> embed(const Setup& setup, const GenerateRequest& request) {
+  const Answer answer = run_ranks(kFolder, setup, {request}).answers[0];
+  REQUIRE(answer.error.empty());
+  REQUIRE(answer.logits.size() == 1);
+  CHECK(answer.tokens.empty());
+  CHECK(answer.reason == FinishReason::kLength);
+  return answer.logits[0];
+}
+
+}  // namespace
+
+TEST_CASE("the LM head times the last token's embedding is that token's logits") {
+  const std::vector<int32_t> prompt = read_golden(kFolder).prompt;
+  const std::vector<float> hidden = embed({}, request_of(prompt, Pooling::kLast));
+  const GenerateRequest logits_request{.prompt = prompt, .max_tokens = 0, .prompt_logits = true};
+  const Answer answer = run_ranks(kFolder, {}, {logits_request}).answers[0];
+  const std::vector<float>& logits = answer.logits.back();
+  const auto checkpoint = Checkpoint::open(kFolder);
+  REQUIRE(checkpoint.ok());
+  const auto head = checkpoint.value()->tensor("lm_head.weight");
+  REQUIRE(head.ok());
+  REQUIRE(head.value()->shape == std::vector<int64_t>{static_cast<int64_t>(logits.size()),
+                                                      static_cast<int64_t>(hidden.size())});
+  const std::byte* weights = head.value()->bytes.data();
+  for (const float logit : logits) {
+    double sum = 0;
+    for (const float value : hidden) {
+      float weight = 0;
+      std::memcpy(&weight, weights, sizeof(weight));
+      weights += sizeof(weight);
+      sum += double{weight} * double{value};
+    }
+    REQUIRE(std::fabs(sum - double{logit}) < 1e-4);
+  }
+}
+
+TEST_CASE("embeddings have the same bits on any ranks, in any chunks and in any company") {
+  const std::vector<int32_t> prompt = read_golden(kFolder).prompt;
+  const GenerateRequest text{.prompt = {5, 6, 7}, .max_tokens = 9};
+  for (const Pooling pooling : {Pooling::kLast, Pooling::kMean}) {
+    const std::vector<float> expected = embed({.isa = "scalar"}, request_of(prompt, pooling));
+    for (const std::vector<double>& shares :
+         std::vector<std::vector<double>>{{1}, {1, 1}, {2, 1, 1}, {1, 1, 1, 1}}) {
+      CHECK(embed({.shares = shares}, request_of(prompt, pooling)) == expected);
+      CHECK(embed({.shares = shares}, request_of(prompt, pooling, 7)) == expected);
+      const auto beside =
+          run_ranks(kFolder, {.shares = shares}, {text, request_of(prompt, pooling), text});
+      CHECK(beside.answers[1].logits.at(0) == expected);
+      CHECK(beside.answers[0].tokens.size() == 9);
+    }
+    CHECK(embed({.shares = {3, 1}, .device = "delayed"}, request_of(prompt, pooling)) == expected);
+  }
+}
+
+TEST_CASE("the mean embedding is the mean of what each token's own would be") {
+  const std::vector<int32_t> prompt{3, 1, 4, 1, 5};
+  const std::vector<float> mean = embed({}, request_of(prompt, Pooling::kMean, 2));
+  std::vector<double> sum(mean.size());
+  for (size_t size = 1; size <= prompt.size(); ++size) {
+    const std::vector<int32_t> beginning(prompt.begin(),
+                                         prompt.begin() + static_cast<std::ptrdiff_t>(size));
+    const std::vector<float> last = embed({}, request_of(beginning, Pooling::kLast));
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += double{last[i]};
+  }
+  for (size_t i = 0; i < sum.size(); ++i) CHECK(mean[i] == static_cast<float>(sum[i] / 5));
+}
+
+TEST_CASE("an embedding with tokens behind it is refused") {
+  GenerateRequest request = request_of({1, 2}, Pooling::kLast);
+  request.max_tokens = 3;
+  CHECK(run_ranks(kFolder, {}, {request}).answers[0].error.find("not followed by tokens") !=
+        std::string::npos);
+}
