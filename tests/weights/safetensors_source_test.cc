@@ -1,0 +1,202 @@
+#include "weights/safetensors_source.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/memory_source.h"
+#include "support/stored_value.h"
+
+using namespace lockstep;
+
+namespace {
+
+// (rows, columns) where element (r, c) is 100 * r + c, in a stack 10000 * matrix more.
+std::vector<float> numbered(int rows, int columns, int matrices = 1) {
+  std::vector<float> values;
+  for (int matrix = 0; matrix < matrices; ++matrix) {
+    for (int row = 0; row < rows; ++row) {
+      for (int column = 0; column < columns; ++column) {
+        values.push_back(static_cast<float>(10000 * matrix + 100 * row + column));
+      }
+    }
+  }
+  return values;
+}
+
+float first_float(const StoredVector& vector) {
+  REQUIRE(vector.dtype == DType::kF32);
+  return load_element(vector.bytes.data(), DType::kF32, 0);
+}
+
+}  // namespace
+
+TEST_CASE("plain matrices of the three float types are found by their name") {
+  const MemorySource source(SafetensorsWriter()
+                                .tensor("a.weight", "F32", {2, 3}, numbered(2, 3))
+                                .filled("b.weight", "F16", {2, 3}, uint16_t{0x3c00})
+                                .filled("c.weight", "BF16", {2, 3}, uint16_t{0x4000}));
+  const StoredMatrix matrix = source.matrix("a.weight", 2, 3);
+  CHECK(matrix.format == StoredFormat::kPlain);
+  CHECK(matrix.row_bytes == 12);
+  CHECK(stored_value(matrix, 1, 2) == 102);
+  CHECK(stored_value(source.matrix("b.weight", 2, 3), 1, 2) == 1);
+  CHECK(stored_value(source.matrix("c.weight", 2, 3), 0, 0) == 2);
+  const Error error = source.matrix_error("a.weight", 3, 2);
+  CHECK(error.code == ErrorCode::kCorrupt);
+  CHECK(error.message == "the tensor a.weight is F32 (2, 3) where the shape (3, 2) is expected");
+}
+
+TEST_CASE("vectors are floats of exactly the wanted size") {
+  const MemorySource source(SafetensorsWriter()
+                                .tensor("a.bias", "F32", {2}, std::vector<float>{3, 4})
+                                .filled("model.layers.0.mlp.gate.e_score", "F32", {2}, 5.0f)
+                                .filled("ints.bias", "I32", {2}, 1)
+                                .filled("odd.bias", "F64", {2}, 1.0));
+  CHECK(first_float(source->vector("a.bias", -1, 2).value()) == 3);
+  CHECK(first_float(source->vector("model.layers.0.mlp.gate.e_score", -1, 2).value()) == 5);
+  CHECK(source->vector("a.bias", -1, 3).error().message ==
+        "the tensor a.bias is F32 (2) where the shape (3) is expected");
+  CHECK(source->vector("ints.bias", -1, 2).error().code == ErrorCode::kCorrupt);
+  CHECK(source->vector("odd.bias", -1, 2).error().code == ErrorCode::kUnsupported);
+  CHECK(source->has("odd.bias"));
+  CHECK(source->vector("b.bias", -1, 2).error().code == ErrorCode::kNotFound);
+  CHECK_FALSE(source->has("b.bias"));
+}
+
+TEST_CASE("the language model is found inside a wrapper's names") {
+  struct Names {
+    const char* embedding;
+    const char* norm;
+    const char* head;
+  };
+  const Names cases[] = {
+      {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"},
+      {"language_model.model.embed_tokens.weight", "language_model.model.norm.weight",
+       "language_model.lm_head.weight"},
+      {"model.language_model.embed_tokens.weight", "model.language_model.norm.weight",
+       "lm_head.weight"},
+      {"language_model.embed_tokens.weight", "language_model.norm.weight", "lm_head.weight"},
+      {"embed_tokens.weight", "norm.weight", "lm_head.weight"},
+  };
+  for (const Names& names : cases) {
+    CAPTURE(names.embedding);
+    const MemorySource source(SafetensorsWriter()
+                                  .filled(names.embedding, "F32", {4, 2}, 1.0f)
+                                  .filled(names.norm, "F32", {2}, 2.0f)
+                                  .filled(names.head, "F32", {4, 2}, 3.0f)
+                                  // Other parts of such models must not mislead.
+                                  .filled("model.layers.61.embed_tokens.weight", "F32", {4, 2}, 9.f)
+                                  .filled("vision_tower.norm.weight", "F32", {2}, 9.0f));
+    CHECK(stored_value(source.matrix("model.embed_tokens.weight", 4, 2), 0, 0) == 1);
+    CHECK(first_float(source->vector("model.norm.weight", -1, 2).value()) == 2);
+    CHECK(stored_value(source.matrix("lm_head.weight", 4, 2), 0, 0) == 3);
+    CHECK(source->has("lm_head.weight"));
+    CHECK_FALSE(source->has("model.layers.0.norm.weight"));
+  }
+}
+
+TEST_CASE("experts are found as single tensors and in MLX's stacks") {
+  const std::string layer = "model.layers.3.mlp";
+  const std::string request = layer + ".experts.1.gate_proj.weight";
+  const MemorySource alone(SafetensorsWriter().tensor(request, "F32", {2, 3}, numbered(2, 3)));
+  CHECK(stored_value(alone.matrix(request, 2, 3, 1), 1, 2) == 102);
+  for (const char* stack : {".switch_mlp.gate_proj", ".experts.gate_proj"}) {
+    CAPTURE(stack);
+    const MemorySource source(
+        SafetensorsWriter()
+            .tensor(layer + stack + ".weight", "F32", {2, 2, 3}, numbered(2, 3, 2))
+            .tensor(layer + stack + ".bias", "F32", {2, 2}, std::vector<float>{1, 2, 3, 4}));
+    CHECK(source->has(request, 1));
+    CHECK_FALSE(source->has(request, -1));
+    CHECK(stored_value(source.matrix(request, 2, 3, 1), 1, 2) == 10102);
+    CHECK(first_float(source->vector(layer + ".experts.1.gate_proj.bias", 1, 2).value()) == 3);
+    const Error error = source.matrix_error(layer + ".experts.2.gate_proj.weight", 2, 3, 2);
+    CHECK(error.message == "the tensor " + layer + stack +
+                               ".weight is F32 (2, 2, 3) where a stack with a matrix 2 is "
+                               "expected");
+  }
+}
+
+TEST_CASE("heads are found in a stack of the very name") {
+  const MemorySource source(SafetensorsWriter().tensor("model.layers.0.self_attn.embed_q.weight",
+                                                       "F32", {3, 2, 2}, numbered(2, 2, 3)));
+  const auto head = source.matrix("model.layers.0.self_attn.embed_q.weight", 2, 2, 2);
+  CHECK(stored_value(head, 1, 1) == 20101);
+  CHECK(head.codes.size() == 16);
+  CHECK(source.matrix_error("model.layers.0.self_attn.embed_q.weight", 2, 2).code ==
+        ErrorCode::kCorrupt);
+}
+
+TEST_CASE("gpt-oss' gate rows are the even ones of a fused stack, up rows the odd ones") {
+  const std::string experts = "model.layers.0.mlp.experts";
+  // One block of 32 columns for each of 4 rows: row r has the codes r + 1 alone, and scale 2^r.
+  std::string blocks;
+  for (const char code : {0x11, 0x22, 0x33, 0x44}) blocks += std::string(16, code);
+  const MemorySource source(
+      SafetensorsWriter()
+          .tensor(experts + ".gate_up_proj_blocks", "U8", {1, 4, 1, 16}, blocks)
+          .tensor(experts + ".gate_up_proj_scales", "U8", {1, 4, 1},
+                  std::vector<uint8_t>{127, 128, 129, 130})
+          .tensor(experts + ".gate_up_proj_bias", "F32", {1, 4}, std::vector<float>{5, 6, 7, 8})
+          .filled(experts + ".down_proj_bias", "F32", {1, 3}, 9.0f));
+  const auto gate = source.matrix(experts + ".0.gate_proj.weight", 2, 32, 0);
+  CHECK(stored_value(gate, 0, 0) == 0.5);
+  CHECK(stored_value(gate, 1, 31) == 1.5 * 4);
+  const auto up = source.matrix(experts + ".0.up_proj.weight", 2, 32, 0);
+  CHECK(stored_value(up, 0, 0) == 1 * 2);
+  CHECK(stored_value(up, 1, 31) == 2 * 8);
+  CHECK(first_float(source->vector(experts + ".0.gate_proj.bias", 0, 2).value()) == 5);
+  CHECK(first_float(source->vector(experts + ".0.up_proj.bias", 0, 2).value()) == 6);
+  CHECK(first_float(source->vector(experts + ".0.down_proj.bias", 0, 3).value()) == 9);
+  CHECK(source->vector(experts + ".0.up_proj.bias", 0, 1).error().code == ErrorCode::kCorrupt);
+  CHECK(source->vector(experts + ".1.up_proj.bias", 1, 2).error().code == ErrorCode::kCorrupt);
+  for (const int rows : {1, 3}) {
+    CHECK(source.matrix_error(experts + ".0.up_proj.weight", rows, 32, 0).code ==
+          ErrorCode::kCorrupt);
+  }
+  CHECK(source.matrix_error(experts + ".1.up_proj.weight", 2, 32, 1).code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("unquantised experts of gpt-oss are refused by name") {
+  const std::string experts = "model.layers.0.mlp.experts";
+  const MemorySource source(
+      SafetensorsWriter().filled(experts + ".gate_up_proj", "F32", {1, 2, 4}, 1.0f));
+  CHECK(source->has(experts + ".0.up_proj.weight", 0));
+  const Error error = source.matrix_error(experts + ".0.up_proj.weight", 2, 2, 0);
+  CHECK(error.code == ErrorCode::kUnsupported);
+  CHECK(error.message == "the tensor " + experts +
+                             ".gate_up_proj stores all experts transposed; supported are experts "
+                             "in mxfp4 and as single tensors");
+}
+
+TEST_CASE("a folder names its file when config.json is broken or its quantisation unknown") {
+  namespace fs = std::filesystem;
+  std::string name = (fs::temp_directory_path() / "lockstep_source_XXXXXX").string();
+  REQUIRE(::mkdtemp(name.data()) != nullptr);
+  const fs::path folder = name;
+  const auto write = [&](const char* file, const std::string& content) {
+    std::ofstream(folder / file, std::ios::binary) << content;
+  };
+  const std::string file = SafetensorsWriter().filled("a.weight", "F32", {1, 1}, 1.0f).file();
+  write("model.safetensors", file);
+  auto source = SafetensorsSource::open(folder);
+  REQUIRE(source.ok());
+  CHECK(source.value()->file_bytes() == file.size());
+  write("config.json", "{");
+  source = SafetensorsSource::open(folder);
+  REQUIRE_FALSE(source.ok());
+  CHECK(source.error().message.starts_with((folder / "config.json").string()));
+  write("config.json", R"({"quantization_config":{"quant_method":"bitsandbytes"}})");
+  source = SafetensorsSource::open(folder);
+  REQUIRE_FALSE(source.ok());
+  CHECK(source.error().code == ErrorCode::kUnsupported);
+  CHECK(source.error().message.starts_with(
+      "the quantisation \"bitsandbytes\" is unknown here; supported are: "));
+  fs::remove_all(folder);
+}
