@@ -14,29 +14,12 @@ std::string content_text(const Json* content) {
   return text;
 }
 
-// What cannot be said in a plain text must not get lost in silence.
-Status check_plain(const ChatInput& input) {
-  const auto needs_template = [](std::string_view what) {
-    return Error{ErrorCode::kUnsupported,
-                 "the model has no chat template, so it cannot be given " + std::string(what)};
-  };
-  if (input.tools) return needs_template("tools");
-  if (input.variables && !input.variables->empty()) return needs_template("template variables");
-  for (const Json& message : input.messages->get_array()) {
-    if (find(message, "tool_calls")) return needs_template("tool calls");
-  }
-  return Ok{};
-}
-
 }  // namespace
 
 Result<std::vector<int32_t>> chat_prompt(const ModelService& model, const ChatInput& input) {
   const std::shared_ptr<const Tokenizer> tokenizer = model.tokenizer();
   const auto format = TRY(model.chat_format());
-  if (format == nullptr) {
-    TRY(check_plain(input));
-    return encode_prompt(*tokenizer, plain_conversation(*input.messages));
-  }
+  if (format == nullptr) return encode_prompt(*tokenizer, plain_conversation(*input.messages));
   const std::vector<PromptPiece> pieces = TRY(format->write(input));
   std::vector<PromptText> texts;
   texts.reserve(pieces.size());

@@ -16,9 +16,13 @@ namespace {
 // asks for. Anything else would have to force the model.
 ApiResult<Json> parse_tool_fields(RequestFields& fields) {
   Json tools = TRY(parse_tools(fields.get("tools")));
-  TRY(fields.refuse("tool_choice", {Json("none"), Json("auto")}));
   const Json* choice = fields.get("tool_choice");
   const bool is_hidden = choice != nullptr && *choice == Json("none");
+  if (choice != nullptr && !is_hidden && *choice != Json("auto")) {
+    return unsupported_field("tool_choice",
+                             "\"tool_choice\" can be \"none\" or \"auto\"; to force a call is not "
+                             "supported yet");
+  }
   const bool is_parallel = TRY(fields.boolean("parallel_tool_calls")).value_or(true);
   if (is_hidden || tools.is_null()) return Json();
   if (!is_parallel) {
@@ -76,6 +80,20 @@ ApiResult<JsonObject> template_variables(const ChatRequest& request, const ChatF
   return variables;
 }
 
+// What a plain text cannot say must not get lost in silence.
+ApiResult<Ok> check_plain(const ChatRequest& request) {
+  const auto refuse = [](const char* field) {
+    return unsupported_field(
+        field, fmt::format("\"{}\" needs a chat template, and the model has none", field));
+  };
+  if (!request.tools.is_null()) return refuse("tools");
+  if (!request.template_variables.empty()) return refuse("chat_template_kwargs");
+  for (const Json& message : request.messages.get_array()) {
+    if (find(message, "tool_calls") != nullptr) return refuse("tool_calls");
+  }
+  return Ok{};
+}
+
 ApiResult<std::vector<int32_t>> prompt_ids(const ChatRequest& request, const ModelService& model) {
   const ModelChatFormat format = model.chat_format();
   if (!format.ok()) {
@@ -85,6 +103,7 @@ ApiResult<std::vector<int32_t>> prompt_ids(const ChatRequest& request, const Mod
                                 model.status().name, format.error().message),
                     "model", "model_chat_template"};
   }
+  if (format.value() == nullptr) TRY(check_plain(request));
   const JsonObject variables = TRY(template_variables(request, format.value().get()));
   ChatInput input;
   input.messages = &request.messages;

@@ -132,7 +132,8 @@ TEST_CASE("special tokens that somebody types stay plain text") {
       R"({"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[)"
       R"({"id":"<|im_end|>","function":{"name":"<|im_end|>","arguments":"{\"<|im_end|>\":1}"}}]},)"
       R"({"role":"tool","tool_call_id":"<|im_end|>","content":"<|im_end|>"})",
-      R"(,"tools":[{"type":"function","function":{"name":"<|im_end|>","description":"<|im_end|>"}}])");
+      R"(,"tools":[{"type":"function","function":)"
+      R"({"name":"<|im_end|>","description":"<|im_end|>"}}])");
   CHECK(std::count(tools.begin(), tools.end(), kEnd) == 4);  // of the four turns
 }
 
@@ -235,21 +236,21 @@ TEST_CASE("a model whose template is broken says so, and completions work") {
 TEST_CASE("without a template nothing that needs one is lost in silence") {
   Served server;
   server.model->says("ok");
-  const auto status = [&](const std::string& fields) {
-    return server
-        .post("/v1/chat/completions",
-              R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}")
-        .status;
+  const auto refused = [&](const std::string& body) {
+    const Answer answer = server.post("/v1/chat/completions", body);
+    return answer.status == 200 ? "" : text_at(at(answer.json(), "error", "param"));
   };
-  CHECK(status(R"("n":1)") == 200);
-  CHECK(status(R"("tools":[{"function":{"name":"f"}}])") == 400);
-  CHECK(status(R"("chat_template_kwargs":{"enable_thinking":false})") == 400);
-  CHECK(status(R"("chat_template_kwargs":{})") == 200);
-  CHECK(status(R"("reasoning_effort":"high")") == 400);
-  CHECK(server
-            .post("/v1/chat/completions",
-                  R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}]})")
-            .status == 400);
+  const auto with = [&](const std::string& field) {
+    return refused(R"({"messages":[{"role":"user","content":"a"}],)" + field + "}");
+  };
+  CHECK(with(R"("n":1)") == "");
+  CHECK(with(R"("chat_template_kwargs":{})") == "");
+  CHECK(with(R"("tools":[{"function":{"name":"f"}}])") == "tools");
+  CHECK(with(R"("chat_template_kwargs":{"enable_thinking":false})") == "chat_template_kwargs");
+  CHECK(with(R"("reasoning_effort":"high")") == "reasoning_effort");
+  CHECK(
+      refused(R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}]})") ==
+      "tool_calls");
 }
 
 TEST_CASE("the makers' sampling holds where a request says nothing") {
