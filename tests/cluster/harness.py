@@ -33,8 +33,8 @@ def run_json(*arguments, **options):
 class Node:
     """`lockstep serve` on a port of its own. Use as a context: it is ended, by its pid, in any case."""
 
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([PROGRAM, "serve", STORIES, "--port", "0", *arguments],
+    def __init__(self, *arguments, model=STORIES):
+        self.process = subprocess.Popen([PROGRAM, "serve", model, "--port", "0", *arguments],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.port = None
         for line in self.process.stdout:

@@ -1,8 +1,11 @@
 """A served model over HTTP when things go well and when workers die, hang or clients leave."""
 
+import json
 import os
+import shutil
 import signal
 import socket
+import tempfile
 import time
 import unittest
 
@@ -11,7 +14,77 @@ import harness
 LOSS_LIMIT_S = 2.0  # from the loss of a worker to the client's error event
 
 
+# As instruction-tuned models have it: a token at the beginning, marks around what is said, a rule.
+TEMPLATE = ("{{ bos_token }}{% for m in messages %}{% if m.content == 'Hush' %}"
+            "{{ raise_exception('Nobody may say Hush') }}{% endif %}{{ m.content }}{{ eos_token }}{% endfor %}"
+            "{% if add_generation_prompt %}Once{% endif %}")
+
+
+def copy_stories(folder, **files):
+    """A copy of the shipped model in which these JSON files have these fields besides their own."""
+    model = os.path.join(folder, "stories260K")
+    shutil.copytree(harness.STORIES, model)
+    for name, fields in files.items():
+        path = os.path.join(model, f"{name}.json")
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**content, **fields}, file)
+    return model
+
+
+def chat(node, *texts, **options):
+    roles = ("user", "assistant")
+    messages = [{"role": roles[i % 2], "content": text} for i, text in enumerate(texts)]
+    return node.request("POST", "/v1/chat/completions",
+                        {"messages": messages, "temperature": 0, "max_tokens": 20, **options})
+
+
 class Serving(unittest.TestCase):
+    def test_a_chat_is_what_its_template_writes(self):
+        plain = harness.run_json("tokenize", harness.STORIES, stdin="A</s>B")["ids"]
+        self.assertNotIn(2, plain)
+        opening = harness.run_json("tokenize", harness.STORIES, stdin="Once")["ids"]
+        expected_ids = [1, *plain, 2, *opening]
+        with tempfile.TemporaryDirectory() as folder:
+            model = copy_stories(folder, tokenizer_config={"chat_template": TEMPLATE})
+            with harness.Node("--ranks", "2", model=model) as node:
+                expected = node.complete(expected_ids)[1]
+                status, answer = chat(node, "A</s>B")
+                self.assertEqual(status, 200, answer)
+                self.assertEqual(answer["usage"], expected["usage"])
+                self.assertEqual(answer["choices"][0]["message"]["content"].lstrip(),
+                                 expected["choices"][0]["text"].lstrip())
+                status, answer = chat(node, "Hi", "Hello", "Hush")
+                self.assertEqual((status, answer["error"]["message"]), (400, "Nobody may say Hush"))
+            said = harness.run_json("run", model, "A</s>B", "--temperature", 0, "-n", 20, "--json")
+            self.assertEqual(said["prompt_tokens"], len(expected_ids))
+            self.assertEqual(said["text"].lstrip(), expected["choices"][0]["text"].lstrip())
+            raw = harness.run_json("run", model, "A</s>B", "--raw", "--temperature", 0, "-n", 20, "--json")
+            self.assertEqual(raw["prompt_tokens"], len(plain) + 1)
+
+    def test_without_a_template_messages_are_one_text(self):
+        with harness.Node() as node:
+            expected = node.complete("Once upon a time\nthere was\na cat")[1]
+            status, answer = chat(node, "Once upon a time", "there was", "a cat")
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(answer["usage"], expected["usage"])
+            self.assertEqual(answer["choices"][0]["message"]["content"].lstrip(),
+                             expected["choices"][0]["text"].lstrip())
+
+    def test_every_end_token_ends_a_text_and_is_not_part_of_it(self):
+        told = harness.run_json("run", harness.STORIES, "Once upon a time", "--temperature", 0, "-n", 20, "--json")
+        length = 6
+        end = told["tokens"][length]
+        self.assertNotIn(end, told["tokens"][:length])
+        for files in ({"generation_config": {"eos_token_id": [2, end]}}, {"config": {"eos_token_id": end}}):
+            with self.subTest(files=files), tempfile.TemporaryDirectory() as folder:
+                with harness.Node(model=copy_stories(folder, **files)) as node:
+                    answer = node.complete()[1]
+                    self.assertEqual(answer["choices"][0]["finish_reason"], "stop")
+                    self.assertEqual(answer["usage"]["completion_tokens"], length)
+                    self.assertTrue(told["text"].startswith(answer["choices"][0]["text"]))
+
     def test_two_ranks_serve_what_one_rank_would_say(self):
         expected = harness.run_json("run", harness.STORIES, "Once upon a time", "--temperature", 0,
                                     "--max-tokens", 20, "--json")["text"]
