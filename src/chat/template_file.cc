@@ -5,12 +5,27 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
+#include "weights/gguf_model.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kTokenNames[] = {"bos_token", "eos_token", "pad_token", "unk_token",
                                             "sep_token", "cls_token", "mask_token"};
+
+// The same tokens in a GGUF file, by their ids.
+struct TokenKey {
+  std::string_view name;
+  std::string_view key;
+};
+constexpr TokenKey kGgufTokenKeys[] = {
+    {"bos_token", "tokenizer.ggml.bos_token_id"},
+    {"eos_token", "tokenizer.ggml.eos_token_id"},
+    {"pad_token", "tokenizer.ggml.padding_token_id"},
+    {"unk_token", "tokenizer.ggml.unknown_token_id"},
+    {"sep_token", "tokenizer.ggml.seperator_token_id"},  // the format's spelling
+    {"cls_token", "tokenizer.ggml.cls_token_id"},
+    {"mask_token", "tokenizer.ggml.mask_token_id"}};
 
 bool exists(const std::string& path) {
   std::error_code ignored;
@@ -66,9 +81,35 @@ Result<Json> read_json_if_there(const std::string& path) {
   return Error{json.error().code, fmt::format("{}: {}", path, json.error().message)};
 }
 
-}  // namespace
+Result<JsonObject> tokens_of(const GgufFile& file) {
+  JsonObject tokens;
+  const auto texts = TRY(file.strings("tokenizer.ggml.tokens"));
+  for (const TokenKey& token : kGgufTokenKeys) {
+    const auto id = TRY(file.integer(token.key));
+    if (!id || *id < 0 || static_cast<uint64_t>(*id) >= texts.size()) continue;
+    tokens[token.name] = texts[static_cast<size_t>(*id)];
+  }
+  return tokens;
+}
 
-Result<TemplateSource> read_template_source(const std::string& folder) {
+Result<TemplateSource> read_gguf_metadata(const GgufFile& file) {
+  TemplateSource source;
+  source.text = TRY(file.string("tokenizer.chat_template")).value_or("");
+  source.tool_text = TRY(file.string("tokenizer.chat_template.tool_use")).value_or("");
+  source.tokens = TRY(tokens_of(file));
+  return source;
+}
+
+Result<TemplateSource> read_gguf_source(const std::string& path) {
+  const auto bytes = TRY(MappedFile::open(gguf_first_part(path)));
+  const auto file = GgufFile::parse(bytes.bytes());
+  if (!file.ok()) return Error{file.error().code, path + ": " + file.error().message};
+  auto source = read_gguf_metadata(file.value());
+  if (source.ok()) return source;
+  return Error{source.error().code, path + ": " + source.error().message};
+}
+
+Result<TemplateSource> read_folder_source(const std::string& folder) {
   const std::string text_path = folder + "/chat_template.jinja";
   const std::string tool_path = folder + "/additional_chat_templates/tool_use.jinja";
   const Json config = TRY(read_json_if_there(folder + "/tokenizer_config.json"));
@@ -90,6 +131,12 @@ Result<TemplateSource> read_template_source(const std::string& folder) {
   return source;
 }
 
+}  // namespace
+
+Result<TemplateSource> read_template_source(const std::string& model) {
+  return is_gguf_path(model) ? read_gguf_source(model) : read_folder_source(model);
+}
+
 Result<ModelTemplate> parse_model_template(const TemplateSource& source) {
   ModelTemplate model{TRY(ChatTemplate::parse(source.text)), source.tokens, std::nullopt};
   if (!source.tool_text.empty()) model.tool_template = TRY(ChatTemplate::parse(source.tool_text));
@@ -98,9 +145,13 @@ Result<ModelTemplate> parse_model_template(const TemplateSource& source) {
 
 Result<ModelTemplate> load_model_template(const std::string& path) {
   if (!exists(path)) return Error{ErrorCode::kNotFound, fmt::format("there is no {}", path)};
-  if (!is_folder(path)) return parse_model_template({TRY(read_file(path)), "", {}});
+  const bool is_model = is_folder(path) || is_gguf_path(path);
+  if (!is_model) return parse_model_template({TRY(read_file(path)), "", {}});
   const TemplateSource source = TRY(read_template_source(path));
   if (!source.text.empty()) return parse_model_template(source);
+  if (is_gguf_path(path)) {
+    return Error{ErrorCode::kNotFound, path + " has no tokenizer.chat_template"};
+  }
   return Error{ErrorCode::kNotFound,
                fmt::format("{} has no chat_template.jinja and no chat_template in a "
                            "tokenizer_config.json or chat_template.json",

@@ -1,5 +1,5 @@
-// Finds the chat template of a model: a .jinja file, or the files of a model folder. Used by the
-// node when a model is loaded and by `lockstep template`.
+// Finds the chat template of a model: a .jinja file, a .gguf file, or the files of a model folder.
+// Used by the node when a model is loaded and by `lockstep template`.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,9 @@ struct TemplateSource {
 
 // The template comes from chat_template.jinja (and additional_chat_templates/tool_use.jinja), else
 // from "chat_template" of tokenizer_config.json, else of chat_template.json; the tokens come from
-// tokenizer_config.json, else from special_tokens_map.json.
-Result<TemplateSource> read_template_source(const std::string& folder);
+// tokenizer_config.json, else from special_tokens_map.json. Of a .gguf file both come from its
+// metadata.
+Result<TemplateSource> read_template_source(const std::string& model);
 
 struct ModelTemplate {
   ChatTemplate chat_template;

@@ -182,7 +182,7 @@ void add_collective(CLI::App& bench, Command& chosen) {
 void add_bench_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<ModelFlags>();
   CLI::App* command = app.add_subcommand("bench", "measure prompt and generation speed");
-  auto* model = command->add_option("MODEL", flags->group.model, "a model folder");
+  auto* model = command->add_option("MODEL", flags->group.model, "a model folder or .gguf file");
   command->add_option("-p", flags->prompt_tokens, "prompt tokens (default 512)")
       ->check(CLI::PositiveNumber);
   command->add_option("-n", flags->new_tokens, "new tokens (default 128)")

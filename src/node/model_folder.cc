@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "json/json.h"
+#include "model/gguf_config.h"
 
 namespace lockstep {
 namespace {
@@ -47,12 +48,9 @@ void add_stop_id(ModelFolder& folder, int32_t id) {
   if (std::find(ids.begin(), ids.end(), id) == ids.end()) folder.stop_ids.push_back(id);
 }
 
-// "eos_token_id": an id, a list of ids, or neither; a multimodal model may have it with its text
-// model.
+// "eos_token_id": an id, a list of ids, or neither.
 Status add_stop_ids(ModelFolder& folder, const Json& config, const fs::path& path) {
   const Json* value = find(config, "eos_token_id");
-  const Json* text = find(config, "text_config");
-  if (!value && text) value = find(*text, "eos_token_id");
   if (!value || value->is_null()) return Ok{};
   const JsonArray alone{*value};
   for (const Json& entry : value->is_array() ? value->get_array() : alone) {
@@ -127,9 +125,25 @@ bool has_tokenizer(const fs::path& path) {
                      [&](const char* name) { return fs::exists(path / name, error); });
 }
 
+Result<ModelFolder> read_gguf_model(const fs::path& path) {
+  ModelFolder model;
+  model.name = gguf_model_name(path);
+  const GgufModel file = TRY(GgufModel::open(path));
+  const auto config = gguf_config(file);
+  if (!config.ok()) {
+    return Error{config.error().code, fmt::format("{}: {}", path.string(), config.error().message)};
+  }
+  TRY(add_stop_ids(model, TRY(parse_json(config.value())), path));
+  const auto tokenizer = TRY(file.metadata().string("tokenizer.ggml.model"));
+  if (tokenizer && *tokenizer != "none") model.tokenizer = TRY(Tokenizer::load(path));
+  set_chat(model, read_template_source(path.string()));
+  return model;
+}
+
 }  // namespace
 
 Result<ModelFolder> read_model_folder(const fs::path& path) {
+  if (is_gguf_path(path)) return read_gguf_model(path);
   std::error_code error;
   if (!fs::is_directory(path, error)) {
     return Error{ErrorCode::kNotFound, fmt::format("there is no model folder {}", path.string())};

@@ -1,5 +1,5 @@
-// What the node itself needs to know of a model folder; the weights are the workers' business. Pure
-// reading.
+// What the node itself needs to know of a model, a folder or a .gguf file; the weights are the
+// workers' business. Pure reading.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SamplingDefaults {
 using ModelChatFormat = Result<std::shared_ptr<const ChatFormat>>;
 
 struct ModelFolder {
-  std::string name;                            // the folder's last component
+  std::string name;                            // the folder's last component, or the file's stem
   std::shared_ptr<const Tokenizer> tokenizer;  // null without a tokenizer's file
   ModelChatFormat chat_format = std::shared_ptr<const ChatFormat>();
   // All that end a text: eos_token_id of generation_config.json and of config.json, and the
@@ -35,7 +35,7 @@ struct ModelFolder {
   SamplingDefaults sampling;
 };
 
-// kNotFound: no such folder, or it holds no config.json.
+// kNotFound: no such folder or file, or the folder holds no config.json.
 Result<ModelFolder> read_model_folder(const std::filesystem::path& path);
 
 }  // namespace lockstep

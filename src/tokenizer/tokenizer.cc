@@ -6,6 +6,7 @@
 #include "json/json.h"
 #include "tokenizer/formats.h"
 #include "tokenizer/json_part.h"
+#include "weights/gguf_model.h"
 
 namespace lockstep {
 namespace {
@@ -100,7 +101,8 @@ TokenizerResult read_file(std::span<const std::byte> bytes, const fs::path& path
 
 TokenizerResult Tokenizer::load(const fs::path& path, std::string_view pre) {
   std::error_code ignored;
-  const fs::path file = fs::is_directory(path, ignored) ? TRY(file_of_folder(path)) : path;
+  const fs::path file =
+      fs::is_directory(path, ignored) ? TRY(file_of_folder(path)) : gguf_first_part(path);
   const MappedFile mapped = TRY(MappedFile::open(file));
   auto tokenizer = read_file(mapped.bytes(), file, pre);
   if (tokenizer.ok()) return tokenizer;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "node/group_fixture.h"
+#include "support/gguf_writer.h"
 
 using namespace lockstep;
 
@@ -45,6 +46,41 @@ TEST_CASE("a folder that is no model is an error that says why") {
   CHECK(read_model_folder(model.path()).error().message.find("config.json") != std::string::npos);
   std::filesystem::remove(model.path() / "config.json");
   CHECK(read_model_folder(model.path()).error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("a .gguf file is a model with its name, stop ids and tokenizer") {
+  const TemporaryModel model("tiny");
+  GgufWriter writer;
+  writer.string("general.architecture", "qwen3").integer("qwen3.block_count", 1);
+  writer.integer("qwen3.context_length", 64).integer("qwen3.embedding_length", 2);
+  writer.integer("qwen3.feed_forward_length", 2).integer("qwen3.attention.head_count", 1);
+  writer.number("qwen3.attention.layer_norm_rms_epsilon", 1e-6f);
+  writer.integer("tokenizer.ggml.eos_token_id", 2).integer("tokenizer.ggml.eot_token_id", 1);
+  writer.floats("token_embd.weight", {2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto path = model.path() / "Some-Model-Q8_0.gguf";
+  write(path, writer.file());
+  const auto read = read_model_folder(path);
+  REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().message));
+  CHECK(read.value().name == "Some-Model-Q8_0");
+  CHECK(read.value().stop_ids == std::vector<int32_t>{1, 2});
+  CHECK_FALSE(read.value().tokenizer);
+
+  std::string scores, types;
+  for (const int32_t type : {2, 3, 3, 1}) types += GgufWriter::raw(type);
+  for (int i = 0; i < 4; ++i) scores += GgufWriter::raw(0.0f);
+  writer.string("tokenizer.ggml.model", "llama");
+  writer.strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a"});
+  writer.array("tokenizer.ggml.token_type", GgufWriter::kInt32, 4, types);
+  writer.array("tokenizer.ggml.scores", GgufWriter::kFloat32, 4, scores);
+  write(path, writer.file());
+  const auto with_tokenizer = read_model_folder(path);
+  REQUIRE_MESSAGE(with_tokenizer.ok(), (with_tokenizer.ok() ? "" : with_tokenizer.error().message));
+  REQUIRE(with_tokenizer.value().tokenizer);
+  CHECK(with_tokenizer.value().tokenizer->vocab_size() == 4);
+
+  write(path, "GGUF and then nothing");
+  CHECK(read_model_folder(path).error().message.find(path.string()) == 0);
+  CHECK(read_model_folder(model.path() / "none.gguf").error().code == ErrorCode::kNotFound);
 }
 
 TEST_CASE("the shipped model is read with its tokenizer") {
