@@ -39,7 +39,8 @@ std::vector<const KernelTable*> detect_kernels() {
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (has_avx2) tables.push_back(&kAvx2Kernels);
   if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vnni")) {
     tables.push_back(&kAvx512Kernels);
   }
 #elif defined(__aarch64__)

@@ -17,6 +17,8 @@ constexpr int kTokensMax = 6;
 
 #include "kernels/simd_avx2.inl"
 
+#include "kernels/bytes_avx2.inl"
+
 #include "kernels/generic/table.inl"
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kernels for x86-64 processors with AVX-512 F, BW, VL and DQ.
+// The kernels for x86-64 processors with AVX-512 F, BW, VL, DQ and VNNI.
 // Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
 // an anonymous namespace (kernels.h).
 #include "kernels/kernels.h"
@@ -21,6 +21,8 @@ constexpr int kTokensMax = 8;
 #include "kernels/simd_scalar.inl"
 
 #include "kernels/simd_avx512.inl"
+
+#include "kernels/bytes_avx512.inl"
 
 #include "kernels/generic/table.inl"
 

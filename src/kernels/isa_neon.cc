@@ -17,6 +17,8 @@ constexpr int kTokensMax = 6;
 
 #include "kernels/simd_neon.inl"
 
+#include "kernels/bytes_neon.inl"
+
 #include "kernels/generic/table.inl"
 
 }  // namespace

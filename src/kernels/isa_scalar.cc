@@ -6,13 +6,16 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens.
-constexpr int kSumsMax = 4;
-constexpr int kTokensMax = 4;
+// Sums of one register block and its most tokens. More would gain nothing without registers of
+// sixteen lanes, and multiply the size of the object file.
+constexpr int kSumsMax = 2;
+constexpr int kTokensMax = 2;
 
 #include "kernels/simd_scalar.inl"
 
 using F32x16 = Lanes<kLanes>;
+
+#include "kernels/bytes_scalar.inl"
 
 #include "kernels/generic/table.inl"
 

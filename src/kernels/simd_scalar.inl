@@ -44,6 +44,12 @@ LANES_INLINE float to_float(F16 value) {
   return float_of_bits(sign | 0x7f800000u | (magnitude << 13) | quiet);
 }
 
+// E4M3 / 256: a half precision number has the same fields, with the exponent one bit wider and its
+// bias 8 larger, subnormal numbers included.
+LANES_INLINE F16 half_of_fp8(uint8_t bits) {
+  return {static_cast<uint16_t>(((bits & 0x80u) << 8) | ((bits & 0x7fu) << 7))};
+}
+
 template <int Count>
 struct Lanes {
   float lane[Count];
@@ -54,10 +60,13 @@ struct Lanes {
     return r;
   }
 
+  // `from` need not be aligned.
   template <class Element>
   static LANES_INLINE Lanes load(const Element* from) {
+    Element elements[Count];
+    __builtin_memcpy(elements, from, sizeof(elements));
     Lanes r;
-    for (int i = 0; i < Count; ++i) r.lane[i] = to_float(from[i]);
+    for (int i = 0; i < Count; ++i) r.lane[i] = to_float(elements[i]);
     return r;
   }
 

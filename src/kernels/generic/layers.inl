@@ -1,19 +1,4 @@
-// What lies between the matrices: embedding, norm, rotary positions, activation, residual sums.
-
-template <class Weight>
-void embed(const EmbedArgs& args) {
-  const Weight* weights = static_cast<const Weight*>(args.weights);
-  for (int token = args.token_begin; token < args.token_end; ++token) {
-    const int row = args.rows[token];
-    if (row < 0) continue;
-    const Weight* from =
-        weights + static_cast<size_t>(row / kLanes) * args.columns * kLanes + row % kLanes;
-    float* to = args.output + static_cast<size_t>(token) * args.output_stride;
-    for (int column = 0; column < args.columns; ++column) {
-      to[column] = to_float(from[static_cast<size_t>(column) * kLanes]);
-    }
-  }
-}
+// What lies between the matrices: norm, rotary positions, activation, residual sums.
 
 // 1 / sqrt(mean(x * x) + epsilon). Squares are added in sixteen lanes, then in the fixed tree.
 LANES_INLINE F32x16 inverse_rms(const float* x, int columns, float epsilon) {

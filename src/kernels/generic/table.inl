@@ -3,7 +3,19 @@
 // Each file needs the ones before it, and blank lines keep clang-format from sorting them.
 #include "kernels/generic/math.inl"
 
+#include "kernels/generic/codes.inl"
+
+#include "kernels/generic/scales.inl"
+
+#include "kernels/generic/columns.inl"
+
+#include "kernels/generic/blocks.inl"
+
 #include "kernels/generic/matmul.inl"
+
+#include "kernels/generic/prepare.inl"
+
+#include "kernels/generic/embed.inl"
 
 #include "kernels/generic/attention.inl"
 
@@ -12,12 +24,10 @@
 constexpr KernelTable kernel_table(const char* name) {
   return {
       .name = name,
-      .matmul_f32 = matmul<float>,
-      .matmul_f16 = matmul<F16>,
-      .matmul_bf16 = matmul<BF16>,
-      .embed_f32 = embed<float>,
-      .embed_f16 = embed<F16>,
-      .embed_bf16 = embed<BF16>,
+      .matmul = matmul,
+      .prepare_integers = prepare<InputBlock8>,
+      .prepare_floats = prepare<InputBlockF>,
+      .embed = embed,
       .rms_norm = rms_norm,
       .rope = rope,
       .store_kv = store_kv,

@@ -1,0 +1,73 @@
+// Plain elements times tokens. A register block is Tiles x Tokens sums; a weight is loaded and
+// converted once for all tokens of the block. Whatever the block, each sum is the same chain of
+// operations: one fused multiply-add for each column, in ascending order.
+
+// How far ahead of their use weights are fetched into the cache.
+constexpr size_t kPrefetchBytes = 2048;
+
+struct WeightStream {
+  const std::byte* begin;
+  size_t tile_bytes;
+};
+
+// Fetches what block column `offset` bytes from the begin of a tile will need kPrefetchBytes later.
+// Beyond the end of a tile lie the tiles of this block, so that the fetch goes on in the next
+// block.
+template <int Tiles>
+LANES_INLINE void prefetch_block(WeightStream stream, size_t offset) {
+  size_t ahead = offset + kPrefetchBytes;
+  if (ahead >= stream.tile_bytes) ahead += (Tiles - 1) * stream.tile_bytes;
+  for (int tile = 0; tile < Tiles; ++tile) {
+    __builtin_prefetch(stream.begin + static_cast<size_t>(tile) * stream.tile_bytes + ahead);
+  }
+}
+
+// sum[tile][token] += weight * input over one column.
+template <class Weight, int Tiles, int Tokens>
+LANES_INLINE void add_column(const Weight* weights, size_t tile_stride, const float* input,
+                             size_t input_stride, F32x16 (&sum)[Tiles][Tokens]) {
+  F32x16 weight[Tiles];
+#pragma GCC unroll 4
+  for (int tile = 0; tile < Tiles; ++tile)
+    weight[tile] = F32x16::load(weights + static_cast<size_t>(tile) * tile_stride);
+#pragma GCC unroll 8
+  for (int token = 0; token < Tokens; ++token) {
+    const F32x16 x = F32x16::broadcast(input[static_cast<size_t>(token) * input_stride]);
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) {
+      sum[tile][token] = fma(weight[tile], x, sum[tile][token]);
+    }
+  }
+}
+
+template <int Tiles, int Tokens>
+LANES_INLINE void clear(F32x16 (&sum)[Tiles][Tokens]) {
+#pragma GCC unroll 4
+  for (int tile = 0; tile < Tiles; ++tile) {
+#pragma GCC unroll 8
+    for (int token = 0; token < Tokens; ++token) sum[tile][token] = F32x16::broadcast(0.0f);
+  }
+}
+
+// Goes on with the chains of `sum` over columns [begin, end).
+template <class Weight, int Tiles, int Tokens>
+LANES_INLINE void add_columns(WeightStream stream, const float* input, size_t input_stride,
+                              int begin, int end, F32x16 (&sum)[Tiles][Tokens]) {
+  constexpr size_t kColumnBytes = kLanes * sizeof(Weight);
+  constexpr int kColumnsPerLine = 64 / static_cast<int>(kColumnBytes);
+  const size_t tile_stride = stream.tile_bytes / sizeof(Weight);
+  const Weight* weights = reinterpret_cast<const Weight*>(stream.begin);
+  int column = begin;
+  for (; column + kColumnsPerLine <= end; column += kColumnsPerLine) {
+    prefetch_block<Tiles>(stream, static_cast<size_t>(column) * kColumnBytes);
+#pragma GCC unroll 2
+    for (int i = 0; i < kColumnsPerLine; ++i) {
+      add_column(weights + static_cast<size_t>(column + i) * kLanes, tile_stride,
+                 input + column + i, input_stride, sum);
+    }
+  }
+  for (; column < end; ++column) {
+    add_column(weights + static_cast<size_t>(column) * kLanes, tile_stride, input + column,
+               input_stride, sum);
+  }
+}
