@@ -30,8 +30,8 @@ TEST_CASE("a config without a quantisation, or with MLX's, names no method") {
 }
 
 TEST_CASE("blocks of FP8 are read where fp8 and compressed-tensors keep them") {
-  const auto fp8 = read(
-      R"({"text_config":{"quantization_config":{"quant_method":"fp8","weight_block_size":[64,32]}}})");
+  const auto fp8 = read(R"({"text_config":{"quantization_config":)"
+                        R"({"quant_method":"fp8","weight_block_size":[64,32]}}})");
   REQUIRE(fp8.ok());
   CHECK(fp8.value().method == "fp8");
   CHECK(fp8.value().fp8_blocks[0].rows == 64);
