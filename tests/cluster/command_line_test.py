@@ -25,7 +25,7 @@ class CommandLine(unittest.TestCase):
     def test_version_and_help(self):
         self.assertRegex(harness.run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
         overview = harness.run("--help").stdout
-        for command in ("run", "serve", "logits", "tokenize", "bench"):
+        for command in ("run", "serve", "logits", "tokenize", "bench", "show"):
             self.assertIn(command, overview)
             self.assertIn("Usage", harness.run(command, "--help").stdout)
         self.assertNotIn("worker ", overview)
@@ -102,6 +102,40 @@ class CommandLine(unittest.TestCase):
                                      "--rounds", 200, "--runs", 1, "--json")
             self.assertGreater(times["p50_us"], 0)
             self.assertGreaterEqual(times["p99_us"], times["p50_us"])
+
+    def test_bench_of_a_shape_needs_no_checkpoint(self):
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "config.json")
+            with open(os.path.join(LLAMA, "config.json"), encoding="utf-8") as file:
+                content = {**json.load(file), "num_hidden_layers": 6}
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            lengths = ["-p", 16, "-n", 4, "-r", 1, "--json"]
+            whole = harness.run_json("bench", "--shape", path, "--bits", 8, "--ranks", 2, *lengths)
+            part = harness.run_json("bench", "--shape", path, "--bits", 8, "--layers", 2, *lengths)
+            for result, extrapolated, measured in ((whole, False, 6), (part, True, 2)):
+                for key in ("prefill_tok_s", "decode_tok_s", "read_gb_s", "decode_gb_s"):
+                    self.assertGreater(result[key], 0)
+                self.assertEqual(result["extrapolated"], extrapolated)
+                self.assertEqual(result["layers_measured"], measured)
+                self.assertEqual(result["layers"], 6)
+            self.assertEqual(whole["weight_bytes_per_token"], part["weight_bytes_per_token"])
+        self.check_refused(["bench", "--shape", "no-such-model"], "llama-3.2-1b")
+        self.check_refused(["bench", "--shape", "qwen3-0.6b", "--format", "q9"], "q4_k")
+        self.check_refused(["bench", harness.STORIES, "--bits", "4"], "--shape")
+        self.check_refused(["bench", harness.STORIES, "--shape", "qwen3-0.6b"], "MODEL")
+
+    def test_show_counts_what_a_model_consists_of(self):
+        stories = harness.run_json("show", harness.STORIES, "--json")
+        self.assertEqual(stories["architecture"], "LlamaForCausalLM")
+        self.assertEqual(stories["parameters"], stories["active_parameters"])
+        self.assertEqual(stories["tokenizer"]["tokens"], 512)
+        self.assertIsNone(stories["chat_template"])
+        self.assertEqual(sum(part["bytes"] for part in stories["classes"]), stories["weight_bytes"])
+        shape = harness.run_json("show", "qwen3-235b-a22b", "--json")
+        self.assertEqual(round(shape["parameters"] / 1e9), 235)
+        self.assertRegex(harness.run("show", "qwen3-0.6b").stdout, r"parameters +596.05 M")
+        self.check_refused(["show", "/nonexistent/model"], "/nonexistent/model")
 
 
 if __name__ == "__main__":

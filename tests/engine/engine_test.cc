@@ -4,6 +4,7 @@
 
 #include "engine/inbox.h"
 #include "model/model.h"
+#include "model/open_model.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
 
@@ -21,9 +22,15 @@ uint64_t waits_of_a_pass(const char* device_kind) {
   }()});
   auto device = open_device({.kind = device_kind, .kernels = available_kernels().back()});
   REQUIRE(device.ok());
-  auto model = Model::load(
-      {.folder = kModel, .shares = {1}, .tokens_max = 8, .pages = 2, .page_list_entries_max = 2},
-      group, *device.value());
+  const auto opened = open_model(kModel);
+  REQUIRE(opened.ok());
+  auto model = Model::load({.config = opened.value().config,
+                            .source = opened.value().source,
+                            .shares = {1},
+                            .tokens_max = 8,
+                            .pages = 2,
+                            .page_list_entries_max = 2},
+                           group, *device.value());
   REQUIRE(model.ok());
   const uint64_t before = device.value()->wait_count();
   const auto logits = model.value()->forward({.tokens = {1, 2, 3},

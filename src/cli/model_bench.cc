@@ -1,0 +1,129 @@
+#include "cli/model_bench.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/machine.h"
+#include "cli/generate.h"
+#include "cli/output.h"
+#include "device/read_probe.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kProbeRounds = 3;
+constexpr double kLeastSeconds = 1e-9;  // a clock may stand still
+
+// A prompt of tokens that every vocabulary has.
+std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
+  std::vector<int32_t> prompt;
+  prompt.reserve(static_cast<size_t>(tokens));
+  for (int i = 0; i < tokens; ++i) prompt.push_back((i * 7 + 3) % vocab_size);
+  return prompt;
+}
+
+// From the request to its last token. What lies between two tokens says nothing here: they may
+// reach us together.
+Result<double> seconds_of(ModelService& model, std::vector<int32_t> prompt, int new_tokens) {
+  const Generated done =
+      TRY(generate_and_wait(model, {.prompt = std::move(prompt), .max_tokens = new_tokens}));
+  return seconds_between(done.started, done.last_token);
+}
+
+Result<ModelTimes> measure(ModelService& model, const ModelBenchFlags& flags) {
+  const int vocab_size = model.status().vocab_size;
+  const double prompt = TRY(seconds_of(model, any_prompt(flags.prompt_tokens, vocab_size), 1));
+  const double one = TRY(seconds_of(model, any_prompt(1, vocab_size), 1));
+  const double many = TRY(seconds_of(model, any_prompt(1, vocab_size), flags.new_tokens + 1));
+  return ModelTimes{std::max(prompt, kLeastSeconds),
+                    std::max((many - one) / flags.new_tokens, kLeastSeconds)};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+void limit_lengths(ModelBenchFlags& flags, int context) {
+  const int prompt_asked = flags.prompt_tokens, new_asked = flags.new_tokens;
+  flags.prompt_tokens = std::min(flags.prompt_tokens, context);
+  flags.new_tokens = std::min(flags.new_tokens, context - 1);
+  if (flags.prompt_tokens < prompt_asked || flags.new_tokens < new_asked) {
+    fmt::print(stderr, "The context holds {} positions: measuring {} prompt and {} new tokens.\n",
+               context, flags.prompt_tokens, flags.new_tokens);
+  }
+}
+
+Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>& models,
+                                                const ModelBenchFlags& flags) {
+  for (ModelService* model : models) TRY(measure(*model, flags));  // warm-up
+  std::vector<std::vector<double>> prompts(models.size()), tokens(models.size());
+  for (int i = 0; i < flags.repetitions; ++i) {
+    show_progress(fmt::format("round {} of {}", i + 1, flags.repetitions));
+    for (size_t m = 0; m < models.size(); ++m) {
+      const ModelTimes times = TRY(measure(*models[m], flags));
+      prompts[m].push_back(times.prompt_s);
+      tokens[m].push_back(times.token_s);
+    }
+  }
+  clear_progress();
+  std::vector<ModelTimes> medians;
+  for (size_t m = 0; m < models.size(); ++m) {
+    medians.push_back({median(prompts[m]), median(tokens[m])});
+  }
+  return medians;
+}
+
+int threads_of(const LocalGroupOptions& options) {
+  return options.threads > 0 ? options.threads
+                             : std::max(1, available_core_count() / options.ranks);
+}
+
+Result<double> read_speed_gb_s(const LocalGroupOptions& options) {
+  return probe_read_gb_s(threads_of(options) * options.ranks, kProbeRounds);
+}
+
+JsonObject bench_json(const ModelBenchFlags& flags, const LocalGroupOptions& options,
+                      const ModelSpeed& speed) {
+  const ModelTimes& times = speed.times;
+  return {{"model", speed.name},
+          {"ranks", options.ranks},
+          {"threads", threads_of(options)},
+          {"link", options.link},
+          {"prompt_tokens", flags.prompt_tokens},
+          {"new_tokens", flags.new_tokens},
+          {"prefill_tok_s", flags.prompt_tokens / times.prompt_s},
+          {"decode_tok_s", 1 / times.token_s},
+          {"read_gb_s", speed.read_gb_s},
+          {"decode_gb_s", static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9},
+          {"weight_bytes_per_token", speed.bytes_per_token}};
+}
+
+void print_model_bench(const Json& result) {
+  const auto number = [&](std::string_view key) { return find(result, key)->to_number<double>(); };
+  const auto text = [&](std::string_view key) {
+    return std::string_view(find(result, key)->get_string());
+  };
+  print_line(fmt::format("{}, {} ranks x {} threads, {}", text("model"), number("ranks"),
+                         number("threads"), text("link")));
+  if (find(result, "shape")) {
+    const Json* extrapolated = find(result, "extrapolated");
+    print_line(fmt::format("random weights, {}, {:.2f} bits; {} of {} layers measured{}",
+                           text("format"), number("bits_per_weight"), number("layers_measured"),
+                           number("layers"),
+                           extrapolated->as_bool() ? ", speeds are extrapolated" : ""));
+  }
+  print_line(fmt::format("prefill {:>6} tokens  {:>10.1f} tok/s", number("prompt_tokens"),
+                         number("prefill_tok_s")));
+  print_line(fmt::format("decode  {:>6} tokens  {:>10.1f} tok/s  {:>8.2f} GB/s of weights",
+                         number("new_tokens"), number("decode_tok_s"), number("decode_gb_s")));
+  print_line(
+      fmt::format("memory read                            {:>8.2f} GB/s", number("read_gb_s")));
+}
+
+}  // namespace lockstep
