@@ -52,6 +52,20 @@ inline Bytes16 shift_left(Bytes16 bytes, int shift) {  // no bit may leave its b
   return reinterpret_cast<Bytes16>(reinterpret_cast<Words8>(bytes) << shift);
 }
 
+inline Bytes16 bytes_of_words(uint64_t first, uint64_t second) {
+  using Pair = uint64_t __attribute__((vector_size(16)));
+  const Pair pair = {first, second};
+  return reinterpret_cast<Bytes16>(pair);
+}
+// Byte after byte of a and b in turn, from the first or the last eight of each.
+inline Bytes16 interleave_low(Bytes16 a, Bytes16 b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline Bytes16 interleave_high(Bytes16 a, Bytes16 b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
+}
+
 // Eight codes of kBits, the lowest bits first, to eight bytes.
 template <int kBits>
 inline uint64_t spread_codes(uint64_t word) {
@@ -83,18 +97,30 @@ class StreamCodes {
     } else if constexpr (kBits == 4) {
       const Bytes16 bytes = load_bytes16(from);
       const Bytes16 low = byte_bits(bytes, 0, 15), high = byte_bits(bytes, 4, 15);
-      store_bytes16(__builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
-                                            22, 7, 23),
-                    out);
-      store_bytes16(__builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
-                                            14, 30, 15, 31),
-                    out + 16);
+      store_bytes16(interleave_low(low, high), out);
+      store_bytes16(interleave_high(low, high), out + 16);
+    } else if constexpr (kBits == 2) {
+      uint64_t codes;
+      std::memcpy(&codes, from, 8);
+      const Bytes16 bytes = bytes_of_words(codes, 0);
+      // Even codes of all bytes, odd ones of all bytes, then in pairs.
+      const Bytes16 even = interleave_low(byte_bits(bytes, 0, 3), byte_bits(bytes, 4, 3));
+      const Bytes16 odd = interleave_low(byte_bits(bytes, 2, 3), byte_bits(bytes, 6, 3));
+      store_bytes16(interleave_low(even, odd), out);
+      store_bytes16(interleave_high(even, odd), out + 16);
     } else {
-      for (int part = 0; part < kRunColumns / 8; ++part) {
-        uint64_t word = 0;
-        std::memcpy(&word, from + part * kBits, kBits);
-        word = spread_codes<kBits>(word);
-        std::memcpy(out + part * 8, &word, 8);
+      constexpr int kRunBytes = kRunColumns * kBits / 8;
+      const auto eight_codes = [from](int byte) {
+        // Eight bytes of the run that hold the kBits from `byte` on.
+        const int begin = byte < kRunBytes - 8 ? byte : kRunBytes - 8;
+        uint64_t word;
+        std::memcpy(&word, from + begin, 8);
+        return spread_codes<kBits>(word >> (8 * (byte - begin)));
+      };
+      for (int half = 0; half < 2; ++half) {
+        const int byte = half * 2 * kBits;
+        store_bytes16(bytes_of_words(eight_codes(byte), eight_codes(byte + kBits)),
+                      out + half * 16);
       }
     }
   }
@@ -172,14 +198,18 @@ class AwqCodes {
   }
   void read_part(int stored_row, int column, int count, uint8_t* out) const {
     const int nibble = kAwqNibbles[stored_row % 8];
-    const std::byte* from = codes_ + static_cast<size_t>(column) * column_bytes_ +
-                            static_cast<size_t>(stored_row / 8) * 4 +
-                            static_cast<size_t>(nibble / 2);
+    const std::byte* from = word(stored_row, column) + nibble / 2;
     for (int i = 0; i < count; ++i) {
       out[i] = static_cast<uint8_t>(static_cast<unsigned>(*from) >> (nibble % 2 * 4) & 15);
       from += column_bytes_;
     }
   }
+  // The word of rows 8 * (stored_row / 8) and on; that of the next column lies column_bytes() on.
+  const std::byte* word(int stored_row, int column) const {
+    return codes_ + static_cast<size_t>(column) * column_bytes_ +
+           static_cast<size_t>(stored_row / 8) * 4;
+  }
+  size_t column_bytes() const { return column_bytes_; }
 
  private:
   const std::byte* codes_;
