@@ -128,7 +128,8 @@ int run_end(const StoredMatrix& matrix, int column, int end) {
   return static_cast<int>(std::min<int64_t>(last, end));
 }
 
-// Sixteen bits of a scale and eight of a code are exact in double, so there is one rounding.
+// A product of a float scale (24 bits) and a code (at most 9) is exact in double, and with a bias
+// both factors are floats: one rounding either way.
 float weight_of(const StoredScale& scale, double value, float factor) {
   if (scale.bias == 0) return static_cast<float>(scale.scale * (value - scale.zero) * factor);
   const float exact =
