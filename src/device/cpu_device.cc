@@ -46,7 +46,7 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 }
 
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
-  PackPlan plan = TRY(plan_packing(source, keeps_float_input_));
+  PackPlan plan = TRY(plan_packing(source, keeps_float_input_ || source.keeps_float_input));
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
   const int tile_total = tile_count(plan.matrix.rows);
   team_.for_each_chunk(tile_total, tiles_of_chunk(source, tile_total), [&](int begin, int end) {

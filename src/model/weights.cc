@@ -181,8 +181,9 @@ class Loader {
   }
 
   // Each head has a matrix that takes its query to the latent's space and one that takes the latent
-  // to its value. They are stored as such, or together with the first one transposed: a head's rows
-  // for its key, then those for its value.
+  // to its value. Both multiply what other matrices have just made, and are small: their
+  // activations are not rounded a second time. They are stored as such, or together with the first
+  // one transposed: a head's rows for its key, then those for its value.
   Status load_heads(const Weight& weight, const WeightPart& part, LayerWeights& place) {
     const LatentConfig& latent = *config_.latent;
     const int rows_of_head = latent.nope + latent.value;
@@ -194,11 +195,13 @@ class Loader {
                                                     .rows = latent.nope,
                                                     .columns = latent.kv_rank,
                                                     .is_transposed = true,
+                                                    .keeps_float_input = true,
                                                     .steps = one_leaf(latent.nope)})));
       place.values.push_back(TRY(pack(weight.name, {.stored = stored,
                                                     .row_begin = row + latent.nope,
                                                     .rows = latent.value,
                                                     .columns = latent.kv_rank,
+                                                    .keeps_float_input = true,
                                                     .steps = one_leaf(latent.kv_rank)})));
     }
     count(weight, stored_bytes(stored, part.elements()));
@@ -215,8 +218,11 @@ class Loader {
       const StoredMatrix stored = TRY(
           source_.matrix({.name = full, .stack_index = head, .rows = rows, .columns = columns}));
       count(weight, part_bytes(stored));
-      MatrixSource source{
-          .stored = stored, .rows = rows, .columns = columns, .steps = one_leaf(columns)};
+      const MatrixSource source{.stored = stored,
+                                .rows = rows,
+                                .columns = columns,
+                                .keeps_float_input = true,
+                                .steps = one_leaf(columns)};
       return pack(full, source);
     };
     for (int head = heads.begin; head < heads.end; ++head) {
