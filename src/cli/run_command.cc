@@ -176,7 +176,7 @@ Result<int> run(const Flags& flags) {
   const auto model = TRY(start_group(TRY(group_options(flags.group))));
   if (!model->tokenizer()) {
     return Error{ErrorCode::kNotFound,
-                 fmt::format("{} has no tokenizer.json, so that text cannot be read; `lockstep "
+                 fmt::format("{} has no tokenizer, so that text cannot be read; `lockstep "
                              "logits` takes token ids",
                              flags.group.model)};
   }

@@ -128,7 +128,7 @@ ApiResult<Json> parse_tools(const Json* value) {
     const JsonObject* function = TRY(find_function(tool, param));
     RequestFields fields(*function, param + ".function.");
     TRY(fields.text("description"));
-    TRY(fields.object("parameters"));
+    [[maybe_unused]] const JsonObject* parameters = TRY(fields.object("parameters"));
     TRY(fields.refuse("strict", {Json(false)}));
   }
   return value->get_array().empty() ? Json() : *value;

@@ -216,7 +216,9 @@ TEST_CASE("a template's refusal is a 400 with its own message") {
 }
 
 TEST_CASE("a template that never ends is stopped, and others are answered meanwhile") {
-  ServedQwen qwen("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
+  ServedQwen qwen(
+      "{% if messages[0].content == 'Hello!' %}{% for a in range(99999) %}"
+      "{% for b in range(99999) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}");
   CHECK(qwen.refusal(kHello).substr(0, 9) == "messages:");
   CHECK(qwen.server.get("/health").status == 200);
 }
