@@ -72,7 +72,11 @@ Status read_experts(const Json& file, ModelConfig& config) {
   const bool is_biased = config.architecture->sparse.feed_forward == FeedForward::kBiasedExperts;
   experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
   if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
-  experts.shared_ffn = TRY(count_or_none(file, "n_shared_experts")) * experts.ffn;
+  const int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
+  if (shared > kSizeMax) {
+    return corrupt(fmt::format("shared experts of {} columns together make no sense", shared));
+  }
+  experts.shared_ffn = static_cast<int>(shared);
   experts.groups = TRY(size_or(file, "n_group", 1));
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
   experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(true);

@@ -228,7 +228,9 @@ bool GgufSource::has(std::string_view name, int stack_index) const {
   const Found found = find(name, stack_index);
   if (found.tensor == nullptr || found.stack_index < 0) return found.tensor != nullptr;
   const auto& dimensions = found.tensor->dimensions;
-  return !dimensions.empty() && static_cast<uint64_t>(found.stack_index) < dimensions.back();
+  const size_t stacked = found.tensor->name.ends_with(".bias") ? 1 : 2;
+  const uint64_t count = stacked < dimensions.size() ? dimensions[stacked] : 1;
+  return static_cast<uint64_t>(found.stack_index) < count;
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ Metadata qwen3_30b() {
   return data;
 }
 
-Metadata deepseek_v3(bool is_absorbed, uint32_t experts = 256, uint32_t gating = 2) {
+Metadata deepseek_v3(bool is_absorbed, uint32_t experts = 256, uint32_t gating = 2,
+                     uint32_t shared_experts = 1) {
   Metadata data("deepseek2");
   data.set("block_count", 61u).set("context_length", 163840u).set("embedding_length", 7168u);
   data.set("feed_forward_length", 18432u).set("attention.head_count", 128u);
@@ -84,7 +85,7 @@ Metadata deepseek_v3(bool is_absorbed, uint32_t experts = 256, uint32_t gating =
   if (is_absorbed) data.set("attention.key_length_mla", 192u);
   if (is_absorbed) data.set("attention.value_length_mla", 128u);
   data.set("expert_feed_forward_length", 2048u).set("expert_count", experts);
-  data.set("expert_shared_count", 1u).set("expert_weights_scale", 2.5f);
+  data.set("expert_shared_count", shared_experts).set("expert_weights_scale", 2.5f);
   data.set("expert_weights_norm", true).set("expert_gating_func", gating);
   data.set("rope.scaling.type", "yarn").set("rope.scaling.factor", 40.0f);
   data.set("rope.scaling.original_context_length", 4096u);
@@ -377,6 +378,8 @@ TEST_CASE("what is missing or cannot be computed is named") {
   Metadata bidirectional = llama_1b();
   bidirectional.set("attention.causal", false);
   CHECK(error_of(bidirectional) == "attention to later tokens is not supported");
+  CHECK(error_of(deepseek_v3(true, 256, 2, 1 << 21)) ==
+        "shared experts of 4294967296 columns together make no sense");
   CHECK(error_of(deepseek_v3(true, 160, 1)) ==
         "experts chosen by function 1 are not supported for deepseek2, only 2, sigmoid, is");
   Metadata vocabulary_only("llama");
