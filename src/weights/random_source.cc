@@ -154,8 +154,8 @@ Result<StoredMatrix> RandomSource::matrix(const MatrixRequest& request) const {
 }
 
 Result<StoredVector> RandomSource::vector(std::string_view name, int, int size) const {
-  TRY(find(name, size, 1));
-  return StoredVector{DType::kBF16, view(vector_part(name), static_cast<size_t>(size) * 2, 0)};
+  const auto bytes = static_cast<size_t>(TRY(find(name, size, 1))->rows) * 2;
+  return StoredVector{DType::kBF16, view(vector_part(name), bytes, 0)};
 }
 
 }  // namespace
