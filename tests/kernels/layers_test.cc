@@ -23,10 +23,10 @@ constexpr size_t kCounts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 100};
 
 TEST_CASE("embed reads a row of every element type exactly and skips other ranks' rows") {
   for (const KernelTable* table : available_kernels()) {
-    for (DType type : kAllTypes) {
+    for (PackedCodes type : kPlainCodes) {
       for (int columns : {1, 16, 37}) {
         Random random(3);
-        const PackedMatrix matrix = random_matrix(random, type, 50, columns, Kind::kNasty);
+        const PlainMatrix matrix = random_matrix(random, type, 50, columns, Kind::kNasty);
         const std::vector<int32_t> rows = {49, -1, 0, 17, 16, 3};
         const size_t stride = static_cast<size_t>(columns) + 2;
         std::vector<float> output(rows.size() * stride, kUntouched);
@@ -37,9 +37,10 @@ TEST_CASE("embed reads a row of every element type exactly and skips other ranks
             expected[token * stride + static_cast<size_t>(column)] = matrix.at(rows[token], column);
           }
         }
-        embed_of(*table, type)({
-            .weights = matrix.packed.data(),
-            .columns = columns,
+        const std::vector<LeafStep> steps = {{columns, 0, 1}};
+        const PackedMatrix view = matrix.view(steps);
+        table->embed({
+            .matrix = &view,
             .rows = rows.data(),
             .token_begin = 1,
             .token_end = 5,
@@ -61,14 +62,15 @@ TEST_CASE("every half precision number converts exactly, in lanes and one by one
   for (size_t i = 0; i < halves.size(); ++i) expected[i] = half_value(halves[i]);
   std::vector<int32_t> rows(halves.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(i);
-  const LeafStep step = {1, 0, 1};
+  const std::vector<LeafStep> steps = {{1, 0, 1}};
+  const PackedMatrix matrix = plain_view(PackedCodes::kF16, halves.data(), 65536, 1, steps);
   const float one = 1.0f;
+  const MatmulPart part = {&matrix, &one, sizeof(one)};
   for (const KernelTable* table : available_kernels()) {
     std::vector<float> output(halves.size());
-    table->embed_f16({halves.data(), 1, rows.data(), 0, 65536, output.data(), 1});
+    table->embed({&matrix, nullptr, rows.data(), 0, 65536, output.data(), 1});
     CHECK(first_difference(output, expected) == -1);
-    table->matmul_f16(
-        {halves.data(), 65536, 1, 0, 4096, &step, 1, &one, 1, 1, output.data(), 0, 0});
+    table->matmul({&part, 1, 0, 4096, 1, output.data(), 0, 0});
     output[0x8000] = -0.0f;
     CHECK(first_difference(output, expected) == -1);
   }

@@ -9,35 +9,8 @@ namespace {
 
 constexpr float kUntouched = -12345.0f;
 
-// Steps that add `leaves` in one tree: after leaf i the binary counter i + 1 says how many sums are
-// complete; after the last one the rest is added from right to left.
-void append_subtree(std::vector<LeafStep>& steps, const std::vector<int>& leaves) {
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const bool is_last = i + 1 == leaves.size();
-    const int open = std::popcount(i) + 1;
-    const int merges = is_last ? open - 1 : std::countr_one(i);
-    steps.push_back({leaves[i], merges, is_last ? 1 : 0});
-  }
-}
-
-struct Plan {
-  int columns = 0;
-  int subtrees = 0;
-  std::vector<LeafStep> steps;
-};
-
-Plan plan_of(const std::vector<std::vector<int>>& subtrees) {
-  Plan plan;
-  for (const std::vector<int>& leaves : subtrees) {
-    append_subtree(plan.steps, leaves);
-    for (int columns : leaves) plan.columns += columns;
-    ++plan.subtrees;
-  }
-  return plan;
-}
-
 struct Problem {
-  PackedMatrix matrix;
+  PlainMatrix matrix;
   Plan plan;
   int tokens;
   std::vector<float> input;
@@ -51,7 +24,7 @@ struct Problem {
   }
 };
 
-Problem random_problem(uint64_t seed, DType type, int rows, const Plan& plan, int tokens,
+Problem random_problem(uint64_t seed, PackedCodes type, int rows, const Plan& plan, int tokens,
                        Kind kind) {
   Random random(seed);
   Problem problem = {random_matrix(random, type, rows, plan.columns, kind), plan, tokens, {}};
@@ -62,22 +35,22 @@ Problem random_problem(uint64_t seed, DType type, int rows, const Plan& plan, in
 
 void run(const KernelTable& table, const Problem& problem, int tile_begin, int tile_end,
          int token_begin, int token_end, std::vector<float>& output) {
-  const MatmulArgs args = {
-      .weights = problem.matrix.packed.data(),
-      .rows = problem.matrix.rows,
-      .columns = problem.matrix.columns,
+  const PackedMatrix matrix = problem.matrix.view(problem.plan.steps);
+  const MatmulPart part = {
+      .matrix = &matrix,
+      .input = problem.input.data() + static_cast<size_t>(token_begin) * problem.input_stride(),
+      .input_stride = problem.input_stride() * sizeof(float),
+  };
+  table.matmul({
+      .parts = &part,
+      .part_count = 1,
       .tile_begin = tile_begin,
       .tile_end = tile_end,
-      .steps = problem.plan.steps.data(),
-      .step_count = static_cast<int32_t>(problem.plan.steps.size()),
-      .input = problem.input.data() + static_cast<size_t>(token_begin) * problem.input_stride(),
-      .input_stride = problem.input_stride(),
       .tokens = token_end - token_begin,
       .output = output.data() + static_cast<size_t>(token_begin) * problem.token_stride(),
       .token_stride = problem.token_stride(),
       .subtree_stride = problem.subtree_stride(),
-  };
-  matmul_of(table, problem.matrix.type)(args);
+  });
 }
 
 std::vector<float> run_whole(const KernelTable& table, const Problem& problem) {
@@ -135,7 +108,7 @@ std::vector<Plan> plans() {
 }  // namespace
 
 TEST_CASE("scalar matmul does the promised chain of operations and writes nothing else") {
-  for (DType type : kAllTypes) {
+  for (PackedCodes type : kPlainCodes) {
     for (const Plan& plan : plans()) {
       for (int rows : {1, 16, 37}) {
         const Problem problem = random_problem(7, type, rows, plan, 3, Kind::kNasty);
@@ -157,7 +130,7 @@ TEST_CASE("scalar matmul does the promised chain of operations and writes nothin
 }
 
 TEST_CASE("scalar matmul is within the error bound of its sums") {
-  for (DType type : kAllTypes) {
+  for (PackedCodes type : kPlainCodes) {
     for (Kind kind : {Kind::kPlain, Kind::kNasty}) {
       const Plan plan = plan_of({{100, 60, 40}, {300}});
       const Problem problem = random_problem(11, type, 40, plan, 2, kind);
@@ -183,7 +156,7 @@ TEST_CASE("scalar matmul is within the error bound of its sums") {
 TEST_CASE("every instruction set gives the scalar bits of a matmul") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
-    for (DType type : kAllTypes) {
+    for (PackedCodes type : kPlainCodes) {
       for (const Plan& plan : plans()) {
         for (int rows : {1, 15, 16, 17, 33, 64, 77, 120}) {
           for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
@@ -201,7 +174,7 @@ TEST_CASE("every instruction set gives the scalar bits of a matmul") {
 
 TEST_CASE("infinities and NaNs pass through a matmul of every instruction set alike") {
   for (const KernelTable* table : available_kernels()) {
-    for (DType type : kAllTypes) {
+    for (PackedCodes type : kPlainCodes) {
       Problem problem = random_problem(3, type, 33, plan_of({{20, 12}}), 5, Kind::kPlain);
       problem.input[3] = INFINITY;
       problem.input[problem.input_stride() + 1] = -INFINITY;
@@ -216,7 +189,7 @@ TEST_CASE("the bits of a matmul do not depend on how tiles and tokens are divide
   const Plan plan = plan_of({{50, 30, 20}, {33}});
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
-    for (DType type : kAllTypes) {
+    for (PackedCodes type : kPlainCodes) {
       const Problem problem = random_problem(5, type, 16 * 9 + 3, plan, 17, Kind::kNasty);
       const int tiles = problem.matrix.tiles();
       const std::vector<float> whole = run_whole(*table, problem);
@@ -238,7 +211,8 @@ TEST_CASE("the bits of a matmul do not depend on how tiles and tokens are divide
 
 TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
   for (const KernelTable* table : available_kernels()) {
-    const Problem problem = random_problem(5, DType::kF32, 40, plan_of({{8}}), 2, Kind::kPlain);
+    const Problem problem =
+        random_problem(5, PackedCodes::kF32, 40, plan_of({{8}}), 2, Kind::kPlain);
     std::vector<float> output = problem.empty_output();
     run(*table, problem, 1, 1, 0, 2, output);
     run(*table, problem, 0, 3, 1, 1, output);
@@ -249,7 +223,7 @@ TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
 // Some columns of a problem as a matrix and an input of their own.
 struct ColumnsOf {
   ColumnsOf(const Problem& whole, const std::vector<int>& columns) : count(columns.size()) {
-    const size_t block = kLanes * dtype_bytes(whole.matrix.type);
+    const size_t block = kLanes * element_bytes(whole.matrix.type);
     const auto all = static_cast<size_t>(whole.matrix.columns);
     for (size_t tile = 0; tile < static_cast<size_t>(whole.matrix.tiles()); ++tile) {
       for (int column : columns) {
@@ -287,31 +261,28 @@ TEST_CASE(
   }
   REQUIRE(column == plan.columns);
   for (const KernelTable* table : available_kernels()) {
-    for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (PackedCodes type : {PackedCodes::kF32, PackedCodes::kF16, PackedCodes::kBF16}) {
       for (int tokens : {1, 3}) {
         const Problem problem = random_problem(77, type, 70, plan, tokens, Kind::kPlain);
         const ColumnsOf first(problem, columns[0]), second(problem, columns[1]),
             third(problem, columns[2]);
-        const MatmulPart more[] = {{second.packed.data(), static_cast<int32_t>(second.count),
-                                    steps[1].data(), second.input.data(), second.count},
-                                   {third.packed.data(), static_cast<int32_t>(third.count),
-                                    steps[2].data(), third.input.data(), third.count}};
+        std::vector<PackedMatrix> matrices;
+        std::vector<MatmulPart> parts;
+        matrices.reserve(3);
+        for (const ColumnsOf* of : {&first, &second, &third}) {
+          matrices.push_back(plain_view(type, of->packed.data(), problem.matrix.rows,
+                                        static_cast<int>(of->count), steps[parts.size()]));
+          parts.push_back({&matrices.back(), of->input.data(), of->count * sizeof(float)});
+        }
         std::vector<float> output = problem.empty_output();
-        matmul_of(*table, type)({.weights = first.packed.data(),
-                                 .rows = problem.matrix.rows,
-                                 .columns = static_cast<int32_t>(first.count),
-                                 .tile_begin = 0,
-                                 .tile_end = problem.matrix.tiles(),
-                                 .steps = steps[0].data(),
-                                 .step_count = static_cast<int32_t>(plan.steps.size()),
-                                 .input = first.input.data(),
-                                 .input_stride = first.count,
-                                 .tokens = tokens,
-                                 .output = output.data(),
-                                 .token_stride = problem.token_stride(),
-                                 .subtree_stride = problem.subtree_stride(),
-                                 .more = more,
-                                 .more_count = 2});
+        table->matmul({.parts = parts.data(),
+                       .part_count = 3,
+                       .tile_begin = 0,
+                       .tile_end = problem.matrix.tiles(),
+                       .tokens = tokens,
+                       .output = output.data(),
+                       .token_stride = problem.token_stride(),
+                       .subtree_stride = problem.subtree_stride()});
         CHECK(first_difference(output, run_whole(*table, problem)) == -1);
       }
     }

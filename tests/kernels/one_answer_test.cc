@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "kernels/math.h"
-#include "kernels/test_data.h"
+#include "kernels/quantised_data.h"
 
 namespace lockstep {
 namespace {
@@ -28,15 +28,39 @@ class Checksum {  // FNV-1a, 64 bits
 
 uint64_t matmul_checksum(const KernelTable& table) {
   Checksum sum;
-  const LeafStep steps[] = {{40, 0, 0}, {30, 1, 0}, {27, 1, 1}, {3, 0, 1}};
-  for (DType type : kAllTypes) {
+  const std::vector<LeafStep> steps = {{40, 0, 0}, {30, 1, 0}, {27, 1, 1}, {3, 0, 1}};
+  for (PackedCodes type : kPlainCodes) {
     Random random(17);
-    const PackedMatrix matrix = random_matrix(random, type, 75, 100, Kind::kNasty);
+    const PlainMatrix matrix = random_matrix(random, type, 75, 100, Kind::kNasty);
     const std::vector<float> input = random.units(size_t{11} * 100);
     std::vector<float> output(size_t{2} * 11 * 75);
-    matmul_of(table, type)({matrix.packed.data(), 75, 100, 0, 5, steps, 4, input.data(), 100, 11,
-                            output.data(), 75, size_t{11} * 75});
+    const PackedMatrix view = matrix.view(steps);
+    const MatmulPart part = {&view, input.data(), 100 * sizeof(float)};
+    table.matmul({&part, 1, 0, 5, 11, output.data(), 75, size_t{11} * 75});
     sum.add(output);
+  }
+  return sum.value();
+}
+
+uint64_t quantised_checksum(const KernelTable& table) {
+  Checksum sum;
+  Random random(41);
+  const Plan plan = plan_of({{40, 30, 27}, {3}});
+  for (const QuantisedFormat& format : kQuantisedFormats) {
+    const QuantisedMatrix matrix(random, format, 75, plan.steps);
+    const std::vector<float> activations = random.units(size_t{11} * 100);
+    const PreparedInput input = prepare_input(table, matrix, activations, 11);
+    sum.add(input.integers.data(), input.integers.size() * sizeof(InputBlock8));
+    sum.add(input.floats.data(), input.floats.size() * sizeof(InputBlockF));
+    const PackedMatrix view = matrix.view();
+    const MatmulPart part = {&view, input.token(0), input.stride};
+    std::vector<float> output(size_t{2} * 11 * 75);
+    table.matmul({&part, 1, 0, 5, 11, output.data(), 75, size_t{11} * 75});
+    sum.add(output);
+    const int32_t row = 50;
+    std::vector<float> embedded(100);
+    table.embed({&view, matrix.blocks().data(), &row, 0, 1, embedded.data(), 100});
+    sum.add(embedded);
   }
   return sum.value();
 }
@@ -132,6 +156,7 @@ TEST_CASE("every instruction set gives the one answer") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     check("matmul", matmul_checksum(*table), 0xa2e13aac7adce104u);
+    check("quantised", quantised_checksum(*table), 0xcffca5d0add9333eu);
     check("attention", attention_checksum(*table, false), 0x45d187a592ec1113u);
     check("attention with sinks", attention_checksum(*table, true), 0x737c4a8ad0b59e34u);
     check("layers", layers_checksum(*table), 0xd3d726e004731566u);

@@ -15,7 +15,6 @@
 
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
-#include "tensor/dtype.h"
 
 namespace lockstep {
 
@@ -79,9 +78,13 @@ inline float half_value(uint16_t bits) {
   return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
 }
 
-// A matrix in the packed layout and, for references, its values row by row.
-struct PackedMatrix {
-  DType type;
+inline size_t element_bytes(PackedCodes type) {
+  return type == PackedCodes::kF32 ? 4 : 2;
+}
+
+// A matrix of plain elements in the packed layout and, for references, its values row by row.
+struct PlainMatrix {
+  PackedCodes type;
   int rows;
   int columns;
   std::vector<std::byte> packed;
@@ -92,7 +95,25 @@ struct PackedMatrix {
                   static_cast<size_t>(column)];
   }
   int tiles() const { return (rows + kLanes - 1) / kLanes; }
+  PackedMatrix view(const std::vector<LeafStep>& steps) const;
 };
+
+// Plain elements as the kernels see them; nothing is copied.
+inline PackedMatrix plain_view(PackedCodes type, const void* packed, int rows, int columns,
+                               const std::vector<LeafStep>& steps) {
+  return {.codes = type,
+          .scales = PackedScales::kNone,
+          .rows = rows,
+          .columns = columns,
+          .tiles = static_cast<const std::byte*>(packed),
+          .tile_bytes = static_cast<size_t>(columns) * kLanes * element_bytes(type),
+          .steps = steps.data(),
+          .step_count = static_cast<int32_t>(steps.size())};
+}
+
+inline PackedMatrix PlainMatrix::view(const std::vector<LeafStep>& steps) const {
+  return plain_view(type, packed.data(), rows, columns, steps);
+}
 
 // A random element: its stored bits, and its value.
 struct Element {
@@ -100,21 +121,22 @@ struct Element {
   float value;
 };
 
-inline Element draw_element(Random& random, DType type, Kind kind) {
-  if (type == DType::kF16) {
+inline Element draw_element(Random& random, PackedCodes type, Kind kind) {
+  if (type == PackedCodes::kF16) {
     // Any finite half, subnormal ones included; plain ones stay below 1.
     const int exponent = kind == Kind::kPlain ? 8 + random.below(7) : random.below(31);
     const auto bits = static_cast<uint16_t>((random.bits() & 0x83ff) | (exponent << 10));
     return {bits, half_value(bits)};
   }
   const auto bits = std::bit_cast<uint32_t>(draw(random, kind));
-  if (type == DType::kF32) return {bits, std::bit_cast<float>(bits)};
+  if (type == PackedCodes::kF32) return {bits, std::bit_cast<float>(bits)};
   return {bits >> 16, std::bit_cast<float>(bits & 0xffff0000u)};
 }
 
-inline PackedMatrix random_matrix(Random& random, DType type, int rows, int columns, Kind kind) {
-  PackedMatrix matrix = {type, rows, columns, {}, {}};
-  const size_t bytes = dtype_bytes(type);
+inline PlainMatrix random_matrix(Random& random, PackedCodes type, int rows, int columns,
+                                 Kind kind) {
+  PlainMatrix matrix = {type, rows, columns, {}, {}};
+  const size_t bytes = element_bytes(type);
   const size_t column_count = static_cast<size_t>(columns);
   matrix.packed.resize(static_cast<size_t>(matrix.tiles()) * column_count * kLanes * bytes);
   for (int row = 0; row < rows; ++row) {
@@ -133,19 +155,35 @@ inline PackedMatrix random_matrix(Random& random, DType type, int rows, int colu
   return matrix;
 }
 
-inline auto matmul_of(const KernelTable& table, DType type) {
-  return type == DType::kF32   ? table.matmul_f32
-         : type == DType::kF16 ? table.matmul_f16
-                               : table.matmul_bf16;
+inline constexpr PackedCodes kPlainCodes[] = {PackedCodes::kF32, PackedCodes::kF16,
+                                              PackedCodes::kBF16};
+
+// Steps that add `leaves` in one tree: after leaf i the binary counter i + 1 says how many sums are
+// complete; after the last one the rest is added from right to left.
+inline void append_subtree(std::vector<LeafStep>& steps, const std::vector<int>& leaves) {
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const bool is_last = i + 1 == leaves.size();
+    const int open = std::popcount(i) + 1;
+    const int merges = is_last ? open - 1 : std::countr_one(i);
+    steps.push_back({leaves[i], merges, is_last ? 1 : 0});
+  }
 }
 
-inline auto embed_of(const KernelTable& table, DType type) {
-  return type == DType::kF32   ? table.embed_f32
-         : type == DType::kF16 ? table.embed_f16
-                               : table.embed_bf16;
-}
+struct Plan {
+  int columns = 0;
+  int subtrees = 0;
+  std::vector<LeafStep> steps;
+};
 
-inline constexpr DType kAllTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+inline Plan plan_of(const std::vector<std::vector<int>>& subtrees) {
+  Plan plan;
+  for (const std::vector<int>& leaves : subtrees) {
+    append_subtree(plan.steps, leaves);
+    for (int columns : leaves) plan.columns += columns;
+    ++plan.subtrees;
+  }
+  return plan;
+}
 
 inline const KernelTable& scalar_kernels() {
   return *available_kernels().front();
