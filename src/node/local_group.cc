@@ -71,6 +71,7 @@ LocalGroup::LocalGroup(LocalGroupOptions options, ModelFolder folder, WakePipe w
   status_.link = options_.link;
   status_.threads = options_.threads;
   status_.context = options_.context;
+  status_.pooling = folder_.pooling;
 }
 
 LocalGroup::~LocalGroup() {

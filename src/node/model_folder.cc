@@ -110,6 +110,21 @@ void set_chat(ModelFolder& folder, const Result<TemplateSource>& source) {
   if (ids.size() == 1) add_stop_id(folder, ids.front());
 }
 
+// https://sbert.net/docs/package_reference/sentence_transformer/models.html#pooling
+Result<Pooling> read_pooling(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return Pooling::kLast;
+  const Json config = TRY(read_config(path));
+  const bool is_last = TRY(get_bool(config, "pooling_mode_lasttoken")).value_or(false);
+  const bool is_mean = TRY(get_bool(config, "pooling_mode_mean_tokens")).value_or(false);
+  if (is_last != is_mean) return is_last ? Pooling::kLast : Pooling::kMean;
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("{}: only the pooling modes lasttoken and mean_tokens are supported, one "
+                  "of them",
+                  path.string())};
+}
+
 // "models/stories260K/" and "models/stories260K" are one name; "." is the folder's own.
 std::string folder_name(const fs::path& path) {
   std::error_code error;
@@ -163,6 +178,7 @@ Result<ModelFolder> read_model_folder(const fs::path& path) {
   }
   if (has_tokenizer(path)) folder.tokenizer = TRY(Tokenizer::load(path));
   set_chat(folder, read_template_source(path.string()));
+  folder.pooling = TRY(read_pooling(path / "1_Pooling" / "config.json"));
   return folder;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "chat/chat_format.h"
+#include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -33,6 +34,8 @@ struct ModelFolder {
   // eos_token of tokenizer_config.json. Each once, in this order.
   std::vector<int32_t> stop_ids;
   SamplingDefaults sampling;
+  // 1_Pooling/config.json of sentence-transformers; the last token where that is missing.
+  Pooling pooling = Pooling::kLast;
 };
 
 // kNotFound: no such folder or file, or the folder holds no config.json.

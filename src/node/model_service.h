@@ -17,10 +17,11 @@
 namespace lockstep {
 
 // Called from a thread of the service, in order, never after on_end returned. Exactly one on_end
-// for each accepted request.
+// for each accepted request. They may call the service.
 struct GenerationEvents {
   std::function<void(int32_t token)> on_token;
-  std::function<void(std::span<const float> row)> on_logits;  // may be empty
+  // A row of logits, or the embedding of a request with pooling. May be empty.
+  std::function<void(std::span<const float> row)> on_logits;
   // The reason, or why it failed (kPeerLost: a worker died; kCancelled; kExhausted: does not fit
   // the context).
   std::function<void(Result<FinishReason>)> on_end;
@@ -45,7 +46,8 @@ struct ModelStatus {
   int threads = 1;
   int context = 0;
   int vocab_size = 0;
-  int running = 0;  // requests that have not ended
+  int running = 0;                   // requests that have not ended
+  Pooling pooling = Pooling::kLast;  // how the model makes embeddings
   std::vector<RankStatus> ranks;
 };
 

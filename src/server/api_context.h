@@ -36,6 +36,8 @@ class ApiContext {
 
   // Where long requests are read.
   RequestWorkers& workers() { return workers_; }
+  // For work that must not run on the thread of an event; it ends with the server.
+  std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
 
   void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                 const OpenAiFormat& format, const GenerationOptions& options,

@@ -27,14 +27,6 @@ JsonObject usage_object(GenerationUsage usage) {
           {"completion_tokens_details", JsonObject{{"reasoning_tokens", 0}}}};
 }
 
-std::vector<std::pair<std::string, std::string>> answer_headers(const OpenAiAnswer& answer) {
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string names;
-  for (const std::string& name : answer.ignored) names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty()) headers.emplace_back("x-lockstep-ignored-fields", names);
-  return headers;
-}
-
 // What both answers share: the frame around the choices.
 class OpenAiSink : public GenerationSink {
  public:
@@ -83,7 +75,7 @@ class WholeSink final : public OpenAiSink {
     }
     JsonObject body = frame(format_.whole_object, std::move(choices));
     body["usage"] = usage_object(usage);
-    reply_.send({200, "application/json", dump_json(body), answer_headers(answer_)});
+    reply_.send({200, "application/json", dump_json(body), ignored_fields_header(answer_.ignored)});
   }
 
  private:
@@ -99,7 +91,7 @@ class StreamSink final : public OpenAiSink {
   // The head waits for the first event, so that a refusal can still have its own status.
   void on_start() override {
     if (std::exchange(has_head_, true)) return;
-    auto headers = answer_headers(answer_);
+    auto headers = ignored_fields_header(answer_.ignored);
     headers.emplace_back("Cache-Control", "no-cache");
     headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
     reply_.start(200, kSseContentType, std::move(headers));
@@ -144,6 +136,14 @@ class StreamSink final : public OpenAiSink {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> ignored_fields_header(
+    const std::vector<std::string>& ignored) {
+  std::string names;
+  for (const std::string& name : ignored) names += (names.empty() ? "" : ", ") + name;
+  if (names.empty()) return {};
+  return {{"x-lockstep-ignored-fields", names}};
+}
 
 std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
                                                    HttpReply reply) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "json/json.h"
@@ -32,6 +33,9 @@ struct OpenAiAnswer {
   bool includes_usage = false;
   std::vector<std::string> ignored;  // told in the header x-lockstep-ignored-fields
 };
+
+std::vector<std::pair<std::string, std::string>> ignored_fields_header(
+    const std::vector<std::string>& ignored);
 
 std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
                                                    HttpReply reply);

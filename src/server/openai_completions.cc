@@ -11,76 +11,20 @@
 namespace lockstep {
 namespace {
 
-ApiError bad_prompt() {
-  return bad_field("prompt",
-                   "\"prompt\" must be a string, an array of strings, an array of token ids or an "
-                   "array of arrays of token ids, and not empty");
-}
-
-ApiResult<std::vector<int32_t>> parse_token_ids(const JsonArray& array) {
-  std::vector<int32_t> ids;
-  ids.reserve(array.size());
-  for (const Json& value : array) {
-    if (!value.is_int64()) return bad_prompt();
-    const int64_t id = value.get_int64();
-    if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
-      return bad_field("prompt", fmt::format("{} in \"prompt\" is not a token id", id));
-    }
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  if (ids.empty()) return bad_prompt();
-  return ids;
-}
-
-ApiResult<std::vector<CompletionRequest::Prompt>> parse_prompts(const Json* value) {
-  std::vector<CompletionRequest::Prompt> prompts;
-  if (value == nullptr) return bad_field("prompt", "\"prompt\" is required");
-  if (value->is_string()) {
-    prompts.emplace_back(std::string(value->get_string()));
-    return prompts;
-  }
-  if (!value->is_array() || value->get_array().empty()) return bad_prompt();
-  const JsonArray& array = value->get_array();
-  if (array.front().is_int64()) {
-    prompts.emplace_back(TRY(parse_token_ids(array)));
-    return prompts;
-  }
-  if (array.size() > static_cast<size_t>(kChoicesMax)) {
-    return bad_field("prompt", fmt::format("\"prompt\" may have {} prompts", kChoicesMax));
-  }
-  for (const Json& one : array) {
-    if (one.is_string()) {
-      prompts.emplace_back(std::string(one.get_string()));
-    } else if (one.is_array()) {
-      prompts.emplace_back(TRY(parse_token_ids(one.get_array())));
-    } else {
-      return bad_prompt();
-    }
-  }
-  return prompts;
-}
-
-ApiResult<std::vector<int32_t>> prompt_ids(const CompletionRequest::Prompt& prompt,
-                                           const Tokenizer& tokenizer, const ModelStatus& status) {
+ApiResult<std::vector<int32_t>> prompt_ids(const TextInput& prompt, const Tokenizer& tokenizer,
+                                           const ModelStatus& status) {
   std::vector<int32_t> ids;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
     ids = encode_prompt(tokenizer, *text);
   } else {
     ids = std::get<std::vector<int32_t>>(prompt);
-    for (const int32_t id : ids) {
-      if (id >= tokenizer.vocab_size()) {
-        return bad_field("prompt",
-                         fmt::format("{} in \"prompt\" is not a token id: the model has {}", id,
-                                     tokenizer.vocab_size()));
-      }
-    }
+    TRY(check_token_ids(ids, tokenizer, "prompt"));
   }
   TRY(check_prompt(ids, status, "prompt"));
   return ids;
 }
 
-ApiResult<std::string> prompt_text(const CompletionRequest::Prompt& prompt,
-                                   const Tokenizer& tokenizer) {
+ApiResult<std::string> prompt_text(const TextInput& prompt, const Tokenizer& tokenizer) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
   auto text = tokenizer.decode(std::get<std::vector<int32_t>>(prompt));
   if (!text.ok()) return to_api_error(text.error());
@@ -93,7 +37,7 @@ ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
   const std::shared_ptr<const Tokenizer> tokenizer = model.tokenizer();
   GenerationPlan plan;
   plan.max_tokens = request.options.max_tokens.value_or(kCompletionTokensDefault);
-  for (const CompletionRequest::Prompt& prompt : request.prompts) {
+  for (const TextInput& prompt : request.prompts) {
     GenerationPlan::Choice choice;
     choice.prompt = TRY(prompt_ids(prompt, *tokenizer, status));
     if (request.echoes) choice.echo = TRY(prompt_text(prompt, *tokenizer));
@@ -129,7 +73,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body) {
   RequestFields fields(json.get_object());
   CompletionRequest request;
   request.options = TRY(parse_generation_options(fields));
-  request.prompts = TRY(parse_prompts(fields.get("prompt")));
+  request.prompts = TRY(parse_text_inputs(fields.get("prompt"), "prompt", kChoicesMax));
   request.echoes = TRY(fields.boolean("echo")).value_or(false);
   const auto max_tokens = TRY(fields.integer("max_tokens", 1, std::numeric_limits<int32_t>::max()));
   if (max_tokens) request.options.max_tokens = static_cast<int>(*max_tokens);

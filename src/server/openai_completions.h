@@ -1,14 +1,12 @@
 // POST /v1/completions: the request's body as a struct (pure), and its answer.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "net/http_server.h"
 #include "server/generation_options.h"
+#include "server/text_inputs.h"
 
 namespace lockstep {
 
@@ -17,8 +15,7 @@ class ApiContext;
 inline constexpr int kCompletionTokensDefault = 16;  // as OpenAI's
 
 struct CompletionRequest {
-  using Prompt = std::variant<std::string, std::vector<int32_t>>;
-  std::vector<Prompt> prompts;  // at least one
+  std::vector<TextInput> prompts;  // at least one
   bool echoes = false;
   GenerationOptions options;
 };

@@ -11,6 +11,7 @@
 #include "server/health.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
+#include "server/openai_embeddings.h"
 #include "server/openai_models.h"
 #include "server/status_page.h"
 
@@ -56,6 +57,7 @@ constexpr Route kRoutes[] = {
     {"GET", kModelPrefix, true, false, serve_model},
     {"POST", "/completions", true, true, serve_completion},
     {"POST", "/chat/completions", true, true, serve_chat},
+    {"POST", "/embeddings", true, true, serve_embeddings},
 };
 
 bool is_match(const Route& route, std::string_view path) {
@@ -101,7 +103,7 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   reply.send(error_response(
       {404,
        fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
-                   "/v1/completions, /health, /cluster/status and /",
+                   "/v1/completions, /v1/embeddings, /health, /cluster/status and /",
                    method, path),
        "", "route_not_found"}));
 }

@@ -1,5 +1,6 @@
 #include "tokenizer/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -22,6 +23,22 @@ constexpr std::array<int8_t, 256> make_values() {
 constexpr std::array<int8_t, 256> kValues = make_values();
 
 }  // namespace
+
+std::string encode_base64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      bits = bits << 8 | (k < count ? static_cast<uint8_t>(bytes[i + k]) : 0u);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      text += k <= count ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return text;
+}
 
 std::optional<std::string> decode_base64(std::string_view text) {
   for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);

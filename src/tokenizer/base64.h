@@ -1,4 +1,5 @@
-// Base64 with the standard alphabet, as tiktoken and tokenizer.json write bytes.
+// Base64 with the standard alphabet, as tiktoken and tokenizer.json write bytes, and the HTTP API
+// embeddings.
 #pragma once
 
 #include <optional>
@@ -6,6 +7,9 @@
 #include <string_view>
 
 namespace lockstep {
+
+// With padding.
+std::string encode_base64(std::string_view bytes);
 
 // Nullopt if `text` is not base64; padding may be missing.
 std::optional<std::string> decode_base64(std::string_view text);

@@ -65,7 +65,9 @@ TokenizerResult read_json_tokenizer(const Json& document) {
   parts.normalizer = TRY(Normalizer::read(find(document, "normalizer")));
   parts.pre_tokenizer = TRY(PreTokenizer::read(find(document, "pre_tokenizer")));
   parts.decoder = TRY(Decoder::read(find(document, "decoder")));
-  parts.bos_id = TRY(read_bos_id(find(document, "post_processor")));
+  const TextFrame frame = TRY(read_text_frame(find(document, "post_processor")));
+  parts.bos_id = frame.bos_id;
+  parts.end_id = frame.end_id;
   const bool is_byte_level = parts.pre_tokenizer.is_byte_level();
   if (is_byte_level != parts.decoder.is_byte_level()) {
     return unsupported_part("decoder", is_byte_level ? "of a byte-level text" : "ByteLevel");
@@ -76,6 +78,9 @@ TokenizerResult read_json_tokenizer(const Json& document) {
   parts.model = TRY(read_json_model(*model, vocabulary, is_byte_level));
   if (parts.bos_id && !vocabulary->text(*parts.bos_id)) {
     return corrupt_part("post_processor", "begins a text with a token that does not exist");
+  }
+  if (parts.end_id && !vocabulary->text(*parts.end_id)) {
+    return corrupt_part("post_processor", "ends a text with a token that does not exist");
   }
   parts.vocabulary = std::move(vocabulary);
   return std::shared_ptr<const Tokenizer>(std::make_shared<PipelineTokenizer>(std::move(parts)));

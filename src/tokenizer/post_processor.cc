@@ -13,11 +13,10 @@ const Json* first_of(const Json* list) {
   return array == nullptr || array->empty() ? nullptr : &array->front();
 }
 
-Result<std::optional<int32_t>> read_template(const Json& value) {
-  const Json* first = first_of(find(value, "single"));
-  if (first == nullptr) return corrupt_part(kPart, "has no template");
-  const Json* special = find(*first, "SpecialToken");
-  if (special == nullptr) return std::optional<int32_t>();  // begins with the text
+// The id of a template's special token; nullopt where the template has the text itself.
+Result<std::optional<int32_t>> read_token(const Json& value, const Json& piece) {
+  const Json* special = find(piece, "SpecialToken");
+  if (special == nullptr) return std::optional<int32_t>();
   const std::string name = TRY(required_string(kPart, *special, "id"));
   const Json* tokens = find(value, "special_tokens");
   const Json* token = tokens == nullptr ? nullptr : find(*tokens, name);
@@ -29,23 +28,34 @@ Result<std::optional<int32_t>> read_template(const Json& value) {
   return std::optional(static_cast<int32_t>(*number));
 }
 
+Result<TextFrame> read_template(const Json& value) {
+  const Json* single = find(value, "single");
+  if (first_of(single) == nullptr) return corrupt_part(kPart, "has no template");
+  const JsonArray& pieces = single->get_array();
+  TextFrame frame;
+  frame.bos_id = TRY(read_token(value, pieces.front()));
+  if (pieces.size() > 1) frame.end_id = TRY(read_token(value, pieces.back()));
+  return frame;
+}
+
 }  // namespace
 
 // JSON's depth limit bounds the recursion through sequences.
-Result<std::optional<int32_t>> read_bos_id(const Json* value) {
-  if (is_missing(value)) return std::optional<int32_t>();
+Result<TextFrame> read_text_frame(const Json* value) {
+  if (is_missing(value)) return TextFrame();
   const std::string_view type = TRY(type_of(kPart, *value));
   if (type == "TemplateProcessing") return read_template(*value);
-  if (type == "ByteLevel") return std::optional<int32_t>();  // corrects offsets, which we lack
+  if (type == "ByteLevel") return TextFrame();  // corrects offsets, which we lack
   if (type != "Sequence") return unsupported_part(kPart, type);
   const Json* parts = find(*value, "processors");
   if (parts == nullptr || !parts->is_array()) return corrupt_part(kPart, "Sequence has no parts");
-  std::optional<int32_t> bos_id;
+  TextFrame frame;
   for (const Json& part : parts->get_array()) {
-    const auto id = TRY(read_bos_id(&part));
-    if (id && !bos_id) bos_id = id;
+    const TextFrame inner = TRY(read_text_frame(&part));
+    if (!frame.bos_id) frame.bos_id = inner.bos_id;
+    if (!frame.end_id) frame.end_id = inner.end_id;
   }
-  return bos_id;
+  return frame;
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// The post-processor of a tokenizer.json, of which only the token at the beginning of a text (BOS)
-// is used: what else a prompt needs comes from its chat template.
+// The post-processor of a tokenizer.json, of which only the tokens around one text are used: what
+// else a prompt needs comes from its chat template.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,12 @@
 
 namespace lockstep {
 
-// Nullopt if there is no post-processor or it puts nothing before a text.
-Result<std::optional<int32_t>> read_bos_id(const Json* post_processor);
+struct TextFrame {
+  std::optional<int32_t> bos_id;  // before the text
+  std::optional<int32_t> end_id;  // behind it
+};
+
+// Empty if there is no post-processor or it puts nothing around a text.
+Result<TextFrame> read_text_frame(const Json* post_processor);
 
 }  // namespace lockstep

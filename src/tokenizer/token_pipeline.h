@@ -28,6 +28,7 @@ struct PipelineParts {
   AddedTokens normalized_tokens;
   std::unordered_set<int32_t> special_ids;
   std::optional<int32_t> bos_id;
+  std::optional<int32_t> end_id;
 };
 
 class PipelineTokenizer : public Tokenizer {
@@ -36,6 +37,7 @@ class PipelineTokenizer : public Tokenizer {
 
   int vocab_size() const override { return parts_.vocabulary->size(); }
   std::optional<int32_t> bos_id() const override { return parts_.bos_id; }
+  std::optional<int32_t> end_id() const override { return parts_.end_id; }
   bool is_special(int32_t id) const override { return parts_.special_ids.contains(id); }
   bool strips_leading_space() const override { return parts_.decoder.strips_leading_space(); }
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const override;

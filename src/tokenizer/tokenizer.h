@@ -43,6 +43,9 @@ class Tokenizer {
 
   virtual int vocab_size() const = 0;
   virtual std::optional<int32_t> bos_id() const = 0;
+  // What the model's post-processor puts behind a text: embedding models read their answer there.
+  // encode() does not add it.
+  virtual std::optional<int32_t> end_id() const { return std::nullopt; }
   // Invalid UTF-8 in `text` is read as U+FFFD.
   virtual std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const = 0;
   // The pieces as one text: tokens may reach over their borders. Special tokens are found only

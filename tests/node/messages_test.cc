@@ -19,6 +19,7 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   request.sampling.seed = ~uint64_t{0};
   request.prompt_logits = true;
   request.chunk = 32;
+  request.pooling = Pooling::kMean;
   const auto decoded = decode_request(encode_request(~uint64_t{1}, request));
   REQUIRE(decoded.ok());
   const auto& [id, copy] = decoded.value();
@@ -32,6 +33,7 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   CHECK(copy.sampling.seed == request.sampling.seed);
   CHECK(copy.prompt_logits);
   CHECK(copy.chunk == 32);
+  CHECK(copy.pooling == Pooling::kMean);
 }
 
 TEST_CASE("a set-up survives the way to the worker") {

@@ -83,6 +83,25 @@ TEST_CASE("a .gguf file is a model with its name, stop ids and tokenizer") {
   CHECK(read_model_folder(model.path() / "none.gguf").error().code == ErrorCode::kNotFound);
 }
 
+TEST_CASE("how embeddings are pooled is read, the last token where nothing is said") {
+  const TemporaryModel model("tiny");
+  CHECK(read_model_folder(model.path()).value().pooling == Pooling::kLast);
+  const auto folder = model.path() / "1_Pooling";
+  std::filesystem::create_directory(folder);
+  write(folder / "config.json",
+        R"({"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true})");
+  CHECK(read_model_folder(model.path()).value().pooling == Pooling::kMean);
+  write(folder / "config.json",
+        R"({"pooling_mode_mean_tokens": false, "pooling_mode_lasttoken": true})");
+  CHECK(read_model_folder(model.path()).value().pooling == Pooling::kLast);
+  write(folder / "config.json", R"({"pooling_mode_cls_token": true})");
+  const auto refused = read_model_folder(model.path());
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(refused.error().message.find("1_Pooling/config.json: only the pooling modes") !=
+        std::string::npos);
+}
+
 TEST_CASE("the shipped model is read with its tokenizer") {
   const auto folder =
       read_model_folder(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "models/stories260K");

@@ -22,6 +22,7 @@ class ByteTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return 258; }
   std::optional<int32_t> bos_id() const override { return 256; }
+  std::optional<int32_t> end_id() const override { return 257; }
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const override {
     std::vector<int32_t> ids;
     if (options.add_bos) ids.push_back(256);
@@ -72,6 +73,11 @@ class FakeModel : public ModelService {
     text_ = std::move(text);
     is_scripted_ = true;
   }
+  // Every embedding from now on is made of the prompt's ids like this, before generate() returns.
+  void embeds(std::function<std::vector<float>(const std::vector<int32_t>&)> embed) {
+    std::lock_guard lock(mutex_);
+    embed_ = std::move(embed);
+  }
   void refuses(Error error) {
     std::lock_guard lock(mutex_);
     refusal_ = std::move(error);
@@ -120,6 +126,13 @@ class FakeModel : public ModelService {
     };
     requests_.push_back({id, request, events});
     changed_.notify_all();
+    if (request.pooling != Pooling::kNone && embed_) {
+      const auto embed = embed_;
+      lock.unlock();
+      events.on_logits(embed(request.prompt));
+      events.on_end(FinishReason::kLength);
+      return id;
+    }
     if (!is_scripted_) return id;
     const std::string text = text_;
     lock.unlock();
@@ -148,6 +161,7 @@ class FakeModel : public ModelService {
   std::condition_variable changed_;
   ModelStatus status_;
   bool is_scripted_ = false;
+  std::function<std::vector<float>(const std::vector<int32_t>&)> embed_;
   std::string text_;
   std::optional<Error> refusal_;
   std::vector<Running> requests_;

@@ -238,6 +238,10 @@ TEST_CASE("base64 with and without padding, and what is none") {
   CHECK(decode_base64("") == "");
   CHECK(decode_base64("//79") == "\xFF\xFE\xFD");
   CHECK(decode_base64("Y") == std::nullopt);
+  CHECK(encode_base64("") == "");
+  CHECK(encode_base64("a") == "YQ==");
+  CHECK(encode_base64("ab") == "YWI=");
+  CHECK(encode_base64("\xFF\xFE\xFD") == "//79");
   CHECK(decode_base64("YW I") == std::nullopt);
 }
 

@@ -84,6 +84,21 @@ TEST_CASE("the token at the beginning of a text comes from the template") {
         std::nullopt);
 }
 
+TEST_CASE("the token behind a text comes from the template and is not part of the encoded text") {
+  // As Qwen3-Embedding has it.
+  const std::string end = R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}},
+      {"SpecialToken":{"id":"<s>","type_id":0}}],
+      "special_tokens":{"<s>":{"id":"<s>","ids":[3]}}})";
+  const auto tokenizer = parse_tokenizer(
+      tiny_with({"post_processor"},
+                R"({"type":"Sequence","processors":[{"type":"ByteLevel"},)" + end + "]}"));
+  CHECK(tokenizer->end_id() == 3);
+  CHECK(tokenizer->bos_id() == std::nullopt);
+  const auto ids = tokenizer->encode("a", {});
+  CHECK(std::find(ids.begin(), ids.end(), 3) == ids.end());
+  CHECK(parse_tokenizer(tiny_with({"post_processor"}, "null"))->end_id() == std::nullopt);
+}
+
 TEST_CASE("what this version does not know is unsupported and named") {
   struct Case {
     std::vector<std::string> keys;
