@@ -100,6 +100,24 @@ class Serving(unittest.TestCase):
                 self.assertEqual(pieces[-1], "[DONE]")
                 self.assertEqual("".join(p["choices"][0]["text"] for p in pieces[:-1]), expected)
 
+    def test_embeddings_are_the_same_bytes_on_any_ranks(self):
+        texts = ["Once upon a time", "A dog"] + [f"text {i}" for i in range(40)]
+        answers = []
+        for flags in ((), ("--ranks", "2"), ("--shares", "3:1", "--link", "tcp")):
+            with harness.Node(*flags) as node:
+                status, answer = node.request("POST", "/v1/embeddings",
+                                              {"input": texts, "encoding_format": "base64"})
+                self.assertEqual(status, 200)
+                self.assertEqual([entry["index"] for entry in answer["data"]], list(range(len(texts))))
+                answers.append([entry["embedding"] for entry in answer["data"]])
+                status, plain = node.request("POST", "/v1/embeddings", {"input": "A dog"})
+                self.assertAlmostEqual(sum(x * x for x in plain["data"][0]["embedding"]), 1, 5)
+                status, answer = node.request("POST", "/v1/embeddings", {"input": "A dog", "dimensions": 60000})
+                self.assertEqual((status, answer["error"]["param"]), (400, "dimensions"))
+        self.assertEqual(answers[1], answers[0])
+        self.assertEqual(answers[2], answers[0])
+        self.assertNotEqual(answers[0][0], answers[0][1])
+
     def test_page_health_and_models_answer(self):
         with harness.Node() as node:
             self.assertEqual(node.request("GET", "/health"), (200, {"status": "ok"}))
