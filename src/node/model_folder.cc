@@ -11,6 +11,7 @@
 
 #include "json/json.h"
 #include "model/gguf_config.h"
+#include "model/shape_model.h"
 
 namespace lockstep {
 namespace {
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr uintmax_t kConfigBytesMax = 16u << 20;
 
-Result<Json> read_config(const fs::path& path) {
+Result<Json> read_json_file(const fs::path& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) {
@@ -90,7 +91,7 @@ SamplingDefaults read_sampling(const Json& config) {
 Status read_generation_config(ModelFolder& folder, const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return Ok{};
-  const Json config = TRY(read_config(path));
+  const Json config = TRY(read_json_file(path));
   TRY(add_stop_ids(folder, config, path));
   folder.sampling = read_sampling(config);
   return Ok{};
@@ -158,6 +159,11 @@ Result<ModelFolder> read_gguf_model(const fs::path& path) {
 }  // namespace
 
 Result<ModelFolder> read_model_folder(const fs::path& path) {
+  if (is_shape_model(path.string())) {  // random weights, without a tokenizer
+    ModelFolder model;
+    model.name = TRY(parse_shape_model(path.string())).shape;
+    return model;
+  }
   if (is_gguf_path(path)) return read_gguf_model(path);
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -170,7 +176,7 @@ Result<ModelFolder> read_model_folder(const fs::path& path) {
   }
   ModelFolder folder;
   folder.name = folder_name(path);
-  const Json config = TRY(read_config(config_path));
+  const Json config = TRY(read_json_file(config_path));
   TRY(read_generation_config(folder, path / "generation_config.json"));
   TRY(add_stop_ids(folder, config, config_path));
   if (const Json* text_config = find(config, "text_config")) {
