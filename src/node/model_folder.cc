@@ -115,7 +115,7 @@ void set_chat(ModelFolder& folder, const Result<TemplateSource>& source) {
 Result<Pooling> read_pooling(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return Pooling::kLast;
-  const Json config = TRY(read_config(path));
+  const Json config = TRY(read_json_file(path));
   const bool is_last = TRY(get_bool(config, "pooling_mode_lasttoken")).value_or(false);
   const bool is_mean = TRY(get_bool(config, "pooling_mode_mean_tokens")).value_or(false);
   if (is_last != is_mean) return is_last ? Pooling::kLast : Pooling::kMean;
