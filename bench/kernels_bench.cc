@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +17,6 @@
 #include "base/thread_team.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
-#include "tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -23,6 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kColumns = 2048;
+constexpr int kLeaves = 64;  // as the columns of a model's matrices are cut
+constexpr int kLeafBlocks = kColumns / kLeaves / kBlockColumns;
 constexpr int kRepeats = 5;  // the best counts: a shared machine only ever takes time away
 
 struct Options {
@@ -81,25 +84,154 @@ struct Speed {
   double gflop_s;
 };
 
-Speed matmul_speed(ThreadTeam& team, const KernelTable& table, DType type, int tokens,
+struct Format {
+  const char* name;
+  PackedCodes codes;
+  PackedScales scales;
+  bool has_integer_input;
+  size_t code_bits;
+  size_t scale_bytes;  // of one row and piece
+  int piece_columns;
+};
+
+constexpr Format kFormats[] = {
+    {"f32", PackedCodes::kF32, PackedScales::kNone, false, 32, 0, 0},
+    {"bf16", PackedCodes::kBF16, PackedScales::kNone, false, 16, 0, 0},
+    {"f16", PackedCodes::kF16, PackedScales::kNone, false, 16, 0, 0},
+    {"q8_0", PackedCodes::kBits8, PackedScales::kF16, true, 8, 2, 32},
+    {"mlx8", PackedCodes::kBits8, PackedScales::kBF16Bias, true, 8, 4, 32},
+    {"q4_0", PackedCodes::kBits4, PackedScales::kF16, true, 4, 2, 32},
+    {"mlx4", PackedCodes::kBits4, PackedScales::kBF16Bias, true, 4, 4, 32},
+    {"mxfp4", PackedCodes::kTable4, PackedScales::kE8M0, true, 4, 1, 32},
+    {"fp8", PackedCodes::kFp8, PackedScales::kF32, false, 8, 4, 32},
+};
+
+// A matrix of `format` whose bytes are those of `words`: as many tiles as fill `weight_bytes`.
+struct BenchMatrix {
+  std::vector<LeafStep> steps;
+  std::vector<uint16_t> piece_blocks;
+  PackedMatrix matrix;
+  int tiles;
+
+  BenchMatrix(const Format& format, const std::vector<uint64_t>& words, size_t weight_bytes) {
+    static constexpr uint8_t kTable[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                           12, 11, 10, 9,  8,  6,  4,  0};
+    const size_t code_bytes = size_t{kColumns} * kLanes * format.code_bits / 8;
+    const int pieces = format.piece_columns == 0 ? 0 : kColumns / format.piece_columns;
+    const size_t tile_bytes =
+        code_bytes + static_cast<size_t>(pieces) * kLanes * format.scale_bytes;
+    for (int leaf = 0; leaf < kLeaves; ++leaf) {
+      const bool is_last = leaf + 1 == kLeaves;
+      const int merges = std::countr_one(static_cast<unsigned>(leaf));
+      steps.push_back({kColumns / kLeaves, merges, is_last ? 1 : 0, pieces / kLeaves});
+    }
+    piece_blocks.assign(static_cast<size_t>(pieces), kLeafBlocks);
+    tiles = static_cast<int>(weight_bytes / tile_bytes);
+    matrix = {.codes = format.codes,
+              .scales = format.scales,
+              .has_integer_input = format.has_integer_input,
+              .rows = tiles * kLanes,
+              .columns = kColumns,
+              .code_offset = format.codes == PackedCodes::kTable4 ? 12 : 0,
+              .factor = 0.5f,
+              .table = kTable,
+              .tiles = reinterpret_cast<const std::byte*>(words.data()),
+              .tile_bytes = tile_bytes,
+              .scales_at = code_bytes,
+              .piece_blocks = piece_blocks.data(),
+              .block_count = pieces * kLeafBlocks,
+              .steps = steps.data(),
+              .step_count = kLeaves};
+  }
+};
+
+// The input of a matrix, prepared as it wants it.
+std::vector<std::byte> input_of(const KernelTable& table, const PackedMatrix& matrix, int tokens,
+                                size_t& stride) {
+  const std::vector<float> values(static_cast<size_t>(tokens) * kColumns, 0.5f);
+  const auto blocks_max = static_cast<size_t>(matrix.block_count);
+  stride = is_plain(matrix.codes)     ? kColumns * sizeof(float)
+           : matrix.has_integer_input ? blocks_max * sizeof(InputBlock8)
+                                      : blocks_max * sizeof(InputBlockF);
+  std::vector<std::byte> input(stride * static_cast<size_t>(tokens));
+  std::vector<BlockColumns> blocks;
+  for (int i = 0; i < matrix.block_count; ++i) blocks.push_back({i * kBlockColumns, kBlockColumns});
+  const PrepareArgs args = {values.data(), kColumns,    blocks.data(), matrix.block_count, 0,
+                            tokens,        input.data()};
+  if (is_plain(matrix.codes)) {
+    std::memcpy(input.data(), values.data(), input.size());
+  } else if (matrix.has_integer_input) {
+    table.prepare_integers(args);
+  } else {
+    table.prepare_floats(args);
+  }
+  return input;
+}
+
+Speed matmul_speed(ThreadTeam& team, const KernelTable& table, const Format& format, int tokens,
                    const std::vector<uint64_t>& words, size_t weight_bytes) {
-  const size_t tile_bytes = size_t{kColumns} * kLanes * dtype_bytes(type);
-  const int tiles = static_cast<int>(weight_bytes / tile_bytes);
-  const std::vector<float> input(static_cast<size_t>(tokens) * kColumns, 0.5f);
-  std::vector<float> output(static_cast<size_t>(tokens) * static_cast<size_t>(tiles) * kLanes);
-  const auto matmul = type == DType::kF32   ? table.matmul_f32
-                      : type == DType::kF16 ? table.matmul_f16
-                                            : table.matmul_bf16;
-  const LeafStep step = {kColumns, 0, 1};
+  const BenchMatrix bench(format, words, weight_bytes);
+  size_t input_stride = 0;
+  const std::vector<std::byte> input = input_of(table, bench.matrix, tokens, input_stride);
+  const auto rows = static_cast<size_t>(bench.matrix.rows);
+  std::vector<float> output(static_cast<size_t>(tokens) * rows);
+  const MatmulPart part = {&bench.matrix, input.data(), input_stride};
   const double seconds = seconds_of([&] {
-    team.for_each_chunk(tiles, 8, [&](int begin, int end) {
-      matmul({words.data(), tiles * kLanes, kColumns, begin, end, &step, 1, input.data(), kColumns,
-              tokens, output.data(), static_cast<size_t>(tiles) * kLanes, 0});
+    team.for_each_chunk(bench.tiles, 8, [&](int begin, int end) {
+      table.matmul({&part, 1, begin, end, tokens, output.data(), rows, 0});
     });
   });
   const double products = static_cast<double>(output.size()) * kColumns;
-  return {static_cast<double>(tiles) * static_cast<double>(tile_bytes) / seconds * 1e-9,
+  return {static_cast<double>(bench.tiles) * static_cast<double>(bench.matrix.tile_bytes) /
+              seconds * 1e-9,
           2 * products / seconds * 1e-9};
+}
+
+// Microseconds to make integers of 8192 activations.
+double prepare_us(const KernelTable& table) {
+  constexpr int kBlocks = 256;
+  const std::vector<float> values(size_t{kBlocks} * kBlockColumns, 0.5f);
+  std::vector<InputBlock8> output(kBlocks);
+  std::vector<BlockColumns> blocks;
+  for (int i = 0; i < kBlocks; ++i) blocks.push_back({i * kBlockColumns, kBlockColumns});
+  return seconds_of([&] {
+           for (int i = 0; i < 100; ++i) {
+             table.prepare_integers(
+                 {values.data(), 0, blocks.data(), kBlocks, 0, 1, output.data()});
+           }
+         }) /
+         100 * 1e6;
+}
+
+// Microseconds to read a row of 8192 columns of 4 bits.
+double embed_us(const KernelTable& table) {
+  constexpr int kBlocks = 256;
+  const size_t tile_bytes = size_t{kBlocks} * (256 + 64);
+  const std::vector<std::byte> tile(tile_bytes, std::byte{0x3c});
+  const std::vector<uint16_t> piece_blocks(kBlocks, 1);
+  const LeafStep step = {kBlocks * kBlockColumns, 0, 1, kBlocks};
+  const PackedMatrix matrix = {.codes = PackedCodes::kBits4,
+                               .scales = PackedScales::kBF16Bias,
+                               .has_integer_input = true,
+                               .rows = kLanes,
+                               .columns = kBlocks * kBlockColumns,
+                               .tiles = tile.data(),
+                               .tile_bytes = tile_bytes,
+                               .scales_at = size_t{kBlocks} * 256,
+                               .piece_blocks = piece_blocks.data(),
+                               .block_count = kBlocks,
+                               .steps = &step,
+                               .step_count = 1};
+  std::vector<BlockColumns> blocks;
+  for (int i = 0; i < kBlocks; ++i) blocks.push_back({i * kBlockColumns, kBlockColumns});
+  std::vector<float> output(size_t{kBlocks} * kBlockColumns);
+  const int32_t row = 5;
+  return seconds_of([&] {
+           for (int i = 0; i < 100; ++i) {
+             table.embed({&matrix, blocks.data(), &row, 0, 1, output.data(), 0});
+           }
+         }) /
+         100 * 1e6;
 }
 
 // Decode attention: 8 heads share one key/value head of 128, 4096 positions, so that pages come
@@ -170,19 +302,23 @@ void measure(const Options& options) {
       const bool is_scalar = table == available_kernels().front();
       const size_t decode_bytes = is_scalar ? size_t{8} << 20 : bytes;
       const size_t prefill_bytes = is_scalar ? size_t{1} << 20 : std::min(bytes, size_t{32} << 20);
-      for (DType type : {DType::kF32, DType::kBF16, DType::kF16}) {
-        const std::string name = fmt::format("{}_{}", table->name, dtype_name(type));
-        const Speed decode = matmul_speed(team, *table, type, 1, words, decode_bytes);
+      for (const Format& format : kFormats) {
+        const std::string name = fmt::format("{}_{}", table->name, format.name);
+        const Speed decode = matmul_speed(team, *table, format, 1, words, decode_bytes);
         const double read = read_gb_s(team, words);  // next to it, since such machines drift
         report.add(name + "_decode" + suffix, decode.gb_s, "gb_s");
         report.add(name + "_decode_share_of_read" + suffix, 100 * decode.gb_s / read, "percent");
-        const Speed batch = matmul_speed(team, *table, type, 8, words, prefill_bytes);
+        const Speed batch = matmul_speed(team, *table, format, 8, words, prefill_bytes);
         report.add(name + "_8_tokens" + suffix, batch.gflop_s, "gflop_s");
-        const Speed prefill = matmul_speed(team, *table, type, 128, words, prefill_bytes);
+        const Speed batch_64 = matmul_speed(team, *table, format, 64, words, prefill_bytes);
+        report.add(name + "_64_tokens" + suffix, batch_64.gflop_s, "gflop_s");
+        const Speed prefill = matmul_speed(team, *table, format, 128, words, prefill_bytes);
         report.add(name + "_128_tokens" + suffix, prefill.gflop_s, "gflop_s");
       }
       if (threads == 1) {
         report.add(fmt::format("{}_attention", table->name), attention_gb_s(*table), "gb_s");
+        report.add(fmt::format("{}_prepare_8192", table->name), prepare_us(*table), "us");
+        report.add(fmt::format("{}_embed_8192", table->name), embed_us(*table), "us");
       }
     }
   }

@@ -144,13 +144,15 @@ Result<ModelTemplate> parse_model_template(const TemplateSource& source) {
 }
 
 Result<ModelTemplate> load_model_template(const std::string& path) {
-  if (!exists(path)) return Error{ErrorCode::kNotFound, fmt::format("there is no {}", path)};
   const bool is_model = is_folder(path) || is_gguf_path(path);
+  if (!is_model && !exists(path)) {
+    return Error{ErrorCode::kNotFound, fmt::format("there is no {}", path)};
+  }
   if (!is_model) return parse_model_template({TRY(read_file(path)), "", {}});
   const TemplateSource source = TRY(read_template_source(path));
   if (!source.text.empty()) return parse_model_template(source);
   if (is_gguf_path(path)) {
-    return Error{ErrorCode::kNotFound, path + " has no tokenizer.chat_template"};
+    return Error{ErrorCode::kNotFound, path + ": it has no tokenizer.chat_template"};
   }
   return Error{ErrorCode::kNotFound,
                fmt::format("{} has no chat_template.jinja and no chat_template in a "

@@ -32,8 +32,8 @@ struct MatrixSource {
   int columns = 0;
   // The rectangle's columns become the rows of the packed matrix (and `steps` goes over its rows).
   bool is_transposed = false;
+  std::vector<LeafStep> steps;     // columns in all: those of the packed matrix
   bool keeps_float_input = false;  // its activations are never quantised
-  std::vector<LeafStep> steps;  // columns in all: those of the packed matrix
 };
 
 class Device {

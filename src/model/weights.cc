@@ -195,14 +195,14 @@ class Loader {
                                                     .rows = latent.nope,
                                                     .columns = latent.kv_rank,
                                                     .is_transposed = true,
-                                                    .keeps_float_input = true,
-                                                    .steps = one_leaf(latent.nope)})));
+                                                    .steps = one_leaf(latent.nope),
+                                                    .keeps_float_input = true})));
       place.values.push_back(TRY(pack(weight.name, {.stored = stored,
                                                     .row_begin = row + latent.nope,
                                                     .rows = latent.value,
                                                     .columns = latent.kv_rank,
-                                                    .keeps_float_input = true,
-                                                    .steps = one_leaf(latent.kv_rank)})));
+                                                    .steps = one_leaf(latent.kv_rank),
+                                                    .keeps_float_input = true})));
     }
     count(weight, stored_bytes(stored, part.elements()));
     give_back(stored);
@@ -221,8 +221,8 @@ class Loader {
       const MatrixSource source{.stored = stored,
                                 .rows = rows,
                                 .columns = columns,
-                                .keeps_float_input = true,
-                                .steps = one_leaf(columns)};
+                                .steps = one_leaf(columns),
+                                .keeps_float_input = true};
       return pack(full, source);
     };
     for (int head = heads.begin; head < heads.end; ++head) {

@@ -61,11 +61,14 @@ Slice put(Device& device, const std::vector<float>& values, Access access = Acce
 std::vector<MatrixId> pack_all(Device& device, const std::vector<float>& matrices) {
   std::vector<MatrixId> ids;
   for (int expert = 0; expert < kExperts; ++expert) {
-    const float* first = matrices.data() + expert * kFfn * kHidden;
-    auto id = device.pack({.rows = kFfn,
+    const auto of_expert =
+        std::span<const float>(matrices).subspan(expert * kFfn * kHidden, kFfn * kHidden);
+    auto id = device.pack({.stored = {.rows = kFfn,
+                                      .columns = kHidden,
+                                      .codes = std::as_bytes(of_expert),
+                                      .row_bytes = kHidden * 4},
+                           .rows = kFfn,
                            .columns = kHidden,
-                           .data = reinterpret_cast<const std::byte*>(first),
-                           .row_bytes = kHidden * 4,
                            .steps = {{kHidden, 0, 1}}});
     REQUIRE(id.ok());
     ids.push_back(id.value());
