@@ -41,7 +41,7 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["logits", LLAMA, "--ids", "1", "--link", "pigeon"], "pigeon")
         self.check_refused(["logits", LLAMA, "--ids", "999"], "999")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pipeline"], "pipeline")
-        self.check_refused(["run", LLAMA, "x"], "tokenizer.json")
+        self.check_refused(["run", LLAMA, "x"], "no tokenizer")
         self.check_refused(["tokenize", LLAMA, "--text", "x"], "tokenizer.json")
         self.check_refused(["logits", LLAMA, "--ids", "1"], "LOCKSTEP_ISA", env={"LOCKSTEP_ISA": "z80"})
 
