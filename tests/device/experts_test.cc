@@ -98,7 +98,7 @@ Computed compute(const char* kind, int threads, const KernelTable* kernels, cons
                          .tokens = kTokens,
                          .chosen_count = kChosen,
                          .input = put(device, layer.input),
-                         .scratch = room(device, count),
+                         .scratch = room(device, 2 * count),
                          .output = output,
                          .activation = Activation::kClampedSwiglu,
                          .limit = kLimit,
