@@ -110,7 +110,8 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   command->add_option("MODEL", model.group.model, "a model folder or a .gguf file");
   command->add_option("--shape", shape.shape,
                       "random weights of a published model (llama-3.2-1b) or of a config.json");
-  command->add_option("--bits", shape.bits, "of a random weight: 2-6, 8, 16 (default) or 32");
+  command->add_option("--bits", shape.bits,
+                      "of a random weight: 2-6, 8, 16 (default) or 32; of MODEL's: 2-6, 8");
   command->add_option("--format", shape.format,
                       "of random weights, e.g. fp8, mxfp4, int4, q4_k (default: by --bits)");
   command->add_option("--layers", shape.layers, "measure so many layers and extrapolate")
@@ -130,9 +131,10 @@ void add_bench_command(CLI::App& app, Command& chosen) {
     if (has_shape == !flags->model.group.model.empty()) {
       throw CLI::RequiredError("one of MODEL, --shape and collective");
     }
-    if (!has_shape && (shape.bits != 0 || !shape.format.empty() || shape.layers != 0)) {
-      throw CLI::RequiredError("--shape, to which --bits, --format and --layers belong,");
+    if (!has_shape && (!shape.format.empty() || shape.layers != 0)) {
+      throw CLI::RequiredError("--shape, to which --format and --layers belong,");
     }
+    if (!has_shape) flags->model.group.bits = shape.bits;
     chosen = [flags, has_shape] {
       return finish(has_shape ? bench_shape(flags->shape, flags->model) : bench_model(flags->model),
                     flags->json, print_model_bench);

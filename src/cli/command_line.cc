@@ -64,6 +64,7 @@ int run_command_line(int argc, char** argv) {
   add_template_command(app, chosen);
   add_show_command(app, chosen);
   add_bench_command(app, chosen);
+  add_quantize_command(app, chosen);
   const std::string first = argc > 1 ? argv[1] : "--help";
   if (!first.starts_with('-') && !has_command(app, first)) {
     return fail({ErrorCode::kInvalidArgument,

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "cli/output.h"
+#include "weights/quantise.h"
 
 namespace lockstep {
 
@@ -28,6 +29,11 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
   command.add_flag("--exact", flags.exact,
                    "keep activations in float32 where weights are quantised (slower)");
   command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
+}
+
+void add_bits_flag(CLI::App& command, GroupFlags& flags) {
+  command.add_option("--bits", flags.bits,
+                     "quantise the weights to 2, 3, 4, 5, 6 or 8 bits while they are read");
 }
 
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
@@ -65,6 +71,11 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.pin_threads = flags.pin;
   options.context = flags.context;
   options.exact = flags.exact;
+  if (flags.bits != 0 && !is_affine_bits(flags.bits)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--bits {} is not possible, {} are", flags.bits, kAffineBits)};
+  }
+  options.bits = flags.bits;
   options.device = flags.device;
   return options;
 }

@@ -19,11 +19,13 @@ struct GroupFlags {
   bool pin = false;
   int context = 0;
   bool exact = false;
+  int bits = 0;
   std::string device = "cpu";
 };
 
-// Everything but the model itself.
+// Everything but the model itself and --bits.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
+void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
 Result<LocalGroupOptions> group_options(const GroupFlags& flags);

@@ -92,6 +92,7 @@ void add_logits_command(CLI::App& app, Command& chosen) {
   command->add_option("--parallel", flags->parallel, "how ranks share the model: tensor");
   command->add_flag("--json", flags->json, "one JSON value (always)");
   add_group_flags(*command, flags->group);
+  add_bits_flag(*command, flags->group);
   command->callback([flags, &chosen] {
     chosen = [flags] {
       auto text = answer(*flags);

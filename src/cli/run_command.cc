@@ -217,6 +217,7 @@ void add_run_command(CLI::App& app, Command& chosen) {
   auto* seed = command->add_option("--seed", flags->seed, "the same seed gives the same text");
   command->add_flag("--json", flags->json, "one JSON value instead of text");
   add_group_flags(*command, flags->group);
+  add_bits_flag(*command, flags->group);
   command->callback([flags, prompt, seed, &chosen] {
     flags->has_prompt = prompt->count() > 0;
     flags->has_seed = seed->count() > 0;

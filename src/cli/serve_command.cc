@@ -109,6 +109,7 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   command->add_flag("--json", flags->json, "print the address as one JSON value");
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
   add_group_flags(*command, flags->group);
+  add_bits_flag(*command, flags->group);
   command->callback([flags, &chosen] {
     chosen = [flags] {
       const Status status = serve(*flags);

@@ -27,6 +27,7 @@ struct EngineOptions {
   int batch_tokens_max = 512;  // in one step; longer prompts are fed in chunks
   std::string device = "cpu";  // "delayed": the test device
   bool exact = false;          // activations stay float32 where weights are quantised
+  int bits = 0;                // not 0: weights are quantised to so many while they are read
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "engine/step.h"
 #include "model/model.h"
 #include "model/open_model.h"
+#include "model/quantising.h"
 
 namespace lockstep {
 namespace {
@@ -78,8 +80,14 @@ Status ModelEngine::load(const EngineOptions& options) {
       .tokens_max = std::max(options.batch_tokens_max, options.sequences_max),
       .context = context,
       .vocab_size = config.vocab_size};
+  std::shared_ptr<const WeightSource> source = opened.source;
+  if (options.bits > 0) {
+    source = quantising_source(
+        std::move(source), config,
+        {.bits = options.bits, .threads = options.threads, .first_core = options.first_core});
+  }
   model_ = TRY(Model::load({.config = config,
-                            .source = opened.source,
+                            .source = std::move(source),
                             .shares = options.shares,
                             .tokens_max = limits.tokens_max,
                             .pages = pages_needed(limits),

@@ -267,7 +267,8 @@ Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig&
     const StoredMatrix stored = TRY(source.matrix({.name = weight.name,
                                                    .stack_index = weight.expert,
                                                    .rows = weight.rows,
-                                                   .columns = weight.columns}));
+                                                   .columns = weight.columns,
+                                                   .row_end = 1}));
     const bool is_cut_by_columns = weight.split == Split::kFfnColumns ||
                                    weight.split == Split::kExpertFfnColumns ||
                                    weight.split == Split::kSharedFfnColumns;

@@ -39,6 +39,7 @@ struct LocalGroupOptions {
   int batch_tokens_max = 512;
   std::string device = "cpu";
   bool exact = false;  // activations stay float32 where weights are quantised
+  int bits = 0;        // not 0: weights are quantised to so many while they are read
   int queue_max = 64;  // requests beyond those that run together
 
   MonitorTimeouts timeouts;

@@ -78,6 +78,7 @@ WorkerGroupOptions LocalGroup::worker_options() const {
   options.setup.batch_tokens_max = options_.batch_tokens_max;
   options.setup.device = options_.device;
   options.setup.exact = options_.exact;
+  options.setup.bits = options_.bits;
   // A rank that hangs is to be found by its own silence before the others give up on it.
   const milliseconds group_timeout = options_.timeouts.progress + 2 * options_.timeouts.heartbeat;
   options.setup.group_timeout_ms = static_cast<int>(group_timeout.count());

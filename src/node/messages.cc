@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "json/json.h"
+#include "weights/quantise.h"
 
 namespace lockstep {
 namespace {
@@ -120,6 +121,7 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["batch_tokens_max"] = setup.batch_tokens_max;
   object["device"] = setup.device;
   object["exact"] = setup.exact;
+  object["bits"] = setup.bits;
   object["group_timeout_ms"] = setup.group_timeout_ms;
   object["bench_bytes"] = as_signed(setup.bench_bytes);
   object["bench_rounds"] = setup.bench_rounds;
@@ -143,9 +145,11 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.batch_tokens_max = TRY(need_int32(json, "batch_tokens_max"));
   setup.device = TRY(need_string(json, "device"));
   setup.exact = TRY(get_bool(json, "exact")).value_or(false);
+  setup.bits = TRY(need_int32(json, "bits"));
   setup.group_timeout_ms = TRY(need_int32(json, "group_timeout_ms"));
   setup.bench_bytes = TRY(need_uint64(json, "bench_bytes"));
   setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));
+  if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt("bits");
   if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt("rank");
   if (setup.link == "shm" && setup.link_fds.size() != setup.shares.size()) {
     return corrupt("link_fds");

@@ -51,6 +51,7 @@ struct WorkerSetup {
   int batch_tokens_max = 512;
   std::string device = "cpu";
   bool exact = false;
+  int bits = 0;
   int group_timeout_ms = 10'000;
   // Not 0: measure all-reduces of this many bytes instead of serving a model.
   uint64_t bench_bytes = 0;

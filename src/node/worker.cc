@@ -77,6 +77,7 @@ EngineOptions engine_options(const WorkerSetup& setup, const KernelTable* kernel
   options.batch_tokens_max = setup.batch_tokens_max;
   options.device = setup.device;
   options.exact = setup.exact;
+  options.bits = setup.bits;
   options.kernels = kernels;
   options.progress = progress;
   return options;

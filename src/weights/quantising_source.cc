@@ -224,7 +224,7 @@ Status QuantisingSource::check_source(std::string_view name, const StoredMatrix&
   if (plain_element_type(stored) || options_.requantises) return Ok{};
   return Error{ErrorCode::kUnsupported,
                "the tensor " + std::string(name) +
-                   " is quantised already, and quantising it once more needs --requantise"};
+                   " is quantised already; `lockstep quantize --requantise` does it once more"};
 }
 
 Result<StoredMatrix> QuantisingSource::convert(const MatrixRequest& request, int bits,

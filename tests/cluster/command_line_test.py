@@ -25,7 +25,7 @@ class CommandLine(unittest.TestCase):
     def test_version_and_help(self):
         self.assertRegex(harness.run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
         overview = harness.run("--help").stdout
-        for command in ("run", "serve", "logits", "tokenize", "bench", "show"):
+        for command in ("run", "serve", "logits", "tokenize", "bench", "show", "quantize"):
             self.assertIn(command, overview)
             self.assertIn("Usage", harness.run(command, "--help").stdout)
         self.assertNotIn("worker ", overview)
@@ -92,6 +92,33 @@ class CommandLine(unittest.TestCase):
         decoded = harness.run("tokenize", harness.STORIES, "--batch", "--decode",
                               stdin=json.dumps({"ids": answers[0]["ids"]}) + "\n")
         self.assertEqual(json.loads(decoded.stdout), {"text": "Hello, world!"})
+
+    def test_quantize_writes_a_folder_that_equals_bits_on_load(self):
+        case = os.path.join(harness.GOLDEN, "llama3-bf16")
+        ids = ",".join(map(str, range(5, 25)))
+        with tempfile.TemporaryDirectory() as work:
+            folder = os.path.join(work, "q4")
+            report = harness.run_json("quantize", case, folder, "--bits", 4, "--json")
+            self.assertLess(report["bytes_after"], report["bytes_before"] / 2)
+            errors = [tensor["relative_rms_error"] for tensor in report["tensors"]]
+            self.assertEqual(errors, sorted(errors, reverse=True))
+            self.assertEqual(len(os.listdir(work)), 1)
+            wanted = harness.run_json("logits", folder, "--ids", ids)["logits"]
+            for ranks in (1, 3):
+                for arguments in ([folder], [case, "--bits", 4]):
+                    got = harness.run_json("logits", *arguments, "--ids", ids, "--ranks", ranks)["logits"]
+                    self.assertEqual(got, wanted, arguments)
+            table = harness.run("quantize", case, os.path.join(work, "q8"), "--bits", 8).stdout
+            self.assertIn("lm_head", table)
+            self.assertIn("bits a weight", table)
+            self.check_refused(["quantize", case, folder], "exists already")
+            self.check_refused(["quantize", folder, os.path.join(work, "again")], "--requantise")
+            self.check_refused(["logits", folder, "--ids", "1", "--bits", "4"], "quantised already")
+            harness.run_json("quantize", folder, os.path.join(work, "again"), "--bits", 2, "--requantise", "--json")
+        self.check_refused(["quantize", "/nonexistent/model", "/nonexistent/out"], "/nonexistent/model")
+        self.check_refused(["quantize", case, "/nonexistent/out"], "/nonexistent")
+        self.check_refused(["quantize", case, "x", "--bits", "7"], "7")
+        self.check_refused(["logits", case, "--ids", "1", "--bits", "9"], "9")
 
     def test_bench_prints_its_contract(self):
         model = harness.run_json("bench", harness.STORIES, "-p", 64, "-n", 16, "-r", 1, "--json")

@@ -46,6 +46,8 @@ TEST_CASE("a set-up survives the way to the worker") {
   setup.epoch = 9;
   setup.threads = 2;
   setup.device = "delayed";
+  setup.exact = true;
+  setup.bits = 6;
   setup.bench_bytes = 16384;
   const auto decoded = decode_setup(encode_setup(setup));
   REQUIRE(decoded.ok());
@@ -58,7 +60,11 @@ TEST_CASE("a set-up survives the way to the worker") {
   CHECK(decoded.value().threads == 2);
   CHECK(decoded.value().first_core == -1);
   CHECK(decoded.value().device == "delayed");
+  CHECK(decoded.value().exact);
+  CHECK(decoded.value().bits == 6);
   CHECK(decoded.value().bench_bytes == 16384);
+  setup.bits = 7;
+  CHECK_FALSE(decode_setup(encode_setup(setup)).ok());
 }
 
 TEST_CASE("small messages survive") {

@@ -25,6 +25,7 @@ struct Setup {
   std::string isa;  // empty: the best
   int batch_tokens_max = 512;
   bool exact = false;
+  int bits = 0;
 };
 
 struct Answer {
@@ -102,6 +103,7 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
                                  .batch_tokens_max = setup.batch_tokens_max,
                                  .device = setup.device,
                                  .exact = setup.exact,
+                                 .bits = setup.bits,
                                  .kernels = kernels_named(setup.isa)},
                                 std::move(group));
       if (!engine.ok()) {

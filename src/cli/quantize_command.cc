@@ -1,0 +1,116 @@
+// `lockstep quantize`: a model folder with quantised weights, and how far they are off.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/machine.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "model/quantise_model.h"
+
+namespace lockstep {
+namespace {
+
+struct Flags {
+  std::string from;
+  std::string to;
+  int bits = 4;
+  int threads = 0;
+  bool requantises = false;
+  bool json = false;
+};
+
+Json json_of(const QuantiseReport& report) {
+  JsonArray tensors;
+  for (const QuantisedTensor& tensor : report.tensors) {
+    tensors.push_back(JsonObject{{"name", tensor.name},
+                                 {"bits", tensor.bits == 0 ? Json(nullptr) : Json(tensor.bits)},
+                                 {"weights", tensor.weights},
+                                 {"relative_rms_error", tensor.relative_rms},
+                                 {"largest_error", tensor.largest_error}});
+  }
+  return JsonObject{
+      {"tensors", std::move(tensors)},     {"relative_rms_error", report.relative_rms},
+      {"weights", report.weights},         {"bytes_before", report.bytes_before},
+      {"bytes_after", report.bytes_after}, {"bits_per_weight", report.bits_per_weight()}};
+}
+
+void print_table(const QuantiseReport& report) {
+  print_line(fmt::format("{:<56} {:>4} {:>12} {:>12}", "tensor", "bits", "rms error", "largest"));
+  for (const QuantisedTensor& tensor : report.tensors) {
+    if (tensor.bits == 0) {
+      print_line(fmt::format("{:<56} {:>4}", tensor.name, "kept"));
+    } else {
+      print_line(fmt::format("{:<56} {:>4} {:>10.3f} % {:>12.3g}", tensor.name, tensor.bits,
+                             tensor.relative_rms * 100, tensor.largest_error));
+    }
+  }
+  print_line(
+      fmt::format("{} weights, {:.3f} GB -> {:.3f} GB, {:.2f} bits a weight, rms error {:.3f} %",
+                  report.weights, static_cast<double>(report.bytes_before) / 1e9,
+                  static_cast<double>(report.bytes_after) / 1e9, report.bits_per_weight(),
+                  report.relative_rms * 100));
+}
+
+// A line on a terminal, at most ten times a second.
+class ProgressLine {
+ public:
+  void show(uint64_t done, uint64_t all, std::string_view next) {
+    const Clock::time_point now = Clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(100);
+    constexpr int kWidth = 30;
+    const double part = all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
+    const auto filled = static_cast<size_t>(part * kWidth);
+    show_progress(fmt::format("[{}{}] {:>3.0f} %  {}", std::string(filled, '='),
+                              std::string(kWidth - filled, ' '), part * 100, next));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next_{};
+};
+
+int run(const Flags& flags) {
+  ProgressLine line;
+  const auto report =
+      quantise_model({.from = flags.from,
+                      .to = flags.to,
+                      .bits = flags.bits,
+                      .requantises = flags.requantises,
+                      .threads = flags.threads > 0 ? flags.threads : available_core_count(),
+                      .progress = [&](uint64_t done, uint64_t all, std::string_view next) {
+                        line.show(done, all, next);
+                      }});
+  clear_progress();
+  if (!report.ok()) return fail(report.error());
+  if (flags.json) {
+    print_json(json_of(report.value()));
+  } else {
+    print_table(report.value());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_quantize_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "quantize", "write a model folder with quantised weights (MLX affine, groups of 64)");
+  command->add_option("SRC", flags->from, "a model folder")->required();
+  command->add_option("DST", flags->to, "the folder to write, which does not exist yet")
+      ->required();
+  command->add_option("--bits", flags->bits, "of a weight: 2, 3, 4, 5, 6 or 8 (default 4)")
+      ->check(CLI::IsMember({2, 3, 4, 5, 6, 8}));
+  command->add_flag("--requantise,--requantize", flags->requantises,
+                    "also quantise what is quantised already, and so lose once more");
+  command->add_option("--threads", flags->threads, "(default: the machine's cores)")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", flags->json, "one JSON value");
+  command->callback([flags, &chosen] { chosen = [flags] { return run(*flags); }; });
+}
+
+}  // namespace lockstep
