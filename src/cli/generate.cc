@@ -67,7 +67,7 @@ double seconds_between(Generated::Clock::time_point from, Generated::Clock::time
 }
 
 Result<Generated> generate_and_wait(ModelService& service, GenerateRequest request,
-                                    std::function<void(int32_t)> on_token) {
+                                     std::function<void(int32_t)> on_token) {
   constexpr std::chrono::milliseconds kLook{50};  // how often an interrupt is looked for
   const InterruptGuard guard;
   const auto shared = std::make_shared<Shared>();

@@ -16,7 +16,8 @@ namespace lockstep {
 namespace {
 
 constexpr int kGroup = kQuantisedGroup;
-constexpr int kRowsOfChunk = 4;  // that a thread takes at once
+constexpr size_t kChunkWeights = size_t{1} << 19;  // that a thread takes at once, at most
+constexpr int kChunksOfThread = 4;                 // or so many, that all end together
 constexpr std::string_view kKvUp = "kv_b_proj.weight";
 constexpr std::string_view kKeyPart = "embed_q.weight";
 constexpr std::string_view kValuePart = "unembed_out.weight";
@@ -40,6 +41,12 @@ struct Part {
   int rows() const { return row_end - row_begin; }
   int columns() const { return column_end - column_begin; }
 };
+
+int rows_of_chunk(const Part& part, int threads) {
+  const int width = std::max(part.columns(), 1);
+  const int most = static_cast<int>(kChunkWeights / static_cast<size_t>(width));
+  return std::clamp(part.rows() / (threads * kChunksOfThread), 1, std::max(most, 1));
+}
 
 // The parts of a matrix that was converted. What nobody asked for is left undefined, so that the
 // system gives no memory for it.
@@ -77,13 +84,14 @@ void read_row(const StoredMatrix& stored, int row, int column_begin, std::span<f
   }
 }
 
-// Its rows [begin, end) have been read.
+// Its rows [begin, end) have been read. Of packed forms the parts may be shared by others still
+// to be read, which then are read again.
 void give_back(const StoredMatrix& stored, int begin, int end) {
   if (stored.owner) return;
   if (plain_element_type(stored) && stored.row_map.empty()) {
     release_pages(stored.codes.subspan(static_cast<size_t>(begin) * stored.row_bytes,
                                        static_cast<size_t>(end - begin) * stored.row_bytes));
-  } else {
+  } else if (end == stored.rows) {
     for (const auto& part : {stored.codes, stored.scales, stored.biases}) release_pages(part);
   }
 }
@@ -151,15 +159,11 @@ Result<StoredMatrix> QuantisingSource::quantise(const MatrixRequest& request,
   if (const auto kv_up = kv_up_of(request.name)) return latent_part(request, *kv_up, error);
   const StoredMatrix stored = TRY(source_->matrix(request));
   TRY(check_source(request.name, stored));
-  auto converted = convert(
-      request, bits,
-      [&](int row, int column_begin, std::span<float> out) {
-        read_row(stored, row, column_begin, out);
-      },
-      error);
-  const Part part(request);
-  give_back(stored, part.row_begin, part.row_end);
-  return converted;
+  return convert(request, bits,
+                 {.read = [&](int row, int column_begin,
+                              std::span<float> out) { read_row(stored, row, column_begin, out); },
+                  .give_back = [&](int begin, int end) { give_back(stored, begin, end); }},
+                 error);
 }
 
 // Of a matrix that is quantised and is not to be, the values in BF16.
@@ -207,16 +211,17 @@ Result<StoredMatrix> QuantisingSource::latent_part(const MatrixRequest& request,
   for (int row = first; row < end; ++row) {
     read_row(stored, row, 0, {floats.data() + static_cast<size_t>(row - first) * width, width});
   }
-  return convert(
-      request, bits_of(request.name, request.columns),
-      [&](int row, int column_begin, std::span<float> out) {
-        for (size_t i = 0; i < out.size(); ++i) {
-          const auto column = static_cast<size_t>(column_begin) + i;
-          const auto r = static_cast<size_t>(row);
-          out[i] = floats[is_key ? column * width + r : r * width + column];
-        }
-      },
-      error);
+  return convert(request, bits_of(request.name, request.columns),
+                 {.read =
+                      [&](int row, int column_begin, std::span<float> out) {
+                        for (size_t i = 0; i < out.size(); ++i) {
+                          const auto column = static_cast<size_t>(column_begin) + i;
+                          const auto r = static_cast<size_t>(row);
+                          out[i] = floats[is_key ? column * width + r : r * width + column];
+                        }
+                      },
+                  .give_back = [](int, int) {}},
+                 error);
 }
 
 Status QuantisingSource::check_source(std::string_view name, const StoredMatrix& stored) const {
@@ -228,7 +233,7 @@ Status QuantisingSource::check_source(std::string_view name, const StoredMatrix&
 }
 
 Result<StoredMatrix> QuantisingSource::convert(const MatrixRequest& request, int bits,
-                                               const ReadRow& read_row,
+                                               const SourceRows& source,
                                                QuantisationError& error) const {
   const Part part(request);
   const auto rows = static_cast<size_t>(request.rows);
@@ -242,11 +247,11 @@ Result<StoredMatrix> QuantisingSource::convert(const MatrixRequest& request, int
   std::vector<QuantisationError> errors(static_cast<size_t>(part.rows()));
   std::atomic<bool> is_sound{true};
   const std::lock_guard lock(mutex_);
-  team_.for_each_chunk(part.rows(), kRowsOfChunk, [&](int begin, int end) {
+  team_.for_each_chunk(part.rows(), rows_of_chunk(part, team_.size()), [&](int begin, int end) {
     std::vector<float> weights(static_cast<size_t>(part.columns()));
     for (int i = begin; i < end; ++i) {
       const int row = part.row_begin + i;
-      read_row(row, part.column_begin, weights);
+      source.read(row, part.column_begin, weights);
       const size_t at = static_cast<size_t>(row) * groups + first_group;
       const AffineGroups out{parts->codes.get() + at * affine_code_bytes(kGroup, bits),
                              parts->scales.get() + at, parts->biases.get() + at};
@@ -255,6 +260,7 @@ Result<StoredMatrix> QuantisingSource::convert(const MatrixRequest& request, int
         is_sound.store(false, std::memory_order_relaxed);
       }
     }
+    source.give_back(part.row_begin + begin, part.row_begin + end);
   });
   if (!is_sound.load(std::memory_order_relaxed)) return not_finite(request);
   // Row by row, so that the sum does not depend on the threads.

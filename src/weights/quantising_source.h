@@ -61,10 +61,15 @@ class QuantisingSource final : public WeightSource {
   bool splits_latent_heads() const;
 
  private:
-  // Fills the floats of a row from a column on. Called from the team's threads.
-  using ReadRow = std::function<void(int row, int column_begin, std::span<float> out)>;
+  // Called from the team's threads.
+  struct SourceRows {
+    // Fills the floats of a row from a column on.
+    std::function<void(int row, int column_begin, std::span<float> out)> read;
+    // Rows [begin, end) will not be read again.
+    std::function<void(int begin, int end)> give_back;
+  };
 
-  Result<StoredMatrix> convert(const MatrixRequest& request, int bits, const ReadRow& read_row,
+  Result<StoredMatrix> convert(const MatrixRequest& request, int bits, const SourceRows& source,
                                QuantisationError& error) const;
   Result<StoredMatrix> keep(const MatrixRequest& request) const;
   Result<StoredMatrix> latent_part(const MatrixRequest& request, std::string_view kv_up,

@@ -1,10 +1,17 @@
 #include <stdlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <random>
 
 #include "model/quantise_model.h"
+#include "model/weight_table.h"
+#include "support/golden.h"
 #include "support/rank_threads.h"
+#include "weights/checkpoint.h"
+#include "weights/quantise.h"
+#include "weights/safetensors_writer.h"
 
 using namespace lockstep;
 
@@ -45,6 +52,36 @@ void quantise(const std::string& from, const fs::path& to, int bits) {
   REQUIRE_MESSAGE(report.ok(), report.error().message);
 }
 
+// A model of random BF16 weights: the golden case's config with other sizes.
+void write_random_model(const std::string& config_of, const JsonObject& changes,
+                        const fs::path& to) {
+  Json json = read_json_file(golden(config_of) + "/config.json");
+  for (const auto& change : changes) json.as_object()[change.key()] = change.value();
+  const auto config = parse_config(dump_json(json));
+  REQUIRE_MESSAGE(config.ok(), config.error().message);
+  const std::vector<Weight> table = weight_table(config.value());
+  std::vector<PlannedTensor> tensors;
+  for (const Weight& weight : table) {
+    PlannedTensor& tensor =
+        tensors.emplace_back(PlannedTensor{weight.name, DType::kBF16, {weight.rows}});
+    if (!weight.is_vector) tensor.shape.push_back(weight.columns);
+  }
+  fs::create_directory(to);
+  REQUIRE(write_new_file(to / "config.json", dump_json(json)).ok());
+  auto writer = SafetensorsWriter::create(to, tensors);
+  REQUIRE(writer.ok());
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.1F);
+  for (size_t i = 0; i < table.size(); ++i) {
+    std::vector<uint16_t> values(tensors[i].bytes() / sizeof(uint16_t));
+    for (uint16_t& value : values) {
+      value = bf16_of(normal(random) + (table[i].is_vector ? 1.0F : 0.0F));
+    }
+    REQUIRE(writer.value().write(i, 0, std::as_bytes(std::span<const uint16_t>(values))).ok());
+  }
+  REQUIRE(writer.value().finish().ok());
+}
+
 }  // namespace
 
 TEST_CASE("a model quantised on load gives the logits of the quantised folder, for all ranks") {
@@ -79,5 +116,35 @@ TEST_CASE("every number of bits gives on load what the folder gives") {
     const Answer wanted = answer_of((work.path() / "quantised").string(), setup);
     setup.bits = bits;
     CHECK(answer_of(golden("llama3-bf16"), setup).logits == wanted.logits);
+  }
+}
+
+TEST_CASE("latent heads of whole groups are quantised as two matrices, on load and in the folder") {
+  const Folder work;
+  const fs::path model = work.path() / "model", folder = work.path() / "quantised";
+  write_random_model("deepseekv3-bf16", {{"qk_nope_head_dim", 64}, {"v_head_dim", 64}}, model);
+  quantise(model.string(), folder, 8);
+  const auto checkpoint = Checkpoint::open(folder);
+  REQUIRE(checkpoint.ok());
+  CHECK(checkpoint.value()->has("model.layers.0.self_attn.embed_q.scales"));
+  CHECK(checkpoint.value()->has("model.layers.0.self_attn.unembed_out.scales"));
+  CHECK_FALSE(checkpoint.value()->has("model.layers.0.self_attn.kv_b_proj.weight"));
+
+  const Answer plain = answer_of(model.string(), {});
+  const Answer wanted = answer_of(folder.string(), {});
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < plain.logits.size(); ++i) {
+    for (size_t k = 0; k < plain.logits[i].size(); ++k) {
+      difference += std::pow(double{plain.logits[i][k]} - wanted.logits[i][k], 2);
+      size += std::pow(double{plain.logits[i][k]}, 2);
+    }
+  }
+  CHECK(std::sqrt(difference / size) < 0.1);  // the same model, but for eight bits
+  for (const std::vector<double>& shares : {std::vector<double>{1}, {1, 1, 1}}) {
+    Setup setup;
+    setup.shares = shares;
+    CHECK(answer_of(folder.string(), setup).logits == wanted.logits);
+    setup.bits = 8;
+    CHECK(answer_of(model.string(), setup).logits == wanted.logits);
   }
 }
