@@ -149,7 +149,8 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(whole["weight_bytes_per_token"], part["weight_bytes_per_token"])
         self.check_refused(["bench", "--shape", "no-such-model"], "llama-3.2-1b")
         self.check_refused(["bench", "--shape", "qwen3-0.6b", "--format", "q9"], "q4_k")
-        self.check_refused(["bench", harness.STORIES, "--bits", "4"], "--shape")
+        self.check_refused(["bench", harness.STORIES, "--format", "mlx4"], "--shape")
+        self.check_refused(["bench", harness.STORIES, "--bits", "7"], "--bits 7")
         self.check_refused(["bench", harness.STORIES, "--shape", "qwen3-0.6b"], "MODEL")
 
     def test_show_counts_what_a_model_consists_of(self):
