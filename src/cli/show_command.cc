@@ -146,7 +146,8 @@ std::string count_text(uint64_t count) {
   if (value >= 1e12) return fmt::format("{:.2f} T", value / 1e12);
   if (value >= 1e9) return fmt::format("{:.2f} B", value / 1e9);
   if (value >= 1e6) return fmt::format("{:.2f} M", value / 1e6);
-  return fmt::format("{:.2f} K", value / 1e3);
+  if (value >= 1e4) return fmt::format("{:.2f} K", value / 1e3);
+  return fmt::format("{}", count);
 }
 
 std::string bytes_text(uint64_t bytes) {
