@@ -37,24 +37,26 @@ Model::Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLim
       limits_(limits),
       rank_(group.rank()) {}
 
+// A page holds its positions of all layers, so that a short sequence touches little memory.
 Status Model::allocate_state() {
   const LatentConfig latent = config_.latent.value_or(LatentConfig{});
   const int kv_heads = config_.latent ? 1 : cut_.kv_heads(rank_).size();
   const int head_dim = config_.latent ? latent.kv_rank + latent.rope : config_.head_dim;
   const int value_dim = config_.latent ? latent.kv_rank : config_.head_dim;
-  const size_t page_stride = static_cast<size_t>(kv_heads) * page_head_stride(head_dim);
-  const size_t elements = page_stride * static_cast<size_t>(limits_.pages);
+  const size_t layer_elements = static_cast<size_t>(kv_heads) * page_head_stride(head_dim);
+  const size_t page_stride = 2 * layer_elements * static_cast<size_t>(config_.layers);
+  const size_t bytes = page_stride * static_cast<size_t>(limits_.pages) * sizeof(float);
+  const BufferId buffer = TRY(device_.allocate(bytes, Access::kDevice));
   for (int layer = 0; layer < config_.layers; ++layer) {
-    const BufferId keys = TRY(device_.allocate(elements * 4, Access::kDevice));
-    const BufferId values = TRY(device_.allocate(elements * 4, Access::kDevice));
-    pages_.push_back({.keys = {keys, 0},
-                      .values = {values, 0},
+    const size_t keys = 2 * layer_elements * static_cast<size_t>(layer);
+    pages_.push_back({.keys = {buffer, keys},
+                      .values = {buffer, keys + layer_elements},
                       .page_stride = page_stride,
                       .head_dim = head_dim,
                       .value_dim = value_dim,
                       .kv_heads = kv_heads});
-    state_bytes_ += 2 * elements * 4;
   }
+  state_bytes_ = bytes;
   return Ok{};
 }
 
