@@ -100,6 +100,7 @@ class CpuDevice : public Device {
   void run(const Embed& op);
   void run(const Matmul& op);
   void run(const CopyRows& op);
+  void run(const CopyColumns& op);
   void run(const RmsNorm& op);
   void run(const RopeTable& op);
   void run(const Rope& op);

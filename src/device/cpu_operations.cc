@@ -91,6 +91,18 @@ void CpuDevice::run(const CopyRows& op) {
   }
 }
 
+void CpuDevice::run(const CopyColumns& op) {
+  if (op.count == 0 || op.columns == 0) return;
+  const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const auto stride = static_cast<size_t>(op.output_stride);
+  LOCKSTEP_CHECK(columns <= stride);
+  const float* input = floats(op.input, count * columns);
+  float* output = floats(op.output, (count - 1) * stride + columns);
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(output + i * stride, input + i * columns, columns * sizeof(float));
+  }
+}
+
 void CpuDevice::run(const RmsNorm& op) {
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
   const size_t stride = op.stride > 0 ? static_cast<size_t>(op.stride) : columns;

@@ -43,6 +43,16 @@ struct CopyRows {
   Slice output;
 };
 
+// output[i][column] = input[i][column], where rows of the output are further apart: the columns of
+// a matrix that were computed apart come together.
+struct CopyColumns {
+  Slice input;  // (count, columns)
+  int count = 0;
+  int columns = 0;
+  Slice output;  // (count, output_stride), from the first of the columns on
+  int output_stride = 0;
+};
+
 struct RmsNorm {
   Slice x;  // (tokens, stride), of which the first `columns` are normed
   Slice weight;
@@ -242,8 +252,8 @@ struct Add {
   Slice sum;
 };
 
-using Operation = std::variant<Embed, Matmul, CopyRows, RmsNorm, RopeTable, Rope, RotatePairs,
-                               HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
-                               ExpertsDown, AddExpertBias, SiluMul, Add>;
+using Operation = std::variant<Embed, Matmul, CopyRows, CopyColumns, RmsNorm, RopeTable, Rope,
+                               RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
+                               Route, ExpertsUp, ExpertsDown, AddExpertBias, SiluMul, Add>;
 
 }  // namespace lockstep

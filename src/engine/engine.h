@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "collective/group.h"
+#include "model/latent_cut.h"
 #include "sampling/options.h"
 
 namespace lockstep {
@@ -28,6 +29,9 @@ struct EngineOptions {
   std::string device = "cpu";  // "delayed": the test device
   bool exact = false;          // activations stay float32 where weights are quantised
   int bits = 0;                // not 0: weights are quantised to so many while they are read
+  // Of the links between the ranks, the slowest; with `latent_cut` it says how the model is cut.
+  LinkKind link = LinkKind::kShm;
+  LatentCut latent_cut = LatentCut::kAuto;
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };

@@ -91,7 +91,9 @@ Status ModelEngine::load(const EngineOptions& options) {
                             .shares = options.shares,
                             .tokens_max = limits.tokens_max,
                             .pages = pages_needed(limits),
-                            .page_list_entries_max = pages_needed(limits)},
+                            .page_list_entries_max = pages_needed(limits),
+                            .link = options.link,
+                            .latent_cut = options.latent_cut},
                            group_, *device_));
   std::vector<int> begins;
   begins.reserve(static_cast<size_t>(group_.size()) + 1);

@@ -61,6 +61,9 @@ enum class Split {
   kExpertFfnColumns,
   kSharedFfn,  // and for those of the shared experts, which are one wide expert
   kSharedFfnColumns,
+  // Rows of the projections to the latents; whole on every rank where !Cut::cuts_latents().
+  kQueryLatent,
+  kKvLatent,
 };
 
 // Which checkpoints have a weight.

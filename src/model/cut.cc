@@ -8,8 +8,9 @@
 namespace lockstep {
 namespace {
 
-// Leaves of `count` equal units, cut as close to the shares as whole units allow.
-LeafShares share_out(int units, int leaves_per_unit, std::span<const double> shares) {
+// Where each rank's leaves begin, and the last one's end: units of equal leaves, cut as close to
+// the shares as whole units allow.
+std::vector<int> begins_of(int units, int leaves_per_unit, std::span<const double> shares) {
   double total = 0;
   for (double share : shares) total += share;
   std::vector<int> begins{0};
@@ -19,7 +20,11 @@ LeafShares share_out(int units, int leaves_per_unit, std::span<const double> sha
     begins.push_back(static_cast<int>(std::floor(units * (sum / total) + 0.5)) * leaves_per_unit);
   }
   begins.push_back(units * leaves_per_unit);
-  return LeafShares(std::move(begins));
+  return begins;
+}
+
+LeafShares share_out(int units, int leaves_per_unit, std::span<const double> shares) {
+  return LeafShares(begins_of(units, leaves_per_unit, shares));
 }
 
 // The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle
@@ -73,6 +78,19 @@ Range columns_of(const LeafShares& shares, int size, int alignment, int rank) {
           boundary(shares.end(rank), shares.leaf_count(), size, alignment)};
 }
 
+int latent_leaf_count(int rows) {
+  return (rows + kLatentLeafRows - 1) / kLatentLeafRows;
+}
+
+// What a rank has of `rows` rows whose first leaf is `first`.
+Range latent_rows(std::span<const int> begins, int rank, int first, int rows) {
+  const auto row_of = [&](int leaf) {
+    return std::clamp((leaf - first) * kLatentLeafRows, 0, rows);
+  };
+  const auto r = static_cast<size_t>(rank);
+  return {row_of(begins[r]), row_of(begins[r + 1])};
+}
+
 std::vector<LeafStep> column_steps(const LeafShares& shares, int size, int alignment, int rank) {
   const int leaves = shares.leaf_count();
   return steps_for(shares.nodes(rank), [&](int leaf) {
@@ -83,7 +101,7 @@ std::vector<LeafStep> column_steps(const LeafShares& shares, int size, int align
 }  // namespace
 
 Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
-                      CutAlignment alignment) {
+                      const CutOptions& options) {
   for (double share : shares) {
     if (!(share > 0) || !std::isfinite(share)) {
       return Error{ErrorCode::kInvalidArgument, "each share must be a positive number"};
@@ -98,28 +116,38 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
       static_cast<int>(shares.size()) <= config.kv_heads && leaves % config.kv_heads == 0;
   const int head_units = whole_groups ? config.kv_heads : leaves;
   const int vocabulary_leaves = std::min(kLeavesMax, config.vocab_size);
-  alignment = {fitting_alignment(config.ffn, alignment.ffn),
-               fitting_alignment(config.experts.ffn, alignment.experts)};
-  return Cut(config, alignment, share_out(head_units, leaves / head_units, shares),
-             share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
-             share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
-             share_out(vocabulary_leaves, 1, shares));
+  const CutAlignment alignment = {
+      .ffn = fitting_alignment(config.ffn, options.alignment.ffn),
+      .experts = fitting_alignment(config.experts.ffn, options.alignment.experts)};
+  const LatentConfig latent = config.latent.value_or(LatentConfig{});
+  const int latent_leaves =
+      latent_leaf_count(latent.query_rank) + latent_leaf_count(latent.kv_rank + latent.rope);
+  return Cut(
+      config, {alignment, options.cuts_latents && config.latent},
+      {.heads = share_out(head_units, leaves / head_units, shares),
+       .ffn = share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
+       .experts = share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
+       .vocabulary = share_out(vocabulary_leaves, 1, shares),
+       .latent_begins = begins_of(latent_leaves, 1, shares)});
 }
 
-Cut::Cut(const ModelConfig& config, CutAlignment alignment, LeafShares heads, LeafShares ffn,
-         LeafShares experts, LeafShares vocabulary)
+Cut::Cut(const ModelConfig& config, const CutOptions& options, Shares shares)
     : value_dim_(config.value_dim),
       heads_per_kv_(config.heads_per_kv()),
-      heads_per_leaf_(config.heads / heads.leaf_count()),
+      heads_per_leaf_(config.heads / shares.heads.leaf_count()),
       ffn_columns_(config.ffn),
       expert_columns_(config.experts.ffn),
       shared_columns_(config.experts.shared_ffn),
       vocab_size_(config.vocab_size),
-      alignment_(alignment),
-      heads_(std::move(heads)),
-      ffn_(std::move(ffn)),
-      experts_(std::move(experts)),
-      vocabulary_(std::move(vocabulary)) {}
+      query_latent_rows_(config.latent ? config.latent->query_rank : 0),
+      kv_latent_rows_(config.latent ? config.latent->kv_rank + config.latent->rope : 0),
+      cuts_latents_(options.cuts_latents),
+      alignment_(options.alignment),
+      heads_(std::move(shares.heads)),
+      ffn_(std::move(shares.ffn)),
+      experts_(std::move(shares.experts)),
+      vocabulary_(std::move(shares.vocabulary)),
+      latent_begins_(std::move(shares.latent_begins)) {}
 
 Range Cut::heads(int rank) const {
   return {heads_.begin(rank) * heads_per_leaf_, heads_.end(rank) * heads_per_leaf_};
@@ -145,6 +173,16 @@ Range Cut::shared_ffn(int rank) const {
 
 Range Cut::vocabulary(int rank) const {
   return columns_of(vocabulary_, vocab_size_, 1, rank);
+}
+
+Range Cut::query_latent(int rank) const {
+  if (!cuts_latents_) return {0, query_latent_rows_};
+  return latent_rows(latent_begins_, rank, 0, query_latent_rows_);
+}
+
+Range Cut::kv_latent(int rank) const {
+  if (!cuts_latents_) return {0, kv_latent_rows_};
+  return latent_rows(latent_begins_, rank, latent_leaf_count(query_latent_rows_), kv_latent_rows_);
 }
 
 std::vector<LeafStep> Cut::head_steps(int rank) const {

@@ -18,6 +18,10 @@ inline constexpr int kLeavesMax = 64;
 // Feed-forward columns are not cut finer than this.
 inline constexpr int kFfnLeafColumnsMin = 16;
 
+// Rows of the projections to the latents are not cut finer than this, a tile of packed weights.
+// Nothing is summed over these leaves.
+inline constexpr int kLatentLeafRows = 16;
+
 // Borders of leaves lie on multiples of these, so that groups of quantised columns stay whole; of
 // the feed-forward columns of dense layers and of experts.
 struct CutAlignment {
@@ -27,6 +31,11 @@ struct CutAlignment {
 // A group that is too wide for so many leaves is cut nevertheless, down to kAlignmentMin.
 inline constexpr int kAlignedLeavesMin = 16;
 inline constexpr int kAlignmentMin = 32;
+
+struct CutOptions {
+  CutAlignment alignment{};
+  bool cuts_latents = false;  // see model/latent_cut.h; only with latent attention
+};
 
 struct Range {
   int begin = 0;
@@ -38,7 +47,7 @@ class Cut {
  public:
   // One share for each rank, any positive scale (3:1). kInvalidArgument for others.
   static Result<Cut> make(const ModelConfig& config, std::span<const double> shares,
-                          CutAlignment alignment = {});
+                          const CutOptions& options = {});
 
   int rank_count() const { return heads_.rank_count(); }
   int head_count() const { return heads_per_leaf_ * heads_.leaf_count(); }
@@ -49,6 +58,11 @@ class Cut {
   Range expert_ffn(int rank) const;  // of each expert
   Range shared_ffn(int rank) const;  // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
+  // Rows of the projections to the latents: with cuts_latents() those of the rank, else all. The
+  // leaves of the query's and those of the keys and values are shared out as one list.
+  bool cuts_latents() const { return cuts_latents_; }
+  Range query_latent(int rank) const;
+  Range kv_latent(int rank) const;
 
   const LeafShares& head_shares() const { return heads_; }
   const LeafShares& ffn_shares() const { return ffn_; }
@@ -62,8 +76,11 @@ class Cut {
   std::vector<LeafStep> shared_steps(int rank) const;
 
  private:
-  Cut(const ModelConfig& config, CutAlignment alignment, LeafShares heads, LeafShares ffn,
-      LeafShares experts, LeafShares vocabulary);
+  struct Shares {
+    LeafShares heads, ffn, experts, vocabulary;
+    std::vector<int> latent_begins;
+  };
+  Cut(const ModelConfig& config, const CutOptions& options, Shares shares);
 
   int value_dim_;
   int heads_per_kv_;
@@ -72,11 +89,15 @@ class Cut {
   int expert_columns_;
   int shared_columns_;
   int vocab_size_;
+  int query_latent_rows_;
+  int kv_latent_rows_;
+  bool cuts_latents_;
   CutAlignment alignment_;
   LeafShares heads_;
   LeafShares ffn_;
   LeafShares experts_;
   LeafShares vocabulary_;
+  std::vector<int> latent_begins_;  // (ranks + 1), in leaves
 };
 
 }  // namespace lockstep

@@ -4,13 +4,6 @@
 #include "model/rope.h"
 
 namespace lockstep {
-namespace {
-
-// Of the norms inside latent attention, which config.json does not name (Hugging Face transformers,
-// DeepseekV3RMSNorm).
-constexpr float kLatentNormEpsilon = 1e-6f;
-
-}  // namespace
 
 Result<ModelOutputs> Model::forward(const Batch& batch) {
   TRY(check_batch(batch, limits_));
@@ -18,7 +11,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch) {
   write_batch(batch);
   TRY(embed(batch));
   for (int layer = 0; layer < config_.layers; ++layer) {
-    attention(layer, tokens);
+    TRY(attention(layer, tokens));
     TRY(exchange(cut_.head_shares(), tokens));
     add_attention_bias(layer, tokens);
     TRY(feed_forward(layer, tokens));
@@ -75,21 +68,14 @@ Status Model::embed(const Batch& batch) {
       if (rank == rank_) own_rows_.push_back(token - owned.begin);
       places_[i] = next++;
     }
-    part_ends_.push_back(static_cast<size_t>(next));
+    part_ends_.push_back(static_cast<size_t>(next) * hidden);
   }
   device_.write_ints(buffers_.rows, own_rows_);
   device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
                       .rows = buffers_.rows,
                       .tokens = static_cast<int>(own_rows_.size()),
                       .output = {buffers_.sum, own_begin * hidden}});
-  TRY(device_.wait());
-  const std::span<std::byte> rows = std::as_writable_bytes(device_.host(buffers_.sum));
-  parts_.clear();
-  for (size_t begin = 0; size_t end : part_ends_) {
-    parts_.push_back(rows.subspan(begin * hidden * 4, (end - begin) * hidden * 4));
-    begin = end;
-  }
-  TRY(group_.all_gather(parts_));
+  TRY(gather_parts());
   device_.write_ints(buffers_.rows, places_);
   device_.queue(CopyRows{.input = {buffers_.sum, 0},
                          .rows = buffers_.rows,
@@ -99,7 +85,18 @@ Status Model::embed(const Batch& batch) {
   return Ok{};
 }
 
-void Model::attention(int layer, int tokens) {
+Status Model::gather_parts() {
+  TRY(device_.wait());
+  const std::span<float> all = device_.host(buffers_.sum);
+  parts_.clear();
+  for (size_t begin = 0; size_t end : part_ends_) {
+    parts_.push_back(std::as_writable_bytes(all.subspan(begin, end - begin)));
+    begin = end;
+  }
+  return group_.all_gather(parts_);
+}
+
+Status Model::attention(int layer, int tokens) {
   const LayerWeights& weights = layer_weights(layer);
   device_.queue(RmsNorm{.x = buffers_.hidden,
                         .weight = weights.vector(Role::kAttentionNorm),
@@ -108,13 +105,14 @@ void Model::attention(int layer, int tokens) {
                         .epsilon = config_.norm_epsilon,
                         .y = buffers_.normed});
   if (config_.latent) {
-    project_latent(layer, tokens);
+    TRY(project_latent(layer, tokens));
   } else {
     project(layer, tokens);
   }
   mix(layer, tokens);
   device_.queue(
       Matmul{weights.matrix(Role::kAttentionOut), buffers_.mixed, tokens, {buffers_.partials, 0}});
+  return Ok{};
 }
 
 // The bias of what is summed over ranks: once, after the sum.
@@ -162,38 +160,6 @@ void Model::mix(int layer, int tokens) {
                            .tokens = tokens,
                            .output = buffers_.mixed,
                            .output_stride = config_.latent->value});
-}
-
-// The absorbed form: queries are taken to the latent's space, where one key serves all heads. Its
-// rotated part follows the latent: (kv_rank, rope).
-void Model::project_latent(int layer, int tokens) {
-  const LayerWeights& weights = layer_weights(layer);
-  const LatentConfig& latent = *config_.latent;
-  const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
-  const auto norm = [&](Slice x, Role role, int columns, int stride) {
-    device_.queue(RmsNorm{x, weights.vector(role), tokens, columns, kLatentNormEpsilon, x, stride});
-  };
-  const auto rotate = [&](Slice x, int x_stride, int x_offset, int count, Slice y) {
-    device_.queue(RotatePairs{x, x_stride, x_offset, buffers_.rope, tokens, count, latent.rope, y,
-                              key, latent.kv_rank});
-  };
-  Slice query_input = buffers_.normed;
-  if (latent.query_rank > 0) {
-    query_input = buffers_.query_latent;
-    device_.queue(Matmul{weights.matrix(Role::kQueryDown), buffers_.normed, tokens, query_input});
-    norm(query_input, Role::kQueryDownNorm, latent.query_rank, latent.query_rank);
-  }
-  device_.queue(Matmul{weights.matrix(Role::kQuery), query_input, tokens, buffers_.query});
-  device_.queue(HeadMatmul{.matrices = &weights.absorb,
-                           .input = buffers_.query,
-                           .input_stride = config_.head_dim,
-                           .tokens = tokens,
-                           .output = buffers_.absorbed,
-                           .output_stride = key});
-  rotate(buffers_.query, config_.head_dim, latent.nope, heads, buffers_.absorbed);
-  device_.queue(Matmul{weights.matrix(Role::kKvDown), buffers_.normed, tokens, buffers_.kv_latent});
-  norm(buffers_.kv_latent, Role::kKvDownNorm, latent.kv_rank, key);
-  rotate(buffers_.kv_latent, key, latent.kv_rank, 1, buffers_.kv_latent);
 }
 
 // Queries, keys and values of the normed hidden state: product, bias, norm of each head, rotation.

@@ -7,6 +7,17 @@
 #include "model/rope.h"
 
 namespace lockstep {
+namespace {
+
+Result<LatentCutCase> latent_case_of(const ModelOptions& options) {
+  const LatentConfig latent = options.config.latent.value_or(LatentConfig{});
+  return LatentCutCase{.layer_bytes = TRY(latent_layer_bytes(*options.source, options.config)),
+                       .rows = latent.query_rank + latent.kv_rank + latent.rope,
+                       .ranks = static_cast<int>(options.shares.size()),
+                       .link = options.link};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& group,
                                            Device& device) {
@@ -16,7 +27,8 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
                                                           options.shares.size(), group.size())};
   }
   const CutAlignment alignment = TRY(alignment_of(*options.source, config));
-  Cut cut = TRY(Cut::make(config, options.shares, alignment));
+  const bool cuts = cuts_latents(options.latent_cut, TRY(latent_case_of(options)));
+  Cut cut = TRY(Cut::make(config, options.shares, {alignment, cuts}));
   const BatchLimits limits{.tokens_max = options.tokens_max,
                            .page_list_entries_max = options.page_list_entries_max,
                            .pages = options.pages,
@@ -113,7 +125,10 @@ Status Model::allocate_buffers() {
       std::max({cut_.head_shares().nodes(rank_).size(), cut_.ffn_shares().nodes(rank_).size(),
                 cut_.expert_shares().nodes(rank_).size()});
   buffers_.partials = TRY(device_.allocate(subtrees * tokens * hidden * 4, Access::kHost));
-  buffers_.sum = TRY(device_.allocate(tokens * hidden * 4, Access::kHost));
+  const LatentConfig latent = config_.latent.value_or(LatentConfig{});
+  const auto latents = static_cast<size_t>(latent.query_rank + latent.kv_rank + latent.rope);
+  const size_t exchanged = std::max(hidden, cut_.cuts_latents() ? latents : 0);  // of a token
+  buffers_.sum = TRY(device_.allocate(tokens * exchanged * 4, Access::kHost));
   const auto vocabulary = static_cast<size_t>(cut_.vocabulary(rank_).size());
   buffers_.logits = TRY(device_.allocate(tokens * vocabulary * 4, Access::kHost));
   const std::vector<double> frequencies = rope_frequencies(config_);

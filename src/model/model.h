@@ -3,7 +3,8 @@
 // allocated.
 //
 // A pass has 2 * layers + 2 exchanges: the embeddings, two sums a layer, and the sampler's (not
-// made here). The host waits for the device once for each.
+// made here); 3 * layers + 2 where the projections to the latents are cut. The host waits for the
+// device once for each.
 #pragma once
 
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/cut.h"
+#include "model/latent_cut.h"
 #include "model/weights.h"
 
 namespace lockstep {
@@ -26,6 +28,8 @@ struct ModelOptions {
   int tokens_max = 512;        // of one batch
   int pages = 0;               // of sequence state
   int page_list_entries_max = 0;
+  LinkKind link = LinkKind::kShm;  // the slowest between two ranks
+  LatentCut latent_cut = LatentCut::kAuto;
 };
 
 // What a batch asked for; valid until the next forward().
@@ -70,9 +74,14 @@ class Model {
 
   void write_batch(const Batch& batch);
   Status embed(const Batch& batch);
-  void attention(int layer, int tokens);
+  // Waits and completes the exchange buffer, where the floats of rank r end at part_ends_[r].
+  Status gather_parts();
+  Status attention(int layer, int tokens);
   void project(int layer, int tokens);
-  void project_latent(int layer, int tokens);
+  // In forward_latent.cc.
+  Status project_latent(int layer, int tokens);
+  Status project_to_latents(int layer, int tokens);
+  Status exchange_latents(int tokens);
   void mix(int layer, int tokens);
   void add_attention_bias(int layer, int tokens);
   Status feed_forward(int layer, int tokens);
@@ -97,7 +106,7 @@ class Model {
   Buffers buffers_;
   std::vector<LayerPages> pages_;
   uint64_t state_bytes_ = 0;
-  // Scratch of write_batch() and embed(), kept so that a pass allocates nothing.
+  // Scratch of write_batch() and of what gathers parts, kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_;
   std::vector<size_t> part_ends_;

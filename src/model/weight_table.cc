@@ -171,6 +171,10 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
       return {scaled(cut.kv_heads(rank), weight.rows / cut.kv_head_count()), all_columns};
     case Split::kHeadColumns:
       return {all_rows, scaled(cut.heads(rank), weight.columns / cut.head_count())};
+    case Split::kQueryLatent:
+      return {cut.query_latent(rank), all_columns};
+    case Split::kKvLatent:
+      return {cut.kv_latent(rank), all_columns};
     case Split::kFfn:
       return {cut.ffn(rank), all_columns};
     case Split::kFfnColumns:

@@ -279,6 +279,19 @@ Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig&
   return alignment;
 }
 
+Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config) {
+  uint64_t bytes = 0;
+  for (const Weight& weight : weight_table(config)) {
+    if (weight.split != Split::kQueryLatent && weight.split != Split::kKvLatent) continue;
+    const StoredMatrix stored =
+        TRY(source.matrix({.name = weight.name, .rows = weight.rows, .columns = weight.columns}));
+    const auto elements =
+        static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
+    bytes += stored_bytes(stored, elements);
+  }
+  return bytes / static_cast<uint64_t>(config.layers);
+}
+
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config, const Cut& cut,
                              int rank, Device& device) {
   return Loader(source, config, cut, rank, device).load();

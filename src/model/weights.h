@@ -42,6 +42,10 @@ struct Weights {
 // quantised.
 Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config);
 
+// What the projections to the latents take in the checkpoint, both together, of an average layer; 0
+// without latent attention. The same on every rank.
+Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config);
+
 // Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
 // Pages of the files are given back as soon as their weights are laid out.
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config, const Cut& cut,

@@ -15,6 +15,7 @@
 #include "node/messages.h"
 #include "node/worker_control.h"
 #include "node/worker_links.h"
+#include "transport/link_kind.h"
 
 namespace lockstep {
 namespace {
@@ -65,8 +66,8 @@ void die_with_parent() {
 #endif
 }
 
-EngineOptions engine_options(const WorkerSetup& setup, const KernelTable* kernels,
-                             Progress* progress) {
+Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable* kernels,
+                                     Progress* progress) {
   EngineOptions options;
   options.model = setup.model;
   options.shares = setup.shares;
@@ -78,6 +79,7 @@ EngineOptions engine_options(const WorkerSetup& setup, const KernelTable* kernel
   options.device = setup.device;
   options.exact = setup.exact;
   options.bits = setup.bits;
+  options.link = TRY(parse_link_kind(setup.link));
   options.kernels = kernels;
   options.progress = progress;
   return options;
@@ -85,7 +87,7 @@ EngineOptions engine_options(const WorkerSetup& setup, const KernelTable* kernel
 
 Status serve(const WorkerSetup& setup, const EngineFactory& factory, Group group,
              const KernelTable* kernels, WorkerControl& control) {
-  const EngineOptions options = engine_options(setup, kernels, &control.progress());
+  const EngineOptions options = TRY(engine_options(setup, kernels, &control.progress()));
   const std::unique_ptr<Engine> engine = TRY(factory(options, std::move(group)));
   const Attachment attachment(control, engine.get());
   control.send(Message::kReady, encode_report(engine->report()));

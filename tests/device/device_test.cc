@@ -124,6 +124,32 @@ TEST_CASE("what is written may change after the call") {
   }
 }
 
+TEST_CASE("columns that were computed apart come together, and those between them stay") {
+  for (const char* kind : {"cpu", "delayed"}) {
+    const auto device = device_of(kind);
+    const Slice from{device->allocate(64, Access::kDevice).value(), 1};
+    const Slice to{device->allocate(64, Access::kHost).value(), 0};
+    const std::vector<float> zeros(8), values{1, 2, 3, 4, 5, 6};
+    device->write(to, std::as_bytes(std::span<const float>(zeros)));
+    device->write(from, std::as_bytes(std::span<const float>(values)));
+    const auto place = [&](size_t offset, int count, int columns, size_t at) {
+      device->queue(CopyColumns{.input = {from.buffer, 1 + offset},
+                                .count = count,
+                                .columns = columns,
+                                .output = {to.buffer, at},
+                                .output_stride = 4});
+    };
+    place(0, 2, 2, 2);
+    place(4, 2, 1, 0);
+    place(0, 0, 2, 0);
+    place(0, 2, 0, 0);
+    REQUIRE(device->wait().ok());
+    const auto host = device->host(to.buffer).first(8);
+    CHECK(std::vector<float>(host.begin(), host.end()) ==
+          std::vector<float>{5, 0, 1, 2, 6, 0, 3, 4});
+  }
+}
+
 TEST_CASE("an unknown kind of device is refused with the known ones") {
   const auto device = open_device({.kind = "gpu", .kernels = available_kernels().front()});
   REQUIRE(!device.ok());

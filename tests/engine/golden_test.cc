@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "support/rank_threads.h"
 
@@ -69,17 +68,6 @@ std::vector<Variant> variants(bool exact) {
 
 GenerateRequest prompt_and_greedy(const std::vector<int32_t>& prompt, int tokens, int chunk) {
   return {.prompt = prompt, .max_tokens = tokens, .prompt_logits = true, .chunk = chunk};
-}
-
-bool same_bits(const Answer& a, const Answer& b) {
-  if (a.logits.size() != b.logits.size() || a.tokens != b.tokens) return false;
-  for (size_t i = 0; i < a.logits.size(); ++i) {
-    if (a.logits[i].size() != b.logits[i].size()) return false;
-    if (std::memcmp(a.logits[i].data(), b.logits[i].data(), a.logits[i].size() * 4) != 0) {
-      return false;
-    }
-  }
-  return true;
 }
 
 double largest_difference(const Golden& golden, const Answer& answer) {

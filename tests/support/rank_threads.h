@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <string>
 #include <thread>
@@ -26,6 +27,7 @@ struct Setup {
   int batch_tokens_max = 512;
   bool exact = false;
   int bits = 0;
+  LatentCut latent_cut = LatentCut::kAuto;
 };
 
 struct Answer {
@@ -34,6 +36,17 @@ struct Answer {
   std::string error;
   FinishReason reason = FinishReason::kStop;
 };
+
+inline bool same_bits(const Answer& a, const Answer& b) {
+  if (a.logits.size() != b.logits.size() || a.tokens != b.tokens) return false;
+  for (size_t i = 0; i < a.logits.size(); ++i) {
+    if (a.logits[i].size() != b.logits[i].size()) return false;
+    if (std::memcmp(a.logits[i].data(), b.logits[i].data(), a.logits[i].size() * 4) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
 
 struct Outcome {
   std::vector<Answer> answers;      // one for each request
@@ -104,6 +117,8 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
                                  .device = setup.device,
                                  .exact = setup.exact,
                                  .bits = setup.bits,
+                                 .link = setup.link,
+                                 .latent_cut = setup.latent_cut,
                                  .kernels = kernels_named(setup.isa)},
                                 std::move(group));
       if (!engine.ok()) {

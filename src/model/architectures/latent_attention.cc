@@ -5,17 +5,17 @@
 namespace lockstep {
 namespace {
 
-// The projections to the latents are whole on every rank, so that they need no exchange; what leads
-// from them to the heads is cut by head.
+// The projections to the latents are cut where that is worth an exchange (model/latent_cut.h); what
+// leads from them to the heads is cut by head.
 constexpr WeightSpec kLatent[] = {
     {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
     {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads, When::kNoQueryLatent},
-    {Role::kQueryDown, "model.layers.{L}.self_attn.q_a_proj.weight", Split::kWhole,
+    {Role::kQueryDown, "model.layers.{L}.self_attn.q_a_proj.weight", Split::kQueryLatent,
      When::kQueryLatent},
     {Role::kQueryDownNorm, "model.layers.{L}.self_attn.q_a_layernorm.weight", Split::kWhole,
      When::kQueryLatent},
     {Role::kQuery, "model.layers.{L}.self_attn.q_b_proj.weight", Split::kHeads, When::kQueryLatent},
-    {Role::kKvDown, "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight", Split::kWhole},
+    {Role::kKvDown, "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight", Split::kKvLatent},
     {Role::kKvDownNorm, "model.layers.{L}.self_attn.kv_a_layernorm.weight", Split::kWhole},
     {Role::kKvUp, "model.layers.{L}.self_attn.kv_b_proj.weight", Split::kHeads},
     {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
