@@ -130,17 +130,6 @@ inline void check_encoding(const DenseMatrix& dense, const DenseMatrix& values, 
   CHECK(lost < 1.7 * std::exp2(-bits));
 }
 
-inline bool same_bits(const Answer& a, const Answer& b) {
-  if (a.logits.size() != b.logits.size()) return false;
-  for (size_t i = 0; i < a.logits.size(); ++i) {
-    if (a.logits[i].size() != b.logits[i].size()) return false;
-    if (std::memcmp(a.logits[i].data(), b.logits[i].data(), a.logits[i].size() * 4) != 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 inline std::vector<double> differences(const Answer& answer, const Rows& expected) {
   std::vector<double> all;
   REQUIRE(answer.logits.size() == expected.size());
