@@ -8,20 +8,16 @@
 #include "chat/template_file.h"
 #include "json/json.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/gguf.h"
+#include "weights/gguf_model.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_gguf(const fs::path& path) {
-  return path.extension() == ".gguf";
-}
-
 // A string of a GGUF file's metadata; empty if there is none.
 std::string gguf_text(const fs::path& path, std::string_view key) {
-  const auto file = MappedFile::open(path);
+  const auto file = MappedFile::open(gguf_first_part(path));
   if (!file.ok()) return "";
   const auto parsed = GgufFile::parse(file.value().bytes());
   if (!parsed.ok()) return "";
@@ -43,7 +39,7 @@ std::string json_model_type(const fs::path& path) {
 
 // In the order in which Tokenizer::load() looks for them.
 std::string kind_of(const fs::path& path) {
-  if (is_gguf(path)) {
+  if (is_gguf_path(path)) {
     const std::string model = gguf_text(path, "tokenizer.ggml.model");
     const std::string pre = gguf_text(path, "tokenizer.ggml.pre");
     return model.empty() ? "" : fmt::format("{}{}{}, GGUF", model, pre.empty() ? "" : ", ", pre);
@@ -74,10 +70,6 @@ TokenizerFacts tokenizer_facts(const std::string& model) {
 }
 
 std::optional<TemplateFacts> chat_template_facts(const std::string& model) {
-  if (is_gguf(model)) {
-    const std::string source = gguf_text(model, "tokenizer.chat_template");
-    return source.empty() ? std::nullopt : std::optional(template_facts(source));
-  }
   const auto source = read_template_source(model);
   if (!source.ok() || source.value().text.empty()) return std::nullopt;
   return template_facts(source.value().text);

@@ -1,0 +1,73 @@
+#include "cli/model_text.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "support/gguf_writer.h"
+
+using namespace lockstep;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+GgufWriter writer_with_text() {
+  GgufWriter writer;
+  writer.string("tokenizer.ggml.model", "llama");
+  writer.strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a"});
+  std::string scores, types;
+  for (const int32_t type : {2, 3, 3, 1}) {
+    scores += GgufWriter::raw(0.0f);
+    types += GgufWriter::raw(type);
+  }
+  writer.array("tokenizer.ggml.scores", GgufWriter::kFloat32, 4, scores);
+  writer.array("tokenizer.ggml.token_type", GgufWriter::kInt32, 4, types);
+  writer.string("tokenizer.chat_template", "{{ messages[0]['content'] }}");
+  return writer;
+}
+
+// A folder of its own, gone with the test.
+class Folder {
+ public:
+  Folder() : path_(fs::path(LOCKSTEP_BINARY_DIR) / "model_text_test") {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string write(const std::string& name, const std::string& file) const {
+    std::ofstream(path_ / name, std::ios::binary) << file;
+    return (path_ / name).string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+void check_text(const std::string& model) {
+  CAPTURE(model);
+  const TokenizerFacts tokenizer = tokenizer_facts(model);
+  CHECK(tokenizer.kind == "llama, GGUF");
+  CHECK(tokenizer.problem == "");
+  CHECK(tokenizer.tokens == 4);
+  CHECK(chat_template_facts(model).has_value());
+}
+
+}  // namespace
+
+TEST_CASE("the text of a GGUF model is found from any part, and whatever the file is called") {
+  const Folder folder;
+  const std::string first = writer_with_text().file();
+  check_text(folder.write("model-00001-of-00002.gguf", first));
+  check_text(folder.write("model-00002-of-00002.gguf", GgufWriter().file()));
+  check_text(folder.write("sha256-0123abcd", first));
+}
+
+TEST_CASE("a GGUF file without a tokenizer and a template has none") {
+  const Folder folder;
+  const std::string path = folder.write("model.gguf", GgufWriter().file());
+  CHECK(tokenizer_facts(path).kind == "");
+  CHECK_FALSE(chat_template_facts(path).has_value());
+}
