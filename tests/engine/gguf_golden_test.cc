@@ -1,6 +1,7 @@
 // Golden cases as GGUF files, converted as llama.cpp's converter does it: the very bits of the
-// folder, as the tensors hold the same values. Rules: conversion/*.py, gguf-py/gguf/constants.py
-// and tensor_mapping.py of https://github.com/ggml-org/llama.cpp
+// folder, as the tensors hold the same values; and rounded to a block type, the logits of a file
+// that holds these values in F32. Rules: conversion/*.py, gguf-py/gguf/constants.py and
+// tensor_mapping.py of https://github.com/ggml-org/llama.cpp
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -174,10 +175,17 @@ class MetadataWriter {
   const GgufCase& case_;
 };
 
+// What becomes of matrices: they stay as they are, are rounded to a type, or get the values that
+// they would have when rounded, in F32.
+struct Rounding {
+  std::optional<uint32_t> type;
+  bool is_widened = false;
+};
+
 class Converter {
  public:
-  Converter(const std::string& folder, const GgufCase& subject)
-      : case_(subject), config_(read_json_file(folder + "/config.json")) {
+  Converter(const std::string& folder, const GgufCase& subject, const Rounding& rounding = {})
+      : case_(subject), rounding_(rounding), config_(read_json_file(folder + "/config.json")) {
     auto checkpoint = Checkpoint::open(folder);
     REQUIRE(checkpoint.ok());
     checkpoint_ = checkpoint.value();
@@ -229,6 +237,31 @@ class Converter {
     return tensor.dtype == DType::kF32 ? kF32 : kBf16;
   }
 
+  // `bytes` are elements of `type`, a plain one; a stack's matrices lie one behind the other.
+  void add_matrix(const std::string& name, const std::vector<uint64_t>& dimensions, uint32_t type,
+                  const std::string& bytes) {
+    const FormatCase format{.format = StoredFormat::kGguf,
+                            .gguf_type = rounding_.type.value_or(type)};
+    const auto block_columns = static_cast<size_t>(gguf_shape(format.gguf_type).columns);
+    if (!rounding_.type || dimensions[0] % block_columns != 0) {
+      file_.tensor_with(name, dimensions, type, bytes);
+      return;
+    }
+    const DType dtype = type == kF32 ? DType::kF32 : DType::kBF16;
+    DenseMatrix dense{bytes.size() / dtype_bytes(dtype) / dimensions[0], dimensions[0], {}};
+    const auto elements = std::as_bytes(std::span(bytes));
+    for (size_t i = 0; i < dense.rows * dense.columns; ++i) {
+      dense.values.push_back(static_cast<double>(load_element(elements.data(), dtype, i)));
+    }
+    const EncodedMatrix encoded = encode_matrix(format, dense);
+    if (!rounding_.is_widened) {
+      file_.tensor_with(name, dimensions, format.gguf_type, text_of(encoded.codes));
+      return;
+    }
+    const std::vector<double> values = encoded.values().values;
+    file_.floats(name, dimensions, {values.begin(), values.end()});
+  }
+
   void add_tensor(const TensorView& tensor) {
     const std::string name = gguf_name(tensor.name);
     std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
@@ -246,7 +279,7 @@ class Converter {
     } else if (case_.is_interleaved && name.find("attn_k.") != std::string::npos) {
       bytes = interleaved(tensor, integer("num_key_value_heads"));
     }
-    file_.tensor_with(name, dimensions, type_of(tensor), bytes);
+    add_matrix(name, dimensions, type_of(tensor), bytes);
   }
 
   // LlamaModel.permute: the halves of each head alternate.
@@ -282,8 +315,8 @@ class Converter {
       values += text_of(tensor.bytes.subspan((begin + nope * rank) * size, value * rank * size));
     }
     const std::string block = name.substr(0, name.find("attn_kv_b"));
-    file_.tensor_with(block + "attn_k_b.weight", {nope, rank, heads}, type_of(tensor), keys);
-    file_.tensor_with(block + "attn_v_b.weight", {rank, value, heads}, type_of(tensor), values);
+    add_matrix(block + "attn_k_b.weight", {nope, rank, heads}, type_of(tensor), keys);
+    add_matrix(block + "attn_v_b.weight", {rank, value, heads}, type_of(tensor), values);
   }
 
   // Of the tensors of single experts.
@@ -300,7 +333,7 @@ class Converter {
       bytes += text_of(expert.value()->bytes);
     }
     const std::string part = first.name.substr(at + marker.size());  // "gate_proj.weight"
-    file_.tensor_with(
+    add_matrix(
         block_of(first.name) + "ffn_" + part.substr(0, part.find('_')) + "_exps.weight",
         {static_cast<uint64_t>(first.shape[1]), static_cast<uint64_t>(first.shape[0]), count},
         type_of(first), bytes);
@@ -368,35 +401,37 @@ class Converter {
   }
 
   const GgufCase& case_;
+  Rounding rounding_;
   Json config_;
   std::shared_ptr<const Checkpoint> checkpoint_;
   GgufWriter file_;
 };
 
+constexpr GgufCase kCases[] = {
+    {.name = "llama-f32", .architecture = "llama", .is_interleaved = true},
+    {.name = "mistral-bf16", .architecture = "llama", .is_interleaved = true},
+    {.name = "ministral3-bf16", .architecture = "mistral3", .is_interleaved = true},
+    {.name = "ministral3-bf16-l4scale", .architecture = "mistral3", .is_interleaved = true},
+    {.name = "qwen2-bf16", .architecture = "qwen2"},
+    {.name = "qwen3-bf16-tied", .architecture = "qwen3"},
+    {.name = "qwen3moe-bf16", .architecture = "qwen3moe"},
+    {.name = "glm4moe-bf16", .architecture = "glm4moe", .has_post_norm = true},
+    {.name = "deepseekv3-bf16", .architecture = "deepseek2"},
+    {.name = "deepseekv3-bf16", .architecture = "deepseek2", .splits_latent = true},
+    {.name = "gptoss-mxfp4", .architecture = "gpt-oss", .is_gpt_oss = true, .has_post_norm = true},
+};
+
+std::string folder_of(const GgufCase& subject) {
+  return LOCKSTEP_SOURCE_DIR "/tests/data/golden/" + std::string(subject.name);
+}
+
 }  // namespace
 
 TEST_CASE("golden cases as GGUF files give the very bits of their folders") {
-  const GgufCase cases[] = {
-      {.name = "llama-f32", .architecture = "llama", .is_interleaved = true},
-      {.name = "mistral-bf16", .architecture = "llama", .is_interleaved = true},
-      {.name = "ministral3-bf16", .architecture = "mistral3", .is_interleaved = true},
-      {.name = "ministral3-bf16-l4scale", .architecture = "mistral3", .is_interleaved = true},
-      {.name = "qwen2-bf16", .architecture = "qwen2"},
-      {.name = "qwen3-bf16-tied", .architecture = "qwen3"},
-      {.name = "qwen3moe-bf16", .architecture = "qwen3moe"},
-      {.name = "glm4moe-bf16", .architecture = "glm4moe", .has_post_norm = true},
-      {.name = "deepseekv3-bf16", .architecture = "deepseek2"},
-      {.name = "deepseekv3-bf16", .architecture = "deepseek2", .splits_latent = true},
-      {.name = "gptoss-mxfp4",
-       .architecture = "gpt-oss",
-       .is_gpt_oss = true,
-       .has_post_norm = true},
-  };
-  for (const GgufCase& subject : cases) {
+  for (const GgufCase& subject : kCases) {
     CAPTURE(subject.name);
     CAPTURE(subject.splits_latent);
-    const std::string folder =
-        LOCKSTEP_SOURCE_DIR "/tests/data/golden/" + std::string(subject.name);
+    const std::string folder = folder_of(subject);
     const TemporaryFolder temporary("engine_gguf_golden_test");
     const std::string path = temporary.write("model.gguf", Converter(folder, subject).convert());
     const GenerateRequest request{
@@ -411,6 +446,32 @@ TEST_CASE("golden cases as GGUF files give the very bits of their folders") {
         CHECK(same_bits(got, expected));
         CHECK(got.tokens == expected.tokens);
       }
+    }
+  }
+}
+
+TEST_CASE("golden cases rounded to types of GGUF give the logits of these values in F32") {
+  constexpr uint32_t kTypes[] = {2, 7, 8, 20, 39};  // Q4_0, Q5_1, Q8_0, IQ4_NL, MXFP4
+  const TemporaryFolder temporary("engine_gguf_golden_test");
+  size_t next = 0;
+  for (const GgufCase& subject : kCases) {
+    CAPTURE(subject.name);
+    CAPTURE(subject.splits_latent);
+    const std::string folder = folder_of(subject);
+    const Golden golden = read_golden(folder);
+    const GenerateRequest request{.prompt = golden.prompt, .max_tokens = 0, .prompt_logits = true};
+    // Two types for each case, in turn.
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t type = kTypes[next++ % std::size(kTypes)];
+      CAPTURE(type);
+      const std::string wide =
+          temporary.write("wide.gguf", Converter(folder, subject, {type, true}).convert());
+      const std::string path =
+          temporary.write("model.gguf", Converter(folder, subject, {type}).convert());
+      const Answer values = run_ranks(wide, {.exact = true}, {request}).answers[0];
+      Rows expected;
+      for (const auto& row : values.logits) expected.emplace_back(row.begin(), row.end());
+      check_answers(path, {golden.prompt, expected, golden.int8.rms_difference});
     }
   }
 }
