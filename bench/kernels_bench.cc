@@ -287,8 +287,8 @@ class Report {
 void measure(const Options& options) {
   Report report(options.json);
   const size_t bytes = options.megabytes << 20;
-  // Every bf16 and f16 of this pattern is a small finite number.
-  const std::vector<uint64_t> words(bytes / 8, 0x3c013c023c033c04u);
+  // Every f32, f16, bf16 and 8-bit number of this pattern is a normal one of medium size.
+  const std::vector<uint64_t> words(bytes / 8, 0x3c3d3e3f3f3e3d3cu);
   std::vector<int> team_sizes = {1};
   if (available_core_count() > 1) team_sizes.push_back(available_core_count());
   for (int threads : team_sizes) {

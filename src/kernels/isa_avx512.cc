@@ -17,6 +17,8 @@ namespace {
 // Sums of one register block and its most tokens.
 constexpr int kSumsMax = 16;
 constexpr int kTokensMax = 8;
+// Tiles of a quantised matrix that one token meets together.
+constexpr int kBlockTilesMax = 2;
 
 #include "kernels/simd_scalar.inl"
 

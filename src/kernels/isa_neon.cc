@@ -12,6 +12,8 @@ namespace {
 // Sums of one register block and its most tokens.
 constexpr int kSumsMax = 6;
 constexpr int kTokensMax = 6;
+// Tiles of a quantised matrix that one token meets together.
+constexpr int kBlockTilesMax = 1;
 
 #include "kernels/simd_scalar.inl"
 

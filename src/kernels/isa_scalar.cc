@@ -10,6 +10,8 @@ namespace {
 // sixteen lanes, and multiply the size of the object file.
 constexpr int kSumsMax = 2;
 constexpr int kTokensMax = 2;
+// Tiles of a quantised matrix that one token meets together.
+constexpr int kBlockTilesMax = 1;
 
 #include "kernels/simd_scalar.inl"
 

@@ -16,15 +16,20 @@
 // Scales: factor * 2^(e - 127); factor * E4M3; d * s and (-m) * t, one multiplication each.
 // A block is unpacked once for all tokens.
 
-// Where a part stands: all tiles alike.
+// Where a quantised part stands: all tiles alike.
+struct BlockPlace {
+  int32_t piece;
+  int32_t block;
+  size_t scales;  // bytes behind scales_at
+};
+
+// Where a part stands.
 struct PartCursor {
   const MatmulPart* part;
   const std::byte* tiles;  // the first tile of this call
   const std::byte* input;  // of the first token of this call
   int32_t column;          // of plain elements
-  int32_t piece;
-  int32_t block;
-  size_t scales;  // bytes behind scales_at
+  BlockPlace place;        // of blocks
   // Adds one leaf of the part to sums[tile][token] of `tiles` tiles.
   void (*add_leaf)(PartCursor&, const LeafStep&, int tiles, F32x16* sums);
 };
@@ -36,6 +41,17 @@ LANES_INLINE PartCursor cursor_of(const MatmulPart& part, int tile, int token) {
           .input = static_cast<const std::byte*>(part.input) +
                    static_cast<size_t>(token) * part.input_stride};
 }
+
+template <PackedCodes kCodes>
+struct BlockOfCodes {
+  using Type = InputBlock8;
+};
+template <>
+struct BlockOfCodes<PackedCodes::kFp8> {
+  using Type = InputBlockF;
+};
+template <PackedCodes kCodes>
+using BlockOf = typename BlockOfCodes<kCodes>::Type;
 
 template <int Tokens>
 struct InputPointers {
@@ -61,68 +77,79 @@ LANES_INLINE F32x16 add_term(F32x16 term, const InputBlockF&, F32x16 chain) {
   return add(chain, term);
 }
 
-// Goes on with the chains by the dot products of a block or of half of one.
-template <class Block, bool kHalves, int Tokens>
-LANES_INLINE void add_dots(Formula formula, const BlockScales& scales, int half,
-                           InputPointers<Tokens> input, const F32x16 (&dot)[Tokens],
-                           F32x16 (&chain)[Tokens]) {
+// Goes on with a chain by the dot product of a block or of half of one.
+template <Formula kFormula, bool kHalves, class Block>
+LANES_INLINE F32x16 add_dot(const BlockScales& scales, int half, const Block& x, F32x16 dot,
+                            F32x16 chain) {
   const F32x16 scale = scales.scale[half];
-  if (formula == Formula::kScale) {
-#pragma GCC unroll 8
-    for (int token = 0; token < Tokens; ++token) {
-      chain[token] =
-          add_term(mul(scale, dot[token]), input.template at<Block>(token), chain[token]);
-    }
-    return;
-  }
+  if constexpr (kFormula == Formula::kScale) return add_term(mul(scale, dot), x, chain);
+  const F32x16 sum = input_sum(x, kHalves, half);
   const F32x16 bias = scales.bias[half];
-  if (formula == Formula::kBias) {
+  if constexpr (kFormula == Formula::kBias) {
+    return add_term(fma(bias, sum, mul(scale, dot)), x, chain);
+  }
+  return add_term(mul(scale, fma(bias, sum, dot)), x, chain);
+}
+
+template <Formula kFormula, bool kHalves, class Block, int Tiles, int Tokens>
+LANES_INLINE void add_dots(const BlockScales (&scales)[Tiles], int half,
+                           InputPointers<Tokens> input, const F32x16 (&dot)[Tiles][Tokens],
+                           F32x16 (&chain)[Tiles][Tokens]) {
+#pragma GCC unroll 4
+  for (int tile = 0; tile < Tiles; ++tile) {
 #pragma GCC unroll 8
     for (int token = 0; token < Tokens; ++token) {
-      const Block& x = input.template at<Block>(token);
-      const F32x16 term = fma(bias, input_sum(x, kHalves, half), mul(scale, dot[token]));
-      chain[token] = add_term(term, x, chain[token]);
+      chain[tile][token] =
+          add_dot<kFormula, kHalves>(scales[tile], half, input.template at<Block>(token),
+                                     dot[tile][token], chain[tile][token]);
     }
-    return;
-  }
-#pragma GCC unroll 8
-  for (int token = 0; token < Tokens; ++token) {
-    const Block& x = input.template at<Block>(token);
-    const F32x16 term = mul(scale, fma(bias, input_sum(x, kHalves, half), dot[token]));
-    chain[token] = add_term(term, x, chain[token]);
   }
 }
 
+// A block of one tile; those of the next tiles lie tile_bytes apart.
 struct CodesOfBlock {
   const std::byte* at;
+  size_t tile_bytes;
   int32_t offset;
   ByteTable table;
+
+  LANES_INLINE const std::byte* of_tile(int tile) const {
+    return at + static_cast<size_t>(tile) * tile_bytes;
+  }
 };
 
 // Quads [Begin, End) of a block and integers.
-template <PackedCodes kCodes, int Begin, int End, int Tokens>
+template <PackedCodes kCodes, int Begin, int End, int Tiles, int Tokens>
 LANES_INLINE void dot_quads(const CodesOfBlock& codes, InputPointers<Tokens> input,
-                            const InputBlock8*, F32x16 (&dot)[Tokens]) {
+                            const InputBlock8*, F32x16 (&dot)[Tiles][Tokens]) {
   constexpr bool kIsWhole = End - Begin == kQuads;
   constexpr int kHalf = Begin == 0 ? 0 : 1;
-  Dot<quad_bits(kCodes)> sums[Tokens];
+  Dot<quad_bits(kCodes)> sums[Tiles][Tokens];
 #pragma GCC unroll 8
   for (int token = 0; token < Tokens; ++token) {
     const InputBlock8& x = input.template at<InputBlock8>(token);
-    sums[token] =
+    const auto start =
         Dot<quad_bits(kCodes)>::start(kIsWhole ? x.sum : x.half_sums[kHalf], codes.offset);
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) sums[tile][token] = start;
   }
   for_constants<Begin, End>([&](auto k) LANES_LAMBDA {
     constexpr int kQuad = decltype(k)::value;
-    const Quad quad = load_quad<kCodes, kQuad>(codes.at, codes.table);
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) {
+      const Quad quad = load_quad<kCodes, kQuad>(codes.of_tile(tile), codes.table);
 #pragma GCC unroll 8
-    for (int token = 0; token < Tokens; ++token) {
-      sums[token].template add<kQuad>(quad,
-                                      input.template at<InputBlock8>(token).codes + 4 * kQuad);
+      for (int token = 0; token < Tokens; ++token) {
+        sums[tile][token].template add<kQuad>(
+            quad, input.template at<InputBlock8>(token).codes + 4 * kQuad);
+      }
     }
   });
+#pragma GCC unroll 4
+  for (int tile = 0; tile < Tiles; ++tile) {
 #pragma GCC unroll 8
-  for (int token = 0; token < Tokens; ++token) dot[token] = sums[token].finish();
+    for (int token = 0; token < Tokens; ++token) dot[tile][token] = sums[tile][token].finish();
+  }
 }
 
 template <PackedCodes kCodes, int Column>
@@ -131,99 +158,175 @@ LANES_INLINE F32x16 column_weights(Quad quad, int32_t offset) {
   return column_codes<Column>(quad, offset);
 }
 
+// Quads [Begin, End) of a block as an array. Those of eight bits stay where they are.
+template <PackedCodes kCodes, int Begin, int End, int Tiles>
+struct BlockQuads {
+  static constexpr bool kIsUnpacked = code_bits(kCodes) < 8;
+  const CodesOfBlock& codes;
+  Quad quads[kIsUnpacked ? Tiles : 1][kIsUnpacked ? End - Begin : 1];
+
+  LANES_INLINE explicit BlockQuads(const CodesOfBlock& from) : codes(from) {
+    if constexpr (kIsUnpacked) {
+      for_constants<Begin, End>([&](auto k) LANES_LAMBDA {
+#pragma GCC unroll 4
+        for (int tile = 0; tile < Tiles; ++tile) {
+          quads[tile][decltype(k)::value - Begin] =
+              load_quad<kCodes, decltype(k)::value>(codes.of_tile(tile), codes.table);
+        }
+      });
+    }
+  }
+  LANES_INLINE Quad at(int tile, int k) const {
+    if constexpr (kIsUnpacked) return quads[tile][k - Begin];
+    return Quad::load(codes.of_tile(tile) + 64 * k);
+  }
+};
+
 // Quads [Begin, End) of a block and floats.
-template <PackedCodes kCodes, int Begin, int End, int Tokens>
+template <PackedCodes kCodes, int Begin, int End, int Tiles, int Tokens>
 LANES_INLINE void dot_quads(const CodesOfBlock& codes, InputPointers<Tokens> input,
-                            const InputBlockF*, F32x16 (&dot)[Tokens]) {
-#pragma GCC unroll 8
-  for (int token = 0; token < Tokens; ++token) dot[token] = F32x16::broadcast(0.0f);
-  Quad quads[End - Begin];
-  for_constants<Begin, End>([&](auto k) LANES_LAMBDA {
-    quads[decltype(k)::value - Begin] =
-        load_quad<kCodes, decltype(k)::value>(codes.at, codes.table);
-  });
+                            const InputBlockF*, F32x16 (&dot)[Tiles][Tokens]) {
+  clear(dot);
+  const BlockQuads<kCodes, Begin, End, Tiles> quads(codes);
 #pragma GCC unroll 1
   for (int k = Begin; k < End; ++k) {
-    const Quad quad = quads[k - Begin];
+    Quad quad[Tiles];
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) quad[tile] = quads.at(tile, k);
     for_constants<0, 4>([&](auto column) LANES_LAMBDA {
       constexpr int kColumn = decltype(column)::value;
-      const F32x16 weight = column_weights<kCodes, kColumn>(quad, codes.offset);
+#pragma GCC unroll 4
+      for (int tile = 0; tile < Tiles; ++tile) {
+        const F32x16 weight = column_weights<kCodes, kColumn>(quad[tile], codes.offset);
 #pragma GCC unroll 8
-      for (int token = 0; token < Tokens; ++token) {
-        const float x = input.template at<InputBlockF>(token).values[4 * k + kColumn];
-        dot[token] = fma(weight, F32x16::broadcast(x), dot[token]);
+        for (int token = 0; token < Tokens; ++token) {
+          const float x = input.template at<InputBlockF>(token).values[4 * k + kColumn];
+          dot[tile][token] = fma(weight, F32x16::broadcast(x), dot[tile][token]);
+        }
       }
     });
   }
   if constexpr (kCodes == PackedCodes::kFp8) {
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) {
 #pragma GCC unroll 8
-    for (int token = 0; token < Tokens; ++token) {
-      dot[token] = mul(dot[token], F32x16::broadcast(256.0f));
+      for (int token = 0; token < Tokens; ++token) {
+        dot[tile][token] = mul(dot[tile][token], F32x16::broadcast(256.0f));
+      }
     }
   }
 }
 
-template <PackedCodes kCodes, class Block, bool kHalves, int Tokens>
-LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula, const BlockScales& scales,
-                            InputPointers<Tokens> input, F32x16 (&chain)[Tokens]) {
-  constexpr int kEnd = kHalves ? kQuads / 2 : kQuads;
+// Goes on with the chains by a block, or by half 0 or 1 of one.
+template <PackedCodes kCodes, class Block, bool kHalves, int kHalf, int Tiles, int Tokens>
+LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula,
+                            const BlockScales (&scales)[Tiles], InputPointers<Tokens> input,
+                            F32x16 (&chain)[Tiles][Tokens]) {
+  constexpr int kCount = kHalves ? kQuads / 2 : kQuads;
   const Block* block = nullptr;  // chooses the overload
-  F32x16 dot[Tokens];
-  dot_quads<kCodes, 0, kEnd>(codes, input, block, dot);
-  add_dots<Block, kHalves>(formula, scales, 0, input, dot, chain);
-  if constexpr (kHalves) {
-    dot_quads<kCodes, kEnd, kQuads>(codes, input, block, dot);
-    add_dots<Block, kHalves>(formula, scales, 1, input, dot, chain);
+  F32x16 dot[Tiles][Tokens];
+  dot_quads<kCodes, kHalf * kCount, (kHalf + 1) * kCount>(codes, input, block, dot);
+  if (formula == Formula::kScale) {
+    add_dots<Formula::kScale, kHalves, Block>(scales, kHalf, input, dot, chain);
+  } else if (formula == Formula::kBias) {
+    add_dots<Formula::kBias, kHalves, Block>(scales, kHalf, input, dot, chain);
+  } else {
+    add_dots<Formula::kZero, kHalves, Block>(scales, kHalf, input, dot, chain);
   }
 }
 
-// Fetches what will be needed kPrefetchBytes later, from the next tiles of this thread where the
-// part of the tile ends before.
-LANES_INLINE void prefetch_codes(const std::byte* tile, const PackedMatrix& matrix, int tiles,
-                                 size_t offset, size_t bytes) {
-  size_t ahead = offset + kPrefetchBytes;
-  if (ahead >= matrix.scales_at) {
-    ahead += static_cast<size_t>(tiles) * matrix.tile_bytes - matrix.scales_at;
+// Fetches the lines of a tile from `offset` on that will be needed `distance` bytes later. Where
+// the stream [begin, end) of the tile ends before, that is in the next tile of this thread.
+struct Prefetch {
+  size_t begin;
+  size_t end;
+  size_t next_tile;  // bytes
+  size_t distance;
+
+  template <int Tiles, size_t kBytes>
+  LANES_INLINE void fetch(const std::byte* tile, size_t offset, size_t tile_bytes) const {
+    size_t ahead = offset + distance;
+    if (ahead >= end) ahead += next_tile - (end - begin);
+#pragma GCC unroll 4
+    for (int i = 0; i < Tiles; ++i) {
+#pragma GCC unroll 8
+      for (size_t line = 0; line < kBytes; line += 64) {
+        __builtin_prefetch(tile + static_cast<size_t>(i) * tile_bytes + ahead + line);
+      }
+    }
   }
-  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(tile + ahead + line);
-}
+};
 
 constexpr size_t kPrefetchScaleBytes = 512;
 
-template <PackedCodes kCodes, class Block, bool kHalves, int Tokens>
-void add_blocks(PartCursor& cursor, const LeafStep& step, int tiles, F32x16* sums) {
+// Which scales a matrix has, known when it runs or when this is compiled.
+struct AnyScales {
+  PackedScales value;
+
+  LANES_INLINE explicit AnyScales(const PackedMatrix& matrix) : value(matrix.scales) {}
+};
+template <PackedScales kValue>
+struct KnownScales {
+  static constexpr PackedScales value = kValue;
+
+  LANES_INLINE explicit KnownScales(const PackedMatrix&) {}
+};
+
+// Adds one leaf, from `begin` on, of Tiles tiles, the first of which is tile `first` of the cursor,
+// and returns where the leaf ends. `all` is how many tiles this thread takes at a time.
+template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
+LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, const LeafStep& step,
+                                   int first, int all, F32x16 (&chain)[Tiles][Tokens]) {
   constexpr size_t kBytes = block_bytes(kCodes);
   const PackedMatrix& matrix = *cursor.part->matrix;
-  const Formula formula = formula_of(matrix.scales);
-  const bool has_own_scales = has_block_scales(matrix.scales);
-  const PartCursor begin = cursor;
-  for (int i = 0; i < tiles; ++i) {
-    const std::byte* tile = begin.tiles + static_cast<size_t>(i) * matrix.tile_bytes;
-    const std::byte* at = tile + matrix.scales_at + begin.scales;
-    CodesOfBlock codes = {tile + static_cast<size_t>(begin.block) * kBytes, matrix.code_offset, {}};
-    if constexpr (kCodes == PackedCodes::kTable4) codes.table = ByteTable::load(matrix.table);
-    InputPointers<Tokens> input = {begin.input + static_cast<size_t>(begin.block) * sizeof(Block),
-                                   cursor.part->input_stride};
-    BlockScales scales = {};
-    F32x16 chain[Tokens];
-#pragma GCC unroll 8
-    for (int token = 0; token < Tokens; ++token) chain[token] = sums[i * Tokens + token];
-    for (int piece = 0; piece < step.pieces; ++piece) {
-      __builtin_prefetch(at + kPrefetchScaleBytes);
-      at = read_head(matrix.scales, matrix.factor, at, scales);
-      const int blocks = matrix.piece_blocks[begin.piece + piece];
-      for (int block = 0; block < blocks; ++block) {
-        if (has_own_scales) at = read_block_scales(matrix.scales, matrix.factor, at, scales);
-        prefetch_codes(tile, matrix, tiles, static_cast<size_t>(codes.at - tile), kBytes);
-        add_block<kCodes, Block, kHalves>(codes, formula, scales, input, chain);
-        codes.at += kBytes;
-        input.first += sizeof(Block);
+  const Scales kind(matrix);
+  const Formula formula = formula_of(kind.value);
+  const size_t tile_bytes = matrix.tile_bytes;
+  const size_t next_tile = static_cast<size_t>(all) * tile_bytes;
+  const Prefetch next_codes = {0, matrix.scales_at, next_tile, kPrefetchBytes};
+  const Prefetch next_scales = {matrix.scales_at, tile_bytes, next_tile, kPrefetchScaleBytes};
+  const std::byte* tile = cursor.tiles + static_cast<size_t>(first) * tile_bytes;
+  const std::byte* at = tile + matrix.scales_at + begin.scales;
+  const auto block_index = static_cast<size_t>(begin.block);
+  CodesOfBlock codes = {tile + block_index * kBytes, tile_bytes, matrix.code_offset, {}};
+  if constexpr (kCodes == PackedCodes::kTable4) codes.table = ByteTable::load(matrix.table);
+  InputPointers<Tokens> input = {cursor.input + block_index * sizeof(Block),
+                                 cursor.part->input_stride};
+  BlockScales scales[Tiles] = {};
+  const uint16_t* const pieces = matrix.piece_blocks + begin.piece;
+  for (int piece = 0; piece < step.pieces; ++piece) {
+    next_scales.template fetch<Tiles, 64>(tile, static_cast<size_t>(at - tile), tile_bytes);
+    at = read_heads(kind.value, matrix, at, scales);
+    const int blocks = pieces[piece];
+    for (int block = 0; block < blocks; ++block) {
+      if (has_block_scales(kind.value)) at = read_blocks_scales(kind.value, matrix, at, scales);
+      next_codes.template fetch<Tiles, kBytes>(tile, static_cast<size_t>(codes.at - tile),
+                                               tile_bytes);
+      add_block<kCodes, Block, kHalves, 0>(codes, formula, scales, input, chain);
+      if constexpr (kHalves) {
+        add_block<kCodes, Block, kHalves, 1>(codes, formula, scales, input, chain);
       }
+      codes.at += kBytes;
+      input.first += sizeof(Block);
     }
-#pragma GCC unroll 8
-    for (int token = 0; token < Tokens; ++token) sums[i * Tokens + token] = chain[token];
-    cursor.scales = static_cast<size_t>(at - tile) - matrix.scales_at;
-    cursor.block = static_cast<int32_t>(static_cast<size_t>(codes.at - tile) / kBytes);
   }
-  cursor.piece += step.pieces;
+  return {begin.piece + step.pieces,
+          static_cast<int32_t>(static_cast<size_t>(codes.at - tile) / kBytes),
+          static_cast<size_t>(at - tile) - matrix.scales_at};
+}
+
+// PartCursor::add_leaf of blocks, Tiles at a time.
+template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
+void add_blocks_leaf(PartCursor& cursor, const LeafStep& step, int tiles, F32x16* sums) {
+  const BlockPlace begin = cursor.place;
+  for (int first = 0; first < tiles; first += Tiles) {
+    F32x16 chain[Tiles][Tokens];
+    F32x16* from = sums + first * Tokens;
+#pragma GCC unroll 8
+    for (int i = 0; i < Tiles * Tokens; ++i) chain[i / Tokens][i % Tokens] = from[i];
+    cursor.place =
+        add_blocks<kCodes, Scales, Block, kHalves>(cursor, begin, step, first, tiles, chain);
+#pragma GCC unroll 8
+    for (int i = 0; i < Tiles * Tokens; ++i) from[i] = chain[i / Tokens][i % Tokens];
+  }
 }

@@ -54,19 +54,34 @@ constexpr bool may_have_halves(PackedCodes codes) {
          codes == PackedCodes::kBits6 || codes == PackedCodes::kTable4;
 }
 
-template <PackedCodes kCodes, class Block, int Tokens>
+// How many of Tiles tiles go through a block together: with one token the sums of several tiles do
+// not wait for each other, and they share what is made of the input. With more tokens there are
+// sums enough.
+template <int Tiles, int Tokens>
+constexpr int tiles_at_once() {
+  return Tokens > 1 ? 1 : Tiles < kBlockTilesMax ? Tiles : kBlockTilesMax;
+}
+
+template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
 AddLeaf add_leaf_of_input(const PackedMatrix& matrix) {
-  if (!has_halves(matrix.scales)) return add_blocks<kCodes, Block, false, Tokens>;
-  if constexpr (may_have_halves(kCodes)) return add_blocks<kCodes, Block, true, Tokens>;
+  constexpr int kTiles = tiles_at_once<Tiles, Tokens>();
+  if (!has_halves(matrix.scales)) {
+    return add_blocks_leaf<kCodes, AnyScales, Block, false, kTiles, Tokens>;
+  }
+  if constexpr (may_have_halves(kCodes)) {
+    return add_blocks_leaf<kCodes, AnyScales, Block, true, kTiles, Tokens>;
+  }
   __builtin_trap();  // no packing makes it
 }
 
-template <PackedCodes kCodes, int Tokens>
+template <PackedCodes kCodes, int Tiles, int Tokens>
 AddLeaf add_leaf_of_blocks(const PackedMatrix& matrix) {
   if constexpr (kCodes != PackedCodes::kFp8) {
-    if (matrix.has_integer_input) return add_leaf_of_input<kCodes, InputBlock8, Tokens>(matrix);
+    if (matrix.has_integer_input) {
+      return add_leaf_of_input<kCodes, InputBlock8, Tiles, Tokens>(matrix);
+    }
   }
-  return add_leaf_of_input<kCodes, InputBlockF, Tokens>(matrix);
+  return add_leaf_of_input<kCodes, InputBlockF, Tiles, Tokens>(matrix);
 }
 
 template <int Tiles, int Tokens>
@@ -79,21 +94,21 @@ AddLeaf add_leaf_of(const PackedMatrix& matrix) {
     case PackedCodes::kBF16:
       return add_plain_leaf<BF16, Tiles, Tokens>;
     case PackedCodes::kBits2:
-      return add_leaf_of_blocks<PackedCodes::kBits2, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kBits2, Tiles, Tokens>(matrix);
     case PackedCodes::kBits3:
-      return add_leaf_of_blocks<PackedCodes::kBits3, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kBits3, Tiles, Tokens>(matrix);
     case PackedCodes::kBits4:
-      return add_leaf_of_blocks<PackedCodes::kBits4, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kBits4, Tiles, Tokens>(matrix);
     case PackedCodes::kBits5:
-      return add_leaf_of_blocks<PackedCodes::kBits5, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kBits5, Tiles, Tokens>(matrix);
     case PackedCodes::kBits6:
-      return add_leaf_of_blocks<PackedCodes::kBits6, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kBits6, Tiles, Tokens>(matrix);
     case PackedCodes::kBits8:
-      return add_leaf_of_blocks<PackedCodes::kBits8, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kBits8, Tiles, Tokens>(matrix);
     case PackedCodes::kTable4:
-      return add_leaf_of_blocks<PackedCodes::kTable4, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kTable4, Tiles, Tokens>(matrix);
     case PackedCodes::kFp8:
-      return add_leaf_of_blocks<PackedCodes::kFp8, Tokens>(matrix);
+      return add_leaf_of_blocks<PackedCodes::kFp8, Tiles, Tokens>(matrix);
   }
   return nullptr;
 }
@@ -130,6 +145,33 @@ struct OnePlainPart {
 
   LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][Tokens]) {
     add_plain<Weight>(cursor, cursor.part->matrix->steps[step], sum);
+  }
+};
+
+// One part of blocks, whose sums stay in registers.
+template <PackedCodes kCodes, PackedScales kScales, int Tiles>
+struct OneBlocksPart {
+  static constexpr int kTiles = tiles_at_once<Tiles, 1>();
+  using Block = BlockOf<kCodes>;
+  PartCursor cursor;
+
+  LANES_INLINE OneBlocksPart(const MatmulArgs& args, int tile, int token)
+      : cursor(cursor_of(args.parts[0], tile, token)) {}
+
+  LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][1]) {
+    const LeafStep& leaf = cursor.part->matrix->steps[step];
+    BlockPlace end = cursor.place;
+    for_constants<0, Tiles / kTiles>([&](auto i) LANES_LAMBDA {
+      constexpr int kFirst = decltype(i)::value * kTiles;
+      F32x16 chain[kTiles][1];
+#pragma GCC unroll 4
+      for (int tile = 0; tile < kTiles; ++tile) chain[tile][0] = sum[kFirst + tile][0];
+      end = add_blocks<kCodes, KnownScales<kScales>, Block, has_halves(kScales)>(
+          cursor, cursor.place, leaf, kFirst, Tiles, chain);
+#pragma GCC unroll 4
+      for (int tile = 0; tile < kTiles; ++tile) sum[kFirst + tile][0] = chain[tile][0];
+    });
+    cursor.place = end;
   }
 };
 
@@ -170,6 +212,37 @@ void matmul_block(const MatmulArgs& args, int tile, int token) {
   }
 }
 
+// A pair of codes and scales, with the input that packing gives them.
+constexpr int format_key(PackedCodes codes, PackedScales scales) {
+  return static_cast<int>(codes) * 256 + static_cast<int>(scales);
+}
+
+// One part of blocks and one token, in one of the formats that most models have.
+template <int Tiles>
+LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, int token) {
+  const PackedMatrix& matrix = *args.parts[0].matrix;
+  if (matrix.has_integer_input == (matrix.codes == PackedCodes::kFp8)) return false;
+  switch (format_key(matrix.codes, matrix.scales)) {
+#define LANES_FORMAT(codes, scales)                                                         \
+  case format_key(PackedCodes::codes, PackedScales::scales):                                \
+    matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles>, Tiles, 1>( \
+        args, tile, token);                                                                 \
+    return true
+    LANES_FORMAT(kBits4, kF16);
+    LANES_FORMAT(kBits4, kF16Bias);
+    LANES_FORMAT(kBits4, kBF16Bias);
+    LANES_FORMAT(kBits4, kSuperMin);
+    LANES_FORMAT(kTable4, kE8M0);
+    LANES_FORMAT(kBits8, kF16);
+    LANES_FORMAT(kBits8, kF16Bias);
+    LANES_FORMAT(kBits8, kBF16Bias);
+    LANES_FORMAT(kFp8, kF32);
+#undef LANES_FORMAT
+    default:
+      return false;
+  }
+}
+
 template <int Tiles, int Tokens>
 LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, int token) {
   if (args.part_count == 1) {
@@ -183,6 +256,9 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, int token) {
       default:
         break;
     }
+  }
+  if constexpr (Tokens == 1) {
+    if (args.part_count == 1 && matmul_common<Tiles>(args, tile, token)) return;
   }
   matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
 }

@@ -9,7 +9,7 @@ struct BlockScales {
   F32x16 head[2];   // d and -m of a super-block
 };
 
-LANES_INLINE Formula formula_of(PackedScales scales) {
+LANES_INLINE constexpr Formula formula_of(PackedScales scales) {
   switch (scales) {
     case PackedScales::kF32Bias:
     case PackedScales::kF16Bias:
@@ -26,13 +26,13 @@ LANES_INLINE Formula formula_of(PackedScales scales) {
   }
 }
 
-LANES_INLINE bool has_halves(PackedScales scales) {
+LANES_INLINE constexpr bool has_halves(PackedScales scales) {
   return scales == PackedScales::kE4M3Halves || scales == PackedScales::kSuperHalves ||
          scales == PackedScales::kSuperMinHalves;
 }
 
 // Has each block something of its own in the stream of scales?
-LANES_INLINE bool has_block_scales(PackedScales scales) {
+LANES_INLINE constexpr bool has_block_scales(PackedScales scales) {
   return has_halves(scales) || scales == PackedScales::kSuper || scales == PackedScales::kSuperMin;
 }
 
@@ -130,4 +130,25 @@ LANES_INLINE const std::byte* read_block_scales(PackedScales scales, float facto
     default:
       return at;
   }
+}
+
+// The same for tiles that lie tile_bytes apart; `at` is that of the first.
+template <int Tiles>
+LANES_INLINE const std::byte* read_heads(PackedScales scales, const PackedMatrix& matrix,
+                                         const std::byte* at, BlockScales (&to)[Tiles]) {
+#pragma GCC unroll 4
+  for (int tile = 1; tile < Tiles; ++tile) {
+    read_head(scales, matrix.factor, at + static_cast<size_t>(tile) * matrix.tile_bytes, to[tile]);
+  }
+  return read_head(scales, matrix.factor, at, to[0]);
+}
+template <int Tiles>
+LANES_INLINE const std::byte* read_blocks_scales(PackedScales scales, const PackedMatrix& matrix,
+                                                 const std::byte* at, BlockScales (&to)[Tiles]) {
+#pragma GCC unroll 4
+  for (int tile = 1; tile < Tiles; ++tile) {
+    read_block_scales(scales, matrix.factor, at + static_cast<size_t>(tile) * matrix.tile_bytes,
+                      to[tile]);
+  }
+  return read_block_scales(scales, matrix.factor, at, to[0]);
 }
