@@ -42,8 +42,12 @@ for source in $sources; do
     [ -z "$newer" ] && continue
   fi
   echo "  ${source#"$root"/}"
+  extra=
+  case $source in
+    */isa_neon_dotprod.cc) extra=-march=armv8.2-a+dotprod ;;  # as in src/CMakeLists.txt
+  esac
   # shellcheck disable=SC2086
-  "$compiler" $flags -c "$source" -o "$object"
+  "$compiler" $flags $extra -c "$source" -o "$object"
 done
 # shellcheck disable=SC2086
 "$compiler" -static -pthread $objects -o "$build/kernels_test"

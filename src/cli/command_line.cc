@@ -21,7 +21,7 @@ constexpr const char* kFooter =
     "  lockstep run models/stories260K \"Once upon a time\" --ranks 2\n"
     "  lockstep serve models/stories260K --ranks 2\n"
     "  lockstep bench models/stories260K -p 128 -n 64 --json\n\n"
-    "LOCKSTEP_ISA=scalar|avx2|avx512|neon forces an instruction set; the answer stays the same.\n"
+    "LOCKSTEP_ISA=scalar|avx2|avx512|neon|neon_dotprod forces an instruction set, not the answer.\n"
     "`lockstep COMMAND --help` says more about a command.";
 
 // `lockstep worker --control-fd N`, which only a node starts.

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 #include <cstdlib>
@@ -18,6 +22,7 @@ extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512Kernels;
 #elif defined(__aarch64__)
 extern const KernelTable kNeonKernels;
+extern const KernelTable kNeonDotprodKernels;
 #endif
 
 namespace {
@@ -28,6 +33,20 @@ namespace {
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 29)) != 0;
+}
+#elif defined(__aarch64__)
+// FEAT_DotProd: dot products of bytes.
+bool has_dotprod() {
+#if defined(__linux__)
+  constexpr unsigned long kAsimdDp = 1ul << 20;  // HWCAP_ASIMDDP in asm/hwcap.h
+  return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
+#elif defined(__APPLE__)
+  int has = 0;
+  size_t bytes = sizeof(has);
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &bytes, nullptr, 0) == 0 && has != 0;
+#else
+  return false;
+#endif
 }
 #endif
 
@@ -45,6 +64,7 @@ std::vector<const KernelTable*> detect_kernels() {
   }
 #elif defined(__aarch64__)
   tables.push_back(&kNeonKernels);
+  if (has_dotprod()) tables.push_back(&kNeonDotprodKernels);
 #endif
   return tables;
 }

@@ -22,8 +22,9 @@ inline constexpr int kPagePositions = 64;
 
 // Activations in the blocks of a quantised matrix, for one token after the other.
 // Integers (after the int8 of Q8_0, per block): scale = m / 127, code = round_to_even(x * (127 /
-// m)) with m = max |x| of the block; all 0 where m is 0. A NaN or an infinity makes the scale NaN
-// or infinite.
+// m)) with m = max |x| of the block. Codes and scale are 0 where 127 / m overflows: m is 0, or so
+// tiny (below about 3.7e-37) that the block counts as zeros. A NaN or an infinity in a block makes
+// its codes 0 and its scale NaN or infinite.
 struct PrepareArgs {
   const float* input;  // (tokens, columns)
   size_t input_stride;
@@ -150,7 +151,8 @@ struct AttentionArgs {
 };
 
 struct KernelTable {
-  const char* name;  // "scalar", "avx2", "avx512", "neon": what LOCKSTEP_ISA understands
+  // What LOCKSTEP_ISA understands: "scalar", "avx2", "avx512", "neon", "neon_dotprod".
+  const char* name;
   void (*matmul)(const MatmulArgs&);
   void (*prepare_integers)(const PrepareArgs&);  // InputBlock8
   void (*prepare_floats)(const PrepareArgs&);    // InputBlockF

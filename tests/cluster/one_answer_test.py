@@ -27,7 +27,7 @@ def read_json(*path):
 
 def available_isas():
     process = harness.run("logits", harness.STORIES, "--ids", "1", env={"LOCKSTEP_ISA": "none"})
-    known = [name for name in ("scalar", "avx2", "avx512", "neon") if name in process.stderr]
+    known = [name for name in ("scalar", "avx2", "avx512", "neon", "neon_dotprod") if name in process.stderr]
     assert "scalar" in known, process.stderr
     return known
 
