@@ -47,6 +47,11 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   PackPlan plan = TRY(plan_packing(source, keeps_float_input_ || source.keeps_float_input));
+  if (source.input_like && !matrix(*source.input_like).shares_input_with(plan)) {
+    return Error{ErrorCode::kUnsupported,
+                 "it is quantised in another way than matrices that it shares its input with, "
+                 "which is not supported"};
+  }
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
   const int tile_total = tile_count(plan.matrix.rows);
   team_.for_each_chunk(tile_total, tiles_of_chunk(source, tile_total), [&](int begin, int end) {
@@ -86,6 +91,11 @@ const CpuDevice::Layout* CpuDevice::keep_layout(PackPlan&& plan) {
   layouts_.push_back({std::move(plan.piece_blocks), std::move(plan.blocks), std::move(plan.steps),
                       static_cast<size_t>(subtrees)});
   return &layouts_.back();
+}
+
+bool CpuDevice::Matrix::shares_input_with(const PackPlan& plan) const {
+  return is_plain(packed.codes) == is_plain(plan.matrix.codes) &&
+         packed.has_integer_input == plan.matrix.has_integer_input && layout->fits(plan);
 }
 
 size_t CpuDevice::Matrix::input_bytes() const {

@@ -59,6 +59,7 @@ class CpuDevice : public Device {
     bool is_empty() const { return packed.rows == 0 || layout->steps.empty(); }
     // Of one token's input in the form that the kernels take.
     size_t input_bytes() const;
+    bool shares_input_with(const PackPlan& plan) const;
   };
   // Activations in the form that a matrix takes.
   struct Input {

@@ -41,9 +41,10 @@ void CpuDevice::run(const Route& op) {
 void CpuDevice::run(const ExpertsUp& op) {
   const Matrix& first = matrix(op.matrices->gate[0]);
   if (first.is_empty() || op.tokens == 0) return;  // a rank without a share of the experts
-  // Beside each token's input lie the copies that its experts read.
-  const int round =
-      tokens_in_scratch(first.input_bytes() * (1 + static_cast<size_t>(op.chosen_count)));
+  // Beside each token's input lie the copies that its experts read. Gate and up matrices may take
+  // it in different forms, one after the other.
+  const size_t bytes = std::max(first.input_bytes(), matrix(op.matrices->up[0]).input_bytes());
+  const int round = tokens_in_scratch(bytes * (1 + static_cast<size_t>(op.chosen_count)));
   for (int begin = 0; begin < op.tokens; begin += round) {
     run_experts_up(op, begin, std::min(op.tokens, begin + round));
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct MatrixSource {
   bool is_transposed = false;
   std::vector<LeafStep> steps;     // columns in all: those of the packed matrix
   bool keeps_float_input = false;  // its activations are never quantised
+  // A matrix whose activations this one is given too (an expert's, those of the layer's first), so
+  // both must take them in one form.
+  std::optional<MatrixId> input_like;
 };
 
 class Device {
@@ -41,7 +45,7 @@ class Device {
   virtual ~Device() = default;
 
   // While loading. kExhausted when the device has no memory left. Contents of a new buffer are
-  // undefined.
+  // undefined. A matrix that cannot be laid out is kCorrupt or kUnsupported.
   virtual Result<BufferId> allocate(size_t bytes, Access access) = 0;
   virtual Result<MatrixId> pack(const MatrixSource& source) = 0;
 

@@ -181,7 +181,8 @@ struct Route {
   Slice weights;  // (tokens, chosen)
 };
 
-// The matrices of one layer's experts; they outlive the operation. All of one type and shape.
+// The matrices of one layer's experts; they outlive the operation. All of one kind (gate, up, down)
+// are of one shape and take their input in one form (MatrixSource::input_like).
 struct ExpertMatrices {
   std::vector<MatrixId> gate;
   std::vector<MatrixId> up;

@@ -77,9 +77,11 @@ class Loader {
     } else if (weight.role == Role::kKvUp) {
       TRY(load_heads(weight, part, place));
     } else if (weight.expert >= 0) {
-      expert_matrices(weight.role, place.experts).push_back(TRY(load_expert(weight, part)));
+      std::vector<MatrixId>& experts = expert_matrices(weight.role, place.experts);
+      const auto first = experts.empty() ? std::nullopt : std::optional(experts.front());
+      experts.push_back(TRY(load_matrix(weight, part, first)));
     } else {
-      place.matrices[role] = TRY(load_matrix(weight, part, TRY(find(weight, part))));
+      place.matrices[role] = TRY(load_matrix(weight, part));
     }
     return Ok{};
   }
@@ -143,32 +145,18 @@ class Loader {
     return Ok{};
   }
 
-  // The experts of a layer share the form of their input, so they must be stored alike.
-  Result<MatrixId> load_expert(const Weight& weight, const WeightPart& part) {
-    const StoredMatrix stored = TRY(find(weight, part));
-    if (weight.expert == 0) {
-      first_expert_ = stored;
-    } else if (stored.format != first_expert_.format || stored.bits != first_expert_.bits ||
-               stored.group != first_expert_.group ||
-               stored.scale_type != first_expert_.scale_type ||
-               stored.gguf_type != first_expert_.gguf_type) {
-      return Error{ErrorCode::kUnsupported,
-                   weight.name +
-                       " is quantised in another way than the layer's expert 0, which is "
-                       "not supported"};
-    }
-    return load_matrix(weight, part, stored);
-  }
-
+  // `input_like` as in MatrixSource.
   Result<MatrixId> load_matrix(const Weight& weight, const WeightPart& part,
-                               const StoredMatrix& stored) {
+                               std::optional<MatrixId> input_like = std::nullopt) {
+    const StoredMatrix stored = TRY(find(weight, part));
     const bool is_empty = part.elements() == 0;
     const MatrixId id = TRY(pack(weight.name, {.stored = stored,
                                                .row_begin = part.rows.begin,
                                                .rows = is_empty ? 0 : part.rows.size(),
                                                .column_begin = part.columns.begin,
                                                .columns = part.columns.size(),
-                                               .steps = steps_of(weight, part)}));
+                                               .steps = steps_of(weight, part),
+                                               .input_like = input_like}));
     count(weight, stored_bytes(stored, part.elements()));
     give_back(stored);
     return id;
@@ -250,7 +238,6 @@ class Loader {
   int rank_;
   Device& device_;
   Weights weights_;
-  StoredMatrix first_expert_;
   uint64_t expert_bytes_ = 0;
 };
 

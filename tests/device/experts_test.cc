@@ -76,6 +76,52 @@ std::vector<MatrixId> pack_all(Device& device, const std::vector<float>& matrice
   return ids;
 }
 
+// Weights of 4 bits in MLX's form.
+struct Quantised {
+  static constexpr int kBits = 4, kGroup = 32, kRows = 16, kColumns = 64;
+  std::vector<std::byte> codes = std::vector<std::byte>(kRows * kColumns * kBits / 8);
+  std::vector<float> scales = std::vector<float>(kRows * kColumns / kGroup, 0.25f);
+  std::vector<float> biases = std::vector<float>(scales.size(), -2.0f);
+
+  Quantised() {
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i * 37);
+  }
+  MatrixSource source() const {
+    return {.stored = {.format = StoredFormat::kAffine,
+                       .rows = kRows,
+                       .columns = kColumns,
+                       .codes = codes,
+                       .row_bytes = kColumns * kBits / 8,
+                       .bits = kBits,
+                       .group = kGroup,
+                       .scales = std::as_bytes(std::span(scales)),
+                       .biases = std::as_bytes(std::span(biases))},
+            .rows = kRows,
+            .columns = kColumns,
+            .steps = {{kColumns, 0, 1}}};
+  }
+};
+
+struct Plain {
+  std::vector<float> values = Numbers().take(Quantised::kRows * Quantised::kColumns);
+
+  MatrixSource source() const {
+    return {.stored = {.rows = Quantised::kRows,
+                       .columns = Quantised::kColumns,
+                       .codes = std::as_bytes(std::span(values)),
+                       .row_bytes = Quantised::kColumns * 4},
+            .rows = Quantised::kRows,
+            .columns = Quantised::kColumns,
+            .steps = {{Quantised::kColumns, 0, 1}}};
+  }
+};
+
+MatrixId packed(Device& device, const MatrixSource& source) {
+  const auto id = device.pack(source);
+  REQUIRE(id.ok());
+  return id.value();
+}
+
 struct Computed {
   std::vector<float> activations;  // (tokens, chosen, ffn)
   std::vector<float> hidden;       // with the bias of the experts' output
@@ -177,5 +223,63 @@ TEST_CASE("experts with biases give the same bits on every device, team and inst
       CHECK(got.activations == expected.activations);
       CHECK(got.hidden == expected.hidden);
     }
+  }
+}
+
+TEST_CASE("gate and up projections of different formats give a token the same in any batch") {
+  constexpr int kMany = 300, kEach = 8;
+  auto opened = open_device({.kernels = available_kernels().back()});
+  REQUIRE(opened.ok());
+  Device& device = *opened.value();
+  const MatrixId gate = packed(device, Quantised().source());
+  const MatrixId up = packed(device, Plain().source());
+  const ExpertMatrices matrices{std::vector(kEach, gate), std::vector(kEach, up), {}};
+  const Slice input = put(device, Numbers().take(kMany * Quantised::kColumns));
+  const Slice chosen = room(device, kMany * kEach), scratch = room(device, 2 * kMany * kEach * 16);
+  std::vector<int32_t> all;
+  for (int i = 0; i < kMany * kEach; ++i) all.push_back(i % kEach);
+  device.write_ints(chosen, all);
+  const Slice weights = put(device, std::vector<float>(kMany * kEach, 0.5f));
+  const size_t row = size_t{kEach} * Quantised::kRows;
+  const Slice together = room(device, kMany * row, Access::kHost);
+  const Slice alone = room(device, kMany * row, Access::kHost);
+  ExpertsUp op{.matrices = &matrices,
+               .chosen = chosen,
+               .weights = weights,
+               .tokens = kMany,
+               .chosen_count = kEach,
+               .input = input,
+               .scratch = scratch,
+               .output = together};
+  device.queue(op);
+  for (size_t token = 0; token < kMany; ++token) {
+    op.tokens = 1;
+    op.input.offset = token * Quantised::kColumns;
+    op.output = {alone.buffer, token * row};
+    device.queue(op);
+  }
+  REQUIRE(device.wait().ok());
+  const auto a = device.host(together.buffer), b = device.host(alone.buffer);
+  CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+}
+
+TEST_CASE("a matrix whose input has another form than its neighbours' is refused") {
+  auto opened = open_device({.kernels = available_kernels().back()});
+  REQUIRE(opened.ok());
+  Device& device = *opened.value();
+  const Quantised quantised;
+  const Plain plain;
+  const MatrixId first = packed(device, quantised.source());
+  MatrixSource like = quantised.source();
+  like.input_like = first;
+  CHECK(device.pack(like).ok());
+  std::vector<MatrixSource> others = {plain.source(), quantised.source(), quantised.source()};
+  others[1].keeps_float_input = true;
+  others[2].stored.group = 64;  // blocks as before, but pieces of two
+  for (MatrixSource& other : others) {
+    other.input_like = first;
+    const auto refused = device.pack(other);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code == ErrorCode::kUnsupported);
   }
 }
