@@ -12,6 +12,8 @@ namespace {
 
 // A long prompt is multiplied in rounds of this many tokens, so that scratch memory is bounded.
 constexpr size_t kTokensOfRound = 256;
+// What one token needs of it for its heads or its experts fits.
+static_assert(kTokensOfRound >= kHeadMatricesMax && kTokensOfRound > kMatmulPartsMax);
 // Stored bytes that are laid out before their pages are given back.
 constexpr size_t kChunkBytes = 2 << 20;
 

@@ -98,9 +98,10 @@ struct RotatePairs {
 };
 
 // Each head's own matrix times that head's values.
+inline constexpr int kHeadMatricesMax = 256;
 struct HeadMatmul {
   const std::vector<MatrixId>* matrices =
-      nullptr;  // (heads), all of one shape; they outlive the operation
+      nullptr;  // (heads), at most kHeadMatricesMax of one shape; they outlive the operation
   Slice input;  // (tokens, heads, input_stride)
   int input_stride = 0;
   int tokens = 0;

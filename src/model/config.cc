@@ -116,6 +116,21 @@ Status read_options(const Json& file, ModelConfig& config) {
   return Ok{};
 }
 
+// Products of sizes that are possible alone; the rows and columns of matrices are ints.
+Status check_sizes(const ModelConfig& config) {
+  if (config.layers > kLayersMax) {
+    return corrupt(
+        fmt::format("{} layers make no sense, at most {} are possible", config.layers, kLayersMax));
+  }
+  const LatentConfig latent = config.latent.value_or(LatentConfig{});
+  const int64_t widest = int64_t{config.head_dim} + config.value_dim + latent.nope;
+  if (config.heads * widest > kSizeMax) {
+    return corrupt(fmt::format("{} attention heads of {} elements make no sense", config.heads,
+                               config.head_dim));
+  }
+  return Ok{};
+}
+
 // The sizes and constants of the text model.
 Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
   ModelConfig config;
@@ -140,6 +155,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
     return unsupported(
         fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
   }
+  TRY(check_sizes(config));
   TRY(read_options(file, config));
   TRY(read_experts(file, config));
   TRY(read_rope(file, config));

@@ -15,6 +15,10 @@ namespace lockstep {
 
 // More experts for one token are refused.
 inline constexpr int kChosenExpertsMax = 32;
+// More experts of all layers together are refused (Kimi K2 has 23 thousand): each has its matrices.
+inline constexpr int kExpertsMax = 1 << 18;
+// More heads of latent attention are refused: each has its matrices.
+inline constexpr int kLatentHeadsMax = 256;
 
 // Latent attention (MLA). A head's query and key have `nope` plain dimensions and `rope` rotated
 // ones.

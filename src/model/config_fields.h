@@ -14,6 +14,7 @@
 namespace lockstep {
 
 inline constexpr int64_t kSizeMax = 1 << 24;  // of any dimension; larger is a broken file
+inline constexpr int64_t kLayersMax = 4096;   // of any model
 
 inline Error corrupt(std::string message) {
   return {ErrorCode::kCorrupt, std::move(message)};

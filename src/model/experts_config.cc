@@ -26,7 +26,13 @@ Result<int> count_or_none(const Json& file, std::string_view key) {
   return static_cast<int>(count);
 }
 
-Status check(const ExpertsConfig& experts) {
+Status check(const ExpertsConfig& experts, int layers) {
+  if (int64_t{experts.count} * layers > kExpertsMax) {
+    return corrupt(
+        fmt::format("{} experts in each of {} layers make no sense, at most {} in all "
+                    "are possible",
+                    experts.count, layers, kExpertsMax));
+  }
   if (experts.chosen > experts.count || experts.chosen > kChosenExpertsMax) {
     return corrupt(
         fmt::format("{} experts of {} for a token make no sense, at most {} are possible",
@@ -81,7 +87,7 @@ Status read_experts(const Json& file, ModelConfig& config) {
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
   experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(true);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
-  TRY(check(experts));
+  TRY(check(experts, config.layers));
   return read_layers(file, config);
 }
 

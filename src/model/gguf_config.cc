@@ -18,8 +18,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kLayersMax = 4096;  // of any model
-
 // Architectures by name, where they differ.
 constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Moe = "glm4moe",
                            kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3";

@@ -13,6 +13,10 @@ Status read_latent(const Json& file, ModelConfig& config) {
     return unsupported(
         fmt::format("\"scoring_func\": \"{}\" is not supported, only sigmoid is", scoring));
   }
+  if (config.heads > kLatentHeadsMax) {
+    return unsupported(fmt::format("{} heads of latent attention are not supported, at most {} are",
+                                   config.heads, kLatentHeadsMax));
+  }
   LatentConfig latent;
   const Json* rank = find(file, "q_lora_rank");
   if (rank && !rank->is_null()) latent.query_rank = TRY(size_or(file, "q_lora_rank", std::nullopt));

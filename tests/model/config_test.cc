@@ -6,6 +6,7 @@
 
 #include "json/json.h"
 #include "kernels/math.h"
+#include "model/known_shapes.h"
 #include "model/rope.h"
 
 using namespace lockstep;
@@ -98,6 +99,24 @@ TEST_CASE("gpt-oss names its experts in its own words and has a window on every 
   const auto too_many = parse_config(dump_json(file));
   REQUIRE(!too_many.ok());
   CHECK(too_many.error().message.find("33 experts of 32") != std::string::npos);
+  file.erase("experts_per_token");
+  file["num_local_experts"] = kExpertsMax / 2 + 1;
+  const auto huge = parse_config(dump_json(file));
+  REQUIRE(!huge.ok());
+  CHECK(huge.error().message.find("131073 experts in each of 2 layers") != std::string::npos);
+}
+
+TEST_CASE("heads of latent attention, each of which has its matrices, have a limit") {
+  const Json known = parse_json(find_known_shape("deepseek-v3")->config).value();
+  JsonObject file = known.get_object();
+  for (const int heads : {kLatentHeadsMax, kLatentHeadsMax + 1}) {
+    file["num_attention_heads"] = file["num_key_value_heads"] = heads;
+    const auto config = parse_config(dump_json(file));
+    CHECK(config.ok() == (heads <= kLatentHeadsMax));
+    if (config.ok()) continue;
+    CHECK(config.error().code == ErrorCode::kUnsupported);
+    CHECK(config.error().message.find("257 heads of latent attention") == 0);
+  }
 }
 
 TEST_CASE("an architecture is found by its model type where it is not named") {
@@ -165,6 +184,8 @@ TEST_CASE("what makes no sense or is not computed is refused by name") {
       {"vocab_size", "many", "\"vocab_size\" must be an integer"},
       {"hidden_size", int64_t{1} << 40, "\"hidden_size\" is 1099511627776"},
       {"num_attention_heads", 6, "6 attention heads cannot share 4"},
+      {"num_hidden_layers", 5000, "5000 layers make no sense, at most 4096 are possible"},
+      {"num_attention_heads", 1 << 20, "1048576 attention heads of 16 elements make no sense"},
       {"head_dim", 15, "\"head_dim\" is 15"},
       {"head_dim", 1024, "\"head_dim\" is 1024"},
       {"rms_norm_eps", -1.0, "\"rms_norm_eps\" is -1"},
@@ -179,6 +200,7 @@ TEST_CASE("what makes no sense or is not computed is refused by name") {
   for (const Refusal& refusal : refusals) {
     JsonObject file = sound();
     if (std::string_view(refusal.key) == "layer_types") file["sliding_window"] = 7;
+    if (refusal.value == 1 << 20) file["head_dim"] = 16;
     file[refusal.key] = refusal.value;
     const auto config = parse_config(dump_json(file));
     REQUIRE_MESSAGE(!config.ok(), refusal.sentence);
