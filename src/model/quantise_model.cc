@@ -12,6 +12,7 @@
 #include "json/json.h"
 #include "model/quantise_plan.h"
 #include "model/quantising.h"
+#include "weights/gguf_model.h"
 
 namespace lockstep {
 namespace {
@@ -179,7 +180,7 @@ class ModelWriter {
       TRY(writer_.write(module.first_tensor, offset, stored.codes.subspan(at, row_bytes)));
       offset += row_bytes;
     }
-    if (!stored.owner) release_pages(stored.codes);
+    if (stored.is_mapped_file) release_pages(stored.codes);
     return Ok{};
   }
 
@@ -222,6 +223,12 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
     return Error{
         ErrorCode::kInvalidArgument,
         fmt::format("there are no weights of {} bits, only of {}", options.bits, kAffineBits)};
+  }
+  if (is_gguf_path(options.from)) {
+    return Error{ErrorCode::kUnsupported,
+                 options.from.string() +
+                     " is a GGUF file; only folders with safetensors files and "
+                     "a config.json can be quantised"};
   }
   fs::path to = options.to.lexically_normal();
   if (!to.has_filename()) to = to.parent_path();  // "folder/"

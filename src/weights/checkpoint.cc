@@ -158,6 +158,10 @@ uint64_t Checkpoint::file_bytes() const {
   return impl_->file_bytes;
 }
 
+bool Checkpoint::is_mapped() const {
+  return !impl_->files.empty();
+}
+
 Result<SafetensorsHeader> Checkpoint::Impl::map(const fs::path& path) {
   files.push_back(TRY(MappedFile::open(path)));
   file_bytes += files.back().bytes().size();

@@ -45,6 +45,8 @@ class Checkpoint {
   std::span<const TensorView> tensors() const;
   // Of all files, with their headers.
   uint64_t file_bytes() const;
+  // The tensors lie in mapped files: open() made it, not view().
+  bool is_mapped() const;
 
  private:
   struct Impl;

@@ -43,6 +43,8 @@ class GgufModel {
   const GgufTensor* tensor(std::string_view name) const;
   // Of all parts together.
   uint64_t file_bytes() const { return file_bytes_; }
+  // The tensors lie in mapped files: open() made it, not parse().
+  bool is_mapped() const { return !files_.empty(); }
 
  private:
   GgufModel() = default;

@@ -6,41 +6,30 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/ggml_blocks.h"
+#include "tensor/stored_check.h"
 #include "weights/gguf_names.h"
 
 namespace lockstep {
 namespace {
 
-using Type = GgufTensorType;
 using RowMap = std::vector<int32_t>;
-
-constexpr Type kBlockTypes[] = {Type::kQ4_0,   Type::kQ4_1,   Type::kQ5_0, Type::kQ5_1, Type::kQ8_0,
-                                Type::kQ2_K,   Type::kQ3_K,   Type::kQ4_K, Type::kQ5_K, Type::kQ6_K,
-                                Type::kIQ4_NL, Type::kIQ4_XS, Type::kMXFP4};
 
 constexpr std::string_view kQueryEnding = ".attn_q.weight";
 constexpr std::string_view kKeyEnding = ".attn_k.weight";
 
+// Nothing for quantised tensors and for types that lockstep does not compute with.
 std::optional<DType> plain_type(uint32_t type_id) {
-  if (type_id == static_cast<uint32_t>(Type::kF32)) return DType::kF32;
-  if (type_id == static_cast<uint32_t>(Type::kF16)) return DType::kF16;
-  if (type_id == static_cast<uint32_t>(Type::kBF16)) return DType::kBF16;
-  return std::nullopt;
-}
-
-bool is_block_type(uint32_t type_id) {
-  for (const Type type : kBlockTypes) {
-    if (static_cast<uint32_t>(type) == type_id) return true;
-  }
-  return false;
+  return plain_element_type({.format = StoredFormat::kGguf, .gguf_type = type_id});
 }
 
 Error unsupported_type(const GgufTensor& tensor, bool takes_blocks) {
   const GgufBlock* block = gguf_block(tensor.type_id);
   const std::string type = block ? std::string(block->name) : std::to_string(tensor.type_id);
-  std::string supported = "F32, F16, BF16";
-  for (const Type block_type : kBlockTypes) {
-    if (takes_blocks) supported += ", " + gguf_type_name(static_cast<uint32_t>(block_type));
+  std::string supported;
+  for (const GgmlBlock& known : kGgmlBlocks) {
+    if (known.bits > 0 && !takes_blocks) continue;  // no plain elements
+    supported += (supported.empty() ? "" : ", ") + std::string(known.name);
   }
   return {ErrorCode::kUnsupported, "tensor " + std::string(tensor.name) + " has the type " + type +
                                        "; supported are: " + supported};
@@ -181,7 +170,7 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   if (found.tensor == nullptr) return no_tensor(request.name);
   const GgufTensor& tensor = *found.tensor;
   const auto plain = plain_type(tensor.type_id);
-  if (!plain && !is_block_type(tensor.type_id)) return unsupported_type(tensor, true);
+  if (find_ggml_block(tensor.type_id) == nullptr) return unsupported_type(tensor, true);
   const auto rows = static_cast<uint64_t>(request.rows);
   const auto columns = static_cast<uint64_t>(request.columns);
   TRY(check_shape(tensor, {columns, rows}, found.stack_index));
@@ -201,7 +190,7 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
       found.stack_index < 0 ? 0 : static_cast<size_t>(found.stack_index) * bytes, bytes);
   const auto map = row_maps_.find({interleaved_head_count(tensor.name), rows});
   if (map != row_maps_.end()) matrix.row_map = map->second;
-  matrix.is_mapped_file = true;
+  matrix.is_mapped_file = model_.is_mapped();
   return matrix;
 }
 

@@ -5,7 +5,7 @@
 namespace lockstep {
 
 Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path) {
-  if (path.extension() == ".gguf") return open_gguf_source(path);
+  if (is_gguf_path(path)) return open_gguf_source(path);
   return SafetensorsSource::open(path);
 }
 

@@ -87,7 +87,7 @@ void read_row(const StoredMatrix& stored, int row, int column_begin, std::span<f
 // Its rows [begin, end) have been read. Of packed forms the parts may be shared by others still
 // to be read, which then are read again.
 void give_back(const StoredMatrix& stored, int begin, int end) {
-  if (stored.owner) return;
+  if (!stored.is_mapped_file) return;
   if (plain_element_type(stored) && stored.row_map.empty()) {
     release_pages(stored.codes.subspan(static_cast<size_t>(begin) * stored.row_bytes,
                                        static_cast<size_t>(end - begin) * stored.row_bytes));

@@ -83,7 +83,7 @@ Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) con
   const auto module = find_module(name.stem, request.stack_index, kCodeSuffixes, 2);
   if (module) {
     StoredMatrix stored = TRY(read_matrix(*module, {request.rows, request.columns}, config_));
-    stored.is_mapped_file = true;
+    stored.is_mapped_file = checkpoint_->is_mapped();
     return stored;
   }
   if (const auto fused = find_fused(name.stem, request.stack_index, kFusedBlocks)) {
@@ -168,7 +168,7 @@ Result<StoredMatrix> SafetensorsSource::fused_matrix(const FusedExpertStem& fuse
                   "a stack of " + std::to_string(request.rows) + " gate and as many up rows");
   }
   StoredMatrix stored = TRY(gpt_oss_matrix(module, {request.rows, request.columns}, map));
-  stored.is_mapped_file = true;
+  stored.is_mapped_file = checkpoint_->is_mapped();
   return stored;
 }
 

@@ -199,6 +199,9 @@ TEST_CASE("what cannot be done is one sentence, and nothing is left behind") {
   CHECK(refusal({.from = work.path() / "missing", .to = to}).code == ErrorCode::kNotFound);
   CHECK(refusal({.from = from, .to = work.path()}).message.find("exists already") !=
         std::string::npos);
+  std::ofstream(work.path() / "model.gguf") << "GGUF";
+  CHECK(refusal({.from = work.path() / "model.gguf", .to = to}).message.find("is a GGUF file") !=
+        std::string::npos);
   fs::create_directory(work.path() / "out.partial");
   CHECK(refusal({.from = from, .to = to}).message.find("out.partial") != std::string::npos);
   CHECK(fs::exists(work.path() / "out.partial"));

@@ -225,6 +225,18 @@ TEST_CASE("norms and biases may be of any plain type, matrices of any supported 
   CHECK(plain.value().scale_type == DType::kBF16);
 }
 
+TEST_CASE("a GGUF file is known by its first bytes, whatever its name") {
+  const Folder folder;
+  const auto file = writer_of("llama").floats("token_embd.weight", {1, 2}, {7, 8}).file();
+  for (const char* name : {"m.gguf", "sha256-0123"}) {
+    const auto source = open_weight_source(folder.write(name, file));
+    REQUIRE_MESSAGE(source.ok(), source.error().message);
+    const auto matrix = source.value()->matrix({"model.embed_tokens.weight", -1, 2, 1});
+    REQUIRE(matrix.ok());
+    CHECK(matrix.value().is_mapped_file);
+  }
+}
+
 TEST_CASE("a model may be split, and any part opens all of them") {
   const Folder folder;
   folder.write("m-00001-of-00003.gguf", part_of(0, 3, 2).file());

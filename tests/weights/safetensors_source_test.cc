@@ -163,6 +163,11 @@ TEST_CASE("gpt-oss' gate rows are the even ones of a fused stack, up rows the od
   CHECK(source.matrix_error(experts + ".1.up_proj.weight", 2, 32, 1).code == ErrorCode::kCorrupt);
 }
 
+TEST_CASE("pages of a file in memory are no file's, which nobody may give back") {
+  const MemorySource source(SafetensorsWriter().filled("a.weight", "F32", {1, 1}, 1.0f));
+  CHECK(!source.matrix("a.weight", 1, 1).is_mapped_file);
+}
+
 TEST_CASE("unquantised experts of gpt-oss are refused by name") {
   const std::string experts = "model.layers.0.mlp.experts";
   const MemorySource source(
@@ -188,6 +193,9 @@ TEST_CASE("a folder names its file when config.json is broken or its quantisatio
   auto source = SafetensorsSource::open(folder);
   REQUIRE(source.ok());
   CHECK(source.value()->file_bytes() == file.size());
+  const auto matrix = source.value()->matrix({"a.weight", -1, 1, 1});
+  REQUIRE(matrix.ok());
+  CHECK(matrix.value().is_mapped_file);
   write("config.json", "{");
   source = SafetensorsSource::open(folder);
   REQUIRE_FALSE(source.ok());
