@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "model/sequence_state.h"
 #include "model/weight_table.h"
+#include "tensor/stored_check.h"
 #include "weights/gguf.h"
 
 namespace lockstep {
@@ -39,11 +40,6 @@ WeightClass class_of(const Weight& weight) {
     default:
       return WeightClass::kAttention;
   }
-}
-
-uint64_t stored_bytes(const StoredMatrix& matrix) {
-  return matrix.codes.size() + matrix.scales.size() + matrix.biases.size() + matrix.zeros.size() +
-         matrix.groups.size();
 }
 
 struct Stored {

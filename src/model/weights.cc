@@ -9,22 +9,17 @@
 
 #include "base/mapped_file.h"
 #include "tensor/half.h"
+#include "tensor/stored_check.h"
 
 namespace lockstep {
 namespace {
 
-size_t part_bytes(const StoredMatrix& m) {
-  return m.codes.size() + m.scales.size() + m.biases.size() + m.zeros.size() + m.groups.size();
-}
+static_assert(kChosenExpertsMax < kMatmulPartsMax && kLatentHeadsMax <= kHeadMatricesMax);
 
-// What `rows` x `columns` elements of the matrix take in its files. With a row map the parts may
-// hold rows of other matrices as well.
-uint64_t stored_bytes(const StoredMatrix& m, uint64_t elements) {
-  double share = static_cast<double>(elements) / (static_cast<double>(m.rows) * m.columns);
-  if (!m.row_map.empty() && m.row_bytes > 0) {
-    share *= static_cast<double>(m.rows) / static_cast<double>(m.codes.size() / m.row_bytes);
-  }
-  return static_cast<uint64_t>(std::llround(static_cast<double>(part_bytes(m)) * share));
+// What `elements` of the matrix take in its files.
+uint64_t stored_bytes_of(const StoredMatrix& m, uint64_t elements) {
+  const double share = static_cast<double>(elements) / (static_cast<double>(m.rows) * m.columns);
+  return static_cast<uint64_t>(std::llround(static_cast<double>(stored_bytes(m)) * share));
 }
 
 void give_back(const StoredMatrix& m) {
@@ -157,7 +152,7 @@ class Loader {
                                                .columns = part.columns.size(),
                                                .steps = steps_of(weight, part),
                                                .input_like = input_like}));
-    count(weight, stored_bytes(stored, part.elements()));
+    count(weight, stored_bytes_of(stored, part.elements()));
     give_back(stored);
     return id;
   }
@@ -192,7 +187,7 @@ class Loader {
                                                     .steps = one_leaf(latent.kv_rank),
                                                     .keeps_float_input = true})));
     }
-    count(weight, stored_bytes(stored, part.elements()));
+    count(weight, stored_bytes_of(stored, part.elements()));
     give_back(stored);
     return Ok{};
   }
@@ -205,7 +200,7 @@ class Loader {
       full.replace(full.rfind("kv_b_proj"), std::string("kv_b_proj").size(), name);
       const StoredMatrix stored = TRY(
           source_.matrix({.name = full, .stack_index = head, .rows = rows, .columns = columns}));
-      count(weight, part_bytes(stored));
+      count(weight, stored_bytes(stored));
       const MatrixSource source{.stored = stored,
                                 .rows = rows,
                                 .columns = columns,
@@ -270,11 +265,12 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
   uint64_t bytes = 0;
   for (const Weight& weight : weight_table(config)) {
     if (weight.split != Split::kQueryLatent && weight.split != Split::kKvLatent) continue;
-    const StoredMatrix stored =
-        TRY(source.matrix({.name = weight.name, .rows = weight.rows, .columns = weight.columns}));
+    // Its sizes are wanted alone: one row is the least that a source can be asked to convert.
+    const StoredMatrix stored = TRY(source.matrix(
+        {.name = weight.name, .rows = weight.rows, .columns = weight.columns, .row_end = 1}));
     const auto elements =
         static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
-    bytes += stored_bytes(stored, elements);
+    bytes += stored_bytes_of(stored, elements);
   }
   return bytes / static_cast<uint64_t>(config.layers);
 }

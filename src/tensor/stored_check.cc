@@ -215,6 +215,15 @@ Status check_stored_matrix(const StoredMatrix& matrix) {
   return check_by_format(matrix, rows);
 }
 
+uint64_t stored_bytes(const StoredMatrix& matrix) {
+  const uint64_t parts = matrix.codes.size() + matrix.scales.size() + matrix.biases.size() +
+                         matrix.zeros.size() + matrix.groups.size();
+  if (matrix.row_map.empty() || matrix.row_bytes == 0) return parts;
+  const size_t rows = std::max<size_t>(matrix.codes.size() / matrix.row_bytes, 1);
+  return static_cast<uint64_t>(static_cast<double>(parts) * matrix.rows /
+                               static_cast<double>(rows));
+}
+
 std::optional<DType> plain_element_type(const StoredMatrix& matrix) {
   if (matrix.format == StoredFormat::kPlain) return matrix.scale_type;
   if (matrix.format != StoredFormat::kGguf) return std::nullopt;

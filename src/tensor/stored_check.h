@@ -2,6 +2,7 @@
 // look at bounds.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/result.h"
@@ -14,6 +15,10 @@ Status check_stored_matrix(const StoredMatrix& matrix);
 
 // The type of plain elements; nullopt for quantised ones.
 std::optional<DType> plain_element_type(const StoredMatrix& matrix);
+
+// What the matrix takes in its files. Parts of which a row map leaves out rows count in part: the
+// others are other matrices'.
+uint64_t stored_bytes(const StoredMatrix& matrix);
 
 // Groups of columns of a row, or all of the columns of GPTQ and AWQ.
 inline size_t scale_groups(const StoredMatrix& matrix) {

@@ -68,6 +68,15 @@ TEST_CASE("the total is the sum of the classes and what the source says of its f
   CHECK(summary.value().total.bytes == source.value()->file_bytes());
 }
 
+TEST_CASE("matrices whose rows take turns in one tensor share its bytes") {
+  const auto opened = open_model(LOCKSTEP_SOURCE_DIR "/tests/data/golden/gptoss-mxfp4");
+  REQUIRE(opened.ok());
+  const auto summary = summarise(opened.value().config, opened.value().source.get());
+  REQUIRE(summary.ok());
+  CHECK(find_class(summary.value(), WeightClass::kExperts).count.bits() == 4.25);  // 4 + 8 / 32
+  CHECK(summary.value().total.bytes < opened.value().source->file_bytes());
+}
+
 TEST_CASE("a layer with experts counts what a token meets") {
   const ModelSummary summary = summary_of(config_of(kSmallExperts), "bf16");
   REQUIRE(summary.layers.size() == 4);
