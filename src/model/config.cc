@@ -190,7 +190,10 @@ Result<ModelConfig> read_config(const std::filesystem::path& model) {
     if (config.ok()) return config;
     return Error{config.error().code, model.string() + ": " + config.error().message};
   }
-  const auto path = model / "config.json";
+  return read_config_file(model / "config.json");
+}
+
+Result<ModelConfig> read_config_file(const std::filesystem::path& path) {
   const MappedFile file = TRY(MappedFile::open(path));
   const auto bytes = file.bytes();
   if (bytes.size() > kConfigBytesMax) {

@@ -113,5 +113,7 @@ struct ModelConfig {
 Result<ModelConfig> parse_config(std::string_view contents);
 // Reads config.json of a model folder, or the metadata of a .gguf file; the message names the file.
 Result<ModelConfig> read_config(const std::filesystem::path& model);
+// The same for a config.json of any name.
+Result<ModelConfig> read_config_file(const std::filesystem::path& path);
 
 }  // namespace lockstep

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "model/known_shapes.h"
 #include "model/weight_table.h"
 
@@ -15,18 +14,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kPrefix = "shape:";
-constexpr size_t kConfigBytesMax = 16 << 20;
-
-Result<ModelConfig> read_config_file(const std::filesystem::path& path) {
-  const MappedFile file = TRY(MappedFile::open(path));
-  const auto bytes = file.bytes();
-  if (bytes.size() > kConfigBytesMax) {
-    return Error{ErrorCode::kCorrupt, path.string() + " is too large for a config.json"};
-  }
-  auto config = parse_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (config.ok()) return config;
-  return Error{config.error().code, path.string() + ": " + config.error().message};
-}
 
 std::string known_names() {
   std::string names;

@@ -37,7 +37,7 @@ enum class StoredFormat {
   // order 0 2 4 6 1 3 5 7; zeros (columns / group, rows / 8) alike; scales (columns / group, rows).
   // https://arxiv.org/abs/2306.00978, AutoAWQ
   kAwq,
-  // A block format of ggml, by `gguf_type` (GgufTensorType in weights/gguf.h), row after row.
+  // A block format of ggml, by `gguf_type` (GgmlType in tensor/ggml_blocks.h), row after row.
   kGguf,
 };
 
