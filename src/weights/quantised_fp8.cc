@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMxGroup = 32;
 
-// The scale of a matrix that is stored without any.
+// The scale of a matrix that is stored without any, as a mere cast to E4M3 is.
 std::span<const std::byte> scale_of_one() {
   static constexpr float kOne = 1.0f;
   return std::as_bytes(std::span(&kOne, 1));
@@ -81,6 +81,9 @@ Result<StoredMatrix> fp8_matrix(const ModuleTensors& module, MatrixShape shape,
   if (!scales) scales = TRY(module.find(".weight_scale"));
   if (scales) {
     TRY(set_scales(*scales, shape, config, matrix));
+  } else if (!config.method.empty()) {
+    return Error{ErrorCode::kCorrupt, "the checkpoint is quantised (" + config.method +
+                                          ") but has no scales for " + module.name(".weight")};
   } else {
     matrix.scales = scale_of_one();
     matrix.row_group = 0;

@@ -154,6 +154,10 @@ TEST_CASE("FP8 scales are for the matrix, for rows, for blocks or for groups") {
         "or one for each block of (128, 128) of (3, 64) is expected");
   const auto none = source_with(".other", "F32", {1}, floats({9}));
   CHECK(stored_value(none.matrix("a.weight", 3, 64), 1, 1) == 1);
+  const auto lost = source_with(".other", "F32", {1}, floats({9}),
+                                R"({"quantization_config":{"quant_method":"fp8"}})");
+  CHECK(lost.matrix_error("a.weight", 3, 64).message ==
+        "the checkpoint is quantised (fp8) but has no scales for a.weight");
 }
 
 TEST_CASE("compressed-tensors integers have an implied middle or packed zero points") {
