@@ -77,6 +77,12 @@ std::optional<uint64_t> bytes_of(const std::vector<uint64_t>& dimensions, const 
   return bytes;
 }
 
+// A hierarchy of lower_snake_case words, says the format; a key is read to the user in errors.
+bool is_key(std::string_view text) {
+  return !text.empty() && text.size() <= kGgufNameBytesMax &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 }  // namespace
 
 GgufValue gguf_number(uint32_t value_type, std::span<const std::byte> bytes) {
@@ -134,8 +140,8 @@ Status GgufParser::read_header() {
 Status GgufParser::read_metadata(GgufFile& result) {
   for (uint64_t i = 0; i < metadata_count_; ++i) {
     const std::string_view key = TRY(read_string());
-    if (key.empty() || key.size() > kGgufNameBytesMax) {
-      return corrupt("GGUF value " + std::to_string(i) + " has a key of " +
+    if (!is_key(key)) {
+      return corrupt("GGUF value " + std::to_string(i) + " has a key that is no name, of " +
                      std::to_string(key.size()) + " bytes");
     }
     const auto type = static_cast<uint32_t>(TRY(read_unsigned(4)));

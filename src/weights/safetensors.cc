@@ -154,12 +154,22 @@ Result<std::vector<Entry>> read_entries(std::string_view header) {
   return entries;
 }
 
+// What `git clone` leaves in place of a large file where Git LFS is not installed.
+bool is_lfs_pointer(std::span<const std::byte> file) {
+  constexpr std::string_view kPointer = "version https://git-lfs";
+  return std::string_view(reinterpret_cast<const char*>(file.data()), file.size())
+      .starts_with(kPointer);
+}
+
 }  // namespace
 
 Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {
     return corrupt("the file has " + std::to_string(file.size()) +
                    " bytes, too few for a safetensors header");
+  }
+  if (is_lfs_pointer(file)) {
+    return corrupt("it is a Git LFS pointer, not the weights themselves: `git lfs pull` gets them");
   }
   const uint64_t header_bytes = read_little_endian(file.first<kLengthBytes>());
   if (header_bytes > kSafetensorsHeaderBytesMax) {

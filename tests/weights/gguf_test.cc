@@ -151,6 +151,8 @@ TEST_CASE("each way to break a file has its sentence") {
                  "is there twice"));
   CHECK(contains(error_of(Writer().string("k", "").string("k", "").file()), "k is there twice"));
   CHECK(contains(error_of(Writer().value("k", 13, "").file()), "type 13 does not exist"));
+  CHECK(error_of(Writer().string("a\nb", "").file()) ==
+        "GGUF value 0 has a key that is no name, of 3 bytes");
   CHECK(contains(error_of(Writer().array("k", Writer::kString, 1 << 20, "").file()),
                  "claims 1048576 elements"));
   CHECK(contains(error_of(Writer().array("k", Writer::kUint64, UINT64_MAX / 4, "").file()),

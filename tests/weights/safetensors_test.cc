@@ -128,6 +128,12 @@ TEST_CASE("a lying or truncated length is refused before anything is read") {
       error_of(with_length(UINT64_MAX, "{}")).starts_with("the header claims 1844674407370955161"));
 }
 
+TEST_CASE("what Git LFS leaves in place of a file is named") {
+  const std::string error =
+      error_of("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1044992\n");
+  CHECK(error.find("git lfs pull") != std::string::npos);
+}
+
 TEST_CASE("every prefix of a file is refused") {
   const std::string file =
       safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
