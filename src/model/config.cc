@@ -118,10 +118,6 @@ Status read_options(const Json& file, ModelConfig& config) {
 
 // Products of sizes that are possible alone; the rows and columns of matrices are ints.
 Status check_sizes(const ModelConfig& config) {
-  if (config.layers > kLayersMax) {
-    return corrupt(
-        fmt::format("{} layers make no sense, at most {} are possible", config.layers, kLayersMax));
-  }
   const LatentConfig latent = config.latent.value_or(LatentConfig{});
   const int64_t widest = int64_t{config.head_dim} + config.value_dim + latent.nope;
   if (config.heads * widest > kSizeMax) {
@@ -139,7 +135,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.vocab_size = TRY(size_or(file, "vocab_size", std::nullopt));
   config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
   config.ffn = TRY(size_or(file, "intermediate_size", std::nullopt));
-  config.layers = TRY(size_or(file, "num_hidden_layers", std::nullopt));
+  config.layers = TRY(size_or(file, "num_hidden_layers", std::nullopt, kLayersMax));
   config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
   config.kv_heads = TRY(size_or(file, "num_key_value_heads", config.heads));
   config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));

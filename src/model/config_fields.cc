@@ -4,12 +4,13 @@
 
 namespace lockstep {
 
-Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise) {
+Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise,
+                    int64_t most) {
   const auto value = TRY(get_int(object, key));
   if (!value && !otherwise) return corrupt(fmt::format("\"{}\" is missing", key));
   const int64_t size = value ? *value : *otherwise;
-  if (size < 1 || size > kSizeMax) {
-    return corrupt(fmt::format("\"{}\" is {}, it must be from 1 to {}", key, size, kSizeMax));
+  if (size < 1 || size > most) {
+    return corrupt(fmt::format("\"{}\" is {}, it must be from 1 to {}", key, size, most));
   }
   return static_cast<int>(size);
 }

@@ -13,8 +13,10 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kSizeMax = 1 << 24;  // of any dimension; larger is a broken file
-inline constexpr int64_t kLayersMax = 4096;   // of any model
+// More is a broken file; published models have up to 126 layers and 512 experts.
+inline constexpr int64_t kSizeMax = 1 << 24;  // of any dimension
+inline constexpr int64_t kLayersMax = 1024;
+inline constexpr int64_t kLayerExpertsMax = 2048;
 
 inline Error corrupt(std::string message) {
   return {ErrorCode::kCorrupt, std::move(message)};
@@ -23,8 +25,9 @@ inline Error unsupported(std::string message) {
   return {ErrorCode::kUnsupported, std::move(message)};
 }
 
-// From 1 to kSizeMax. A missing one is an error where there is no other value.
-Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise);
+// From 1 to `most`. A missing one is an error where there is no other value.
+Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise,
+                    int64_t most = kSizeMax);
 Result<double> positive(const Json& object, std::string_view key, std::optional<double> otherwise);
 
 }  // namespace lockstep

@@ -10,12 +10,12 @@ namespace lockstep {
 namespace {
 
 // Architectures say the same with different words; the last one must be there.
-Result<int> any_of(const Json& file, std::initializer_list<std::string_view> keys) {
+Result<int> any_of(const Json& file, std::initializer_list<std::string_view> keys, int64_t most) {
   for (const std::string_view key : keys) {
     const Json* value = find(file, key);
-    if (value && !value->is_null()) return size_or(file, key, std::nullopt);
+    if (value && !value->is_null()) return size_or(file, key, std::nullopt, most);
   }
-  return size_or(file, *(keys.end() - 1), std::nullopt);
+  return size_or(file, *(keys.end() - 1), std::nullopt, most);
 }
 
 Result<int> count_or_none(const Json& file, std::string_view key) {
@@ -73,8 +73,9 @@ Status read_experts(const Json& file, ModelConfig& config) {
   config.has_experts.assign(static_cast<size_t>(config.layers), false);
   if (config.architecture->sparse.feed_forward == FeedForward::kDense) return Ok{};
   ExpertsConfig& experts = config.experts;
-  experts.count = TRY(any_of(file, {"n_routed_experts", "num_local_experts", "num_experts"}));
-  experts.chosen = TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}));
+  experts.count =
+      TRY(any_of(file, {"n_routed_experts", "num_local_experts", "num_experts"}, kLayerExpertsMax));
+  experts.chosen = TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}, kLayerExpertsMax));
   const bool is_biased = config.architecture->sparse.feed_forward == FeedForward::kBiasedExperts;
   experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
   if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
