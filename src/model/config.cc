@@ -13,6 +13,7 @@
 #include "model/gguf_config.h"
 #include "model/latent_config.h"
 #include "model/rope_config.h"
+#include "weights/weight_source.h"
 
 namespace lockstep {
 namespace {
@@ -186,6 +187,7 @@ Result<ModelConfig> read_config(const std::filesystem::path& model) {
     if (config.ok()) return config;
     return Error{config.error().code, model.string() + ": " + config.error().message};
   }
+  TRY(check_model_path(model));
   return read_config_file(model / "config.json");
 }
 

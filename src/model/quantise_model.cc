@@ -13,6 +13,7 @@
 #include "model/quantise_plan.h"
 #include "model/quantising.h"
 #include "weights/gguf_model.h"
+#include "weights/weight_source.h"
 
 namespace lockstep {
 namespace {
@@ -196,6 +197,7 @@ class ModelWriter {
 
 Status check_place(const fs::path& to) {
   std::error_code error;
+  if (to.empty()) return Error{ErrorCode::kInvalidArgument, "the folder to write has no name"};
   if (fs::exists(fs::symlink_status(to, error))) {
     return Error{ErrorCode::kInvalidArgument, to.string() + " exists already"};
   }
@@ -224,14 +226,14 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
         ErrorCode::kInvalidArgument,
         fmt::format("there are no weights of {} bits, only of {}", options.bits, kAffineBits)};
   }
-  if (is_gguf_path(options.from)) {
-    return Error{ErrorCode::kUnsupported,
-                 options.from.string() +
-                     " is a GGUF file; only folders with safetensors files and "
-                     "a config.json can be quantised"};
-  }
   fs::path to = options.to.lexically_normal();
   if (!to.has_filename()) to = to.parent_path();  // "folder/"
+  TRY(check_model_path(options.from));
+  if (is_gguf_path(options.from)) {
+    return Error{ErrorCode::kUnsupported, options.from.string() +
+                                              " is a GGUF file; only folders with safetensors "
+                                              "files and a config.json can be quantised"};
+  }
   const ModelConfig config = TRY(read_config(options.from));
   const auto source = quantising_source(
       TRY(open_weight_source(options.from)), config,

@@ -12,6 +12,7 @@
 #include "json/json.h"
 #include "model/gguf_config.h"
 #include "model/shape_model.h"
+#include "weights/weight_source.h"
 
 namespace lockstep {
 namespace {
@@ -166,14 +167,8 @@ Result<ModelFolder> read_model_folder(const fs::path& path) {
   }
   if (is_gguf_path(path)) return read_gguf_model(path);
   std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    return Error{ErrorCode::kNotFound, fmt::format("there is no model folder {}", path.string())};
-  }
+  TRY(check_model_path(path));
   const fs::path config_path = path / "config.json";
-  if (!fs::exists(config_path, error)) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("{} is no model: it holds no config.json", path.string())};
-  }
   ModelFolder folder;
   folder.name = folder_name(path);
   const Json config = TRY(read_json_file(config_path));

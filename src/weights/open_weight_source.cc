@@ -1,8 +1,47 @@
+#include <string>
+#include <system_error>
+
+#include "weights/gguf_model.h"
 #include "weights/gguf_source.h"
 #include "weights/safetensors_source.h"
 #include "weights/weight_source.h"
 
 namespace lockstep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Empty if there is none. Of split files the first in order, which is the one to name.
+fs::path gguf_file_in(const fs::path& folder) {
+  std::error_code error;
+  fs::path found;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.extension() == ".gguf" && (found.empty() || path < found)) found = path;
+  }
+  return found;
+}
+
+}  // namespace
+
+Status check_model_path(const fs::path& path) {
+  std::error_code error;
+  if (is_gguf_path(path)) return Ok{};
+  if (!fs::exists(path, error)) {
+    return Error{ErrorCode::kNotFound, "there is no model folder or .gguf file " + path.string()};
+  }
+  if (!fs::is_directory(path, error)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 path.string() + " is neither a model folder nor a GGUF file"};
+  }
+  if (fs::exists(path / "config.json", error)) return Ok{};
+  const fs::path gguf = gguf_file_in(path);
+  return Error{ErrorCode::kNotFound,
+               path.string() + " is no model folder: it holds no config.json" +
+                   (gguf.empty() ? "" : "; name the GGUF file in it, " + gguf.string())};
+}
 
 Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path) {
   if (is_gguf_path(path)) return open_gguf_source(path);

@@ -49,6 +49,8 @@ class WeightSource {
   virtual uint64_t file_bytes() const = 0;
 };
 
+// Whether `path` can be a model: kNotFound or kInvalidArgument with a sentence for the user.
+Status check_model_path(const std::filesystem::path& path);
 // `path` is a folder with config.json and safetensors files, or a .gguf file (the first of split
 // ones).
 Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path);

@@ -36,8 +36,20 @@ TEST_CASE("a folder's name and stop ids are read") {
 }
 
 TEST_CASE("a folder that is no model is an error that says why") {
-  CHECK(read_model_folder("/nowhere").error().message == "there is no model folder /nowhere");
+  CHECK(read_model_folder("/nowhere").error().message ==
+        "there is no model folder or .gguf file /nowhere");
   const TemporaryModel model("tiny");
+  const auto error_of = [](const std::filesystem::path& path) {
+    return read_model_folder(path).error().message;
+  };
+  std::filesystem::remove(model.path() / "config.json");
+  CHECK(error_of(model.path()) ==
+        model.path().string() + " is no model folder: it holds no config.json");
+  write(model.path() / "tiny-q8_0.gguf", "");
+  CHECK(error_of(model.path()).find("name the GGUF file in it, ") != std::string::npos);
+  write(model.path() / "notes.txt", "text");
+  CHECK(error_of(model.path() / "notes.txt") ==
+        (model.path() / "notes.txt").string() + " is neither a model folder nor a GGUF file");
   write(model.path() / "config.json", "{\"eos_token_id\": \"two\"}");
   CHECK(read_model_folder(model.path()).error().code == ErrorCode::kCorrupt);
   write(model.path() / "config.json", "{\"eos_token_id\": [1, 1.5]}");

@@ -107,6 +107,14 @@ TEST_CASE("the rows of interleaved query and key heads are found in their own or
   CHECK(value.value().row_map.empty());
 }
 
+TEST_CASE("a GGUF file is known by its first bytes where its name does not end in .gguf") {
+  const Folder folder;
+  const std::string file = writer_of("qwen3").floats("output_norm.weight", {4}, counted(4)).file();
+  const auto blob = open_weight_source(folder.write("sha256-1d2e", file));
+  REQUIRE_MESSAGE(blob.ok(), (blob.ok() ? "" : blob.error().message));
+  CHECK(blob.value()->has("model.norm.weight"));
+}
+
 TEST_CASE("a head of six rows keeps its halves apart") {
   const std::string file = GgufWriter()
                                .string("general.architecture", "mistral3")
