@@ -74,10 +74,11 @@ int finish(Result<Json> result, bool as_json, void (*print)(const Json&)) {
 void print_collective(const Json& result) {
   const auto number = [&](std::string_view key) { return find(result, key)->to_number<double>(); };
   print_line(
-      fmt::format("all-reduce of {} bytes, {} ranks over {}: p50 {:.2f} us, p99 {:.2f} us, "
+      fmt::format("all-reduce of {} bytes, {} over {}: p50 {:.2f} us, p99 {:.2f} us, "
                   "least {:.2f} us (best of {} runs)",
-                  number("bytes"), number("ranks"), find(result, "link")->as_string().c_str(),
-                  number("p50_us"), number("p99_us"), number("min_us"), number("runs")));
+                  number("bytes"), counted(find(result, "ranks")->to_number<uint64_t>(), "rank"),
+                  find(result, "link")->as_string().c_str(), number("p50_us"), number("p99_us"),
+                  number("min_us"), number("runs")));
 }
 
 void add_collective(CLI::App& bench, Command& chosen) {
@@ -90,9 +91,9 @@ void add_collective(CLI::App& bench, Command& chosen) {
   command->add_option("--bytes", flags->options.bytes, "of one vector (default 16384)")
       ->check(CLI::Range(4, 1 << 30));
   command->add_option("--rounds", flags->options.rounds, "of one run (default 5000)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--runs", flags->runs, "of which the best counts (default 5)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("--encrypt", flags->encrypt, "with encrypted links");
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] {
@@ -115,13 +116,11 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   command->add_option("--format", shape.format,
                       "of random weights, e.g. fp8, mxfp4, int4, q4_k (default: by --bits)");
   command->add_option("--layers", shape.layers, "measure so many layers and extrapolate")
-      ->check(CLI::PositiveNumber);
-  command->add_option("-p", model.prompt_tokens, "prompt tokens (default 512)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("-n", model.new_tokens, "new tokens (default 128)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
+  command->add_option("-p", model.prompt_tokens, "prompt tokens (default 512)")->check(at_least(1));
+  command->add_option("-n", model.new_tokens, "new tokens (default 128)")->check(at_least(1));
   command->add_option("-r", model.repetitions, "rounds, of which the median counts (default 3)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("--json", flags->json, "one JSON value");
   add_group_flags(*command, model.group);
   command->callback([flags, &chosen] {

@@ -42,6 +42,14 @@ bool has_command(const CLI::App& app, const std::string& name) {
                      [&](const CLI::App* command) { return command->get_name() == name; });
 }
 
+// Commands inherit the footer, but the examples are those of the whole program.
+void remove_footers(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    command->footer("");
+    remove_footers(*command);
+  }
+}
+
 int report(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   fmt::print(stderr, "lockstep: {}; see `lockstep --help`\n", error.what());
@@ -65,6 +73,7 @@ int run_command_line(int argc, char** argv) {
   add_show_command(app, chosen);
   add_bench_command(app, chosen);
   add_quantize_command(app, chosen);
+  remove_footers(app);
   const std::string first = argc > 1 ? argv[1] : "--help";
   if (!first.starts_with('-') && !has_command(app, first)) {
     return fail({ErrorCode::kInvalidArgument,

@@ -4,11 +4,24 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "cli/output.h"
 #include "weights/quantise.h"
 
 namespace lockstep {
+
+CLI::Validator at_least(int least) {
+  const auto check = [least](std::string& text) -> std::string {
+    int value = 0;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec == std::errc() && parsed.ptr == end && value >= least) return "";
+    return fmt::format("must be a whole number from {} to {}, not {}", least,
+                       std::numeric_limits<int>::max(), text);
+  };
+  return CLI::Validator(check, fmt::format(">= {}", least));
+}
 
 void add_group_flags(CLI::App& command, GroupFlags& flags) {
   command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
@@ -24,7 +37,7 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
   command
       .add_option("--context", flags.context,
                   "positions of a sequence (default: the model's, at most 8192)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command.add_flag("--pin", flags.pin, "bind each thread to a core of its own");
   command.add_flag("--exact", flags.exact,
                    "keep activations in float32 where weights are quantised (slower)");
@@ -81,8 +94,8 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
 }
 
 Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options) {
-  show_progress(fmt::format("loading {} on {} rank{} ...", options.model.string(), options.ranks,
-                            options.ranks == 1 ? "" : "s"));
+  show_progress(fmt::format("loading {} on {} ...", options.model.string(),
+                            counted(static_cast<uint64_t>(options.ranks), "rank")));
   auto group = LocalGroup::start(options);
   clear_progress();
   return group;

@@ -10,6 +10,9 @@
 
 namespace lockstep {
 
+// For whole numbers. CLI11's own validators speak of floating-point limits.
+CLI::Validator at_least(int least);
+
 struct GroupFlags {
   std::string model;
   int ranks = 0;       // 0: as many as shares, or 1

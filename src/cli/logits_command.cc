@@ -86,9 +86,9 @@ void add_logits_command(CLI::App& app, Command& chosen) {
   command->add_option("MODEL", flags->group.model, "a model folder or .gguf file")->required();
   command->add_option("--ids", flags->ids, "token ids, e.g. 1,2,3")->required();
   command->add_option("--greedy", flags->greedy, "then choose this many tokens greedily")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--chunk", flags->chunk, "feed the tokens in chunks of at most this many")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--parallel", flags->parallel, "how ranks share the model: tensor");
   command->add_flag("--json", flags->json, "one JSON value (always)");
   add_group_flags(*command, flags->group);

@@ -106,11 +106,12 @@ JsonObject bench_json(const ModelBenchFlags& flags, const LocalGroupOptions& opt
 
 void print_model_bench(const Json& result) {
   const auto number = [&](std::string_view key) { return find(result, key)->to_number<double>(); };
+  const auto whole = [&](std::string_view key) { return find(result, key)->to_number<uint64_t>(); };
   const auto text = [&](std::string_view key) {
     return std::string_view(find(result, key)->get_string());
   };
-  print_line(fmt::format("{}, {} ranks x {} threads, {}", text("model"), number("ranks"),
-                         number("threads"), text("link")));
+  print_line(fmt::format("{}, {} x {}, {}", text("model"), counted(whole("ranks"), "rank"),
+                         counted(whole("threads"), "thread"), text("link")));
   if (find(result, "shape")) {
     const Json* extrapolated = find(result, "extrapolated");
     print_line(fmt::format("random weights, {}, {:.2f} bits; {} of {} layers measured{}",

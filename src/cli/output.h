@@ -1,6 +1,7 @@
 // How commands speak: results on stdout, everything else on stderr.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ int fail(const Error& error);
 
 void print_line(std::string_view text);  // on stdout, and flushed
 void print_json(const Json& value);
+
+std::string bytes_text(uint64_t bytes);                      // "4.50 GB"
+std::string counted(uint64_t count, std::string_view noun);  // "1 rank", "2 ranks"
 
 bool stderr_is_terminal();
 // A line of progress on a terminal, replaced by the next; nothing where stderr is no terminal.

@@ -47,11 +47,10 @@ void print_table(const QuantiseReport& report) {
                              tensor.relative_rms * 100, tensor.largest_error));
     }
   }
-  print_line(
-      fmt::format("{} weights, {:.3f} GB -> {:.3f} GB, {:.2f} bits a weight, rms error {:.3f} %",
-                  report.weights, static_cast<double>(report.bytes_before) / 1e9,
-                  static_cast<double>(report.bytes_after) / 1e9, report.bits_per_weight(),
-                  report.relative_rms * 100));
+  print_line(fmt::format("{} weights, {} -> {}, {:.2f} bits a weight, rms error {:.3f} %",
+                         report.weights, bytes_text(report.bytes_before),
+                         bytes_text(report.bytes_after), report.bits_per_weight(),
+                         report.relative_rms * 100));
 }
 
 // A line on a terminal, at most ten times a second.

@@ -187,7 +187,7 @@ Result<int> run(const Flags& flags) {
 
 void add_sampling_flags(CLI::App& command, Flags& flags) {
   command.add_option("-n,--max-tokens", flags.max_tokens, "at most this many new tokens")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command
       .add_option("--temperature", flags.temperature,
                   "0 takes the most probable token (default: the model's, else 0.8)")
@@ -195,7 +195,7 @@ void add_sampling_flags(CLI::App& command, Flags& flags) {
   command
       .add_option("--top-k", flags.top_k,
                   "choose among this many tokens; 0: all (default: the model's, else all)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command
       .add_option("--top-p", flags.top_p,
                   "choose among tokens of this probability together (default: the model's, else 1)")

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -69,9 +70,9 @@ void announce(const Flags& flags, uint16_t port,
   }
   for (const auto& model : models) {
     const ModelStatus status = model->status();
-    print_line(fmt::format("{}: {} rank{} over {}, {} thread{} each, context {}", status.name,
-                           status.ranks.size(), status.ranks.size() == 1 ? "" : "s", status.link,
-                           status.threads, status.threads == 1 ? "" : "s", status.context));
+    print_line(fmt::format(
+        "{}: {} over {}, {} each, context {}", status.name, counted(status.ranks.size(), "rank"),
+        status.link, counted(static_cast<uint64_t>(status.threads), "thread"), status.context));
   }
   print_line(fmt::format("Serving at {} (the page), {}v1 (OpenAI API). Ctrl-C ends.", url, url));
 }
@@ -83,7 +84,14 @@ Status serve(const Flags& flags) {
   for (const std::string& model : flags.models) {
     GroupFlags group = flags.group;
     group.model = model;
-    models.push_back(TRY(start_group(TRY(group_options(group)))));
+    auto started = TRY(start_group(TRY(group_options(group))));
+    const std::string name = started->status().name;
+    if (std::any_of(models.begin(), models.end(),
+                    [&](const auto& other) { return other->status().name == name; })) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("two models are named {}; rename the folder or file of one", name)};
+    }
+    models.push_back(std::move(started));
   }
   ServerOptions options;
   options.host = flags.host;

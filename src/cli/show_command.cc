@@ -46,7 +46,9 @@ Result<Shown> show_shape(const KnownShape& shape) {
 Result<Shown> show(const std::string& model) {
   std::error_code ignored;
   const KnownShape* shape = find_known_shape(model);
-  if (shape && !std::filesystem::exists(model, ignored)) return show_shape(*shape);
+  if (!std::filesystem::exists(model, ignored)) {
+    return shape ? show_shape(*shape) : Result<Shown>(read_shape_config(model).error());
+  }
   Shown shown{.config = TRY(read_model_config(model))};
   const auto source = open_weight_source(model);
   const auto counted = source.ok() ? summarise(shown.config, source.value().get())
@@ -148,13 +150,6 @@ std::string count_text(uint64_t count) {
   if (value >= 1e6) return fmt::format("{:.2f} M", value / 1e6);
   if (value >= 1e4) return fmt::format("{:.2f} K", value / 1e3);
   return fmt::format("{}", count);
-}
-
-std::string bytes_text(uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value >= 1e9) return fmt::format("{:.2f} GB", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.2f} MB", value / 1e6);
-  return fmt::format("{:.2f} KB", value / 1e3);
 }
 
 void line(std::string_view name, std::string_view value) {

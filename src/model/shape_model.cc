@@ -66,9 +66,11 @@ Result<ModelConfig> read_shape_config(const std::string& shape) {
   std::error_code ignored;
   if (std::filesystem::is_directory(shape, ignored)) return read_config(shape);
   if (std::filesystem::exists(shape, ignored)) return read_config_file(shape);
-  return Error{ErrorCode::kNotFound,
-               fmt::format("there is no config.json {} and no shape of that name; known are: {}",
-                           shape, known_names())};
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("there is no model folder or config.json {} and no published model of that "
+                  "name; known are: {}",
+                  shape, known_names())};
 }
 
 bool common_layers_have_experts(const ModelConfig& config) {
