@@ -14,11 +14,17 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens.
+// Sums of one register block and its most tokens; tiles of a quantised matrix that one token meets
+// together. Sanitizers take minutes to compile all shapes; any gives the same bits.
+#if defined(LOCKSTEP_FEW_SHAPES)
+constexpr int kSumsMax = 2;
+constexpr int kTokensMax = 2;
+constexpr int kBlockTilesMax = 1;
+#else
 constexpr int kSumsMax = 16;
 constexpr int kTokensMax = 8;
-// Tiles of a quantised matrix that one token meets together.
 constexpr int kBlockTilesMax = 2;
+#endif
 
 #include "kernels/simd_scalar.inl"
 

@@ -75,7 +75,8 @@ Status read_experts(const Json& file, ModelConfig& config) {
   ExpertsConfig& experts = config.experts;
   experts.count =
       TRY(any_of(file, {"n_routed_experts", "num_local_experts", "num_experts"}, kLayerExpertsMax));
-  experts.chosen = TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}, kLayerExpertsMax));
+  experts.chosen =
+      TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}, kLayerExpertsMax));
   const bool is_biased = config.architecture->sparse.feed_forward == FeedForward::kBiasedExperts;
   experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
   if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
