@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ModelConfig& model = config.value();
   if (model.heads > kSizeMax || model.ffn > kSizeMax || model.experts.ffn > kSizeMax) return 0;
   const std::vector<double> shares = {3, 1, 1};
-  const auto cut = Cut::make(model, shares, {.ffn = 128, .experts = 64});
+  const auto cut = Cut::make(model, shares, {.alignment = {.ffn = 128, .experts = 64}});
   LOCKSTEP_CHECK(cut.ok());
   int columns = 0;
   for (int rank = 0; rank < 3; ++rank) columns += cut.value().ffn(rank).size();
