@@ -194,6 +194,7 @@ Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input
 
 void pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
                 std::byte* tiles) {
+  if (plan.bytes() == 0) return;  // there may be no memory at all
   const std::optional<DType> type = plain_element_type(source.stored);
   const PackedMatrix& matrix = plan.matrix;
   const bool is_expanded = is_plain(matrix.codes) && !(type && source.stored.factor == 1);
