@@ -16,6 +16,7 @@ namespace lockstep {
 namespace {
 
 struct CollectiveFlags {
+  std::string link = "shm";
   CollectiveBenchOptions options;
   int runs = 5;
   bool encrypt = false;
@@ -45,7 +46,8 @@ Result<Json> bench_model(ModelBenchFlags flags) {
                           .bytes_per_token = bytes_per_token}));
 }
 
-Result<Json> bench_collective(const CollectiveFlags& flags) {
+Result<Json> bench_collective(CollectiveFlags flags) {
+  flags.options.link.kind = TRY(parse_link_kind(flags.link));
   if (flags.encrypt) {
     return Error{ErrorCode::kUnsupported, "--encrypt is not supported yet: links are plain"};
   }
@@ -55,7 +57,7 @@ Result<Json> bench_collective(const CollectiveFlags& flags) {
     if (run == 0 || times.p50_us < best.p50_us) best = times;
   }
   return Json(JsonObject{{"ranks", flags.options.ranks},
-                         {"link", flags.options.link},
+                         {"link", flags.link},
                          {"bytes", flags.options.bytes},
                          {"rounds", flags.options.rounds},
                          {"runs", flags.runs},
@@ -86,7 +88,7 @@ void add_collective(CLI::App& bench, Command& chosen) {
   CLI::App* command = bench.add_subcommand("collective", "the time of one all-reduce");
   command->add_option("--ranks", flags->options.ranks, "worker processes (default 2)")
       ->check(CLI::Range(1, LocalGroup::kRanksMax));
-  command->add_option("--link", flags->options.link, "shm or tcp (default shm)")
+  command->add_option("--link", flags->link, "shm or tcp (default shm)")
       ->check(CLI::IsMember({"shm", "tcp"}));
   command->add_option("--bytes", flags->options.bytes, "of one vector (default 16384)")
       ->check(CLI::Range(4, 1 << 30));

@@ -79,7 +79,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.model = flags.model;
   options.shares = TRY(parse_shares(flags.shares, flags.ranks));
   options.ranks = static_cast<int>(options.shares.size());
-  options.link = flags.link;
+  options.link.kind = TRY(parse_link_kind(flags.link));
   options.threads = flags.threads;
   options.pin_threads = flags.pin;
   options.context = flags.context;

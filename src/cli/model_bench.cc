@@ -94,7 +94,7 @@ JsonObject bench_json(const ModelBenchFlags& flags, const LocalGroupOptions& opt
   return {{"model", speed.name},
           {"ranks", options.ranks},
           {"threads", threads_of(options)},
-          {"link", options.link},
+          {"link", link_kind_name(options.link.kind)},
           {"prompt_tokens", flags.prompt_tokens},
           {"new_tokens", flags.new_tokens},
           {"prefill_tok_s", flags.prompt_tokens / times.prompt_s},

@@ -21,6 +21,7 @@ namespace lockstep {
 struct EngineOptions {
   std::filesystem::path model;  // a checkpoint folder
   std::vector<double> shares;   // one for each rank, any positive scale
+  int stages = 1;               // of a pipeline; ranks in order, the same number in each
   int threads = 1;
   int first_core = -1;         // -1: threads are not pinned
   int context = 0;             // positions of one sequence; 0: the model's own, at most 8192

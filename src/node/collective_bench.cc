@@ -6,7 +6,6 @@
 
 #include "node/local_group.h"
 #include "node/worker_group.h"
-#include "transport/link_kind.h"
 
 namespace lockstep {
 namespace {
@@ -38,7 +37,6 @@ class SlowestTimes final : public WorkerEvents {
 };
 
 Status check_options(const CollectiveBenchOptions& options) {
-  TRY(parse_link_kind(options.link));
   if (options.ranks < 1 || options.ranks > LocalGroup::kRanksMax) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} ranks are asked for; 1 to {} are possible", options.ranks,

@@ -9,12 +9,13 @@
 
 #include "base/result.h"
 #include "collective/bench.h"
+#include "transport/link_options.h"
 
 namespace lockstep {
 
 struct CollectiveBenchOptions {
   int ranks = 2;
-  std::string link = "shm";
+  LinkOptions link;
   size_t bytes = 16384;
   int rounds = 10'000;
   bool pin_threads = true;  // one core for each rank, where there are so many

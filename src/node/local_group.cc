@@ -29,7 +29,11 @@ Status check_options(const LocalGroupOptions& options) {
                    fmt::format("a share of {} makes no sense, it must be above 0", share)};
     }
   }
-  [[maybe_unused]] const LinkKind link = TRY(parse_link_kind(options.link));
+  if (options.stages < 1 || ranks % options.stages != 0) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} ranks cannot form {} stages of the same size", ranks, options.stages)};
+  }
   if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
       options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,
@@ -68,7 +72,7 @@ LocalGroup::LocalGroup(LocalGroupOptions options, ModelFolder folder, WakePipe w
         --status_.running;
       }) {
   status_.name = options_.name.empty() ? folder_.name : options_.name;
-  status_.link = options_.link;
+  status_.link = link_kind_name(options_.link.kind);
   status_.threads = options_.threads;
   status_.context = options_.context;
   status_.pooling = folder_.pooling;

@@ -31,8 +31,10 @@ struct LocalGroupOptions {
   std::string name;            // empty: the folder's
   std::vector<double> shares;  // one for each rank; empty: `ranks` equal ones
   int ranks = 1;
-  std::string link = "shm";  // or "tcp"
-  int threads = 0;           // of each rank; 0: max(1, cores / ranks)
+  LinkOptions link;
+  Wire wire = Wire::kF32;
+  int stages = 1;   // of a pipeline; divides `ranks`
+  int threads = 0;  // of each rank; 0: max(1, cores / ranks)
   bool pin_threads = false;
   int context = 0;  // 0: the model's own
   int sequences_max = 8;

@@ -103,6 +103,28 @@ Result<std::string> need_string(const Json& object, std::string_view key) {
   return std::move(*value);
 }
 
+JsonObject json_of(const LinkOptions& link) {
+  return {{"kind", link_kind_name(link.kind)},
+          {"topology", topology_name(link.topology)},
+          {"rails", link.rails},
+          {"encrypts", link.encrypts},
+          {"delay_us", link.delay_us},
+          {"gbit_s", link.gbit_s}};
+}
+
+Result<LinkOptions> get_link(const Json& object) {
+  const Json* json = find(object, "link");
+  if (!json || !json->is_object()) return corrupt("link");
+  LinkOptions link;
+  link.kind = TRY(parse_link_kind(TRY(need_string(*json, "kind"))));
+  link.topology = TRY(parse_topology(TRY(need_string(*json, "topology"))));
+  link.rails = TRY(need_int32(*json, "rails"));
+  link.encrypts = TRY(get_bool(*json, "encrypts")).value_or(false);
+  link.delay_us = TRY(need_int32(*json, "delay_us"));
+  link.gbit_s = TRY(need_double(*json, "gbit_s"));
+  return link;
+}
+
 }  // namespace
 
 std::string encode_setup(const WorkerSetup& setup) {
@@ -110,7 +132,9 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["model"] = setup.model;
   object["rank"] = setup.rank;
   object["shares"] = json_array(setup.shares);
-  object["link"] = setup.link;
+  object["link"] = json_of(setup.link);
+  object["wire"] = wire_name(setup.wire);
+  object["stages"] = setup.stages;
   object["link_fds"] = json_array(setup.link_fds);
   object["token"] = setup.token;
   object["epoch"] = as_signed(setup.epoch);
@@ -134,7 +158,9 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.model = TRY(need_string(json, "model"));
   setup.rank = TRY(need_int32(json, "rank"));
   setup.shares = TRY(get_numbers<double>(json, "shares"));
-  setup.link = TRY(need_string(json, "link"));
+  setup.link = TRY(get_link(json));
+  setup.wire = TRY(parse_wire(TRY(need_string(json, "wire"))));
+  setup.stages = TRY(need_int32(json, "stages"));
   setup.link_fds = TRY(get_numbers<int>(json, "link_fds"));
   setup.token = TRY(need_string(json, "token"));
   setup.epoch = TRY(need_uint64(json, "epoch"));
@@ -151,7 +177,7 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));
   if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt("bits");
   if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt("rank");
-  if (setup.link == "shm" && setup.link_fds.size() != setup.shares.size()) {
+  if (setup.link.kind == LinkKind::kShm && setup.link_fds.size() != setup.shares.size()) {
     return corrupt("link_fds");
   }
   return setup;

@@ -12,7 +12,9 @@
 
 #include "base/result.h"
 #include "collective/bench.h"
+#include "collective/wire.h"
 #include "engine/engine.h"
+#include "transport/link_options.h"
 
 namespace lockstep {
 
@@ -40,7 +42,9 @@ struct WorkerSetup {
   std::string model;  // a checkpoint folder
   int rank = 0;
   std::vector<double> shares;  // one for each rank
-  std::string link = "shm";
+  LinkOptions link;
+  Wire wire = Wire::kF32;
+  int stages = 1;             // of a pipeline: ranks in order, the same number in each
   std::vector<int> link_fds;  // shm: the memory shared with each rank, -1 for our own rank
   std::string token;          // tcp: what a connection of this group must know
   uint64_t epoch = 0;

@@ -15,7 +15,6 @@
 #include "node/messages.h"
 #include "node/worker_control.h"
 #include "node/worker_links.h"
-#include "transport/link_kind.h"
 
 namespace lockstep {
 namespace {
@@ -79,7 +78,8 @@ Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable
   options.device = setup.device;
   options.exact = setup.exact;
   options.bits = setup.bits;
-  options.link = TRY(parse_link_kind(setup.link));
+  options.link = setup.link.kind;
+  options.stages = setup.stages;
   options.kernels = kernels;
   options.progress = progress;
   return options;

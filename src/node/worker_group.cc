@@ -61,7 +61,7 @@ Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOption
   setup.token = random_token();
   const int size = setup.size();
   std::vector<UniqueFd> regions;
-  if (setup.link == "shm") regions = TRY(create_regions(size));
+  if (setup.link.kind == LinkKind::kShm) regions = TRY(create_regions(size));
   const bool pin = options.pin_threads && size * setup.threads <= available_core_count();
   for (setup.rank = 0; setup.rank < size; ++setup.rank) {
     setup.first_core = pin ? setup.rank * setup.threads : -1;

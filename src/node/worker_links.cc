@@ -69,7 +69,8 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
 
 Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
                                                              WorkerControl& control) {
-  return setup.link == "shm" ? open_shared_links(setup) : connect_links(setup, control);
+  return setup.link.kind == LinkKind::kShm ? open_shared_links(setup)
+                                           : connect_links(setup, control);
 }
 
 }  // namespace lockstep

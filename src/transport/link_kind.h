@@ -1,4 +1,4 @@
-// The kinds of links that a user can ask for: --link shm or tcp.
+// The kinds of links that a user can ask for: --link shm, tcp or verbs.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-enum class LinkKind { kShm, kTcp };
+enum class LinkKind { kShm, kTcp, kVerbs };
 
 Result<LinkKind> parse_link_kind(std::string_view name);
 std::string_view link_kind_name(LinkKind kind);

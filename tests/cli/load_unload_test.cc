@@ -14,7 +14,7 @@ void load_and_unload(int rounds) {
     LocalGroupOptions options;
     options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
     options.ranks = 1 + round % 3;
-    options.link = round % 2 == 0 ? "shm" : "tcp";
+    options.link.kind = round % 2 == 0 ? LinkKind::kShm : LinkKind::kTcp;
     options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/lockstep";
     const auto group = LocalGroup::start(options);
     REQUIRE_MESSAGE(group.ok(), group.error().message);

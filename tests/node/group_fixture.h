@@ -51,7 +51,7 @@ inline LocalGroupOptions echo_options(const TemporaryModel& model, int ranks,
   LocalGroupOptions options;
   options.model = model.path();
   options.ranks = ranks;
-  options.link = link;
+  options.link.kind = parse_link_kind(link).value();
   options.threads = 1;
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_test_worker";
   return options;

@@ -1,0 +1,20 @@
+// How the ranks of a group are joined: the same for every pair, known to every rank.
+#pragma once
+
+#include "transport/link_kind.h"
+#include "transport/topology.h"
+
+namespace lockstep {
+
+struct LinkOptions {
+  LinkKind kind = LinkKind::kShm;
+  Topology topology = Topology::kMesh;
+  int rails = 1;          // connections to each peer that are used together (tcp, verbs)
+  bool encrypts = false;  // tcp: frames are sealed with the group's key
+  // A slower network than there is, for experiments and tests: each frame arrives so much later,
+  // and frames follow each other no faster than so many bits in a second (0: as they come).
+  int delay_us = 0;
+  double gbit_s = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "transport/link_options.h"
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE("kinds of links and topologies have names, and no others") {
+  for (const LinkKind kind : {LinkKind::kShm, LinkKind::kTcp, LinkKind::kVerbs}) {
+    CHECK(parse_link_kind(link_kind_name(kind)).value() == kind);
+  }
+  for (const Topology topology :
+       {Topology::kMesh, Topology::kLine, Topology::kRing, Topology::kStar}) {
+    CHECK(parse_topology(topology_name(topology)).value() == topology);
+  }
+  CHECK(parse_link_kind("carrier pigeon").error().code == ErrorCode::kInvalidArgument);
+  CHECK(parse_topology("").error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a topology joins the pairs that its name says") {
+  const auto pairs = [](Topology topology, int size) {
+    int count = 0;
+    for (int a = 0; a < size; ++a) {
+      for (int b = 0; b < size; ++b) {
+        CHECK(is_joined(topology, size, a, b) == is_joined(topology, size, b, a));
+        count += is_joined(topology, size, a, b) ? 1 : 0;
+      }
+    }
+    return count / 2;
+  };
+  CHECK(pairs(Topology::kMesh, 6) == 15);
+  CHECK(pairs(Topology::kLine, 6) == 5);
+  CHECK(pairs(Topology::kRing, 6) == 6);
+  CHECK(pairs(Topology::kRing, 2) == 1);
+  CHECK(pairs(Topology::kStar, 6) == 5);
+  CHECK(is_joined(Topology::kRing, 6, 5, 0));
+  CHECK_FALSE(is_joined(Topology::kLine, 6, 5, 0));
+  CHECK_FALSE(is_joined(Topology::kStar, 6, 1, 2));
+}
