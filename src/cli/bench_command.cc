@@ -1,5 +1,5 @@
-// `lockstep bench MODEL`, `bench --shape` and `bench collective`: how fast this machine is, as a
-// table or JSON.
+// `lockstep bench MODEL`, `bench --shape`, `bench collective` and `bench parallel`: how fast this
+// machine is, as a table or JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "cli/group_flags.h"
 #include "cli/model_bench.h"
 #include "cli/output.h"
+#include "cli/parallel_bench.h"
 #include "cli/shape_bench.h"
 #include "node/collective_bench.h"
 
@@ -103,6 +104,44 @@ void add_collective(CLI::App& bench, Command& chosen) {
   });
 }
 
+struct ParallelCommandFlags {
+  ParallelFlags bench;
+  bool json = false;
+};
+
+void add_parallel(CLI::App& bench, Command& chosen) {
+  auto flags = std::make_shared<ParallelCommandFlags>();
+  ParallelFlags& options = flags->bench;
+  CLI::App* command =
+      bench.add_subcommand("parallel", "one rank, tensor and pipeline parallel on slowed links");
+  command
+      ->add_option("--shape", options.shape.shape,
+                   "random weights of a published model (qwen3-0.6b) or of a config.json")
+      ->required();
+  command->add_option("--bits", options.shape.bits, "of a weight: 2-6, 8, 16 (default) or 32");
+  command->add_option("--format", options.shape.format, "of random weights, e.g. fp8, q4_k");
+  command->add_option("--layers", options.shape.layers, "so many layers only")->check(at_least(1));
+  command->add_option("--delays", options.delays_us,
+                      "us that each message takes longer (default 0,3,50,300,1000,3000)");
+  command->add_option("--link", options.link, "what joins the ranks (default shm)")
+      ->check(CLI::IsMember({"shm", "tcp"}));
+  command->add_option("--ranks", options.ranks, "that share the model (default 2)")
+      ->check(CLI::Range(2, LocalGroup::kRanksMax));
+  command->add_option("--threads", options.threads, "of each rank (default 1)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("-p", options.prompt_tokens, "prompt tokens (default 512)")
+      ->check(at_least(1));
+  command->add_option("-n", options.new_tokens, "new tokens (default 32)")->check(at_least(1));
+  command->add_option("-r", options.repetitions, "rounds, of which the median counts (default 3)")
+      ->check(at_least(1));
+  command->add_flag("--json", flags->json, "one JSON value");
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      return finish(bench_parallel(flags->bench), flags->json, print_parallel_bench);
+    };
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, Command& chosen) {
@@ -126,7 +165,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   command->add_flag("--json", flags->json, "one JSON value");
   add_group_flags(*command, model.group);
   command->callback([flags, &chosen] {
-    if (chosen) return;  // `bench collective`, whose callback has run before
+    if (chosen) return;  // a subcommand, whose callback has run before
     const ShapeFlags& shape = flags->shape;
     const bool has_shape = !shape.shape.empty();
     if (has_shape == !flags->model.group.model.empty()) {
@@ -142,6 +181,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
     };
   });
   add_collective(*command, chosen);
+  add_parallel(*command, chosen);
 }
 
 }  // namespace lockstep

@@ -30,31 +30,6 @@ struct Plan {
   std::vector<std::string> models;  // measured in turn: the layers asked for, then a single one
 };
 
-Result<std::string> format_of(const ShapeFlags& flags) {
-  if (!flags.format.empty()) {
-    if (flags.bits == 0) return flags.format;
-    return Error{ErrorCode::kInvalidArgument, "give --bits or --format, not both"};
-  }
-  switch (flags.bits) {
-    case 0:
-    case 16:
-      return std::string("bf16");
-    case 32:
-      return std::string("f32");
-    case 2:
-    case 3:
-    case 4:
-    case 5:
-    case 6:
-    case 8:
-      return fmt::format("mlx{}", flags.bits);
-    default:
-      return Error{
-          ErrorCode::kInvalidArgument,
-          fmt::format("--bits {} is not possible, 2, 3, 4, 5, 6, 8, 16 and 32 are", flags.bits)};
-  }
-}
-
 WholeModel whole_of(const ModelConfig& config, const ModelSummary& summary) {
   const bool is_sparse = common_layers_have_experts(config);
   const auto common = std::find(config.has_experts.begin(), config.has_experts.end(), is_sparse);
@@ -123,6 +98,31 @@ ModelTimes times_of_whole(const Plan& plan, const std::vector<ModelTimes>& measu
 }
 
 }  // namespace
+
+Result<std::string> format_of(const ShapeFlags& flags) {
+  if (!flags.format.empty()) {
+    if (flags.bits == 0) return flags.format;
+    return Error{ErrorCode::kInvalidArgument, "give --bits or --format, not both"};
+  }
+  switch (flags.bits) {
+    case 0:
+    case 16:
+      return std::string("bf16");
+    case 32:
+      return std::string("f32");
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 8:
+      return fmt::format("mlx{}", flags.bits);
+    default:
+      return Error{
+          ErrorCode::kInvalidArgument,
+          fmt::format("--bits {} is not possible, 2, 3, 4, 5, 6, 8, 16 and 32 are", flags.bits)};
+  }
+}
 
 double extrapolated_seconds(const LayerTimes& times, const WholeModel& whole) {
   const double layers = times.layers;

@@ -17,6 +17,9 @@ struct ShapeFlags {
   int layers = 0;      // that are measured; 0: all
 };
 
+// The format of random weights that `--format` or `--bits` ask for.
+Result<std::string> format_of(const ShapeFlags& flags);
+
 // What is extrapolated to: layers, in units of the measured ones, and what a token reads.
 struct WholeModel {
   double layers = 0;
