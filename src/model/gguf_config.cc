@@ -13,6 +13,7 @@
 #include "model/config_fields.h"
 #include "model/gguf_end_tokens.h"
 #include "model/gguf_fields.h"
+#include "tensor/ggml_blocks.h"
 #include "weights/gguf_names.h"
 
 namespace lockstep {
@@ -258,7 +259,7 @@ Status ConfigWriter::write_frequency_factors() {
   const GgufTensor* tensor = model_.tensor("rope_freqs.weight");
   if (!tensor) return Ok{};
   const size_t count = tensor->bytes.size() / sizeof(float);
-  if (tensor->type_id != static_cast<uint32_t>(GgufTensorType::kF32) || count > kSizeMax) {
+  if (tensor->type_id != static_cast<uint32_t>(GgmlType::kF32) || count > kSizeMax) {
     return unsupported(fmt::format("rope_freqs.weight has the type {}, only F32 is supported",
                                    gguf_type_name(tensor->type_id)));
   }

@@ -2,47 +2,26 @@
 
 #include <utility>
 
+#include "tensor/ggml_blocks.h"
 #include "weights/gguf_parser.h"
 
 namespace lockstep {
 namespace {
 
-using Type = GgufTensorType;
+// Types that lockstep does not compute with, by the format's numbers. Sizes of blocks: ggml's
+// ggml-common.h.
+struct OtherBlock {
+  uint32_t type_id;
+  GgufBlock block;
+};
 
-// Sizes of blocks: ggml's ggml-common.h.
-constexpr GgufBlock kBlocks[] = {
-    {Type::kF32, "F32", 1, 4},
-    {Type::kF16, "F16", 1, 2},
-    {Type::kQ4_0, "Q4_0", 32, 18},
-    {Type::kQ4_1, "Q4_1", 32, 20},
-    {Type::kQ5_0, "Q5_0", 32, 22},
-    {Type::kQ5_1, "Q5_1", 32, 24},
-    {Type::kQ8_0, "Q8_0", 32, 34},
-    {Type::kQ8_1, "Q8_1", 32, 36},
-    {Type::kQ2_K, "Q2_K", 256, 84},
-    {Type::kQ3_K, "Q3_K", 256, 110},
-    {Type::kQ4_K, "Q4_K", 256, 144},
-    {Type::kQ5_K, "Q5_K", 256, 176},
-    {Type::kQ6_K, "Q6_K", 256, 210},
-    {Type::kQ8_K, "Q8_K", 256, 292},
-    {Type::kIQ2_XXS, "IQ2_XXS", 256, 66},
-    {Type::kIQ2_XS, "IQ2_XS", 256, 74},
-    {Type::kIQ3_XXS, "IQ3_XXS", 256, 98},
-    {Type::kIQ1_S, "IQ1_S", 256, 50},
-    {Type::kIQ4_NL, "IQ4_NL", 32, 18},
-    {Type::kIQ3_S, "IQ3_S", 256, 110},
-    {Type::kIQ2_S, "IQ2_S", 256, 82},
-    {Type::kIQ4_XS, "IQ4_XS", 256, 136},
-    {Type::kI8, "I8", 1, 1},
-    {Type::kI16, "I16", 1, 2},
-    {Type::kI32, "I32", 1, 4},
-    {Type::kI64, "I64", 1, 8},
-    {Type::kF64, "F64", 1, 8},
-    {Type::kIQ1_M, "IQ1_M", 256, 56},
-    {Type::kBF16, "BF16", 1, 2},
-    {Type::kTQ1_0, "TQ1_0", 256, 54},
-    {Type::kTQ2_0, "TQ2_0", 256, 66},
-    {Type::kMXFP4, "MXFP4", 32, 17},
+constexpr OtherBlock kOtherBlocks[] = {
+    {9, {"Q8_1", 32, 36}},     {15, {"Q8_K", 256, 292}},   {16, {"IQ2_XXS", 256, 66}},
+    {17, {"IQ2_XS", 256, 74}}, {18, {"IQ3_XXS", 256, 98}}, {19, {"IQ1_S", 256, 50}},
+    {21, {"IQ3_S", 256, 110}}, {22, {"IQ2_S", 256, 82}},   {24, {"I8", 1, 1}},
+    {25, {"I16", 1, 2}},       {26, {"I32", 1, 4}},        {27, {"I64", 1, 8}},
+    {28, {"F64", 1, 8}},       {29, {"IQ1_M", 256, 56}},   {34, {"TQ1_0", 256, 54}},
+    {35, {"TQ2_0", 256, 66}},
 };
 
 Error wrong_type(std::string_view key, std::string_view wanted) {
@@ -52,16 +31,20 @@ Error wrong_type(std::string_view key, std::string_view wanted) {
 
 }  // namespace
 
-const GgufBlock* gguf_block(uint32_t type_id) {
-  for (const GgufBlock& block : kBlocks) {
-    if (static_cast<uint32_t>(block.type) == type_id) return &block;
+std::optional<GgufBlock> gguf_block(uint32_t type_id) {
+  if (const GgmlBlock* block = find_ggml_block(type_id)) {
+    return GgufBlock{block->name, static_cast<uint64_t>(block->columns),
+                     static_cast<uint64_t>(block->bytes)};
   }
-  return nullptr;
+  for (const OtherBlock& other : kOtherBlocks) {
+    if (other.type_id == type_id) return other.block;
+  }
+  return std::nullopt;
 }
 
 std::string gguf_type_name(uint32_t type_id) {
-  const GgufBlock* block = gguf_block(type_id);
-  return block != nullptr ? std::string(block->name) : "type " + std::to_string(type_id);
+  const auto block = gguf_block(type_id);
+  return block ? std::string(block->name) : "type " + std::to_string(type_id);
 }
 
 Result<GgufFile> GgufFile::parse(std::span<const std::byte> file) {

@@ -25,52 +25,16 @@ inline constexpr uint64_t kGgufNameBytesMax = 65'535;  // of a key (the format's
 inline constexpr int kGgufArrayDepthMax = 4;
 inline constexpr size_t kGgufDimensionsMax = 4;
 
-// The numbers are those of the format.
-enum class GgufTensorType : uint32_t {
-  kF32 = 0,
-  kF16 = 1,
-  kQ4_0 = 2,
-  kQ4_1 = 3,
-  kQ5_0 = 6,
-  kQ5_1 = 7,
-  kQ8_0 = 8,
-  kQ8_1 = 9,
-  kQ2_K = 10,
-  kQ3_K = 11,
-  kQ4_K = 12,
-  kQ5_K = 13,
-  kQ6_K = 14,
-  kQ8_K = 15,
-  kIQ2_XXS = 16,
-  kIQ2_XS = 17,
-  kIQ3_XXS = 18,
-  kIQ1_S = 19,
-  kIQ4_NL = 20,
-  kIQ3_S = 21,
-  kIQ2_S = 22,
-  kIQ4_XS = 23,
-  kI8 = 24,
-  kI16 = 25,
-  kI32 = 26,
-  kI64 = 27,
-  kF64 = 28,
-  kIQ1_M = 29,
-  kBF16 = 30,
-  kTQ1_0 = 34,
-  kTQ2_0 = 35,
-  kMXFP4 = 39,
-};
-
 // A row is cut into blocks of `elements`, each stored in `bytes`.
 struct GgufBlock {
-  GgufTensorType type;
   std::string_view name;  // "Q4_K"
-  uint32_t elements;
-  uint32_t bytes;
+  uint64_t elements;
+  uint64_t bytes;
 };
 
-// Null for a type that the table lacks.
-const GgufBlock* gguf_block(uint32_t type_id);
+// Of every type whose size is known, also of those that lockstep does not compute with: a file's
+// other tensors are checked as well. What it computes with: tensor/ggml_blocks.h.
+std::optional<GgufBlock> gguf_block(uint32_t type_id);
 // "Q4_K", or "type 77".
 std::string gguf_type_name(uint32_t type_id);
 

@@ -205,8 +205,8 @@ Status GgufParser::place_tensors(GgufFile& result) {
         tensor.offset > file_.size()) {
       return bad_tensor(tensor.name, "begins behind the end of the file");
     }
-    const GgufBlock* block = gguf_block(tensor.type_id);
-    if (block == nullptr) continue;
+    const auto block = gguf_block(tensor.type_id);
+    if (!block) continue;
     const auto bytes = bytes_of(tensor.dimensions, *block);
     if (!bytes) {
       return bad_tensor(tensor.name,

@@ -24,7 +24,7 @@ std::optional<DType> plain_type(uint32_t type_id) {
 }
 
 Error unsupported_type(const GgufTensor& tensor, bool takes_blocks) {
-  const GgufBlock* block = gguf_block(tensor.type_id);
+  const auto block = gguf_block(tensor.type_id);
   const std::string type = block ? std::string(block->name) : std::to_string(tensor.type_id);
   std::string supported;
   for (const GgmlBlock& known : kGgmlBlocks) {
@@ -183,7 +183,7 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   matrix.scale_type = plain.value_or(DType::kF32);
   matrix.gguf_type = tensor.type_id;
   // The parser has checked that a row is whole blocks and that all of them are in the file.
-  const GgufBlock& block = *gguf_block(tensor.type_id);
+  const GgufBlock block = *gguf_block(tensor.type_id);
   matrix.row_bytes = columns / block.elements * block.bytes;
   const size_t bytes = rows * matrix.row_bytes;
   matrix.codes = tensor.bytes.subspan(

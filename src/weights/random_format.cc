@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "tensor/ggml_blocks.h"
 #include "weights/gguf.h"
 
 namespace lockstep {
@@ -95,8 +96,7 @@ constexpr RandomFormat kAwq = {.name = "awq4",
                                .scales = constant(DType::kF16, 2 * kSpread / 16),
                                .zeros = kAnyCodes};
 
-constexpr RandomFormat ggml(std::string_view name, GgufTensorType type,
-                            std::string_view otherwise) {
+constexpr RandomFormat ggml(std::string_view name, GgmlType type, std::string_view otherwise) {
   const auto id = static_cast<uint32_t>(type);
   return {.name = name,
           .stored = StoredFormat::kGguf,
@@ -122,24 +122,24 @@ constexpr RandomFormat kFormats[] = {
     kInt4,
     kGptq,
     kAwq,
-    ggml("q4_0", GgufTensorType::kQ4_0, "f16"),
-    ggml("q4_1", GgufTensorType::kQ4_1, "f16"),
-    ggml("q5_0", GgufTensorType::kQ5_0, "f16"),
-    ggml("q5_1", GgufTensorType::kQ5_1, "f16"),
-    ggml("q8_0", GgufTensorType::kQ8_0, "f16"),
-    ggml("q2_k", GgufTensorType::kQ2_K, "iq4_nl"),
-    ggml("q3_k", GgufTensorType::kQ3_K, "iq4_nl"),
-    ggml("q4_k", GgufTensorType::kQ4_K, "q5_0"),
-    ggml("q5_k", GgufTensorType::kQ5_K, "q5_1"),
-    ggml("q6_k", GgufTensorType::kQ6_K, "q8_0"),
-    ggml("iq4_nl", GgufTensorType::kIQ4_NL, "f16"),
-    ggml("iq4_xs", GgufTensorType::kIQ4_XS, "iq4_nl"),
+    ggml("q4_0", GgmlType::kQ4_0, "f16"),
+    ggml("q4_1", GgmlType::kQ4_1, "f16"),
+    ggml("q5_0", GgmlType::kQ5_0, "f16"),
+    ggml("q5_1", GgmlType::kQ5_1, "f16"),
+    ggml("q8_0", GgmlType::kQ8_0, "f16"),
+    ggml("q2_k", GgmlType::kQ2_K, "iq4_nl"),
+    ggml("q3_k", GgmlType::kQ3_K, "iq4_nl"),
+    ggml("q4_k", GgmlType::kQ4_K, "q5_0"),
+    ggml("q5_k", GgmlType::kQ5_K, "q5_1"),
+    ggml("q6_k", GgmlType::kQ6_K, "q8_0"),
+    ggml("iq4_nl", GgmlType::kIQ4_NL, "f16"),
+    ggml("iq4_xs", GgmlType::kIQ4_XS, "iq4_nl"),
 };
 
 // Where a block has its half-precision factors, and what they must be for weights of about 0.02.
 // https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
 struct BlockFactors {
-  GgufTensorType type;
+  GgmlType type;
   size_t scale_at;
   float scale;
   size_t minimum_at;  // with `minimum`; 0: the format has none
@@ -147,18 +147,12 @@ struct BlockFactors {
 };
 
 constexpr BlockFactors kBlockFactors[] = {
-    {GgufTensorType::kQ4_0, 0, 4.3e-3f, 0, 0},
-    {GgufTensorType::kQ4_1, 0, 4.3e-3f, 2, -0.0325f},
-    {GgufTensorType::kQ5_0, 0, 2.17e-3f, 0, 0},
-    {GgufTensorType::kQ5_1, 0, 2.17e-3f, 2, -0.0336f},
-    {GgufTensorType::kQ8_0, 0, 2.7e-4f, 0, 0},
-    {GgufTensorType::kQ2_K, 80, 1.44e-3f, 82, 2.16e-3f},
-    {GgufTensorType::kQ3_K, 108, 4.6e-4f, 0, 0},
-    {GgufTensorType::kQ4_K, 0, 7.7e-5f, 2, 5.8e-4f},
-    {GgufTensorType::kQ5_K, 0, 3.8e-5f, 2, 5.9e-4f},
-    {GgufTensorType::kQ6_K, 208, 1.46e-5f, 0, 0},
-    {GgufTensorType::kIQ4_NL, 0, 2.8e-4f, 0, 0},
-    {GgufTensorType::kIQ4_XS, 0, 1.54e-5f, 0, 0},
+    {GgmlType::kQ4_0, 0, 4.3e-3f, 0, 0},       {GgmlType::kQ4_1, 0, 4.3e-3f, 2, -0.0325f},
+    {GgmlType::kQ5_0, 0, 2.17e-3f, 0, 0},      {GgmlType::kQ5_1, 0, 2.17e-3f, 2, -0.0336f},
+    {GgmlType::kQ8_0, 0, 2.7e-4f, 0, 0},       {GgmlType::kQ2_K, 80, 1.44e-3f, 82, 2.16e-3f},
+    {GgmlType::kQ3_K, 108, 4.6e-4f, 0, 0},     {GgmlType::kQ4_K, 0, 7.7e-5f, 2, 5.8e-4f},
+    {GgmlType::kQ5_K, 0, 3.8e-5f, 2, 5.9e-4f}, {GgmlType::kQ6_K, 208, 1.46e-5f, 0, 0},
+    {GgmlType::kIQ4_NL, 0, 2.8e-4f, 0, 0},     {GgmlType::kIQ4_XS, 0, 1.54e-5f, 0, 0},
 };
 
 // Of magnitudes that a half can hold; what it cannot hold exactly is cut off.
@@ -239,7 +233,7 @@ bool has_whole_groups(const RandomFormat& format, int rows, int columns) {
     case StoredFormat::kFp8:
       return format.row_group > 1 || format.group == 0 || columns % format.group == 0;
     case StoredFormat::kGguf:
-      return static_cast<uint32_t>(columns) % gguf_block(format.gguf_type)->elements == 0;
+      return static_cast<uint64_t>(columns) % gguf_block(format.gguf_type)->elements == 0;
     case StoredFormat::kGptq:
     case StoredFormat::kAwq:
       return columns % format.group == 0 && rows % 8 == 0;
@@ -270,7 +264,7 @@ RandomLayout random_layout(const RandomFormat& format, int rows, int columns) {
   if (format.stored == StoredFormat::kPlain) {
     layout.row_bytes = wide * dtype_bytes(format.scale_type);
   } else if (format.stored == StoredFormat::kGguf) {
-    const GgufBlock& block = *gguf_block(format.gguf_type);
+    const GgufBlock block = *gguf_block(format.gguf_type);
     layout.row_bytes = wide / block.elements * block.bytes;
   } else {
     layout.row_bytes = wide * static_cast<size_t>(format.bits) / 8;

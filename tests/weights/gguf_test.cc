@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/gguf_writer.h"
+#include "tensor/ggml_blocks.h"
 
 using namespace lockstep;
 
@@ -94,7 +95,7 @@ TEST_CASE("arrays hold strings, numbers, bytes and arrays") {
 }
 
 TEST_CASE("tensors lie where the table says, in blocks of their type") {
-  const auto q4_k = static_cast<uint32_t>(GgufTensorType::kQ4_K);
+  const auto q4_k = static_cast<uint32_t>(GgmlType::kQ4_K);
   const std::string file = Writer()
                                .tensor("small", {3}, 0, 0)
                                .tensor("blocks", {512, 2}, q4_k, 32)

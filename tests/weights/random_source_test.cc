@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "tensor/ggml_blocks.h"
 #include "tensor/half.h"
-#include "weights/gguf.h"
 #include "weights/repeated_bytes.h"
 
 namespace lockstep {
@@ -61,7 +61,7 @@ TEST_CASE("a format has the bits of a weight that its specification gives") {
 TEST_CASE("columns that are no whole groups take another format") {
   CHECK(matrix_of(*make_source("mlx4"), "odd.weight", 8, 96).format == StoredFormat::kPlain);
   const StoredMatrix q4_k = matrix_of(*make_source("q4_k"), "odd.weight", 8, 96);
-  CHECK(q4_k.gguf_type == static_cast<uint32_t>(GgufTensorType::kQ5_0));
+  CHECK(q4_k.gguf_type == static_cast<uint32_t>(GgmlType::kQ5_0));
   CHECK(q4_k.codes.size() == size_t{8} * 3 * 22);
 }
 
