@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -59,6 +58,17 @@ MappedFile::~MappedFile() {
 void MappedFile::unmap() {
   if (bytes_.empty()) return;
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<std::string> read_small_file(const std::filesystem::path& path, size_t bytes_max) {
+  const MappedFile file = TRY(MappedFile::open(path));
+  const auto bytes = file.bytes();
+  if (bytes.size() > bytes_max) {
+    return Error{ErrorCode::kUnsupported, path.string() + " has " + std::to_string(bytes.size()) +
+                                              " bytes, but at most " + std::to_string(bytes_max) +
+                                              " are read; check that it is the right file"};
+  }
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 void release_pages(std::span<const std::byte> bytes) {

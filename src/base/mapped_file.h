@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 
@@ -29,6 +30,15 @@ class MappedFile {
 
   std::span<const std::byte> bytes_;
 };
+
+// The largest of a model's small files, those that are read whole: configs, templates. The largest
+// known have a few MB.
+inline constexpr size_t kSmallFileBytesMax = size_t{16} << 20;
+
+// A copy of a whole file. Errors of MappedFile::open(); kUnsupported, with the path and its size,
+// beyond `bytes_max`.
+Result<std::string> read_small_file(const std::filesystem::path& path,
+                                    size_t bytes_max = kSmallFileBytesMax);
 
 // Gives the pages that lie wholly inside `bytes` of a mapped file back to the system; they are read
 // again when they are touched again. Any thread, also while others read.

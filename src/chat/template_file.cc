@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
+#include "json/json_file.h"
 #include "weights/gguf_model.h"
 
 namespace lockstep {
@@ -68,17 +69,10 @@ void read_templates(const Json& config, TemplateSource& source) {
   }
 }
 
-Result<std::string> read_file(const std::string& path) {
-  const auto file = TRY(MappedFile::open(path));
-  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-}
-
 // Null where there is no such file.
 Result<Json> read_json_if_there(const std::string& path) {
   if (!exists(path)) return Json();
-  auto json = parse_json(TRY(read_file(path)));
-  if (json.ok()) return json;
-  return Error{json.error().code, fmt::format("{}: {}", path, json.error().message)};
+  return read_json_file(path);
 }
 
 Result<JsonObject> tokens_of(const GgufFile& file) {
@@ -120,8 +114,8 @@ Result<TemplateSource> read_folder_source(const std::string& folder) {
     source.tokens.insert(token);  // keeps what is there
   }
   if (exists(text_path)) {
-    source.text = TRY(read_file(text_path));
-    if (exists(tool_path)) source.tool_text = TRY(read_file(tool_path));
+    source.text = TRY(read_small_file(text_path));
+    if (exists(tool_path)) source.tool_text = TRY(read_small_file(tool_path));
     return source;
   }
   read_templates(config, source);
@@ -148,7 +142,7 @@ Result<ModelTemplate> load_model_template(const std::string& path) {
   if (!is_model && !exists(path)) {
     return Error{ErrorCode::kNotFound, fmt::format("there is no {}", path)};
   }
-  if (!is_model) return parse_model_template({TRY(read_file(path)), "", {}});
+  if (!is_model) return parse_model_template({TRY(read_small_file(path)), "", {}});
   const TemplateSource source = TRY(read_template_source(path));
   if (!source.text.empty()) return parse_model_template(source);
   if (is_gguf_path(path)) {

@@ -18,8 +18,6 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kConfigBytesMax = 16 << 20;
-
 // The first of "architectures"; empty if there is none.
 std::string architecture_name(const Json& config) {
   const Json* names = find(config, "architectures");
@@ -192,12 +190,7 @@ Result<ModelConfig> read_config(const std::filesystem::path& model) {
 }
 
 Result<ModelConfig> read_config_file(const std::filesystem::path& path) {
-  const MappedFile file = TRY(MappedFile::open(path));
-  const auto bytes = file.bytes();
-  if (bytes.size() > kConfigBytesMax) {
-    return Error{ErrorCode::kCorrupt, path.string() + " is too large for a config.json"};
-  }
-  auto config = parse_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  auto config = parse_config(TRY(read_small_file(path)));
   if (!config.ok()) {
     return Error{config.error().code, path.string() + ": " + config.error().message};
   }

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/mapped_file.h"
-#include "json/json.h"
+#include "json/json_file.h"
 #include "model/quantise_plan.h"
 #include "model/quantising.h"
 #include "weights/gguf_model.h"
@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uintmax_t kSmallFileBytesMax = uintmax_t{64} << 20;
+constexpr size_t kCopiedBytesMax = size_t{64} << 20;  // a tokenizer is the largest
 constexpr std::string_view kConfig = "config.json";
 // What a model folder has beside its weights, as mlx_lm copies it.
-constexpr std::array<std::string_view, 8> kSmallFiles = {".json", ".jinja", ".model", ".tiktoken",
+constexpr std::array<std::string_view, 8> kCopiedFiles = {".json", ".jinja", ".model", ".tiktoken",
                                                          ".txt",  ".jsonl", ".py",    ".md"};
 
 Error folder_error(const fs::path& path, const std::error_code& error) {
@@ -67,21 +67,11 @@ class PartialFolder {
   fs::path path_;  // empty: renamed
 };
 
-Result<std::string> read_small_file(const fs::path& path) {
-  const MappedFile file = TRY(MappedFile::open(path));
-  if (file.bytes().size() > kSmallFileBytesMax) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{} has {} bytes; {} are the most", path.string(), file.bytes().size(),
-                             kSmallFileBytesMax)};
-  }
-  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-}
-
 bool is_copied(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name == kConfig || name.ends_with(".index.json") || name.starts_with('.')) return false;
-  return name.starts_with("LICENSE") || std::find(kSmallFiles.begin(), kSmallFiles.end(),
-                                                  path.extension().string()) != kSmallFiles.end();
+  return name.starts_with("LICENSE") || std::find(kCopiedFiles.begin(), kCopiedFiles.end(),
+                                                  path.extension().string()) != kCopiedFiles.end();
 }
 
 Status copy_small_files(const fs::path& from, const fs::path& to) {
@@ -90,7 +80,8 @@ Status copy_small_files(const fs::path& from, const fs::path& to) {
        entry.increment(error)) {
     std::error_code ignored;
     if (!entry->is_regular_file(ignored) || !is_copied(entry->path())) continue;
-    TRY(write_new_file(to / entry->path().filename(), TRY(read_small_file(entry->path()))));
+    TRY(write_new_file(to / entry->path().filename(),
+                       TRY(read_small_file(entry->path(), kCopiedBytesMax))));
   }
   if (error) {
     return Error{ErrorCode::kInternal,
@@ -239,7 +230,7 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
       TRY(open_weight_source(options.from)), config,
       {.bits = options.bits, .requantises = options.requantises, .threads = options.threads});
   TRY(check_place(to));
-  Json json = TRY(parse_json(TRY(read_small_file(options.from / kConfig))));
+  Json json = TRY(read_json_file(options.from / kConfig));
   const Json* text_config = find(json, "text_config");
   const bool is_wrapped = text_config != nullptr && text_config->is_object();
   const QuantisePlan plan =

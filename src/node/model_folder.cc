@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iterator>
-#include <utility>
 
-#include "json/json.h"
+#include "json/json_file.h"
 #include "model/gguf_config.h"
 #include "model/shape_model.h"
 #include "weights/weight_source.h"
@@ -18,32 +14,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uintmax_t kConfigBytesMax = 16u << 20;
-
-Result<Json> read_json_file(const fs::path& path) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(path, error);
-  if (error) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("cannot read {}: {}", path.string(), error.message())};
-  }
-  if (bytes > kConfigBytesMax) {
-    return Error{ErrorCode::kCorrupt, fmt::format("{} has {} bytes; {} are the most", path.string(),
-                                                  bytes, kConfigBytesMax)};
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("cannot read {}: {}", path.string(), strerror(errno))};
-  }
-  auto json = parse_json(text);
-  if (!json.ok()) {
-    return Error{json.error().code, fmt::format("{}: {}", path.string(), json.error().message)};
-  }
-  return json;
-}
 
 void add_stop_id(ModelFolder& folder, int32_t id) {
   const auto& ids = folder.stop_ids;
@@ -166,7 +136,6 @@ Result<ModelFolder> read_model_folder(const fs::path& path) {
     return model;
   }
   if (is_gguf_path(path)) return read_gguf_model(path);
-  std::error_code error;
   TRY(check_model_path(path));
   const fs::path config_path = path / "config.json";
   ModelFolder folder;

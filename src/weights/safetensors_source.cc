@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/mapped_file.h"
+#include "json/json_file.h"
 #include "weights/quantised_matrix.h"
 
 namespace lockstep {
@@ -14,7 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kConfigBytesMax = 16 << 20;
 constexpr int64_t kFusedRowsMax = 1 << 20;
 constexpr size_t kSplitBytesMax = 1 << 30;
 
@@ -39,15 +38,7 @@ Error no_tensor(std::string_view name) {
 Result<Json> read_config(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json(JsonObject());
-  const MappedFile file = TRY(MappedFile::open(path));
-  const auto bytes = file.bytes();
-  if (bytes.size() > kConfigBytesMax) {
-    return Error{ErrorCode::kUnsupported,
-                 path.string() + " is larger than " + std::to_string(kConfigBytesMax) + " bytes"};
-  }
-  auto config = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (config.ok()) return config;
-  return Error{config.error().code, path.string() + ": " + config.error().message};
+  return read_json_file(path);
 }
 
 bool is_fused(const TensorView& tensor, std::string_view suffix) {

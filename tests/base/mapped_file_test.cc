@@ -55,6 +55,19 @@ TEST_CASE("what is no readable file is one sentence with its path") {
   CHECK(folder.error().message == "/tmp is a folder, not a file");
 }
 
+TEST_CASE("a small file is read whole, up to the limit") {
+  const auto path = scratch_file("small", std::string("a\0b", 3));
+  CHECK(read_small_file(path).value() == std::string("a\0b", 3));
+  CHECK(read_small_file(path, 3).ok());
+  const auto refused = read_small_file(path, 2);
+  std::filesystem::remove(path);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(refused.error().message ==
+        path.string() + " has 3 bytes, but at most 2 are read; check that it is the right file");
+  CHECK(read_small_file(path).error().code == ErrorCode::kNotFound);
+}
+
 TEST_CASE("a named pipe is refused without waiting for its writer") {
   const auto path = scratch_file("pipe", "");
   std::filesystem::remove(path);

@@ -185,7 +185,7 @@ struct Rounding {
 class Converter {
  public:
   Converter(const std::string& folder, const GgufCase& subject, const Rounding& rounding = {})
-      : case_(subject), rounding_(rounding), config_(read_json_file(folder + "/config.json")) {
+      : case_(subject), rounding_(rounding), config_(json_of_file(folder + "/config.json")) {
     auto checkpoint = Checkpoint::open(folder);
     REQUIRE(checkpoint.ok());
     checkpoint_ = checkpoint.value();

@@ -179,7 +179,7 @@ TEST_CASE("activations of 8 bits cost no more than their rounding, and the bits 
 
 TEST_CASE("stories260K tells the expected stories, the same bits however they are computed") {
   const std::string folder = kSource + "/models/stories260K";
-  const Json file = read_json_file(kSource + "/tests/data/stories260K/expected_greedy.json");
+  const Json file = json_of_file(kSource + "/tests/data/stories260K/expected_greedy.json");
   std::vector<GenerateRequest> requests;
   for (const Json& story : file.as_array()) {
     const auto expected = ints_of(*find(story, "greedy_ids"));

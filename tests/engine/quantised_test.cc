@@ -55,7 +55,7 @@ void quantise(const std::string& from, const fs::path& to, int bits) {
 // A model of random BF16 weights: the golden case's config with other sizes.
 void write_random_model(const std::string& config_of, const JsonObject& changes,
                         const fs::path& to) {
-  Json json = read_json_file(golden(config_of) + "/config.json");
+  Json json = json_of_file(golden(config_of) + "/config.json");
   for (const auto& change : changes) json.as_object()[change.key()] = change.value();
   const auto config = parse_config(dump_json(json));
   REQUIRE_MESSAGE(config.ok(), config.error().message);

@@ -4,12 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "json/json.h"
+#include "json/json_file.h"
 
 namespace lockstep {
 
@@ -31,14 +30,10 @@ struct Golden {
   SimulatedRounding int8;
 };
 
-inline Json read_json_file(const std::string& path) {
-  std::ifstream file(path);
-  REQUIRE_MESSAGE(file.good(), path);
-  std::stringstream text;
-  text << file.rdbuf();
-  auto value = parse_json(text.str());
-  REQUIRE(value.ok());
-  return value.value();
+inline Json json_of_file(const std::string& path) {
+  auto json = read_json_file(path);
+  REQUIRE_MESSAGE(json.ok(), json.error().message);
+  return std::move(json.value());
 }
 
 inline std::vector<int32_t> ints_of(const Json& array) {
@@ -50,7 +45,7 @@ inline std::vector<int32_t> ints_of(const Json& array) {
 }
 
 inline Golden read_golden(const std::string& folder) {
-  const Json file = read_json_file(folder + "/golden.json");
+  const Json file = json_of_file(folder + "/golden.json");
   Golden golden{
       ints_of(*find(file, "prompt")), {}, ints_of(*find(*find(file, "greedy"), "tokens")), {}};
   const Json& simulated = *find(*find(*find(file, "stats"), "simulated"), "int8_block32");

@@ -1,0 +1,14 @@
+// A small file of JSON, such as a model's config.json; a tokenizer's may be too large for it.
+#pragma once
+
+#include <filesystem>
+
+#include "base/result.h"
+#include "json/json.h"
+
+namespace lockstep {
+
+// Errors of read_small_file() (base/mapped_file.h) and of parse_json(); all name the path.
+Result<Json> read_json_file(const std::filesystem::path& path);
+
+}  // namespace lockstep
