@@ -95,9 +95,18 @@ const CpuDevice::Layout* CpuDevice::keep_layout(PackPlan&& plan) {
   return &layouts_.back();
 }
 
+bool CpuDevice::Matrix::takes_form_of(const PackedMatrix& other) const {
+  return is_plain(packed.codes) == is_plain(other.codes) &&
+         packed.has_integer_input == other.has_integer_input;
+}
+
 bool CpuDevice::Matrix::shares_input_with(const PackPlan& plan) const {
-  return is_plain(packed.codes) == is_plain(plan.matrix.codes) &&
-         packed.has_integer_input == plan.matrix.has_integer_input && layout->fits(plan);
+  return takes_form_of(plan.matrix) && layout->fits(plan);
+}
+
+// keep_layout() keeps equal layouts once.
+bool CpuDevice::Matrix::shares_input_with(const Matrix& other) const {
+  return takes_form_of(other.packed) && layout == other.layout;
 }
 
 size_t CpuDevice::Matrix::input_bytes() const {

@@ -59,7 +59,11 @@ class CpuDevice : public Device {
     bool is_empty() const { return packed.rows == 0 || layout->steps.empty(); }
     // Of one token's input in the form that the kernels take.
     size_t input_bytes() const;
+    // Whether both are multiplied with plain floats, blocks of floats or blocks of integers.
+    bool takes_form_of(const PackedMatrix& other) const;
+    // Whether an input prepared for one of them is prepared for the other.
     bool shares_input_with(const PackPlan& plan) const;
+    bool shares_input_with(const Matrix& other) const;
   };
   // Activations in the form that a matrix takes.
   struct Input {

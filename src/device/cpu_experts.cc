@@ -42,7 +42,7 @@ void CpuDevice::run(const ExpertsUp& op) {
   const Matrix& first = matrix(op.matrices->gate[0]);
   if (first.is_empty() || op.tokens == 0) return;  // a rank without a share of the experts
   // Beside each token's input lie the copies that its experts read. Gate and up matrices may take
-  // it in different forms, one after the other.
+  // it in different forms; then one after the other is there.
   const size_t bytes = std::max(first.input_bytes(), matrix(op.matrices->up[0]).input_bytes());
   const int round = tokens_in_scratch(bytes * (1 + static_cast<size_t>(op.chosen_count)));
   for (int begin = 0; begin < op.tokens; begin += round) {
@@ -68,10 +68,9 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
   expert_order_.sort({chosen, slots}, static_cast<int>(op.matrices->gate.size()));
   const std::span<const int32_t> order = expert_order_.slots();
   const std::span<const ExpertOrder::Run> runs = expert_order_.runs();
-  const auto multiply = [&](const std::vector<MatrixId>& matrices, float* products) {
-    const Matrix& any = matrix(matrices[0]);
-    const Input rows = rows_by_expert(any, input, static_cast<int>(tokens), order, chosen_count);
-    const int tiles = tile_count(any.packed.rows), pieces = pieces_of(tiles);
+  const auto multiply = [&](const std::vector<MatrixId>& matrices, const Input& rows,
+                            float* products) {
+    const int tiles = tile_count(matrix(matrices[0]).packed.rows), pieces = pieces_of(tiles);
     const auto items = static_cast<int>(runs.size()) * pieces;
     team_.for_each_chunk(items, 1, [&](int item_begin, int item_end) {
       for (int item = item_begin; item < item_end; ++item) {
@@ -89,8 +88,13 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
       }
     });
   };
-  multiply(op.matrices->gate, gates);
-  multiply(op.matrices->up, ups);
+  const Matrix& up = matrix(op.matrices->up[0]);
+  const auto rows_for = [&](const Matrix& any) {
+    return rows_by_expert(any, input, static_cast<int>(tokens), order, chosen_count);
+  };
+  const Input rows = rows_for(first);
+  multiply(op.matrices->gate, rows, gates);
+  multiply(op.matrices->up, first.shares_input_with(up) ? rows : rows_for(up), ups);
   team_.for_each_chunk(static_cast<int>(slots), 1, [&](int slot_begin, int slot_end) {
     for (auto i = static_cast<size_t>(slot_begin); i < static_cast<size_t>(slot_end); ++i) {
       const auto slot = static_cast<size_t>(order[i]);
