@@ -87,15 +87,19 @@ class Loader {
     return role == Role::kExpertUp ? experts.up : experts.down;
   }
 
+  // A rank without a share of the matrix asks for one element: an end of 0 would mean all.
   Result<StoredMatrix> find(const Weight& weight, const WeightPart& part) const {
+    const bool is_empty = part.elements() == 0;
+    const Range rows = is_empty ? Range{0, 1} : part.rows;
+    const Range columns = is_empty ? Range{0, 1} : part.columns;
     return source_.matrix({.name = weight.name,
                            .stack_index = weight.expert,
                            .rows = weight.rows,
                            .columns = weight.columns,
-                           .row_begin = part.rows.begin,
-                           .row_end = part.rows.end,
-                           .column_begin = part.columns.begin,
-                           .column_end = part.columns.end});
+                           .row_begin = rows.begin,
+                           .row_end = rows.end,
+                           .column_begin = columns.begin,
+                           .column_end = columns.end});
   }
 
   void count(const Weight& weight, uint64_t bytes) {

@@ -1,0 +1,84 @@
+#include "model/weights.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/isa.h"
+#include "model/open_model.h"
+
+using namespace lockstep;
+
+namespace {
+
+// Notes which part of each matrix is asked for.
+class NotingSource final : public WeightSource {
+ public:
+  explicit NotingSource(const WeightSource& source) : source_(source) {}
+
+  Result<StoredMatrix> matrix(const MatrixRequest& request) const override {
+    parts_[std::string(request.name)] = {{request.row_begin, request.row_end},
+                                         {request.column_begin, request.column_end}};
+    return source_.matrix(request);
+  }
+  Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override {
+    return source_.vector(name, stack_index, size);
+  }
+  bool has(std::string_view name, int stack_index) const override {
+    return source_.has(name, stack_index);
+  }
+  uint64_t file_bytes() const override { return source_.file_bytes(); }
+
+  const WeightPart& part(const std::string& name) const { return parts_.at(name); }
+
+ private:
+  const WeightSource& source_;
+  mutable std::map<std::string, WeightPart> parts_;
+};
+
+// Loads a rank's weights and compares what was asked for; returns how many matrices it has no part
+// of.
+int check_requests(const OpenedModel& model, const Cut& cut, int rank) {
+  const NotingSource source(*model.source);
+  auto device = open_device({.kernels = available_kernels().back()});
+  REQUIRE(device.ok());
+  const auto weights = load_weights(source, model.config, cut, rank, *device.value());
+  REQUIRE_MESSAGE(weights.ok(), weights.error().message);
+  int empty_count = 0;
+  for (const Weight& weight : weight_table(model.config)) {
+    if (weight.is_vector) continue;
+    CAPTURE(weight.name);
+    WeightPart expected = part_of(weight, cut, rank);
+    if (expected.elements() == 0) {
+      expected = {{0, 1}, {0, 1}};
+      ++empty_count;
+    }
+    const WeightPart& asked = source.part(weight.name);
+    CHECK(asked.rows.begin == expected.rows.begin);
+    CHECK(asked.rows.end == expected.rows.end);
+    CHECK(asked.columns.begin == expected.columns.begin);
+    CHECK(asked.columns.end == expected.columns.end);
+  }
+  return empty_count;
+}
+
+}  // namespace
+
+TEST_CASE("a rank asks for its part of each matrix, and for one element where it has none") {
+  const auto model = open_model("shape:" LOCKSTEP_SOURCE_DIR "/tests/data/golden/llama3-bf16");
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  // One rank gets no leaf of anything: its parts end at 0, or begin at the end.
+  for (const int empty_rank : {0, 1}) {
+    std::vector<double> shares{1000, 1000};
+    shares[static_cast<size_t>(empty_rank)] = 1;
+    const auto cut = Cut::make(model.value().config, shares);
+    REQUIRE(cut.ok());
+    for (const int rank : {0, 1}) {
+      const int empty_count = check_requests(model.value(), cut.value(), rank);
+      CHECK((empty_count > 0) == (rank == empty_rank));
+    }
+  }
+}
