@@ -4,19 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <string>
+
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
 namespace {
-
-std::filesystem::path scratch_file(const std::string& name, const std::string& content) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("lockstep_mapped_" + std::to_string(::getpid()) + "_" + name);
-  std::ofstream(path, std::ios::binary) << content;
-  return path;
-}
 
 std::string text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
@@ -25,7 +19,8 @@ std::string text_of(const MappedFile& file) {
 }  // namespace
 
 TEST_CASE("a mapped file shows the bytes of the file, and survives a move") {
-  const auto path = scratch_file("plain", "hello");
+  const TemporaryFolder folder;
+  const auto path = folder.write("plain", "hello");
   auto file = MappedFile::open(path);
   std::filesystem::remove(path);
   REQUIRE(file.ok());
@@ -36,7 +31,8 @@ TEST_CASE("a mapped file shows the bytes of the file, and survives a move") {
 }
 
 TEST_CASE("an empty file is mapped as no bytes") {
-  const auto path = scratch_file("empty", "");
+  const TemporaryFolder folder;
+  const auto path = folder.write("empty", "");
   const auto file = MappedFile::open(path);
   std::filesystem::remove(path);
   REQUIRE(file.ok());
@@ -56,7 +52,8 @@ TEST_CASE("what is no readable file is one sentence with its path") {
 }
 
 TEST_CASE("a small file is read whole, up to the limit") {
-  const auto path = scratch_file("small", std::string("a\0b", 3));
+  const TemporaryFolder folder;
+  const auto path = folder.write("small", std::string("a\0b", 3));
   CHECK(read_small_file(path).value() == std::string("a\0b", 3));
   CHECK(read_small_file(path, 3).ok());
   const auto refused = read_small_file(path, 2);
@@ -69,7 +66,8 @@ TEST_CASE("a small file is read whole, up to the limit") {
 }
 
 TEST_CASE("a named pipe is refused without waiting for its writer") {
-  const auto path = scratch_file("pipe", "");
+  const TemporaryFolder folder;
+  const auto path = folder.write("pipe", "");
   std::filesystem::remove(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   const auto pipe = MappedFile::open(path);
@@ -80,7 +78,8 @@ TEST_CASE("a named pipe is refused without waiting for its writer") {
 
 TEST_CASE("a file without permission says so") {
   if (::geteuid() == 0) return;  // root may read everything
-  const auto path = scratch_file("secret", "x");
+  const TemporaryFolder folder;
+  const auto path = folder.write("secret", "x");
   ::chmod(path.c_str(), 0);
   const auto file = MappedFile::open(path);
   std::filesystem::remove(path);

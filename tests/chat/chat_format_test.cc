@@ -1,39 +1,19 @@
 #include "chat/chat_format.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include "support/temporary_folder.h"
 
 namespace lockstep {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    char pattern[] = "/tmp/lockstep-chat-XXXXXX";
-    REQUIRE(::mkdtemp(pattern));
-    path_ = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  void write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-  }
-  Result<TemplateSource> read() const { return read_template_source(path_.string()); }
+struct Folder : TemporaryFolder {
+  Result<TemplateSource> read() const { return read_template_source(path().string()); }
   TemplateSource source() const {
     auto source = read();
     REQUIRE(source.ok());
     return source.value();
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 std::string written(const ChatFormat& format, const Json& messages, const Json* tools) {

@@ -3,38 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "support/gguf_writer.h"
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
-namespace {
-
-namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    path_ = fs::path(LOCKSTEP_BINARY_DIR) / "template_file_test";
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return (path_ / name).string();
-  }
-
- private:
-  fs::path path_;
-};
-
-}  // namespace
-
 TEST_CASE("a .gguf file holds a chat template and the texts of its special tokens") {
-  const Folder folder;
+  const TemporaryFolder folder;
   GgufWriter writer;
   writer.string("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}");
   writer.strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>"});
@@ -42,7 +19,7 @@ TEST_CASE("a .gguf file holds a chat template and the texts of its special token
   writer.integer("tokenizer.ggml.padding_token_id", 3);  // of no token
   const std::string path = folder.write("m-00001-of-00002.gguf", writer.file());
   for (const std::string& part :
-       {path, fs::path(path).replace_filename("m-00002-of-00002.gguf").string()}) {
+       {path, std::filesystem::path(path).replace_filename("m-00002-of-00002.gguf").string()}) {
     const auto loaded = load_model_template(part);
     REQUIRE_MESSAGE(loaded.ok(), (loaded.ok() ? "" : loaded.error().message));
     CHECK(loaded.value().tokens == JsonObject{{"bos_token", "<s>"}, {"eos_token", "</s>"}});
@@ -50,7 +27,7 @@ TEST_CASE("a .gguf file holds a chat template and the texts of its special token
 }
 
 TEST_CASE("a .gguf file without a template, or that is none, is an error with its path") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string empty = folder.write("empty.gguf", GgufWriter().file());
   const auto none = load_model_template(empty);
   REQUIRE_FALSE(none.ok());

@@ -2,17 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "support/gguf_writer.h"
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 GgufWriter writer_with_text() {
   GgufWriter writer;
@@ -29,23 +26,6 @@ GgufWriter writer_with_text() {
   return writer;
 }
 
-// A folder of its own, gone with the test.
-class Folder {
- public:
-  Folder() : path_(fs::path(LOCKSTEP_BINARY_DIR) / "model_text_test") {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& file) const {
-    std::ofstream(path_ / name, std::ios::binary) << file;
-    return (path_ / name).string();
-  }
-
- private:
-  fs::path path_;
-};
-
 void check_text(const std::string& model) {
   CAPTURE(model);
   const TokenizerFacts tokenizer = tokenizer_facts(model);
@@ -58,7 +38,7 @@ void check_text(const std::string& model) {
 }  // namespace
 
 TEST_CASE("the text of a GGUF model is found from any part, and whatever the file is called") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string first = writer_with_text().file();
   check_text(folder.write("model-00001-of-00002.gguf", first));
   check_text(folder.write("model-00002-of-00002.gguf", GgufWriter().file()));
@@ -66,7 +46,7 @@ TEST_CASE("the text of a GGUF model is found from any part, and whatever the fil
 }
 
 TEST_CASE("a GGUF file without a tokenizer and a template has none") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.write("model.gguf", GgufWriter().file());
   CHECK(tokenizer_facts(path).kind == "");
   CHECK_FALSE(chat_template_facts(path).has_value());

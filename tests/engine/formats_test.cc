@@ -293,7 +293,7 @@ void check_folder_cases(const std::vector<ModelCase>& cases) {
   const ReferenceLlama model = golden_model();
   for (const ModelCase& format : cases) {
     CAPTURE(format.name);
-    const TemporaryFolder folder("engine_formats_test");
+    const TemporaryFolder folder;
     const ReferenceLlama stored = write_folder(model, format, folder);
     Expected expected{golden.prompt, reference_logits(stored, golden.prompt), 0};
     if (format.coarsest_bits > 0) expected.rounding = golden.int8.rms_difference;

@@ -123,7 +123,7 @@ struct Subject {
 
 void check_gguf(const Subject& subject, const ReferenceLlama& model, const TypeChoice& type,
                 double bits, size_t parts = 1) {
-  const TemporaryFolder folder("engine_gguf_formats_test");
+  const TemporaryFolder folder;
   const GgufFiles files = write_model(model, type, bits, parts);
   std::string path;
   for (size_t part = parts; part-- > 0;) {

@@ -432,7 +432,7 @@ TEST_CASE("golden cases as GGUF files give the very bits of their folders") {
     CAPTURE(subject.name);
     CAPTURE(subject.splits_latent);
     const std::string folder = folder_of(subject);
-    const TemporaryFolder temporary("engine_gguf_golden_test");
+    const TemporaryFolder temporary;
     const std::string path = temporary.write("model.gguf", Converter(folder, subject).convert());
     const GenerateRequest request{
         .prompt = read_golden(folder).prompt, .max_tokens = 32, .prompt_logits = true};
@@ -452,7 +452,7 @@ TEST_CASE("golden cases as GGUF files give the very bits of their folders") {
 
 TEST_CASE("golden cases rounded to types of GGUF give the logits of these values in F32") {
   constexpr uint32_t kTypes[] = {2, 7, 8, 20, 39};  // Q4_0, Q5_1, Q8_0, IQ4_NL, MXFP4
-  const TemporaryFolder temporary("engine_gguf_golden_test");
+  const TemporaryFolder temporary;
   size_t next = 0;
   for (const GgufCase& subject : kCases) {
     CAPTURE(subject.name);

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -9,6 +7,7 @@
 #include "model/weight_table.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
+#include "support/temporary_folder.h"
 #include "weights/checkpoint.h"
 #include "weights/quantise.h"
 #include "weights/safetensors_writer.h"
@@ -18,20 +17,6 @@ using namespace lockstep;
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "lockstep_quantised_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::string golden(const std::string& name) {
   return std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
@@ -87,7 +72,7 @@ void write_random_model(const std::string& config_of, const JsonObject& changes,
 TEST_CASE("a model quantised on load gives the logits of the quantised folder, for all ranks") {
   for (const char* name : {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16"}) {
     CAPTURE(name);
-    const Folder work;
+    const TemporaryFolder work;
     const fs::path folder = work.path() / "quantised";
     quantise(golden(name), folder, 4);
     const Answer wanted = answer_of(folder.string(), {});
@@ -110,7 +95,7 @@ TEST_CASE("a model quantised on load gives the logits of the quantised folder, f
 TEST_CASE("every number of bits gives on load what the folder gives") {
   for (const int bits : {2, 3, 5, 6, 8}) {
     CAPTURE(bits);
-    const Folder work;
+    const TemporaryFolder work;
     quantise(golden("llama3-bf16"), work.path() / "quantised", bits);
     Setup setup;
     const Answer wanted = answer_of((work.path() / "quantised").string(), setup);
@@ -120,7 +105,7 @@ TEST_CASE("every number of bits gives on load what the folder gives") {
 }
 
 TEST_CASE("latent heads of whole groups are quantised as two matrices, on load and in the folder") {
-  const Folder work;
+  const TemporaryFolder work;
   const fs::path model = work.path() / "model", folder = work.path() / "quantised";
   // Dense layers alone: an expert that is chosen anew would hide what the heads do.
   write_random_model("deepseekv3-bf16",

@@ -1,23 +1,19 @@
 #include "json/json_file.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <string>
+
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
 TEST_CASE("a file of JSON is read, and an error names it") {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("lockstep_json_" + std::to_string(::getpid()) + ".json");
-  const auto read = [&](const char* text) {
-    std::ofstream(path) << text;
-    return read_json_file(path);
-  };
+  const TemporaryFolder folder;
+  const auto read = [&](const char* text) { return read_json_file(folder.write("a.json", text)); };
   CHECK(dump_json(read("{\"a\": [1]}").value()) == R"({"a":[1]})");
   const auto cut = read("{\"a\":");
+  const auto path = folder.path() / "a.json";
   REQUIRE_FALSE(cut.ok());
   CHECK(cut.error().code == ErrorCode::kCorrupt);
   CHECK(cut.error().message.starts_with(path.string() + ": invalid JSON at byte 5: "));

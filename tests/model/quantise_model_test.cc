@@ -2,17 +2,16 @@
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <sstream>
 
-#include "json/json.h"
+#include "json/json_file.h"
 #include "model/config.h"
 #include "model/quantising.h"
 #include "model/weight_table.h"
+#include "support/temporary_folder.h"
 #include "tensor/stored_rows.h"
 #include "weights/checkpoint.h"
 
@@ -22,32 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::string name = (fs::temp_directory_path() / "lockstep_quantise_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~WorkFolder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 fs::path golden(const std::string& name) {
   return fs::path(LOCKSTEP_SOURCE_DIR) / "tests/data/golden" / name;
 }
 
 Json json_file(const fs::path& path) {
-  std::ifstream file(path);
-  REQUIRE_MESSAGE(file.good(), path.string());
-  std::stringstream text;
-  text << file.rdbuf();
-  auto json = parse_json(text.str());
-  REQUIRE(json.ok());
-  return json.value();
+  auto json = read_json_file(path);
+  REQUIRE_MESSAGE(json.ok(), json.error().message);
+  return std::move(json.value());
 }
 
 QuantiseReport quantised(const fs::path& from, const fs::path& to, int bits) {
@@ -74,7 +55,7 @@ TEST_CASE("a written folder has the matrices that quantising on load gives, to t
   for (const char* name : {"llama3-bf16-tied", "llama3-f16-sharded", "llama-f32", "qwen2-bf16",
                            "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16"}) {
     CAPTURE(name);
-    const WorkFolder work;
+    const TemporaryFolder work;
     const fs::path to = work.path() / "out";
     quantised(golden(name), to, 4);
     const auto config = read_config(to);
@@ -115,7 +96,7 @@ TEST_CASE("a written folder has the matrices that quantising on load gives, to t
 }
 
 TEST_CASE("names, shapes and config are those of mlx_lm") {
-  const WorkFolder work;
+  const TemporaryFolder work;
   const fs::path to = work.path() / "out";
   const QuantiseReport report = quantised(golden("qwen3moe-bf16"), to, 4);
   const auto checkpoint = Checkpoint::open(to);
@@ -157,7 +138,7 @@ TEST_CASE("names, shapes and config are those of mlx_lm") {
 }
 
 TEST_CASE("routers by sigmoid and latent projections without whole groups stay as they are") {
-  const WorkFolder work;
+  const TemporaryFolder work;
   quantised(golden("deepseekv3-bf16"), work.path() / "out", 2);
   const auto checkpoint = Checkpoint::open(work.path() / "out");
   REQUIRE(checkpoint.ok());
@@ -172,7 +153,7 @@ TEST_CASE("routers by sigmoid and latent projections without whole groups stay a
 }
 
 TEST_CASE("files are as large as they may be and all tensors are in them") {
-  const WorkFolder work;
+  const TemporaryFolder work;
   const auto report = quantise_model({.from = golden("llama3-bf16"),
                                       .to = work.path() / "out/",
                                       .bits = 8,
@@ -192,7 +173,7 @@ TEST_CASE("files are as large as they may be and all tensors are in them") {
 }
 
 TEST_CASE("what cannot be done is one sentence, and nothing is left behind") {
-  const WorkFolder work;
+  const TemporaryFolder work;
   const fs::path from = golden("llama3-bf16"), to = work.path() / "out";
   CHECK(refusal({.from = from, .to = to, .bits = 7}).message.find("7 bits") != std::string::npos);
   CHECK(refusal({.from = from, .to = work.path() / "no/out"}).code == ErrorCode::kNotFound);
@@ -218,7 +199,7 @@ TEST_CASE("what cannot be done is one sentence, and nothing is left behind") {
 }
 
 TEST_CASE("a weight that is no number is refused by its name, and nothing is left behind") {
-  const WorkFolder work;
+  const TemporaryFolder work;
   fs::copy(golden("llama3-bf16"), work.path() / "bad");
   const fs::path file = work.path() / "bad/model.safetensors";
   uintmax_t offset = 0;

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +14,7 @@
 
 #include "node/local_group.h"
 #include "node/test_tokens.h"
+#include "support/temporary_folder.h"
 
 namespace lockstep {
 
@@ -26,23 +24,14 @@ inline constexpr std::chrono::seconds kTestWait{30};
 class TemporaryModel {
  public:
   explicit TemporaryModel(const std::string& name = "echo") {
-    char pattern[] = "/tmp/lockstep-node-XXXXXX";
-    REQUIRE(::mkdtemp(pattern));
-    parent_ = pattern;
-    std::filesystem::create_directory(path(name));
-    path_ = path(name);
-    std::ofstream(path_ / "config.json") << R"({"eos_token_id": 2})";
+    path_ = parent_.path() / name;
+    parent_.write(name + "/config.json", R"({"eos_token_id": 2})");
   }
-  ~TemporaryModel() { std::filesystem::remove_all(parent_); }
-  TemporaryModel(const TemporaryModel&) = delete;
-  TemporaryModel& operator=(const TemporaryModel&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path path(const std::string& name) const { return parent_ / name; }
-
-  std::filesystem::path parent_;
+  TemporaryFolder parent_;
   std::filesystem::path path_;
 };
 

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,32 +15,13 @@
 #include "support/golden.h"
 #include "support/rank_threads.h"
 #include "support/reference_llama.h"
+#include "support/temporary_folder.h"
 #include "weights/checkpoint.h"
 
 namespace lockstep::testing {
 
 inline constexpr double kLogitTolerance = 1e-3;
 inline const std::string kLlamaFolder = LOCKSTEP_SOURCE_DIR "/tests/data/golden/llama3-bf16";
-
-// A folder of its own, gone with the test.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& name)
-      : path_(std::filesystem::path(LOCKSTEP_BINARY_DIR) / name) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  std::string write(const std::string& name, const std::string& file) const {
-    std::ofstream(path_ / name, std::ios::binary) << file;
-    return (path_ / name).string();
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The golden case's own weights.
 inline ReferenceLlama golden_model() {

@@ -4,33 +4,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <string>
+
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder of its own for each test case, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "lockstep_checkpoint_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-
-  const fs::path& path() const { return path_; }
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string file_with(const std::string& tensor, const std::string& dtype, size_t bytes) {
   const size_t element_bytes = dtype == "F32" ? 4 : 2;
@@ -66,7 +48,7 @@ TEST_CASE("the checkpoint that ships with the project opens and has its tensors"
 }
 
 TEST_CASE("an index spreads tensors over files, and a tensor it does not name is left out") {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("one.safetensors", file_with("a", "F32", 8));
   folder.write("two.safetensors", file_with("b", "BF16", 4));
   folder.write("three.safetensors", file_with("c", "I16", 4));
@@ -88,7 +70,7 @@ TEST_CASE("an index spreads tensors over files, and a tensor it does not name is
 }
 
 TEST_CASE("a folder without safetensors says what was looked for") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Error error = open_error(folder.path());
   CHECK(error.code == ErrorCode::kNotFound);
   CHECK(error.message ==
@@ -100,7 +82,7 @@ TEST_CASE("a folder without safetensors says what was looked for") {
 }
 
 TEST_CASE("a broken file is named together with what is wrong") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string whole = file_with("a", "F32", 8);
   folder.write("model.safetensors", whole.substr(0, whole.size() - 1));
   const Error error = open_error(folder.path());
@@ -113,7 +95,7 @@ TEST_CASE("a broken file is named together with what is wrong") {
 }
 
 TEST_CASE("an index that points elsewhere, or at nothing, is refused") {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("one.safetensors", file_with("a", "F32", 8));
   const auto error_with = [&](const std::string& index) {
     folder.write("model.safetensors.index.json", index);
@@ -136,7 +118,7 @@ TEST_CASE("an index that points elsewhere, or at nothing, is refused") {
 }
 
 TEST_CASE("opening a file of 1 TiB reads its header only") {
-  const Folder folder;
+  const TemporaryFolder folder;
   constexpr uint64_t kDataBytes = uint64_t{1} << 40;
   const std::string header = R"({"a":{"dtype":"F32","shape":[274877906944],"data_offsets":[0,)" +
                              std::to_string(kDataBytes) + "]}}";

@@ -3,18 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <string>
 
 #include "support/gguf_writer.h"
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
 namespace {
 
-namespace fs = std::filesystem;
 using Source = std::shared_ptr<const WeightSource>;
 
 constexpr uint32_t kF32 = 0, kF16 = 1, kQ8_0 = 8, kIq2Xxs = 16, kBf16 = 30, kMxfp4 = 39;
@@ -55,24 +53,6 @@ float element(const StoredMatrix& matrix, int row, int column) {
   return value;
 }
 
-// A folder of its own, gone with the test.
-class Folder {
- public:
-  Folder() {
-    path_ = fs::path(LOCKSTEP_BINARY_DIR) / "gguf_source_test";
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path write(const std::string& name, const std::string& file) const {
-    std::ofstream(path_ / name, std::ios::binary) << file;
-    return path_ / name;
-  }
-
- private:
-  fs::path path_;
-};
-
 GgufWriter part_of(uint16_t index, uint16_t count, int32_t tensors) {
   GgufWriter writer = index == 0 ? writer_of("qwen3") : GgufWriter();
   writer.value("split.no", GgufWriter::kUint16, GgufWriter::raw(index));
@@ -108,7 +88,7 @@ TEST_CASE("the rows of interleaved query and key heads are found in their own or
 }
 
 TEST_CASE("a GGUF file is known by its first bytes where its name does not end in .gguf") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string file = writer_of("qwen3").floats("output_norm.weight", {4}, counted(4)).file();
   const auto blob = open_weight_source(folder.write("sha256-1d2e", file));
   REQUIRE_MESSAGE(blob.ok(), (blob.ok() ? "" : blob.error().message));
@@ -234,7 +214,7 @@ TEST_CASE("norms and biases may be of any plain type, matrices of any supported 
 }
 
 TEST_CASE("a GGUF file is known by its first bytes, whatever its name") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto file = writer_of("llama").floats("token_embd.weight", {1, 2}, {7, 8}).file();
   for (const char* name : {"m.gguf", "sha256-0123"}) {
     const auto source = open_weight_source(folder.write(name, file));
@@ -246,7 +226,7 @@ TEST_CASE("a GGUF file is known by its first bytes, whatever its name") {
 }
 
 TEST_CASE("a model may be split, and any part opens all of them") {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("m-00001-of-00003.gguf", part_of(0, 3, 2).file());
   const auto second = folder.write(
       "m-00002-of-00003.gguf", part_of(1, 3, 2).floats("token_embd.weight", {1, 2}, {7, 8}).file());
@@ -266,7 +246,7 @@ TEST_CASE("a model may be split, and any part opens all of them") {
 }
 
 TEST_CASE("parts that do not fit together are named") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto first = folder.write("m-00001-of-00002.gguf", part_of(0, 2, 1).file());
   const auto missing = open_gguf_source(first);
   REQUIRE_FALSE(missing.ok());

@@ -1,16 +1,14 @@
 #include "weights/safetensors_source.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "support/memory_source.h"
 #include "support/stored_value.h"
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
@@ -181,30 +179,23 @@ TEST_CASE("unquantised experts of gpt-oss are refused by name") {
 }
 
 TEST_CASE("a folder names its file when config.json is broken or its quantisation unknown") {
-  namespace fs = std::filesystem;
-  std::string name = (fs::temp_directory_path() / "lockstep_source_XXXXXX").string();
-  REQUIRE(::mkdtemp(name.data()) != nullptr);
-  const fs::path folder = name;
-  const auto write = [&](const char* file, const std::string& content) {
-    std::ofstream(folder / file, std::ios::binary) << content;
-  };
+  const TemporaryFolder folder;
   const std::string file = SafetensorsWriter().filled("a.weight", "F32", {1, 1}, 1.0f).file();
-  write("model.safetensors", file);
-  auto source = SafetensorsSource::open(folder);
+  folder.write("model.safetensors", file);
+  auto source = SafetensorsSource::open(folder.path());
   REQUIRE(source.ok());
   CHECK(source.value()->file_bytes() == file.size());
   const auto matrix = source.value()->matrix({"a.weight", -1, 1, 1});
   REQUIRE(matrix.ok());
   CHECK(matrix.value().is_mapped_file);
-  write("config.json", "{");
-  source = SafetensorsSource::open(folder);
+  folder.write("config.json", "{");
+  source = SafetensorsSource::open(folder.path());
   REQUIRE_FALSE(source.ok());
-  CHECK(source.error().message.starts_with((folder / "config.json").string()));
-  write("config.json", R"({"quantization_config":{"quant_method":"bitsandbytes"}})");
-  source = SafetensorsSource::open(folder);
+  CHECK(source.error().message.starts_with((folder.path() / "config.json").string()));
+  folder.write("config.json", R"({"quantization_config":{"quant_method":"bitsandbytes"}})");
+  source = SafetensorsSource::open(folder.path());
   REQUIRE_FALSE(source.ok());
   CHECK(source.error().code == ErrorCode::kUnsupported);
   CHECK(source.error().message.starts_with(
       "the quantisation \"bitsandbytes\" is unknown here; supported are: "));
-  fs::remove_all(folder);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "support/temporary_folder.h"
 #include "weights/checkpoint.h"
 
 using namespace lockstep;
@@ -15,20 +16,6 @@ using namespace lockstep;
 namespace {
 
 namespace fs = std::filesystem;
-
-class NewFolder {
- public:
-  NewFolder() {
-    std::string name = (fs::temp_directory_path() / "lockstep_writer_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~NewFolder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::vector<std::byte> pattern(size_t count, int seed) {
   std::vector<std::byte> bytes(count);
@@ -57,7 +44,7 @@ void write_all(SafetensorsWriter& writer) {
 
 TEST_CASE("what is written in pieces and in any order reads back, in one file or in several") {
   for (const uint64_t file_bytes_max : {SafetensorsWriter::kFileBytesMax, uint64_t{50}}) {
-    const NewFolder folder;
+    const TemporaryFolder folder;
     auto writer = SafetensorsWriter::create(folder.path(), kPlan, file_bytes_max);
     REQUIRE(writer.ok());
     write_all(writer.value());
@@ -78,7 +65,7 @@ TEST_CASE("what is written in pieces and in any order reads back, in one file or
 }
 
 TEST_CASE("data begins at a multiple of eight and wide elements come first") {
-  const NewFolder folder;
+  const TemporaryFolder folder;
   auto writer = SafetensorsWriter::create(folder.path(), kPlan);
   REQUIRE(writer.ok());
   write_all(writer.value());
@@ -95,7 +82,7 @@ TEST_CASE("data begins at a multiple of eight and wide elements come first") {
 }
 
 TEST_CASE("a folder that is not there and a file that is there already are errors that name it") {
-  const NewFolder folder;
+  const TemporaryFolder folder;
   auto missing = SafetensorsWriter::create(folder.path() / "missing", kPlan);
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().message.find("missing/model.safetensors") != std::string::npos);
@@ -105,7 +92,7 @@ TEST_CASE("a folder that is not there and a file that is there already are error
 }
 
 TEST_CASE("a write that the system refuses is an error that names the file") {
-  const NewFolder folder;
+  const TemporaryFolder folder;
   auto writer = SafetensorsWriter::create(folder.path(), {{"big", DType::kF32, {1 << 20}}});
   REQUIRE(writer.ok());
   // A limit on the size of files stands for a full disk.
