@@ -1,6 +1,5 @@
-// The vocabulary of quantised weights as four NEON registers, four rows of a quad each. Included
-// into the anonymous namespace of isa_neon.cc after simd_neon.inl; bytes_scalar.inl has the meaning
-// of each operation.
+// The vocabulary of quantised weights as four NEON registers, four rows of a quad each. Included by
+// table_neon.inl after simd_neon.inl; bytes_scalar.inl has the meaning of each operation.
 
 struct Quad {
   uint8x16_t v[4];

@@ -9,19 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens.
-constexpr int kSumsMax = 6;
-constexpr int kTokensMax = 6;
-// Tiles of a quantised matrix that one token meets together.
-constexpr int kBlockTilesMax = 1;
-
-#include "kernels/simd_scalar.inl"
-
-#include "kernels/simd_neon.inl"
-
-#include "kernels/bytes_neon.inl"
-
-#include "kernels/generic/table.inl"
+#include "kernels/table_neon.inl"
 
 }  // namespace
 

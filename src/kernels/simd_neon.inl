@@ -1,5 +1,5 @@
-// The lane vocabulary as four NEON registers (AArch64). Included into the anonymous namespace of
-// isa_neon.cc after simd_scalar.inl, which has the meaning of each operation.
+// The lane vocabulary as four NEON registers (AArch64). Included by table_neon.inl after
+// simd_scalar.inl, which has the meaning of each operation.
 
 struct F32x16 {
   float32x4_t v[4];
