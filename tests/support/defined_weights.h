@@ -2,9 +2,12 @@
 // in double, with nothing of src/ but the shape and half floats.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "tensor/half.h"
 #include "tensor/stored_matrix.h"
@@ -14,7 +17,13 @@ namespace lockstep::testing {
 inline int byte_of(const std::byte* from, size_t index) {
   return static_cast<int>(from[index]);
 }
+// Parts that are shorter than the matrix end the test. Without REQUIRE, which takes its time where
+// all is well: these are innermost loops.
+inline void expect_inside(size_t end, std::span<const std::byte> part) {
+  if (end > part.size()) FAIL("a part of a stored matrix ends at ", part.size(), ", before ", end);
+}
 inline uint32_t word_of(std::span<const std::byte> from, size_t index) {
+  expect_inside((index + 1) * 4, from);
   uint32_t word;
   std::memcpy(&word, from.data() + index * 4, 4);
   return word;
@@ -43,6 +52,7 @@ inline int iq4_of(int code) {
 
 // Element `index` of scales or biases.
 inline double number_of(const StoredMatrix& matrix, std::span<const std::byte> part, size_t index) {
+  expect_inside((index + 1) * dtype_bytes(matrix.scale_type), part);
   if (matrix.scale_type == DType::kF8E8M0) return e8m0_of(byte_of(part.data(), index));
   if (matrix.scale_type == DType::kF8E4M3) return e4m3_of(byte_of(part.data(), index));
   return static_cast<double>(load_element(part.data(), matrix.scale_type, index));
@@ -196,6 +206,15 @@ inline double packed_int_weight(const StoredMatrix& matrix, size_t row, int colu
   return (code - zero) * scale;
 }
 
+// Of a row, up to a column; there may be padding behind the last one.
+inline size_t used_bytes(const StoredMatrix& matrix, size_t column) {
+  if (matrix.format == StoredFormat::kGguf) return matrix.row_bytes;
+  if (matrix.format == StoredFormat::kPlain) return (column + 1) * dtype_bytes(matrix.scale_type);
+  if (matrix.format == StoredFormat::kFp8) return column + 1;
+  const size_t bits = matrix.format == StoredFormat::kFp4 ? 4 : static_cast<size_t>(matrix.bits);
+  return ((column + 1) * bits + 7) / 8;
+}
+
 inline double defined_weight(const StoredMatrix& matrix, int row, int column) {
   const auto stored_row =
       static_cast<size_t>(matrix.row_map.empty() ? row : matrix.row_map[static_cast<size_t>(row)]);
@@ -203,6 +222,7 @@ inline double defined_weight(const StoredMatrix& matrix, int row, int column) {
   const bool is_by_column =
       matrix.format == StoredFormat::kGptq || matrix.format == StoredFormat::kAwq;
   if (is_by_column) return by_column_weight(matrix, stored_row, at);
+  expect_inside(stored_row * matrix.row_bytes + used_bytes(matrix, at), matrix.codes);
   const std::byte* from = matrix.codes.data() + stored_row * matrix.row_bytes;
   if (matrix.format == StoredFormat::kGguf) return gguf_weight(matrix, from, column);
   if (matrix.format == StoredFormat::kPlain) {

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "support/defined_weights.h"
 #include "support/memory_source.h"
-#include "support/stored_value.h"
 
 using namespace lockstep;
+using lockstep::testing::defined_weight;
 
 namespace {
 
@@ -65,7 +66,7 @@ TEST_CASE("MLX's affine codes of every width are read, width and group from the 
     CHECK(matrix.row_bytes == static_cast<size_t>(8 * bits));
     for (int column = 0; column < 64; ++column) {
       const double code = codes[static_cast<size_t>(column)];
-      CHECK(stored_value(matrix, 0, column) == (column < 32 ? code * 0.5 - 1 : code * 2 + 3));
+      CHECK(defined_weight(matrix, 0, column) == (column < 32 ? code * 0.5 - 1 : code * 2 + 3));
     }
   }
 }
@@ -87,7 +88,7 @@ TEST_CASE("MLX's modes with scales of one byte are told apart by width and group
   const MemorySource mxfp8_source = source_with(16, 2, 128);
   const auto mxfp8 = mxfp8_source.matrix("a.weight", 2, 64);
   CHECK(mxfp8.format == StoredFormat::kFp8);
-  CHECK(stored_value(mxfp8, 1, 63) == 2);
+  CHECK(defined_weight(mxfp8, 1, 63) == 2);
   const Error error = source_with(8, 1, 128).matrix_error("a.weight", 2, 64);
   CHECK(error.code == ErrorCode::kUnsupported);
   CHECK(contains(error.message, "a.scales scales groups of 64 codes of 4 bits"));
@@ -132,28 +133,28 @@ TEST_CASE("FP8 scales are for the matrix, for rows, for blocks or for groups") {
   for (const std::vector<int64_t>& one : {std::vector<int64_t>{}, {1}, {1, 1}}) {
     const auto source = source_with(".weight_scale", "F32", one, floats({4}));
     CHECK(source.matrix("a.weight", 3, 64).row_group == 0);
-    CHECK(stored_value(source.matrix("a.weight", 3, 64), 2, 63) == 4);
+    CHECK(defined_weight(source.matrix("a.weight", 3, 64), 2, 63) == 4);
   }
   for (const std::vector<int64_t>& rows : {std::vector<int64_t>{3}, {3, 1}}) {
     const auto source = source_with(".weight_scale", "F32", rows, floats({4, 5, 6}));
-    CHECK(stored_value(source.matrix("a.weight", 3, 64), 0, 63) == 4);
-    CHECK(stored_value(source.matrix("a.weight", 3, 64), 2, 63) == 6);
+    CHECK(defined_weight(source.matrix("a.weight", 3, 64), 0, 63) == 4);
+    CHECK(defined_weight(source.matrix("a.weight", 3, 64), 2, 63) == 6);
   }
   const auto blocks =
       source_with(".weight_scale_inv", "F32", {2, 3}, floats({1, 2, 3, 4, 5, 6}),
                   R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[2,24]}})");
-  CHECK(stored_value(blocks.matrix("a.weight", 3, 64), 1, 24) == 2);
-  CHECK(stored_value(blocks.matrix("a.weight", 3, 64), 2, 63) == 6);
+  CHECK(defined_weight(blocks.matrix("a.weight", 3, 64), 1, 24) == 2);
+  CHECK(defined_weight(blocks.matrix("a.weight", 3, 64), 2, 63) == 6);
   const auto groups = source_with(".weight_scale", "U8", {3, 2}, "\x7f\x80\x81\x82\x83\x84");
-  CHECK(stored_value(groups.matrix("a.weight", 3, 64), 1, 31) == 4);
-  CHECK(stored_value(groups.matrix("a.weight", 3, 64), 2, 32) == 32);
+  CHECK(defined_weight(groups.matrix("a.weight", 3, 64), 1, 31) == 4);
+  CHECK(defined_weight(groups.matrix("a.weight", 3, 64), 2, 32) == 32);
   CHECK(source_with(".weight_scale", "F32", {3, 2}, floats({1, 2, 3, 4, 5, 6}))
             .matrix_error("a.weight", 3, 64)
             .message ==
         "the tensor a.weight_scale is F32 (3, 2) where one scale, one for each row "
         "or one for each block of (128, 128) of (3, 64) is expected");
   const auto none = source_with(".other", "F32", {1}, floats({9}));
-  CHECK(stored_value(none.matrix("a.weight", 3, 64), 1, 1) == 1);
+  CHECK(defined_weight(none.matrix("a.weight", 3, 64), 1, 1) == 1);
   const auto lost = source_with(".other", "F32", {1}, floats({9}),
                                 R"({"quantization_config":{"quant_method":"fp8"}})");
   CHECK(lost.matrix_error("a.weight", 3, 64).message ==
@@ -176,14 +177,14 @@ TEST_CASE("compressed-tensors integers have an implied middle or packed zero poi
     const auto matrix = symmetric.matrix("a.weight", 4, 16);
     CHECK(matrix.bits == bits);
     CHECK(matrix.group == 8);
-    CHECK(stored_value(matrix, 3, 15) == (code(3, 15) - middle) * 8);
-    CHECK(stored_value(matrix, 1, 7) == (code(1, 7) - middle) * 3);
+    CHECK(defined_weight(matrix, 3, 15) == (code(3, 15) - middle) * 8);
+    CHECK(defined_weight(matrix, 1, 7) == (code(1, 7) - middle) * 3);
     // (words, groups): the codes of a group's rows fill one word.
     const unsigned fill = bits == 4 ? 0x00004321u : 0x04030201u;
     writer.tensor("a.weight_zero_point", "I32", {1, 2}, std::vector<uint32_t>{0, fill});
     const MemorySource with_zeros(writer);
-    CHECK(stored_value(with_zeros.matrix("a.weight", 4, 16), 2, 15) == (code(2, 15) - 3) * 6);
-    CHECK(stored_value(with_zeros.matrix("a.weight", 4, 16), 2, 0) == code(2, 0) * 5);
+    CHECK(defined_weight(with_zeros.matrix("a.weight", 4, 16), 2, 15) == (code(2, 15) - 3) * 6);
+    CHECK(defined_weight(with_zeros.matrix("a.weight", 4, 16), 2, 0) == code(2, 0) * 5);
   }
 }
 
@@ -194,7 +195,7 @@ TEST_CASE("compressed-tensors rows need not fill whole words, and may have one s
                                 .tensor("a.weight_shape", "I32", {2}, std::vector<int32_t>{2, 10}));
   const auto matrix = source.matrix("a.weight", 2, 10);
   CHECK(matrix.group == 0);
-  CHECK(stored_value(matrix, 1, 9) == 3);
+  CHECK(defined_weight(matrix, 1, 9) == 3);
   CHECK(contains(source.matrix_error("a.weight", 2, 11).message,
                  "a.weight_shape says (2, 10) where (2, 11) is expected"));
 }
@@ -220,17 +221,17 @@ TEST_CASE("NVFP4 has the second scale of its maker: divided by or multiplied wit
       .filled("a.weight_scale", "F8_E4M3", {2, 2}, kTwo)
       .tensor("a.weight_global_scale", "F32", {1}, std::vector<float>{4});
   const MemorySource compressed(writer);
-  CHECK(stored_value(compressed.matrix("a.weight", 2, 32), 1, 30) == 1 * 2 / 4.0);
-  CHECK(stored_value(compressed.matrix("a.weight", 2, 32), 1, 31) == 6 * 2 / 4.0);
+  CHECK(defined_weight(compressed.matrix("a.weight", 2, 32), 1, 30) == 1 * 2 / 4.0);
+  CHECK(defined_weight(compressed.matrix("a.weight", 2, 32), 1, 31) == 6 * 2 / 4.0);
   const MemorySource modelopt(Writer()
                                   .filled("a.weight", "U8", {2, 16}, uint8_t{0x72})
                                   .filled("a.weight_scale", "F8_E4M3", {2, 2}, kTwo)
                                   .filled("a.weight_scale_2", "F32", {}, 4.0f));
-  CHECK(stored_value(modelopt.matrix("a.weight", 2, 32), 1, 31) == 6 * 2 * 4.0);
+  CHECK(defined_weight(modelopt.matrix("a.weight", 2, 32), 1, 31) == 6 * 2 * 4.0);
   const MemorySource microscaling(Writer()
                                       .filled("a.weight_packed", "U8", {2, 16}, uint8_t{0x72})
                                       .filled("a.weight_scale", "U8", {2, 1}, uint8_t{130}));
-  CHECK(stored_value(microscaling.matrix("a.weight", 2, 32), 1, 31) == 6 * 8);
+  CHECK(defined_weight(microscaling.matrix("a.weight", 2, 32), 1, 31) == 6 * 8);
   for (const float global : {0.0f, -1.0f, std::numeric_limits<float>::infinity()}) {
     const MemorySource broken(Writer()
                                   .filled("a.weight", "U8", {2, 16}, uint8_t{0})
@@ -255,8 +256,8 @@ TEST_CASE("GPTQ packs along the columns, with zero points less one before versio
   };
   const MemorySource first(writer, kGptq), second(writer, kGptqV2);
   CHECK(first.matrix("a.weight", 8, 16).zero_bias == 1);
-  CHECK(stored_value(first.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 1, 1));
-  CHECK(stored_value(second.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 1, 0));
+  CHECK(defined_weight(first.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 1, 1));
+  CHECK(defined_weight(second.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 1, 0));
   std::vector<int32_t> order(16, 0);
   for (size_t i = 8; i < 16; ++i) order[i] = 1;
   Writer in_order = writer, reordered = writer, broken = writer;
@@ -265,7 +266,7 @@ TEST_CASE("GPTQ packs along the columns, with zero points less one before versio
   std::swap(order[3], order[11]);
   reordered.tensor("a.g_idx", "I32", {16}, order);
   const MemorySource by_activation(reordered, kGptq);
-  CHECK(stored_value(by_activation.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 0, 1));
+  CHECK(defined_weight(by_activation.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 0, 1));
   order[15] = 2;
   broken.tensor("a.g_idx", "I32", {16}, order);
   CHECK(MemorySource(broken, kGptq).matrix_error("a.weight", 8, 16).message ==
@@ -284,7 +285,7 @@ TEST_CASE("AWQ packs along the rows in the order of its kernels") {
   CHECK(matrix.format == StoredFormat::kAwq);
   const double places[] = {0, 4, 1, 5, 2, 6, 3, 7};
   for (int row = 0; row < 8; ++row) {
-    CHECK(stored_value(matrix, row, row) == 2 * (places[row] - 1));
+    CHECK(defined_weight(matrix, row, row) == 2 * (places[row] - 1));
   }
   CHECK(contains(source.matrix_error("a.weight", 16, 16).message, "awq codes of 4 bits"));
   CHECK(contains(source.matrix_error("a.weight", 8, 8).message, "awq codes of 4 bits"));

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "support/stored_value.h"
+#include "support/defined_weights.h"
 #include "weights/safetensors_source.h"
 
 using namespace lockstep;
+using lockstep::testing::defined_weight;
 
 namespace {
 
@@ -183,7 +184,7 @@ TEST_CASE("matrices of real checkpoints have the values that others read from th
     REQUIRE_MESSAGE(matrix.ok(), matrix.error().message);
     CHECK(matrix.value().format == golden.format);
     for (const Element& element : golden.elements) {
-      CHECK(stored_value(matrix.value(), element.row, element.column) == element.value);
+      CHECK(defined_weight(matrix.value(), element.row, element.column) == element.value);
     }
   }
 }
@@ -195,8 +196,10 @@ TEST_CASE("biases of stacked experts have the values that others read from them"
     CHECK(source->has(golden.name, golden.stack_index));
     const auto vector = source->vector(golden.name, golden.stack_index, golden.size);
     REQUIRE_MESSAGE(vector.ok(), vector.error().message);
+    REQUIRE(vector.value().bytes.size() ==
+            static_cast<size_t>(golden.size) * dtype_bytes(vector.value().dtype));
     for (const auto& [index, value] : golden.elements) {
-      CHECK(scale_at(vector.value().bytes, vector.value().dtype, index) == value);
+      CHECK(load_element(vector.value().bytes.data(), vector.value().dtype, index) == value);
     }
   }
 }

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "support/defined_weights.h"
 #include "support/memory_source.h"
-#include "support/stored_value.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
+using lockstep::testing::defined_weight;
 
 namespace {
 
@@ -42,9 +43,9 @@ TEST_CASE("plain matrices of the three float types are found by their name") {
   const StoredMatrix matrix = source.matrix("a.weight", 2, 3);
   CHECK(matrix.format == StoredFormat::kPlain);
   CHECK(matrix.row_bytes == 12);
-  CHECK(stored_value(matrix, 1, 2) == 102);
-  CHECK(stored_value(source.matrix("b.weight", 2, 3), 1, 2) == 1);
-  CHECK(stored_value(source.matrix("c.weight", 2, 3), 0, 0) == 2);
+  CHECK(defined_weight(matrix, 1, 2) == 102);
+  CHECK(defined_weight(source.matrix("b.weight", 2, 3), 1, 2) == 1);
+  CHECK(defined_weight(source.matrix("c.weight", 2, 3), 0, 0) == 2);
   const Error error = source.matrix_error("a.weight", 3, 2);
   CHECK(error.code == ErrorCode::kCorrupt);
   CHECK(error.message == "the tensor a.weight is F32 (2, 3) where the shape (3, 2) is expected");
@@ -91,9 +92,9 @@ TEST_CASE("the language model is found inside a wrapper's names") {
                                   // Other parts of such models must not mislead.
                                   .filled("model.layers.61.embed_tokens.weight", "F32", {4, 2}, 9.f)
                                   .filled("vision_tower.norm.weight", "F32", {2}, 9.0f));
-    CHECK(stored_value(source.matrix("model.embed_tokens.weight", 4, 2), 0, 0) == 1);
+    CHECK(defined_weight(source.matrix("model.embed_tokens.weight", 4, 2), 0, 0) == 1);
     CHECK(first_float(source->vector("model.norm.weight", -1, 2).value()) == 2);
-    CHECK(stored_value(source.matrix("lm_head.weight", 4, 2), 0, 0) == 3);
+    CHECK(defined_weight(source.matrix("lm_head.weight", 4, 2), 0, 0) == 3);
     CHECK(source->has("lm_head.weight"));
     CHECK_FALSE(source->has("model.layers.0.norm.weight"));
   }
@@ -103,7 +104,7 @@ TEST_CASE("experts are found as single tensors and in MLX's stacks") {
   const std::string layer = "model.layers.3.mlp";
   const std::string request = layer + ".experts.1.gate_proj.weight";
   const MemorySource alone(SafetensorsWriter().tensor(request, "F32", {2, 3}, numbered(2, 3)));
-  CHECK(stored_value(alone.matrix(request, 2, 3, 1), 1, 2) == 102);
+  CHECK(defined_weight(alone.matrix(request, 2, 3, 1), 1, 2) == 102);
   for (const char* stack : {".switch_mlp.gate_proj", ".experts.gate_proj"}) {
     CAPTURE(stack);
     const MemorySource source(
@@ -112,7 +113,7 @@ TEST_CASE("experts are found as single tensors and in MLX's stacks") {
             .tensor(layer + stack + ".bias", "F32", {2, 2}, std::vector<float>{1, 2, 3, 4}));
     CHECK(source->has(request, 1));
     CHECK_FALSE(source->has(request, -1));
-    CHECK(stored_value(source.matrix(request, 2, 3, 1), 1, 2) == 10102);
+    CHECK(defined_weight(source.matrix(request, 2, 3, 1), 1, 2) == 10102);
     CHECK(first_float(source->vector(layer + ".experts.1.gate_proj.bias", 1, 2).value()) == 3);
     const Error error = source.matrix_error(layer + ".experts.2.gate_proj.weight", 2, 3, 2);
     CHECK(error.message == "the tensor " + layer + stack +
@@ -125,7 +126,7 @@ TEST_CASE("heads are found in a stack of the very name") {
   const MemorySource source(SafetensorsWriter().tensor("model.layers.0.self_attn.embed_q.weight",
                                                        "F32", {3, 2, 2}, numbered(2, 2, 3)));
   const auto head = source.matrix("model.layers.0.self_attn.embed_q.weight", 2, 2, 2);
-  CHECK(stored_value(head, 1, 1) == 20101);
+  CHECK(defined_weight(head, 1, 1) == 20101);
   CHECK(head.codes.size() == 16);
   CHECK(source.matrix_error("model.layers.0.self_attn.embed_q.weight", 2, 2).code ==
         ErrorCode::kCorrupt);
@@ -144,11 +145,11 @@ TEST_CASE("gpt-oss' gate rows are the even ones of a fused stack, up rows the od
           .tensor(experts + ".gate_up_proj_bias", "F32", {1, 4}, std::vector<float>{5, 6, 7, 8})
           .filled(experts + ".down_proj_bias", "F32", {1, 3}, 9.0f));
   const auto gate = source.matrix(experts + ".0.gate_proj.weight", 2, 32, 0);
-  CHECK(stored_value(gate, 0, 0) == 0.5);
-  CHECK(stored_value(gate, 1, 31) == 1.5 * 4);
+  CHECK(defined_weight(gate, 0, 0) == 0.5);
+  CHECK(defined_weight(gate, 1, 31) == 1.5 * 4);
   const auto up = source.matrix(experts + ".0.up_proj.weight", 2, 32, 0);
-  CHECK(stored_value(up, 0, 0) == 1 * 2);
-  CHECK(stored_value(up, 1, 31) == 2 * 8);
+  CHECK(defined_weight(up, 0, 0) == 1 * 2);
+  CHECK(defined_weight(up, 1, 31) == 2 * 8);
   CHECK(first_float(source->vector(experts + ".0.gate_proj.bias", 0, 2).value()) == 5);
   CHECK(first_float(source->vector(experts + ".0.up_proj.bias", 0, 2).value()) == 6);
   CHECK(first_float(source->vector(experts + ".0.down_proj.bias", 0, 3).value()) == 9);
