@@ -156,7 +156,7 @@ constexpr BlockFactors kBlockFactors[] = {
 };
 
 // Of magnitudes that a half can hold; what it cannot hold exactly is cut off.
-uint16_t f16_of(float value) {
+uint16_t f16_towards_zero(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 16 & 0x8000;
   const float magnitude = std::fabs(value);
@@ -172,7 +172,7 @@ void store(std::byte* to, DType type, float value) {
     case DType::kF32:
       return put(bits);
     case DType::kF16:
-      return put(f16_of(value));
+      return put(f16_towards_zero(value));
     case DType::kBF16:
       return put(static_cast<uint16_t>(bits >> 16));
     case DType::kF8E8M0:  // the exponent of a power of two
