@@ -9,6 +9,7 @@
 #include "base/mapped_file.h"
 #include "json/json.h"
 #include "weights/safetensors.h"
+#include "weights/weight_source.h"
 
 namespace lockstep {
 namespace {
@@ -143,7 +144,7 @@ Result<const TensorView*> Checkpoint::tensor(std::string_view name) const {
                                               unsupported->second +
                                               ", which lockstep cannot compute with"};
   }
-  return Error{ErrorCode::kNotFound, "the checkpoint has no tensor " + std::string(name)};
+  return no_tensor(name);
 }
 
 bool Checkpoint::has(std::string_view name) const {

@@ -161,10 +161,6 @@ Status GgufSource::refuse_scale(const GgufTensor& tensor) const {
                                             ", which is not supported"};
 }
 
-Error no_tensor(std::string_view name) {
-  return {ErrorCode::kNotFound, "the checkpoint has no tensor " + std::string(name)};
-}
-
 Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   const Found found = find(request.name, request.stack_index);
   if (found.tensor == nullptr) return no_tensor(request.name);

@@ -26,6 +26,10 @@ fs::path gguf_file_in(const fs::path& folder) {
 
 }  // namespace
 
+Error no_tensor(std::string_view name) {
+  return {ErrorCode::kNotFound, "the checkpoint has no tensor " + std::string(name)};
+}
+
 Status check_model_path(const fs::path& path) {
   std::error_code error;
   if (is_gguf_path(path)) return Ok{};

@@ -118,7 +118,7 @@ std::span<const std::byte> RandomSource::view(const RandomPart& part, size_t byt
 Result<const RandomTensor*> RandomSource::find(std::string_view name, int rows, int columns) const {
   const auto found = index_.find(name);
   if (found == index_.end()) {
-    return Error{ErrorCode::kNotFound, fmt::format("the checkpoint has no tensor {}", name)};
+    return no_tensor(name);
   }
   const RandomTensor& tensor = tensors_[found->second];
   if (tensor.rows != rows || tensor.columns != columns) {

@@ -31,10 +31,6 @@ SplitName split_name(std::string_view name) {
   return {name.substr(0, dot), name.substr(dot)};
 }
 
-Error no_tensor(std::string_view name) {
-  return {ErrorCode::kNotFound, "the checkpoint has no tensor " + std::string(name)};
-}
-
 Result<Json> read_config(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json(JsonObject());

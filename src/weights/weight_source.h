@@ -39,8 +39,8 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // kNotFound "the checkpoint has no tensor NAME"; kCorrupt when parts do not fit together or have
-  // another shape; kUnsupported names the quantisation and what is supported.
+  // no_tensor(); kCorrupt when parts do not fit together or have another shape; kUnsupported names
+  // the quantisation and what is supported.
   virtual Result<StoredMatrix> matrix(const MatrixRequest& request) const = 0;
   virtual Result<StoredVector> vector(std::string_view name, int stack_index, int size) const = 0;
   // Whether matrix() or vector() would find the name.
@@ -49,6 +49,8 @@ class WeightSource {
   virtual uint64_t file_bytes() const = 0;
 };
 
+// kNotFound "the checkpoint has no tensor NAME": what sources and checkpoints answer.
+Error no_tensor(std::string_view name);
 // Whether `path` can be a model: kNotFound or kInvalidArgument with a sentence for the user.
 Status check_model_path(const std::filesystem::path& path);
 // `path` is a folder with config.json and safetensors files, or a .gguf file (the first of split
