@@ -31,6 +31,7 @@ struct Shown {
   ModelConfig config{};
   ModelSummary summary{};
   const KnownShape* shape = nullptr;  // with nothing on disk
+  bool is_random = false;             // weights of a shape model: nothing on disk either
   uint64_t file_bytes = 0;
   std::string weights_problem{};  // why the weights cannot be read
   TokenizerFacts tokenizer{};
@@ -46,20 +47,20 @@ Result<Shown> show_shape(const KnownShape& shape) {
 Result<Shown> show(const std::string& model) {
   std::error_code ignored;
   const KnownShape* shape = find_known_shape(model);
-  if (!std::filesystem::exists(model, ignored)) {
+  if (!is_shape_model(model) && !std::filesystem::exists(model, ignored)) {
     return shape ? show_shape(*shape) : Result<Shown>(read_shape_config(model).error());
   }
-  Shown shown{.config = TRY(read_model_config(model))};
-  const auto source = open_weight_source(model);
-  const auto counted = source.ok() ? summarise(shown.config, source.value().get())
-                                   : Result<ModelSummary>(source.error());
+  Shown shown{.config = TRY(read_model_config(model)), .is_random = is_shape_model(model)};
+  const auto opened = open_model(model);
+  const auto counted = opened.ok() ? summarise(shown.config, opened.value().source.get())
+                                   : Result<ModelSummary>(opened.error());
   if (counted.ok()) {
     shown.summary = counted.value();
   } else {
     shown.weights_problem = counted.error().message;
     shown.summary = TRY(summarise(shown.config, nullptr));
   }
-  if (source.ok()) shown.file_bytes = source.value()->file_bytes();
+  if (opened.ok()) shown.file_bytes = opened.value().source->file_bytes();
   shown.tokenizer = tokenizer_facts(model);
   shown.chat_template = chat_template_facts(model);
   return shown;
@@ -202,7 +203,7 @@ Status print_weights(const Shown& shown) {
   } else if (!shown.weights_problem.empty()) {
     line("unknown", shown.weights_problem);
   } else {
-    line("size on disk", bytes_text(shown.file_bytes));
+    line(shown.is_random ? "size as a file" : "size on disk", bytes_text(shown.file_bytes));
     line("weights", fmt::format("{}, {} read for each token", bytes_text(total.bytes),
                                 bytes_text(total.token_bytes)));
     line("bits of a weight", fmt::format("{:.2f}", total.bits()));

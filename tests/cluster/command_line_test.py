@@ -167,6 +167,13 @@ class CommandLine(unittest.TestCase):
         shape = harness.run_json("show", "qwen3-235b-a22b", "--json")
         self.assertEqual(round(shape["parameters"] / 1e9), 235)
         self.assertRegex(harness.run("show", "qwen3-0.6b").stdout, r"parameters +596.05 M")
+        random = harness.run_json("show", "shape:qwen3-0.6b?format=mlx4&layers=2", "--json")
+        self.assertEqual((random["layers"], random["weights_problem"]), (2, None))
+        self.assertAlmostEqual(random["bits_per_weight"], 4.5, delta=0.01)
+        self.assertGreater(random["size_bytes"], 0)
+        self.check_refused(["show", "shape:no-such-model"], "llama-3.2-1b")
+        unknown = harness.run_json("show", "shape:qwen3-0.6b?format=q9", "--json")
+        self.assertIn("q4_k", unknown["weights_problem"])
         self.check_refused(["show", "/nonexistent/model"], "/nonexistent/model")
 
 
