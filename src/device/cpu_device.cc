@@ -1,6 +1,7 @@
 #include "device/cpu_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/check.h"
@@ -56,10 +57,18 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   }
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
   const int tile_total = tile_count(plan.matrix.rows);
+  std::atomic<bool> are_numbers{true};
   team_.for_each_chunk(tile_total, tiles_of_chunk(source, tile_total), [&](int begin, int end) {
-    pack_tiles(source, plan, begin, end, tiles);
+    // Relaxed: the end of the run orders it before our look at it.
+    if (!pack_tiles(source, plan, begin, end, tiles)) {
+      are_numbers.store(false, std::memory_order_relaxed);
+    }
     give_back_rows(source, begin * kLanes, std::min(end * kLanes, source.rows));
   });
+  if (!are_numbers.load(std::memory_order_relaxed)) {
+    return Error{ErrorCode::kCorrupt,
+                 "it holds a value that is no number (NaN), so the checkpoint is broken"};
+  }
   Matrix m{plan.matrix, keep_layout(std::move(plan))};
   m.packed.tiles = tiles;
   m.packed.piece_blocks = m.layout->piece_blocks.data();

@@ -134,6 +134,20 @@ void pack_transposed_tile(const MatrixSource& source, DType type, int tile, std:
   }
 }
 
+// The tile's sixteen rows, or columns where the source is transposed.
+bool are_numbers_of_tile(const MatrixSource& source, int tile) {
+  const int first = tile * kLanes;
+  MatrixPart part{source.row_begin, source.rows, source.column_begin, source.columns};
+  if (source.is_transposed) {
+    part.column_begin += first;
+    part.columns = std::min(kLanes, source.columns - first);
+  } else {
+    part.row_begin += first;
+    part.rows = std::min(kLanes, source.rows - first);
+  }
+  return are_small_floats_numbers(source.stored, part);
+}
+
 void expand_tile(const MatrixSource& source, int tile, std::byte* packed) {
   constexpr int kColumns = 256;  // at a time, so that they stay in the cache
   const int first = tile * kLanes, count = std::min(kLanes, source.rows - first);
@@ -192,14 +206,16 @@ Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input
   return plan;
 }
 
-void pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
+bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
                 std::byte* tiles) {
-  if (plan.bytes() == 0) return;  // there may be no memory at all
+  if (plan.bytes() == 0) return true;  // there may be no memory at all
+  bool are_all_numbers = true;
   const std::optional<DType> type = plain_element_type(source.stored);
   const PackedMatrix& matrix = plan.matrix;
   const bool is_expanded = is_plain(matrix.codes) && !(type && source.stored.factor == 1);
   for (int tile = begin; tile < end; ++tile) {
     std::byte* packed = tiles + static_cast<size_t>(tile) * matrix.tile_bytes;
+    are_all_numbers &= are_numbers_of_tile(source, tile);
     if (is_plain(matrix.codes)) {
       const size_t used =
           static_cast<size_t>(matrix.columns) * kLanes * plain_code_bytes(matrix.codes);
@@ -221,6 +237,7 @@ void pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int
     std::memset(packed + matrix.scales_at, 0, matrix.tile_bytes - matrix.scales_at);
     pack_scales(source, plan, stored_rows, packed + matrix.scales_at);
   }
+  return are_all_numbers;
 }
 
 }  // namespace lockstep

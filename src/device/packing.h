@@ -29,8 +29,9 @@ struct PackPlan {
 // `keeps_float_input`: activations are not quantised (--exact). kUnsupported or kCorrupt with what
 // is wrong with the stored matrix.
 Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input);
-// Fills tiles [begin, end) of `tiles`, which has plan.bytes().
-void pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
+// Fills tiles [begin, end) of `tiles`, which has plan.bytes(). False if the source has a code or
+// scale there that is a NaN of an 8-bit float: kernels would read it as some number.
+bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
                 std::byte* tiles);
 
 }  // namespace lockstep

@@ -67,8 +67,8 @@ class EngineEvents {
   // A row of logits, or the one embedding of a request with pooling (not normalised).
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, FinishReason reason) = 0;
-  // The request was refused or failed alone (cancelled, prompt too long, bad token); the engine
-  // goes on.
+  // The request was refused or failed alone (cancelled, prompt too long, bad token, logits that are
+  // no numbers); the engine goes on.
   virtual void on_error(uint64_t request, const Error& error) = 0;
 };
 

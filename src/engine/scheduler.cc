@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -12,6 +14,15 @@ namespace {
 // Adds rows of sum.size() values.
 void add_rows(std::span<const float> rows, std::vector<double>& sum) {
   for (size_t i = 0; i < rows.size(); ++i) sum[i % sum.size()] += double{rows[i]};
+}
+
+// Not kCorrupt: nothing is wrong with the request.
+Error broken_model(std::string_view what, int position) {
+  return {
+      ErrorCode::kInternal,
+      fmt::format("the {} after {} token{} are not numbers (NaN or infinite): the checkpoint or "
+                  "its quantisation is broken, download it again or use another",
+                  what, position + 1, position == 0 ? "" : "s")};
 }
 
 }  // namespace
@@ -132,7 +143,14 @@ void Scheduler::complete(std::span<const Choice> choices, std::span<const float>
     sequence.fed += planned.fed;
     bool has_ended = false;
     for (int i = 0; i < planned.outputs; ++i) {
-      has_ended = take_choice(sequence, choices[next++], events);
+      const Choice& choice = choices[next++];
+      if (has_ended) continue;
+      if (choice.is_number) {
+        has_ended = take_choice(sequence, choice, events);
+      } else {  // the outputs of a step are a sequence's last tokens of it
+        events.on_error(sequence.id, broken_model("logits", sequence.fed - planned.outputs + i));
+        has_ended = true;
+      }
     }
     if (planned.hidden_outputs > 0) {
       const size_t values = static_cast<size_t>(planned.hidden_outputs) * width;
@@ -140,14 +158,23 @@ void Scheduler::complete(std::span<const Choice> choices, std::span<const float>
       add_rows(hidden.first(values), sequence.pooled);
       hidden = hidden.subspan(values);
     }
-    if (sequence.request.max_tokens == 0 && sequence.unfed() == 0) {
-      if (sequence.request.pooling != Pooling::kNone) report_embedding(sequence, events);
-      events.on_end(sequence.id, FinishReason::kLength);
+    if (!has_ended && sequence.request.max_tokens == 0 && sequence.unfed() == 0) {
+      end_prompt(sequence, events);
       has_ended = true;
     }
     if (has_ended) remove(sequence);
   }
   planned_.clear();
+}
+
+void Scheduler::end_prompt(const Sequence& sequence, EngineEvents& events) {
+  const auto is_finite = [](double sum) { return std::isfinite(sum); };
+  if (!std::all_of(sequence.pooled.begin(), sequence.pooled.end(), is_finite)) {
+    events.on_error(sequence.id, broken_model("values of the embedding", sequence.fed - 1));
+    return;
+  }
+  if (sequence.request.pooling != Pooling::kNone) report_embedding(sequence, events);
+  events.on_end(sequence.id, FinishReason::kLength);
 }
 
 void Scheduler::report_embedding(const Sequence& sequence, EngineEvents& events) {

@@ -65,6 +65,8 @@ class Scheduler {
 
   void admit();
   void add(Sequence& sequence, int count, Step& step);
+  // What follows the last token of a prompt that is only fed.
+  static void end_prompt(const Sequence& sequence, EngineEvents& events);
   static void report_embedding(const Sequence& sequence, EngineEvents& events);
   // True if the sequence has ended.
   bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);

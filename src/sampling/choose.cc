@@ -1,6 +1,9 @@
 #include "sampling/choose.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 #include "kernels/math.h"
 #include "sampling/random.h"
@@ -8,14 +11,32 @@
 namespace lockstep {
 namespace {
 
+// Without the sign the bits of floats are in the order of their sizes, and those of NaN beyond
+// infinity's.
+constexpr uint32_t kSizeMask = 0x7fffffff;
+constexpr uint32_t kInfiniteSize = 0x7f800000;
+
+uint32_t size_bits(float value) {
+  return std::bit_cast<uint32_t>(value) & kSizeMask;
+}
+
+Candidate first_broken(std::span<const float> logits, int32_t first_token) {
+  const auto broken = std::find_if(logits.begin(), logits.end(),
+                                   [](float logit) { return size_bits(logit) >= kInfiniteSize; });
+  return {std::numeric_limits<float>::quiet_NaN(),
+          first_token + static_cast<int32_t>(broken - logits.begin())};
+}
+
 Candidate largest(std::span<const float> logits, int32_t first_token) {
   Candidate best{};
+  uint32_t most = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
+    most = std::max(most, size_bits(logits[i]));
     if (best.token < 0 || logits[i] > best.score) {
       best = {logits[i], first_token + static_cast<int32_t>(i)};
     }
   }
-  return best;
+  return most < kInfiniteSize ? best : first_broken(logits, first_token);
 }
 
 bool ranks_lower(const Candidate& a, const Candidate& b) {
@@ -59,7 +80,19 @@ void keep_nucleus(std::vector<Candidate>& tokens, const SamplingOptions& options
 Candidate better(Candidate a, Candidate b) {
   if (a.token < 0) return b;
   if (b.token < 0) return a;
+  if (!is_number(a) && !is_number(b)) return a.token < b.token ? a : b;
+  if (!is_number(a) || !is_number(b)) return is_number(a) ? b : a;
   return ranks_lower(a, b) ? b : a;
+}
+
+bool is_number(const Candidate& candidate) {
+  return !std::isnan(candidate.score);
+}
+
+bool are_numbers(std::span<const float> logits) {
+  uint32_t most = 0;
+  for (const float logit : logits) most = std::max(most, size_bits(logit));
+  return most < kInfiniteSize;
 }
 
 bool needs_whole_row(const SamplingOptions& options) {
@@ -69,7 +102,7 @@ bool needs_whole_row(const SamplingOptions& options) {
 Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
                          const SamplingOptions& options, int32_t position) {
   const Candidate top = largest(logits, first_token);
-  if (top.token < 0 || !(options.temperature > 0)) return top;
+  if (top.token < 0 || !is_number(top) || !(options.temperature > 0)) return top;
   const float scale = 1 / options.temperature;
   const uint64_t key = position_key(options.seed, position);
   // No noise lifts a logit below this over the largest one with the least noise.
@@ -84,21 +117,24 @@ Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
   return best.token < 0 ? top : best;
 }
 
-int32_t choose_in_row(std::span<const float> logits, const SamplingOptions& options,
-                      int32_t position, std::vector<Candidate>& scratch) {
-  if (!needs_whole_row(options)) return choose_in_part(logits, 0, options, position).token;
+Candidate choose_in_row(std::span<const float> logits, const SamplingOptions& options,
+                        int32_t position, std::vector<Candidate>& scratch) {
+  if (!needs_whole_row(options)) return choose_in_part(logits, 0, options, position);
   const float scale = 1 / options.temperature;
   scratch.clear();
+  uint32_t most = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
+    most = std::max(most, size_bits(logits[i]));
     scratch.push_back({logits[i] * scale, static_cast<int32_t>(i)});
   }
+  if (most >= kInfiniteSize) return first_broken(logits, 0);
   keep_nucleus(scratch, options);
   const uint64_t key = position_key(options.seed, position);
   Candidate best{};
   for (const Candidate& kept : scratch) {
     best = better(best, {kept.score + gumbel(key, kept.token), kept.token});
   }
-  return best.token;
+  return best;
 }
 
 }  // namespace lockstep

@@ -13,6 +13,11 @@ bool sends_candidate(const ChoiceRequest& request) {
   return request.wants_token && !sends_row(request);
 }
 
+void set_token(const Candidate& best, Choice& choice) {
+  choice.is_number = is_number(best);
+  if (choice.is_number) choice.token = best.token;
+}
+
 }  // namespace
 
 Sampler::Sampler(Group& group, std::vector<int> begins)
@@ -85,7 +90,7 @@ Choice Sampler::choice_from_parts(const ChoiceRequest& request, std::vector<size
       offsets[rank] += sizeof(candidate);
       best = better(best, candidate);
     }
-    choice.token = best.token;
+    set_token(best, choice);
   }
   if (!sends_row(request)) return choice;
   const auto row = std::span<float>(rows_).subspan(rows_used_, static_cast<size_t>(begins_.back()));
@@ -98,7 +103,9 @@ Choice Sampler::choice_from_parts(const ChoiceRequest& request, std::vector<size
   }
   if (request.wants_logits) choice.logits = row;
   if (request.wants_token) {
-    choice.token = choose_in_row(row, request.sampling, request.position, scratch_);
+    set_token(choose_in_row(row, request.sampling, request.position, scratch_), choice);
+  } else {
+    choice.is_number = are_numbers(row);
   }
   return choice;
 }

@@ -22,6 +22,7 @@ struct ChoiceRequest {
 
 struct Choice {
   int32_t token = -1;             // -1 if none was wanted
+  bool is_number = true;          // false: a logit is infinite or NaN, and nothing is chosen
   std::span<const float> logits;  // the whole row if wanted; valid until the next choose()
 };
 

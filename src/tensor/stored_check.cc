@@ -12,6 +12,9 @@
 namespace lockstep {
 namespace {
 
+constexpr std::byte kE4M3Nan{0x7f};  // with either sign
+constexpr std::byte kE8M0Nan{0xff};
+
 size_t divide_up(size_t count, size_t by) {
   return (count + by - 1) / by;
 }
@@ -166,6 +169,19 @@ Status check_gguf(const StoredMatrix& matrix, size_t rows) {
   return check_rows(matrix, rows, blocks * static_cast<size_t>(block->bytes));
 }
 
+// Without an early end, so that compilers look at many bytes at once.
+bool has_e4m3_nan(std::span<const std::byte> codes) {
+  unsigned char found = 0;
+  for (const std::byte code : codes) {
+    found |= static_cast<unsigned char>((code & kE4M3Nan) == kE4M3Nan);
+  }
+  return found != 0;
+}
+
+bool has_e8m0_nan(std::span<const std::byte> codes) {
+  return std::find(codes.begin(), codes.end(), kE8M0Nan) != codes.end();
+}
+
 Status check_by_format(const StoredMatrix& matrix, size_t rows) {
   const auto columns = static_cast<size_t>(matrix.columns);
   switch (matrix.format) {
@@ -213,6 +229,30 @@ Status check_stored_matrix(const StoredMatrix& matrix) {
   }
   const size_t rows = TRY(stored_row_count(matrix));
   return check_by_format(matrix, rows);
+}
+
+bool are_small_floats_numbers(const StoredMatrix& matrix, const MatrixPart& part) {
+  if (part.rows == 0 || part.columns == 0) return true;
+  const bool has_e4m3_codes = matrix.format == StoredFormat::kFp8;
+  const bool has_small_scales = (has_e4m3_codes || matrix.format == StoredFormat::kFp4) &&
+                                dtype_bytes(matrix.scale_type) == 1;
+  const size_t first_group = scale_group_of(matrix, part.column_begin);
+  const size_t groups = scale_group_of(matrix, part.column_begin + part.columns - 1) + 1;
+  bool has_nan = false;
+  for (int i = 0; i < part.rows; ++i) {
+    const int row = matrix.stored_row(part.row_begin + i);
+    if (has_e4m3_codes) {
+      const size_t at = static_cast<size_t>(row) * matrix.row_bytes;
+      has_nan |= has_e4m3_nan(matrix.codes.subspan(at + static_cast<size_t>(part.column_begin),
+                                                   static_cast<size_t>(part.columns)));
+    }
+    if (has_small_scales) {
+      const auto scales = matrix.scales.subspan(
+          row_group_of(matrix, row) * scale_groups(matrix) + first_group, groups - first_group);
+      has_nan |= matrix.scale_type == DType::kF8E4M3 ? has_e4m3_nan(scales) : has_e8m0_nan(scales);
+    }
+  }
+  return !has_nan;
 }
 
 uint64_t stored_bytes(const StoredMatrix& matrix) {

@@ -13,6 +13,16 @@ namespace lockstep {
 // kCorrupt or kUnsupported, with what is wrong.
 Status check_stored_matrix(const StoredMatrix& matrix);
 
+struct MatrixPart {
+  int row_begin = 0;
+  int rows = 0;
+  int column_begin = 0;
+  int columns = 0;
+};
+// Whether no code and no scale of the part is the NaN of an 8-bit float (E4M3, E8M0). For a matrix
+// that check_stored_matrix() found sound. True for GGUF, whose blocks have no such codes.
+bool are_small_floats_numbers(const StoredMatrix& matrix, const MatrixPart& part);
+
 // The type of plain elements; nullopt for quantised ones.
 std::optional<DType> plain_element_type(const StoredMatrix& matrix);
 

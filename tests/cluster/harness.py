@@ -4,7 +4,9 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -28,6 +30,23 @@ def run_json(*arguments, **options):
     if process.returncode != 0:
         raise AssertionError(f"{arguments}: {process.stderr}")
     return json.loads(process.stdout)
+
+
+def copy_with_nan(model, folder, tensor):
+    """A copy of a model's folder with a NaN in the float tensor of its model.safetensors."""
+    shutil.copytree(model, folder)
+    with open(os.path.join(folder, "model.safetensors"), "r+b") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        entry = json.loads(file.read(size))[tensor]
+        nan = {"F32": b"\x00\x00\xc0\x7f", "BF16": b"\xc0\x7f", "F16": b"\x00\x7e"}[entry["dtype"]]
+        file.seek(8 + size + entry["data_offsets"][0])
+        file.write(nan)
+
+
+def children(pid):
+    """The processes that a process has started, in that order. Linux."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return [int(child) for child in file.read().split()]
 
 
 class Node:

@@ -144,6 +144,20 @@ class Serving(unittest.TestCase):
                 self.assertIn(b" 413 ", raw.recv(4096))
             self.assertEqual(node.complete()[0], 200)
 
+    def test_logits_that_are_no_numbers_are_an_error_of_the_server(self):
+        with tempfile.TemporaryDirectory() as work:
+            folder = os.path.join(work, "broken")
+            harness.copy_with_nan(harness.STORIES, folder, "model.norm.weight")
+            with harness.Node("--ranks", "2", model=folder) as node:
+                for path, body in (("/v1/completions", {"prompt": "Once", "max_tokens": 4}),
+                                   ("/v1/completions", {"prompt": "Once", "max_tokens": 4, "temperature": 1, "top_p": 0.5}),
+                                   ("/v1/embeddings", {"input": "Once"})):
+                    status, answer = node.request("POST", path, {"model": "broken", **body})
+                    self.assertEqual(status, 500, answer)
+                    self.assertEqual(answer["error"]["type"], "server_error")
+                    self.assertRegex(answer["error"]["message"], r"after \d+ tokens? are not numbers")
+                self.assertEqual(node.status()["restarts"], 0)
+
     def test_a_client_that_leaves_ends_its_request(self):
         with harness.Node("--ranks", "2") as node:
             connection, response = node.stream({"prompt": "Once", "max_tokens": 500, "temperature": 1})

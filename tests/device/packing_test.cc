@@ -103,6 +103,38 @@ void check_source(const MatrixSource& source) {
 
 }  // namespace
 
+TEST_CASE("the NaN of an 8-bit float is seen in the part that is packed, and only there") {
+  for (const FormatCase& format : all_format_cases()) {
+    const bool has_codes = format.format == StoredFormat::kFp8;
+    const bool has_scales = dtype_bytes(format.scale_type) == 1;
+    if (format.format == StoredFormat::kGguf || (!has_codes && !has_scales)) continue;
+    CAPTURE(format.name);
+    const RandomMatrix random(format, 64, 256, 1);
+    for (const bool is_scale : {false, true}) {
+      if (is_scale ? !has_scales : !has_codes) continue;
+      StoredMatrix stored = random.matrix;
+      std::span<const std::byte>& part = is_scale ? stored.scales : stored.codes;
+      std::vector<std::byte> bytes(part.begin(), part.end());
+      const bool is_e8m0 = is_scale && format.scale_type == DType::kF8E8M0;
+      bytes[bytes.size() - 1] = std::byte{is_e8m0 ? uint8_t{0xff} : uint8_t{0x7f}};
+      part = bytes;
+      const auto packs = [&](MatrixSource source) {
+        Result<PackPlan> plan = plan_packing(source, false);
+        REQUIRE(plan.ok());
+        std::vector<std::byte> tiles(plan.value().bytes());
+        return pack_tiles(source, plan.value(), 0, tile_count(plan.value().matrix.rows),
+                          tiles.data());
+      };
+      CHECK(!packs({stored, 0, 64, 0, 256, false, one_leaf(256)}));
+      CHECK(!packs({stored, 48, 16, 128, 128, false, one_leaf(128)}));
+      CHECK(!packs({stored, 48, 16, 128, 128, true, one_leaf(16)}));
+      if (stored.row_group != 1 && is_scale) continue;
+      CHECK(packs({stored, 0, 48, 0, 256, false, one_leaf(256)}));
+      CHECK(packs({stored, 48, 16, 0, 128, true, one_leaf(16)}));
+    }
+  }
+}
+
 TEST_CASE("every format keeps its weights") {
   for (const FormatCase& format : all_format_cases()) {
     CAPTURE(format.name);

@@ -66,6 +66,28 @@ TEST_CASE("a request is fed, chosen for and ended at max_tokens") {
   CHECK(!scheduler.has_work());
 }
 
+TEST_CASE("logits that are no numbers end their sequence alone, and say after how many tokens") {
+  static const float kRow[1] = {0};
+  Scheduler scheduler(kLimits);
+  Events events;
+  REQUIRE(
+      scheduler.submit(1, {.prompt = prompt_of(4), .max_tokens = 2, .prompt_logits = true}).ok());
+  REQUIRE(scheduler.submit(2, {.prompt = prompt_of(2), .max_tokens = 2}).ok());
+  Step step;
+  scheduler.plan(step);
+  REQUIRE(step.requests.size() == 5);
+  std::vector<Choice> choices(5, Choice{.logits = kRow});
+  choices[1].is_number = choices[2].is_number = false;
+  choices[4] = {.token = 9};
+  scheduler.complete(choices, {}, events);
+  CHECK(events.rows[1] == 1);
+  CHECK(events.ends[1].starts_with("the logits after 2 tokens are not numbers (NaN or infinite)"));
+  CHECK(events.tokens[2] == std::vector<int32_t>{9});
+  run_step(scheduler, events, 10);
+  CHECK(events.ends[2] == "length");
+  CHECK(!scheduler.has_work());
+}
+
 TEST_CASE("an end of sequence is not reported as a token") {
   Scheduler scheduler(kLimits);
   Events events;

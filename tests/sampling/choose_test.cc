@@ -25,7 +25,7 @@ std::map<int32_t, int> draw(std::span<const float> logits, SamplingOptions optio
   std::vector<Candidate> scratch;
   for (int i = 0; i < count; ++i) {
     options.seed = static_cast<uint64_t>(i);
-    ++seen[choose_in_row(logits, options, i % 7, scratch)];
+    ++seen[choose_in_row(logits, options, i % 7, scratch).token];
   }
   return seen;
 }
@@ -38,6 +38,37 @@ TEST_CASE("greedy takes the largest logit, the first of equal ones") {
   CHECK(better({5, 3}, {5, 2}).token == 2);
   CHECK(better({}, {-INFINITY, 9}).token == 9);
   CHECK(choose_in_part({}, 0, {}, 0).token == -1);
+}
+
+TEST_CASE("a logit that is no number is the choice, and never a token of another") {
+  for (const float broken : {NAN, -NAN, INFINITY, -INFINITY}) {
+    for (const size_t at : {0, 3, 9}) {
+      std::vector<float> logits = random_logits(10, 5);
+      logits[at] = broken;
+      logits[9] = broken;
+      CHECK(!are_numbers(logits));
+      for (const SamplingOptions options : {SamplingOptions{}, SamplingOptions{.temperature = 0.5f},
+                                            SamplingOptions{.temperature = 1, .top_k = 3},
+                                            SamplingOptions{.temperature = 1, .top_p = 0.9f}}) {
+        std::vector<Candidate> scratch;
+        const Candidate whole = choose_in_row(logits, options, 2, scratch);
+        CHECK(!is_number(whole));
+        CHECK(whole.token == static_cast<int32_t>(at));
+        if (needs_whole_row(options)) continue;
+        const std::span<const float> row(logits);
+        for (const size_t cut : {1, 4, 9}) {
+          const Candidate first = choose_in_part(row.first(cut), 0, options, 2);
+          const Candidate last =
+              choose_in_part(row.subspan(cut), static_cast<int32_t>(cut), options, 2);
+          for (const Candidate& best : {better(first, last), better(last, first)}) {
+            CHECK(!is_number(best));
+            CHECK(best.token == static_cast<int32_t>(at));
+          }
+        }
+      }
+    }
+  }
+  CHECK(are_numbers(std::vector<float>{1, -3.4e38f, 3.4e38f, -0.0f}));
 }
 
 TEST_CASE("sampled tokens follow the softmax of logits over temperature") {
@@ -69,7 +100,7 @@ TEST_CASE("the best of the parts is the choice from the whole row") {
                                          static_cast<int32_t>(begin), options, position));
       begin = end;
     }
-    CHECK(best.token == choose_in_row(logits, options, position, scratch));
+    CHECK(best.token == choose_in_row(logits, options, position, scratch).token);
   }
 }
 
@@ -135,7 +166,7 @@ TEST_CASE("odd logits give a token, not a crash") {
     for (const SamplingOptions& options :
          {SamplingOptions{}, SamplingOptions{.temperature = 1},
           SamplingOptions{.temperature = 1, .top_k = 3, .top_p = 0.5f}}) {
-      const int32_t token = choose_in_row(logits, options, 0, scratch);
+      const int32_t token = choose_in_row(logits, options, 0, scratch).token;
       CHECK(token >= 0);
       CHECK(token < 8);
     }
