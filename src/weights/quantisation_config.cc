@@ -10,6 +10,7 @@ namespace {
 constexpr ScaleBlock kDefaultBlock = {128, 128};
 constexpr int64_t kBlockSideMax = 1 << 20;
 constexpr size_t kBlocksMax = 16;
+constexpr size_t kNameMax = 100;  // that an error repeats
 constexpr std::string_view kKnownMethods[] = {
     "", "fp8", "mxfp4", "compressed-tensors", "modelopt", "modelopt_fp4", "gptq", "awq"};
 // Of compressed-tensors; what they pack has the tensor names of formats that lockstep reads.
@@ -22,7 +23,7 @@ bool is_among(std::string_view name, const Names& names) {
 
 Error unknown(std::string_view quantisation) {
   return {ErrorCode::kUnsupported,
-          "the quantisation \"" + std::string(quantisation) +
+          "the quantisation \"" + std::string(quantisation.substr(0, kNameMax)) +
               "\" is unknown here; supported are: " + kSupportedQuantisations};
 }
 
@@ -35,12 +36,10 @@ Result<std::string> string_field(const Json& object, std::string_view key) {
 }
 
 // Wrappers of multimodal models may keep it with the language model.
-const Json* find_quantisation(const Json& config) {
-  if (const Json* top = find(config, "quantization_config"); top != nullptr && top->is_object()) {
-    return top;
-  }
+const Json* find_object(const Json& config, std::string_view key) {
+  if (const Json* top = find(config, key); top != nullptr && top->is_object()) return top;
   const Json* text_config = find(config, "text_config");
-  const Json* inner = text_config == nullptr ? nullptr : find(*text_config, "quantization_config");
+  const Json* inner = text_config == nullptr ? nullptr : find(*text_config, key);
   return inner != nullptr && inner->is_object() ? inner : nullptr;
 }
 
@@ -83,7 +82,7 @@ Status check_awq(const Json& quantisation) {
 
 Result<QuantisationConfig> read_quantisation_config(const Json& config) {
   QuantisationConfig result;
-  if (const Json* quantisation = find_quantisation(config)) {
+  if (const Json* quantisation = find_object(config, "quantization_config")) {
     result.method = TRY(string_field(*quantisation, "quant_method"));
     if (!is_among(result.method, kKnownMethods)) return unknown(result.method);
     const std::string format = TRY(string_field(*quantisation, "format"));
@@ -93,6 +92,10 @@ Result<QuantisationConfig> read_quantisation_config(const Json& config) {
         TRY(string_field(*quantisation, "checkpoint_format")) == "gptq_v2";
     TRY(add_block(find(*quantisation, "weight_block_size"), result));
     TRY(add_group_blocks(*quantisation, result));
+  }
+  // mlx_lm writes it under both names.
+  if (const Json* quantisation = find_object(config, "quantization")) {
+    result.mlx = TRY(MlxQuantisation::read(*quantisation));
   }
   if (result.fp8_blocks.empty()) result.fp8_blocks.push_back(kDefaultBlock);
   return result;

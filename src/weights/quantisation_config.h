@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "json/json.h"
+#include "weights/mlx_quantisation.h"
 
 namespace lockstep {
 
@@ -20,6 +21,7 @@ struct QuantisationConfig {
   std::string method;                    // "quant_method"; empty: none, or MLX
   std::vector<ScaleBlock> fp8_blocks;    // which may share a scale; never empty
   bool has_gptq_v2_zero_points = false;  // "checkpoint_format" "gptq_v2": stored as they are
+  MlxQuantisation mlx;
 };
 
 // "fp8, compressed-tensors, ...": what error sentences list.

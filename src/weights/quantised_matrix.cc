@@ -36,7 +36,7 @@ Result<StoredMatrix> read_matrix(const ModuleTensors& module, MatrixShape shape,
   }
   if (module.has(".weight_packed")) return packed_matrix(module, shape);
   const TensorView weight = TRY(module.get(".weight"));
-  if (module.has(".scales")) return mlx_matrix(module, shape);
+  if (module.has(".scales")) return mlx_matrix(module, shape, config);
   if (is_float(weight.dtype)) return plain_matrix(weight, shape);
   if (weight.dtype == DType::kF8E4M3) return fp8_matrix(module, shape, config);
   if (weight.dtype == DType::kU8 && module.has(".weight_scale_2")) {

@@ -30,7 +30,8 @@ Result<StoredMatrix> read_matrix(const ModuleTensors& module, MatrixShape shape,
 // The steps of it, by file.
 
 // mx.quantize: ".weight" U32 with ".scales", and ".biases" if affine.
-Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape);
+Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape,
+                                const QuantisationConfig& config);
 // ".weight" F8_E4M3 with ".weight_scale_inv", ".weight_scale" or neither.
 Result<StoredMatrix> fp8_matrix(const ModuleTensors& module, MatrixShape shape,
                                 const QuantisationConfig& config);

@@ -54,7 +54,8 @@ Status set_float_mode(const TensorView& scales, StoredMatrix& matrix) {
 
 }  // namespace
 
-Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape) {
+Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape,
+                                const QuantisationConfig& config) {
   const TensorView weight = TRY(module.get(".weight"));
   const TensorView scales = TRY(module.get(".scales"));
   TRY(expect_dtype(weight, DType::kU32));
@@ -72,6 +73,7 @@ Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape) 
   } else {
     TRY(set_affine_biases(module, scales, matrix));
   }
+  TRY(config.mlx.check(module.stem(), matrix));
   return matrix;
 }
 
