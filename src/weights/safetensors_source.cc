@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "json/json_file.h"
 #include "weights/quantised_matrix.h"
+#include "weights/transposed_experts.h"
 
 namespace lockstep {
 namespace {
@@ -77,9 +78,7 @@ Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) con
     return fused_matrix(*fused, request);
   }
   if (const auto fused = find_fused(name.stem, request.stack_index, "")) {
-    return Error{ErrorCode::kUnsupported, "the tensor " + fused->stem +
-                                              " stores all experts transposed; supported are "
-                                              "experts in mxfp4 and as single tensors"};
+    return transposed_matrix(*fused, request);
   }
   return no_tensor(request.name);
 }
@@ -157,6 +156,26 @@ Result<StoredMatrix> SafetensorsSource::fused_matrix(const FusedExpertStem& fuse
   StoredMatrix stored = TRY(gpt_oss_matrix(module, {request.rows, request.columns}, map));
   stored.is_mapped_file = checkpoint_->is_mapped();
   return stored;
+}
+
+// Of the families that have such a stack, gpt-oss alone has biases beside it; others keep gate rows
+// and up rows apart.
+Result<StoredMatrix> SafetensorsSource::transposed_matrix(const FusedExpertStem& fused,
+                                                          const MatrixRequest& request) const {
+  if (!checkpoint_->has(fused.stem + std::string(kFusedBias))) {
+    return Error{ErrorCode::kUnsupported,
+                 "the tensor " + fused.stem +
+                     " stores all experts in a way unknown here; supported are the stacks of "
+                     "gpt-oss, which have biases, those of MLX, and single tensors"};
+  }
+  const TensorView expert =
+      TRY(ModuleTensors(*checkpoint_, fused.stem, request.stack_index).get(""));
+  const bool is_split = fused.rows != FusedExpertStem::Rows::kAll;
+  const bool is_up = fused.rows == FusedExpertStem::Rows::kOdd;
+  const StoredRows rows{.step = is_split ? 2 : 1, .first = is_up ? 1 : 0};
+  StoredMatrix matrix = TRY(transposed_expert(expert, request, rows));
+  if (checkpoint_->is_mapped()) release_pages(expert.bytes);
+  return matrix;
 }
 
 Result<StoredVector> SafetensorsSource::fused_bias(const FusedExpertStem& fused, int stack_index,

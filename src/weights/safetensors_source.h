@@ -58,6 +58,8 @@ class SafetensorsSource final : public WeightSource {
                                             std::string_view suffix) const;
   Result<StoredMatrix> fused_matrix(const FusedExpertStem& fused,
                                     const MatrixRequest& request) const;
+  Result<StoredMatrix> transposed_matrix(const FusedExpertStem& fused,
+                                         const MatrixRequest& request) const;
   Result<StoredVector> fused_bias(const FusedExpertStem& fused, int stack_index, int size) const;
   std::span<const int32_t> row_map(FusedExpertStem::Rows rows, int row_count) const;
 

@@ -167,7 +167,49 @@ TEST_CASE("pages of a file in memory are no file's, which nobody may give back")
   CHECK(!source.matrix("a.weight", 1, 1).is_mapped_file);
 }
 
-TEST_CASE("unquantised experts of gpt-oss are refused by name") {
+TEST_CASE("unquantised experts of gpt-oss lie transposed, gate and up taking turns") {
+  const std::string experts = "model.layers.0.mlp.experts";
+  // Beyond one block of rows and columns: 100 of 70 gates, as many ups.
+  const MemorySource source(
+      SafetensorsWriter()
+          .tensor(experts + ".gate_up_proj", "F32", {2, 70, 200}, numbered(70, 200, 2))
+          .filled(experts + ".gate_up_proj_bias", "F32", {2, 200}, 1.0f)
+          .tensor(experts + ".down_proj", "F32", {2, 100, 70}, numbered(100, 70, 2))
+          .filled(experts + ".down_proj_bias", "F32", {2, 70}, 2.0f));
+  CHECK(source->has(experts + ".1.up_proj.weight", 1));
+  for (const int expert : {0, 1}) {
+    const std::string name = experts + "." + std::to_string(expert);
+    const StoredMatrix gate = source.matrix(name + ".gate_proj.weight", 100, 70, expert);
+    const StoredMatrix up = source.matrix(name + ".up_proj.weight", 100, 70, expert);
+    const StoredMatrix down = source.matrix(name + ".down_proj.weight", 70, 100, expert);
+    bool is_same = true;
+    for (int row = 0; row < 100; ++row) {
+      for (int column = 0; column < 70; ++column) {
+        const int stored = 10000 * expert + 100 * column;
+        is_same &= stored_value(gate, row, column) == stored + 2 * row;
+        is_same &= stored_value(up, row, column) == stored + 2 * row + 1;
+        is_same &= stored_value(down, column, row) == 10000 * expert + 100 * row + column;
+      }
+    }
+    CHECK(is_same);
+  }
+  // A rank's part alone.
+  const auto part = source->matrix({.name = experts + ".1.up_proj.weight",
+                                    .stack_index = 1,
+                                    .rows = 100,
+                                    .columns = 70,
+                                    .row_begin = 90,
+                                    .row_end = 99,
+                                    .column_begin = 65,
+                                    .column_end = 70});
+  REQUIRE(part.ok());
+  CHECK(stored_value(part.value(), 90, 65) == 10000 + 6500 + 181);
+  CHECK(stored_value(part.value(), 98, 69) == 10000 + 6900 + 197);
+  CHECK(source.matrix_error(experts + ".1.up_proj.weight", 70, 100, 1).code == ErrorCode::kCorrupt);
+  CHECK(source.matrix_error(experts + ".2.up_proj.weight", 100, 70, 2).code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("fused experts of other families are refused by name") {
   const std::string experts = "model.layers.0.mlp.experts";
   const MemorySource source(
       SafetensorsWriter().filled(experts + ".gate_up_proj", "F32", {1, 2, 4}, 1.0f));
@@ -175,8 +217,9 @@ TEST_CASE("unquantised experts of gpt-oss are refused by name") {
   const Error error = source.matrix_error(experts + ".0.up_proj.weight", 2, 2, 0);
   CHECK(error.code == ErrorCode::kUnsupported);
   CHECK(error.message == "the tensor " + experts +
-                             ".gate_up_proj stores all experts transposed; supported are experts "
-                             "in mxfp4 and as single tensors");
+                             ".gate_up_proj stores all experts in a way unknown here; supported "
+                             "are the stacks of gpt-oss, which have biases, those of MLX, and "
+                             "single tensors");
 }
 
 TEST_CASE("a folder names its file when config.json is broken or its quantisation unknown") {
