@@ -41,7 +41,7 @@ Result<const Architecture*> read_architecture(const Json& file, const Json& text
     known += (known.empty() ? "" : ", ") + std::string(a->name);
   }
   const std::string outer = &file == &text ? "" : architecture_name(file);
-  return unsupported(fmt::format("the {} \"{}\"{}{} is unknown here; known are: {}",
+  return unsupported(fmt::format("the {} \"{:.100}\"{}{:.100} is unknown here; known are: {}",
                                  name.empty() ? "model type" : "architecture",
                                  name.empty() ? type : name, outer.empty() ? "" : " inside ", outer,
                                  known));
@@ -54,7 +54,8 @@ Status refuse_unknown_features(const Json& file) {
   }
   const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
   if (act != "silu" && act != "swish") {
-    return unsupported(fmt::format("\"hidden_act\": \"{}\" is not supported, only silu is", act));
+    return unsupported(
+        fmt::format("\"hidden_act\": \"{:.100}\" is not supported, only silu is", act));
   }
   return Ok{};
 }
@@ -126,6 +127,13 @@ Status check_sizes(const ModelConfig& config) {
   return Ok{};
 }
 
+Result<int> predicting_layers(const Json& file) {
+  constexpr const char* kKey = "num_nextn_predict_layers";
+  const int64_t layers = TRY(get_int(file, kKey)).value_or(0);
+  if (layers >= 0 && layers <= kLayersMax) return static_cast<int>(layers);
+  return corrupt(fmt::format("\"{}\" is {}, which makes no sense", kKey, layers));
+}
+
 // The sizes and constants of the text model.
 Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
   ModelConfig config;
@@ -135,6 +143,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
   config.ffn = TRY(size_or(file, "intermediate_size", std::nullopt));
   config.layers = TRY(size_or(file, "num_hidden_layers", std::nullopt, kLayersMax));
+  config.predicting_layers = TRY(predicting_layers(file));
   config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
   config.kv_heads = TRY(size_or(file, "num_key_value_heads", config.heads));
   config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));

@@ -78,6 +78,7 @@ struct ModelConfig {
   int hidden = 0;
   int ffn = 0;  // intermediate_size
   int layers = 0;
+  int predicting_layers = 0;  // behind them in the files, for further tokens; they are not read
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;

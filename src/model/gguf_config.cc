@@ -91,6 +91,7 @@ Status ConfigWriter::write_sizes() {
                                blocks, predicting));
   }
   json_["num_hidden_layers"] = layers_;
+  if (predicting > 0) json_["num_nextn_predict_layers"] = predicting;
   TRY(copy("hidden_size", "embedding_length"));
   TRY(copy("max_position_embeddings", "context_length"));
   // Hugging Face's gpt-oss means an expert by it; qwen3moe has no dense layers that would use it.

@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "model/sequence_state.h"
 #include "model/weight_table.h"
+#include "model/weights.h"
 #include "tensor/stored_check.h"
 #include "weights/gguf.h"
 
@@ -76,13 +77,15 @@ Result<Stored> stored_of(const Weight& weight, const ModelConfig& config,
     const StoredVector vector = TRY(source.vector(weight.name, weight.expert, weight.rows));
     return Stored{vector.bytes.size(), std::string(dtype_name(vector.dtype))};
   }
-  if (weight.role == Role::kKvUp && !source.has(weight.name)) {
+  if (weight.role == Role::kKvUp && has_split_heads(source, weight)) {
     return stored_heads(weight, config, source);
   }
+  // Sizes alone are wanted: one row is the least that a source can be asked to convert.
   const StoredMatrix matrix = TRY(source.matrix({.name = weight.name,
                                                  .stack_index = weight.expert,
                                                  .rows = weight.rows,
-                                                 .columns = weight.columns}));
+                                                 .columns = weight.columns,
+                                                 .row_end = 1}));
   return Stored{stored_bytes(matrix), stored_format_name(matrix)};
 }
 

@@ -174,7 +174,7 @@ class Loader {
   Status load_heads(const Weight& weight, const WeightPart& part, LayerWeights& place) {
     const LatentConfig& latent = *config_.latent;
     const int rows_of_head = latent.nope + latent.value;
-    if (!source_.has(weight.name)) return load_absorbed_heads(weight, place);
+    if (has_split_heads(source_, weight)) return load_absorbed_heads(weight, place);
     const StoredMatrix stored = TRY(find(weight, part));
     for (int row = part.rows.begin; row < part.rows.end; row += rows_of_head) {
       place.absorb.push_back(TRY(pack(weight.name, {.stored = stored,
@@ -200,8 +200,7 @@ class Loader {
     const LatentConfig& latent = *config_.latent;
     const Range heads = cut_.heads(rank_);
     const auto load = [&](const char* name, int head, int rows, int columns) -> Result<MatrixId> {
-      std::string full = weight.name;
-      full.replace(full.rfind("kv_b_proj"), std::string("kv_b_proj").size(), name);
+      const std::string full = head_part_name(weight, name);
       const StoredMatrix stored = TRY(
           source_.matrix({.name = full, .stack_index = head, .rows = rows, .columns = columns}));
       count(weight, stored_bytes(stored));
@@ -241,6 +240,17 @@ class Loader {
 };
 
 }  // namespace
+
+std::string head_part_name(const Weight& kv_up, std::string_view part) {
+  constexpr std::string_view kWhole = "kv_b_proj";
+  std::string name = kv_up.name;
+  return name.replace(name.rfind(kWhole), kWhole.size(), part);
+}
+
+// Where neither form is there, the common one is what is missing.
+bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
+  return !source.has(kv_up.name) && source.has(head_part_name(kv_up, "embed_q"), 0);
+}
 
 Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
   CutAlignment alignment;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/device.h"
@@ -37,6 +39,11 @@ struct Weights {
                              // of the experts the chosen
   uint64_t read_bytes = 0;   // that were taken out of the checkpoint
 };
+
+// The heads of latent attention (Role::kKvUp) stand in "kv_b_proj", or, as MLX does it, in stacks
+// of their parts "embed_q" and "unembed_out".
+bool has_split_heads(const WeightSource& source, const Weight& kv_up);
+std::string head_part_name(const Weight& kv_up, std::string_view part);
 
 // Where leaves should have their borders, by the groups in which the feed-forward weights are
 // quantised.

@@ -1,0 +1,73 @@
+#include "model/open_model.h"
+
+#include <doctest/doctest.h>
+
+#include "collective/group.h"
+#include "kernels/isa.h"
+#include "model/model.h"
+#include "support/model_copy.h"
+
+using namespace lockstep;
+
+namespace {
+
+std::string golden(const char* name) {
+  return std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
+}
+
+}  // namespace
+
+TEST_CASE("files with more layers than the config says are refused") {
+  for (const char* name : {"llama3-bf16", "llama3-q4-g64", "qwen3moe-bf16", "deepseekv3-fp8"}) {
+    CAPTURE(name);
+    ModelCopy copy(golden(name));
+    CHECK(open_model(copy.path()).ok());
+    const Json config = read_json_file(copy.path() + "/config.json");
+    const Json* layers = find(config, "num_hidden_layers");
+    REQUIRE(layers != nullptr);
+    const int64_t own = layers->as_int64();
+    copy.change_config("num_hidden_layers", own - 1);
+    const auto opened = open_model(copy.path());
+    REQUIRE_FALSE(opened.ok());
+    CHECK(opened.error().code == ErrorCode::kCorrupt);
+    CHECK(opened.error().message.find("but the files hold " + std::to_string(own) +
+                                      " (up to model.layers." + std::to_string(own - 1) + ".*)") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("layers that predict further tokens stand behind the others and are left out") {
+  ModelCopy counted(golden("llama3-bf16"));
+  counted.change_config("num_hidden_layers", 1);
+  counted.change_config("num_nextn_predict_layers", 1);
+  CHECK(open_model(counted.path()).ok());
+  counted.change_config("num_nextn_predict_layers", -1);
+  CHECK_FALSE(open_model(counted.path()).ok());
+  // As in conversions that drop what the config says of them.
+  ModelCopy named(golden("llama3-bf16"));
+  named.change_config("num_hidden_layers", 1);
+  named.rename_tensor("model.layers.1.mlp.up_proj.weight", "model.layers.1.eh_proj.weight");
+  CHECK(open_model(named.path()).ok());
+}
+
+TEST_CASE("heads of latent attention that are missing are missed by their usual name") {
+  ModelCopy copy(golden("deepseekv3-bf16"));
+  copy.rename_tensor("model.layers.1.self_attn.kv_b_proj.weight",
+                     "model.layers.1.self_attn.kv_x_proj.weight");
+  const auto opened = open_model(copy.path());
+  REQUIRE(opened.ok());
+  std::vector<std::unique_ptr<Link>> links(1);
+  Group group({.links = std::move(links)});
+  auto device = open_device({.kind = "cpu", .kernels = available_kernels().back()});
+  REQUIRE(device.ok());
+  const auto model = Model::load({.config = opened.value().config,
+                                  .source = opened.value().source,
+                                  .shares = {1},
+                                  .tokens_max = 8,
+                                  .pages = 2,
+                                  .page_list_entries_max = 2},
+                                 group, *device.value());
+  REQUIRE_FALSE(model.ok());
+  CHECK(model.error().message ==
+        "the checkpoint has no tensor model.layers.1.self_attn.kv_b_proj.weight");
+}
