@@ -101,4 +101,12 @@ Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options
   return group;
 }
 
+Status check_context(size_t prompt_tokens, const ModelStatus& status) {
+  if (prompt_tokens <= static_cast<size_t>(status.context)) return Ok{};
+  return Error{ErrorCode::kExhausted,
+               fmt::format("the prompt has {} tokens but the context holds {}; --context {} makes "
+                           "room, where the model has so many positions",
+                           prompt_tokens, status.context, prompt_tokens)};
+}
+
 }  // namespace lockstep

@@ -34,5 +34,7 @@ Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
 Result<LocalGroupOptions> group_options(const GroupFlags& flags);
 // Starts the group, with a line of progress meanwhile.
 Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options);
+// kExhausted, with the flag that makes room, for a prompt that is longer than the context.
+Status check_context(size_t prompt_tokens, const ModelStatus& status);
 
 }  // namespace lockstep

@@ -71,8 +71,10 @@ Result<std::string> answer(const Flags& flags) {
                           .prompt_logits = true,
                           .chunk = flags.chunk};
   LocalGroupOptions options = TRY(group_options(flags.group));
+  options.restarts = false;  // an answer is lost with its group
   options.batch_tokens_max = std::max(options.batch_tokens_max, std::min(flags.chunk, 8192));
   const auto group = TRY(start_group(options));
+  TRY(check_context(request.prompt.size(), group->status()));
   const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
   return answer_text(generation, group->status());
 }

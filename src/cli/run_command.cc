@@ -89,6 +89,7 @@ Result<Answer> answer_messages(const Flags& flags, ModelService& model, const Js
   const bool is_chat = TRY(has_template(flags, model));
   std::vector<int32_t> prompt = TRY(prompt_of(is_chat, model, messages));
   answer.prompt_tokens = prompt.size();
+  TRY(check_context(prompt.size(), model.status()));
   StreamDecoder decoder(model.tokenizer(), is_chat);
   const auto show = [&](const std::string& piece) {
     answer.text += piece;
@@ -173,7 +174,10 @@ int chat(const Flags& flags, ModelService& model) {
 }
 
 Result<int> run(const Flags& flags) {
-  const auto model = TRY(start_group(TRY(group_options(flags.group))));
+  const bool is_chat = !flags.has_prompt && isatty(STDIN_FILENO) != 0;
+  LocalGroupOptions options = TRY(group_options(flags.group));
+  options.restarts = is_chat;  // one answer is lost with its group
+  const auto model = TRY(start_group(options));
   if (!model->tokenizer()) {
     return Error{ErrorCode::kNotFound,
                  fmt::format("{} has no tokenizer, so that text cannot be read; `lockstep "
@@ -181,7 +185,7 @@ Result<int> run(const Flags& flags) {
                              flags.group.model)};
   }
   if (flags.has_prompt) return answer_once(flags, *model, flags.prompt);
-  if (isatty(STDIN_FILENO) != 0) return chat(flags, *model);
+  if (is_chat) return chat(flags, *model);
   return answer_once(flags, *model, TRY(read_stdin(kInputBytesMax)));
 }
 

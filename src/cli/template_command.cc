@@ -1,6 +1,7 @@
 // `lockstep template`: a conversation to the text that the model reads.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -28,11 +29,20 @@ struct Template {
   std::optional<TemplateNeeds> needs;  // none with --raw
 };
 
+bool is_list_of_objects(const Json& json) {
+  const JsonArray* list = json.if_array();
+  return list != nullptr &&
+         std::all_of(list->begin(), list->end(), [](const Json& item) { return item.is_object(); });
+}
+
 // {"messages", "tools", "extra"}: extra sets variables of the template, and "now" its clock.
 Result<Json> answer_case(const Template& loaded, std::string_view text) {
   const Json value = TRY(parse_json(text));
   const Json* messages = find(value, "messages");
   if (!messages) return Error{ErrorCode::kInvalidArgument, "the case has no \"messages\""};
+  if (!is_list_of_objects(*messages)) {
+    return Error{ErrorCode::kInvalidArgument, "\"messages\" must be a list of objects"};
+  }
   const Json normalised =
       loaded.needs ? normalised_messages(*messages, *loaded.needs) : Json(*messages);
   JsonObject model_variables = loaded.model.tokens;

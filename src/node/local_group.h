@@ -49,6 +49,7 @@ struct LocalGroupOptions {
   std::chrono::milliseconds restart_wait{5'000};  // how long a request waits for a restart
   std::chrono::milliseconds stop_timeout{2'000};  // for the step at hand
   int failures_max = 5;                           // in a row without having been ready
+  bool restarts = true;                           // false: the first failure is the end
 
   std::string worker_program;                 // empty: this program
   std::vector<std::string> worker_arguments;  // empty: "worker"

@@ -43,7 +43,7 @@ void LocalGroup::supervise() {
     if (ended.ok()) return finish(ModelStatus::State::kStopped, stopped_error(status().name));
     was_ever_ready = was_ever_ready || was_ready;
     failures = was_ready ? 1 : failures + 1;
-    if (!was_ever_ready || failures > options_.failures_max) {
+    if (!options_.restarts || !was_ever_ready || failures > options_.failures_max) {
       return finish(ModelStatus::State::kFailed, ended.error());
     }
     announce_restart(ended.error());
