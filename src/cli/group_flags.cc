@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cli/output.h"
+#include "cli/quantisation_text.h"
 #include "weights/quantise.h"
 
 namespace lockstep {
@@ -47,6 +48,7 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
 void add_bits_flag(CLI::App& command, GroupFlags& flags) {
   command.add_option("--bits", flags.bits,
                      "quantise the weights to 2, 3, 4, 5, 6 or 8 bits while they are read");
+  command.add_flag("-v,--verbose", flags.verbose, "with --bits: the error of every tensor");
 }
 
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
@@ -107,6 +109,13 @@ Status check_context(size_t prompt_tokens, const ModelStatus& status) {
                fmt::format("the prompt has {} tokens but the context holds {}; --context {} makes "
                            "room, where the model has so many positions",
                            prompt_tokens, status.context, prompt_tokens)};
+}
+
+void print_quantisation(const GroupFlags& flags, const ModelStatus& status) {
+  if (!status.quantised) return;
+  for (const std::string& line : quantisation_lines(*status.quantised, flags.verbose)) {
+    fmt::print(stderr, "{}\n", line);
+  }
 }
 
 }  // namespace lockstep

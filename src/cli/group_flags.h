@@ -23,11 +23,13 @@ struct GroupFlags {
   int context = 0;
   bool exact = false;
   int bits = 0;
+  bool verbose = false;  // every tensor's error of `bits`
   std::string device = "cpu";
 };
 
-// Everything but the model itself and --bits.
+// Everything but the model itself, --bits and --verbose.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
+// Both of these.
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
@@ -36,5 +38,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags);
 Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options);
 // kExhausted, with the flag that makes room, for a prompt that is longer than the context.
 Status check_context(size_t prompt_tokens, const ModelStatus& status);
+// On stderr, what --bits lost.
+void print_quantisation(const GroupFlags& flags, const ModelStatus& status);
 
 }  // namespace lockstep

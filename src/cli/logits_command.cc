@@ -74,6 +74,7 @@ Result<std::string> answer(const Flags& flags) {
   options.restarts = false;  // an answer is lost with its group
   options.batch_tokens_max = std::max(options.batch_tokens_max, std::min(flags.chunk, 8192));
   const auto group = TRY(start_group(options));
+  print_quantisation(flags.group, group->status());
   TRY(check_context(request.prompt.size(), group->status()));
   const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
   return answer_text(generation, group->status());

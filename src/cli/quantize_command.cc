@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/quantisation_text.h"
 #include "model/quantise_model.h"
 
 namespace lockstep {
@@ -38,14 +39,10 @@ Json json_of(const QuantiseReport& report) {
 }
 
 void print_table(const QuantiseReport& report) {
-  print_line(fmt::format("{:<56} {:>4} {:>12} {:>12}", "tensor", "bits", "rms error", "largest"));
+  print_line(tensor_error_header());
   for (const QuantisedTensor& tensor : report.tensors) {
-    if (tensor.bits == 0) {
-      print_line(fmt::format("{:<56} {:>4}", tensor.name, "kept"));
-    } else {
-      print_line(fmt::format("{:<56} {:>4} {:>10.3f} % {:>12.3g}", tensor.name, tensor.bits,
-                             tensor.relative_rms * 100, tensor.largest_error));
-    }
+    print_line(
+        tensor_error_line(tensor.name, tensor.bits, tensor.relative_rms, tensor.largest_error));
   }
   print_line(fmt::format("{} weights, {} -> {}, {:.2f} bits a weight, rms error {:.3f} %",
                          report.weights, bytes_text(report.bytes_before),

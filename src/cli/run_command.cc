@@ -178,6 +178,7 @@ Result<int> run(const Flags& flags) {
   LocalGroupOptions options = TRY(group_options(flags.group));
   options.restarts = is_chat;  // one answer is lost with its group
   const auto model = TRY(start_group(options));
+  print_quantisation(flags.group, model->status());
   if (!model->tokenizer()) {
     return Error{ErrorCode::kNotFound,
                  fmt::format("{} has no tokenizer, so that text cannot be read; `lockstep "

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
+#include "cli/quantisation_text.h"
 #include "server/server.h"
 
 namespace lockstep {
@@ -86,6 +87,10 @@ Status serve(const Flags& flags) {
     group.model = model;
     auto started = TRY(start_group(TRY(group_options(group))));
     const std::string name = started->status().name;
+    for (const std::string& line :
+         quantisation_lines(*started->status().quantised, group.verbose)) {
+      log_info("{}: {}", name, line);
+    }
     if (std::any_of(models.begin(), models.end(),
                     [&](const auto& other) { return other->status().name == name; })) {
       return Error{ErrorCode::kInvalidArgument,

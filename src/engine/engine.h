@@ -15,6 +15,7 @@
 #include "collective/group.h"
 #include "model/latent_cut.h"
 #include "sampling/options.h"
+#include "weights/quantisation_report.h"
 
 namespace lockstep {
 
@@ -79,6 +80,7 @@ struct LoadReport {
   uint64_t state_bytes = 0;   // keys and values
   int context = 0;
   int vocab_size = 0;
+  QuantisationReport quantised;  // with `bits`: of this rank's parts
 };
 
 class Engine {

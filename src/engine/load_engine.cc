@@ -81,10 +81,12 @@ Status ModelEngine::load(const EngineOptions& options) {
       .context = context,
       .vocab_size = config.vocab_size};
   std::shared_ptr<const WeightSource> source = opened.source;
+  std::shared_ptr<const QuantisingSource> quantising;
   if (options.bits > 0) {
-    source = quantising_source(
+    quantising = quantising_source(
         std::move(source), config,
         {.bits = options.bits, .threads = options.threads, .first_core = options.first_core});
+    source = quantising;
   }
   model_ = TRY(Model::load({.config = config,
                             .source = std::move(source),
@@ -109,6 +111,7 @@ Status ModelEngine::load(const EngineOptions& options) {
              .state_bytes = model_->state_bytes(),
              .context = context,
              .vocab_size = config.vocab_size};
+  if (quantising) report_.quantised = quantisation_report(*quantising, config);
   return Ok{};
 }
 

@@ -3,20 +3,15 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/quantising.h"
 #include "model/weight_table.h"
+#include "model/weights.h"
 #include "tensor/stored_check.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
-constexpr std::string_view kKvUp = "kv_b_proj";
-
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  const size_t at = text.rfind(what);
-  LOCKSTEP_CHECK(at != std::string::npos);
-  return text.replace(at, what.size(), with);
-}
 
 class Planner {
  public:
@@ -31,18 +26,18 @@ class Planner {
 
  private:
   void add(const Weight& weight) {
-    if (weight.role == Role::kKvUp && !source_.has(weight.name)) return add_latent_parts(weight);
-    std::string name = prefix_ + weight.name;
-    if (weight.expert >= 0) name = stack_name(std::move(name), weight.expert);
+    if (weight.role == Role::kKvUp && has_split_heads(source_, weight))
+      return add_latent_parts(weight);
+    const std::string name = module_name(config_, prefix_ + weight.name, weight.expert);
     if (weight.expert > 0) {
       for (size_t i = plan_.modules.size(); i-- > 0;) {
-        if (plan_.modules[i].name != stem_of(name)) continue;
+        if (plan_.modules[i].name != name) continue;
         plan_.modules[i].parts.push_back(weight.name);
         return;
       }
       LOCKSTEP_CHECK(false);  // the table names experts in ascending order
     }
-    plan_.modules.push_back({.name = stem_of(name),
+    plan_.modules.push_back({.name = name,
                              .is_vector = weight.is_vector,
                              .bits = weight.is_vector ? 0 : bits_of(weight.name, weight.columns),
                              .rows = weight.rows,
@@ -51,19 +46,14 @@ class Planner {
                              .is_stack = weight.expert >= 0});
   }
 
-  // Vectors keep their whole name: not all end in ".weight".
-  static std::string stem_of(const std::string& name) {
-    return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
-  }
-
   int bits_of(std::string_view name, int columns) const { return source_.bits_of(name, columns); }
 
   void add_latent_parts(const Weight& weight) {
     const LatentConfig& latent = *config_.latent;
     const auto add_part = [&](std::string_view part, int rows, int columns) {
-      const std::string asked = replaced(weight.name, kKvUp, part);
+      const std::string asked = head_part_name(weight, part);
       plan_.modules.push_back(
-          {.name = stem_of(prefix_ + asked),
+          {.name = module_name(config_, prefix_ + asked, -1),
            .bits = bits_of(asked, columns),
            .rows = rows,
            .columns = columns,
@@ -72,13 +62,6 @@ class Planner {
     };
     add_part("embed_q", latent.kv_rank, latent.nope);
     add_part("unembed_out", latent.value, latent.kv_rank);
-  }
-
-  // mlx_lm's modules: "mlp.switch_mlp.gate_proj", gpt-oss "mlp.experts.gate_proj".
-  std::string stack_name(std::string name, int expert) const {
-    const bool is_gpt_oss = config_.architecture->name == "GptOssForCausalLM";
-    return replaced(std::move(name), ".experts." + std::to_string(expert) + ".",
-                    is_gpt_oss ? ".experts." : ".switch_mlp.");
   }
 
   Status add_tensors(PlannedModule& module) {

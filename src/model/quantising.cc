@@ -1,5 +1,6 @@
 #include "model/quantising.h"
 
+#include <string_view>
 #include <utility>
 
 #include "model/weight_table.h"
@@ -8,6 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kRouterBits = 8;
+constexpr std::string_view kWeight = ".weight";
 
 }  // namespace
 
@@ -30,6 +32,25 @@ std::shared_ptr<const QuantisingSource> quantising_source(
                       .kv_rank = config.latent->kv_rank};
   }
   return std::make_shared<const QuantisingSource>(std::move(source), std::move(options));
+}
+
+std::string module_name(const ModelConfig& config, std::string name, int stack_index) {
+  if (name.ends_with(kWeight)) name.resize(name.size() - kWeight.size());
+  if (stack_index < 0) return name;
+  const std::string expert = ".experts." + std::to_string(stack_index) + ".";
+  const size_t at = name.rfind(expert);
+  if (at == std::string::npos) return name;  // a head's
+  const bool is_gpt_oss = config.architecture->name == "GptOssForCausalLM";
+  return name.replace(at, expert.size(), is_gpt_oss ? ".experts." : ".switch_mlp.");
+}
+
+QuantisationReport quantisation_report(const QuantisingSource& source, const ModelConfig& config) {
+  QuantisationReport report;
+  for (QuantisingSource::Converted& each : source.converted()) {
+    each.part.name = module_name(config, std::move(each.name), each.stack_index);
+    report.add(each.part);
+  }
+  return report;
 }
 
 }  // namespace lockstep

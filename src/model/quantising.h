@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "model/config.h"
 #include "weights/quantising_source.h"
@@ -21,5 +22,12 @@ struct QuantisingChoice {
 std::shared_ptr<const QuantisingSource> quantising_source(
     std::shared_ptr<const WeightSource> source, const ModelConfig& config,
     const QuantisingChoice& choice);
+
+// The module of a tensor as mlx_lm names it: without ".weight", the experts of a layer as one stack
+// ("mlp.switch_mlp.gate_proj", gpt-oss "mlp.experts.gate_proj"). `stack_index` as in MatrixRequest.
+std::string module_name(const ModelConfig& config, std::string name, int stack_index);
+
+// What quantising did to what this rank has loaded.
+QuantisationReport quantisation_report(const QuantisingSource& source, const ModelConfig& config);
 
 }  // namespace lockstep

@@ -143,6 +143,7 @@ void LocalGroup::announce_ready(const WorkerGroup& workers) {
   status_.ranks = workers.ranks();
   status_.context = workers.report().context;
   status_.vocab_size = workers.report().vocab_size;
+  status_.quantised = std::make_shared<const QuantisationReport>(workers.quantised());
   started_.notify_all();
 }
 

@@ -234,7 +234,28 @@ std::string encode_report(const LoadReport& report) {
   object["state_bytes"] = as_signed(report.state_bytes);
   object["context"] = report.context;
   object["vocab_size"] = report.vocab_size;
+  JsonArray quantised;
+  for (const TensorError& tensor : report.quantised.tensors()) {
+    quantised.push_back(JsonObject{{"name", tensor.name},
+                                   {"bits", tensor.bits},
+                                   {"weights", as_signed(tensor.weights)},
+                                   {"squared_error", tensor.error.squared_error},
+                                   {"squared_weight", tensor.error.squared_weight},
+                                   {"largest", tensor.error.largest}});
+  }
+  object["quantised"] = std::move(quantised);
   return dump_json(object);
+}
+
+Result<TensorError> decode_tensor_error(const Json& json) {
+  TensorError tensor;
+  tensor.name = TRY(need_string(json, "name"));
+  tensor.bits = TRY(need_int32(json, "bits"));
+  tensor.weights = TRY(need_uint64(json, "weights"));
+  tensor.error.squared_error = TRY(need_double(json, "squared_error"));
+  tensor.error.squared_weight = TRY(need_double(json, "squared_weight"));
+  tensor.error.largest = static_cast<float>(TRY(need_double(json, "largest")));
+  return tensor;
 }
 
 Result<LoadReport> decode_report(std::string_view payload) {
@@ -246,6 +267,11 @@ Result<LoadReport> decode_report(std::string_view payload) {
   report.state_bytes = TRY(need_uint64(json, "state_bytes"));
   report.context = TRY(need_int32(json, "context"));
   report.vocab_size = TRY(need_int32(json, "vocab_size"));
+  const Json* quantised = find(json, "quantised");
+  if (quantised == nullptr || !quantised->is_array()) return corrupt("quantised");
+  for (const Json& tensor : quantised->get_array()) {
+    report.quantised.add(TRY(decode_tensor_error(tensor)));
+  }
   return report;
 }
 

@@ -49,6 +49,7 @@ struct ModelStatus {
   int running = 0;                   // requests that have not ended
   Pooling pooling = Pooling::kLast;  // how the model makes embeddings
   std::vector<RankStatus> ranks;
+  std::shared_ptr<const QuantisationReport> quantised;  // of all ranks together; null: not ready
 };
 
 class ModelService {

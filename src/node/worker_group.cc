@@ -108,6 +108,12 @@ bool WorkerGroup::has_ended() const {
   return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
 }
 
+QuantisationReport WorkerGroup::quantised() const {
+  QuantisationReport all;
+  for (const Worker& worker : workers_) all.add(worker.report.quantised);
+  return all;
+}
+
 std::vector<RankStatus> WorkerGroup::ranks() const {
   std::vector<RankStatus> ranks;
   for (const Worker& worker : workers_) {

@@ -52,6 +52,7 @@ class WorkerGroup {
   bool has_ended() const;  // every process has exited
   // Processes and, of ready ranks, bytes.
   std::vector<RankStatus> ranks() const;
+  QuantisationReport quantised() const;  // of all ranks together
   // What the engine agreed to, once ready.
   const LoadReport& report() const { return workers_[0].report; }
 

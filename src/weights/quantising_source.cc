@@ -48,9 +48,9 @@ int rows_of_chunk(const Part& part, int threads) {
   return std::clamp(part.rows() / (threads * kChunksOfThread), 1, std::max(most, 1));
 }
 
-// The parts of a matrix that was converted. What nobody asked for is left undefined, so that the
+// The bytes of a matrix that was converted. What nobody asked for is left undefined, so that the
 // system gives no memory for it.
-struct Converted {
+struct ConvertedBytes {
   std::unique_ptr<std::byte[]> codes;
   std::unique_ptr<uint16_t[]> scales;
   std::unique_ptr<uint16_t[]> biases;
@@ -114,8 +114,23 @@ QuantisingSource::QuantisingSource(std::shared_ptr<const WeightSource> source,
 }
 
 Result<StoredMatrix> QuantisingSource::matrix(const MatrixRequest& request) const {
-  QuantisationError ignored;
-  return quantise(request, ignored);
+  const int bits = bits_of(request.name, request.columns);
+  QuantisationError error;
+  StoredMatrix matrix = TRY(quantise(request, error));
+  if (bits == 0) return matrix;
+  const Part part(request);
+  const auto weights = static_cast<uint64_t>(part.rows()) * static_cast<uint64_t>(part.columns());
+  const std::lock_guard lock(mutex_);
+  converted_[{std::string(request.name), request.stack_index}] = {
+      .bits = bits, .weights = weights, .error = error};
+  return matrix;
+}
+
+std::vector<QuantisingSource::Converted> QuantisingSource::converted() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Converted> all;
+  for (const auto& [key, part] : converted_) all.push_back({key.first, key.second, part});
+  return all;
 }
 
 Result<StoredVector> QuantisingSource::vector(std::string_view name, int stack_index,
@@ -239,7 +254,7 @@ Result<StoredMatrix> QuantisingSource::convert(const MatrixRequest& request, int
   const auto rows = static_cast<size_t>(request.rows);
   const size_t groups = static_cast<size_t>(request.columns) / kGroup;
   const size_t row_bytes = affine_code_bytes(static_cast<size_t>(request.columns), bits);
-  const auto parts = std::make_shared<Converted>();
+  const auto parts = std::make_shared<ConvertedBytes>();
   parts->codes = undefined<std::byte>(rows * row_bytes);
   parts->scales = undefined<uint16_t>(rows * groups);
   parts->biases = undefined<uint16_t>(rows * groups);

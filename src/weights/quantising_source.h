@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,8 +13,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/thread_team.h"
+#include "weights/quantisation_report.h"
 #include "weights/quantise.h"
 #include "weights/weight_source.h"
 
@@ -47,13 +51,22 @@ class QuantisingSource final : public WeightSource {
   QuantisingSource(std::shared_ptr<const WeightSource> source, QuantisingOptions options);
 
   // Beyond the source's errors: kUnsupported for a matrix that is quantised already, kCorrupt for
-  // weights that are no numbers. Callers take turns.
+  // weights that are no numbers. Callers take turns. converted() tells what was lost.
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override;
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
   bool has(std::string_view name, int stack_index = -1) const override;
   uint64_t file_bytes() const override { return source_->file_bytes(); }
 
-  // matrix(), and adds up what quantisation did to the part that was asked for.
+  // What matrix() has converted. Where it was asked for a matrix more than once, the last request
+  // counts: loaders first ask for a row to learn how a matrix is stored.
+  struct Converted {
+    std::string name;  // as it was asked for
+    int stack_index = -1;
+    TensorError part;
+  };
+  std::vector<Converted> converted() const;
+
+  // matrix() without a note in converted(), which adds what quantisation did to `error`.
   Result<StoredMatrix> quantise(const MatrixRequest& request, QuantisationError& error) const;
   // 0: such a matrix stays as it is.
   int bits_of(std::string_view name, int columns) const;
@@ -79,8 +92,9 @@ class QuantisingSource final : public WeightSource {
 
   std::shared_ptr<const WeightSource> source_;
   QuantisingOptions options_;
-  mutable std::mutex mutex_;  // of the team
+  mutable std::mutex mutex_;  // of what follows
   mutable ThreadTeam team_;
+  mutable std::map<std::pair<std::string, int>, TensorError> converted_;
 };
 
 }  // namespace lockstep

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -76,7 +79,11 @@ class CommandLine(unittest.TestCase):
             cases = [("truncated", truncate, "model.safetensors"), ("lying", lie, "model.safetensors"),
                      ("shape", config(hidden_size=96), "shape"),
                      ("architecture", config(architectures=["HyenaForCausalLM"]), "HyenaForCausalLM"),
+                     ("long name", config(architectures=["X" * 100_000]), "X" * 100 + "\" is unknown"),
                      ("layers", config(num_hidden_layers=3), "model.layers.2."),
+                     ("fewer layers", config(num_hidden_layers=1), "says 1 layer, but the files hold 2"),
+                     ("bits", config(quantization={"bits": 7, "group_size": 64}), "\"bits\": 7; supported are affine"),
+                     ("mode", config(quantization={"bits": 4, "mode": "foo"}), "\"foo\"; supported are affine"),
                      ("weights", lambda f: os.remove(os.path.join(f, "model.safetensors")), "safetensors"),
                      ("config", lambda f: os.remove(os.path.join(f, "config.json")), "config.json")]
             for name, change, part in cases:
@@ -84,6 +91,70 @@ class CommandLine(unittest.TestCase):
                     folder = broken(name, change)
                     for ranks in ("1", "2"):
                         self.check_refused(["logits", folder, "--ids", "1", "--ranks", ranks], part)
+
+    def test_weights_that_are_no_numbers_are_an_error_of_the_model(self):
+        with tempfile.TemporaryDirectory() as work:
+            folder = os.path.join(work, "broken")
+            harness.copy_with_nan(harness.STORIES, folder, "model.norm.weight")
+            for arguments in (["run", folder, "Once", "-n", "4"], ["run", folder, "Once", "-n", "4", "--ranks", "2"],
+                              ["logits", folder, "--ids", "1,2"], ["run", folder, "Once", "--top-k", "3"]):
+                process = harness.run(*arguments)
+                self.assertEqual(process.returncode, 1, (arguments, process.stderr))
+                self.assertEqual(process.stdout.strip(), "", arguments)
+                self.assertRegex(process.stderr, r"^lockstep: the logits after \d+ tokens? are not numbers \(NaN")
+                self.assertEqual(len(process.stderr.strip().splitlines()), 1, process.stderr)
+
+    def test_a_prompt_that_is_too_long_names_the_flag_that_makes_room(self):
+        for arguments in (["run", harness.STORIES, "Once upon a time", "--context", "3"],
+                          ["logits", harness.STORIES, "--ids", "1,2,3,4,5,6", "--context", "3"]):
+            process = harness.run(*arguments)
+            self.assertEqual(process.returncode, 1, process.stderr)
+            self.assertRegex(process.stderr, r"^lockstep: the prompt has \d+ tokens but the context holds 3; --context \d")
+
+    def test_a_template_wants_a_list_of_messages(self):
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "chat.jinja")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("{% for m in messages %}{{ m }}{% endfor %}")
+            for messages in ("x", 5, {"role": "user"}, ["x"], None):
+                process = harness.run("template", path, stdin=json.dumps({"messages": messages}))
+                self.assertEqual(process.returncode, 2, process.stderr)
+                self.assertEqual(process.stderr, 'lockstep: "messages" must be a list of objects\n')
+            self.assertEqual(harness.run("template", path, stdin='{"messages": []}').returncode, 0)
+
+    def test_bits_on_load_tell_what_they_lose(self):
+        case = os.path.join(harness.GOLDEN, "llama3-bf16")
+        with tempfile.TemporaryDirectory() as work:
+            wanted = harness.run_json("quantize", case, os.path.join(work, "q4"), "--bits", 4, "--json")
+        worst = wanted["tensors"][0]
+        for ranks in (1, 2):
+            short = harness.run("logits", case, "--ids", "1", "--bits", 4, "--ranks", ranks)
+            self.assertEqual(short.returncode, 0, short.stderr)
+            self.assertEqual(len(short.stderr.splitlines()), 1, short.stderr)
+            self.assertIn(f"rms error {wanted['relative_rms_error'] * 100:.1f}", short.stderr)
+            self.assertIn(f"{worst['name']} {worst['relative_rms_error'] * 100:.3f} %", short.stderr)
+            long = harness.run("logits", case, "--ids", "1", "--bits", 4, "--verbose", "--ranks", ranks)
+            self.assertEqual(long.stdout, short.stdout.replace(short.stdout[short.stdout.index('"ranks"'):], "")
+                             + long.stdout[long.stdout.index('"ranks"'):])
+            for tensor in wanted["tensors"]:
+                self.assertRegex(long.stderr, rf"(?m)^{re.escape(tensor['name'])} +4 ")
+        self.assertEqual(harness.run("logits", case, "--ids", "1").stderr, "")
+
+    def test_a_lost_worker_ends_run_with_one_sentence(self):
+        process = subprocess.Popen([harness.PROGRAM, "run", harness.STORIES, "--ranks", "2"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # waits for its prompt
+        try:
+            harness.wait_until(lambda: len(harness.children(process.pid)) == 2, harness.PATIENCE_S, "two workers")
+            os.kill(harness.children(process.pid)[1], signal.SIGKILL)
+            harness.wait_until(lambda: not harness.children(process.pid), harness.PATIENCE_S, "the group's end")
+            _, errors = process.communicate("Once", timeout=harness.PATIENCE_S)
+        finally:
+            process.kill()
+            process.communicate()
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertNotIn("restarting", errors)
+        self.assertEqual(len(errors.strip().splitlines()), 1, errors)
+        self.assertIn("rank 1", errors)
 
     def test_tokenize_batch(self):
         lines = [{"text": "Hello, world!"}, {"text": 5}, {"text": ""}]

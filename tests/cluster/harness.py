@@ -44,9 +44,12 @@ def copy_with_nan(model, folder, tensor):
 
 
 def children(pid):
-    """The processes that a process has started, in that order. Linux."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-        return [int(child) for child in file.read().split()]
+    """The processes that the threads of a process have started, the oldest first. Linux."""
+    found = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
+            found += [int(child) for child in file.read().split()]
+    return sorted(found)
 
 
 class Node:

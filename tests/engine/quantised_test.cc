@@ -104,6 +104,44 @@ TEST_CASE("every number of bits gives on load what the folder gives") {
   }
 }
 
+TEST_CASE("what quantising on load loses is told by tensor, as the folder's maker tells it") {
+  for (const char* name : {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "qwen3-bf16-tied"}) {
+    CAPTURE(name);
+    const Folder work;
+    const auto made = quantise_model(
+        {.from = golden(name), .to = work.path() / "quantised", .bits = 4, .threads = 2});
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    for (const std::vector<double>& shares : {std::vector<double>{1}, {1, 1}, {3, 1}}) {
+      Setup setup;
+      setup.shares = shares;
+      setup.bits = 4;
+      const Outcome outcome = run_ranks(golden(name), setup, {{.prompt = {1}, .max_tokens = 1}});
+      QuantisationReport all;
+      for (const LoadReport& report : outcome.reports) all.add(report.quantised);
+      size_t quantised = 0;
+      for (const QuantisedTensor& wanted : made.value().tensors) {
+        const auto found =
+            std::find_if(all.tensors().begin(), all.tensors().end(),
+                         [&](const TensorError& tensor) { return tensor.name == wanted.name; });
+        CAPTURE(wanted.name);
+        CHECK((found != all.tensors().end()) == (wanted.bits > 0));
+        if (found == all.tensors().end()) continue;
+        ++quantised;
+        CHECK(found->bits == wanted.bits);
+        CHECK(found->error.largest == static_cast<float>(wanted.largest_error));
+        // Sums of another order; ranks that share a group or a whole matrix count it twice.
+        const double slack = shares.size() == 1 ? 1e-12 : 0.02;
+        CHECK(found->error.relative_rms() == doctest::Approx(wanted.relative_rms).epsilon(slack));
+        if (shares.size() == 1) CHECK(found->weights == wanted.weights);
+        if (shares.size() > 1) CHECK(found->weights >= wanted.weights);
+      }
+      CHECK(quantised == all.tensors().size());
+    }
+    const Outcome plain = run_ranks(golden(name), {}, {{.prompt = {1}, .max_tokens = 1}});
+    CHECK(plain.reports[0].quantised.empty());
+  }
+}
+
 TEST_CASE("latent heads of whole groups are quantised as two matrices, on load and in the folder") {
   const TemporaryFolder work;
   const fs::path model = work.path() / "model", folder = work.path() / "quantised";

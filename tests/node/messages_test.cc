@@ -87,6 +87,20 @@ TEST_CASE("small messages survive") {
       decode_report(encode_report({.weight_bytes = 1, .state_bytes = 3, .vocab_size = 5}));
   CHECK(report.value().state_bytes == 3);
   CHECK(report.value().vocab_size == 5);
+  CHECK(report.value().quantised.empty());
+  LoadReport quantised;
+  quantised.quantised.add({"a", 4, uint64_t{1} << 40, {0.1, 1.0 / 3, 0.25f}});
+  quantised.quantised.add({"b", 8, 3, {0, 0, 0}});
+  const auto decoded = decode_report(encode_report(quantised));
+  REQUIRE(decoded.ok());
+  REQUIRE(decoded.value().quantised.tensors().size() == 2);
+  const TensorError& first = decoded.value().quantised.tensors()[0];
+  CHECK(first.name == "a");
+  CHECK(first.bits == 4);
+  CHECK(first.weights == uint64_t{1} << 40);
+  CHECK(first.error.squared_error == 0.1);
+  CHECK(first.error.squared_weight == 1.0 / 3);
+  CHECK(first.error.largest == 0.25f);
 }
 
 TEST_CASE("payloads that make no sense are errors") {

@@ -1,0 +1,20 @@
+// What quantising lost, in words and tables: for `--bits` and `lockstep quantize`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/quantisation_report.h"
+
+namespace lockstep {
+
+std::string tensor_error_header();
+// `bits` 0: the tensor stays as it is.
+std::string tensor_error_line(std::string_view name, int bits, double relative_rms, double largest);
+
+// One line, or with `lists_tensors` before it a table from the largest error on. Empty where
+// nothing was quantised.
+std::vector<std::string> quantisation_lines(const QuantisationReport& report, bool lists_tensors);
+
+}  // namespace lockstep
