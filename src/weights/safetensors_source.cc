@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mapped_file.h"
 #include "json/json_file.h"
 #include "weights/quantised_matrix.h"
 #include "weights/transposed_experts.h"
