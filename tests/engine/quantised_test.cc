@@ -107,7 +107,7 @@ TEST_CASE("every number of bits gives on load what the folder gives") {
 TEST_CASE("what quantising on load loses is told by tensor, as the folder's maker tells it") {
   for (const char* name : {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "qwen3-bf16-tied"}) {
     CAPTURE(name);
-    const Folder work;
+    const TemporaryFolder work;
     const auto made = quantise_model(
         {.from = golden(name), .to = work.path() / "quantised", .bits = 4, .threads = 2});
     REQUIRE_MESSAGE(made.ok(), made.error().message);

@@ -22,7 +22,7 @@ TEST_CASE("files with more layers than the config says are refused") {
     CAPTURE(name);
     ModelCopy copy(golden(name));
     CHECK(open_model(copy.path()).ok());
-    const Json config = read_json_file(copy.path() + "/config.json");
+    const Json config = json_of_file(copy.path() + "/config.json");
     const Json* layers = find(config, "num_hidden_layers");
     REQUIRE(layers != nullptr);
     const int64_t own = layers->as_int64();

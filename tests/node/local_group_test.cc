@@ -161,7 +161,7 @@ TEST_CASE("options that make no sense are refused with a sentence") {
   CHECK(code_of([](Options& o) { o.ranks = 0; }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([](Options& o) { o.ranks = 1'000'000; }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([](Options& o) { o.shares = {1, -1}; }) == ErrorCode::kInvalidArgument);
-  CHECK(code_of([](Options& o) { o.stages = 2; }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([](Options& o) { o.stages = 3; }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([](Options& o) { o.model = "/nowhere"; }) == ErrorCode::kNotFound);
   CHECK(code_of([](Options& o) { o.worker_program = "/nowhere/x"; }) == ErrorCode::kNotFound);
   // A program that is no worker: it exits without a word.

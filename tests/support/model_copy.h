@@ -3,7 +3,6 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -14,30 +13,24 @@
 
 #include "json/json.h"
 #include "support/golden.h"
+#include "support/temporary_folder.h"
 
 namespace lockstep {
 
 class ModelCopy {
  public:
   explicit ModelCopy(const std::filesystem::path& from) {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "lockstep_model_copy_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    folder_ = name;
     for (const auto& entry : std::filesystem::directory_iterator(from)) {
       if (entry.path().filename() == "golden.json") continue;
-      std::filesystem::copy_file(entry.path(), folder_ / entry.path().filename());
+      std::filesystem::copy_file(entry.path(), folder_.path() / entry.path().filename());
     }
   }
-  ~ModelCopy() { std::filesystem::remove_all(folder_); }
-  ModelCopy(const ModelCopy&) = delete;
-  ModelCopy& operator=(const ModelCopy&) = delete;
 
-  std::string path() const { return folder_.string(); }
+  std::string path() const { return folder_.path().string(); }
 
   // Writes `bytes` into the tensor of "model.safetensors", from its byte `at` on.
   void overwrite(std::string_view tensor, size_t at, std::string_view bytes) {
-    std::fstream file(folder_ / "model.safetensors",
+    std::fstream file(folder_.path() / "model.safetensors",
                       std::ios::in | std::ios::out | std::ios::binary);
     uint64_t header_size = 0;
     file.read(reinterpret_cast<char*>(&header_size), sizeof header_size);
@@ -58,7 +51,7 @@ class ModelCopy {
 
   // `to` may not be longer than `from`.
   void rename_tensor(const std::string& from, const std::string& to) {
-    const std::filesystem::path path = folder_ / "model.safetensors";
+    const std::filesystem::path path = folder_.path() / "model.safetensors";
     std::ifstream in(path, std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(in)), {});
     const size_t at = bytes.find('"' + from + '"');
@@ -70,8 +63,8 @@ class ModelCopy {
 
   // nullptr removes a member.
   void change_config(std::string_view key, Json value) {
-    const std::string path = (folder_ / "config.json").string();
-    Json json = read_json_file(path);
+    const std::string path = (folder_.path() / "config.json").string();
+    Json json = json_of_file(path);
     if (value.is_null()) {
       json.as_object().erase(key);
     } else {
@@ -81,7 +74,7 @@ class ModelCopy {
   }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace lockstep

@@ -186,9 +186,9 @@ TEST_CASE("unquantised experts of gpt-oss lie transposed, gate and up taking tur
     for (int row = 0; row < 100; ++row) {
       for (int column = 0; column < 70; ++column) {
         const int stored = 10000 * expert + 100 * column;
-        is_same &= stored_value(gate, row, column) == stored + 2 * row;
-        is_same &= stored_value(up, row, column) == stored + 2 * row + 1;
-        is_same &= stored_value(down, column, row) == 10000 * expert + 100 * row + column;
+        is_same &= defined_weight(gate, row, column) == stored + 2 * row;
+        is_same &= defined_weight(up, row, column) == stored + 2 * row + 1;
+        is_same &= defined_weight(down, column, row) == 10000 * expert + 100 * row + column;
       }
     }
     CHECK(is_same);
@@ -203,8 +203,8 @@ TEST_CASE("unquantised experts of gpt-oss lie transposed, gate and up taking tur
                                     .column_begin = 65,
                                     .column_end = 70});
   REQUIRE(part.ok());
-  CHECK(stored_value(part.value(), 90, 65) == 10000 + 6500 + 181);
-  CHECK(stored_value(part.value(), 98, 69) == 10000 + 6900 + 197);
+  CHECK(defined_weight(part.value(), 90, 65) == 10000 + 6500 + 181);
+  CHECK(defined_weight(part.value(), 98, 69) == 10000 + 6900 + 197);
   CHECK(source.matrix_error(experts + ".1.up_proj.weight", 70, 100, 1).code == ErrorCode::kCorrupt);
   CHECK(source.matrix_error(experts + ".2.up_proj.weight", 100, 70, 2).code == ErrorCode::kCorrupt);
 }
