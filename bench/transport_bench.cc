@@ -30,7 +30,7 @@ void pin_to_processor(int processor) {
 
 // The times of the slowest rank.
 Result<CollectiveTimes> measure(LinkKind kind, int ranks, size_t bytes, int rounds) {
-  LocalLinks links = TRY(open_local_links(kind, ranks));
+  LocalLinks links = TRY(open_local_links({.kind = kind}, ranks));
   std::vector<Result<CollectiveTimes>> times(links.size(), CollectiveTimes{});
   std::vector<std::thread> threads;
   const int processors = static_cast<int>(std::thread::hardware_concurrency());

@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 struct CollectiveFlags {
-  std::string link = "shm";
+  LinkFlags link;
   CollectiveBenchOptions options;
   int runs = 5;
   bool encrypt = false;
@@ -48,7 +48,7 @@ Result<Json> bench_model(ModelBenchFlags flags) {
 }
 
 Result<Json> bench_collective(CollectiveFlags flags) {
-  flags.options.link.kind = TRY(parse_link_kind(flags.link));
+  flags.options.link = TRY(link_options(flags.link));
   if (flags.encrypt) {
     return Error{ErrorCode::kUnsupported, "--encrypt is not supported yet: links are plain"};
   }
@@ -58,7 +58,9 @@ Result<Json> bench_collective(CollectiveFlags flags) {
     if (run == 0 || times.p50_us < best.p50_us) best = times;
   }
   return Json(JsonObject{{"ranks", flags.options.ranks},
-                         {"link", flags.link},
+                         {"link", flags.link.kind},
+                         {"link_delay_us", flags.link.delay_us},
+                         {"link_gbit_s", flags.link.gbit_s},
                          {"bytes", flags.options.bytes},
                          {"rounds", flags.options.rounds},
                          {"runs", flags.runs},
@@ -89,8 +91,7 @@ void add_collective(CLI::App& bench, Command& chosen) {
   CLI::App* command = bench.add_subcommand("collective", "the time of one all-reduce");
   command->add_option("--ranks", flags->options.ranks, "worker processes (default 2)")
       ->check(CLI::Range(1, LocalGroup::kRanksMax));
-  command->add_option("--link", flags->link, "shm or tcp (default shm)")
-      ->check(CLI::IsMember({"shm", "tcp"}));
+  add_link_flags(*command, flags->link);
   command->add_option("--bytes", flags->options.bytes, "of one vector (default 16384)")
       ->check(CLI::Range(4, 1 << 30));
   command->add_option("--rounds", flags->options.rounds, "of one run (default 5000)")

@@ -24,13 +24,30 @@ CLI::Validator at_least(int least) {
   return CLI::Validator(check, fmt::format(">= {}", least));
 }
 
+void add_link_flags(CLI::App& command, LinkFlags& flags) {
+  command.add_option("--link", flags.kind, "what joins the ranks: shm or tcp (default shm)")
+      ->check(CLI::IsMember({"shm", "tcp"}));
+  command.add_option("--link-delay-us", flags.delay_us,
+                     "an experiment: every message arrives so much later");
+  command.add_option("--link-gbit-s", flags.gbit_s,
+                     "an experiment: links that carry no more than this");
+}
+
+Result<LinkOptions> link_options(const LinkFlags& flags) {
+  LinkOptions options;
+  options.kind = TRY(parse_link_kind(flags.kind));
+  options.delay_us = flags.delay_us;
+  options.gbit_s = flags.gbit_s;
+  TRY(check_link_options(options));
+  return options;
+}
+
 void add_group_flags(CLI::App& command, GroupFlags& flags) {
   command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
       ->check(CLI::Range(1, LocalGroup::kRanksMax));
   command.add_option("--shares", flags.shares,
                      "how much each rank takes, e.g. 3:1 (default equal)");
-  command.add_option("--link", flags.link, "what joins the ranks: shm or tcp (default shm)")
-      ->check(CLI::IsMember({"shm", "tcp"}));
+  add_link_flags(command, flags.link);
   command
       .add_option("--threads", flags.threads,
                   "threads of each rank (default: the machine's cores / ranks)")
@@ -81,7 +98,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.model = flags.model;
   options.shares = TRY(parse_shares(flags.shares, flags.ranks));
   options.ranks = static_cast<int>(options.shares.size());
-  options.link.kind = TRY(parse_link_kind(flags.link));
+  options.link = TRY(link_options(flags.link));
   options.threads = flags.threads;
   options.pin_threads = flags.pin;
   options.context = flags.context;

@@ -13,11 +13,18 @@ namespace lockstep {
 // For whole numbers. CLI11's own validators speak of floating-point limits.
 CLI::Validator at_least(int least);
 
+// How the ranks are joined, in the words of the command line.
+struct LinkFlags {
+  std::string kind = "shm";
+  int delay_us = 0;
+  double gbit_s = 0;
+};
+
 struct GroupFlags {
   std::string model;
   int ranks = 0;       // 0: as many as shares, or 1
   std::string shares;  // "3:1"
-  std::string link = "shm";
+  LinkFlags link;
   int threads = 0;
   bool pin = false;
   int context = 0;
@@ -27,6 +34,8 @@ struct GroupFlags {
   std::string device = "cpu";
 };
 
+void add_link_flags(CLI::App& command, LinkFlags& flags);
+Result<LinkOptions> link_options(const LinkFlags& flags);
 // Everything but the model itself, --bits and --verbose.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
 // Both of these.

@@ -52,7 +52,7 @@ Status check_options(const CollectiveBenchOptions& options) {
         ErrorCode::kInvalidArgument,
         fmt::format("{} rounds are asked for; 1 to {} are possible", options.rounds, kRoundsMax)};
   }
-  return Ok{};
+  return check_link_options(options.link);
 }
 
 WorkerGroupOptions worker_options(const CollectiveBenchOptions& options) {

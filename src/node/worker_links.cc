@@ -6,6 +6,7 @@
 
 #include "transport/rendezvous.h"
 #include "transport/shm_link.h"
+#include "transport/slowed_link.h"
 
 namespace lockstep {
 namespace {
@@ -69,8 +70,14 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
 
 Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
                                                              WorkerControl& control) {
-  return setup.link.kind == LinkKind::kShm ? open_shared_links(setup)
-                                           : connect_links(setup, control);
+  TRY(check_link_options(setup.link));
+  auto links = TRY(setup.link.kind == LinkKind::kShm ? open_shared_links(setup)
+                                                     : connect_links(setup, control));
+  for (size_t peer = 0; peer < links.size(); ++peer) {
+    if (!links[peer]) continue;
+    links[peer] = slow_down(std::move(links[peer]), setup.link, static_cast<int>(peer));
+  }
+  return links;
 }
 
 }  // namespace lockstep

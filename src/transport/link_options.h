@@ -1,6 +1,7 @@
 // How the ranks of a group are joined: the same for every pair, known to every rank.
 #pragma once
 
+#include "base/result.h"
 #include "transport/link_kind.h"
 #include "transport/topology.h"
 
@@ -15,6 +16,13 @@ struct LinkOptions {
   // and frames follow each other no faster than so many bits in a second (0: as they come).
   int delay_us = 0;
   double gbit_s = 0;
+
+  static constexpr int kRailsMax = 8;
+  static constexpr int kDelayMaxUs = 1'000'000;
+  static constexpr double kGbitMin = 0.001;
 };
+
+// kInvalidArgument where the options contradict each other or exceed a limit.
+Status check_link_options(const LinkOptions& options);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 
 #include "transport/rendezvous.h"
 #include "transport/shm_link.h"
+#include "transport/slowed_link.h"
 #include "transport/socket.h"
 #include "transport/tcp_link.h"
 
@@ -41,15 +42,19 @@ Result<Pair> open_tcp_pair(int low, int high, uint32_t epoch) {
 
 }  // namespace
 
-Result<LocalLinks> open_local_links(LinkKind kind, int size, uint32_t epoch) {
+Result<LocalLinks> open_local_links(const LinkOptions& options, int size, uint32_t epoch) {
+  TRY(check_link_options(options));
   LocalLinks links(static_cast<size_t>(size));
   for (auto& row : links) row.resize(static_cast<size_t>(size));
   for (int low = 0; low < size; ++low) {
     for (int high = low + 1; high < size; ++high) {
-      Pair pair = TRY(kind == LinkKind::kShm ? open_shm_pair(low, high, epoch)
-                                             : open_tcp_pair(low, high, epoch));
-      links[static_cast<size_t>(low)][static_cast<size_t>(high)] = std::move(pair.first);
-      links[static_cast<size_t>(high)][static_cast<size_t>(low)] = std::move(pair.second);
+      if (!is_joined(options.topology, size, low, high)) continue;
+      auto [first, second] = TRY(options.kind == LinkKind::kShm ? open_shm_pair(low, high, epoch)
+                                                                : open_tcp_pair(low, high, epoch));
+      links[static_cast<size_t>(low)][static_cast<size_t>(high)] =
+          slow_down(std::move(first), options, high);
+      links[static_cast<size_t>(high)][static_cast<size_t>(low)] =
+          slow_down(std::move(second), options, low);
     }
   }
   return links;

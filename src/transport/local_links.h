@@ -7,13 +7,14 @@
 
 #include "base/result.h"
 #include "transport/link.h"
-#include "transport/link_kind.h"
+#include "transport/link_options.h"
 
 namespace lockstep {
 
-// links[i][j] is rank i's link to rank j; null where i == j.
+// links[i][j] is rank i's link to rank j; null where i == j or the topology has no
+// link.
 using LocalLinks = std::vector<std::vector<std::unique_ptr<Link>>>;
 
-Result<LocalLinks> open_local_links(LinkKind kind, int size, uint32_t epoch = 1);
+Result<LocalLinks> open_local_links(const LinkOptions& options, int size, uint32_t epoch = 1);
 
 }  // namespace lockstep

@@ -88,7 +88,7 @@ TEST_CASE("a rank that ends is lost to the others long before the deadline") {
 }
 
 TEST_CASE("a rank whose process is killed is lost to the others over TCP") {
-  LocalLinks links = std::move(open_local_links(LinkKind::kTcp, 2).value());
+  LocalLinks links = std::move(open_local_links({.kind = LinkKind::kTcp}, 2).value());
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {

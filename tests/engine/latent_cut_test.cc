@@ -52,7 +52,7 @@ std::vector<Variant> cut_variants() {
 std::vector<uint64_t> waits_of_a_pass(int ranks, LatentCut latent_cut) {
   const auto opened = open_model(folder_of("deepseekv3-bf16"));
   REQUIRE(opened.ok());
-  auto links = open_local_links(LinkKind::kShm, ranks);
+  auto links = open_local_links({.kind = LinkKind::kShm}, ranks);
   REQUIRE(links.ok());
   std::vector<uint64_t> waits(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;

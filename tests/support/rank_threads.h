@@ -95,7 +95,7 @@ inline const KernelTable* kernels_named(const std::string& name) {
 inline Outcome run_ranks(const std::string& model, const Setup& setup,
                          const std::vector<GenerateRequest>& requests) {
   const int size = static_cast<int>(setup.shares.size());
-  auto opened = open_local_links(setup.link, size);
+  auto opened = open_local_links({.kind = setup.link}, size);
   REQUIRE(opened.ok());
   Outcome outcome;
   outcome.reports.resize(static_cast<size_t>(size));

@@ -36,3 +36,18 @@ TEST_CASE("a topology joins the pairs that its name says") {
   CHECK_FALSE(is_joined(Topology::kLine, 6, 5, 0));
   CHECK_FALSE(is_joined(Topology::kStar, 6, 1, 2));
 }
+
+TEST_CASE("options of links that contradict each other are refused with a sentence") {
+  CHECK(check_link_options({}).ok());
+  CHECK(check_link_options({.kind = LinkKind::kTcp, .rails = 4, .encrypts = true}).ok());
+  CHECK(check_link_options({.delay_us = 300, .gbit_s = 0.5}).ok());
+  const LinkOptions bad[] = {
+      {.rails = 2},         {.encrypts = true}, {.kind = LinkKind::kTcp, .rails = 0},
+      {.delay_us = -1},     {.gbit_s = -1},     {.kind = LinkKind::kTcp, .rails = 9},
+      {.delay_us = 2000000}};
+  for (const LinkOptions& options : bad) {
+    const Status status = check_link_options(options);
+    REQUIRE(!status.ok());
+    CHECK(status.error().code == ErrorCode::kInvalidArgument);
+  }
+}

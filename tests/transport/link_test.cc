@@ -91,16 +91,17 @@ TEST_CASE("a link that is full gives no frame, and room comes back when the peer
     Link &left = *links[0][1], &right = *links[1][0];
     int sent = 0;
     // TCP also has the kernel's room, which ends well before 1000 frames of 1 MiB.
-    while (sent < 1000 && try_send(left, kFrameBytesMax, sent)) ++sent;
+    const size_t frame_bytes_max = left.frame_bytes_max();
+    while (sent < 1000 && try_send(left, frame_bytes_max, sent)) ++sent;
     REQUIRE(sent > 0);
     REQUIRE(sent < 1000);
-    CHECK(left.acquire(kFrameBytesMax).empty());
+    CHECK(left.acquire(frame_bytes_max).empty());
     for (int received = 0; received < sent; ++received) {
-      REQUIRE(is_frame(await_frame(right, &left), kFrameBytesMax, received));
+      REQUIRE(is_frame(await_frame(right, &left), frame_bytes_max, received));
       right.release();
     }
     CHECK(left.flush());
-    CHECK(try_send(left, kFrameBytesMax, 1));
+    CHECK(try_send(left, frame_bytes_max, 1));
   }
 }
 

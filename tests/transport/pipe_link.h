@@ -85,6 +85,10 @@ inline LocalLinks open_pipe_links(int size) {
   return links;
 }
 
+inline LocalLinks open_links(const LinkOptions& options, int size) {
+  return std::move(open_local_links(options, size).value());
+}
+
 // The links that every test of links and groups runs over.
 struct NamedLinks {
   const char* name;
@@ -93,8 +97,12 @@ struct NamedLinks {
 
 inline constexpr NamedLinks kAllLinks[] = {
     {"pipe", open_pipe_links},
-    {"shm", [](int size) { return std::move(open_local_links(LinkKind::kShm, size).value()); }},
-    {"tcp", [](int size) { return std::move(open_local_links(LinkKind::kTcp, size).value()); }},
+    {"shm", [](int size) { return open_links({.kind = LinkKind::kShm}, size); }},
+    {"tcp", [](int size) { return open_links({.kind = LinkKind::kTcp}, size); }},
+    {"slowed shm",
+     [](int size) {
+       return open_links({.kind = LinkKind::kShm, .delay_us = 5, .gbit_s = 100}, size);
+     }},
 };
 
 }  // namespace lockstep

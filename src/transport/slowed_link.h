@@ -1,0 +1,62 @@
+// SlowedLink: any link, as it would be over a slower network. Each frame begins with a line of its
+// own in which the sender writes when it posted the frame; the receiver sees the frame no earlier
+// than `delay` after its last bit would have left a line of `gbit_s`. Delays to several peers run
+// at the same time, nobody sleeps for them. Both ends read the same steady clock: for links within
+// one machine. Threads as for Link.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "transport/frame.h"
+#include "transport/link.h"
+#include "transport/link_options.h"
+
+namespace lockstep {
+
+class SlowedLink final : public Link {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Options {
+    std::chrono::microseconds delay{0};
+    double gbit_s = 0;  // 0: frames follow each other as they come
+    int peer = 0;       // its rank, for messages
+  };
+
+  // Both ends of a link must be slowed, with the same options.
+  SlowedLink(std::unique_ptr<Link> link, const Options& options);
+
+  size_t frame_bytes_max() const override { return link_->frame_bytes_max() - kStampBytes; }
+  std::span<std::byte> acquire(size_t bytes) override;
+  void post() override;
+  bool flush() override { return link_->flush(); }
+  std::span<const std::byte> peek() override;
+  void release() override;
+  void wait_readable(std::chrono::microseconds at_most) override;
+  Status health() const override;
+
+ private:
+  // A whole line, so that payloads keep their place on 64 bytes.
+  static constexpr size_t kStampBytes = kFrameAlignment;
+
+  bool has_arrived(Clock::time_point now);
+  void schedule(std::span<const std::byte> frame);
+
+  std::unique_ptr<Link> link_;
+  Options options_;
+  double ns_per_byte_;
+  std::byte* stamp_ = nullptr;  // of the frame acquired last
+
+  Clock::time_point line_free_{};         // when the last bit of the frame before has left the line
+  Clock::time_point due_{};               // of the frame that is held
+  std::span<const std::byte> scheduled_;  // the frame whose due_ is known; empty: none
+  bool is_due_ = false;
+  Status state_ = Ok{};
+};
+
+// The link itself, or slowed where the options ask for it.
+std::unique_ptr<Link> slow_down(std::unique_ptr<Link> link, const LinkOptions& options, int peer);
+
+}  // namespace lockstep
