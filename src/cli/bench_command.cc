@@ -20,7 +20,6 @@ struct CollectiveFlags {
   LinkFlags link;
   CollectiveBenchOptions options;
   int runs = 5;
-  bool encrypt = false;
   bool json = false;
 };
 
@@ -49,9 +48,6 @@ Result<Json> bench_model(ModelBenchFlags flags) {
 
 Result<Json> bench_collective(CollectiveFlags flags) {
   flags.options.link = TRY(link_options(flags.link));
-  if (flags.encrypt) {
-    return Error{ErrorCode::kUnsupported, "--encrypt is not supported yet: links are plain"};
-  }
   CollectiveTimes best;
   for (int run = 0; run < flags.runs; ++run) {
     const CollectiveTimes times = TRY(bench_collective_processes(flags.options));
@@ -59,6 +55,8 @@ Result<Json> bench_collective(CollectiveFlags flags) {
   }
   return Json(JsonObject{{"ranks", flags.options.ranks},
                          {"link", flags.link.kind},
+                         {"encrypt", flags.link.encrypt},
+                         {"rails", flags.link.rails},
                          {"link_delay_us", flags.link.delay_us},
                          {"link_gbit_s", flags.link.gbit_s},
                          {"bytes", flags.options.bytes},
@@ -98,7 +96,6 @@ void add_collective(CLI::App& bench, Command& chosen) {
       ->check(at_least(1));
   command->add_option("--runs", flags->runs, "of which the best counts (default 5)")
       ->check(at_least(1));
-  command->add_flag("--encrypt", flags->encrypt, "with encrypted links");
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] {
     chosen = [flags] { return finish(bench_collective(*flags), flags->json, print_collective); };

@@ -27,6 +27,9 @@ CLI::Validator at_least(int least) {
 void add_link_flags(CLI::App& command, LinkFlags& flags) {
   command.add_option("--link", flags.kind, "what joins the ranks: shm or tcp (default shm)")
       ->check(CLI::IsMember({"shm", "tcp"}));
+  command.add_option("--rails", flags.rails,
+                     "connections of each pair of ranks that are used together (tcp; default 1)");
+  command.add_flag("--encrypt", flags.encrypt, "encrypt what goes over links (tcp)");
   command.add_option("--link-delay-us", flags.delay_us,
                      "an experiment: every message arrives so much later");
   command.add_option("--link-gbit-s", flags.gbit_s,
@@ -36,6 +39,8 @@ void add_link_flags(CLI::App& command, LinkFlags& flags) {
 Result<LinkOptions> link_options(const LinkFlags& flags) {
   LinkOptions options;
   options.kind = TRY(parse_link_kind(flags.kind));
+  options.rails = flags.rails;
+  options.encrypts = flags.encrypt;
   options.delay_us = flags.delay_us;
   options.gbit_s = flags.gbit_s;
   TRY(check_link_options(options));

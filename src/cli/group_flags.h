@@ -16,6 +16,8 @@ CLI::Validator at_least(int least);
 // How the ranks are joined, in the words of the command line.
 struct LinkFlags {
   std::string kind = "shm";
+  int rails = 1;
+  bool encrypt = false;
   int delay_us = 0;
   double gbit_s = 0;
 };

@@ -108,6 +108,7 @@ JsonObject json_of(const LinkOptions& link) {
           {"topology", topology_name(link.topology)},
           {"rails", link.rails},
           {"encrypts", link.encrypts},
+          {"plain", link.plain},
           {"delay_us", link.delay_us},
           {"gbit_s", link.gbit_s}};
 }
@@ -120,6 +121,7 @@ Result<LinkOptions> get_link(const Json& object) {
   link.topology = TRY(parse_topology(TRY(need_string(*json, "topology"))));
   link.rails = TRY(need_int32(*json, "rails"));
   link.encrypts = TRY(get_bool(*json, "encrypts")).value_or(false);
+  link.plain = TRY(get_bool(*json, "plain")).value_or(false);
   link.delay_us = TRY(need_int32(*json, "delay_us"));
   link.gbit_s = TRY(need_double(*json, "gbit_s"));
   return link;

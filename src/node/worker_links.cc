@@ -24,7 +24,8 @@ Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& 
     options.side = setup.rank < peer ? 0 : 1;
     options.peer = peer;
     options.epoch = static_cast<uint32_t>(setup.epoch);
-    links[static_cast<size_t>(peer)] = TRY(ShmLink::open(region.get(), options));
+    links[static_cast<size_t>(peer)] =
+        slow_down(TRY(ShmLink::open(region.get(), options)), setup.link, peer);
   }
   return links;
 }
@@ -53,6 +54,7 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
   options.epoch = static_cast<uint32_t>(setup.epoch);
   options.token = TRY(parse_token(setup.token));
   options.timeout = kConnectMax;
+  options.link = setup.link;
   options.cancelled = control.cancelled();
   const TcpListener listener = TRY(TcpListener::open(kLoopback));
   const int own_port = listener.port();
@@ -71,13 +73,8 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
 Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
                                                              WorkerControl& control) {
   TRY(check_link_options(setup.link));
-  auto links = TRY(setup.link.kind == LinkKind::kShm ? open_shared_links(setup)
-                                                     : connect_links(setup, control));
-  for (size_t peer = 0; peer < links.size(); ++peer) {
-    if (!links[peer]) continue;
-    links[peer] = slow_down(std::move(links[peer]), setup.link, static_cast<int>(peer));
-  }
-  return links;
+  return setup.link.kind == LinkKind::kShm ? open_shared_links(setup)
+                                           : connect_links(setup, control);
 }
 
 }  // namespace lockstep

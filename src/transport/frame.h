@@ -1,7 +1,9 @@
 // The frame that every link sends: a header of one cache line, then the payload padded to whole
 // cache lines, so that payloads lie on 64 bytes in a shared ring and in a socket's buffer alike.
 // Numbers are little-endian.
-//   0 epoch u32 | 4 length of the payload u32 | 8 sequence u64 | 16 zeros up to 64
+//   0 epoch u32 | 4 length of the payload u32 | 8 sequence u64 | 16 zeros | 48 tag of 16 bytes
+//   where
+// the payload is encrypted, else zeros
 #pragma once
 
 #include <bit>

@@ -1,6 +1,7 @@
 #include "transport/handshake.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,35 +10,176 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
+#include "transport/frame.h"
 #include "transport/socket.h"
 
 namespace lockstep {
+namespace {
 
-bool is_of_group(const Hello& hello, const RendezvousOptions& options) {
-  // All bytes of the token are looked at, so that the time taken does not tell how many were right.
-  unsigned difference = 0;
-  for (size_t i = 0; i < hello.token.size(); ++i) {
-    difference |= std::to_integer<unsigned>(hello.token[i] ^ options.token[i]);
-  }
-  return hello.magic == Hello::kMagic && hello.version == Hello::kVersion && difference == 0 &&
-         hello.epoch == options.epoch && hello.to == static_cast<uint32_t>(options.rank);
+std::span<const std::byte> text(std::string_view view) {
+  return std::as_bytes(std::span(view));
 }
 
-Result<bool> HelloReader::read(int fd) {
-  auto* bytes = reinterpret_cast<std::byte*>(&hello_);
-  const ssize_t received = ::recv(fd, bytes + received_, sizeof(hello_) - received_, MSG_DONTWAIT);
+std::span<const std::byte> whole(const Hello& hello) {
+  return std::as_bytes(std::span(&hello, 1));
+}
+
+std::span<const std::byte> unproved(const Hello& hello) {
+  return whole(hello).first(offsetof(Hello, proof));
+}
+
+// The first bytes on a connection always find room.
+Status send_all(int fd, std::span<const std::byte> bytes) {
+  if (::send(fd, bytes.data(), bytes.size(), kSendFlags) == static_cast<ssize_t>(bytes.size())) {
+    return Ok{};
+  }
+  return socket_error(ErrorCode::kPeerLost, "sending the greeting failed");
+}
+
+}  // namespace
+
+Handshake Handshake::call(const Options& options, int peer, int rail) {
+  Handshake handshake(options, true);
+  handshake.peer_ = peer;
+  handshake.rail_ = rail;
+  return handshake;
+}
+
+Handshake Handshake::answer(const Options& options) {
+  Handshake handshake(options, false);
+  handshake.state_ = State::kAwaitingHello;
+  return handshake;
+}
+
+Result<bool> Handshake::advance(int fd) {
+  if (state_ == State::kStart) {
+    TRY(introduce(fd));
+    state_ = State::kAwaitingHello;
+  }
+  if (state_ == State::kAwaitingHello) {
+    if (!TRY(receive_hello(fd))) return false;
+    TRY(judge_hello());
+    received_ = 0;
+    if (!is_caller_) TRY(introduce(fd));
+    TRY(check_agreement());
+    if (is_caller_) TRY(send_all(fd, TRY(final_proof())));
+    state_ = is_caller_ ? State::kDone : State::kAwaitingProof;
+  }
+  if (state_ == State::kAwaitingProof) {
+    if (!TRY(receive(fd, std::as_writable_bytes(std::span(proof_))))) return false;
+    if (!is_same_secret(proof_, TRY(final_proof()))) {
+      return Error{ErrorCode::kCorrupt, "the other end repeats an old greeting"};
+    }
+    state_ = State::kDone;
+  }
+  return true;
+}
+
+Result<bool> Handshake::receive(int fd, std::span<std::byte> all) {
+  const auto left = all.subspan(received_);
+  const ssize_t received = ::recv(fd, left.data(), left.size(), MSG_DONTWAIT);
   if (received == 0) return Error{ErrorCode::kPeerLost, "the connection was closed"};
   if (received < 0) {
     if (is_try_later(errno)) return false;
     return socket_error(ErrorCode::kPeerLost, "the connection ended");
   }
   received_ += static_cast<size_t>(received);
-  return received_ == sizeof(hello_);
+  return received_ == all.size();
 }
 
-bool send_hello(int fd, const Hello& hello) {
-  return ::send(fd, &hello, sizeof(hello), kSendFlags) == static_cast<ssize_t>(sizeof(hello));
+// Another version's Hello may be shorter than ours, so that is found out first.
+Result<bool> Handshake::receive_hello(int fd) {
+  const bool is_complete = TRY(receive(fd, std::as_writable_bytes(std::span(&other_, 1))));
+  if (received_ < Hello::kPrefixBytes) return false;
+  if (other_.magic != Hello::kMagic) {
+    return Error{ErrorCode::kCorrupt, "the other end is not lockstep"};
+  }
+  if (other_.version != Hello::kVersion) {
+    if (!is_caller_) static_cast<void>(send_all(fd, whole(Hello()).first(Hello::kPrefixBytes)));
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("the other end speaks version {} of links, this one version {}: run "
+                             "the same lockstep everywhere",
+                             other_.version, Hello::kVersion)};
+  }
+  return is_complete;
+}
+
+// Our Hello. A listener's proof covers what the caller has said.
+Status Handshake::introduce(int fd) {
+  own_.epoch = options_.epoch;
+  own_.from = static_cast<uint32_t>(options_.rank);
+  own_.to = static_cast<uint32_t>(peer_);
+  own_.rail = static_cast<uint16_t>(rail_);
+  own_.rails = static_cast<uint16_t>(options_.rails);
+  own_.flags = (options_.encrypts ? Hello::kEncrypts : 0) | (has_fast_aes() ? Hello::kFastAes : 0);
+  TRY(fill_random(own_.nonce));
+  own_.proof = TRY(hello_proof(is_caller_));
+  return send_all(fd, whole(own_));
+}
+
+// Whether the other end knows the token and means us.
+Status Handshake::judge_hello() {
+  const bool is_proved = is_same_secret(other_.proof, TRY(hello_proof(!is_caller_)));
+  const bool is_of_group =
+      other_.epoch == options_.epoch && other_.to == static_cast<uint32_t>(options_.rank);
+  const bool is_expected = is_caller_
+                               ? other_.from == static_cast<uint32_t>(peer_) && other_.rail == rail_
+                               : other_.from > static_cast<uint32_t>(options_.rank) &&
+                                     other_.from < static_cast<uint32_t>(options_.size);
+  if (!is_proved || !is_of_group || !is_expected) {
+    return Error{ErrorCode::kCorrupt, "the other end is not of this group"};
+  }
+  peer_ = static_cast<int>(other_.from);
+  rail_ = other_.rail;
+  return Ok{};
+}
+
+// Ranks of one group that were set up differently. Both ends have introduced themselves by now, so
+// both say so.
+Status Handshake::check_agreement() const {
+  const auto refuse = [&](std::string what) {
+    return Error{ErrorCode::kUnsupported, fmt::format("rank {} {}; start all ranks with the same "
+                                                      "link options",
+                                                      peer_, what)};
+  };
+  if (((own_.flags ^ other_.flags) & Hello::kEncrypts) != 0) {
+    return refuse(options_.encrypts ? "does not encrypt its links and this rank does"
+                                    : "encrypts its links and this rank does not");
+  }
+  if (own_.rails != other_.rails || other_.rail >= own_.rails) {
+    return refuse(fmt::format("has {} rails and this rank {}", other_.rails, own_.rails));
+  }
+  return Ok{};
+}
+
+Result<Digest> Handshake::hello_proof(bool of_caller) const {
+  if (of_caller) {
+    return hmac_sha256(options_.token, {text("lockstep caller"), unproved(caller_hello())});
+  }
+  return hmac_sha256(options_.token, {text("lockstep listener"), whole(caller_hello()),
+                                      unproved(listener_hello())});
+}
+
+Result<Digest> Handshake::final_proof() const {
+  return hmac_sha256(options_.token,
+                     {text("lockstep done"), whole(caller_hello()), whole(listener_hello())});
+}
+
+Result<std::optional<LinkKeys>> Handshake::keys() const {
+  if (!options_.encrypts) return std::optional<LinkKeys>();
+  const auto first = whole(caller_hello()), second = whole(listener_hello());
+  std::array<std::byte, 2 * sizeof(Hello)> both;
+  std::memcpy(both.data(), first.data(), first.size());
+  std::memcpy(both.data() + first.size(), second.data(), second.size());
+  LinkKeys keys;
+  const bool has_aes = (own_.flags & other_.flags & Hello::kFastAes) != 0;
+  keys.cipher = has_aes ? AeadCipher::kAes128Gcm : AeadCipher::kChaCha20Poly1305;
+  keys.send = TRY(hkdf_sha256(options_.token, both, "lockstep link from caller"));
+  keys.receive = TRY(hkdf_sha256(options_.token, both, "lockstep link from listener"));
+  if (!is_caller_) std::swap(keys.send, keys.receive);
+  return std::optional(keys);
 }
 
 Result<UniqueFd> start_connect(const TcpAddress& address) {

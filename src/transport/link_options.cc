@@ -27,6 +27,9 @@ Status check_link_options(const LinkOptions& options) {
     return refuse(fmt::format("--encrypt is for --link tcp; {} is never encrypted",
                               link_kind_name(options.kind)));
   }
+  if (options.encrypts && options.plain) {
+    return refuse("links are either encrypted or plain, not both");
+  }
   if (options.delay_us < 0 || options.delay_us > LinkOptions::kDelayMaxUs) {
     return refuse(fmt::format("a link delay of {} us is asked for; 0 to {} are possible",
                               options.delay_us, LinkOptions::kDelayMaxUs));

@@ -12,6 +12,7 @@ struct LinkOptions {
   Topology topology = Topology::kMesh;
   int rails = 1;          // connections to each peer that are used together (tcp, verbs)
   bool encrypts = false;  // tcp: frames are sealed with the group's key
+  bool plain = false;     // tcp: not even between machines, for measurements
   // A slower network than there is, for experiments and tests: each frame arrives so much later,
   // and frames follow each other no faster than so many bits in a second (0: as they come).
   int delay_us = 0;

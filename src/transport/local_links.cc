@@ -2,11 +2,13 @@
 
 #include <sys/socket.h>
 
+#include <optional>
 #include <utility>
 
+#include "base/secrets.h"
+#include "transport/railed_link.h"
 #include "transport/rendezvous.h"
 #include "transport/shm_link.h"
-#include "transport/slowed_link.h"
 #include "transport/socket.h"
 #include "transport/tcp_link.h"
 
@@ -25,7 +27,7 @@ Result<Pair> open_shm_pair(int low, int high, uint32_t epoch) {
 
 // Nobody else knows the port, so there is no handshake. Connecting to a listening socket of the
 // same machine ends at once, also without anybody in accept().
-Result<Pair> open_tcp_pair(int low, int high, uint32_t epoch) {
+Result<Pair> open_tcp_pair(int low, int high, uint32_t epoch, bool encrypts) {
   TcpListener listener = TRY(TcpListener::open("127.0.0.1"));
   auto address = TRY(resolve_numeric("127.0.0.1", listener.port()));
   UniqueFd calling(::socket(AF_INET, SOCK_STREAM, 0));
@@ -34,10 +36,31 @@ Result<Pair> open_tcp_pair(int low, int high, uint32_t epoch) {
   }
   UniqueFd called(::accept(listener.fd(), nullptr, nullptr));
   if (!called.is_open()) return socket_error(ErrorCode::kInternal, "accepting failed");
+  std::optional<LinkKeys> first, second;
+  if (encrypts) {
+    first.emplace();
+    TRY(fill_random(first->send));
+    TRY(fill_random(first->receive));
+    second = LinkKeys{first->cipher, first->receive, first->send};
+  }
   Pair pair;
-  pair.first = TRY(TcpLink::open(std::move(called), {.peer = high, .epoch = epoch}));
-  pair.second = TRY(TcpLink::open(std::move(calling), {.peer = low, .epoch = epoch}));
+  pair.first = TRY(TcpLink::open(std::move(called), {.peer = high, .epoch = epoch, .keys = first}));
+  pair.second =
+      TRY(TcpLink::open(std::move(calling), {.peer = low, .epoch = epoch, .keys = second}));
   return pair;
+}
+
+Result<Pair> open_pair(const LinkOptions& options, int low, int high, uint32_t epoch) {
+  std::vector<std::unique_ptr<Link>> first, second;
+  for (int rail = 0; rail < options.rails; ++rail) {
+    Pair pair =
+        TRY(options.kind == LinkKind::kShm ? open_shm_pair(low, high, epoch)
+                                           : open_tcp_pair(low, high, epoch, options.encrypts));
+    first.push_back(std::move(pair.first));
+    second.push_back(std::move(pair.second));
+  }
+  return Pair{join_rails(std::move(first), options, high),
+              join_rails(std::move(second), options, low)};
 }
 
 }  // namespace
@@ -49,12 +72,9 @@ Result<LocalLinks> open_local_links(const LinkOptions& options, int size, uint32
   for (int low = 0; low < size; ++low) {
     for (int high = low + 1; high < size; ++high) {
       if (!is_joined(options.topology, size, low, high)) continue;
-      auto [first, second] = TRY(options.kind == LinkKind::kShm ? open_shm_pair(low, high, epoch)
-                                                                : open_tcp_pair(low, high, epoch));
-      links[static_cast<size_t>(low)][static_cast<size_t>(high)] =
-          slow_down(std::move(first), options, high);
-      links[static_cast<size_t>(high)][static_cast<size_t>(low)] =
-          slow_down(std::move(second), options, low);
+      Pair pair = TRY(open_pair(options, low, high, epoch));
+      links[static_cast<size_t>(low)][static_cast<size_t>(high)] = std::move(pair.first);
+      links[static_cast<size_t>(high)][static_cast<size_t>(low)] = std::move(pair.second);
     }
   }
   return links;

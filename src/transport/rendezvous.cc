@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "transport/frame.h"
 #include "transport/handshake.h"
+#include "transport/railed_link.h"
 #include "transport/socket.h"
 #include "transport/tcp_link.h"
 
@@ -29,16 +32,18 @@ constexpr std::chrono::milliseconds kLookAtCancelled{20};
 // A connection that somebody made to us.
 struct Guest {
   UniqueFd socket;
-  HelloReader reader;
+  Handshake handshake;
   Clock::time_point deadline;
 };
 
-// Our way to a lower rank.
+// Our way to a lower rank, for one rail.
 struct Call {
-  enum class State { kWaiting, kConnecting, kAwaitingReply, kDone };
+  enum class State { kWaiting, kConnecting, kTalking, kDone };
+  int rank = 0;
+  int rail = 0;
   State state = State::kWaiting;
   UniqueFd socket;
-  HelloReader reader;
+  std::optional<Handshake> handshake;
   Clock::time_point retry_at{};
   std::string last_failure = "no attempt was made";
 };
@@ -46,79 +51,113 @@ struct Call {
 class Rendezvous {
  public:
   Rendezvous(const TcpListener& listener, std::span<const TcpAddress> addresses,
-             const RendezvousOptions& options)
-      : listener_(listener),
-        addresses_(addresses),
-        options_(options),
-        calls_(static_cast<size_t>(options.rank)),
-        links_(addresses.size()) {}
+             const RendezvousOptions& options);
 
-  Result<std::vector<std::unique_ptr<Link>>> run();
+  Result<PeerConnections> run();
 
  private:
-  int first_missing() const;
+  struct Missing {
+    int rank = 0;
+    int rail = 0;
+  };
+  std::optional<Missing> first_missing() const;
+  Error timed_out(Missing missing) const;
   void start_calls();
-  void wait_for_events(Clock::time_point deadline);
-  Status advance_call(size_t rank);
-  void fail_call(size_t rank, std::string reason);
+  Status wait_for_events(Clock::time_point deadline);
+  Status advance_call(Call& call);
+  void fail_call(Call& call, std::string reason);
   void accept_guests();
   void hear_guests();
   bool is_settled(Guest& guest);
-  Status admit(UniqueFd socket, int rank);
-  Hello hello_to(int rank) const;
+  Status admit(UniqueFd socket, const Handshake& handshake);
 
   const TcpListener& listener_;
   std::span<const TcpAddress> addresses_;
   const RendezvousOptions& options_;
-  std::vector<Call> calls_;  // (lower ranks)
+  Handshake::Options handshake_;
+  std::vector<Call> calls_;
   std::vector<Guest> guests_;
-  std::vector<std::unique_ptr<Link>> links_;
+  std::string last_refusal_;  // why a guest of this kind was turned away; empty: none was
+  PeerConnections connections_;
   std::vector<pollfd> polled_;
 };
 
-Result<std::vector<std::unique_ptr<Link>>> Rendezvous::run() {
+Rendezvous::Rendezvous(const TcpListener& listener, std::span<const TcpAddress> addresses,
+                       const RendezvousOptions& options)
+    : listener_(listener), addresses_(addresses), options_(options) {
+  const int size = static_cast<int>(addresses.size());
+  handshake_ = {.rank = options.rank,
+                .size = size,
+                .epoch = options.epoch,
+                .token = options.token,
+                .rails = options.link.rails,
+                .encrypts = is_encrypted(options.link, addresses)};
+  connections_.resize(addresses.size());
+  for (int rank = 0; rank < size; ++rank) {
+    if (!is_joined(options.link.topology, size, options.rank, rank)) continue;
+    connections_[static_cast<size_t>(rank)].resize(static_cast<size_t>(options.link.rails));
+    for (int rail = 0; rank < options.rank && rail < options.link.rails; ++rail) {
+      calls_.push_back({.rank = rank, .rail = rail});
+    }
+  }
+}
+
+Result<PeerConnections> Rendezvous::run() {
   const Clock::time_point deadline = Clock::now() + options_.timeout;
-  for (int missing; (missing = first_missing()) >= 0;) {
+  while (const auto missing = first_missing()) {
     if (options_.cancelled && options_.cancelled->load(std::memory_order_relaxed)) {
       return Error{ErrorCode::kCancelled, "connecting the ranks was cancelled"};
     }
-    if (Clock::now() > deadline) {
-      std::string what = "no connection within " + std::to_string(options_.timeout.count()) + " ms";
-      if (missing < options_.rank) what += ": " + calls_[static_cast<size_t>(missing)].last_failure;
-      return peer_error(ErrorCode::kTimeout, missing, what.c_str());
-    }
+    if (Clock::now() > deadline) return timed_out(*missing);
     start_calls();
-    wait_for_events(deadline);
+    TRY(wait_for_events(deadline));
     accept_guests();
     hear_guests();
   }
-  return std::move(links_);
+  return std::move(connections_);
 }
 
-int Rendezvous::first_missing() const {
-  for (size_t rank = 0; rank < links_.size(); ++rank) {
-    if (!links_[rank] && static_cast<int>(rank) != options_.rank) return static_cast<int>(rank);
+std::optional<Rendezvous::Missing> Rendezvous::first_missing() const {
+  for (size_t rank = 0; rank < connections_.size(); ++rank) {
+    for (size_t rail = 0; rail < connections_[rank].size(); ++rail) {
+      if (!connections_[rank][rail].socket.is_open()) {
+        return Missing{static_cast<int>(rank), static_cast<int>(rail)};
+      }
+    }
   }
-  return -1;
+  return std::nullopt;
+}
+
+Error Rendezvous::timed_out(Missing missing) const {
+  std::string what = "no connection within " + std::to_string(options_.timeout.count()) + " ms";
+  const auto is_call = [&](const Call& call) {
+    return call.rank == missing.rank && call.rail == missing.rail;
+  };
+  const auto call = std::find_if(calls_.begin(), calls_.end(), is_call);
+  if (call != calls_.end()) {
+    what += ": " + call->last_failure;
+  } else if (!last_refusal_.empty()) {
+    what += ": " + last_refusal_;
+  }
+  return peer_error(ErrorCode::kTimeout, missing.rank, what.c_str());
 }
 
 void Rendezvous::start_calls() {
-  for (size_t rank = 0; rank < calls_.size(); ++rank) {
-    Call& call = calls_[rank];
+  for (Call& call : calls_) {
     if (call.state != Call::State::kWaiting || Clock::now() < call.retry_at) continue;
-    Result<UniqueFd> socket = start_connect(addresses_[rank]);
+    Result<UniqueFd> socket = start_connect(addresses_[static_cast<size_t>(call.rank)]);
     if (!socket.ok()) {
-      fail_call(rank, std::move(socket.error().message));
+      fail_call(call, std::move(socket.error().message));
       continue;
     }
     call.socket = std::move(socket.value());
-    call.reader = HelloReader();
+    call.handshake = Handshake::call(handshake_, call.rank, call.rail);
     call.state = Call::State::kConnecting;
   }
 }
 
 // Sleeps until something can be done, and does it for the calls.
-void Rendezvous::wait_for_events(Clock::time_point deadline) {
+Status Rendezvous::wait_for_events(Clock::time_point deadline) {
   polled_.clear();
   for (const Call& call : calls_) {
     const bool is_connecting = call.state == Call::State::kConnecting;
@@ -130,40 +169,34 @@ void Rendezvous::wait_for_events(Clock::time_point deadline) {
   const auto sleep = std::max(std::chrono::milliseconds{0}, std::min(left, kLookAtCancelled));
   // A negative descriptor, of a call that waits for its next attempt, is skipped by poll().
   ::poll(polled_.data(), static_cast<nfds_t>(polled_.size()), static_cast<int>(sleep.count()));
-  for (size_t rank = 0; rank < calls_.size(); ++rank) {
-    if (polled_[rank].revents == 0) continue;
-    if (Status status = advance_call(rank); !status.ok()) {
-      fail_call(rank, std::move(status.error().message));
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    if (polled_[i].revents == 0) continue;
+    Status status = advance_call(calls_[i]);
+    if (status.ok()) continue;
+    if (status.error().code == ErrorCode::kUnsupported) {
+      return peer_error(ErrorCode::kUnsupported, calls_[i].rank, status.error().message.c_str());
     }
+    fail_call(calls_[i], std::move(status.error().message));
   }
+  return Ok{};
 }
 
-Status Rendezvous::advance_call(size_t rank) {
-  Call& call = calls_[rank];
+Status Rendezvous::advance_call(Call& call) {
   const int fd = call.socket.get();
   if (call.state == Call::State::kConnecting) {
     if (const int error_number = connect_error(fd); error_number != 0) {
       return Error{ErrorCode::kPeerLost, std::strerror(error_number)};
     }
-    if (!send_hello(fd, hello_to(static_cast<int>(rank)))) {
-      return socket_error(ErrorCode::kPeerLost, "sending the greeting failed");
-    }
-    call.state = Call::State::kAwaitingReply;
-    return Ok{};
+    call.state = Call::State::kTalking;
   }
-  if (!TRY(call.reader.read(fd))) return Ok{};
-  const Hello& reply = call.reader.hello();
-  if (!is_of_group(reply, options_) || reply.from != rank) {
-    return Error{ErrorCode::kCorrupt, "the other end is not of this group"};
-  }
-  TRY(admit(std::move(call.socket), static_cast<int>(rank)));
+  if (!TRY(call.handshake->advance(fd))) return Ok{};
+  TRY(admit(std::move(call.socket), *call.handshake));
   call.state = Call::State::kDone;
   return Ok{};
 }
 
-void Rendezvous::fail_call(size_t rank, std::string reason) {
-  Call& call = calls_[rank];
-  const TcpAddress& address = addresses_[rank];
+void Rendezvous::fail_call(Call& call, std::string reason) {
+  const TcpAddress& address = addresses_[static_cast<size_t>(call.rank)];
   call.last_failure = address.host + ":" + std::to_string(address.port) + ": " + reason;
   call.socket.reset();
   call.state = Call::State::kWaiting;
@@ -176,7 +209,8 @@ void Rendezvous::accept_guests() {
     if (!socket.is_open() || !set_up_socket(socket.get()).ok()) return;
     // Silent strangers must not keep a rank out: the oldest one goes.
     if (guests_.size() == kGuestsMax) guests_.erase(guests_.begin());
-    guests_.push_back({std::move(socket), HelloReader(), Clock::now() + kGuestTime});
+    guests_.push_back(
+        {std::move(socket), Handshake::answer(handshake_), Clock::now() + kGuestTime});
   }
 }
 
@@ -186,34 +220,32 @@ void Rendezvous::hear_guests() {
 
 // Admits the guest, or turns it away; false while it has not said who it is.
 bool Rendezvous::is_settled(Guest& guest) {
-  Result<bool> is_complete = guest.reader.read(guest.socket.get());
-  if (!is_complete.ok()) return true;
-  if (!is_complete.value()) return Clock::now() > guest.deadline;
-  const Hello& hello = guest.reader.hello();
-  const bool is_higher_rank =
-      hello.from > static_cast<uint32_t>(options_.rank) && hello.from < links_.size();
-  if (!is_of_group(hello, options_) || !is_higher_rank) return true;
-  const int rank = static_cast<int>(hello.from);
-  if (!send_hello(guest.socket.get(), hello_to(rank))) return true;
+  Result<bool> is_done = guest.handshake.advance(guest.socket.get());
+  if (!is_done.ok()) {
+    // Anybody can claim to be of another version: worth a word at the deadline, and no more.
+    if (is_done.error().code == ErrorCode::kUnsupported) {
+      last_refusal_ = std::move(is_done.error().message);
+    }
+    return true;
+  }
+  if (!is_done.value()) return Clock::now() > guest.deadline;
   // A rank that calls again has given its first connection up. One that cannot be admitted stays
   // missing.
-  static_cast<void>(admit(std::move(guest.socket), rank).ok());
+  static_cast<void>(admit(std::move(guest.socket), guest.handshake).ok());
   return true;
 }
 
-Status Rendezvous::admit(UniqueFd socket, int rank) {
-  links_[static_cast<size_t>(rank)] =
-      TRY(TcpLink::open(std::move(socket), {.peer = rank, .epoch = options_.epoch}));
+Status Rendezvous::admit(UniqueFd socket, const Handshake& handshake) {
+  std::optional<LinkKeys> keys = TRY(handshake.keys());
+  auto& rails = connections_[static_cast<size_t>(handshake.peer())];
+  const auto rail = static_cast<size_t>(handshake.rail());
+  if (rail >= rails.size()) return Ok{};  // a rank that this one has no link to
+  rails[rail] = {std::move(socket), keys};
   return Ok{};
 }
 
-Hello Rendezvous::hello_to(int rank) const {
-  Hello hello;
-  hello.epoch = options_.epoch;
-  hello.token = options_.token;
-  hello.from = static_cast<uint32_t>(options_.rank);
-  hello.to = static_cast<uint32_t>(rank);
-  return hello;
+bool is_loopback(const TcpAddress& address) {
+  return address.host == "::1" || address.host.starts_with("127.");
 }
 
 }  // namespace
@@ -235,11 +267,36 @@ Result<TcpListener> TcpListener::open(const std::string& host) {
   return TcpListener(std::move(fd), {host, ntohs(port)});
 }
 
+bool is_encrypted(const LinkOptions& link, std::span<const TcpAddress> addresses) {
+  if (link.encrypts || link.plain) return link.encrypts;
+  return !std::all_of(addresses.begin(), addresses.end(), is_loopback);
+}
+
+Result<PeerConnections> connect_sockets(const TcpListener& listener,
+                                        std::span<const TcpAddress> addresses,
+                                        const RendezvousOptions& options) {
+  LOCKSTEP_CHECK(options.rank >= 0 && static_cast<size_t>(options.rank) < addresses.size());
+  TRY(check_link_options(options.link));
+  return Rendezvous(listener, addresses, options).run();
+}
+
 Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
                                                          std::span<const TcpAddress> addresses,
                                                          const RendezvousOptions& options) {
-  LOCKSTEP_CHECK(options.rank >= 0 && static_cast<size_t>(options.rank) < addresses.size());
-  return Rendezvous(listener, addresses, options).run();
+  PeerConnections connections = TRY(connect_sockets(listener, addresses, options));
+  std::vector<std::unique_ptr<Link>> links(addresses.size());
+  for (size_t peer = 0; peer < links.size(); ++peer) {
+    if (connections[peer].empty()) continue;
+    const int rank = static_cast<int>(peer);
+    std::vector<std::unique_ptr<Link>> rails;
+    for (PeerConnection& connection : connections[peer]) {
+      rails.push_back(
+          TRY(TcpLink::open(std::move(connection.socket),
+                            {.peer = rank, .epoch = options.epoch, .keys = connection.keys})));
+    }
+    links[peer] = join_rails(std::move(rails), options.link, rank);
+  }
+  return links;
 }
 
 }  // namespace lockstep

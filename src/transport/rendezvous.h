@@ -1,7 +1,7 @@
 // How the ranks of a group find each other over TCP: each listens on a port of its own, the
-// addresses are spread by whoever forms the group, and each pair makes one connection with a
-// handshake. Strangers and ranks of another group or epoch are turned away and do no harm. Blocks
-// until its deadline; for set-up only.
+// addresses are spread by whoever forms the group, and each pair makes a connection for each rail,
+// with a handshake. Strangers and ranks of another group or epoch are turned away and do no harm.
+// Blocks until its deadline; for set-up only.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "transport/link.h"
+#include "transport/link_keys.h"
+#include "transport/link_options.h"
 
 namespace lockstep {
 
@@ -50,10 +53,28 @@ struct RendezvousOptions {
   GroupToken token{};
   std::chrono::milliseconds timeout{10'000};
   const std::atomic<bool>* cancelled = nullptr;
+  LinkOptions link{.kind = LinkKind::kTcp};  // the same on every rank
 };
 
-// Links to all ranks, by rank; null for the own one. Connects to lower ranks and is connected to by
-// higher ones. kTimeout names the first rank that is missing.
+// One connection that both ends have proved to belong to the group.
+struct PeerConnection {
+  UniqueFd socket;
+  std::optional<LinkKeys> keys;  // none: what goes over it is not encrypted
+};
+// connections[r] are the rails to rank r, in the order of their numbers, which both ends agree on;
+// none for the own rank and where the topology has no link.
+using PeerConnections = std::vector<std::vector<PeerConnection>>;
+
+// Whether connections are encrypted: when asked for, and between machines unless told otherwise.
+bool is_encrypted(const LinkOptions& link, std::span<const TcpAddress> addresses);
+
+// Connects to lower ranks and is connected to by higher ones. kTimeout names the first rank that is
+// missing; kUnsupported a rank with another version or other options.
+Result<PeerConnections> connect_sockets(const TcpListener& listener,
+                                        std::span<const TcpAddress> addresses,
+                                        const RendezvousOptions& options);
+
+// TCP links over such connections to all ranks, by rank; null where there is none.
 Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
                                                          std::span<const TcpAddress> addresses,
                                                          const RendezvousOptions& options);

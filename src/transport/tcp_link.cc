@@ -16,15 +16,26 @@ namespace {
 
 // Two of the largest frames and some: one is read or filled while the next one travels.
 constexpr size_t kBufferBytes = 2 * frame_slot_bytes(kFrameBytesMax) + 256 * 1024;
+// Where in a header the seal's tag stands.
+constexpr size_t kTagOffset = kFrameHeaderBytes - sizeof(AeadTag);
+
 }  // namespace
 
 Result<std::unique_ptr<Link>> TcpLink::open(UniqueFd socket, const Options& options) {
   TRY(set_up_socket(socket.get()));
-  return std::unique_ptr<Link>(new TcpLink(std::move(socket), options));
+  std::optional<Seals> seals;
+  if (const auto& keys = options.keys) {
+    seals.emplace(Seals{TRY(AeadSealer::open(keys->cipher, keys->send)),
+                        TRY(AeadOpener::open(keys->cipher, keys->receive))});
+  }
+  return std::unique_ptr<Link>(new TcpLink(std::move(socket), options, std::move(seals)));
 }
 
-TcpLink::TcpLink(UniqueFd socket, const Options& options)
-    : socket_(std::move(socket)), options_(options) {
+TcpLink::TcpLink(UniqueFd socket, const Options& options, std::optional<Seals> seals)
+    : socket_(std::move(socket)),
+      peer_(options.peer),
+      epoch_(options.epoch),
+      seals_(std::move(seals)) {
   out_.allocate(kBufferBytes);
   in_.allocate(kBufferBytes);
 }
@@ -52,10 +63,14 @@ void TcpLink::post() {
   LOCKSTEP_CHECK(acquired_bytes_ > 0);
   std::byte* slot = out_.bytes + out_.end;
   const size_t slot_bytes = frame_slot_bytes(acquired_bytes_);
-  const FrameHeader header{options_.epoch, static_cast<uint32_t>(acquired_bytes_),
-                           send_sequence_++};
+  const FrameHeader header{epoch_, static_cast<uint32_t>(acquired_bytes_), send_sequence_++};
   std::memcpy(slot, &header, sizeof(header));
   std::memset(slot + sizeof(header), 0, kFrameHeaderBytes - sizeof(header));
+  if (seals_) {
+    const AeadTag tag = seals_->sealer.seal(header.sequence, {slot, sizeof(header)},
+                                            {slot + kFrameHeaderBytes, acquired_bytes_});
+    std::memcpy(slot + kTagOffset, tag.data(), tag.size());
+  }
   const size_t used_bytes = kFrameHeaderBytes + acquired_bytes_;
   std::memset(slot + used_bytes, 0, slot_bytes - used_bytes);
   out_.end += slot_bytes;
@@ -133,16 +148,34 @@ std::span<const std::byte> TcpLink::parse() {
   if (available < kFrameHeaderBytes) return {};
   FrameHeader header;
   std::memcpy(&header, in_.bytes + in_.begin, sizeof(header));
-  const FrameHeader wanted{options_.epoch, static_cast<uint32_t>(kFrameBytesMax),
-                           receive_sequence_};
-  if (Status status = check_header(header, wanted, options_.peer); !status.ok()) {
-    if (state_.ok()) state_ = std::move(status);
-    has_input_ = false;
+  const FrameHeader wanted{epoch_, static_cast<uint32_t>(kFrameBytesMax), receive_sequence_};
+  if (Status status = check_header(header, wanted, peer_); !status.ok()) {
+    break_link(std::move(status.error()));
     return {};
   }
   if (available < frame_slot_bytes(header.length)) return {};
+  if (seals_ && !unseal(header)) {
+    break_link(peer_error(ErrorCode::kCorrupt, peer_,
+                          "a frame was not sealed by it, or was changed on its way"));
+    return {};
+  }
   ++receive_sequence_;
   return {in_.bytes + in_.begin + kFrameHeaderBytes, header.length};
+}
+
+bool TcpLink::unseal(const FrameHeader& header) {
+  std::byte* slot = in_.bytes + in_.begin;
+  AeadTag tag;
+  std::memcpy(tag.data(), slot + kTagOffset, tag.size());
+  return seals_->opener.unseal(header.sequence, {slot, sizeof(header)},
+                               {slot + kFrameHeaderBytes, header.length}, tag);
+}
+
+// Nothing that follows a bad frame is read.
+void TcpLink::break_link(Error error) {
+  if (state_.ok()) state_ = std::move(error);
+  has_input_ = false;
+  in_.begin = in_.end = 0;
 }
 
 void TcpLink::lose(int error_number) {
@@ -151,7 +184,7 @@ void TcpLink::lose(int error_number) {
   std::string what =
       is_cut ? "it closed the connection inside a frame" : "it closed the connection";
   if (error_number != 0) what = std::string("the connection ended: ") + std::strerror(error_number);
-  state_ = peer_error(ErrorCode::kPeerLost, options_.peer, what.c_str());
+  state_ = peer_error(ErrorCode::kPeerLost, peer_, what.c_str());
 }
 
 }  // namespace lockstep

@@ -1,15 +1,19 @@
 // TcpLink: a Link over a connected TCP socket that is polled, never waited on. A posted frame goes
 // to the kernel at once as far as it has room; flush(), acquire() and peek() push the rest. Frames
-// are read in place in the receive buffer. The bytes are neither encrypted nor authenticated beyond
-// the handshake (transport/rendezvous.h).
+// are read in place in the receive buffer. With keys every payload is sealed where it lies before
+// it leaves, and opened where it arrived; the frame's header stays readable, is covered by the seal
+// and carries its tag.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "base/aead.h"
 #include "base/unique_fd.h"
 #include "transport/frame.h"
 #include "transport/link.h"
+#include "transport/link_keys.h"
 
 namespace lockstep {
 
@@ -18,6 +22,7 @@ class TcpLink final : public Link {
   struct Options {
     int peer = 0;  // its rank, for messages
     uint32_t epoch = 0;
+    std::optional<LinkKeys> keys{};  // none: frames are neither encrypted nor authenticated
   };
 
   // Makes the connected socket non-blocking and sets what the latency needs.
@@ -47,14 +52,23 @@ class TcpLink final : public Link {
     void allocate(size_t size);
   };
 
-  TcpLink(UniqueFd socket, const Options& options);
+  struct Seals {
+    AeadSealer sealer;
+    AeadOpener opener;
+  };
+
+  TcpLink(UniqueFd socket, const Options& options, std::optional<Seals> seals);
   void receive();
   void make_room();
   std::span<const std::byte> parse();
+  bool unseal(const FrameHeader& header);
+  void break_link(Error error);
   void lose(int error_number);
 
   UniqueFd socket_;
-  Options options_;
+  int peer_;
+  uint32_t epoch_;
+  std::optional<Seals> seals_;
   Buffer out_;
   Buffer in_;
   size_t acquired_bytes_ = 0;  // payload of the frame acquired last; 0: none

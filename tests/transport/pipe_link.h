@@ -99,6 +99,9 @@ inline constexpr NamedLinks kAllLinks[] = {
     {"pipe", open_pipe_links},
     {"shm", [](int size) { return open_links({.kind = LinkKind::kShm}, size); }},
     {"tcp", [](int size) { return open_links({.kind = LinkKind::kTcp}, size); }},
+    {"encrypted tcp",
+     [](int size) { return open_links({.kind = LinkKind::kTcp, .encrypts = true}, size); }},
+    {"railed tcp", [](int size) { return open_links({.kind = LinkKind::kTcp, .rails = 3}, size); }},
     {"slowed shm",
      [](int size) {
        return open_links({.kind = LinkKind::kShm, .delay_us = 5, .gbit_s = 100}, size);

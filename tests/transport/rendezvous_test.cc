@@ -42,6 +42,13 @@ UniqueFd greet(const TcpAddress& address, const void* hello, size_t bytes) {
   return fd;
 }
 
+// A connection on which a rank has said its first word.
+UniqueFd call(const TcpAddress& address, const Handshake::Options& options, int peer) {
+  UniqueFd fd = greet(address, "", 0);
+  CHECK_FALSE(Handshake::call(options, peer, 0).advance(fd.get()).value());
+  return fd;
+}
+
 void check_connected(Link& from, Link& to) {
   const auto frame = from.acquire(3);
   REQUIRE(frame.size() == 3);
@@ -80,23 +87,21 @@ TEST_CASE("every pair of ranks gets one link") {
 TEST_CASE(
     "strangers, wrong tokens and old epochs are turned away and the right rank still gets in") {
   Ranks ranks(2);
-  Hello right;
-  right.epoch = 3, right.token = kToken, right.from = 1, right.to = 0;
-  Hello bad[6] = {right, right, right, right, right, right};
+  const Handshake::Options right{.rank = 1, .size = 2, .epoch = 3, .token = kToken};
+  Handshake::Options bad[4] = {right, right, right, right};
   bad[0].token[15] = std::byte{1};
   bad[1].epoch = 2;
-  bad[2].from = 0;
-  bad[3].from = 7;
-  bad[4].to = 1;
-  bad[5].version = 99;
+  bad[2].rank = 0;
+  bad[3].rank = 7;
   std::vector<UniqueFd> strangers;
-  for (const Hello& hello : bad) {
-    strangers.push_back(greet(ranks.addresses[0], &hello, sizeof(hello)));
+  for (const Handshake::Options& options : bad) {
+    strangers.push_back(call(ranks.addresses[0], options, 0));
   }
+  strangers.push_back(call(ranks.addresses[0], right, 1));  // for another rank
   strangers.push_back(
       greet(ranks.addresses[0], "GET / HTTP/1.1\r\nHost: somebody.example\r\n\r\n", 43));
   strangers.push_back(greet(ranks.addresses[0], "lock", 4));  // and nothing more
-  greet(ranks.addresses[0], &right, 10);                      // and gone
+  call(ranks.addresses[0], right, 0);                         // and gone
   Result<Links> first = Links{}, second = Links{};
   std::thread thread([&] { first = ranks.connect(0, {.epoch = 3, .token = kToken}); });
   second = ranks.connect(1, {.epoch = 3, .token = kToken});
@@ -159,4 +164,85 @@ TEST_CASE("ranks connect over IPv6 where the machine has it, and a host name is 
   thread.join();
   CHECK(first.ok());
   CHECK(second.ok());
+}
+
+TEST_CASE("a rank of another version is named at once where it was called") {
+  Ranks ranks(2);
+  std::thread old_rank([&] {  // answers as version 1 would be answered: with magic and version
+    UniqueFd guest(::accept(ranks.listeners[0].fd(), nullptr, nullptr));
+    while (!guest.is_open()) guest.reset(::accept(ranks.listeners[0].fd(), nullptr, nullptr));
+    Hello hello;
+    hello.version = 1;
+    ::send(guest.get(), &hello, Hello::kPrefixBytes, 0);
+    char byte;
+    while (::recv(guest.get(), &byte, 1, 0) > 0) {
+    }
+  });
+  const auto links = ranks.connect(1, {.epoch = 3, .token = kToken});
+  ranks.listeners.clear();
+  old_rank.join();
+  REQUIRE(!links.ok());
+  CHECK(links.error().code == ErrorCode::kUnsupported);
+  CHECK(links.error().message.find("rank 0: the other end speaks version 1") == 0);
+}
+
+TEST_CASE("rails are paired by what the ends say, encrypted or not") {
+  for (const bool encrypts : {false, true}) {
+    CAPTURE(encrypts);
+    Ranks ranks(3);
+    RendezvousOptions options{.epoch = 3, .token = kToken};
+    options.link.rails = 3;
+    options.link.encrypts = encrypts;
+    std::vector<Result<PeerConnections>> found;
+    for (int rank = 0; rank < 3; ++rank) found.emplace_back(PeerConnections{});
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        RendezvousOptions own = options;
+        own.rank = rank;
+        found[static_cast<size_t>(rank)] =
+            connect_sockets(ranks.listeners[static_cast<size_t>(rank)], ranks.addresses, own);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (const auto& connections : found) REQUIRE(connections.ok());
+    for (size_t rail = 0; rail < 3; ++rail) {
+      const PeerConnection& low = found[0].value()[2][rail];
+      const PeerConnection& high = found[2].value()[0][rail];
+      const auto word = static_cast<char>('a' + rail);
+      REQUIRE(::send(high.socket.get(), &word, 1, 0) == 1);
+      char heard = 0;
+      Wait wait(std::chrono::milliseconds{20'000});
+      while (::recv(low.socket.get(), &heard, 1, 0) != 1) REQUIRE(wait.pause("byte").ok());
+      CHECK(heard == word);
+      REQUIRE(low.keys.has_value() == encrypts);
+      if (encrypts) CHECK(low.keys->send == high.keys->receive);
+    }
+  }
+}
+
+TEST_CASE("links are encrypted between machines, and on one only when asked for") {
+  const std::vector<TcpAddress> near{{"127.0.0.1", 1}, {"::1", 2}};
+  const std::vector<TcpAddress> far{{"127.0.0.1", 1}, {"192.0.2.7", 2}};
+  CHECK_FALSE(is_encrypted({.kind = LinkKind::kTcp}, near));
+  CHECK(is_encrypted({.kind = LinkKind::kTcp, .encrypts = true}, near));
+  CHECK(is_encrypted({.kind = LinkKind::kTcp}, far));
+  CHECK_FALSE(is_encrypted({.kind = LinkKind::kTcp, .plain = true}, far));
+}
+
+TEST_CASE("ranks connect with encrypted rails and find each other's frames") {
+  Ranks ranks(2);
+  RendezvousOptions options{.epoch = 3, .token = kToken};
+  options.link.rails = 2;
+  options.link.encrypts = true;
+  Result<Links> first = Links{};
+  std::thread thread([&] { first = ranks.connect(0, options); });
+  const auto second = ranks.connect(1, options);
+  thread.join();
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  for (int i = 0; i < 5; ++i) {
+    check_connected(*first.value()[1], *second.value()[0]);
+    check_connected(*second.value()[0], *first.value()[1]);
+  }
 }

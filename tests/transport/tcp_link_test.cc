@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "base/secrets.h"
 #include "base/wait.h"
 
 using namespace lockstep;
@@ -42,6 +44,43 @@ struct RawPeer {
     return link->health().error().code;
   }
 };
+
+// A link that seals, one that opens, and the test between them.
+struct Tapped {
+  UniqueFd from_sender, to_receiver;
+  std::unique_ptr<Link> sender, receiver;
+
+  explicit Tapped(AeadCipher cipher) {
+    LinkKeys keys{.cipher = cipher};
+    REQUIRE(fill_random(keys.send).ok());
+    REQUIRE(fill_random(keys.receive).ok());
+    const LinkKeys other{cipher, keys.receive, keys.send};
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    from_sender.reset(fds[0]);
+    sender = std::move(TcpLink::open(UniqueFd(fds[1]), {.peer = 1, .keys = keys}).value());
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    to_receiver.reset(fds[0]);
+    receiver = std::move(TcpLink::open(UniqueFd(fds[1]), {.peer = 0, .keys = other}).value());
+  }
+  // A frame of `bytes` sevens as it goes over the wire.
+  std::vector<std::byte> send(size_t bytes) {
+    const auto frame = sender->acquire(bytes);
+    std::memset(frame.data(), 7, bytes);
+    sender->post();
+    std::vector<std::byte> sent(frame_slot_bytes(bytes));
+    REQUIRE(::recv(from_sender.get(), sent.data(), sent.size(), MSG_WAITALL) ==
+            static_cast<ssize_t>(sent.size()));
+    return sent;
+  }
+  std::span<const std::byte> deliver(const std::vector<std::byte>& bytes) {
+    REQUIRE(::send(to_receiver.get(), bytes.data(), bytes.size(), 0) ==
+            static_cast<ssize_t>(bytes.size()));
+    return receiver->peek();
+  }
+};
+
+constexpr AeadCipher kCiphers[] = {AeadCipher::kAes128Gcm, AeadCipher::kChaCha20Poly1305};
 
 }  // namespace
 
@@ -111,5 +150,66 @@ TEST_CASE("a peer process that exits or is killed is lost at once") {
     }
     ::waitpid(child, nullptr, 0);
     CHECK(peer.await_error() == ErrorCode::kPeerLost);
+  }
+}
+
+TEST_CASE("an encrypted frame does not show its bytes and arrives as it was") {
+  for (const AeadCipher cipher : kCiphers) {
+    Tapped tapped(cipher);
+    std::vector<std::byte> before;
+    for (int i = 0; i < 3; ++i) {
+      const auto sent = tapped.send(100);
+      const std::vector<std::byte> sevens(8, std::byte{7});
+      CHECK(std::search(sent.begin(), sent.end(), sevens.begin(), sevens.end()) == sent.end());
+      CHECK(sent != before);  // the same bytes never look the same
+      before = sent;
+      const auto frame = tapped.deliver(sent);
+      REQUIRE(frame.size() == 100);
+      CHECK(std::count(frame.begin(), frame.end(), std::byte{7}) == 100);
+      tapped.receiver->release();
+    }
+  }
+}
+
+TEST_CASE("a changed bit of an encrypted frame breaks the link with a sentence") {
+  for (const AeadCipher cipher : kCiphers) {
+    for (const size_t byte : {size_t{48}, size_t{63}, size_t{64}, size_t{163}}) {
+      CAPTURE(byte);
+      Tapped tapped(cipher);
+      auto sent = tapped.send(100);
+      sent[byte] ^= std::byte{1};
+      CHECK(tapped.deliver(sent).empty());
+      REQUIRE(!tapped.receiver->health().ok());
+      CHECK(tapped.receiver->health().error().code == ErrorCode::kCorrupt);
+      CHECK(tapped.receiver->health().error().message ==
+            "rank 0: a frame was not sealed by it, or was changed on its way");
+      CHECK(tapped.deliver(tapped.send(100)).empty());  // and stays broken
+    }
+  }
+}
+
+TEST_CASE("an encrypted frame that is shortened, repeated, left out or of another key is found") {
+  const auto broken = [](Tapped& tapped, const std::vector<std::byte>& bytes) {
+    return tapped.deliver(bytes).empty() && !tapped.receiver->health().ok() &&
+           tapped.receiver->health().error().code == ErrorCode::kCorrupt;
+  };
+  for (const AeadCipher cipher : kCiphers) {
+    Tapped shortened(cipher), repeated(cipher), left_out(cipher), stranger(cipher), other(cipher);
+    auto sent = shortened.send(100);
+    sent[4] = std::byte{99};
+    CHECK(broken(shortened, sent));
+    sent = repeated.send(100);
+    REQUIRE(!repeated.deliver(sent).empty());
+    repeated.receiver->release();
+    CHECK(broken(repeated, sent));
+    left_out.send(100);
+    CHECK(broken(left_out, left_out.send(100)));
+    CHECK(broken(stranger, other.send(100)));
+    // A frame of another number under a header that was made to fit.
+    Tapped moved(cipher);
+    moved.send(100);
+    sent = moved.send(100);
+    sent[8] = std::byte{0};
+    CHECK(broken(moved, sent));
   }
 }
