@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages that a build needs and that are missing; silent when nothing is missing.
-#   tools/install_packages.sh [--dry-run] [base] [clang] [aarch64]
+#   tools/install_packages.sh [--dry-run] [base] [clang] [aarch64] [rdma]
 # Debian 12 and newer, Ubuntu 24.04 and newer (apt), macOS (Homebrew). --dry-run prints and changes nothing.
 # LOCKSTEP_SKIP_PACKAGES=1 trusts that everything is there. LOCKSTEP_OS_RELEASE names another os-release file.
 set -euo pipefail
@@ -10,9 +10,9 @@ groups=""
 for argument in "$@"; do
   case "$argument" in
     --dry-run) dry_run=1 ;;
-    base | clang | aarch64) groups="$groups $argument" ;;
+    base | clang | aarch64 | rdma) groups="$groups $argument" ;;
     *)
-      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, aarch64" >&2
+      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, aarch64, rdma" >&2
       exit 2
       ;;
   esac
@@ -34,10 +34,11 @@ packages_debian() {
     case "$group" in
       base)
         echo g++:g++ ccache:ccache cmake:cmake ninja:ninja-build python3:python3 "$boost" "$json" libfmt-dev libssl-dev \
-          libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev
+          libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev libibverbs-dev
         ;;
       clang) echo clang++:clang clang-format:clang-format clang-tidy:clang-tidy ;;
       aarch64) echo aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user ;;
+      rdma) echo qemu-system-x86_64:qemu-system-x86 cpio:cpio gzip:gzip xz:xz-utils flock:util-linux ;;
     esac
   done
 }
@@ -48,6 +49,7 @@ packages_macos() {
       base) echo ccache:ccache cmake:cmake ninja:ninja boost fmt openssl@3 cli11 pkg-config:pkgconf pcre2 utf8proc doctest google-benchmark ;;
       clang) echo clang-format:clang-format llvm ;;
       aarch64) ;; # a Mac with Apple silicon runs these tests natively
+      rdma) ;;    # the emulated machine is a Linux one
     esac
   done
 }

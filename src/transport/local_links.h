@@ -15,6 +15,7 @@ namespace lockstep {
 // link.
 using LocalLinks = std::vector<std::vector<std::unique_ptr<Link>>>;
 
+// kUnsupported where verbs are asked for and this machine has none: nothing takes their place.
 Result<LocalLinks> open_local_links(const LinkOptions& options, int size, uint32_t epoch = 1);
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@ LIBRARY_WALLS = {
     "boost/": {"net", "json"},
     "CLI/": {"cli"},
     "openssl/": {"base", "net"},
+    "infiniband/": {"transport"},
     "doctest": set(),
     "benchmark/": set(),
 }

@@ -1,0 +1,123 @@
+// VerbsLink: a Link over an RDMA queue pair, with the authenticated TCP connection to the same peer
+// as its side channel. Frames are written and read in place in registered memory. There always is a
+// RECV posted for what the peer may send: it counts credits, which every frame carries back, and a
+// frame without payload where there is nothing else to send. A frame lost by an unreliable queue
+// pair breaks the sequence, so it makes the link kCorrupt or is missed until a deadline. A peer
+// that ends or is killed shows on the side channel, which peek() looks at about once a millisecond.
+#pragma once
+
+#include "transport/verbs_queue.h"
+
+#ifdef LOCKSTEP_HAS_VERBS
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "base/unique_fd.h"
+#include "transport/frame.h"
+#include "transport/link.h"
+
+namespace lockstep {
+
+// A frame's header, padded with zeros to kFrameHeaderBytes. Little-endian.
+struct VerbsHeader {
+  static constexpr uint32_t kMagic = 0x6d72'6676;  // in memory: "vfrm"
+
+  FrameHeader frame;  // length 0: the frame only brings credits
+  uint32_t magic = kMagic;
+  uint32_t connection = 0;  // the number that the receiver gave to this connection
+  uint64_t received = 0;    // frames of the other direction that have been read and have room again
+};
+static_assert(sizeof(VerbsHeader) == 32);
+
+class VerbsLink final : public Link {
+ public:
+  struct Options {
+    int peer = 0;  // its rank, for messages
+    uint32_t epoch = 0;
+    uint32_t own_connection = 0;   // what the peer writes into its headers
+    uint32_t peer_connection = 0;  // what we write
+  };
+
+  // The queue is connected, on both sides.
+  VerbsLink(VerbsQueue queue, const Options& options);
+  ~VerbsLink() override;
+  VerbsLink(const VerbsLink&) = delete;
+  VerbsLink& operator=(const VerbsLink&) = delete;
+
+  // From now on the end of this connection is the end of the peer.
+  void attach(UniqueFd side_channel) { side_channel_ = std::move(side_channel); }
+
+  size_t frame_bytes_max() const override { return queue_.frame_bytes() - kFrameHeaderBytes; }
+  std::span<std::byte> acquire(size_t bytes) override;
+  void post() override;
+  bool flush() override;
+  std::span<const std::byte> peek() override;
+  void release() override;
+  void wait_readable(std::chrono::microseconds at_most) override;
+  Status health() const override;
+
+  bool is_reliable() const { return queue_.is_reliable(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Arrival {
+    int frame = 0;
+    uint32_t length = 0;
+  };
+  // The last word on the side channel: how many frames this side has sent.
+  struct Farewell {
+    static constexpr uint64_t kMagic = 0x6c6c'6577'6572'6166;  // in memory: "farewell"
+    uint64_t magic = kMagic;
+    uint64_t sent = 0;
+  };
+
+  bool has_room() const;
+  uint64_t credits() const { return kDepth + received_by_peer_ - sent_; }
+  void send(int frame, size_t length);
+  void offer_credits();
+  void poll();
+  void complete(const ibv_wc& completion);
+  void accept(int frame, size_t bytes);
+  void give_room(int frame);
+  void look_at_side_channel();
+  bool has_missing_frames() const;
+  void finish_loss();
+  void leave();
+  void break_link(Error error);
+
+  static constexpr uint64_t kDepth = VerbsDevices::kDepth;
+
+  VerbsQueue queue_;
+  Options options_;
+  UniqueFd side_channel_;
+
+  uint64_t sent_ = 0;              // frames, also the sequence number of the next
+  uint64_t received_by_peer_ = 0;  // of them, by its last header
+  int next_frame_ = 0;             // of the outgoing ones
+  int sending_ = 0;                // outgoing frames that the device still has
+  bool is_spare_sending_ = false;
+  size_t acquired_bytes_ = 0;  // payload of the frame acquired last; 0: none
+
+  uint64_t arrived_ = 0;   // frames, also the sequence number that is expected next
+  uint64_t received_ = 0;  // of them that have room again
+  uint64_t reported_ = 0;  // `received_` in our last header
+  std::array<Arrival, kDepth> arrivals_;
+  size_t first_arrival_ = 0;
+  size_t arrival_count_ = 0;
+  std::span<const std::byte> peeked_;  // the frame that is held; empty: none
+
+  unsigned polls_ = 0;
+  Clock::time_point looked_{};
+  Farewell farewell_;
+  size_t farewell_bytes_ = 0;
+  bool is_left_ = false;  // the side channel has ended
+  Clock::time_point left_at_{};
+  Status state_ = Ok{};
+};
+
+}  // namespace lockstep
+
+#endif

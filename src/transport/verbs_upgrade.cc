@@ -1,0 +1,189 @@
+#include "transport/verbs_upgrade.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/railed_link.h"
+#include "transport/socket.h"
+#include "transport/tcp_link.h"
+#include "transport/verbs_note.h"
+#include "transport/verbs_pair.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+#ifdef LOCKSTEP_HAS_VERBS
+
+Result<IpBytes> local_address(int socket) {
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+    return socket_error(ErrorCode::kInternal, "asking for the address of a connection failed");
+  }
+  IpBytes address{};
+  if (bound.ss_family == AF_INET6) {
+    std::memcpy(address.data(), &reinterpret_cast<const sockaddr_in6&>(bound).sin6_addr, 16);
+  } else if (bound.ss_family == AF_INET) {
+    address[10] = address[11] = 0xff;
+    std::memcpy(&address[12], &reinterpret_cast<const sockaddr_in&>(bound).sin_addr, 4);
+  } else {
+    return Error{ErrorCode::kUnsupported, "the connection has no internet address"};
+  }
+  return address;
+}
+
+#endif
+
+// One connection on its way to be a link.
+struct Candidate {
+  int peer = 0;
+  PeerConnection connection;
+  Status fitness = Ok{};  // why there can be no RDMA over it
+#ifdef LOCKSTEP_HAS_VERBS
+  VerbsPort port{};
+#endif
+};
+
+std::vector<Candidate> list_candidates(PeerConnections connections) {
+  std::vector<Candidate> candidates;
+  for (size_t peer = 0; peer < connections.size(); ++peer) {
+    for (PeerConnection& connection : connections[peer]) {
+      candidates.emplace_back();
+      candidates.back().peer = static_cast<int>(peer);
+      candidates.back().connection = std::move(connection);
+    }
+  }
+  return candidates;
+}
+
+#ifdef LOCKSTEP_HAS_VERBS
+
+// Finds the port of each connection and memory for all that share one; null without devices.
+VerbsDevices* prepare(std::vector<Candidate>& candidates, const VerbsUpgradeOptions& options) {
+  const Result<VerbsDevices*> opened =
+      options.devices != nullptr ? options.devices : VerbsDevices::of_process();
+  std::vector<std::pair<size_t, int>> counts;  // device, connections over it
+  for (Candidate& candidate : candidates) {
+    const Result<IpBytes> address = local_address(candidate.connection.socket.get());
+    candidate.fitness = !opened.ok()    ? Status(opened.error())
+                        : !address.ok() ? Status(address.error())
+                                        : Status(Ok{});
+    if (!candidate.fitness.ok()) continue;
+    const Result<VerbsPort> port = opened.value()->find(address.value());
+    if (!port.ok()) {
+      candidate.fitness = port.error();
+      continue;
+    }
+    candidate.port = port.value();
+    const auto same = [&](const auto& entry) { return entry.first == port.value().device; };
+    const auto found = std::find_if(counts.begin(), counts.end(), same);
+    if (found != counts.end()) ++found->second;
+    if (found == counts.end()) counts.emplace_back(port.value().device, 1);
+  }
+  for (const auto& [device, count] : counts) {
+    const Status reserved = opened.value()->reserve(device, count);
+    for (Candidate& candidate : candidates) {
+      const bool is_meant = candidate.fitness.ok() && candidate.port.device == device;
+      if (is_meant && !reserved.ok()) candidate.fitness = reserved;
+    }
+  }
+  return opened.ok() ? opened.value() : nullptr;
+}
+
+#else
+
+VerbsDevices* prepare(std::vector<Candidate>& candidates, const VerbsUpgradeOptions&) {
+  for (Candidate& candidate : candidates) candidate.fitness = verbs_availability();
+  return nullptr;
+}
+
+#endif
+
+// The link, or null where this connection stays on TCP; then `refusal` says why.
+Result<std::unique_ptr<Link>> try_verbs(Candidate& candidate, VerbsDevices* devices,
+                                        const VerbsUpgradeOptions& options,
+                                        const ExchangeLimits& limits, std::string& refusal) {
+#ifdef LOCKSTEP_HAS_VERBS
+  if (candidate.fitness.ok()) {
+    VerbsPair pair(candidate.connection.socket, *devices, candidate.port,
+                   {.peer = candidate.peer,
+                    .epoch = options.epoch,
+                    .frame_bytes = options.frame_bytes,
+                    .limits = limits});
+    auto link = TRY(pair.run());
+    refusal = pair.refusal();
+    return link;
+  }
+#endif
+  static_cast<void>(devices);
+  VerbsNote own, peer;  // the other side must hear that we cannot
+  TRY(exchange_notes(candidate.connection.socket.get(), own, peer, candidate.fitness, limits,
+                     refusal));
+  return std::unique_ptr<Link>();
+}
+
+}  // namespace
+
+Status verbs_availability() {
+#ifdef LOCKSTEP_HAS_VERBS
+  VerbsDevices* const devices = TRY(VerbsDevices::of_process());
+  if (!devices->addresses().empty()) return Ok{};
+  return Error{ErrorCode::kUnsupported, "no RDMA device has an active port with an IPv4 address"};
+#else
+  return Error{ErrorCode::kUnsupported,
+               "this build has no RDMA: infiniband/verbs.h was missing when it was made"};
+#endif
+}
+
+std::vector<std::string> verbs_addresses() {
+  std::vector<std::string> texts;
+#ifdef LOCKSTEP_HAS_VERBS
+  Result<VerbsDevices*> devices = VerbsDevices::of_process();
+  if (!devices.ok()) return texts;
+  for (const IpBytes& address : devices.value()->addresses()) {
+    char text[INET_ADDRSTRLEN] = {};
+    if (::inet_ntop(AF_INET, &address[12], text, sizeof(text)) != nullptr) texts.push_back(text);
+  }
+#endif
+  return texts;
+}
+
+// Every rank takes its pairs in ascending order, so the pair that comes first of all that are left
+// has both of its ranks, and nobody waits in a circle.
+Result<VerbsUpgrade> upgrade_to_verbs(PeerConnections connections,
+                                      const VerbsUpgradeOptions& options) {
+  const Clock::time_point deadline = Clock::now() + options.timeout;
+  VerbsUpgrade upgrade;
+  upgrade.links.resize(connections.size());
+  std::vector<std::vector<std::unique_ptr<Link>>> rails(connections.size());
+  std::vector<Candidate> candidates = list_candidates(std::move(connections));
+  VerbsDevices* const devices = prepare(candidates, options);
+  for (Candidate& candidate : candidates) {
+    PeerConnection& connection = candidate.connection;
+    TRY(set_up_socket(connection.socket.get()));
+    const ExchangeLimits limits{candidate.peer, deadline, options.cancelled};
+    std::string refusal;
+    auto link = TRY(try_verbs(candidate, devices, options, limits, refusal));
+    if (!link) {
+      if (upgrade.refusal.empty()) upgrade.refusal = refusal;
+      link = TRY(
+          TcpLink::open(std::move(connection.socket),
+                        {.peer = candidate.peer, .epoch = options.epoch, .keys = connection.keys}));
+    }
+    rails[static_cast<size_t>(candidate.peer)].push_back(std::move(link));
+  }
+  for (size_t peer = 0; peer < rails.size(); ++peer) {
+    if (rails[peer].empty()) continue;
+    upgrade.links[peer] = join_rails(std::move(rails[peer]), options.link, static_cast<int>(peer));
+  }
+  return upgrade;
+}
+
+}  // namespace lockstep

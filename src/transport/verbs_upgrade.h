@@ -1,0 +1,49 @@
+// From authenticated TCP connections to links over RDMA: each pair of ranks agrees on a queue pair
+// and the size of a frame and tries it out. A pair that cannot stays on TCP, both sides alike, with
+// one sentence that says why. For set-up only; blocks until its deadline.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "transport/link.h"
+#include "transport/rendezvous.h"
+
+namespace lockstep {
+
+class VerbsDevices;
+
+// Ok where this process can use an RDMA port; otherwise one sentence says what is missing: support
+// in this build, the library, a device, permission, or an active port with an IPv4 address.
+Status verbs_availability();
+// IPv4 addresses of this machine's active RDMA ports; empty without any.
+std::vector<std::string> verbs_addresses();
+
+struct VerbsUpgradeOptions {
+  uint32_t epoch = 0;
+  std::chrono::milliseconds timeout{10'000};
+  const std::atomic<bool>* cancelled = nullptr;
+  LinkOptions link{.kind = LinkKind::kVerbs};  // the same on every rank
+  // Null: those of the process, VerbsDevices::of_process().
+  VerbsDevices* devices = nullptr;
+  // The largest frame to try, header included; 0: 64 KiB where connections are reliable, and 16 KiB
+  // where they are not, as such a device sends whole frames however little is in them.
+  size_t frame_bytes = 0;
+};
+
+struct VerbsUpgrade {
+  std::vector<std::unique_ptr<Link>> links;  // by rank, null where there was no connection
+  std::string refusal;  // why the first connection that stays on TCP does; empty: none does
+};
+
+// Each rail of a pair is one queue pair. All ranks call this, each with its connections. An error
+// is a peer that is gone or silent; no RDMA is none.
+Result<VerbsUpgrade> upgrade_to_verbs(PeerConnections connections,
+                                      const VerbsUpgradeOptions& options);
+
+}  // namespace lockstep

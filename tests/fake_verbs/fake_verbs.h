@@ -1,0 +1,68 @@
+// The controls of libfakeverbs.so: an RDMA library without devices, which tests load in the place
+// of libibverbs. Queue pairs exchange messages through memory that threads and forked processes
+// share; other processes share it if the environment variable LOCKSTEP_FAKE_VERBS_FILE names one
+// file for all of them. LOCKSTEP_FAKE_VERBS_MODE (rc, apple or lossy) sets the mode at the start.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep {
+
+enum class FakeMode : int {
+  kReliable,  // RC and UC; what has no RECV waits for one
+  kApple,     // as macOS: UC only, equal pages, few objects, no notice of a peer's end
+  kLossy,     // UC only; what has no RECV is lost, and every so often something else
+};
+
+// A function that can be made to fail. kSent and kReceived are completions with an error.
+enum class FakeCall : int {
+  kNone,
+  kGetDeviceList,
+  kOpenDevice,
+  kQueryDevice,
+  kQueryPort,
+  kAllocPd,
+  kRegMr,
+  kCreateCq,
+  kCreateQp,
+  kToReset,
+  kToInit,
+  kToRtr,
+  kToRts,
+  kPostSend,
+  kPostRecv,
+  kPollCq,
+  kSent,
+  kReceived,
+  kCount,
+};
+
+inline constexpr uint32_t kFakeQueuePairs = 128;    // of all processes together
+inline constexpr uint32_t kFakeInboxMessages = 24;  // of a queue pair
+inline constexpr uint32_t kFakeMessageBytes = 65'536;
+inline constexpr int kFakeAppleRegions = 100;
+inline constexpr int kFakeAppleQueuePairs = 10;
+
+// All of it may be read and set at any time from any thread; numbers that order nothing.
+struct FakeVerbs {
+  std::atomic<int> mode;
+  std::atomic<int> device_count;  // 1 or 2: 127.0.0.1 and 127.0.0.2
+  std::atomic<int> is_port_down;
+  std::atomic<int> failing_call;            // a FakeCall
+  std::atomic<int> succeeding_calls;        // so many of these calls still succeed; then all fail
+  std::atomic<uint32_t> message_bytes_max;  // longer ones are lost without a word
+  std::atomic<int> drop_every;              // the n-th message of each queue pair is lost; 0: none
+  // Objects that exist.
+  std::atomic<int> contexts, domains, regions, completion_queues, queue_pairs;
+  std::atomic<uint64_t> early_messages;  // came when there was no RECV: credits were overrun
+  std::atomic<uint64_t> messages;
+};
+
+// Found with dlsym().
+using FakeVerbsControls = FakeVerbs* (*)();  // "fake_verbs_controls"
+// Puts a message into the inbox of a queue pair; false if there is none. "fake_verbs_inject"
+using FakeVerbsInject = bool (*)(uint32_t queue_pair, const void* bytes, size_t size);
+
+}  // namespace lockstep
