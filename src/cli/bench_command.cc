@@ -18,6 +18,8 @@ namespace {
 
 struct CollectiveFlags {
   LinkFlags link;
+  std::string algorithm = "auto";
+  std::string wire = "f32";
   CollectiveBenchOptions options;
   int runs = 5;
   bool json = false;
@@ -48,6 +50,8 @@ Result<Json> bench_model(ModelBenchFlags flags) {
 
 Result<Json> bench_collective(CollectiveFlags flags) {
   flags.options.link = TRY(link_options(flags.link));
+  flags.options.algorithm = TRY(parse_sum_algorithm(flags.algorithm));
+  flags.options.wire = TRY(parse_wire(flags.wire));
   CollectiveTimes best;
   for (int run = 0; run < flags.runs; ++run) {
     const CollectiveTimes times = TRY(bench_collective_processes(flags.options));
@@ -59,6 +63,9 @@ Result<Json> bench_collective(CollectiveFlags flags) {
                          {"rails", flags.link.rails},
                          {"link_delay_us", flags.link.delay_us},
                          {"link_gbit_s", flags.link.gbit_s},
+                         {"topology", flags.link.topology},
+                         {"algorithm", flags.algorithm},
+                         {"wire", flags.wire},
                          {"bytes", flags.options.bytes},
                          {"rounds", flags.options.rounds},
                          {"runs", flags.runs},
@@ -90,6 +97,9 @@ void add_collective(CLI::App& bench, Command& chosen) {
   command->add_option("--ranks", flags->options.ranks, "worker processes (default 2)")
       ->check(CLI::Range(1, LocalGroup::kRanksMax));
   add_link_flags(*command, flags->link);
+  command->add_option("--algorithm", flags->algorithm,
+                      "auto (default), mesh, relay, tree, scatter, ring, doubling or halving");
+  command->add_option("--wire", flags->wire, "f32 (default), bf16 or q8");
   command->add_option("--bytes", flags->options.bytes, "of one vector (default 16384)")
       ->check(CLI::Range(4, 1 << 30));
   command->add_option("--rounds", flags->options.rounds, "of one run (default 5000)")

@@ -34,11 +34,16 @@ void add_link_flags(CLI::App& command, LinkFlags& flags) {
                      "an experiment: every message arrives so much later");
   command.add_option("--link-gbit-s", flags.gbit_s,
                      "an experiment: links that carry no more than this");
+  command
+      .add_option("--topology", flags.topology,
+                  "which ranks have a link: mesh, or line, ring and star, where others relay")
+      ->check(CLI::IsMember({"mesh", "line", "ring", "star"}));
 }
 
 Result<LinkOptions> link_options(const LinkFlags& flags) {
   LinkOptions options;
   options.kind = TRY(parse_link_kind(flags.kind));
+  options.topology = TRY(parse_topology(flags.topology));
   options.rails = flags.rails;
   options.encrypts = flags.encrypt;
   options.delay_us = flags.delay_us;
@@ -53,6 +58,11 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
   command.add_option("--shares", flags.shares,
                      "how much each rank takes, e.g. 3:1 (default equal)");
   add_link_flags(command, flags.link);
+  command
+      .add_option("--wire", flags.wire,
+                  "how partial sums of prompts travel: f32, or bf16 and q8, which are shorter and "
+                  "let the answer depend on how the ranks are cut (default f32)")
+      ->check(CLI::IsMember({"f32", "bf16", "q8"}));
   command
       .add_option("--threads", flags.threads,
                   "threads of each rank (default: the machine's cores / ranks)")
@@ -104,6 +114,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.shares = TRY(parse_shares(flags.shares, flags.ranks));
   options.ranks = static_cast<int>(options.shares.size());
   options.link = TRY(link_options(flags.link));
+  options.wire = TRY(parse_wire(flags.wire));
   options.threads = flags.threads;
   options.pin_threads = flags.pin;
   options.context = flags.context;

@@ -16,6 +16,7 @@ CLI::Validator at_least(int least);
 // How the ranks are joined, in the words of the command line.
 struct LinkFlags {
   std::string kind = "shm";
+  std::string topology = "mesh";
   int rails = 1;
   bool encrypt = false;
   int delay_us = 0;
@@ -27,6 +28,7 @@ struct GroupFlags {
   int ranks = 0;       // 0: as many as shares, or 1
   std::string shares;  // "3:1"
   LinkFlags link;
+  std::string wire = "f32";
   int threads = 0;
   bool pin = false;
   int context = 0;

@@ -1,13 +1,14 @@
-// Group::all_reduce: every rank sends its subtree sums to all others at once and adds what all have
-// sent in the one tree. Own sums are written straight into outgoing frames, and the peers' are read
-// where they arrive. A piece is a range of elements; its frame holds that range of every subtree of
-// the sender, one after the other.
+// Group::all_reduce in one hop: every rank sends its subtree sums to all others at once and adds
+// what all have sent in the one tree. Own sums are written straight into outgoing frames, and the
+// peers' are read where they arrive. A piece is a range of elements; its frame holds that range of
+// every subtree of the sender, one after the other.
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "collective/group.h"
 #include "collective/peer_wait.h"
+#include "transport/frame.h"
 
 namespace lockstep {
 
@@ -27,21 +28,17 @@ struct Group::Reduction {
   }
 };
 
-Status Group::all_reduce(const LeafShares& shares, std::span<const float> own,
-                         std::span<float> sum) {
-  LOCKSTEP_CHECK(shares.rank_count() == size());
-  LOCKSTEP_CHECK(own.size() == shares.nodes(rank()).size() * sum.size());
-  if (!state_.ok()) return state_;
-  if (sum.empty()) return Ok{};
+Status Group::reduce_in_one_hop(const LeafShares& shares, std::span<const float> own,
+                                std::span<float> sum) {
   size_t nodes_max = 0;
   for (int rank = 0; rank < size(); ++rank) {
     nodes_max = std::max(nodes_max, shares.nodes(rank).size());
   }
   Reduction reduction{shares, own, sum};
-  reduction.piece_floats = kPieceBytes / sizeof(float) / nodes_max;
+  reduction.piece_floats = options_.piece_bytes / sizeof(float) / nodes_max;
   LOCKSTEP_CHECK(reduction.piece_floats > 0);
   reduction.piece_count = (sum.size() - 1) / reduction.piece_floats + 1;
-  return finish(reduce(reduction));
+  return reduce(reduction);
 }
 
 // A piece is added once it has gone out to all peers (`sum` may be `own`) and all peers' have come
@@ -52,8 +49,8 @@ Status Group::reduce(Reduction& reduction) {
   PeerWait wait(options_);
   while (reduction.added < reduction.piece_count) {
     bool has_moved = post_pieces(reduction);
-    const int lacking = TRY(find_lacking(reduction));
-    if (lacking < 0) {
+    const PeerSet lacking = TRY(find_lacking(reduction));
+    if (lacking == 0) {
       add_piece(reduction);
       ++reduction.added;
       has_moved = true;
@@ -65,7 +62,7 @@ Status Group::reduce(Reduction& reduction) {
     for (int peer = 0; peer < size(); ++peer) {
       if (is_peer(peer)) link(peer).flush();
     }
-    TRY(wait.pause(lacking));
+    TRY(wait.pause(lacking, 0));
   }
   return flush();
 }
@@ -91,9 +88,9 @@ bool Group::post_pieces(Reduction& reduction) {
   return has_posted;
 }
 
-// The first rank that keeps the current piece from being added, or -1.
-Result<int> Group::find_lacking(const Reduction& reduction) {
-  int lacking = -1;
+// The ranks that keep the current piece from being added.
+Result<PeerSet> Group::find_lacking(const Reduction& reduction) {
+  PeerSet lacking = 0;
   for (int peer = 0; peer < size(); ++peer) {
     if (!is_peer(peer)) continue;
     const bool is_unsent =
@@ -103,10 +100,11 @@ Result<int> Group::find_lacking(const Reduction& reduction) {
     if (bytes > 0 && frame.empty()) {
       frame = link(peer).peek();
       if (!frame.empty() && frame.size() != bytes) {
-        return peer_error(ErrorCode::kCorrupt, peer, "a message has another length than agreed");
+        return peer_error(ErrorCode::kCorrupt, options_.name_of(peer),
+                          "a message has another length than agreed");
       }
     }
-    if (lacking < 0 && (is_unsent || frame.size() != bytes)) lacking = peer;
+    if (is_unsent || frame.size() != bytes) lacking |= peer_bit(peer);
   }
   return lacking;
 }

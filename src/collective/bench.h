@@ -20,7 +20,8 @@ struct CollectiveTimes {
 // The time of one all_reduce of `bytes` bytes (whole floats, at least one) as this rank sees it,
 // over `rounds` rounds back to back after a warm-up. There is no barrier between rounds: no rank
 // can end a round before all have begun it, and decode runs just like this. kInternal if a sum is
-// wrong.
-Result<CollectiveTimes> bench_all_reduce(Group& group, size_t bytes, int rounds);
+// wrong. As a prompt it takes the group's wire format, of whose sums only the size is looked at.
+Result<CollectiveTimes> bench_all_reduce(Group& group, size_t bytes, int rounds,
+                                         bool is_prompt = false);
 
 }  // namespace lockstep

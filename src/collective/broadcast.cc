@@ -1,5 +1,6 @@
 // Group::broadcast and the idle wait for it. Only the root knows the length: the first frame is the
-// length as a little-endian u64, then data follow as far as the piece goes.
+// length as a little-endian u64, then data follow as far as the piece goes. Ranks on the way pass
+// it on; the rest of the data is an exchange of known length.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -7,6 +8,7 @@
 #include "base/check.h"
 #include "collective/group.h"
 #include "collective/peer_wait.h"
+#include "transport/frame.h"
 
 namespace lockstep {
 namespace {
@@ -14,7 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPrefixBytes = sizeof(uint64_t);
-constexpr size_t kFirstDataBytes = kPieceBytes - kPrefixBytes;
 
 // Longer than the pause between two steps of decode, so that these never pay for a wake-up.
 constexpr std::chrono::milliseconds kPolling{1};
@@ -28,7 +29,7 @@ Status Group::wait_for(int root) {
   if (!state_.ok()) return state_;
   if (!is_peer(root)) return Ok{};
   if (options_.progress) options_.progress->set(Progress::kIdle);
-  Status status = idle_until_message(link(root));
+  Status status = idle_until_message(link(plans_->next_to(root)));
   if (options_.progress) options_.progress->set(Progress::kComputing);
   return finish(std::move(status));
 }
@@ -57,50 +58,75 @@ Status Group::idle_until_message(Link& link) {
 Status Group::broadcast(int root, std::vector<std::byte>& data, size_t bytes_max) {
   LOCKSTEP_CHECK(root >= 0 && root < size());
   if (!state_.ok()) return state_;
-  std::fill(transfers_.begin(), transfers_.end(), Transfer{});
-  if (is_peer(root)) return finish(receive_size_and_data(root, data, bytes_max));
-  LOCKSTEP_CHECK(data.size() <= bytes_max);
-  return finish(send_size_and_data(data));
-}
-
-Status Group::send_size_and_data(std::span<const std::byte> data) {
-  const uint64_t total = data.size();
-  const size_t first = std::min(data.size(), kFirstDataBytes);
-  PeerWait wait(options_);
-  for (int peer = 0; peer < size(); ++peer) {
-    if (!is_peer(peer)) continue;
-    auto frame = link(peer).acquire(kPrefixBytes + first);
-    while (frame.empty()) {
-      link(peer).flush();
-      TRY(wait.pause(peer, "room for a message"));
-      frame = link(peer).acquire(kPrefixBytes + first);
+  const ExchangePlan& plan = plans_->broadcast(root);
+  if (is_peer(root)) {
+    if (Status status = receive_length(root, plan, data, bytes_max); !status.ok()) {
+      return finish(std::move(status));
     }
-    std::memcpy(frame.data(), &total, kPrefixBytes);
-    if (first > 0) std::memcpy(frame.data() + kPrefixBytes, data.data(), first);
-    link(peer).post();
-    transfers_[static_cast<size_t>(peer)].out = data.subspan(first);
+  } else {
+    LOCKSTEP_CHECK(data.size() <= bytes_max);
+    const uint64_t total = data.size();
+    const size_t first = std::min(data.size(), options_.piece_bytes - kPrefixBytes);
+    first_frame_.resize(kPrefixBytes + first);
+    std::memcpy(first_frame_.data(), &total, kPrefixBytes);
+    if (first > 0) std::memcpy(first_frame_.data() + kPrefixBytes, data.data(), first);
+    if (Status status = send_length(plan, first_frame_); !status.ok()) {
+      return finish(std::move(status));
+    }
   }
-  return exchange();
+  return finish(move_rest(plan, data));
 }
 
-Status Group::receive_size_and_data(int root, std::vector<std::byte>& data, size_t bytes_max) {
+// Gives the first frame to those who get it from this rank.
+Status Group::send_length(const ExchangePlan& plan, std::span<const std::byte> first_frame) {
   PeerWait wait(options_);
-  auto frame = link(root).peek();
+  for (const auto& route : plan.routes) {
+    if (route.sends.empty()) continue;
+    auto frame = link(route.peer).acquire(first_frame.size());
+    while (frame.empty()) {
+      link(route.peer).flush();
+      TRY(wait.pause(0, peer_bit(route.peer)));
+      frame = link(route.peer).acquire(first_frame.size());
+    }
+    std::memcpy(frame.data(), first_frame.data(), first_frame.size());
+    link(route.peer).post();
+  }
+  return Ok{};
+}
+
+Status Group::receive_length(int root, const ExchangePlan& plan, std::vector<std::byte>& data,
+                             size_t bytes_max) {
+  const int peer = plans_->next_to(root);
+  PeerWait wait(options_);
+  auto frame = link(peer).peek();
   while (frame.empty()) {
-    TRY(wait.pause(root));
-    frame = link(root).peek();
+    TRY(wait.pause(peer));
+    frame = link(peer).peek();
   }
   uint64_t total = 0;
   if (frame.size() >= kPrefixBytes) std::memcpy(&total, frame.data(), kPrefixBytes);
-  const size_t first = std::min<uint64_t>(total, kFirstDataBytes);
+  const size_t first = std::min<uint64_t>(total, options_.piece_bytes - kPrefixBytes);
   if (total > bytes_max || frame.size() != kPrefixBytes + first) {
-    return peer_error(ErrorCode::kCorrupt, root, "a broadcast has an impossible length");
+    return peer_error(ErrorCode::kCorrupt, options_.name_of(peer),
+                      "a broadcast has an impossible length");
   }
+  TRY(send_length(plan, frame));
   data.resize(total);
   if (first > 0) std::memcpy(data.data(), frame.data() + kPrefixBytes, first);
-  link(root).release();
-  transfers_[static_cast<size_t>(root)].in = std::span(data).subspan(first);
-  return exchange();
+  link(peer).release();
+  return Ok{};
+}
+
+// What the first frame had no room for.
+Status Group::move_rest(const ExchangePlan& plan, std::span<std::byte> data) {
+  const size_t first = std::min(data.size(), options_.piece_bytes - kPrefixBytes);
+  std::byte* const memory = data.data() + first;
+  const size_t length = data.size() - first;
+  return exchange_.run(options_, plan,
+                       {.memory = {&memory, 1},
+                        .lengths = {&length, 1},
+                        .piece_elements = options_.piece_bytes,
+                        .window_pieces = window_pieces()});
 }
 
 }  // namespace lockstep

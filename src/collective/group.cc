@@ -1,7 +1,6 @@
 #include "collective/group.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -14,93 +13,85 @@ Group::Group(Options options)
     : options_(std::move(options)), adder_(options_.kernels ? options_.kernels->add : nullptr) {
   const size_t size = options_.links.size();
   LOCKSTEP_CHECK(options_.rank >= 0 && static_cast<size_t>(options_.rank) < size);
+  if (options_.graph.size() == 0) options_.graph = LinkGraph::of(Topology::kMesh, this->size());
+  LOCKSTEP_CHECK(static_cast<size_t>(options_.graph.size()) == size);
+  LOCKSTEP_CHECK(options_.graph.is_connected());
+  LOCKSTEP_CHECK(is_possible(options_.algorithm, options_.graph));
+  LOCKSTEP_CHECK(options_.piece_bytes >= kPieceBytesMin);
   for (size_t rank = 0; rank < size; ++rank) {
     const Link* link = options_.links[rank].get();
-    LOCKSTEP_CHECK((link != nullptr) == is_peer(static_cast<int>(rank)));
-    LOCKSTEP_CHECK(!link || link->frame_bytes_max() >= kPieceBytes);
+    LOCKSTEP_CHECK((link != nullptr) == options_.graph.has(this->rank(), static_cast<int>(rank)));
+    LOCKSTEP_CHECK(!link || link->frame_bytes_max() >= options_.piece_bytes);
   }
-  transfers_.resize(size);
+  plans_ = std::make_unique<GroupPlans>(options_, options_.graph);
   posted_.resize(size);
   peeked_.resize(size);
 }
 
+Group::Options Group::release() && {
+  options_.graph = {};
+  options_.link_costs.clear();
+  return std::move(options_);
+}
+
 Status Group::all_gather(std::span<const std::span<std::byte>> parts) {
-  LOCKSTEP_CHECK(parts.size() == transfers_.size());
   if (!state_.ok()) return state_;
-  const auto own = parts[static_cast<size_t>(rank())];
-  for (size_t peer = 0; peer < parts.size(); ++peer) transfers_[peer] = {own, parts[peer]};
-  return finish(exchange());
+  return finish(move_parts(plans_->all_gather(), parts, -1));
 }
 
 Status Group::gather(int root, std::span<const std::span<std::byte>> parts) {
-  LOCKSTEP_CHECK(parts.size() == transfers_.size() && root >= 0 && root < size());
+  LOCKSTEP_CHECK(root >= 0 && root < size());
   if (!state_.ok()) return state_;
-  for (size_t peer = 0; peer < parts.size(); ++peer) {
-    transfers_[peer] = {};
-    if (rank() == root) transfers_[peer].in = parts[peer];
-  }
-  if (is_peer(root)) {
-    transfers_[static_cast<size_t>(root)].out = parts[static_cast<size_t>(rank())];
-  }
-  return finish(exchange());
+  return finish(move_parts(plans_->gather(root), parts, root));
 }
 
-// Moves everything in transfers_, with all peers at once: waiting to send never keeps us from
-// receiving, so full links cannot lock the ranks against each other.
-Status Group::exchange() {
-  transfers_[static_cast<size_t>(rank())] = {};
-  PeerWait wait(options_);
-  for (;;) {
-    int unfinished = -1;
-    bool has_moved = false;
-    for (int peer = 0; peer < size(); ++peer) {
-      const Transfer& transfer = transfers_[static_cast<size_t>(peer)];
-      if (transfer.out.empty() && transfer.in.empty()) continue;
-      has_moved |= TRY(move_pieces(peer));
-      if (unfinished < 0 && !(transfer.out.empty() && transfer.in.empty())) unfinished = peer;
-    }
-    if (unfinished < 0) return flush();
-    if (has_moved) {
-      wait.restart();
-      continue;
-    }
-    for (int peer = 0; peer < size(); ++peer) {
-      if (is_peer(peer)) link(peer).flush();
-    }
-    TRY(wait.pause(unfinished));
+// Everybody gathers if `gathering_root` is -1.
+Status Group::move_parts(const ExchangePlan& plan, std::span<const std::span<std::byte>> parts,
+                         int gathering_root) {
+  LOCKSTEP_CHECK(parts.size() == static_cast<size_t>(size()));
+  memory_.resize(std::max(memory_.size(), parts.size()));
+  lengths_.resize(std::max(lengths_.size(), parts.size()));
+  for (int source = 0; source < size(); ++source) {
+    const auto s = static_cast<size_t>(source);
+    const bool is_carried = gathering_root < 0 || carries(gathering_root, source);
+    memory_[s] = parts[s].data();
+    lengths_[s] = is_carried ? parts[s].size() : 0;
   }
+  return exchange_.run(options_, plan,
+                       {.memory = std::span(memory_).first(parts.size()),
+                        .lengths = std::span(lengths_).first(parts.size()),
+                        .piece_elements = options_.piece_bytes,
+                        .window_pieces = window_pieces()});
 }
 
-// At most one piece out and one in; false if neither could move.
-Result<bool> Group::move_pieces(int peer) {
-  Transfer& transfer = transfers_[static_cast<size_t>(peer)];
-  bool has_moved = false;
-  if (const size_t bytes = std::min(transfer.out.size(), kPieceBytes); bytes > 0) {
-    if (const auto frame = link(peer).acquire(bytes); !frame.empty()) {
-      std::memcpy(frame.data(), transfer.out.data(), bytes);
-      link(peer).post();
-      transfer.out = transfer.out.subspan(bytes);
-      has_moved = true;
-    }
+SumAlgorithm Group::algorithm(const LeafShares& shares, size_t count) {
+  return plans_->sums(shares).algorithm(count);
+}
+
+Status Group::all_reduce(const LeafShares& shares, std::span<const float> own, std::span<float> sum,
+                         int rows) {
+  LOCKSTEP_CHECK(shares.rank_count() == size());
+  LOCKSTEP_CHECK(own.size() == shares.nodes(rank()).size() * sum.size());
+  if (!state_.ok()) return state_;
+  if (sum.empty()) return Ok{};
+  const bool is_prompt = rows >= options_.wire_rows_min && size() > 1;
+  const Wire wire = is_prompt ? options_.wire : Wire::kF32;
+  // Two ranks have nothing to choose, so that they do not look for a plan.
+  const bool has_choice = size() > 2 || options_.algorithm > SumAlgorithm::kMesh;
+  if (wire == Wire::kF32 && !has_choice) return finish(reduce_in_one_hop(shares, own, sum));
+  const GroupPlans::Sums& sums = plans_->sums(shares);
+  const SumAlgorithm algorithm = sums.algorithm(sum.size());
+  if (wire == Wire::kF32 && algorithm == SumAlgorithm::kMesh) {
+    return finish(reduce_in_one_hop(shares, own, sum));
   }
-  if (const size_t bytes = std::min(transfer.in.size(), kPieceBytes); bytes > 0) {
-    if (const auto frame = link(peer).peek(); !frame.empty()) {
-      if (frame.size() != bytes) {
-        return peer_error(ErrorCode::kCorrupt, peer, "a message has another length than agreed");
-      }
-      std::memcpy(transfer.in.data(), frame.data(), bytes);
-      link(peer).release();
-      transfer.in = transfer.in.subspan(bytes);
-      has_moved = true;
-    }
-  }
-  return has_moved;
+  return finish(reduce_by_plan(sums.plan(algorithm), own, sum, wire));
 }
 
 Status Group::flush() {
   PeerWait wait(options_);
   for (int peer = 0; peer < size(); ++peer) {
-    while (is_peer(peer) && !link(peer).flush()) TRY(wait.pause(peer, "room for a message"));
+    if (!options_.links[static_cast<size_t>(peer)]) continue;
+    while (!link(peer).flush()) TRY(wait.pause(0, peer_bit(peer)));
   }
   return Ok{};
 }

@@ -1,69 +1,62 @@
 // Group: the ranks that share one model, as one of them sees it, and the exchanges between them.
 // One thread uses a group. Every exchange has a deadline and ends early when `cancelled` is set;
 // after an error the group is broken and must be formed anew with a new epoch. Nothing allocates
-// after construction but scratch that grows to its largest use. Ranks must call the same exchanges
-// in the same order.
+// after the first use of a plan but scratch that grows to its largest use. Ranks must call the same
+// exchanges in the same order. Not every two ranks need a link: others relay.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/result.h"
+#include "collective/exchange.h"
+#include "collective/group_options.h"
+#include "collective/group_plans.h"
+#include "collective/leaf_shares.h"
 #include "collective/sum_tree.h"
-#include "kernels/kernels.h"
-#include "transport/link.h"
 
 namespace lockstep {
 
-// How the leaves of one cut dimension lie on the ranks: rank r owns leaves [begins[r], begins[r +
-// 1]).
-class LeafShares {
- public:
-  explicit LeafShares(std::vector<int> begins);
-
-  int rank_count() const { return static_cast<int>(nodes_.size()); }
-  int leaf_count() const { return begins_.back(); }
-  int begin(int rank) const { return begins_[static_cast<size_t>(rank)]; }
-  int end(int rank) const { return begins_[static_cast<size_t>(rank) + 1]; }
-  // The complete subtrees of a rank, left to right; none if it has no leaves.
-  std::span<const TreeNode> nodes(int rank) const { return nodes_[static_cast<size_t>(rank)]; }
-  int node_count() const { return node_count_; }  // of all ranks
-
- private:
-  std::vector<int> begins_;
-  std::vector<std::vector<TreeNode>> nodes_;
-  int node_count_ = 0;
-};
-
 class Group {
  public:
-  struct Options {
-    int rank = 0;
-    std::vector<std::unique_ptr<Link>> links;  // links[r] reaches rank r; links[rank] is null
-    std::chrono::milliseconds timeout{10'000};
-    const std::atomic<bool>* cancelled = nullptr;
-    Progress* progress = nullptr;  // told for which rank we wait
-    const KernelTable* kernels = nullptr;
-  };
+  using Options = GroupOptions;
+
+  // The ranks agree over their links on the size of pieces, on who is joined with whom, and, where
+  // that could decide between algorithms, on what the links cost, which they measure. Every rank
+  // must call it. kInvalidArgument names a rank that no links lead to.
+  static Result<Group> form(Options options);
+
+  // Without a word to other ranks: all values of `options` are right already.
   explicit Group(Options options);
+
+  // Takes the group apart; it must not be used again. What was found out about all ranks together
+  // is left out, so that a part of them can be a group of its own.
+  Options release() &&;
 
   int rank() const { return options_.rank; }
   int size() const { return static_cast<int>(options_.links.size()); }
+  const LinkGraph& graph() const { return plans_->graph(); }
+  size_t piece_bytes() const { return options_.piece_bytes; }
+  // Null for the own rank and for one without a link. For measurements between two exchanges.
+  Link* link_to(int rank) { return options_.links[static_cast<size_t>(rank)].get(); }
+  // Which way a sum of `count` floats goes.
+  SumAlgorithm algorithm(const LeafShares& shares, size_t count);
 
-  // Returns once rank `root`'s next message is there, with no deadline: how a follower idles
+  // Returns once rank `root`'s next broadcast is there, with no deadline: how a follower idles
   // between requests. It polls for about a millisecond (steps that follow each other lose nothing)
-  // and then sleeps. Ends early with kCancelled or the error of the link.
+  // and then sleeps. Ends early with kCancelled or the error of the link that it will come by.
   Status wait_for(int root);
 
-  // `own` holds this rank's subtree sums one after the other, each sum.size() floats; every rank
-  // ends with the same bits in `sum`, whatever the number of ranks and their shares
-  // (collective/sum_tree.h). One hop: all to all.
-  Status all_reduce(const LeafShares& shares, std::span<const float> own, std::span<float> sum);
+  // `own` holds this rank's subtree sums one after the other, each sum.size() floats, which stand
+  // for `rows` rows; every rank ends with the same bits in `sum`, whatever the number of ranks,
+  // their shares and links (collective/sum_tree.h). Only a `wire` other than kF32 makes the bits
+  // depend on the shares, where there are rows enough.
+  Status all_reduce(const LeafShares& shares, std::span<const float> own, std::span<float> sum,
+                    int rows = 1);
 
   // Rank `root`'s bytes on every rank. Receivers get them in `data`, which is resized (at most
   // `bytes_max`).
@@ -73,28 +66,37 @@ class Group {
   // beforehand; parts[rank] is read, the others are written.
   Status all_gather(std::span<const std::span<std::byte>> parts);
 
-  // As all_gather, but only `root` receives.
+  // As all_gather, but only `root` receives. Other ranks need parts[r] where they carry it; what
+  // they only relay leaves its bytes there. The other parts are not looked at.
   Status gather(int root, std::span<const std::span<std::byte>> parts);
+  bool carries(int root, int source) const { return plans_->carries(root, source); }
 
  private:
-  // What is left to move between this rank and one peer; goes in pieces.
-  struct Transfer {
-    std::span<const std::byte> out;
-    std::span<std::byte> in;
-  };
-  Status exchange();
-  Result<bool> move_pieces(int peer);
-  Status flush();
-  Status send_size_and_data(std::span<const std::byte> data);
-  Status receive_size_and_data(int root, std::vector<std::byte>& data, size_t bytes_max);
+  Status move_parts(const ExchangePlan& plan, std::span<const std::span<std::byte>> parts,
+                    int gathering_root);
+  Status send_length(const ExchangePlan& plan, std::span<const std::byte> first_frame);
+  Status receive_length(int root, const ExchangePlan& plan, std::vector<std::byte>& data,
+                        size_t bytes_max);
+  Status move_rest(const ExchangePlan& plan, std::span<std::byte> data);
   Status idle_until_message(Link& link);
 
-  struct Reduction;  // one all_reduce
+  struct Reduction;  // one all_reduce in one hop
+  Status reduce_in_one_hop(const LeafShares& shares, std::span<const float> own,
+                           std::span<float> sum);
   Status reduce(Reduction& reduction);
   bool post_pieces(Reduction& reduction);
-  Result<int> find_lacking(const Reduction& reduction);
+  Result<PeerSet> find_lacking(const Reduction& reduction);
   void add_piece(const Reduction& reduction);
+  Status flush();
 
+  Status reduce_by_plan(const GroupPlans::Sum& plan, std::span<const float> own,
+                        std::span<float> sum, Wire wire);
+
+  Status measure_links();
+  Result<LinkCost> measure_link(int peer);
+  Status answer_measure(int peer);
+
+  size_t window_pieces() const { return std::max<size_t>(1, kPieceBytes / options_.piece_bytes); }
   bool is_peer(int rank) const { return rank != options_.rank; }
   Link& link(int rank) { return *options_.links[static_cast<size_t>(rank)]; }
   // Remembers the first error: the group is broken from then on.
@@ -102,8 +104,13 @@ class Group {
 
   Options options_;
   Status state_ = Ok{};
-  std::vector<Transfer> transfers_;                 // (ranks)
-  std::vector<size_t> posted_;                      // (ranks) pieces of an all_reduce given to each
+  std::unique_ptr<GroupPlans> plans_;
+  Exchange exchange_;
+  std::vector<std::byte*> memory_;  // (slots) of the exchange at hand
+  std::vector<size_t> lengths_;     // (parts)
+  std::vector<std::byte> first_frame_;
+  std::vector<float> scratch_;
+  std::vector<size_t> posted_;  // (ranks) pieces of a sum in one hop that were given to each
   std::vector<std::span<const std::byte>> peeked_;  // (ranks) the piece that each has sent
   std::vector<TreePart> parts_;
   TreeAdder adder_;

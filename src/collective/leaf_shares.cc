@@ -1,7 +1,8 @@
+#include "collective/leaf_shares.h"
+
 #include <utility>
 
 #include "base/check.h"
-#include "collective/group.h"
 
 namespace lockstep {
 

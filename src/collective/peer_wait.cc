@@ -1,5 +1,6 @@
 #include "collective/peer_wait.h"
 
+#include <bit>
 #include <string>
 
 namespace lockstep {
@@ -9,25 +10,31 @@ constexpr int kRoundsPerLook = 64;  // some 2 us: a usual exchange is over befor
 
 }  // namespace
 
-PeerWait::PeerWait(const Group::Options& options)
+PeerWait::PeerWait(const GroupOptions& options)
     : options_(options), wait_(options.timeout, options.cancelled) {}
 
 PeerWait::~PeerWait() {
   if (is_reported_) options_.progress->set(Progress::kComputing);
 }
 
-Status PeerWait::pause(int peer, std::string_view what) {
-  if (++rounds_ % kRoundsPerLook == 0) {
-    TRY(options_.links[static_cast<size_t>(peer)]->health());
-    if (options_.progress) {
-      options_.progress->set(peer);
-      is_reported_ = true;
-    }
-  }
-  Status status = wait_.pause(what);
+Status PeerWait::pause(PeerSet unheard, PeerSet unsent) {
+  const int first = std::countr_zero(unheard != 0 ? unheard : unsent);
+  if (++rounds_ % kRoundsPerLook == 0) TRY(look(unheard | unsent, first));
+  Status status = wait_.pause(unheard != 0 ? "message" : "room for a message");
   if (status.ok()) return status;
-  return Error{status.error().code,
-               "rank " + std::to_string(peer) + ": " + std::move(status.error().message)};
+  return Error{status.error().code, "rank " + std::to_string(options_.name_of(first)) + ": " +
+                                        std::move(status.error().message)};
+}
+
+Status PeerWait::look(PeerSet peers, int first) {
+  for (PeerSet left = peers; left != 0; left &= left - 1) {
+    TRY(options_.links[static_cast<size_t>(std::countr_zero(left))]->health());
+  }
+  if (options_.progress) {
+    options_.progress->set(options_.name_of(first));
+    is_reported_ = true;
+  }
+  return Ok{};
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// PeerWait: the waiting inside one exchange of a group. Adds to base/wait.h the health of the link
-// that is waited for, the rank in the message of an error, and the note in Progress. For
+// PeerWait: the waiting inside one exchange of a group. Adds to base/wait.h the health of the links
+// that are waited for, the rank in the message of an error, and the note in Progress. For
 // collective/ only.
 #pragma once
 
@@ -7,29 +7,34 @@
 #include <string_view>
 
 #include "base/wait.h"
-#include "collective/group.h"
-#include "transport/frame.h"
+#include "collective/group_options.h"
 
 namespace lockstep {
 
-// Long messages travel in frames of this size, so that adding overlaps with sending; every link
-// must take them.
-inline constexpr size_t kPieceBytes = size_t{256} * 1024;
+using PeerSet = uint64_t;  // bit r: rank r
+constexpr PeerSet peer_bit(int peer) {
+  return PeerSet{1} << peer;
+}
 
 class PeerWait {
  public:
-  explicit PeerWait(const Group::Options& options);
+  explicit PeerWait(const GroupOptions& options);
   ~PeerWait();
   PeerWait(const PeerWait&) = delete;
   PeerWait& operator=(const PeerWait&) = delete;
 
-  // One round of waiting for `peer`: "rank 1: no <what> within 2000 ms".
-  Status pause(int peer, std::string_view what = "message");
+  // One round of waiting for a message of `peer`: "rank 1: no message within 2000 ms".
+  Status pause(int peer) { return pause(peer_bit(peer), 0); }
+  // For messages of some and for room on the way to others. One whose link is not healthy ends the
+  // wait; an error at the deadline names the first of them.
+  Status pause(PeerSet unheard, PeerSet unsent);
   // Something moved: the time-out is one of silence, not of the exchange.
   void restart() { wait_.restart(); }
 
  private:
-  const Group::Options& options_;
+  Status look(PeerSet peers, int first);
+
+  const GroupOptions& options_;
   Wait wait_;
   uint64_t rounds_ = 0;
   bool is_reported_ = false;

@@ -288,7 +288,7 @@ Status Model::exchange(const LeafShares& shares, int tokens) {
   const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
   TRY(device_.wait());
   const auto own = device_.host(buffers_.partials).first(shares.nodes(rank_).size() * count);
-  TRY(group_.all_reduce(shares, own, device_.host(buffers_.sum).first(count)));
+  TRY(group_.all_reduce(shares, own, device_.host(buffers_.sum).first(count), tokens));
   device_.queue(Add{.x = {buffers_.sum, 0}, .count = count, .sum = buffers_.hidden});
   return Ok{};
 }

@@ -59,6 +59,8 @@ WorkerGroupOptions worker_options(const CollectiveBenchOptions& options) {
   WorkerGroupOptions workers;
   workers.setup.shares.assign(static_cast<size_t>(options.ranks), 1.0);
   workers.setup.link = options.link;
+  workers.setup.algorithm = options.algorithm;
+  workers.setup.wire = options.wire;
   workers.setup.bench_bytes = options.bytes;
   workers.setup.bench_rounds = options.rounds;
   workers.pin_threads = options.pin_threads;

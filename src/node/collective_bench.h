@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collective/algorithm.h"
 #include "collective/bench.h"
+#include "collective/wire.h"
 #include "transport/link_options.h"
 
 namespace lockstep {
@@ -16,6 +18,8 @@ namespace lockstep {
 struct CollectiveBenchOptions {
   int ranks = 2;
   LinkOptions link;
+  SumAlgorithm algorithm = SumAlgorithm::kAuto;
+  Wire wire = Wire::kF32;
   size_t bytes = 16384;
   int rounds = 10'000;
   bool pin_threads = true;  // one core for each rank, where there are so many

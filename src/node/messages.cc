@@ -136,6 +136,7 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["shares"] = json_array(setup.shares);
   object["link"] = json_of(setup.link);
   object["wire"] = wire_name(setup.wire);
+  object["algorithm"] = sum_algorithm_name(setup.algorithm);
   object["stages"] = setup.stages;
   object["link_fds"] = json_array(setup.link_fds);
   object["token"] = setup.token;
@@ -162,6 +163,7 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.shares = TRY(get_numbers<double>(json, "shares"));
   setup.link = TRY(get_link(json));
   setup.wire = TRY(parse_wire(TRY(need_string(json, "wire"))));
+  setup.algorithm = TRY(parse_sum_algorithm(TRY(need_string(json, "algorithm"))));
   setup.stages = TRY(need_int32(json, "stages"));
   setup.link_fds = TRY(get_numbers<int>(json, "link_fds"));
   setup.token = TRY(need_string(json, "token"));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collective/algorithm.h"
 #include "collective/bench.h"
 #include "collective/wire.h"
 #include "engine/engine.h"
@@ -44,6 +45,7 @@ struct WorkerSetup {
   std::vector<double> shares;  // one for each rank
   LinkOptions link;
   Wire wire = Wire::kF32;
+  SumAlgorithm algorithm = SumAlgorithm::kAuto;
   int stages = 1;             // of a pipeline: ranks in order, the same number in each
   std::vector<int> link_fds;  // shm: the memory shared with each rank, -1 for our own rank
   std::string token;          // tcp: what a connection of this group must know

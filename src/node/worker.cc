@@ -99,7 +99,8 @@ Status serve(const WorkerSetup& setup, const EngineFactory& factory, Group group
 // others.
 Status measure(const WorkerSetup& setup, Group group, WorkerControl& control) {
   if (setup.first_core >= 0) pin_this_thread(setup.first_core);
-  const CollectiveTimes times = TRY(bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds));
+  const CollectiveTimes times =
+      TRY(bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds, setup.wire != Wire::kF32));
   control.send(Message::kTimes, encode_times(times));
   control.wait_stop(kSetupWaitMax);
   return Ok{};
@@ -115,8 +116,11 @@ Status work(const EngineFactory& factory, WorkerControl& control) {
   options.cancelled = control.cancelled();
   options.progress = &control.progress();
   options.kernels = kernels;
-  if (setup.bench_bytes > 0) return measure(setup, Group(std::move(options)), control);
-  return serve(setup, factory, Group(std::move(options)), kernels, control);
+  options.algorithm = setup.algorithm;
+  options.wire = setup.wire;
+  Group group = TRY(Group::form(std::move(options)));
+  if (setup.bench_bytes > 0) return measure(setup, std::move(group), control);
+  return serve(setup, factory, std::move(group), kernels, control);
 }
 
 }  // namespace

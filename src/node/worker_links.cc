@@ -20,6 +20,7 @@ Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& 
   for (int peer = 0; peer < setup.size(); ++peer) {
     if (peer == setup.rank) continue;
     const UniqueFd region(setup.link_fds[static_cast<size_t>(peer)]);
+    if (!is_joined(setup.link.topology, setup.size(), setup.rank, peer)) continue;
     ShmLink::Options options;
     options.side = setup.rank < peer ? 0 : 1;
     options.peer = peer;
@@ -65,7 +66,12 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
   }
   std::vector<TcpAddress> addresses;
   for (int port : ports) addresses.push_back({kLoopback, static_cast<uint16_t>(port)});
-  return connect_ranks(listener, addresses, options);
+  auto links = TRY(connect_ranks(listener, addresses, options));
+  for (int peer = 0; peer < setup.size(); ++peer) {
+    if (is_joined(setup.link.topology, setup.size(), setup.rank, peer)) continue;
+    links[static_cast<size_t>(peer)].reset();
+  }
+  return links;
 }
 
 }  // namespace

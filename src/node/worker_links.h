@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// links[r] reaches rank r, links[setup.rank] is null. Over tcp this listens on loopback and waits
+// links[r] reaches rank r; null for our own rank and where the topology has none. Over tcp this listens on loopback and waits
 // for the other ranks.
 Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
                                                              WorkerControl& control);

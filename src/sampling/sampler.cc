@@ -30,7 +30,7 @@ Result<std::span<const Choice>> Sampler::choose(std::span<const float> logits,
   part_spans_.clear();
   for (int rank = 0; rank < group_.size(); ++rank) {
     auto& part = parts_[static_cast<size_t>(rank)];
-    if (rank == group_.rank() || group_.rank() == 0) part.resize(part_bytes(requests, rank));
+    if (group_.carries(0, rank)) part.resize(part_bytes(requests, rank));
     part_spans_.emplace_back(part);
   }
   fill_own_part(logits, requests);

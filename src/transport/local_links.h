@@ -18,4 +18,8 @@ using LocalLinks = std::vector<std::vector<std::unique_ptr<Link>>>;
 // kUnsupported where verbs are asked for and this machine has none: nothing takes their place.
 Result<LocalLinks> open_local_links(const LinkOptions& options, int size, uint32_t epoch = 1);
 
+inline Result<LocalLinks> open_local_links(LinkKind kind, int size, uint32_t epoch = 1) {
+  return open_local_links(LinkOptions{.kind = kind}, size, epoch);
+}
+
 }  // namespace lockstep

@@ -196,6 +196,25 @@ TEST_CASE("stories260K tells the expected stories, the same bits however they ar
   check_every_variant(folder, false, last, reference);
 }
 
+TEST_CASE("ranks without a link for each pair give the same bits by relays") {
+  for (const char* name : {"llama3-bf16", "qwen3moe-q4-g64", "deepseekv3-q4-g64"}) {
+    CAPTURE(name);
+    const std::string folder = kSource + "/tests/data/golden/" + name;
+    const Golden golden = read_golden(folder);
+    const GenerateRequest request = prompt_and_greedy(golden.prompt, 8, 0);
+    const Answer reference = run_ranks(folder, {}, {request}).answers[0];
+    for (const Topology topology : {Topology::kLine, Topology::kRing, Topology::kStar}) {
+      for (const int ranks : {4, 6}) {
+        const LinkKind link = ranks == 4 ? LinkKind::kShm : LinkKind::kTcp;
+        const std::vector<double> shares(static_cast<size_t>(ranks), 1.0);
+        const Setup setup{.shares = shares, .link = link, .topology = topology};
+        const Outcome outcome = run_ranks(folder, setup, {request});
+        CHECK_MESSAGE(same_bits(outcome.answers[0], reference), topology_name(topology), ranks);
+      }
+    }
+  }
+}
+
 TEST_CASE("seeded sampling gives the same text on any ranks and in any company") {
   const std::string folder = kSource + "/tests/data/golden/llama3-bf16";
   const Golden golden = read_golden(folder);

@@ -49,6 +49,9 @@ TEST_CASE("a set-up survives the way to the worker") {
   setup.exact = true;
   setup.bits = 6;
   setup.bench_bytes = 16384;
+  setup.link.topology = Topology::kRing;
+  setup.wire = Wire::kBf16;
+  setup.algorithm = SumAlgorithm::kTree;
   const auto decoded = decode_setup(encode_setup(setup));
   REQUIRE(decoded.ok());
   CHECK(decoded.value().model == setup.model);
@@ -63,6 +66,9 @@ TEST_CASE("a set-up survives the way to the worker") {
   CHECK(decoded.value().exact);
   CHECK(decoded.value().bits == 6);
   CHECK(decoded.value().bench_bytes == 16384);
+  CHECK(decoded.value().link.topology == Topology::kRing);
+  CHECK(decoded.value().wire == Wire::kBf16);
+  CHECK(decoded.value().algorithm == SumAlgorithm::kTree);
   setup.bits = 7;
   CHECK_FALSE(decode_setup(encode_setup(setup)).ok());
 }

@@ -21,6 +21,7 @@ namespace lockstep {
 struct Setup {
   std::vector<double> shares{1};
   LinkKind link = LinkKind::kShm;
+  Topology topology = Topology::kMesh;
   int threads = 1;
   std::string device = "cpu";
   std::string isa;  // empty: the best
@@ -95,7 +96,7 @@ inline const KernelTable* kernels_named(const std::string& name) {
 inline Outcome run_ranks(const std::string& model, const Setup& setup,
                          const std::vector<GenerateRequest>& requests) {
   const int size = static_cast<int>(setup.shares.size());
-  auto opened = open_local_links({.kind = setup.link}, size);
+  auto opened = open_local_links({.kind = setup.link, .topology = setup.topology}, size);
   REQUIRE(opened.ok());
   Outcome outcome;
   outcome.reports.resize(static_cast<size_t>(size));
@@ -105,11 +106,16 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
   for (int rank = 0; rank < size; ++rank) {
     ranks.emplace_back([&, rank] {
       const auto r = static_cast<size_t>(rank);
-      Group group({.rank = rank,
-                   .links = std::move(opened.value()[r]),
-                   .timeout = std::chrono::seconds(20),
-                   .cancelled = &cancelled,
-                   .kernels = kernels_named(setup.isa)});
+      auto group = Group::form({.rank = rank,
+                                .links = std::move(opened.value()[r]),
+                                .timeout = std::chrono::seconds(20),
+                                .cancelled = &cancelled,
+                                .kernels = kernels_named(setup.isa)});
+      if (!group.ok()) {
+        errors[r] = group.error().message;
+        cancelled = true;
+        return;
+      }
       auto engine = load_engine({.model = model,
                                  .shares = setup.shares,
                                  .threads = setup.threads,
@@ -120,7 +126,7 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
                                  .link = setup.link,
                                  .latent_cut = setup.latent_cut,
                                  .kernels = kernels_named(setup.isa)},
-                                std::move(group));
+                                std::move(group.value()));
       if (!engine.ok()) {
         errors[r] = engine.error().message;
         cancelled = true;

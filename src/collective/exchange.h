@@ -1,0 +1,97 @@
+// Exchange: runs one rank's part of an exchange that was planned beforehand. A plan says which
+// values (slots) go to and come from each peer and in which order, and which two slots add up to a
+// third; when each thing happens follows from what has arrived. Long values travel in pieces: the
+// first window of pieces of every message before the second one on each link, so that relays send
+// on what has come while more comes. Arriving pieces always have their place, so full links cannot
+// lock the ranks.
+// For collective/ only; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/group_options.h"
+#include "collective/peer_wait.h"
+#include "collective/sum_tree.h"
+#include "collective/wire.h"
+
+namespace lockstep {
+
+struct ExchangePlan {
+  struct Slot {
+    int part = 0;      // which of the lengths it has
+    int sibling = -1;  // the slot to which it is added; -1: none
+    int sum = -1;      // and the slot of their sum
+    bool is_left = false;
+    bool is_given = false;  // is there from the beginning
+    bool is_sent = false;
+    bool is_root = false;  // of sums
+    TreeNode node;         // of sums: what it stands for
+  };
+  using Message = std::vector<int>;  // slots in the order in which their pieces lie in a frame
+  struct Route {
+    int peer = 0;
+    std::vector<Message> sends;
+    std::vector<Message> receives;
+  };
+
+  std::vector<Slot> slots;
+  std::vector<Route> routes;  // of peers with messages
+  int part_count = 1;
+
+  Route& route(int peer);  // made if it is not there
+};
+
+// What a plan is run on. Elements are floats in sums and bytes elsewhere.
+struct ExchangeData {
+  std::span<std::byte* const> memory;  // (slots) where each begins; given slots are only read
+  std::span<const size_t> lengths;     // (parts) elements
+  size_t piece_elements = 0;           // a multiple of kWireBlock
+  size_t window_pieces = 1;
+  bool is_sum = false;
+  Wire wire = Wire::kF32;  // of sums
+};
+
+class Exchange {
+ public:
+  Status run(const GroupOptions& options, const ExchangePlan& plan, const ExchangeData& data);
+
+ private:
+  // The next message in one direction of a route.
+  struct Cursor {
+    size_t window = 0;  // begins at this piece
+    size_t message = 0;
+    size_t piece = 0;
+  };
+
+  void begin(const ExchangePlan& plan, const ExchangeData& data);
+  bool send(Link& link, const ExchangePlan::Route& route, Cursor& at);
+  Result<bool> receive(const GroupOptions& options, const ExchangePlan::Route& route, Cursor& at);
+  void next(const std::vector<ExchangePlan::Message>& messages, Cursor& at) const;
+  void skip_empty(const std::vector<ExchangePlan::Message>& messages, Cursor& at) const;
+  bool is_done(const std::vector<ExchangePlan::Message>& messages, const Cursor& at) const;
+  bool is_ready(const ExchangePlan::Message& message, size_t piece) const;
+  void write_frame(std::span<std::byte> frame, const ExchangePlan::Message& message, size_t piece);
+  void read_frame(std::span<const std::byte> frame, const ExchangePlan::Message& message,
+                  size_t piece);
+  void take(int slot, size_t piece);
+  void add(int slot, const float* values, size_t piece);
+
+  size_t length(int slot, size_t piece) const;  // elements
+  size_t message_bytes(const ExchangePlan::Message& message, size_t piece) const;
+  size_t wire_size(size_t elements) const;
+  std::byte* at(int slot, size_t piece) const;
+  unsigned char& ready(int slot, size_t piece);
+
+  const ExchangePlan* plan_ = nullptr;  // of the exchange at hand
+  const ExchangeData* data_ = nullptr;
+  size_t piece_count_ = 0;
+  std::vector<unsigned char> ready_;  // (pieces, slots)
+  std::vector<Cursor> sent_;          // (routes)
+  std::vector<Cursor> received_;      // (routes)
+};
+
+}  // namespace lockstep
