@@ -1,22 +1,29 @@
 // The forward pass. Main flow first; each step queues operations, exchanges are the only places
 // where the host waits.
+#include "base/check.h"
 #include "model/model.h"
 #include "model/rope.h"
 
 namespace lockstep {
 
-Result<ModelOutputs> Model::forward(const Batch& batch) {
+Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
   write_batch(batch);
-  TRY(embed(batch));
-  for (int layer = 0; layer < config_.layers; ++layer) {
+  if (has_embedding()) {
+    TRY(embed(batch));
+  } else {
+    LOCKSTEP_CHECK(hidden.size() == batch.tokens.size() * static_cast<size_t>(config_.hidden));
+    device_.write(buffers_.hidden, std::as_bytes(hidden));
+  }
+  for (int layer = layers_.begin; layer < layers_.end; ++layer) {
     TRY(attention(layer, tokens));
     TRY(exchange(cut_.head_shares(), tokens));
     add_attention_bias(layer, tokens);
     TRY(feed_forward(layer, tokens));
+    if (between_layers_) TRY(between_layers_());
   }
-  return outputs(batch);
+  return has_head() ? outputs(batch) : pass_on(tokens);
 }
 
 void Model::write_batch(const Batch& batch) {
@@ -316,6 +323,18 @@ Result<ModelOutputs> Model::outputs(const Batch& batch) {
   outputs.hidden = device_.host(buffers_.sum)
                        .first(batch.hidden_outputs.size() * static_cast<size_t>(config_.hidden));
   return outputs;
+}
+
+// The hidden state goes where the host sees it, the exchange buffer.
+Result<ModelOutputs> Model::pass_on(int tokens) {
+  device_.queue(CopyColumns{.input = buffers_.hidden,
+                            .count = tokens,
+                            .columns = config_.hidden,
+                            .output = {buffers_.sum, 0},
+                            .output_stride = config_.hidden});
+  TRY(device_.wait());
+  const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
+  return ModelOutputs{.passed_on = device_.host(buffers_.sum).first(count)};
 }
 
 // The final norm of `count` rows of the hidden state.

@@ -33,16 +33,19 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
                            .page_list_entries_max = options.page_list_entries_max,
                            .pages = options.pages,
                            .vocab_size = config.vocab_size};
-  std::unique_ptr<Model> model(new Model(config, std::move(cut), group, device, limits));
-  model->weights_ = TRY(load_weights(*options.source, config, model->cut_, group.rank(), device));
+  std::unique_ptr<Model> model(new Model(options, std::move(cut), group, device, limits));
+  const WeightShare share{model->cut_, group.rank(), model->layers_};
+  model->weights_ = TRY(load_weights(*options.source, config, share, device));
   TRY(model->allocate_state());
   TRY(model->allocate_buffers());
   TRY(device.wait());
   return model;
 }
 
-Model::Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLimits limits)
-    : config_(std::move(config)),
+Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits)
+    : config_(options.config),
+      layers_(options.layers.value_or(Range{0, options.config.layers})),
+      between_layers_(options.between_layers),
       cut_(std::move(cut)),
       group_(group),
       device_(device),
@@ -56,17 +59,18 @@ Status Model::allocate_state() {
   const int head_dim = config_.latent ? latent.kv_rank + latent.rope : config_.head_dim;
   const int value_dim = config_.latent ? latent.kv_rank : config_.head_dim;
   const size_t layer_elements = static_cast<size_t>(kv_heads) * page_head_stride(head_dim);
-  const size_t page_stride = 2 * layer_elements * static_cast<size_t>(config_.layers);
+  const size_t page_stride = 2 * layer_elements * static_cast<size_t>(layers_.size());
   const size_t bytes = page_stride * static_cast<size_t>(limits_.pages) * sizeof(float);
   const BufferId buffer = TRY(device_.allocate(bytes, Access::kDevice));
-  for (int layer = 0; layer < config_.layers; ++layer) {
-    const size_t keys = 2 * layer_elements * static_cast<size_t>(layer);
-    pages_.push_back({.keys = {buffer, keys},
-                      .values = {buffer, keys + layer_elements},
-                      .page_stride = page_stride,
-                      .head_dim = head_dim,
-                      .value_dim = value_dim,
-                      .kv_heads = kv_heads});
+  pages_.resize(static_cast<size_t>(config_.layers));
+  for (int layer = layers_.begin; layer < layers_.end; ++layer) {
+    const size_t keys = 2 * layer_elements * static_cast<size_t>(layer - layers_.begin);
+    pages_[static_cast<size_t>(layer)] = {.keys = {buffer, keys},
+                                          .values = {buffer, keys + layer_elements},
+                                          .page_stride = page_stride,
+                                          .head_dim = head_dim,
+                                          .value_dim = value_dim,
+                                          .kv_heads = kv_heads};
   }
   state_bytes_ = bytes;
   return Ok{};
@@ -129,7 +133,7 @@ Status Model::allocate_buffers() {
   const auto latents = static_cast<size_t>(latent.query_rank + latent.kv_rank + latent.rope);
   const size_t exchanged = std::max(hidden, cut_.cuts_latents() ? latents : 0);  // of a token
   buffers_.sum = TRY(device_.allocate(tokens * exchanged * 4, Access::kHost));
-  const auto vocabulary = static_cast<size_t>(cut_.vocabulary(rank_).size());
+  const auto vocabulary = static_cast<size_t>(has_head() ? cut_.vocabulary(rank_).size() : 0);
   buffers_.logits = TRY(device_.allocate(tokens * vocabulary * 4, Access::kHost));
   const std::vector<double> frequencies = rope_frequencies(config_);
   buffers_.frequencies = {TRY(device_.allocate(frequencies.size() * 8, Access::kDevice)), 0};

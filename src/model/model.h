@@ -5,10 +5,16 @@
 // A pass has 2 * layers + 2 exchanges: the embeddings, two sums a layer, and the sampler's (not
 // made here); 3 * layers + 2 where the projections to the latents are cut. The host waits for the
 // device once for each.
+//
+// A stage of a pipeline has some of the layers: the first one also the embeddings, the last one the
+// final norm and the logits. The others take the hidden state of the stage before and give theirs
+// to the next, in place of these exchanges.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "collective/group.h"
@@ -24,12 +30,15 @@ namespace lockstep {
 struct ModelOptions {
   ModelConfig config;
   std::shared_ptr<const WeightSource> source;
-  std::vector<double> shares;  // one for each rank
-  int tokens_max = 512;        // of one batch
-  int pages = 0;               // of sequence state
+  std::vector<double> shares;   // one for each rank of the group
+  std::optional<Range> layers;  // of this stage, at least one; not set: all
+  int tokens_max = 512;         // of one batch
+  int pages = 0;                // of sequence state
   int page_list_entries_max = 0;
   LinkKind link = LinkKind::kShm;  // the slowest between two ranks
   LatentCut latent_cut = LatentCut::kAuto;
+  // Called after each layer: what must move on while a stage computes. May be empty.
+  std::function<Status()> between_layers;
 };
 
 // What a batch asked for; valid until the next forward().
@@ -38,6 +47,8 @@ struct ModelOutputs {
   std::span<const float> logits;  // (outputs, vocabulary.size())
   // (hidden_outputs, hidden) after the final norm, the same on every rank.
   std::span<const float> hidden;
+  // Of a stage that is not the last, and instead of both: (tokens, hidden), for the next one.
+  std::span<const float> passed_on;
 };
 
 class Model {
@@ -51,10 +62,13 @@ class Model {
   const Weights& weights() const { return weights_; }
   const BatchLimits& limits() const { return limits_; }
   uint64_t state_bytes() const { return state_bytes_; }
+  bool has_embedding() const { return layers_.begin == 0; }
+  bool has_head() const { return layers_.end == config_.layers; }
 
-  // Errors are those of check_batch(), the device and the exchanges; after one of the last the
+  // `hidden`: (tokens, hidden) from the stage before; empty in the first stage. Errors are those of
+  // check_batch(), the device, the exchanges and between_layers; after one of the last two the
   // group is broken.
-  Result<ModelOutputs> forward(const Batch& batch);
+  Result<ModelOutputs> forward(const Batch& batch, std::span<const float> hidden = {});
 
  private:
   // Names of places on the device, each for `tokens_max` tokens.
@@ -66,7 +80,7 @@ class Model {
     BufferId partials{}, sum{}, logits{};
   };
 
-  Model(ModelConfig config, Cut cut, Group& group, Device& device, BatchLimits limits);
+  Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
   Status allocate_state();
   Status allocate_buffers();
   Status allocate_latent_buffers();
@@ -94,9 +108,12 @@ class Model {
   // Adds the sums of all ranks to the hidden state.
   Status exchange(const LeafShares& shares, int tokens);
   Result<ModelOutputs> outputs(const Batch& batch);
+  Result<ModelOutputs> pass_on(int tokens);
   void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;
+  Range layers_;
+  std::function<Status()> between_layers_;
   Cut cut_;
   Group& group_;
   Device& device_;
@@ -104,7 +121,7 @@ class Model {
   int rank_;
   Weights weights_;
   Buffers buffers_;
-  std::vector<LayerPages> pages_;
+  std::vector<LayerPages> pages_;  // (all layers), set for this stage's
   uint64_t state_bytes_ = 0;
   // Scratch of write_batch() and of what gathers parts, kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;

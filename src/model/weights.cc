@@ -41,18 +41,25 @@ int column_alignment(const StoredMatrix& m) {
 
 class Loader {
  public:
-  Loader(const WeightSource& source, const ModelConfig& config, const Cut& cut, int rank,
+  Loader(const WeightSource& source, const ModelConfig& config, const WeightShare& share,
          Device& device)
-      : source_(source), config_(config), cut_(cut), rank_(rank), device_(device) {}
+      : source_(source),
+        config_(config),
+        layers_(share.layers),
+        cut_(share.cut),
+        rank_(share.rank),
+        device_(device) {}
 
   Result<Weights> load() {
     weights_.layers.resize(static_cast<size_t>(config_.layers));
-    for (const Weight& weight : weight_table(config_)) TRY(load_one(weight));
+    for (const Weight& weight : weight_table(config_)) {
+      if (is_held(weight)) TRY(load_one(weight));
+    }
     if (config_.experts.count > 0) {
       weights_.token_bytes += expert_bytes_ / static_cast<uint64_t>(config_.experts.count) *
                               static_cast<uint64_t>(config_.experts.chosen);
     }
-    if (config_.tied_embeddings) {
+    if (config_.tied_embeddings && has_head()) {
       auto& matrices = weights_.shared.matrices;
       matrices[static_cast<size_t>(Role::kLogits)] = weights_.shared.matrix(Role::kEmbedding);
     }
@@ -60,6 +67,15 @@ class Loader {
   }
 
  private:
+  bool has_embedding() const { return layers_.begin == 0; }
+  bool has_head() const { return layers_.end == config_.layers; }
+
+  bool is_held(const Weight& weight) const {
+    if (weight.layer >= 0) return weight.layer >= layers_.begin && weight.layer < layers_.end;
+    if (weight.role != Role::kEmbedding) return has_head();
+    return has_embedding() || (has_head() && config_.tied_embeddings);
+  }
+
   Status load_one(const Weight& weight) {
     const WeightPart part = part_of(weight, cut_, rank_);
     LayerWeights& place =
@@ -103,7 +119,8 @@ class Loader {
   }
 
   void count(const Weight& weight, uint64_t bytes) {
-    const bool is_looked_up = weight.role == Role::kEmbedding && !config_.tied_embeddings;
+    const bool is_head = config_.tied_embeddings && has_head();
+    const bool is_looked_up = weight.role == Role::kEmbedding && !is_head;
     weights_.weight_bytes += bytes;
     weights_.read_bytes += bytes;
     if (weight.expert >= 0) {
@@ -232,6 +249,7 @@ class Loader {
 
   const WeightSource& source_;
   const ModelConfig& config_;
+  const Range layers_;
   const Cut& cut_;
   int rank_;
   Device& device_;
@@ -289,9 +307,9 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
   return bytes / static_cast<uint64_t>(config.layers);
 }
 
-Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config, const Cut& cut,
-                             int rank, Device& device) {
-  return Loader(source, config, cut, rank, device).load();
+Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
+                             const WeightShare& share, Device& device) {
+  return Loader(source, config, share, device).load();
 }
 
 }  // namespace lockstep

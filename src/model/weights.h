@@ -33,8 +33,8 @@ struct LayerWeights {
 
 struct Weights {
   LayerWeights shared;
-  std::vector<LayerWeights> layers;
-  uint64_t weight_bytes = 0;  // of this rank's parts, by the weight table
+  std::vector<LayerWeights> layers;  // (all layers); those that are not loaded are empty
+  uint64_t weight_bytes = 0;         // of this rank's parts, by the weight table
   uint64_t token_bytes = 0;  // of weight_bytes, those that a token reads: not a separate embedding,
                              // of the experts the chosen
   uint64_t read_bytes = 0;   // that were taken out of the checkpoint
@@ -55,7 +55,14 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
 
 // Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
 // Pages of the files are given back as soon as their weights are laid out.
-Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config, const Cut& cut,
-                             int rank, Device& device);
+// What a rank has to load: its part of some layers, with the embedding if the first one is among
+// them, and with the final norm and the LM head if the last one is.
+struct WeightShare {
+  const Cut& cut;
+  int rank = 0;  // of the cut
+  Range layers;
+};
+Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
+                             const WeightShare& share, Device& device);
 
 }  // namespace lockstep
