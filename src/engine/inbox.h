@@ -32,6 +32,7 @@ class Inbox {
 
   // The running thread. take() is empty most of the time and cheap then.
   Contents take();
+  bool has_contents() const { return is_filled_.load(std::memory_order_relaxed); }
   // Returns when there is something to take.
   void wait();
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "kernels/kernels.h"
 
 namespace lockstep {
 namespace {
@@ -29,6 +30,16 @@ Error broken_model(std::string_view what, int position) {
 
 int pages_needed(const SchedulerLimits& limits) {
   return limits.sequences_max * pages_for(limits.context);
+}
+
+int prompt_tokens_max(const SchedulerLimits& limits) {
+  if (limits.stages == 1) return limits.tokens_max;
+  return std::min(limits.tokens_max,
+                  std::max(kPagePositions, limits.tokens_max / (2 * limits.stages)));
+}
+
+int steps_in_flight_max(int stages) {
+  return stages == 1 ? 1 : stages + 1;
 }
 
 Scheduler::Scheduler(const SchedulerLimits& limits)
@@ -66,7 +77,9 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
 }
 
 bool Scheduler::cancel(uint64_t id) {
-  const auto has_id = [id](const auto& sequence) { return sequence->id == id; };
+  const auto has_id = [id](const auto& sequence) {
+    return sequence->id == id && !sequence->is_cancelled;
+  };
   const auto waiting = std::find_if(waiting_.begin(), waiting_.end(), has_id);
   if (waiting != waiting_.end()) {
     waiting_.erase(waiting);
@@ -74,22 +87,61 @@ bool Scheduler::cancel(uint64_t id) {
   }
   const auto running = std::find_if(running_.begin(), running_.end(), has_id);
   if (running == running_.end()) return false;
-  remove(**running);
+  if ((*running)->steps_in_flight > 0) {
+    (*running)->is_cancelled = true;
+  } else {
+    remove(**running);
+  }
   return true;
 }
 
-void Scheduler::plan(Step& step) {
+bool Scheduler::plan(Step& step) {
   step.clear();
-  planned_.clear();
   admit();
-  for (const bool prompts : {false, true}) {  // decoding first: a long prompt must not hold it up
-    for (const auto& sequence : running_) {
-      const int room = limits_.tokens_max - step.batch.token_count();
-      const bool is_prompt = sequence->unfed() > 1;
-      if (is_prompt != prompts || room == 0) continue;
-      const int chunk = sequence->request.chunk > 0 ? sequence->request.chunk : room;
-      add(*sequence, std::min({sequence->unfed(), chunk, room}), step);
-    }
+  PlannedStep planned;
+  if (!spare_.empty()) {
+    planned = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  plan_decoding(step, planned);  // first: a long prompt must not hold it up
+  plan_prompts(step, planned);
+  const bool has_planned = !planned.empty();
+  if (has_planned) {
+    ++steps_planned_;
+    in_flight_.push_back(std::move(planned));
+  } else {
+    spare_.push_back(std::move(planned));
+  }
+  return has_planned;
+}
+
+// Those that have waited longest, at most the part of one stage.
+void Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
+  ready_.clear();
+  int decoding = 0;
+  for (const auto& sequence : running_) {
+    decoding += sequence->decodes() ? 1 : 0;
+    const bool is_ready = sequence->unfed() == 1 && !sequence->is_cancelled;
+    if (is_ready) ready_.push_back(sequence.get());
+  }
+  std::stable_sort(ready_.begin(), ready_.end(), [](const Sequence* a, const Sequence* b) {
+    return a->last_step < b->last_step;
+  });
+  const int share = (std::max(1, decoding) + limits_.stages - 1) / limits_.stages;
+  const auto count = static_cast<size_t>(std::min(share, limits_.tokens_max));
+  if (ready_.size() > count) ready_.resize(count);
+  for (Sequence* sequence : ready_) add(*sequence, 1, step, planned);
+}
+
+void Scheduler::plan_prompts(Step& step, PlannedStep& planned) {
+  const int end =
+      std::min(limits_.tokens_max, step.batch.token_count() + prompt_tokens_max(limits_));
+  for (const auto& sequence : running_) {
+    const int room = end - step.batch.token_count();
+    if (room == 0) return;
+    if (sequence->unfed() <= 1 || sequence->is_cancelled) continue;
+    const int chunk = sequence->request.chunk > 0 ? sequence->request.chunk : room;
+    add(*sequence, std::min({sequence->unfed(), chunk, room}), step, planned);
   }
 }
 
@@ -100,7 +152,7 @@ void Scheduler::admit() {
   }
 }
 
-void Scheduler::add(Sequence& sequence, int count, Step& step) {
+void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
   const Status grown = pool_.grow(sequence.state, end);
   LOCKSTEP_CHECK(grown.ok());  // pages_needed() is enough for all
@@ -130,41 +182,64 @@ void Scheduler::add(Sequence& sequence, int count, Step& step) {
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
   }
-  planned_.push_back({&sequence, count, outputs, hidden_outputs});
+  planned.push_back({&sequence, end, outputs, hidden_outputs});
+  sequence.fed = end;
+  sequence.last_step = steps_planned_;
+  ++sequence.steps_in_flight;
 }
 
-void Scheduler::complete(std::span<const Choice> choices, std::span<const float> hidden,
-                         EngineEvents& events) {
-  size_t next = 0, rows = 0;
-  for (const Planned& planned : planned_) rows += static_cast<size_t>(planned.hidden_outputs);
-  const size_t width = rows > 0 ? hidden.size() / rows : 0;
-  for (const Planned& planned : planned_) {
-    Sequence& sequence = *planned.sequence;
-    sequence.fed += planned.fed;
-    bool has_ended = false;
-    for (int i = 0; i < planned.outputs; ++i) {
-      const Choice& choice = choices[next++];
-      if (has_ended) continue;
-      if (choice.is_number) {
-        has_ended = take_choice(sequence, choice, events);
-      } else {  // the outputs of a step are a sequence's last tokens of it
-        events.on_error(sequence.id, broken_model("logits", sequence.fed - planned.outputs + i));
-        has_ended = true;
-      }
-    }
-    if (planned.hidden_outputs > 0) {
-      const size_t values = static_cast<size_t>(planned.hidden_outputs) * width;
-      sequence.pooled.resize(width);
-      add_rows(hidden.first(values), sequence.pooled);
-      hidden = hidden.subspan(values);
-    }
-    if (!has_ended && sequence.request.max_tokens == 0 && sequence.unfed() == 0) {
-      end_prompt(sequence, events);
-      has_ended = true;
-    }
-    if (has_ended) remove(sequence);
+Status Scheduler::complete(std::span<const Choice> choices, std::span<const float> hidden,
+                           EngineEvents& events) {
+  LOCKSTEP_CHECK(!in_flight_.empty());
+  size_t outputs = 0, rows = 0;
+  for (const Planned& planned : in_flight_.front()) {
+    outputs += static_cast<size_t>(planned.outputs);
+    rows += static_cast<size_t>(planned.hidden_outputs);
   }
-  planned_.clear();
+  const size_t width = rows > 0 ? hidden.size() / rows : 0;
+  if (choices.size() != outputs || hidden.size() != rows * width || (rows > 0 && width == 0)) {
+    return Error{ErrorCode::kCorrupt, "a step came back with other choices than it asked for"};
+  }
+  PlannedStep step = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  for (const Planned& planned : step) {
+    Sequence& sequence = *planned.sequence;
+    const auto own_choices = choices.first(static_cast<size_t>(planned.outputs));
+    const auto own_hidden = hidden.first(static_cast<size_t>(planned.hidden_outputs) * width);
+    choices = choices.subspan(own_choices.size());
+    hidden = hidden.subspan(own_hidden.size());
+    --sequence.steps_in_flight;
+    if (take_outputs(planned, own_choices, own_hidden, width, events)) remove(sequence);
+  }
+  step.clear();
+  spare_.push_back(std::move(step));
+  return Ok{};
+}
+
+bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> choices,
+                             std::span<const float> hidden, size_t width, EngineEvents& events) {
+  Sequence& sequence = *planned.sequence;
+  if (sequence.is_cancelled) return sequence.steps_in_flight == 0;
+  bool has_ended = false;
+  int position = planned.end - planned.outputs;  // outputs are a sequence's last tokens of a step
+  for (const Choice& choice : choices) {
+    if (choice.is_number) {
+      has_ended = take_choice(sequence, choice, events);
+    } else {
+      events.on_error(sequence.id, broken_model("logits", position));
+      sequence.is_cancelled = true;  // later steps of its prompt may be under way
+      return sequence.steps_in_flight == 0;
+    }
+    ++position;
+  }
+  if (!hidden.empty()) {
+    sequence.pooled.resize(width);
+    add_rows(hidden, sequence.pooled);
+  }
+  const bool is_fed = sequence.unfed() == 0 && sequence.steps_in_flight == 0;
+  if (sequence.request.max_tokens != 0 || !is_fed) return has_ended;
+  end_prompt(sequence, events);
+  return true;
 }
 
 void Scheduler::end_prompt(const Sequence& sequence, EngineEvents& events) {

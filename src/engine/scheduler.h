@@ -1,6 +1,11 @@
 // Scheduler: which sequences run, and what the next step computes. Every running sequence that
 // decodes gives one token; prompts fill what is left of the step in chunks. Pure bookkeeping
 // without threads, devices or clocks; used on rank 0.
+//
+// In a pipeline several steps are under way: they are planned ahead and come back in the same
+// order. A sequence that decodes is in one of them at most, since its next token needs the choice;
+// chunks of a prompt follow each other without waiting. The sequences that decode are spread over
+// as many steps as there are stages, so that each stage has one to work on.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +26,16 @@ struct SchedulerLimits {
   int tokens_max = 512;    // of one step
   int context = 0;         // positions of a sequence
   int vocab_size = 0;
+  int stages = 1;  // of the pipeline
 };
+
+// Tokens of prompts in one step: all that there is room for, but with several stages such a part of
+// it that a prompt of one whole step keeps all of them busy most of the time, and not less than one
+// page, below which the weights are read for too few tokens.
+int prompt_tokens_max(const SchedulerLimits& limits);
+// Steps that should be under way together: one for each stage, and one that waits for the first
+// stage while the oldest is on its way back.
+int steps_in_flight_max(int stages);
 
 // Pages with which every running sequence can fill its context, so that none ever runs out.
 int pages_needed(const SchedulerLimits& limits);
@@ -36,39 +50,52 @@ class Scheduler {
   bool cancel(uint64_t id);
   bool has_work() const { return !running_.empty() || !waiting_.empty(); }
 
-  // Fills `step` with the next work. Does nothing else to the sequences until complete().
-  void plan(Step& step);
-  // Takes the choices of the step planned last, and the hidden states that it asked for, and
-  // reports what came of them.
-  void complete(std::span<const Choice> choices, std::span<const float> hidden,
-                EngineEvents& events);
+  // Fills `step` with the next work; false if there is none until a step under way is completed.
+  bool plan(Step& step);
+  int steps_in_flight() const { return static_cast<int>(in_flight_.size()); }
+  // Takes the choices of the oldest step under way, and the hidden states that it asked for, and
+  // reports what came of them. kCorrupt if they are not as many as it asked for.
+  Status complete(std::span<const Choice> choices, std::span<const float> hidden,
+                  EngineEvents& events);
 
  private:
   struct Sequence {
     uint64_t id = 0;
     GenerateRequest request;
     std::vector<int32_t> tokens;  // prompt, then what was chosen
-    int fed = 0;                  // tokens whose state is computed
+    int fed = 0;                  // tokens whose state is computed, or will be by steps under way
+    int steps_in_flight = 0;
+    uint64_t last_step = 0;  // the number of the last step that had it
+    // Nothing is planned or reported any more; its pages and its place are free once no step under
+    // way writes there.
+    bool is_cancelled = false;
     SequenceState state;
     std::vector<double> pooled;  // the sum of the hidden states so far
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
+    bool decodes() const { return request.max_tokens > 0 && unfed() <= 1 && !is_cancelled; }
   };
   // What a planned step does for one sequence; its outputs follow each other in the step.
   struct Planned {
     Sequence* sequence;
-    int fed;
+    int end;  // of its tokens in the step
     int outputs;
     int hidden_outputs;
   };
 
+  using PlannedStep = std::vector<Planned>;
+
   void admit();
-  void add(Sequence& sequence, int count, Step& step);
+  void plan_decoding(Step& step, PlannedStep& planned);
+  void plan_prompts(Step& step, PlannedStep& planned);
+  void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);
   // What follows the last token of a prompt that is only fed.
   static void end_prompt(const Sequence& sequence, EngineEvents& events);
   static void report_embedding(const Sequence& sequence, EngineEvents& events);
-  // True if the sequence has ended.
+  // Both: true if the sequence has ended.
+  bool take_outputs(const Planned& planned, std::span<const Choice> choices,
+                    std::span<const float> hidden, size_t width, EngineEvents& events);
   bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
   void remove(const Sequence& sequence);
 
@@ -76,7 +103,10 @@ class Scheduler {
   StatePool pool_;
   std::vector<std::unique_ptr<Sequence>> running_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::vector<Planned> planned_;
+  std::deque<PlannedStep> in_flight_;  // oldest first
+  std::vector<PlannedStep> spare_;     // memory of completed steps
+  std::vector<Sequence*> ready_;       // scratch of plan()
+  uint64_t steps_planned_ = 0;
 };
 
 }  // namespace lockstep

@@ -78,8 +78,12 @@ size_t step_bytes_max(const BatchLimits& limits) {
 }
 
 void encode_step(const Step& step, std::vector<std::byte>& bytes) {
-  const Batch& batch = step.batch;
   bytes.clear();
+  append_step(step, bytes);
+}
+
+void append_step(const Step& step, std::vector<std::byte>& bytes) {
+  const Batch& batch = step.batch;
   const Header header{step.is_stop ? 1 : 0, batch.token_count(),
                       static_cast<int32_t>(batch.page_lists.size()),
                       static_cast<int32_t>(batch.outputs.size()),

@@ -24,6 +24,8 @@ struct Step {
 
 size_t step_bytes_max(const BatchLimits& limits);
 void encode_step(const Step& step, std::vector<std::byte>& bytes);
+// Behind what is there already.
+void append_step(const Step& step, std::vector<std::byte>& bytes);
 // kCorrupt if the message breaks the limits or its own counts.
 Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, Step& step);
 

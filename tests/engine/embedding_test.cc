@@ -69,6 +69,16 @@ TEST_CASE("embeddings have the same bits on any ranks, in any chunks and in any 
       CHECK(beside.answers[0].tokens.size() == 9);
     }
     CHECK(embed({.shares = {3, 1}, .device = "delayed"}, request_of(prompt, pooling)) == expected);
+    for (const std::vector<double>& shares :
+         std::vector<std::vector<double>>{{1, 1}, {1, 2, 1, 1}}) {
+      const Setup stages{.shares = shares, .stages = 2};
+      for (const int chunk : {0, 1, 7}) {
+        CHECK(embed(stages, request_of(prompt, pooling, chunk)) == expected);
+      }
+      const auto beside = run_ranks(kFolder, stages, {text, request_of(prompt, pooling, 5), text});
+      CHECK(beside.answers[1].logits.at(0) == expected);
+      CHECK(beside.answers[2].tokens.size() == 9);
+    }
   }
 }
 

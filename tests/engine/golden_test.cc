@@ -49,6 +49,11 @@ std::vector<Variant> variants(bool exact) {
   // More ranks than key/value heads: these are replicated, and some models leave ranks without
   // heads.
   all.push_back({"8 ranks", {.shares = std::vector<double>(8, 1.0)}});
+  // Stages of a pipeline: of one rank, of several, uneven. More of them in pipeline_test.cc.
+  all.push_back({"2 stages", {.shares = {1, 1}, .stages = 2}});
+  all.push_back({"2 stages of 2 ranks", {.shares = {3, 1, 1, 2}, .stages = 2}, 7});
+  all.push_back({"2 stages on the test device",
+                 {.shares = {7, 1}, .stages = 2, .link = LinkKind::kTcp, .device = "delayed"}});
   all.push_back({"2 threads", {.threads = 2}});
   all.push_back({"2 ranks with 2 threads", {.shares = {1, 1}, .threads = 2}});
   for (const int chunk : {1, 7, 32}) {

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <deque>
 #include <map>
+#include <random>
+#include <set>
 #include <string>
 
 using namespace lockstep;
@@ -31,7 +34,7 @@ struct Events final : EngineEvents {
 Step run_step(Scheduler& scheduler, Events& events, int32_t token) {
   static const float kRow[1] = {0};
   Step step;
-  scheduler.plan(step);
+  REQUIRE(scheduler.plan(step));
   REQUIRE(step.batch.outputs.size() == step.requests.size());
   std::vector<Choice> choices;
   for (const ChoiceRequest& request : step.requests) {
@@ -39,7 +42,7 @@ Step run_step(Scheduler& scheduler, Events& events, int32_t token) {
     if (request.wants_token) choice.token = token++;
     if (request.wants_logits) choice.logits = kRow;
   }
-  scheduler.complete(choices, {}, events);
+  REQUIRE(scheduler.complete(choices, {}, events).ok());
   return step;
 }
 
@@ -197,4 +200,236 @@ TEST_CASE("pages never run out, however full every context gets") {
     run_step(scheduler, events, 3);
   }
   CHECK(events.ends.size() > 20);
+}
+
+namespace {
+
+// A pipeline of steps under way, oldest first, and what they ask for.
+class StepsUnderWay {
+ public:
+  StepsUnderWay(Scheduler& scheduler, Events& events) : scheduler_(scheduler), events_(events) {}
+
+  // The planned step, or null.
+  const Step* plan() {
+    Step step;
+    if (!scheduler_.plan(step)) return nullptr;
+    steps_.push_back(std::move(step));
+    return &steps_.back();
+  }
+  void plan_all(int most) {
+    while (static_cast<int>(steps_.size()) < most && plan()) {
+    }
+  }
+  void complete(int32_t token) {
+    static const float kRow[1] = {0};
+    std::vector<Choice> choices;
+    for (const ChoiceRequest& request : steps_.front().requests) {
+      Choice& choice = choices.emplace_back();
+      if (request.wants_token) choice.token = token;
+      if (request.wants_logits) choice.logits = kRow;
+    }
+    const std::vector<float> hidden(steps_.front().batch.hidden_outputs.size(), 1.0f);
+    REQUIRE(scheduler_.complete(choices, hidden, events_).ok());
+    steps_.pop_front();
+  }
+  const std::deque<Step>& steps() const { return steps_; }
+
+ private:
+  Scheduler& scheduler_;
+  Events& events_;
+  std::deque<Step> steps_;
+};
+
+SchedulerLimits pipeline_limits(int stages, int sequences) {
+  return {.sequences_max = sequences,
+          .waiting_max = 100,
+          .tokens_max = 512,
+          .context = 2000,
+          .vocab_size = 50,
+          .stages = stages};
+}
+
+// Pages that a step of these may write.
+std::set<int32_t> pages_written(const Step& step) {
+  std::set<int32_t> pages;
+  const Batch& batch = step.batch;
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    const int32_t entry = batch.list_offsets[i] + batch.positions[i] / 64;
+    pages.insert(batch.page_lists[static_cast<size_t>(entry)]);
+  }
+  return pages;
+}
+
+}  // namespace
+
+TEST_CASE("a sequence that decodes is in one step under way at most") {
+  Scheduler scheduler(pipeline_limits(3, 4));
+  Events events;
+  StepsUnderWay under_way(scheduler, events);
+  REQUIRE(scheduler.submit(1, {.prompt = prompt_of(3), .max_tokens = 3}).ok());
+  REQUIRE(under_way.plan());
+  CHECK(!under_way.plan());  // the next token needs the choice
+  CHECK(scheduler.steps_in_flight() == 1);
+  under_way.complete(20);
+  REQUIRE(under_way.plan());
+  CHECK(under_way.steps().front().batch.positions == std::vector<int32_t>{3});
+  CHECK(!under_way.plan());
+  under_way.complete(21);
+  under_way.plan_all(9);
+  under_way.complete(22);
+  CHECK(events.tokens[1] == std::vector<int32_t>{20, 21, 22});
+  CHECK(events.ends[1] == "length");
+  CHECK(!scheduler.has_work());
+}
+
+TEST_CASE("sequences that decode are spread over the stages, and all of them go on") {
+  for (const int sequences : {1, 2, 3, 4, 7, 8}) {
+    CAPTURE(sequences);
+    constexpr int kStages = 4;
+    Scheduler scheduler(pipeline_limits(kStages, sequences));
+    Events events;
+    StepsUnderWay under_way(scheduler, events);
+    for (int i = 0; i < sequences; ++i) {
+      const auto id = static_cast<uint64_t>(i);
+      REQUIRE(scheduler.submit(id, {.prompt = prompt_of(1), .max_tokens = 100}).ok());
+    }
+    const int share = (sequences + kStages - 1) / kStages;
+    for (int round = 0; round < 12 * kStages; ++round) {
+      under_way.plan_all(steps_in_flight_max(kStages));
+      CHECK(static_cast<int>(under_way.steps().size()) == (sequences + share - 1) / share);
+      for (const Step& step : under_way.steps()) CHECK(step.batch.token_count() <= share);
+      under_way.complete(7);
+    }
+    for (int i = 0; i < sequences; ++i) {
+      CHECK(events.tokens[static_cast<uint64_t>(i)].size() >= 11);
+    }
+  }
+}
+
+TEST_CASE("chunks of one prompt follow each other, and all of a prompt of one step is under way") {
+  CHECK(prompt_tokens_max(pipeline_limits(1, 1)) == 512);
+  CHECK(prompt_tokens_max(pipeline_limits(2, 1)) == 128);
+  CHECK(prompt_tokens_max(pipeline_limits(4, 1)) == 64);
+  CHECK(prompt_tokens_max(pipeline_limits(8, 1)) == 64);
+  Scheduler scheduler(pipeline_limits(4, 2));
+  Events events;
+  StepsUnderWay under_way(scheduler, events);
+  REQUIRE(scheduler.submit(1, {.prompt = prompt_of(300), .max_tokens = 1}).ok());
+  under_way.plan_all(5);
+  REQUIRE(under_way.steps().size() == 5);
+  int next = 0;
+  for (const Step& step : under_way.steps()) {
+    CHECK(step.batch.positions.front() == next);
+    next = step.batch.positions.back() + 1;
+  }
+  CHECK(next == 300);
+  for (int i = 0; i < 4; ++i) under_way.complete(9);
+  CHECK(events.ends.empty());
+  under_way.complete(9);
+  CHECK(events.tokens[1] == std::vector<int32_t>{9});
+  CHECK(events.ends[1] == "length");
+}
+
+TEST_CASE("an embedding is reported once, after its last chunk has come back") {
+  Scheduler scheduler(pipeline_limits(2, 2));
+  Events events;
+  StepsUnderWay under_way(scheduler, events);
+  REQUIRE(
+      scheduler
+          .submit(1,
+                  {.prompt = prompt_of(9), .max_tokens = 0, .pooling = Pooling::kMean, .chunk = 4})
+          .ok());
+  under_way.plan_all(3);
+  REQUIRE(under_way.steps().size() == 3);
+  under_way.complete(0);
+  under_way.complete(0);
+  CHECK(events.rows.empty());
+  under_way.complete(0);
+  CHECK(events.rows[1] == 1);
+  CHECK(events.ends[1] == "length");
+  CHECK(!scheduler.has_work());
+}
+
+TEST_CASE("pages of a cancelled sequence stay its own until no step under way writes there") {
+  SchedulerLimits limits = pipeline_limits(2, 1);
+  limits.context = 640;
+  Scheduler scheduler(limits);
+  Events events;
+  StepsUnderWay under_way(scheduler, events);
+  REQUIRE(scheduler.submit(1, {.prompt = prompt_of(600), .max_tokens = 5}).ok());
+  under_way.plan_all(3);
+  std::set<int32_t> written;
+  for (const Step& step : under_way.steps()) written.merge(pages_written(step));
+  CHECK(written.size() == 6);
+  CHECK(scheduler.cancel(1));
+  CHECK(!scheduler.cancel(1));
+  REQUIRE(scheduler.submit(2, {.prompt = prompt_of(600), .max_tokens = 5}).ok());
+  CHECK(!under_way.plan());  // its place is not free yet
+  under_way.complete(9);
+  under_way.complete(9);
+  CHECK(!under_way.plan());
+  under_way.complete(9);
+  REQUIRE(under_way.plan());
+  CHECK(under_way.steps().front().batch.positions.front() == 0);
+  CHECK(events.rows.empty());
+  CHECK(events.tokens.empty());
+}
+
+TEST_CASE("choices that are not as many as were asked for are an error") {
+  Scheduler scheduler(pipeline_limits(2, 1));
+  Events events;
+  REQUIRE(scheduler.submit(1, {.prompt = prompt_of(2), .max_tokens = 5}).ok());
+  Step step;
+  REQUIRE(scheduler.plan(step));
+  const std::vector<float> row(3);
+  CHECK(scheduler.complete({}, {}, events).error().code == ErrorCode::kCorrupt);
+  const std::vector<Choice> two(2);
+  CHECK(!scheduler.complete(two, {}, events).ok());
+  CHECK(!scheduler.complete({two.data(), 1}, row, events).ok());
+  CHECK(scheduler.complete({two.data(), 1}, {}, events).ok());
+}
+
+TEST_CASE("many sequences with random cancels: no page is written for two, and all end") {
+  for (const int stages : {1, 2, 3, 5}) {
+    CAPTURE(stages);
+    std::mt19937 random(static_cast<unsigned>(stages));
+    Scheduler scheduler(pipeline_limits(stages, 5));
+    Events events;
+    StepsUnderWay under_way(scheduler, events);
+    std::set<uint64_t> cancelled;
+    constexpr uint64_t kRequests = 60;
+    uint64_t next_id = 0;
+    for (int round = 0; round < 20'000 && (next_id < kRequests || scheduler.has_work()); ++round) {
+      const unsigned what = random() % 8;
+      if (what == 0 && next_id < kRequests) {
+        REQUIRE(scheduler
+                    .submit(next_id++, {.prompt = prompt_of(1 + static_cast<int>(random() % 400)),
+                                        .max_tokens = 1 + static_cast<int>(random() % 30)})
+                    .ok());
+      } else if (what == 1 && next_id > 0 && random() % 4 == 0) {
+        const uint64_t id = random() % next_id;
+        if (scheduler.cancel(id)) CHECK(cancelled.insert(id).second);
+      } else if (what < 5) {
+        if (scheduler.steps_in_flight() < steps_in_flight_max(stages)) under_way.plan();
+      } else if (scheduler.steps_in_flight() > 0) {
+        under_way.complete(7);
+      }
+      // A page belongs to one sequence: in the steps under way it stands at one place of one list.
+      std::map<int32_t, int32_t> first_position;
+      for (const Step& step : under_way.steps()) {
+        const Batch& batch = step.batch;
+        for (size_t i = 0; i < batch.tokens.size(); ++i) {
+          const int32_t index = batch.positions[i] / 64;
+          const int32_t page = batch.page_lists[static_cast<size_t>(batch.list_offsets[i] + index)];
+          const auto [found, is_new] = first_position.emplace(page, index);
+          REQUIRE(found->second == index);
+        }
+      }
+    }
+    CHECK(next_id == kRequests);
+    CHECK(!scheduler.has_work());
+    for (const uint64_t id : cancelled) CHECK(events.ends.count(id) == 0);
+    CHECK(events.ends.size() + cancelled.size() == kRequests);
+    CHECK(cancelled.size() > 3);
+  }
 }

@@ -20,6 +20,7 @@ namespace lockstep {
 // How a model is run: everything that must not change a bit of the answer.
 struct Setup {
   std::vector<double> shares{1};
+  int stages = 1;
   LinkKind link = LinkKind::kShm;
   Topology topology = Topology::kMesh;
   int threads = 1;
@@ -118,6 +119,7 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
       }
       auto engine = load_engine({.model = model,
                                  .shares = setup.shares,
+                                 .stages = setup.stages,
                                  .threads = setup.threads,
                                  .batch_tokens_max = setup.batch_tokens_max,
                                  .device = setup.device,

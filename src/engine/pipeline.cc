@@ -1,0 +1,181 @@
+#include "engine/pipeline.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/wait.h"
+
+namespace lockstep {
+namespace {
+
+// A stage may compute a step of a long prompt while others wait for it: longer than the ranks of a
+// stage, which do the same work at the same time, wait for each other.
+constexpr int kSilenceFactor = 30;
+
+// As in Group::wait_for: longer than the pause between two steps of decode.
+constexpr std::chrono::milliseconds kPolling{1};
+// Between two looks at what else may end the wait.
+constexpr std::chrono::milliseconds kIdleSleep{10};
+constexpr std::chrono::milliseconds kResultSleep{2};
+constexpr int kPollsPerLook = 64;  // some 3 us
+
+}  // namespace
+
+// One wait: polls first, sleeps later, and counts the silence. Time in which this thread did not
+// run is not counted.
+class Pipeline::Idle {
+ public:
+  Idle(const Pipeline& pipeline, std::chrono::milliseconds sleep)
+      : pipeline_(pipeline), sleep_(sleep) {}
+
+  void restart() {
+    silence_ = {};
+    last_ = Clock::now();
+  }
+
+  // Whether the peer has been silent for too long is the caller's to ask.
+  std::chrono::milliseconds silence() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(silence_);
+  }
+
+  // One round; `link` is what may wake us, null: only polling is possible.
+  Status pause(Link* link) {
+    relax_processor();
+    if (++rounds_ % kPollsPerLook != 0) return Ok{};
+    TRY(pipeline_.check());
+    const Clock::time_point now = Clock::now();
+    silence_ += std::min<Clock::duration>(now - last_, Wait::kStall);
+    last_ = now;
+    if (link && silence_ > kPolling) {
+      link->wait_readable(sleep_);
+    } else {
+      yield_processor();
+    }
+    return Ok{};
+  }
+
+ private:
+  const Pipeline& pipeline_;
+  std::chrono::milliseconds sleep_;
+  Clock::time_point last_ = Clock::now();
+  Clock::duration silence_{};
+  uint64_t rounds_ = 0;
+};
+
+Pipeline::Pipeline(Group world, int stages)
+    : place_(stage_place(world.rank(), world.size(), stages)),
+      links_(split_world(std::move(world).release(), stages)),
+      silence_max_(kSilenceFactor * links_.group.timeout),
+      cancelled_(links_.group.cancelled),
+      progress_(links_.group.progress),
+      group_(std::move(links_.group)) {
+  const int last_first = (place_.stages - 1) * place_.ranks;
+  if (links_.previous) {
+    in_ = links_.previous;
+    in_rank_ = place_.world_rank() - place_.ranks;
+  } else if (links_.choices) {
+    in_ = links_.choices;
+    in_rank_ = last_first;
+  }
+  if (links_.next) {
+    out_ = links_.next;
+    out_rank_ = place_.world_rank() + place_.ranks;
+  } else if (links_.choices) {
+    out_ = links_.choices;
+    out_rank_ = 0;
+  }
+}
+
+void Pipeline::set_limits(const Limits& limits) {
+  if (out_) sender_.emplace(*out_);
+  if (!in_) return;
+  // Rank 0 has room for all that is under way, so that the last stage never waits for it.
+  const int messages = is_leader() ? limits.in_flight_max : 1;
+  const size_t bytes = is_leader() ? limits.result_bytes_max : limits.work_bytes_max;
+  receiver_.emplace(*in_, in_rank_, static_cast<size_t>(messages), bytes);
+}
+
+Status Pipeline::poll() {
+  TRY(move());
+  return Ok{};
+}
+
+Result<bool> Pipeline::move() {
+  bool has_moved = sender_ && sender_->poll();
+  if (receiver_ && TRY(receiver_->poll())) has_moved = true;
+  return has_moved;
+}
+
+Status Pipeline::check() const {
+  const bool is_sending = sender_ && !sender_->is_idle();
+  if (in_) TRY(in_->health());
+  if (out_ && (is_sending || is_leader())) TRY(out_->health());
+  if (cancelled_ && cancelled_->load(std::memory_order_relaxed)) {
+    return Error{ErrorCode::kCancelled, "the wait for another stage was cancelled"};
+  }
+  return Ok{};
+}
+
+Status Pipeline::send(std::vector<std::byte>& message) {
+  LOCKSTEP_CHECK(can_send());
+  TRY(flush());
+  sender_->send(message);
+  return poll();
+}
+
+Status Pipeline::flush() {
+  if (!sender_) return Ok{};
+  Idle idle(*this, kResultSleep);
+  while (!sender_->is_idle()) {
+    if (TRY(move())) {
+      idle.restart();
+      continue;
+    }
+    if (idle.silence() > silence_max_) {
+      return Error{ErrorCode::kTimeout, fmt::format("rank {}: no room for a message within {} ms",
+                                                    out_rank_, silence_max_.count())};
+    }
+    if (progress_) progress_->set(out_rank_);
+    TRY(idle.pause(nullptr));
+  }
+  if (progress_) progress_->set(Progress::kComputing);
+  return Ok{};
+}
+
+Status Pipeline::wait_for_work() {
+  Idle idle(*this, kIdleSleep);
+  if (progress_) progress_->set(Progress::kIdle);
+  while (!has_message()) {
+    if (TRY(move())) {
+      idle.restart();
+    } else {
+      const bool is_sending = sender_ && !sender_->is_idle();
+      TRY(idle.pause(is_sending ? nullptr : in_));
+    }
+  }
+  if (progress_) progress_->set(Progress::kComputing);
+  return Ok{};
+}
+
+Status Pipeline::wait_for_result(const std::function<bool()>& is_interrupted) {
+  Idle idle(*this, kResultSleep);
+  if (progress_) progress_->set(in_rank_);
+  while (!has_message() && !is_interrupted()) {
+    if (TRY(move())) {
+      idle.restart();
+      continue;
+    }
+    if (idle.silence() > silence_max_) {
+      return Error{ErrorCode::kTimeout,
+                   fmt::format("rank {}: no choices within {} ms", in_rank_, silence_max_.count())};
+    }
+    TRY(idle.pause(sender_->is_idle() ? in_ : nullptr));
+  }
+  if (progress_) progress_->set(Progress::kComputing);
+  return Ok{};
+}
+
+}  // namespace lockstep

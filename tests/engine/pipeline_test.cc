@@ -1,0 +1,261 @@
+// Stages of a pipeline: the same bits as one rank, whatever the stages, their ranks and shares, and
+// with several steps under way.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/golden.h"
+#include "support/rank_threads.h"
+
+using namespace lockstep;
+
+namespace {
+
+std::string folder_of(const std::string& name) {
+  return std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + name;
+}
+
+const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+
+Setup stages_of(std::vector<double> shares, int stages) {
+  return {.shares = std::move(shares), .stages = stages};
+}
+
+struct Variant {
+  std::string name;
+  Setup setup;
+  int chunk = 0;
+};
+
+// For models of at least three layers.
+std::vector<Variant> three_layer_variants() {
+  std::vector<Variant> all{
+      {"3 stages", stages_of({1, 1, 1}, 3)},
+      {"3 stages, 5:1:2", stages_of({5, 1, 2}, 3), 7},
+      {"3 stages of 2 ranks", stages_of({1, 1, 3, 1, 1, 7}, 3)},
+      {"2 stages of 3 ranks", stages_of({1, 1, 1, 2, 1, 1}, 2), 1},
+      {"2 stages of 4 ranks", stages_of(std::vector<double>(8, 1.0), 2)},
+      {"3 stages on the test device", stages_of({1, 1, 1}, 3), 7},
+      {"3 stages over tcp", stages_of({2, 1, 1}, 3)},
+      {"2 stages of 2 ranks, latents cut", stages_of({1, 1, 1, 1}, 2)},
+  };
+  all[5].setup.device = "delayed";
+  all[6].setup.link = LinkKind::kTcp;
+  all[7].setup.latent_cut = LatentCut::kAlways;
+  return all;
+}
+
+// Other requests, so that several steps are under way.
+std::vector<GenerateRequest> company_of(const std::vector<int32_t>& prompt) {
+  std::vector<GenerateRequest> requests;
+  for (size_t i = 0; i < 5; ++i) {
+    const size_t size = std::min(prompt.size(), 2 + 6 * i);
+    requests.push_back({.prompt = {prompt.rbegin(), prompt.rbegin() + static_cast<int>(size)},
+                        .max_tokens = static_cast<int>(3 + 9 * i),
+                        .sampling = {.temperature = 1.0f, .seed = i}});
+  }
+  return requests;
+}
+
+}  // namespace
+
+TEST_CASE("models of three layers have the same bits in every number of stages and ranks") {
+  for (const char* name :
+       {"mistral-bf16", "deepseekv3-bf16", "deepseekv3-q4-g64", "kimik2-q8-g32", "glm4moe-bf16"}) {
+    const std::string folder = folder_of(name);
+    GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 8};
+    request.prompt_logits = true;
+    const Answer reference = run_ranks(folder, {}, {request}).answers[0];
+    REQUIRE(reference.logits.size() == request.prompt.size());
+    for (const Variant& variant : three_layer_variants()) {
+      CAPTURE(name);
+      GenerateRequest varied = request;
+      varied.chunk = variant.chunk;
+      const Outcome outcome = run_ranks(folder, variant.setup, {varied});
+      CHECK_MESSAGE(same_bits(outcome.answers[0], reference), variant.name);
+    }
+  }
+}
+
+TEST_CASE("each of several sequences gets what it gets alone") {
+  for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "qwen3-q4-g64"}) {
+    CAPTURE(name);
+    const std::string folder = folder_of(name);
+    std::vector<GenerateRequest> requests = company_of(read_golden(folder).prompt);
+    requests[3].prompt_logits = true;
+    std::vector<Answer> alone;
+    for (const GenerateRequest& request : requests) {
+      alone.push_back(run_ranks(folder, {}, {request}).answers[0]);
+    }
+    for (const Setup& setup : {stages_of({1, 1}, 2), stages_of({1, 3, 2, 1}, 2)}) {
+      const Outcome outcome = run_ranks(folder, setup, requests);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        CAPTURE(i);
+        CHECK(same_bits(outcome.answers[i], alone[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("five stages, with tied embeddings and a prompt of many chunks under way") {
+  std::vector<int32_t> prompt(400);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(1 + i * 37 % 500);
+  const GenerateRequest request{.prompt = prompt, .max_tokens = 40, .prompt_logits = true};
+  const Answer reference = run_ranks(kStories, {}, {request}).answers[0];
+  REQUIRE(reference.tokens.size() == 40);
+  for (const Setup& setup : {stages_of({1, 1, 1, 1, 1}, 5), stages_of({1, 1, 1, 1, 1, 1}, 3)}) {
+    CHECK(same_bits(run_ranks(kStories, setup, {request}).answers[0], reference));
+  }
+}
+
+TEST_CASE("a rank holds the layers of its stage, and their state, alone") {
+  const std::string folder = folder_of("llama3-bf16");
+  const GenerateRequest request{.prompt = {1}, .max_tokens = 1};
+  const LoadReport whole = run_ranks(folder, {}, {request}).reports[0];
+  const auto reports = run_ranks(folder, stages_of({1, 1}, 2), {request}).reports;
+  CHECK(reports[0].weight_bytes + reports[1].weight_bytes == whole.weight_bytes);
+  CHECK(reports[0].read_bytes == reports[0].weight_bytes);
+  CHECK(reports[0].token_bytes + reports[1].token_bytes == whole.token_bytes);
+  CHECK(reports[0].state_bytes + reports[1].state_bytes == whole.state_bytes);
+  CHECK(reports[0].state_bytes == reports[1].state_bytes);  // one of two layers each
+  CHECK(reports[0].vocab_size == reports[1].vocab_size);
+
+  const std::string tied = folder_of("llama3-bf16-tied");
+  const LoadReport all = run_ranks(tied, {}, {request}).reports[0];
+  const auto two = run_ranks(tied, stages_of({1, 1}, 2), {request}).reports;
+  // The embedding stands in both stages, and the last one reads it as the LM head.
+  CHECK(two[0].weight_bytes + two[1].weight_bytes > all.weight_bytes);
+  CHECK(two[0].token_bytes + two[1].token_bytes == all.token_bytes);
+}
+
+TEST_CASE("stages that cannot be formed are refused") {
+  const auto refusal = [](std::vector<double> shares, int stages) {
+    std::vector<std::unique_ptr<Link>> links(1);
+    const auto engine = load_engine({.model = folder_of("llama3-bf16"),
+                                     .shares = std::move(shares),
+                                     .stages = stages,
+                                     .kernels = available_kernels().back()},
+                                    Group({.links = std::move(links)}));
+    REQUIRE(!engine.ok());
+    return engine.error().message;
+  };
+  CHECK(refusal({1}, 2) == "1 ranks cannot form 2 stages of the same size");
+  CHECK(refusal({1}, 0) == "1 ranks cannot form 0 stages of the same size");
+  CHECK(refusal({1, 1}, 1) == "2 shares were given for 1 ranks");
+}
+
+namespace {
+
+// Cancels each request of its list once that has so many tokens.
+class Canceller final : public EngineEvents {
+ public:
+  Canceller(Engine& engine, std::vector<int> cancel_after)
+      : answers(cancel_after.size()), engine_(engine), cancel_after_(std::move(cancel_after)) {}
+
+  void on_token(uint64_t request, int32_t token) override {
+    CHECK(!answers[request].has_ended);
+    answers[request].tokens.push_back(token);
+    if (static_cast<int>(answers[request].tokens.size()) == cancel_after_[request]) {
+      engine_.cancel(request);
+    }
+  }
+  void on_logits(uint64_t, std::span<const float>) override {}
+  void on_end(uint64_t request, FinishReason) override { end(request); }
+  void on_error(uint64_t request, const Error& error) override {
+    CHECK(error.code == ErrorCode::kCancelled);
+    answers[request].is_cancelled = true;
+    end(request);
+  }
+
+  struct Cancelled {
+    std::vector<int32_t> tokens;
+    bool has_ended = false;
+    bool is_cancelled = false;
+  };
+  std::vector<Cancelled> answers;
+
+ private:
+  void end(uint64_t request) {
+    CHECK(!answers[request].has_ended);
+    answers[request].has_ended = true;
+    if (++ended_ == answers.size()) engine_.stop();
+  }
+
+  Engine& engine_;
+  std::vector<int> cancel_after_;
+  size_t ended_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("many streams, some cancelled under way: the others' tokens are what they are alone") {
+  const std::string folder = folder_of("qwen3-bf16-tied");
+  const std::vector<int32_t> prompt = read_golden(folder).prompt;
+  std::mt19937 random(11);
+  std::vector<GenerateRequest> requests;
+  std::vector<int> cancel_after;
+  for (int i = 0; i < 40; ++i) {
+    const size_t size = 1 + random() % prompt.size();
+    requests.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<int>(size)},
+                        .max_tokens = static_cast<int>(5 + random() % 40),
+                        .sampling = {.temperature = 0.9f, .seed = random()},
+                        .chunk = static_cast<int>(random() % 3)});
+    cancel_after.push_back(random() % 3 == 0 ? static_cast<int>(1 + random() % 10) : -1);
+  }
+  const Outcome alone = run_ranks(folder, {}, requests);
+  for (const Setup& setup : {stages_of({1, 1}, 2), stages_of({2, 1, 1, 1}, 2)}) {
+    auto links = open_local_links(setup.link, static_cast<int>(setup.shares.size()));
+    REQUIRE(links.ok());
+    std::atomic<bool> cancelled{false};
+    std::vector<std::string> errors(setup.shares.size());
+    std::vector<Canceller::Cancelled> answers;
+    std::vector<std::thread> ranks;
+    for (size_t rank = 0; rank < setup.shares.size(); ++rank) {
+      ranks.emplace_back([&, rank] {
+        Group group({.rank = static_cast<int>(rank),
+                     .links = std::move(links.value()[rank]),
+                     .timeout = std::chrono::seconds(20),
+                     .cancelled = &cancelled,
+                     .kernels = available_kernels().back()});
+        auto engine = load_engine({.model = folder,
+                                   .shares = setup.shares,
+                                   .stages = setup.stages,
+                                   .kernels = available_kernels().back()},
+                                  std::move(group));
+        Status status = engine.ok() ? Status(Ok{}) : Status(engine.error());
+        if (status.ok()) {
+          Canceller events(*engine.value(), cancel_after);
+          for (size_t i = 0; rank == 0 && i < requests.size(); ++i) {
+            engine.value()->submit(i, requests[i]);
+          }
+          status = engine.value()->run(events);
+          if (rank == 0) answers = std::move(events.answers);
+        }
+        if (status.ok()) return;
+        errors[rank] = status.error().message;
+        cancelled = true;
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+    for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
+    REQUIRE(answers.size() == requests.size());
+    size_t cancels = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      const std::vector<int32_t>& expected = alone.answers[i].tokens;
+      const std::vector<int32_t>& got = answers[i].tokens;
+      CHECK(answers[i].has_ended);
+      REQUIRE(got.size() <= expected.size());
+      CHECK(std::equal(got.begin(), got.end(), expected.begin()));
+      if (!answers[i].is_cancelled) CHECK(got.size() == expected.size());
+      cancels += answers[i].is_cancelled ? 1 : 0;
+    }
+    CHECK(cancels > 5);
+  }
+}
