@@ -107,6 +107,7 @@ class CpuDevice : public Device {
   void run(const CopyRows& op);
   void run(const CopyColumns& op);
   void run(const RmsNorm& op);
+  void run(const AddRmsNorm& op);
   void run(const RopeTable& op);
   void run(const Rope& op);
   void run(const RotatePairs& op);

@@ -121,6 +121,29 @@ void CpuDevice::run(const RmsNorm& op) {
   });
 }
 
+void CpuDevice::run(const AddRmsNorm& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const float* x = floats(op.x, tokens * columns);
+  float* sum = floats(op.sum, tokens * columns);
+  const RmsNormArgs args{.x = sum,
+                         .x_stride = columns,
+                         .weight = floats(op.weight, columns),
+                         .columns = op.columns,
+                         .epsilon = op.epsilon,
+                         .y = floats(op.y, tokens * columns),
+                         .y_stride = columns};
+  parallel(op.tokens, 3 * columns, [&](int begin, int end) {
+    RmsNormArgs part = args;
+    for (int token = begin; token < end; ++token) {
+      const size_t at = static_cast<size_t>(token) * columns;
+      kernels_.add(x + at, sum + at, columns);
+      part.token_begin = token;
+      part.token_end = token + 1;
+      kernels_.rms_norm(part);
+    }
+  });
+}
+
 void CpuDevice::run(const RopeTable& op) {
   const auto tokens = static_cast<size_t>(op.tokens), half = static_cast<size_t>(op.half);
   const int32_t* positions = ints(op.positions, tokens);

@@ -63,6 +63,17 @@ struct RmsNorm {
   int stride = 0;
 };
 
+// sum += x, then y = the norm of sum: what follows most exchanges, in one go over the rows.
+struct AddRmsNorm {
+  Slice x;    // (tokens, columns)
+  Slice sum;  // like x
+  Slice weight;
+  int tokens = 0;
+  int columns = 0;
+  float epsilon = 0;
+  Slice y;  // like x
+};
+
 // Cosines and sines of position * frequency, computed in double and rounded once.
 struct RopeTable {
   float factor = 1;   // on both (yarn)
@@ -254,8 +265,9 @@ struct Add {
   Slice sum;
 };
 
-using Operation = std::variant<Embed, Matmul, CopyRows, CopyColumns, RmsNorm, RopeTable, Rope,
-                               RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
-                               Route, ExpertsUp, ExpertsDown, AddExpertBias, SiluMul, Add>;
+using Operation =
+    std::variant<Embed, Matmul, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, RopeTable, Rope,
+                 RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
+                 ExpertsDown, AddExpertBias, SiluMul, Add>;
 
 }  // namespace lockstep

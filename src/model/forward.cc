@@ -9,6 +9,7 @@ namespace lockstep {
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
+  has_sum_ = false;
   write_batch(batch);
   if (has_embedding()) {
     TRY(embed(batch));
@@ -23,6 +24,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> h
     TRY(feed_forward(layer, tokens));
     if (between_layers_) TRY(between_layers_());
   }
+  add_sum(tokens);
   return has_head() ? outputs(batch) : pass_on(tokens);
 }
 
@@ -56,61 +58,9 @@ void Model::write_batch(const Batch& batch) {
                           .output = buffers_.rope});
 }
 
-// The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
-// gathered rank by rank in the exchange buffer. `places_[i]` is where the row of token i lies
-// there.
-Status Model::embed(const Batch& batch) {
-  const auto hidden = static_cast<size_t>(config_.hidden);
-  places_.assign(batch.tokens.size(), 0);
-  own_rows_.clear();
-  size_t own_begin = 0;
-  int32_t next = 0;
-  part_ends_.clear();
-  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
-    const Range owned = cut_.vocabulary(rank);
-    if (rank == rank_) own_begin = static_cast<size_t>(next);
-    for (size_t i = 0; i < batch.tokens.size(); ++i) {
-      const int32_t token = batch.tokens[i];
-      if (token < owned.begin || token >= owned.end) continue;
-      if (rank == rank_) own_rows_.push_back(token - owned.begin);
-      places_[i] = next++;
-    }
-    part_ends_.push_back(static_cast<size_t>(next) * hidden);
-  }
-  device_.write_ints(buffers_.rows, own_rows_);
-  device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
-                      .rows = buffers_.rows,
-                      .tokens = static_cast<int>(own_rows_.size()),
-                      .output = {buffers_.sum, own_begin * hidden}});
-  TRY(gather_parts());
-  device_.write_ints(buffers_.rows, places_);
-  device_.queue(CopyRows{.input = {buffers_.sum, 0},
-                         .rows = buffers_.rows,
-                         .count = batch.token_count(),
-                         .columns = config_.hidden,
-                         .output = buffers_.hidden});
-  return Ok{};
-}
-
-Status Model::gather_parts() {
-  TRY(device_.wait());
-  const std::span<float> all = device_.host(buffers_.sum);
-  parts_.clear();
-  for (size_t begin = 0; size_t end : part_ends_) {
-    parts_.push_back(std::as_writable_bytes(all.subspan(begin, end - begin)));
-    begin = end;
-  }
-  return group_.all_gather(parts_);
-}
-
 Status Model::attention(int layer, int tokens) {
   const LayerWeights& weights = layer_weights(layer);
-  device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = weights.vector(Role::kAttentionNorm),
-                        .tokens = tokens,
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = buffers_.normed});
+  norm_hidden(weights.vector(Role::kAttentionNorm), tokens);
   if (config_.latent) {
     TRY(project_latent(layer, tokens));
   } else {
@@ -125,6 +75,7 @@ Status Model::attention(int layer, int tokens) {
 // The bias of what is summed over ranks: once, after the sum.
 void Model::add_attention_bias(int layer, int tokens) {
   if (config_.kind(layer).mixer != Mixer::kSinkAttention) return;
+  add_sum(tokens);
   device_.queue(AddBias{buffers_.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
                         tokens, config_.hidden});
 }
@@ -197,12 +148,7 @@ void Model::project(int layer, int tokens) {
 }
 
 Status Model::feed_forward(int layer, int tokens) {
-  device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = layer_weights(layer).vector(Role::kFeedForwardNorm),
-                        .tokens = tokens,
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = buffers_.normed});
+  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), tokens);
   if (config_.kind(layer).feed_forward != FeedForward::kDense) {
     experts(layer, tokens);
     TRY(exchange(cut_.expert_shares(), tokens));
@@ -281,6 +227,7 @@ void Model::experts(int layer, int tokens) {
 
 void Model::add_expert_bias(int layer, int tokens) {
   if (config_.kind(layer).feed_forward != FeedForward::kBiasedExperts) return;
+  add_sum(tokens);
   device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
                               .chosen = buffers_.chosen,
                               .weights = buffers_.chosen_weights,
@@ -296,60 +243,35 @@ Status Model::exchange(const LeafShares& shares, int tokens) {
   TRY(device_.wait());
   const auto own = device_.host(buffers_.partials).first(shares.nodes(rank_).size() * count);
   TRY(group_.all_reduce(shares, own, device_.host(buffers_.sum).first(count), tokens));
-  device_.queue(Add{.x = {buffers_.sum, 0}, .count = count, .sum = buffers_.hidden});
+  has_sum_ = true;
   return Ok{};
 }
 
-// The hidden state is left in the exchange buffer, which the host sees and which nobody needs until
-// the next pass.
-Result<ModelOutputs> Model::outputs(const Batch& batch) {
-  ModelOutputs outputs{.vocabulary = cut_.vocabulary(rank_)};
-  if (batch.outputs.empty() && batch.hidden_outputs.empty()) return outputs;
-  if (!batch.hidden_outputs.empty()) {
-    device_.write_ints(buffers_.rows, batch.hidden_outputs);
-    norm_rows(buffers_.rows, batch.hidden_outputs.size(), {buffers_.sum, 0});
-  }
-  if (!batch.outputs.empty()) {
-    norm_rows(buffers_.outputs, batch.outputs.size(), buffers_.selected);
-    device_.queue(Matmul{.matrix = weights_.shared.matrix(Role::kLogits),
-                         .input = buffers_.selected,
-                         .tokens = static_cast<int>(batch.outputs.size()),
-                         .output = {buffers_.logits, 0}});
-  }
-  TRY(device_.wait());
-  outputs.logits =
-      device_.host(buffers_.logits)
-          .first(batch.outputs.size() * static_cast<size_t>(outputs.vocabulary.size()));
-  outputs.hidden = device_.host(buffers_.sum)
-                       .first(batch.hidden_outputs.size() * static_cast<size_t>(config_.hidden));
-  return outputs;
-}
-
-// The hidden state goes where the host sees it, the exchange buffer.
-Result<ModelOutputs> Model::pass_on(int tokens) {
-  device_.queue(CopyColumns{.input = buffers_.hidden,
-                            .count = tokens,
-                            .columns = config_.hidden,
-                            .output = {buffers_.sum, 0},
-                            .output_stride = config_.hidden});
-  TRY(device_.wait());
+void Model::add_sum(int tokens) {
+  if (!has_sum_) return;
   const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
-  return ModelOutputs{.passed_on = device_.host(buffers_.sum).first(count)};
+  device_.queue(Add{.x = {buffers_.sum, 0}, .count = count, .sum = buffers_.hidden});
+  has_sum_ = false;
 }
 
-// The final norm of `count` rows of the hidden state.
-void Model::norm_rows(Slice rows, size_t count, Slice output) {
-  device_.queue(CopyRows{.input = buffers_.hidden,
-                         .rows = rows,
-                         .count = static_cast<int>(count),
-                         .columns = config_.hidden,
-                         .output = buffers_.selected});
-  device_.queue(RmsNorm{.x = buffers_.selected,
-                        .weight = weights_.shared.vector(Role::kFinalNorm),
-                        .tokens = static_cast<int>(count),
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = output});
+void Model::norm_hidden(Slice weight, int tokens) {
+  if (has_sum_) {
+    device_.queue(AddRmsNorm{.x = {buffers_.sum, 0},
+                             .sum = buffers_.hidden,
+                             .weight = weight,
+                             .tokens = tokens,
+                             .columns = config_.hidden,
+                             .epsilon = config_.norm_epsilon,
+                             .y = buffers_.normed});
+  } else {
+    device_.queue(RmsNorm{.x = buffers_.hidden,
+                          .weight = weight,
+                          .tokens = tokens,
+                          .columns = config_.hidden,
+                          .epsilon = config_.norm_epsilon,
+                          .y = buffers_.normed});
+  }
+  has_sum_ = false;
 }
 
 }  // namespace lockstep

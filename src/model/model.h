@@ -105,10 +105,14 @@ class Model {
   const LayerWeights& layer_weights(int layer) const {
     return weights_.layers[static_cast<size_t>(layer)];
   }
-  // Adds the sums of all ranks to the hidden state.
+  // Leaves the sums of all ranks in the exchange buffer: the next norm adds them to the hidden
+  // state, or add_sum() does.
   Status exchange(const LeafShares& shares, int tokens);
   Result<ModelOutputs> outputs(const Batch& batch);
   Result<ModelOutputs> pass_on(int tokens);
+  void add_sum(int tokens);
+  // The norm of the hidden state, with what an exchange has left.
+  void norm_hidden(Slice weight, int tokens);
   void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;
@@ -123,6 +127,7 @@ class Model {
   Buffers buffers_;
   std::vector<LayerPages> pages_;  // (all layers), set for this stage's
   uint64_t state_bytes_ = 0;
+  bool has_sum_ = false;  // an exchange has left sums that are not in the hidden state yet
   // Scratch of write_batch() and of what gathers parts, kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_;

@@ -112,6 +112,40 @@ TEST_CASE("the host cannot touch the test device's buffers but after a wait") {
   CHECK(device->host(shared.value())[0] == 2);
 }
 
+TEST_CASE("a sum with the norm behind it has the bits of both by themselves") {
+  const std::vector<float> added = numbers(kTokens * kColumns);
+  std::vector<float> sum(added.rbegin(), added.rend()), weight = numbers(kColumns);
+  const auto run = [&](Device& device, bool is_fused) {
+    const auto buffer = [&](const std::vector<float>& values) {
+      const auto id = device.allocate(values.size() * 4, Access::kHost);
+      REQUIRE(id.ok());
+      device.write({id.value(), 0}, std::as_bytes(std::span<const float>(values)));
+      return Slice{id.value(), 0};
+    };
+    const Slice x = buffer(added), total = buffer(sum), scale = buffer(weight), y = buffer(sum);
+    constexpr float kEpsilon = 1e-5f;
+    if (is_fused) {
+      device.queue(AddRmsNorm{x, total, scale, kTokens, kColumns, kEpsilon, y});
+    } else {
+      device.queue(Add{x, kTokens * kColumns, total});
+      device.queue(RmsNorm{total, scale, kTokens, kColumns, kEpsilon, y});
+    }
+    REQUIRE(device.wait().ok());
+    std::vector<float> both;
+    for (const Slice result : {total, y}) {
+      const auto values = device.host(result.buffer).first(kTokens * kColumns);
+      both.insert(both.end(), values.begin(), values.end());
+    }
+    return both;
+  };
+  const auto cpu = device_of("cpu"), team = device_of("cpu", 3), delayed = device_of("delayed");
+  const std::vector<float> expected = run(*cpu, false);
+  CHECK(expected[0] == sum[0] + added[0]);
+  CHECK(run(*cpu, true) == expected);
+  CHECK(run(*team, true) == expected);
+  CHECK(run(*delayed, true) == expected);
+}
+
 TEST_CASE("what is written may change after the call") {
   for (const char* kind : {"cpu", "delayed"}) {
     const auto device = device_of(kind);
