@@ -119,6 +119,11 @@ Status Pipeline::check() const {
   return Ok{};
 }
 
+Error Pipeline::silent(int rank, const char* what) const {
+  return {ErrorCode::kTimeout,
+          fmt::format("rank {}: no {} within {} ms", rank, what, silence_max_.count())};
+}
+
 Status Pipeline::send(std::vector<std::byte>& message) {
   LOCKSTEP_CHECK(can_send());
   TRY(flush());
@@ -134,10 +139,7 @@ Status Pipeline::flush() {
       idle.restart();
       continue;
     }
-    if (idle.silence() > silence_max_) {
-      return Error{ErrorCode::kTimeout, fmt::format("rank {}: no room for a message within {} ms",
-                                                    out_rank_, silence_max_.count())};
-    }
+    if (idle.silence() > silence_max_) return silent(out_rank_, "room for a message");
     if (progress_) progress_->set(out_rank_);
     TRY(idle.pause(nullptr));
   }
@@ -153,6 +155,9 @@ Status Pipeline::wait_for_work() {
       idle.restart();
     } else {
       const bool is_sending = sender_ && !sender_->is_idle();
+      if (is_sending && idle.silence() > silence_max_) {
+        return silent(out_rank_, "room for a message");
+      }
       TRY(idle.pause(is_sending ? nullptr : in_));
     }
   }
@@ -168,10 +173,7 @@ Status Pipeline::wait_for_result(const std::function<bool()>& is_interrupted) {
       idle.restart();
       continue;
     }
-    if (idle.silence() > silence_max_) {
-      return Error{ErrorCode::kTimeout,
-                   fmt::format("rank {}: no choices within {} ms", in_rank_, silence_max_.count())};
-    }
+    if (idle.silence() > silence_max_) return silent(in_rank_, "choices");
     TRY(idle.pause(sender_->is_idle() ? in_ : nullptr));
   }
   if (progress_) progress_->set(Progress::kComputing);

@@ -65,6 +65,7 @@ class Pipeline {
   // Whether the wait for a message has become pointless. A stage that is told to stop may leave
   // before those behind it, so they look at the way out only while they use it.
   Status check() const;
+  Error silent(int rank, const char* what) const;
 
   StagePlace place_;
   StageLinks links_;

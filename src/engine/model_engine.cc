@@ -1,0 +1,130 @@
+#include "engine/model_engine.h"
+
+#include "engine/step.h"
+
+namespace lockstep {
+
+void ModelEngine::begin_epoch() {
+  const ModelConfig& config = model_->config();
+  stage_limits_ = {
+      .batch = model_->limits(), .hidden = config.hidden, .vocab_size = config.vocab_size};
+  pipeline_->set_limits({.work_bytes_max = work_bytes_max(stage_limits_),
+                         .result_bytes_max = result_bytes_max(stage_limits_),
+                         .in_flight_max = steps_in_flight_max(limits_.stages)});
+  scheduler_ = std::make_unique<Scheduler>(limits_);
+}
+
+Status ModelEngine::lead(EngineEvents& events) {
+  while (true) {
+    const bool has_stop = take_requests(events);
+    TRY(pipeline_->poll());
+    if (pipeline_->has_message()) {
+      TRY(finish_step(events));
+    } else if (!has_stop && TRY(begin_step(events))) {
+      continue;
+    } else if (scheduler_->steps_in_flight() > 0) {
+      TRY(pipeline_->wait_for_result([&] { return !has_stop && inbox_.has_contents(); }));
+    } else if (has_stop) {
+      return stop_others();
+    } else {
+      set_progress(Progress::kIdle);
+      inbox_.wait();
+    }
+  }
+}
+
+Result<bool> ModelEngine::begin_step(EngineEvents& events) {
+  const StagePlace& place = pipeline_->place();
+  if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
+  if (!scheduler_->plan(step_)) return false;
+  set_progress(Progress::kComputing);
+  TRY(broadcast());
+  const StepResult result = TRY(compute({}));
+  if (place.is_last()) TRY(scheduler_->complete(result.choices, result.hidden, events));
+  return true;
+}
+
+Status ModelEngine::finish_step(EngineEvents& events) {
+  pipeline_->take(incoming_);
+  if (scheduler_->steps_in_flight() == 0) {
+    return Error{ErrorCode::kCorrupt, "the last stage sent choices that nobody asked for"};
+  }
+  const StepResult result = TRY(decode_result(incoming_, stage_limits_, choices_));
+  return scheduler_->complete(result.choices, result.hidden, events);
+}
+
+Status ModelEngine::stop_others() {
+  step_.clear();
+  step_.is_stop = true;
+  TRY(broadcast());
+  if (!pipeline_->can_send()) return Ok{};
+  encode_work(step_, {}, outgoing_);
+  TRY(pipeline_->send(outgoing_));
+  return pipeline_->flush();
+}
+
+Status ModelEngine::follow() {
+  while (true) {
+    const std::span<const float> hidden = TRY(receive());
+    if (!step_.is_stop) {
+      TRY(compute(hidden));
+      continue;
+    }
+    if (pipeline_->place().is_last()) return Ok{};
+    encode_work(step_, {}, outgoing_);
+    TRY(pipeline_->send(outgoing_));
+    return pipeline_->flush();
+  }
+}
+
+// The first stage's ranks get the step from rank 0, the others' with the work of the stage before.
+Result<std::span<const float>> ModelEngine::receive() {
+  if (!pipeline_->place().is_first()) {
+    TRY(pipeline_->wait_for_work());
+    pipeline_->take(incoming_);
+    return decode_work(incoming_, stage_limits_, step_);
+  }
+  TRY(pipeline_->flush());  // nothing moves while the group waits
+  set_progress(Progress::kIdle);
+  TRY(pipeline_->group().wait_for(0));
+  set_progress(Progress::kComputing);
+  TRY(pipeline_->group().broadcast(0, message_, step_bytes_max(model_->limits())));
+  TRY(decode_step(message_, model_->limits(), step_));
+  return std::span<const float>();
+}
+
+Status ModelEngine::broadcast() {
+  encode_step(step_, message_);
+  return pipeline_->group().broadcast(0, message_, step_bytes_max(model_->limits()));
+}
+
+Result<StepResult> ModelEngine::compute(std::span<const float> hidden) {
+  const ModelOutputs outputs = TRY(model_->forward(step_.batch, hidden));
+  const StagePlace& place = pipeline_->place();
+  if (!place.is_last()) {
+    encode_work(step_, outputs.passed_on, outgoing_);
+    TRY(pipeline_->send(outgoing_));
+    return StepResult{};
+  }
+  const StepResult result{TRY(sampler_->choose(outputs.logits, step_.requests)), outputs.hidden};
+  if (place.is_first() || place.rank != 0) return result;
+  encode_result(result, outgoing_);
+  TRY(pipeline_->send(outgoing_));
+  return StepResult{};
+}
+
+bool ModelEngine::take_requests(EngineEvents& events) {
+  Inbox::Contents contents = inbox_.take();
+  for (Inbox::Submission& submission : contents.submitted) {
+    const Status accepted = scheduler_->submit(submission.id, std::move(submission.request));
+    if (!accepted.ok()) events.on_error(submission.id, accepted.error());
+  }
+  for (uint64_t id : contents.cancelled) {
+    if (scheduler_->cancel(id)) {
+      events.on_error(id, {ErrorCode::kCancelled, "the request was cancelled"});
+    }
+  }
+  return contents.stop;
+}
+
+}  // namespace lockstep

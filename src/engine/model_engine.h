@@ -1,0 +1,85 @@
+// ModelEngine: the Engine over a Model, a Sampler and a Scheduler, on one rank of any stage.
+// Loading is in load_engine.cc, the loops of the ranks are in model_engine.cc.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/inbox.h"
+#include "engine/pipeline.h"
+#include "engine/scheduler.h"
+#include "engine/stage_messages.h"
+#include "model/model.h"
+#include "model/open_model.h"
+
+namespace lockstep {
+
+class ModelEngine final : public Engine {
+ public:
+  ModelEngine(Group world, int stages, std::unique_ptr<Device> device, Progress* progress)
+      : stages_(stages), device_(std::move(device)), progress_(progress) {
+    join(std::move(world));
+  }
+
+  Status load(const EngineOptions& options);
+
+  const LoadReport& report() const override { return report_; }
+  void submit(uint64_t request, GenerateRequest options) override {
+    inbox_.submit(request, std::move(options));
+  }
+  void cancel(uint64_t request) override { inbox_.cancel(request); }
+  void stop() override { inbox_.stop(); }
+  Status run(EngineEvents& events) override {
+    return pipeline_->is_leader() ? lead(events) : follow();
+  }
+
+ private:
+  // The links, and with begin_epoch() everything that is under way: what a group formed anew
+  // replaces. The model and the sampler find the group where it was.
+  void join(Group world) { pipeline_.emplace(std::move(world), stages_); }
+  void begin_epoch();
+  // `source` is that of `opened`, or quantises it.
+  Status load_model(const EngineOptions& options, const OpenedModel& opened,
+                    std::shared_ptr<const WeightSource> source);
+  void make_sampler();
+
+  Status lead(EngineEvents& events);
+  // True if there is a stop among what other threads asked for.
+  bool take_requests(EngineEvents& events);
+  // Plans a step and computes this rank's part; false if there is none to plan now.
+  Result<bool> begin_step(EngineEvents& events);
+  // Completes the oldest step, whose result is there.
+  Status finish_step(EngineEvents& events);
+  Status stop_others();
+
+  Status follow();
+  // The next step, and the hidden state if another stage has begun it.
+  Result<std::span<const float>> receive();
+  // One stage's part of step_. The result is empty but on the last stage's first rank.
+  Result<StepResult> compute(std::span<const float> hidden);
+  Status broadcast();
+  void set_progress(Progress::State state) {
+    if (progress_) progress_->set(state);
+  }
+
+  int stages_;
+  std::optional<Pipeline> pipeline_;
+  std::unique_ptr<Device> device_;
+  Progress* progress_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Sampler> sampler_;  // in the last stage
+  SchedulerLimits limits_;
+  std::unique_ptr<Scheduler> scheduler_;
+  Inbox inbox_;
+  LoadReport report_;
+  StageLimits stage_limits_;
+  Step step_;
+  std::vector<std::byte> message_, incoming_, outgoing_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+#include "engine/stage_messages.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+
+using namespace lockstep;
+
+namespace {
+
+constexpr StageLimits kLimits{
+    .batch = {.tokens_max = 8, .page_list_entries_max = 4, .pages = 10, .vocab_size = 5},
+    .hidden = 3,
+    .vocab_size = 5};
+
+Step step_of_two() {
+  Step step;
+  step.batch = {.tokens = {1, 4},
+                .positions = {0, 1},
+                .list_offsets = {0, 0},
+                .page_lists = {7},
+                .outputs = {1},
+                .hidden_outputs = {0}};
+  step.requests = {{.position = 2, .wants_token = true}};
+  return step;
+}
+
+std::vector<std::byte> work() {
+  std::vector<std::byte> message;
+  encode_work(step_of_two(), std::vector<float>{1, 2, 3, 4, 5, 6}, message);
+  return message;
+}
+
+std::vector<std::byte> result_message() {
+  const std::vector<float> row{1, 2, 3, 4, 5}, hidden{9, 8, 7};
+  const std::vector<Choice> choices{{.token = 3}, {.token = -1, .logits = row}, {.token = 0}};
+  std::vector<std::byte> message;
+  encode_result({choices, hidden}, message);
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("work carries the step and the hidden state of its tokens") {
+  const std::vector<std::byte> message = work();
+  CHECK(message.size() <= work_bytes_max(kLimits));
+  Step step;
+  const auto hidden = decode_work(message, kLimits, step);
+  REQUIRE(hidden.ok());
+  CHECK(std::vector<float>(hidden.value().begin(), hidden.value().end()) ==
+        std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(step.batch.tokens == std::vector<int32_t>{1, 4});
+  CHECK(step.batch.hidden_outputs == std::vector<int32_t>{0});
+  CHECK(step.requests[0].position == 2);
+}
+
+TEST_CASE("a stop is work without tokens") {
+  Step stop;
+  stop.is_stop = true;
+  std::vector<std::byte> message = work();
+  encode_work(stop, {}, message);
+  Step step;
+  const auto hidden = decode_work(message, kLimits, step);
+  REQUIRE(hidden.ok());
+  CHECK(hidden.value().empty());
+  CHECK(step.is_stop);
+}
+
+TEST_CASE("a result carries tokens, the rows that were asked for, and hidden states") {
+  const std::vector<std::byte> message = result_message();
+  CHECK(message.size() <= result_bytes_max(kLimits));
+  std::vector<Choice> choices;
+  const auto result = decode_result(message, kLimits, choices);
+  REQUIRE(result.ok());
+  REQUIRE(result.value().choices.size() == 3);
+  CHECK(result.value().choices[0].token == 3);
+  CHECK(result.value().choices[0].logits.empty());
+  CHECK(result.value().choices[1].token == -1);
+  REQUIRE(result.value().choices[1].logits.size() == 5);
+  CHECK(result.value().choices[1].logits[4] == 5);
+  CHECK(result.value().choices[2].token == 0);
+  REQUIRE(result.value().hidden.size() == 3);
+  CHECK(result.value().hidden[0] == 9);
+}
+
+TEST_CASE("messages that are cut short, too long or changed are errors and never read outside") {
+  std::mt19937 random(3);
+  for (const auto& whole : {work(), result_message()}) {
+    const bool is_work = whole == work();
+    const auto decodes = [&](const std::vector<std::byte>& message) {
+      Step step;
+      std::vector<Choice> choices;
+      return is_work ? decode_work(message, kLimits, step).ok()
+                     : decode_result(message, kLimits, choices).ok();
+    };
+    CHECK(decodes(whole));
+    for (size_t size = 0; size < whole.size(); ++size) {
+      CHECK(!decodes({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}));
+    }
+    std::vector<std::byte> longer = whole;
+    longer.resize(longer.size() + 4);
+    CHECK(!decodes(longer));
+    for (int round = 0; round < 2000; ++round) {
+      std::vector<std::byte> changed = whole;
+      for (int i = 0; i < 2; ++i) changed[random() % changed.size()] = std::byte(random() % 256);
+      decodes(changed);
+    }
+  }
+}
+
+TEST_CASE("tokens outside of the vocabulary are refused") {
+  for (const int32_t token : {-2, 5, 1'000'000}) {
+    const std::vector<Choice> choices{{.token = token}};
+    std::vector<std::byte> message;
+    encode_result({choices, {}}, message);
+    std::vector<Choice> decoded;
+    CHECK(!decode_result(message, kLimits, decoded).ok());
+  }
+}
