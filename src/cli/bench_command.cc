@@ -32,7 +32,7 @@ struct Flags {
 };
 
 Result<Json> bench_model(ModelBenchFlags flags) {
-  const LocalGroupOptions options = TRY(group_options(flags.group));
+  const LocalGroupOptions options = TRY(bench_options(flags));
   double read_gb_s = TRY(read_speed_gb_s(options));
   const auto model = TRY(start_group(options));
   const ModelStatus status = model->status();
@@ -170,6 +170,10 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   command->add_option("-n", model.new_tokens, "new tokens (default 128)")->check(at_least(1));
   command->add_option("-r", model.repetitions, "rounds, of which the median counts (default 3)")
       ->check(at_least(1));
+  command
+      ->add_option("--streams", model.streams,
+                   "sequences that generate at once; decode is the speed of all (default 1)")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--json", flags->json, "one JSON value");
   add_group_flags(*command, model.group);
   command->callback([flags, &chosen] {

@@ -60,6 +60,41 @@ GenerationEvents events_for(const std::shared_ptr<Shared>& shared,
   return events;
 }
 
+struct Started {
+  uint64_t id = 0;
+  std::shared_ptr<Shared> shared;
+};
+
+Result<Started> start(ModelService& service, GenerateRequest request,
+                      std::function<void(int32_t)> on_token) {
+  Started started{0, std::make_shared<Shared>()};
+  started.shared->generation.started = Generated::Clock::now();
+  started.id =
+      TRY(service.generate(std::move(request), events_for(started.shared, std::move(on_token))));
+  return started;
+}
+
+// Under an InterruptGuard.
+Result<Generated> finish(ModelService& service, const Started& started) {
+  constexpr std::chrono::milliseconds kLook{50};  // how often an interrupt is looked for
+  Shared& shared = *started.shared;
+  bool is_cancelled = false;
+  std::unique_lock lock(shared.mutex);
+  // Ends: the service reports one end for each request, within its own deadlines.
+  while (!shared.outcome) {
+    shared.ended.wait_for(lock, kLook);
+    if (interrupted && !is_cancelled) {
+      is_cancelled = true;
+      lock.unlock();
+      service.cancel(started.id);
+      lock.lock();
+    }
+  }
+  if (!shared.outcome->ok()) return shared.outcome->error();
+  shared.generation.reason = shared.outcome->value();
+  return std::move(shared.generation);
+}
+
 }  // namespace
 
 double seconds_between(Generated::Clock::time_point from, Generated::Clock::time_point to) {
@@ -67,28 +102,30 @@ double seconds_between(Generated::Clock::time_point from, Generated::Clock::time
 }
 
 Result<Generated> generate_and_wait(ModelService& service, GenerateRequest request,
-                                     std::function<void(int32_t)> on_token) {
-  constexpr std::chrono::milliseconds kLook{50};  // how often an interrupt is looked for
+                                    std::function<void(int32_t)> on_token) {
   const InterruptGuard guard;
-  const auto shared = std::make_shared<Shared>();
-  shared->generation.started = Generated::Clock::now();
-  const uint64_t id =
-      TRY(service.generate(std::move(request), events_for(shared, std::move(on_token))));
-  bool is_cancelled = false;
-  std::unique_lock lock(shared->mutex);
-  // Ends: the service reports one end for each request, within its own deadlines.
-  while (!shared->outcome) {
-    shared->ended.wait_for(lock, kLook);
-    if (interrupted && !is_cancelled) {
-      is_cancelled = true;
-      lock.unlock();
-      service.cancel(id);
-      lock.lock();
+  return finish(service, TRY(start(service, std::move(request), std::move(on_token))));
+}
+
+Result<std::vector<Generated>> generate_together(ModelService& service,
+                                                 std::vector<GenerateRequest> requests) {
+  const InterruptGuard guard;
+  std::vector<Result<Started>> started;
+  for (GenerateRequest& request : requests) {
+    started.push_back(start(service, std::move(request), nullptr));
+  }
+  std::vector<Generated> all;
+  std::optional<Error> error;
+  for (const Result<Started>& one : started) {
+    Result<Generated> done = one.ok() ? finish(service, one.value()) : one.error();
+    if (done.ok()) {
+      all.push_back(std::move(done.value()));
+    } else if (!error) {
+      error = std::move(done.error());
     }
   }
-  if (!shared->outcome->ok()) return shared->outcome->error();
-  shared->generation.reason = shared->outcome->value();
-  return std::move(shared->generation);
+  if (error) return std::move(*error);
+  return all;
 }
 
 }  // namespace lockstep

@@ -26,6 +26,11 @@ double seconds_between(Generated::Clock::time_point from, Generated::Clock::time
 // `on_token` is called on the service's thread. Ctrl-C cancels the generation (kCancelled) while it
 // runs.
 Result<Generated> generate_and_wait(ModelService& service, GenerateRequest request,
-                                     std::function<void(int32_t)> on_token = nullptr);
+                                    std::function<void(int32_t)> on_token = nullptr);
+
+// Several at once; each is as generate_and_wait() has it. The first error is returned when all have
+// ended.
+Result<std::vector<Generated>> generate_together(ModelService& service,
+                                                 std::vector<GenerateRequest> requests);
 
 }  // namespace lockstep

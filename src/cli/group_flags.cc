@@ -57,6 +57,16 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
       ->check(CLI::Range(1, LocalGroup::kRanksMax));
   command.add_option("--shares", flags.shares,
                      "how much each rank takes, e.g. 3:1 (default equal)");
+  command
+      .add_option("--parallel", flags.parallel,
+                  "how ranks share the model: tensor (a part of each layer, default) or pipeline "
+                  "(a part of the layers)")
+      ->check(CLI::IsMember({"tensor", "pipeline"}));
+  command
+      .add_option("--stages", flags.stages,
+                  "stages of a pipeline, each of ranks / stages ranks (default: pipeline as many "
+                  "as ranks, tensor 1)")
+      ->check(CLI::Range(1, LocalGroup::kRanksMax));
   add_link_flags(command, flags.link);
   command
       .add_option("--wire", flags.wire,
@@ -108,11 +118,35 @@ Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
   return shares;
 }
 
+Result<int> stage_count(const GroupFlags& flags, int ranks) {
+  if (flags.parallel == "tensor" && flags.stages > 1) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("--stages {} is a pipeline, leave out --parallel tensor", flags.stages)};
+  }
+  if (flags.parallel == "pipeline" && flags.stages == 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--parallel pipeline has more than one stage, not --stages 1"};
+  }
+  if (flags.parallel == "pipeline" && ranks == 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--parallel pipeline needs at least two ranks, like --ranks 2"};
+  }
+  const int own = flags.parallel == "pipeline" ? ranks : 1;
+  const int stages = flags.stages > 0 ? flags.stages : own;
+  if (ranks % stages != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--stages {} does not divide {} ranks", stages, ranks)};
+  }
+  return stages;
+}
+
 Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   LocalGroupOptions options;
   options.model = flags.model;
   options.shares = TRY(parse_shares(flags.shares, flags.ranks));
   options.ranks = static_cast<int>(options.shares.size());
+  options.stages = TRY(stage_count(flags, options.ranks));
   options.link = TRY(link_options(flags.link));
   options.wire = TRY(parse_wire(flags.wire));
   options.threads = flags.threads;

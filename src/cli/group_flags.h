@@ -25,8 +25,10 @@ struct LinkFlags {
 
 struct GroupFlags {
   std::string model;
-  int ranks = 0;       // 0: as many as shares, or 1
-  std::string shares;  // "3:1"
+  int ranks = 0;         // 0: as many as shares, or 1
+  std::string shares;    // "3:1"
+  std::string parallel;  // "tensor" or "pipeline"; empty: as `stages` says
+  int stages = 0;        // 0: one, or with "pipeline" as many as ranks
   LinkFlags link;
   std::string wire = "f32";
   int threads = 0;
@@ -46,6 +48,8 @@ void add_group_flags(CLI::App& command, GroupFlags& flags);
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
+// Of `ranks` ranks, as --parallel and --stages have it.
+Result<int> stage_count(const GroupFlags& flags, int ranks);
 Result<LocalGroupOptions> group_options(const GroupFlags& flags);
 // Starts the group, with a line of progress meanwhile.
 Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options);

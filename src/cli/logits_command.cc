@@ -18,7 +18,6 @@ struct Flags {
   std::string ids;
   int chunk = 0;
   int greedy = 0;
-  std::string parallel = "tensor";
   bool json = false;
 };
 
@@ -62,10 +61,6 @@ std::string answer_text(const Generated& generation, const ModelStatus& status) 
 }
 
 Result<std::string> answer(const Flags& flags) {
-  if (flags.parallel != "tensor") {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("--parallel {} is not supported yet, use tensor", flags.parallel)};
-  }
   GenerateRequest request{.prompt = TRY(parse_ids(flags.ids)),
                           .max_tokens = flags.greedy,
                           .prompt_logits = true,
@@ -92,7 +87,6 @@ void add_logits_command(CLI::App& app, Command& chosen) {
       ->check(at_least(0));
   command->add_option("--chunk", flags->chunk, "feed the tokens in chunks of at most this many")
       ->check(at_least(1));
-  command->add_option("--parallel", flags->parallel, "how ranks share the model: tensor");
   command->add_flag("--json", flags->json, "one JSON value (always)");
   add_group_flags(*command, flags->group);
   add_bits_flag(*command, flags->group);

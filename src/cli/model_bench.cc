@@ -24,21 +24,29 @@ std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
   return prompt;
 }
 
-// From the request to its last token. What lies between two tokens says nothing here: they may
-// reach us together.
-Result<double> seconds_of(ModelService& model, std::vector<int32_t> prompt, int new_tokens) {
-  const Generated done =
-      TRY(generate_and_wait(model, {.prompt = std::move(prompt), .max_tokens = new_tokens}));
-  return seconds_between(done.started, done.last_token);
+// From the first request to the last token of all. What lies between two tokens says nothing here:
+// they may reach us together.
+Result<double> seconds_of(ModelService& model, int streams, const std::vector<int32_t>& prompt,
+                          int new_tokens) {
+  const GenerateRequest request{.prompt = prompt, .max_tokens = new_tokens};
+  const std::vector<Generated> done =
+      TRY(generate_together(model, {static_cast<size_t>(streams), request}));
+  auto last_token = done.front().last_token;
+  for (const Generated& one : done) last_token = std::max(last_token, one.last_token);
+  return seconds_between(done.front().started, last_token);
 }
 
 Result<ModelTimes> measure(ModelService& model, const ModelBenchFlags& flags) {
   const int vocab_size = model.status().vocab_size;
-  const double prompt = TRY(seconds_of(model, any_prompt(flags.prompt_tokens, vocab_size), 1));
-  const double one = TRY(seconds_of(model, any_prompt(1, vocab_size), 1));
-  const double many = TRY(seconds_of(model, any_prompt(1, vocab_size), flags.new_tokens + 1));
+  const auto seconds = [&](int streams, int prompt_tokens, int new_tokens) {
+    return seconds_of(model, streams, any_prompt(prompt_tokens, vocab_size), new_tokens);
+  };
+  const double prompt = TRY(seconds(1, flags.prompt_tokens, 1));
+  const double one = TRY(seconds(flags.streams, 1, 1));
+  const double many = TRY(seconds(flags.streams, 1, flags.new_tokens + 1));
+  const double tokens = static_cast<double>(flags.new_tokens) * flags.streams;
   return ModelTimes{std::max(prompt, kLeastSeconds),
-                    std::max((many - one) / flags.new_tokens, kLeastSeconds)};
+                    std::max((many - one) / tokens, kLeastSeconds)};
 }
 
 double median(std::vector<double> values) {
@@ -48,6 +56,13 @@ double median(std::vector<double> values) {
 }
 
 }  // namespace
+
+Result<LocalGroupOptions> bench_options(const ModelBenchFlags& flags) {
+  LocalGroupOptions options = TRY(group_options(flags.group));
+  options.sequences_max = std::max(options.sequences_max, flags.streams);
+  options.queue_max = std::max(options.queue_max, flags.streams);
+  return options;
+}
 
 void limit_lengths(ModelBenchFlags& flags, int context) {
   const int prompt_asked = flags.prompt_tokens, new_asked = flags.new_tokens;
@@ -93,6 +108,8 @@ JsonObject bench_json(const ModelBenchFlags& flags, const LocalGroupOptions& opt
   const ModelTimes& times = speed.times;
   return {{"model", speed.name},
           {"ranks", options.ranks},
+          {"stages", options.stages},
+          {"streams", flags.streams},
           {"threads", threads_of(options)},
           {"link", link_kind_name(options.link.kind)},
           {"prompt_tokens", flags.prompt_tokens},
@@ -110,8 +127,10 @@ void print_model_bench(const Json& result) {
   const auto text = [&](std::string_view key) {
     return std::string_view(find(result, key)->get_string());
   };
-  print_line(fmt::format("{}, {} x {}, {}", text("model"), counted(whole("ranks"), "rank"),
-                         counted(whole("threads"), "thread"), text("link")));
+  print_line(fmt::format("{}, {} in {} x {}, {}, {}", text("model"),
+                         counted(whole("ranks"), "rank"), counted(whole("stages"), "stage"),
+                         counted(whole("threads"), "thread"), text("link"),
+                         counted(whole("streams"), "stream")));
   if (find(result, "shape")) {
     const Json* extrapolated = find(result, "extrapolated");
     print_line(fmt::format("random weights, {}, {:.2f} bits; {} of {} layers measured{}",

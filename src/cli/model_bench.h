@@ -18,13 +18,16 @@ struct ModelBenchFlags {
   int prompt_tokens = 512;
   int new_tokens = 128;
   int repetitions = 3;
+  int streams = 1;  // that decode at once
 };
 
 struct ModelTimes {
   double prompt_s = 0;
-  double token_s = 0;
+  double token_s = 0;  // of all streams together
 };
 
+// The group that is measured: all streams run together.
+Result<LocalGroupOptions> bench_options(const ModelBenchFlags& flags);
 // Says on stderr if the context is too short for what was asked.
 void limit_lengths(ModelBenchFlags& flags, int context);
 // The medians for each model. Rounds go over all of them in turn, so that a machine that drifts

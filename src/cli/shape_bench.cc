@@ -139,7 +139,7 @@ double extrapolated_seconds(const LayerTimes& times, const WholeModel& whole) {
 Result<Json> bench_shape(const ShapeFlags& shape, ModelBenchFlags flags) {
   const Plan plan = TRY(plan_of(shape));
   flags.group.model = plan.models.front();
-  LocalGroupOptions options = TRY(group_options(flags.group));
+  LocalGroupOptions options = TRY(bench_options(flags));
   TRY(check_memory(plan, flags, options.ranks));
   double read_gb_s = TRY(read_speed_gb_s(options));
   std::vector<std::unique_ptr<LocalGroup>> groups;

@@ -34,6 +34,10 @@ Status check_options(const LocalGroupOptions& options) {
         ErrorCode::kInvalidArgument,
         fmt::format("{} ranks cannot form {} stages of the same size", ranks, options.stages)};
   }
+  if (options.stages > 1 && options.link.topology != Topology::kMesh) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "stages of a pipeline need links between all ranks; leave --topology out"};
+  }
   if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
       options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,
@@ -73,6 +77,7 @@ LocalGroup::LocalGroup(LocalGroupOptions options, ModelFolder folder, WakePipe w
       }) {
   status_.name = options_.name.empty() ? folder_.name : options_.name;
   status_.link = link_kind_name(options_.link.kind);
+  status_.stages = options_.stages;
   status_.threads = options_.threads;
   status_.context = options_.context;
   status_.pooling = folder_.pooling;

@@ -43,6 +43,7 @@ struct ModelStatus {
   std::string last_error;  // of the last failure, empty if none; says which rank and why
   int restarts = 0;
   std::string link;
+  int stages = 1;  // of the pipeline that the ranks form, in order
   int threads = 1;
   int context = 0;
   int vocab_size = 0;

@@ -99,7 +99,7 @@ function card(model) {
   const section = make("section", "card",
     make("div", "head", make("h2", "", model.name),
       make("span", "state " + (states[model.state] || "busy"), model.state)),
-    facts([["ranks", model.ranks.length], ["link", model.link || "none"],
+    facts([["ranks", model.ranks.length], ["stages", model.stages], ["link", model.link || "none"],
       ["threads per rank", model.threads], ["context", model.context + " tokens"],
       ["running", model.running], ["restarts", model.restarts]]));
   if (model.ranks.length) {

@@ -43,7 +43,12 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["logits", LLAMA, "--ids", "1", "--shares", "1:1", "--ranks", "3"], "--ranks")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--link", "pigeon"], "pigeon")
         self.check_refused(["logits", LLAMA, "--ids", "999"], "999")
-        self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pipeline"], "pipeline")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pigeon"], "pigeon")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pipeline"], "at least two ranks")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--ranks", "3", "--stages", "2"], "does not divide 3 ranks")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--ranks", "3", "--stages", "3"], "2 layers")
+        self.check_refused(["run", harness.STORIES, "x", "--ranks", "2", "--parallel", "tensor", "--stages", "2"],
+                           "leave out --parallel tensor")
         self.check_refused(["run", LLAMA, "x"], "no tokenizer")
         self.check_refused(["run", harness.STORIES, "x", "-n", "0"], "from 1 to 2147483647, not 0")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--context", "9999999999"], "--context")

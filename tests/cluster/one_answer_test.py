@@ -16,6 +16,8 @@ VARIANTS = [[*ranks, "--link", link]
             for ranks in (["--ranks", "2"], ["--ranks", "3"], ["--ranks", "4"], ["--shares", "3:1"],
                           ["--shares", "2:1:1"])
             for link in ("shm", "tcp")] + [
+    ["--ranks", "2", "--parallel", "pipeline"], ["--ranks", "4", "--stages", "2", "--link", "tcp"],
+    ["--shares", "3:1", "--parallel", "pipeline", "--chunk", "7"],
     ["--threads", "2"], ["--ranks", "2", "--threads", "2", "--chunk", "7"], ["--chunk", "1"],
     ["--chunk", "32", "--ranks", "2"], ["--device", "delayed"], ["--ranks", "2", "--device", "delayed"]]
 
@@ -100,6 +102,14 @@ class OneAnswer(unittest.TestCase):
                     total += rank["weight_bytes"] - whole
                 self.assertEqual(total, cut, (case, ranks))
 
+    def test_stages_hold_their_layers_alone(self):
+        folder = os.path.join(harness.GOLDEN, "llama3-bf16")
+        whole = harness.run_json("logits", folder, "--ids", "1")["ranks"][0]
+        stages = harness.run_json("logits", folder, "--ids", "1", "--ranks", 2, "--parallel", "pipeline")["ranks"]
+        self.assertEqual(sum(rank["weight_bytes"] for rank in stages), whole["weight_bytes"])
+        for rank in stages:
+            self.assertEqual(rank["weight_bytes"], rank["read_bytes"])
+
     def test_stories_continue_as_expected(self):
         tokenizer_cases = read_json(harness.SOURCE, "tests/data/stories260K/expected_tokens.json")
         for case in tokenizer_cases:
@@ -118,6 +128,8 @@ class OneAnswer(unittest.TestCase):
                                     "--max-tokens", 40, "--json", *flags)["text"]
         alone = text(5)
         self.assertEqual(text(5, "--ranks", "3"), alone)
+        self.assertEqual(text(5, "--ranks", "5", "--parallel", "pipeline"), alone)
+        self.assertEqual(text(5, "--ranks", "4", "--stages", "2", "--top-k", "0"), alone)
         self.assertEqual(text(5, "--ranks", "2", "--link", "tcp", "--top-p", "1"), alone)
         self.assertNotEqual(text(6), alone)
 

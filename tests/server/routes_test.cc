@@ -79,6 +79,7 @@ TEST_CASE("the status page is self-contained and the status is complete") {
   CHECK(at(status, "version") == "0.1.0");
   CHECK(at(status, "models", 0, "state") == "ready");
   CHECK(at(status, "models", 0, "link") == "shm");
+  CHECK(at(status, "models", 0, "stages") == 1);
   CHECK(at(status, "models", 0, "context") == 1000);
   CHECK(dump_json(at(status, "models", 0, "ranks", 1)) ==
         R"({"rank":1,"pid":42,"weight_bytes":400,"read_bytes":410,)"
