@@ -38,6 +38,13 @@ int prompt_tokens_max(const SchedulerLimits& limits) {
                   std::max(kPagePositions, limits.tokens_max / (2 * limits.stages)));
 }
 
+int prompt_chunk(int prompt_size, const SchedulerLimits& limits) {
+  const int most = prompt_tokens_max(limits);
+  if (limits.stages == 1) return most;
+  const int chunks = 2 * limits.stages;
+  return std::clamp((prompt_size + chunks - 1) / chunks, std::min(kPagePositions, most), most);
+}
+
 int steps_in_flight_max(int stages) {
   return stages == 1 ? 1 : stages + 1;
 }
@@ -140,7 +147,8 @@ void Scheduler::plan_prompts(Step& step, PlannedStep& planned) {
     const int room = end - step.batch.token_count();
     if (room == 0) return;
     if (sequence->unfed() <= 1 || sequence->is_cancelled) continue;
-    const int chunk = sequence->request.chunk > 0 ? sequence->request.chunk : room;
+    const int chunk = sequence->request.chunk > 0 ? sequence->request.chunk
+                                                  : prompt_chunk(sequence->prompt_size(), limits_);
     add(*sequence, std::min({sequence->unfed(), chunk, room}), step, planned);
   }
 }

@@ -33,6 +33,9 @@ struct SchedulerLimits {
 // it that a prompt of one whole step keeps all of them busy most of the time, and not less than one
 // page, below which the weights are read for too few tokens.
 int prompt_tokens_max(const SchedulerLimits& limits);
+// Tokens that one prompt is fed in a step: with several stages a part of the prompt by the same
+// rule, so that a short one too is under way in several.
+int prompt_chunk(int prompt_size, const SchedulerLimits& limits);
 // Steps that should be under way together: one for each stage, and one that waits for the first
 // stage while the oldest is on its way back.
 int steps_in_flight_max(int stages);

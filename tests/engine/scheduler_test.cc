@@ -311,6 +311,10 @@ TEST_CASE("chunks of one prompt follow each other, and all of a prompt of one st
   CHECK(prompt_tokens_max(pipeline_limits(2, 1)) == 128);
   CHECK(prompt_tokens_max(pipeline_limits(4, 1)) == 64);
   CHECK(prompt_tokens_max(pipeline_limits(8, 1)) == 64);
+  CHECK(prompt_chunk(300, pipeline_limits(1, 1)) == 512);
+  CHECK(prompt_chunk(300, pipeline_limits(2, 1)) == 75);
+  CHECK(prompt_chunk(9, pipeline_limits(2, 1)) == 64);
+  CHECK(prompt_chunk(9000, pipeline_limits(2, 1)) == 128);
   Scheduler scheduler(pipeline_limits(4, 2));
   Events events;
   StepsUnderWay under_way(scheduler, events);
