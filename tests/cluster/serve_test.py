@@ -166,8 +166,8 @@ class Serving(unittest.TestCase):
             connection.close()
             harness.wait_until(lambda: node.status()["running"] == 0, LOSS_LIMIT_S, "the end of the request")
 
-    def lose_worker(self, link, rank, signal_number, reason):
-        with harness.Node("--ranks", "2", "--link", link) as node:
+    def lose_worker(self, link, rank, signal_number, reason, group=("--ranks", "2")):
+        with harness.Node(*group, "--link", link) as node:
             expected = node.complete()[1]["choices"][0]["text"]
             pids = node.worker_pids()
             # Eight long streams in one, so that they are still under way when the signal comes.
@@ -205,6 +205,22 @@ class Serving(unittest.TestCase):
             for rank in (0, 1):
                 with self.subTest(link=link, rank=rank):
                     self.lose_worker(link, rank, signal.SIGSTOP, "has not answered")
+
+    def test_a_lost_worker_of_any_stage_is_named_and_replaced(self):
+        group = ("--ranks", "4", "--stages", "2")
+        for link, rank, signal_number, reason in (("shm", 1, signal.SIGKILL, "SIGKILL"),
+                                                  ("shm", 2, signal.SIGSTOP, "has not answered"),
+                                                  ("tcp", 3, signal.SIGKILL, "SIGKILL")):
+            with self.subTest(link=link, rank=rank):
+                self.lose_worker(link, rank, signal_number, reason, group)
+
+    def test_stages_serve_what_one_rank_would_say(self):
+        body = {"prompt": "Lily", "max_tokens": 60, "temperature": 1, "seed": 4, "n": 8}
+        with harness.Node() as node:
+            expected = node.complete(**body)[1]["choices"]
+        with harness.Node("--ranks", "3", "--parallel", "pipeline") as node:
+            self.assertEqual(node.status()["stages"], 3)
+            self.assertEqual(node.complete(**body)[1]["choices"], expected)
 
     def test_workers_end_with_their_node(self):
         node = harness.Node("--ranks", "2")
