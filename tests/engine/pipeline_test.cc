@@ -192,6 +192,59 @@ class Canceller final : public EngineEvents {
   size_t ended_ = 0;
 };
 
+// `run` gets the engine of each rank, in threads of their own; rank 0's has the requests.
+template <class Run>
+void run_with(const std::string& folder, const Setup& setup,
+              const std::vector<GenerateRequest>& requests, Run run) {
+  auto links = open_local_links(setup.link, static_cast<int>(setup.shares.size()));
+  REQUIRE(links.ok());
+  std::atomic<bool> cancelled{false};
+  std::vector<std::string> errors(setup.shares.size());
+  std::vector<std::thread> ranks;
+  for (size_t rank = 0; rank < setup.shares.size(); ++rank) {
+    ranks.emplace_back([&, rank] {
+      Group group({.rank = static_cast<int>(rank),
+                   .links = std::move(links.value()[rank]),
+                   .timeout = std::chrono::seconds(20),
+                   .cancelled = &cancelled,
+                   .kernels = available_kernels().back()});
+      auto engine = load_engine({.model = folder,
+                                 .shares = setup.shares,
+                                 .stages = setup.stages,
+                                 .kernels = available_kernels().back()},
+                                std::move(group));
+      Status status = engine.ok() ? Status(Ok{}) : Status(engine.error());
+      for (size_t i = 0; status.ok() && rank == 0 && i < requests.size(); ++i) {
+        engine.value()->submit(i, requests[i]);
+      }
+      if (status.ok()) status = run(*engine.value(), rank == 0);
+      if (status.ok()) return;
+      errors[rank] = status.error().message;
+      cancelled = true;
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
+}
+
+// Stops the engine after so many tokens.
+class Stopper final : public EngineEvents {
+ public:
+  Stopper(Engine& engine, int stop_after) : engine_(engine), stop_after_(stop_after) {}
+  void on_token(uint64_t, int32_t) override {
+    if (++tokens == stop_after_) engine_.stop();
+  }
+  void on_logits(uint64_t, std::span<const float>) override {}
+  void on_end(uint64_t, FinishReason) override { CHECK(false); }
+  void on_error(uint64_t, const Error&) override { CHECK(false); }
+
+  int tokens = 0;
+
+ private:
+  Engine& engine_;
+  int stop_after_;
+};
+
 }  // namespace
 
 TEST_CASE("many streams, some cancelled under way: the others' tokens are what they are alone") {
@@ -210,40 +263,13 @@ TEST_CASE("many streams, some cancelled under way: the others' tokens are what t
   }
   const Outcome alone = run_ranks(folder, {}, requests);
   for (const Setup& setup : {stages_of({1, 1}, 2), stages_of({2, 1, 1, 1}, 2)}) {
-    auto links = open_local_links(setup.link, static_cast<int>(setup.shares.size()));
-    REQUIRE(links.ok());
-    std::atomic<bool> cancelled{false};
-    std::vector<std::string> errors(setup.shares.size());
     std::vector<Canceller::Cancelled> answers;
-    std::vector<std::thread> ranks;
-    for (size_t rank = 0; rank < setup.shares.size(); ++rank) {
-      ranks.emplace_back([&, rank] {
-        Group group({.rank = static_cast<int>(rank),
-                     .links = std::move(links.value()[rank]),
-                     .timeout = std::chrono::seconds(20),
-                     .cancelled = &cancelled,
-                     .kernels = available_kernels().back()});
-        auto engine = load_engine({.model = folder,
-                                   .shares = setup.shares,
-                                   .stages = setup.stages,
-                                   .kernels = available_kernels().back()},
-                                  std::move(group));
-        Status status = engine.ok() ? Status(Ok{}) : Status(engine.error());
-        if (status.ok()) {
-          Canceller events(*engine.value(), cancel_after);
-          for (size_t i = 0; rank == 0 && i < requests.size(); ++i) {
-            engine.value()->submit(i, requests[i]);
-          }
-          status = engine.value()->run(events);
-          if (rank == 0) answers = std::move(events.answers);
-        }
-        if (status.ok()) return;
-        errors[rank] = status.error().message;
-        cancelled = true;
-      });
-    }
-    for (std::thread& rank : ranks) rank.join();
-    for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
+    run_with(folder, setup, requests, [&](Engine& engine, bool is_leader) {
+      Canceller events(engine, cancel_after);
+      const Status status = engine.run(events);
+      if (is_leader) answers = std::move(events.answers);
+      return status;
+    });
     REQUIRE(answers.size() == requests.size());
     size_t cancels = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -257,5 +283,24 @@ TEST_CASE("many streams, some cancelled under way: the others' tokens are what t
       cancels += answers[i].is_cancelled ? 1 : 0;
     }
     CHECK(cancels > 5);
+  }
+}
+
+TEST_CASE("a stop with steps under way ends every stage in order") {
+  const std::vector<int32_t> prompt(450, 7);
+  const std::vector<GenerateRequest> requests(3, {.prompt = prompt, .max_tokens = 60});
+  for (const int stop_after : {1, 2, 7}) {
+    for (const Setup& setup : {stages_of({1, 1, 1}, 3), stages_of({1, 1, 1, 1}, 2)}) {
+      int tokens = 0;
+      run_with(kStories, setup, requests, [&](Engine& engine, bool is_leader) {
+        Stopper events(engine, stop_after);
+        const Status status = engine.run(events);
+        if (is_leader) tokens = events.tokens;
+        return status;
+      });
+      CHECK(tokens >= stop_after);
+      // What was under way still comes, and nothing after it.
+      CHECK(tokens <= stop_after + 2 * setup.stages);
+    }
   }
 }
