@@ -19,6 +19,7 @@ class SlowestTimes final : public WorkerEvents {
   void on_token(uint64_t, int32_t) override {}
   void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t, Result<FinishReason>) override {}
+  void on_pairs(std::span<const PairTimes>) override {}
   void on_times(int, const CollectiveTimes& times) override {
     slowest_.min_us = std::max(slowest_.min_us, times.min_us);
     slowest_.p50_us = std::max(slowest_.p50_us, times.p50_us);

@@ -137,6 +137,12 @@ void LocalGroup::take_inbox(WorkerGroup* workers) {
   }
 }
 
+// Once for each group, before its ranks are ready.
+void LocalGroup::on_pairs(std::span<const PairTimes> pairs) {
+  std::lock_guard lock(mutex_);
+  status_.links.assign(pairs.begin(), pairs.end());
+}
+
 void LocalGroup::announce_ready(const WorkerGroup& workers) {
   std::lock_guard lock(mutex_);
   status_.state = ModelStatus::State::kReady;
@@ -153,6 +159,7 @@ void LocalGroup::announce_restart(const Error& error) {
   status_.state = ModelStatus::State::kRestarting;
   status_.last_error = error.message;
   status_.ranks.clear();
+  status_.links.clear();
   ++status_.restarts;
 }
 

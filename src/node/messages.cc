@@ -152,6 +152,7 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["group_timeout_ms"] = setup.group_timeout_ms;
   object["bench_bytes"] = as_signed(setup.bench_bytes);
   object["bench_rounds"] = setup.bench_rounds;
+  object["probes"] = setup.probes;
   return dump_json(object);
 }
 
@@ -179,6 +180,7 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.group_timeout_ms = TRY(need_int32(json, "group_timeout_ms"));
   setup.bench_bytes = TRY(need_uint64(json, "bench_bytes"));
   setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));
+  setup.probes = TRY(get_bool(json, "probes")).value_or(false);
   if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt("bits");
   if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt("rank");
   if (setup.link.kind == LinkKind::kShm && setup.link_fds.size() != setup.shares.size()) {
@@ -351,6 +353,14 @@ std::string encode_times(const CollectiveTimes& times) {
 Result<CollectiveTimes> decode_times(std::string_view payload) {
   if (payload.size() != sizeof(CollectiveTimes)) return corrupt("list of times");
   return take<CollectiveTimes>(payload);
+}
+
+std::string encode_pairs(std::span<const PairTimes> pairs) {
+  return pack_span(pairs);
+}
+
+Result<std::vector<PairTimes>> decode_pairs(std::string_view payload) {
+  return take_all<PairTimes>(payload, "list of pairs");
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "collective/algorithm.h"
 #include "collective/bench.h"
+#include "collective/probe.h"
 #include "collective/wire.h"
 #include "engine/engine.h"
 #include "transport/link_options.h"
@@ -36,6 +37,7 @@ enum class Message : uint8_t {
   kEnd,    // FinishReason of a request
   kError,  // a request failed alone
   kTimes,  // what a bench measured
+  kPairs,  // what a probe measured
   kFatal,  // why this worker is about to exit
 };
 
@@ -62,6 +64,7 @@ struct WorkerSetup {
   // Not 0: measure all-reduces of this many bytes instead of serving a model.
   uint64_t bench_bytes = 0;
   int bench_rounds = 0;
+  bool probes = false;  // measure the links of each pair instead
 
   int size() const { return static_cast<int>(shares.size()); }
 };
@@ -104,5 +107,8 @@ Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload);
 
 std::string encode_times(const CollectiveTimes& times);
 Result<CollectiveTimes> decode_times(std::string_view payload);
+
+std::string encode_pairs(std::span<const PairTimes> pairs);
+Result<std::vector<PairTimes>> decode_pairs(std::string_view payload);
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collective/probe.h"
 #include "engine/engine.h"
 #include "node/model_folder.h"
 #include "tokenizer/tokenizer.h"
@@ -51,6 +52,7 @@ struct ModelStatus {
   Pooling pooling = Pooling::kLast;  // how the model makes embeddings
   std::vector<RankStatus> ranks;
   std::shared_ptr<const QuantisationReport> quantised;  // of all ranks together; null: not ready
+  std::vector<PairTimes> links;  // of each pair of ranks, measured when the group was formed
 };
 
 class ModelService {

@@ -11,6 +11,7 @@
 
 #include "base/machine.h"
 #include "collective/bench.h"
+#include "collective/probe.h"
 #include "kernels/isa.h"
 #include "node/messages.h"
 #include "node/worker_control.h"
@@ -85,8 +86,16 @@ Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable
   return options;
 }
 
+ProbeOptions probe_options(ProbeOptions options, const WorkerControl& control) {
+  options.cancelled = control.cancelled();
+  return options;
+}
+
 Status serve(const WorkerSetup& setup, const EngineFactory& factory, Group group,
              const KernelTable* kernels, WorkerControl& control) {
+  const std::vector<PairTimes> pairs =
+      TRY(probe_pairs(group, probe_options(quick_probe(group.size()), control)));
+  if (setup.rank == 0) control.send(Message::kPairs, encode_pairs(pairs));
   const EngineOptions options = TRY(engine_options(setup, kernels, &control.progress()));
   const std::unique_ptr<Engine> engine = TRY(factory(options, std::move(group)));
   const Attachment attachment(control, engine.get());
@@ -106,6 +115,14 @@ Status measure(const WorkerSetup& setup, Group group, WorkerControl& control) {
   return Ok{};
 }
 
+Status probe(const WorkerSetup& setup, Group group, WorkerControl& control) {
+  if (setup.first_core >= 0) pin_this_thread(setup.first_core);
+  const std::vector<PairTimes> pairs = TRY(probe_pairs(group, probe_options({}, control)));
+  if (setup.rank == 0) control.send(Message::kPairs, encode_pairs(pairs));
+  control.wait_stop(kSetupWaitMax);
+  return Ok{};
+}
+
 Status work(const EngineFactory& factory, WorkerControl& control) {
   const WorkerSetup setup = TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax))));
   const KernelTable* const kernels = TRY(choose_kernels());
@@ -119,6 +136,7 @@ Status work(const EngineFactory& factory, WorkerControl& control) {
   options.algorithm = setup.algorithm;
   options.wire = setup.wire;
   Group group = TRY(Group::form(std::move(options)));
+  if (setup.probes) return probe(setup, std::move(group), control);
   if (setup.bench_bytes > 0) return measure(setup, std::move(group), control);
   return serve(setup, factory, std::move(group), kernels, control);
 }

@@ -224,6 +224,9 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kTimes:
       events.on_times(rank, TRY(decode_times(frame.payload)));
       return Ok{};
+    case Message::kPairs:
+      events.on_pairs(TRY(decode_pairs(frame.payload)));
+      return Ok{};
     case Message::kFatal:
       monitor_->fatal(rank, TRY(decode_error(frame.payload)).second, Clock::now());
       return Ok{};

@@ -25,11 +25,20 @@ JsonObject status_object(const ModelStatus& status) {
                                {"token_bytes", rank.token_bytes},
                                {"state_bytes", rank.state_bytes}});
   }
+  JsonArray links;
+  for (const PairTimes& pair : status.links) {
+    links.push_back(JsonObject{{"a", pair.a},
+                               {"b", pair.b},
+                               {"p50_us", pair.p50_us},
+                               {"p99_us", pair.p99_us},
+                               {"gbit_s", pair.gbit_s}});
+  }
   return {{"name", status.name},         {"state", model_state_name(status.state)},
           {"restarts", status.restarts}, {"last_error", status.last_error},
           {"link", status.link},         {"stages", status.stages},
           {"threads", status.threads},   {"context", status.context},
-          {"running", status.running},   {"ranks", std::move(ranks)}};
+          {"running", status.running},   {"ranks", std::move(ranks)},
+          {"links", std::move(links)}};
 }
 
 }  // namespace

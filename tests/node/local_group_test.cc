@@ -29,6 +29,8 @@ TEST_CASE("any number of ranks serves over every link") {
         CHECK(rank.pid > 0);
         CHECK(rank.weight_bytes == 1000 + static_cast<uint64_t>(rank.rank));
       }
+      CHECK(status.links.size() == static_cast<size_t>(ranks * (ranks - 1) / 2));
+      for (const PairTimes& pair : status.links) CHECK(pair.p50_us > 0);
       check_serves(*group);
       CHECK(group->status().running == 0);
     }

@@ -89,6 +89,13 @@ TEST_CASE("small messages survive") {
   CHECK(decode_ports(encode_ports(ports)).value() == ports);
   const CollectiveTimes times{1, 2, 3, 4, 5};
   CHECK(decode_times(encode_times(times)).value().p99_us == 3);
+  const PairTimes pairs[] = {{.a = 0, .b = 1, .p50_us = 2}, {.a = 0, .b = 2, .gbit_s = 9}};
+  const auto copies = decode_pairs(encode_pairs(pairs));
+  REQUIRE(copies.ok());
+  REQUIRE(copies.value().size() == 2);
+  CHECK(copies.value()[0].p50_us == 2);
+  CHECK(copies.value()[1].b == 2);
+  CHECK(copies.value()[1].gbit_s == 9);
   const auto report =
       decode_report(encode_report({.weight_bytes = 1, .state_bytes = 3, .vocab_size = 5}));
   CHECK(report.value().state_bytes == 3);
@@ -116,6 +123,7 @@ TEST_CASE("payloads that make no sense are errors") {
   CHECK_FALSE(decode_logits("123456789").ok());
   CHECK_FALSE(decode_error(encode_token(1, 1000)).ok());
   CHECK_FALSE(decode_times("1234").ok());
+  CHECK_FALSE(decode_pairs("1234").ok());
   CHECK_FALSE(decode_request("{}").ok());
   CHECK_FALSE(decode_request("not JSON").ok());
   CHECK_FALSE(decode_setup("[]").ok());

@@ -62,6 +62,7 @@ class FakeModel : public ModelService {
                              .read_bytes = 410,
                              .token_bytes = 300,
                              .state_bytes = 50});
+    status_.links.push_back({.a = 0, .b = 1, .p50_us = 2.5, .p99_us = 8, .gbit_s = 40});
   }
 
   // What it is loaded from; to be changed before the first request.

@@ -84,6 +84,12 @@ TEST_CASE("the status page is self-contained and the status is complete") {
   CHECK(dump_json(at(status, "models", 0, "ranks", 1)) ==
         R"({"rank":1,"pid":42,"weight_bytes":400,"read_bytes":410,)"
         R"("token_bytes":300,"state_bytes":50})");
+  const Json& link = at(status, "models", 0, "links", 0);
+  CHECK(at(link, "a") == 0);
+  CHECK(at(link, "b") == 1);
+  CHECK(at(link, "p50_us") == 2.5);
+  CHECK(at(link, "p99_us") == 8.0);
+  CHECK(at(link, "gbit_s") == 40.0);
 }
 
 TEST_CASE("a taken port is an error that names it") {
