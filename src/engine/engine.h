@@ -95,14 +95,24 @@ class Engine {
 
   // Any thread, any rank: run() returns Ok after the step at hand. (Rank 0 tells the followers.)
   virtual void stop() = 0;
+  // Any thread, any rank: the epoch is over, run() returns kCancelled until rejoin() was called.
+  // The group's own `cancelled` must be set too, it ends waits for other ranks.
+  virtual void leave() = 0;
 
   // Works until stop() (Ok), or until the group breaks (the error, usually kPeerLost, kTimeout or
   // kCancelled). `events` is used on rank 0 only. Idle ranks wait without a processor: rank 0 on
   // its inbox, followers on the group.
   virtual Status run(EngineEvents& events) = 0;
+
+  // Between two calls of run(), in the thread that calls it: the ranks have formed a new group, of
+  // the same size and with the same rank here. Requests and sequences are forgotten; weights,
+  // device and threads stay, and run() can be called again. An error is the device's: this rank is
+  // lost.
+  virtual Status rejoin(Group group) = 0;
 };
 
-// Reads this rank's share of the checkpoint. Every rank of `group` calls it.
+// Reads this rank's share of the checkpoint. Every rank of `group` calls it. Nothing is exchanged,
+// so the group may be one that is not formed yet (transport/unformed_link.h).
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group);
 
 }  // namespace lockstep

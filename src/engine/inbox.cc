@@ -26,12 +26,23 @@ void Inbox::stop() {
   change([](Contents& contents) { contents.stop = true; });
 }
 
+void Inbox::leave() {
+  change([](Contents& contents) { contents.leave = true; });
+}
+
+void Inbox::clear() {
+  std::lock_guard lock(mutex_);
+  contents_ = Contents{.submitted = {}, .cancelled = {}, .stop = contents_.stop};
+  is_filled_.store(contents_.stop, std::memory_order_relaxed);
+}
+
 Inbox::Contents Inbox::take() {
   if (!is_filled_.load(std::memory_order_relaxed)) return {};
   std::lock_guard lock(mutex_);
-  is_filled_.store(contents_.stop, std::memory_order_relaxed);
+  is_filled_.store(contents_.stop || contents_.leave, std::memory_order_relaxed);
   Contents taken = std::exchange(contents_, {});
-  contents_.stop = taken.stop;  // stays: a stop is for good
+  contents_.stop = taken.stop;    // stays: a stop is for good
+  contents_.leave = taken.leave;  // stays until clear()
   return taken;
 }
 

@@ -23,18 +23,22 @@ class Inbox {
     std::vector<Submission> submitted;
     std::vector<uint64_t> cancelled;
     bool stop = false;
+    bool leave = false;
   };
 
   // Any thread.
   void submit(uint64_t id, GenerateRequest request);
   void cancel(uint64_t id);
   void stop();
+  void leave();
 
   // The running thread. take() is empty most of the time and cheap then.
   Contents take();
   bool has_contents() const { return is_filled_.load(std::memory_order_relaxed); }
   // Returns when there is something to take.
   void wait();
+  // Drops everything but a stop.
+  void clear();
 
  private:
   template <class Change>

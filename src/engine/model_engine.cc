@@ -1,5 +1,6 @@
 #include "engine/model_engine.h"
 
+#include "base/check.h"
 #include "engine/step.h"
 
 namespace lockstep {
@@ -14,9 +15,19 @@ void ModelEngine::begin_epoch() {
   scheduler_ = std::make_unique<Scheduler>(limits_);
 }
 
+Status ModelEngine::rejoin(Group world) {
+  const StagePlace& place = pipeline_->place();
+  LOCKSTEP_CHECK(world.rank() == place.world_rank() && world.size() == place.stages * place.ranks);
+  TRY(device_->wait());  // for what a step that broke off has queued
+  join(std::move(world));
+  begin_epoch();
+  inbox_.clear();
+  return Ok{};
+}
+
 Status ModelEngine::lead(EngineEvents& events) {
   while (true) {
-    const bool has_stop = take_requests(events);
+    const bool has_stop = TRY(take_requests(events));
     TRY(pipeline_->poll());
     if (pipeline_->has_message()) {
       TRY(finish_step(events));
@@ -113,8 +124,9 @@ Result<StepResult> ModelEngine::compute(std::span<const float> hidden) {
   return StepResult{};
 }
 
-bool ModelEngine::take_requests(EngineEvents& events) {
+Result<bool> ModelEngine::take_requests(EngineEvents& events) {
   Inbox::Contents contents = inbox_.take();
+  if (contents.leave) return Error{ErrorCode::kCancelled, "the epoch is over"};
   for (Inbox::Submission& submission : contents.submitted) {
     const Status accepted = scheduler_->submit(submission.id, std::move(submission.request));
     if (!accepted.ok()) events.on_error(submission.id, accepted.error());

@@ -33,9 +33,11 @@ class ModelEngine final : public Engine {
   }
   void cancel(uint64_t request) override { inbox_.cancel(request); }
   void stop() override { inbox_.stop(); }
+  void leave() override { inbox_.leave(); }
   Status run(EngineEvents& events) override {
     return pipeline_->is_leader() ? lead(events) : follow();
   }
+  Status rejoin(Group world) override;
 
  private:
   // The links, and with begin_epoch() everything that is under way: what a group formed anew
@@ -48,8 +50,8 @@ class ModelEngine final : public Engine {
   void make_sampler();
 
   Status lead(EngineEvents& events);
-  // True if there is a stop among what other threads asked for.
-  bool take_requests(EngineEvents& events);
+  // True if there is a stop among what other threads asked for; kCancelled to leave the epoch.
+  Result<bool> take_requests(EngineEvents& events);
   // Plans a step and computes this rank's part; false if there is none to plan now.
   Result<bool> begin_step(EngineEvents& events);
   // Completes the oldest step, whose result is there.

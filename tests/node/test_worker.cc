@@ -60,6 +60,21 @@ class EchoEngine final : public Engine {
     changed_.notify_all();
   }
 
+  void leave() override {
+    std::lock_guard lock(mutex_);
+    leaving_ = true;
+    changed_.notify_all();
+  }
+
+  Status rejoin(Group group) override {
+    std::lock_guard lock(mutex_);
+    group_ = std::move(group);
+    sequences_.clear();
+    cancelled_.clear();
+    leaving_ = false;
+    return Ok{};
+  }
+
   Status run(EngineEvents& events) override { return group_.rank() == 0 ? lead(events) : follow(); }
 
  private:
@@ -74,8 +89,9 @@ class EchoEngine final : public Engine {
     while (true) {
       std::unique_lock lock(mutex_);
       progress_.set(Progress::kIdle);
-      changed_.wait(lock, [this] { return stopping_ || !sequences_.empty(); });
+      changed_.wait(lock, [this] { return stopping_ || leaving_ || !sequences_.empty(); });
       progress_.set(Progress::kComputing);
+      if (leaving_) return Error{ErrorCode::kCancelled, "the epoch is over"};
       if (stopping_) return tell({kStopOrder, 0});
       Sequence sequence = std::move(sequences_.front());
       sequences_.pop_front();
@@ -185,6 +201,7 @@ class EchoEngine final : public Engine {
   std::deque<Sequence> sequences_;
   std::set<uint64_t> cancelled_;
   bool stopping_ = false;
+  bool leaving_ = false;
 };
 
 Result<std::unique_ptr<Engine>> load_echo_engine(const EngineOptions& options, Group group) {
