@@ -75,7 +75,7 @@ WorkerGroupOptions worker_options(const CollectiveBenchOptions& options) {
 Result<CollectiveTimes> bench_collective_processes(const CollectiveBenchOptions& options) {
   TRY(check_options(options));
   const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-  const auto workers = TRY(WorkerGroup::launch(worker_options(options), 1));
+  const auto workers = TRY(WorkerGroup::launch(worker_options(options)));
   SlowestTimes times;
   while (times.count() < options.ranks) {
     TRY(workers->pump(-1, kPumpMax, times));

@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "base/check.h"
 
 namespace lockstep {
 namespace {
@@ -32,6 +35,46 @@ Error closed(std::string_view why) {
   return Error{ErrorCode::kPeerLost, fmt::format("the control channel is closed{}", why)};
 }
 
+// What travels beside the bytes of one sendmsg() or recvmsg().
+union FdSpace {
+  cmsghdr header;  // for the alignment
+  char bytes[CMSG_SPACE(kControlFdsMax * sizeof(int))];
+};
+
+// As send(), with the descriptors.
+ssize_t send_with_fds(int socket, std::string_view bytes, const std::vector<UniqueFd>& fds,
+                      int flags) {
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
+  FdSpace space{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = space.bytes;
+  message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  for (size_t i = 0; i < fds.size(); ++i) {
+    const int fd = fds[i].get();
+    std::memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof(int));
+  }
+  return ::sendmsg(socket, &message, flags);
+}
+
+void take_passed(msghdr& message, std::vector<UniqueFd>& fds) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      fcntl(fd, F_SETFD, FD_CLOEXEC);
+      fds.emplace_back(fd);
+    }
+  }
+}
+
 void set_options(int fd) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -47,9 +90,27 @@ Result<bool> FrameReader::fill(int fd) {
   drop_used(buffer_, begin_);
   const size_t old_size = buffer_.size();
   buffer_.resize(old_size + kReadBytes);
-  const ssize_t got = ::recv(fd, buffer_.data() + old_size, kReadBytes, MSG_DONTWAIT);
+  iovec data{buffer_.data() + old_size, kReadBytes};
+  FdSpace space;
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = space.bytes;
+  message.msg_controllen = sizeof(space.bytes);
+#ifdef MSG_CMSG_CLOEXEC
+  constexpr int kFlags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+#else
+  constexpr int kFlags = MSG_DONTWAIT;
+#endif
+  const ssize_t got = ::recvmsg(fd, &message, kFlags);
   const int error = errno;
   buffer_.resize(old_size + (got > 0 ? static_cast<size_t>(got) : 0));
+  if (got > 0) take_passed(message, fds_);
+  if (got > 0 && ((message.msg_flags & MSG_CTRUNC) != 0 || fds_.size() > kControlFdsMax)) {
+    return Error{ErrorCode::kCorrupt, fmt::format("a control channel carries more than {} "
+                                                  "descriptors, or this process may open no more",
+                                                  kControlFdsMax)};
+  }
   if (got > 0) return true;
   if (got == 0) return closed("");
   if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR) return false;
@@ -73,7 +134,8 @@ Result<std::optional<ControlFrame>> FrameReader::next() {
   return std::optional<ControlFrame>(std::move(frame));
 }
 
-Status FrameWriter::push(uint8_t type, std::string_view payload) {
+Status FrameWriter::push(uint8_t type, std::string_view payload, std::vector<UniqueFd> fds) {
+  LOCKSTEP_CHECK(fds.size() <= kControlFdsMax);
   if (payload.size() + 1 > kControlFrameBytesMax) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("a message of {} bytes is too long for a worker", payload.size())};
@@ -82,6 +144,8 @@ Status FrameWriter::push(uint8_t type, std::string_view payload) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("{} bytes wait to be read", buffer_.size() - begin_)};
   }
+  if (!fds.empty()) passed_.push_back({pushed_, std::move(fds)});
+  pushed_ += kHeaderBytes + 1 + payload.size();
   const uint32_t length = static_cast<uint32_t>(payload.size() + 1);
   buffer_.append(reinterpret_cast<const char*>(&length), kHeaderBytes);
   buffer_.push_back(static_cast<char>(type));
@@ -96,9 +160,17 @@ Status FrameWriter::flush(int fd) {
   constexpr int kFlags = MSG_DONTWAIT;  // SO_NOSIGPIPE is set instead
 #endif
   while (begin_ < buffer_.size()) {
-    const ssize_t sent = ::send(fd, buffer_.data() + begin_, buffer_.size() - begin_, kFlags);
+    const uint64_t position = pushed_ - (buffer_.size() - begin_);
+    std::string_view bytes = std::string_view(buffer_).substr(begin_);
+    const bool has_fds = !passed_.empty() && passed_.front().position == position;
+    // Up to the next bytes with descriptors, so that these begin a call of their own.
+    const size_t next = has_fds ? 1 : 0;
+    if (passed_.size() > next) bytes = bytes.substr(0, passed_[next].position - position);
+    const ssize_t sent = has_fds ? send_with_fds(fd, bytes, passed_.front().fds, kFlags)
+                                 : ::send(fd, bytes.data(), bytes.size(), kFlags);
     if (sent > 0) {
       begin_ += static_cast<size_t>(sent);
+      if (has_fds) passed_.pop_front();
     } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
       break;
     } else if (errno != EINTR) {
@@ -109,9 +181,9 @@ Status FrameWriter::flush(int fd) {
   return Ok{};
 }
 
-Status ControlChannel::send(uint8_t type, std::string_view payload) {
+Status ControlChannel::send(uint8_t type, std::string_view payload, std::vector<UniqueFd> fds) {
   if (!is_open()) return closed("");
-  TRY(writer_.push(type, payload));
+  TRY(writer_.push(type, payload, std::move(fds)));
   return flush();
 }
 

@@ -3,15 +3,17 @@
 // ControlChannel. Each object: one thread.
 //
 // A frame: u32 length (of type + payload, this machine's byte order: both ends are one program), u8
-// type, payload.
+// type, payload. Descriptors travel beside a frame (SCM_RIGHTS, unix(7)) and are there when it is.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -22,6 +24,8 @@ namespace lockstep {
 inline constexpr size_t kControlFrameBytesMax = size_t{16} << 20;
 // What a peer may leave unread before it counts as hung.
 inline constexpr size_t kControlQueueBytesMax = size_t{64} << 20;
+// Beside one frame, and among those that nobody has taken yet: a region for each peer.
+inline constexpr size_t kControlFdsMax = 64;
 
 struct ControlFrame {
   uint8_t type = 0;
@@ -31,27 +35,37 @@ struct ControlFrame {
 class FrameReader {
  public:
   // Takes what has arrived, at most one socket buffer at a time. False if nothing is there;
-  // kPeerLost at the end of the stream.
+  // kPeerLost at the end of the stream, kCorrupt with too many descriptors.
   Result<bool> fill(int fd);
   // The next complete frame; kCorrupt for a length that cannot be.
   Result<std::optional<ControlFrame>> next();
+  // The descriptors that have arrived since the last call, in order, closed on exec.
+  std::vector<UniqueFd> take_fds() { return std::exchange(fds_, {}); }
 
  private:
   std::string buffer_;
   size_t begin_ = 0;  // bytes of buffer_ that are used up
+  std::vector<UniqueFd> fds_;
 };
 
 class FrameWriter {
  public:
   // kExhausted when the frame or the queue is too large.
-  Status push(uint8_t type, std::string_view payload);
+  Status push(uint8_t type, std::string_view payload, std::vector<UniqueFd> fds = {});
   // Writes what the socket takes; kPeerLost when nobody can read it any more.
   Status flush(int fd);
   bool is_empty() const { return begin_ == buffer_.size(); }
 
  private:
+  struct Passed {
+    uint64_t position;  // in the stream: of the byte that they travel with
+    std::vector<UniqueFd> fds;
+  };
+
   std::string buffer_;
   size_t begin_ = 0;
+  uint64_t pushed_ = 0;  // bytes of the stream so far
+  std::deque<Passed> passed_;
 };
 
 class ControlChannel {
@@ -62,11 +76,13 @@ class ControlChannel {
   bool is_open() const { return fd_.is_open(); }
   void close() { fd_.reset(); }
 
-  Status send(uint8_t type, std::string_view payload);
+  // `fds` are closed here once they have been sent.
+  Status send(uint8_t type, std::string_view payload, std::vector<UniqueFd> fds = {});
   Status flush() { return writer_.flush(fd_.get()); }
   bool has_outgoing() const { return !writer_.is_empty(); }
   Result<bool> fill() { return reader_.fill(fd_.get()); }
   Result<std::optional<ControlFrame>> next() { return reader_.next(); }
+  std::vector<UniqueFd> take_fds() { return reader_.take_fds(); }
   // Drops what has arrived, for a peer whose words no longer matter. next() makes no sense
   // afterwards.
   Status discard();

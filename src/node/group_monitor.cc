@@ -66,9 +66,22 @@ void GroupMonitor::fatal(int rank, Error error, Time now) {
   of.fatal_at = now;
 }
 
+void GroupMonitor::left(int rank, Error error, Time now) {
+  Rank& of = at(rank);
+  if (of.fatal) return;
+  of.has_left = true;
+  if (!may_be_echo(error.code)) {
+    blame(rank, ErrorCode::kPeerLost, fmt::format("{} gave up: {}", name(rank), error.message),
+          false);
+  }
+  of.fatal = std::move(error);
+  of.fatal_at = now;
+}
+
 void GroupMonitor::ended(int rank, const std::string& how, Time) {
   const Rank& of = at(rank);
-  if (!of.fatal) blame(rank, ErrorCode::kPeerLost, fmt::format("{} {}", name(rank), how));
+  if (!of.fatal || of.has_left)
+    blame(rank, ErrorCode::kPeerLost, fmt::format("{} {}", name(rank), how));
 }
 
 void GroupMonitor::misbehaved(int rank, const Error& error) {
@@ -89,7 +102,7 @@ std::optional<GroupMonitor::Verdict> GroupMonitor::check(Time now) {
     if (of.fatal) {
       if (now - *of.fatal_at > kEchoWait) {
         blame(rank, ErrorCode::kPeerLost,
-              fmt::format("{} gave up: {}", name(rank), of.fatal->message));
+              fmt::format("{} gave up: {}", name(rank), of.fatal->message), !of.has_left);
       }
     } else if (now - of.heard > silence_allowed()) {
       blame(rank, ErrorCode::kPeerLost,
@@ -113,13 +126,17 @@ GroupMonitor::Time GroupMonitor::next_deadline() const {
   return next;
 }
 
+bool GroupMonitor::is_silent(int rank, Time now) const {
+  return now - ranks_[static_cast<size_t>(rank)].heard > silence_allowed();
+}
+
 std::string GroupMonitor::name(int rank) const {
   return fmt::format("rank {} (pid {})", rank, ranks_[static_cast<size_t>(rank)].pid);
 }
 
 // The first cause counts.
-void GroupMonitor::blame(int rank, ErrorCode code, std::string message) {
-  if (!verdict_) verdict_ = Verdict{rank, Error{code, std::move(message)}};
+void GroupMonitor::blame(int rank, ErrorCode code, std::string message, bool must_go) {
+  if (!verdict_) verdict_ = Verdict{rank, Error{code, std::move(message)}, must_go};
 }
 
 std::chrono::milliseconds GroupMonitor::silence_allowed() const {

@@ -1,4 +1,4 @@
-// GroupMonitor: decides from what the workers of one group send whether the group is broken, which
+// GroupMonitor: decides from what the workers of one epoch send whether the group is broken, which
 // rank broke it, and why. A pure state machine over observations and a clock that the caller gives;
 // one thread. It ends nothing itself.
 //
@@ -32,6 +32,7 @@ class GroupMonitor {
   struct Verdict {
     int rank = 0;
     Error error;
+    bool must_go = true;  // its process cannot be used any more
   };
 
   GroupMonitor(std::vector<int64_t> pids, MonitorTimeouts timeouts, Time now);
@@ -41,6 +42,8 @@ class GroupMonitor {
   void heartbeat(int rank, Heartbeat heartbeat, Time now);
   void ready(int rank, Time now);
   bool is_ready() const;
+  // The rank has left the epoch by itself and could join another one.
+  void left(int rank, Error error, Time now);
   // The rank's last words.
   void fatal(int rank, Error error, Time now);
   // The rank's process ended: "exited with status 1", "was killed by signal 9 (SIGKILL)".
@@ -51,6 +54,8 @@ class GroupMonitor {
   void stalled(std::chrono::nanoseconds duration);
 
   std::optional<Verdict> check(Time now);
+  // Whether it must be taken for stopped or hung, whatever else is known.
+  bool is_silent(int rank, Time now) const;
   // When check() may change its mind without an observation.
   Time next_deadline() const;
 
@@ -63,11 +68,12 @@ class GroupMonitor {
     Heartbeat last;
     std::optional<Error> fatal;
     std::optional<Time> fatal_at;
+    bool has_left = false;  // and lives
   };
 
   Rank& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
   std::string name(int rank) const;
-  void blame(int rank, ErrorCode code, std::string message);
+  void blame(int rank, ErrorCode code, std::string message, bool must_go = true);
   std::chrono::milliseconds silence_allowed() const;
 
   MonitorTimeouts timeouts_;

@@ -47,7 +47,7 @@ Result<std::vector<PairTimes>> probe_processes(const LinkProbeOptions& options) 
   launch.program = options.worker_program;
   launch.arguments = options.worker_arguments;
   const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-  const auto workers = TRY(WorkerGroup::launch(launch, 1));
+  const auto workers = TRY(WorkerGroup::launch(launch));
   Pairs pairs;
   while (!pairs.have_come()) {
     TRY(workers->pump(-1, kPumpMax, pairs));

@@ -1,6 +1,7 @@
 // LocalGroup: a model that worker processes of this machine serve together. It starts them, hands
-// them requests, watches over them, and starts them again when one dies or hangs. start(), stop()
-// and the destructor: one thread, and not from a callback. The rest: any thread.
+// them requests, watches over them, and forms them to a group anew when one dies, hangs or gives
+// up: only what died is started and loaded again. start(), stop() and the destructor: one thread,
+// and not from a callback. The rest: any thread.
 //
 // GenerationEvents are called from the group's supervising thread, which also watches the workers:
 // they must be short. They may come before generate() has returned; they may call generate(),
@@ -92,12 +93,12 @@ class LocalGroup final : public ModelService, private WorkerEvents {
 
   // The supervising thread.
   void supervise();
-  Status run_epoch(uint64_t epoch, bool* was_ready);
+  Status work();
   Status serve(WorkerGroup& workers, bool* was_ready);
   void take_inbox(WorkerGroup* workers);
   void announce_ready(const WorkerGroup& workers);
   void announce_restart(const Error& error);
-  void pause(std::chrono::milliseconds duration);
+  Status form_again(WorkerGroup& workers, std::chrono::milliseconds pause);
   void finish(ModelStatus::State state, const Error& reason);
   bool is_stopping() const;
 

@@ -1,7 +1,6 @@
 // The supervising thread of a LocalGroup: one epoch after the other, until stop() or until it gives
 // up.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -35,36 +34,51 @@ Error stopped_error(const std::string& name) {
 }  // namespace
 
 void LocalGroup::supervise() {
+  const Status ended = work();
+  if (ended.ok()) return finish(ModelStatus::State::kStopped, stopped_error(status().name));
+  finish(ModelStatus::State::kFailed, ended.error());
+}
+
+// Ok: stop() was called. An error: the group is given up. No worker is left.
+Status LocalGroup::work() {
+  if (is_stopping()) return Ok{};
+  const std::unique_ptr<WorkerGroup> workers = TRY(WorkerGroup::launch(worker_options()));
   int failures = 0;  // in a row, without having been ready
   bool was_ever_ready = false;
-  for (uint64_t epoch = 1;; ++epoch) {
+  Status ended = Ok{};
+  while (true) {
     bool was_ready = false;
-    const Status ended = run_epoch(epoch, &was_ready);
-    if (ended.ok()) return finish(ModelStatus::State::kStopped, stopped_error(status().name));
+    if (ended.ok()) ended = serve(*workers, &was_ready);
+    if (ended.ok()) {
+      requests_.fail_all(stopped_error(status().name));
+      workers->stop(options_.stop_timeout);
+      return Ok{};
+    }
+    // The clients first: ending the epoch takes a moment.
+    requests_.fail_submitted(Error{ErrorCode::kPeerLost, ended.error().message});
     was_ever_ready = was_ever_ready || was_ready;
     failures = was_ready ? 1 : failures + 1;
-    if (!options_.restarts || !was_ever_ready || failures > options_.failures_max) {
-      return finish(ModelStatus::State::kFailed, ended.error());
-    }
+    if (!options_.restarts || !was_ever_ready || failures > options_.failures_max) return ended;
     announce_restart(ended.error());
-    pause(back_off(failures));
+    ended = form_again(*workers, back_off(failures));
   }
 }
 
-// Ok: stop() was called, and no worker is left.
-Status LocalGroup::run_epoch(uint64_t epoch, bool* was_ready) {
-  if (is_stopping()) return Ok{};
-  const std::unique_ptr<WorkerGroup> workers = TRY(WorkerGroup::launch(worker_options(), epoch));
-  const Status served = serve(*workers, was_ready);
-  if (served.ok()) {
-    requests_.fail_all(stopped_error(status().name));
-    workers->stop(options_.stop_timeout);
-    return Ok{};
+// Waits at least `pause`, so that a group that breaks at once is not formed in a tight loop.
+Status LocalGroup::form_again(WorkerGroup& workers, milliseconds pause) {
+  workers.end_epoch();
+  const auto pause_ends = Clock::now() + pause;
+  while (!is_stopping()) {
+    take_inbox(nullptr);
+    const milliseconds limit = until(std::min(pause_ends, requests_.next_deadline()));
+    const bool is_settled = workers.settle(wake_.fd(), limit, *this);
+    if (is_settled && Clock::now() >= pause_ends) break;
   }
-  // The clients first: ending what is left of the group takes a moment.
-  requests_.fail_submitted(Error{ErrorCode::kPeerLost, served.error().message});
-  workers->end();
-  return served;
+  if (is_stopping()) return Ok{};
+  TRY(workers.form_again());
+  std::lock_guard lock(mutex_);
+  status_.ranks = workers.ranks();
+  return Ok{};
 }
 
 WorkerGroupOptions LocalGroup::worker_options() const {
@@ -88,6 +102,7 @@ WorkerGroupOptions LocalGroup::worker_options() const {
   options.program = options_.worker_program;
   options.arguments = options_.worker_arguments;
   options.timeouts = options_.timeouts;
+  options.blames_max = options_.failures_max;
   return options;
 }
 
@@ -147,6 +162,8 @@ void LocalGroup::announce_ready(const WorkerGroup& workers) {
   std::lock_guard lock(mutex_);
   status_.state = ModelStatus::State::kReady;
   status_.ranks = workers.ranks();
+  status_.epoch = workers.epoch();
+  status_.late_count = workers.late_count();
   status_.context = workers.report().context;
   status_.vocab_size = workers.report().vocab_size;
   status_.quantised = std::make_shared<const QuantisationReport>(workers.quantised());
@@ -154,23 +171,13 @@ void LocalGroup::announce_ready(const WorkerGroup& workers) {
 }
 
 void LocalGroup::announce_restart(const Error& error) {
-  log_warn("{}: {}; restarting", status().name, error.message);
+  log_warn("{}: {}; forming the group again", status().name, error.message);
   std::lock_guard lock(mutex_);
   status_.state = ModelStatus::State::kRestarting;
   status_.last_error = error.message;
   status_.ranks.clear();
   status_.links.clear();
   ++status_.restarts;
-}
-
-void LocalGroup::pause(milliseconds duration) {
-  const auto deadline = Clock::now() + duration;
-  while (!is_stopping() && Clock::now() < deadline) {
-    take_inbox(nullptr);
-    pollfd polled{wake_.fd(), POLLIN, 0};
-    const milliseconds limit = until(std::min(deadline, requests_.next_deadline()));
-    ::poll(&polled, 1, static_cast<int>(limit.count()));
-  }
 }
 
 // The thread's last act. From here on generate() refuses, so what is in the inbox now is all there

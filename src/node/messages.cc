@@ -138,9 +138,6 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["wire"] = wire_name(setup.wire);
   object["algorithm"] = sum_algorithm_name(setup.algorithm);
   object["stages"] = setup.stages;
-  object["link_fds"] = json_array(setup.link_fds);
-  object["token"] = setup.token;
-  object["epoch"] = as_signed(setup.epoch);
   object["threads"] = setup.threads;
   object["first_core"] = setup.first_core;
   object["context"] = setup.context;
@@ -166,9 +163,6 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.wire = TRY(parse_wire(TRY(need_string(json, "wire"))));
   setup.algorithm = TRY(parse_sum_algorithm(TRY(need_string(json, "algorithm"))));
   setup.stages = TRY(need_int32(json, "stages"));
-  setup.link_fds = TRY(get_numbers<int>(json, "link_fds"));
-  setup.token = TRY(need_string(json, "token"));
-  setup.epoch = TRY(need_uint64(json, "epoch"));
   setup.threads = TRY(need_int32(json, "threads"));
   setup.first_core = TRY(need_int32(json, "first_core"));
   setup.context = TRY(need_int32(json, "context"));
@@ -183,10 +177,27 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.probes = TRY(get_bool(json, "probes")).value_or(false);
   if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt("bits");
   if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt("rank");
-  if (setup.link.kind == LinkKind::kShm && setup.link_fds.size() != setup.shares.size()) {
-    return corrupt("link_fds");
-  }
   return setup;
+}
+
+std::string encode_epoch(const EpochSetup& setup) {
+  return pack(setup.epoch) + setup.token;
+}
+
+Result<EpochSetup> decode_epoch(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t)) return corrupt("epoch");
+  const uint64_t epoch = take<uint64_t>(payload);
+  return EpochSetup{epoch, std::string(payload)};
+}
+
+std::string encode_epoch_report(EpochReport report) {
+  return pack(report.epoch, report.late_count);
+}
+
+Result<EpochReport> decode_epoch_report(std::string_view payload) {
+  if (payload.size() != 2 * sizeof(uint64_t)) return corrupt("report of an epoch");
+  const uint64_t epoch = take<uint64_t>(payload);
+  return EpochReport{epoch, take<uint64_t>(payload)};
 }
 
 std::string encode_ports(std::span<const int> ports) {

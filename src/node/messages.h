@@ -22,15 +22,19 @@ namespace lockstep {
 
 enum class Message : uint8_t {
   // From the node.
-  kSetup = 1,  // WorkerSetup
+  kSetup = 1,  // WorkerSetup: load
+  kJoin,       // EpochSetup: form the group of this epoch, of a worker that is in none
   kPorts,      // every rank's port, once all listen (tcp)
   kSubmit,     // a request for rank 0
   kCancel,     // a request id
+  kLeave,      // the epoch is over: cease waiting for other ranks, keep what is loaded
   kStop,       // finish the step at hand and exit
-  kAbort,      // the group is broken: cease waiting for other ranks and exit
+  kAbort,      // cease waiting for other ranks and exit
   // From a worker.
-  kListening = 32,  // its port
-  kReady,           // LoadReport
+  kLoaded = 32,  // LoadReport: now it can join
+  kListening,    // its port
+  kReady,        // EpochReport: it has joined
+  kLeft,         // why it is in no epoch any more; exactly one for each kJoin
   kHeartbeat,
   kToken,
   kLogits,
@@ -48,10 +52,7 @@ struct WorkerSetup {
   LinkOptions link;
   Wire wire = Wire::kF32;
   SumAlgorithm algorithm = SumAlgorithm::kAuto;
-  int stages = 1;             // of a pipeline: ranks in order, the same number in each
-  std::vector<int> link_fds;  // shm: the memory shared with each rank, -1 for our own rank
-  std::string token;          // tcp: what a connection of this group must know
-  uint64_t epoch = 0;
+  int stages = 1;  // of a pipeline: ranks in order, the same number in each
   int threads = 1;
   int first_core = -1;
   int context = 0;
@@ -69,6 +70,18 @@ struct WorkerSetup {
   int size() const { return static_cast<int>(shares.size()); }
 };
 
+// How a worker finds the other ranks of an epoch. Beside it travel the descriptors of the memory
+// shared with each other rank, by rank (shm).
+struct EpochSetup {
+  uint64_t epoch = 0;
+  std::string token;  // tcp: what a connection of this group must know
+};
+
+struct EpochReport {
+  uint64_t epoch = 0;
+  uint64_t late_count = 0;  // connections of earlier epochs that were turned away
+};
+
 struct Heartbeat {
   uint64_t ticks = 0;
   int32_t state = 0;  // Progress::state
@@ -76,6 +89,12 @@ struct Heartbeat {
 
 std::string encode_setup(const WorkerSetup& setup);
 Result<WorkerSetup> decode_setup(std::string_view payload);
+
+std::string encode_epoch(const EpochSetup& setup);
+Result<EpochSetup> decode_epoch(std::string_view payload);
+
+std::string encode_epoch_report(EpochReport report);
+Result<EpochReport> decode_epoch_report(std::string_view payload);
 
 std::string encode_ports(std::span<const int> ports);
 Result<std::vector<int>> decode_ports(std::string_view payload);

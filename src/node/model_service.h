@@ -40,9 +40,11 @@ struct RankStatus {
 struct ModelStatus {
   enum class State { kLoading, kReady, kRestarting, kFailed, kStopped };
   State state = State::kLoading;
-  std::string name;        // as clients ask for it
-  std::string last_error;  // of the last failure, empty if none; says which rank and why
-  int restarts = 0;
+  std::string name;         // as clients ask for it
+  std::string last_error;   // of the last failure, empty if none; says which rank and why
+  int restarts = 0;         // groups that were formed anew
+  uint64_t epoch = 0;       // of the group that serves, or served last
+  uint64_t late_count = 0;  // connections of earlier epochs that were turned away
   std::string link;
   int stages = 1;  // of the pipeline that the ranks form, in order
   int threads = 1;

@@ -16,11 +16,14 @@
 #include "node/messages.h"
 #include "node/worker_control.h"
 #include "node/worker_links.h"
+#include "transport/unformed_link.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kSetupWaitMax{30};  // for the node's next word
+// For the next epoch: another rank may have to be loaded anew. The node ends us if it gives up.
+constexpr std::chrono::hours kJoinWaitMax{24};
 
 // Passes what rank 0's engine reports on to the node.
 class ReportToNode final : public EngineEvents {
@@ -91,65 +94,125 @@ ProbeOptions probe_options(ProbeOptions options, const WorkerControl& control) {
   return options;
 }
 
-Status serve(const WorkerSetup& setup, const EngineFactory& factory, Group group,
-             const KernelTable* kernels, WorkerControl& control) {
-  const std::vector<PairTimes> pairs =
-      TRY(probe_pairs(group, probe_options(quick_probe(group.size()), control)));
-  if (setup.rank == 0) control.send(Message::kPairs, encode_pairs(pairs));
-  const EngineOptions options = TRY(engine_options(setup, kernels, &control.progress()));
-  const std::unique_ptr<Engine> engine = TRY(factory(options, std::move(group)));
-  const Attachment attachment(control, engine.get());
-  control.send(Message::kReady, encode_report(engine->report()));
-  ReportToNode events(control);
-  return engine->run(events);
-}
+// What the worker is from its set-up to its end.
+struct Worker {
+  const WorkerSetup setup;
+  const KernelTable* kernels = nullptr;
+  const LinkWrapper& wrap_link;
+  WorkerControl& control;
+  uint64_t late_count = 0;
 
-// The node ends a worker that has measured, so that no rank's exit looks like a failure to the
-// others.
-Status measure(const WorkerSetup& setup, Group group, WorkerControl& control) {
-  if (setup.first_core >= 0) pin_this_thread(setup.first_core);
-  const CollectiveTimes times =
-      TRY(bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds, setup.wire != Wire::kF32));
-  control.send(Message::kTimes, encode_times(times));
-  control.wait_stop(kSetupWaitMax);
-  return Ok{};
-}
+  Group::Options group_options() const;
+  Result<Group> form_group(const EpochOrder& order);
+};
 
-Status probe(const WorkerSetup& setup, Group group, WorkerControl& control) {
-  if (setup.first_core >= 0) pin_this_thread(setup.first_core);
-  const std::vector<PairTimes> pairs = TRY(probe_pairs(group, probe_options({}, control)));
-  if (setup.rank == 0) control.send(Message::kPairs, encode_pairs(pairs));
-  control.wait_stop(kSetupWaitMax);
-  return Ok{};
-}
-
-Status work(const EngineFactory& factory, WorkerControl& control) {
-  const WorkerSetup setup = TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax))));
-  const KernelTable* const kernels = TRY(choose_kernels());
+Group::Options Worker::group_options() const {
   Group::Options options;
   options.rank = setup.rank;
-  options.links = TRY(open_worker_links(setup, control));
   options.timeout = std::chrono::milliseconds(setup.group_timeout_ms);
   options.cancelled = control.cancelled();
   options.progress = &control.progress();
   options.kernels = kernels;
   options.algorithm = setup.algorithm;
   options.wire = setup.wire;
-  Group group = TRY(Group::form(std::move(options)));
-  if (setup.probes) return probe(setup, std::move(group), control);
-  if (setup.bench_bytes > 0) return measure(setup, std::move(group), control);
-  return serve(setup, factory, std::move(group), kernels, control);
+  return options;
+}
+
+Result<Group> Worker::form_group(const EpochOrder& order) {
+  Group::Options options = group_options();
+  options.links = TRY(open_worker_links(setup, order, control, late_count));
+  for (std::unique_ptr<Link>& link : options.links) {
+    if (link && wrap_link) link = wrap_link(std::move(link));
+  }
+  return Group::form(std::move(options));
+}
+
+// The device and the memory of this process cannot be had anew by forming another group.
+bool ends_rank(const Error& error) {
+  return error.code == ErrorCode::kInternal || error.code == ErrorCode::kExhausted;
+}
+
+// What the links take, for whoever asks for the model's status. All ranks take part.
+Status tell_pairs(Worker& worker, Group& group, const ProbeOptions& options) {
+  const std::vector<PairTimes> pairs =
+      TRY(probe_pairs(group, probe_options(options, worker.control)));
+  if (worker.setup.rank == 0) worker.control.send(Message::kPairs, encode_pairs(pairs));
+  return Ok{};
+}
+
+// One epoch, from its set-up until run() returns; Ok: the group was stopped.
+Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
+  Group group = TRY(worker.form_group(order));
+  TRY(tell_pairs(worker, group, quick_probe(group.size())));
+  if (const Status rejoined = engine.rejoin(std::move(group)); !rejoined.ok()) {
+    return Error{ErrorCode::kInternal, rejoined.error().message};
+  }
+  // A leave() before rejoin() was forgotten there; a later one is seen by run().
+  if (worker.control.cancelled()->load(std::memory_order_relaxed)) {
+    return Error{ErrorCode::kCancelled, "the epoch ended before all ranks had joined"};
+  }
+  worker.control.send(Message::kReady, encode_epoch_report({order.setup.epoch, worker.late_count}));
+  ReportToNode events(worker.control);
+  return engine.run(events);
+}
+
+Status serve(Worker& worker, const EngineFactory& factory) {
+  WorkerControl& control = worker.control;
+  const EngineOptions options =
+      TRY(engine_options(worker.setup, worker.kernels, &control.progress()));
+  Group::Options unformed = worker.group_options();
+  unformed.links = unformed_links(worker.setup.rank, worker.setup.size());
+  const std::unique_ptr<Engine> engine = TRY(factory(options, Group(std::move(unformed))));
+  const Attachment attachment(control, engine.get());
+  control.send(Message::kLoaded, encode_report(engine->report()));
+  while (true) {
+    control.progress().set(Progress::kIdle);
+    const std::optional<EpochOrder> order = TRY(control.wait_join(kJoinWaitMax));
+    if (!order) return Ok{};
+    const Status served = serve_epoch(worker, *engine, *order);
+    if (served.ok() || control.is_stopped()) return Ok{};
+    if (ends_rank(served.error())) return served.error();
+    control.send(Message::kLeft, encode_error(0, served.error()));
+  }
+}
+
+// The node ends a worker that has measured, so that no rank's exit looks like a failure to the
+// others.
+Status measure(Worker& worker) {
+  const WorkerSetup& setup = worker.setup;
+  worker.control.send(Message::kLoaded, encode_report({}));
+  const std::optional<EpochOrder> order = TRY(worker.control.wait_join(kSetupWaitMax));
+  if (!order) return Ok{};
+  Group group = TRY(worker.form_group(*order));
+  worker.control.send(Message::kReady, encode_epoch_report({order->setup.epoch, 0}));
+  if (setup.first_core >= 0) pin_this_thread(setup.first_core);
+  if (setup.probes) {
+    TRY(tell_pairs(worker, group, {}));
+  } else {
+    const CollectiveTimes times = TRY(
+        bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds, setup.wire != Wire::kF32));
+    worker.control.send(Message::kTimes, encode_times(times));
+  }
+  worker.control.wait_stop(kSetupWaitMax);
+  return Ok{};
+}
+
+Status work(const EngineFactory& factory, const LinkWrapper& wrap_link, WorkerControl& control) {
+  WorkerSetup setup = TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax))));
+  Worker worker{std::move(setup), TRY(choose_kernels()), wrap_link, control};
+  const bool measures = worker.setup.probes || worker.setup.bench_bytes > 0;
+  return measures ? measure(worker) : serve(worker, factory);
 }
 
 }  // namespace
 
-int worker_main(int control_fd, const EngineFactory& factory) {
+int worker_main(int control_fd, const EngineFactory& factory, const LinkWrapper& wrap_link) {
   die_with_parent();
   auto control = WorkerControl::open(UniqueFd(control_fd));
   if (!control.ok()) return 1;
   Status done = Ok{};
   try {
-    done = work(factory, *control.value());
+    done = work(factory, wrap_link, *control.value());
   } catch (const std::bad_alloc&) {
     done = Error{ErrorCode::kExhausted, "not enough memory for this rank's part of the model"};
   }

@@ -1,7 +1,9 @@
 // worker_main: the whole life of a worker process (`lockstep worker --control-fd N`). It is told
-// over the control channel which rank it is, forms the group with the other ranks, loads its share
-// of the model and works until the node tells it to stop, the group breaks or the node is gone. The
-// exit status is 0 after a stop and 1 after an error that the node has been told.
+// over the control channel which rank it is and loads its share of the model. Then it joins one
+// epoch after the other: it forms the group with the other ranks and works until the epoch ends;
+// what it has loaded stays. The process ends when the node tells it to stop or is gone, or when the
+// rank itself fails. The exit status is 0 after a stop and 1 after an error that the node has been
+// told.
 #pragma once
 
 #include <functional>
@@ -17,6 +19,9 @@ namespace lockstep {
 using EngineFactory =
     std::function<Result<std::unique_ptr<Engine>>(const EngineOptions& options, Group group)>;
 
-int worker_main(int control_fd, const EngineFactory& factory);
+// What tests put between a rank and its peers; empty in the program.
+using LinkWrapper = std::function<std::unique_ptr<Link>(std::unique_ptr<Link>)>;
+
+int worker_main(int control_fd, const EngineFactory& factory, const LinkWrapper& wrap_link = {});
 
 }  // namespace lockstep

@@ -20,6 +20,11 @@ constexpr int kOrphanStatus = 3;
   ::_exit(kOrphanStatus);
 }
 
+Error nothing_within(std::string_view what, std::chrono::milliseconds limit) {
+  return Error{ErrorCode::kTimeout,
+               fmt::format("no {} from the node within {} ms", what, limit.count())};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WorkerControl>> WorkerControl::open(UniqueFd fd) {
@@ -39,16 +44,40 @@ WorkerControl::~WorkerControl() {
 }
 
 Result<std::string> WorkerControl::wait_setup(std::chrono::milliseconds limit) {
-  return wait_frame(setup_, "set-up", limit);
+  std::unique_lock lock(mutex_);
+  if (!arrived_.wait_for(lock, limit, [this] { return !setup_.empty(); })) {
+    return nothing_within("set-up", limit);
+  }
+  return std::exchange(setup_, {});
 }
 
 Result<std::string> WorkerControl::wait_ports(std::chrono::milliseconds limit) {
-  return wait_frame(ports_, "ports of the other ranks", limit);
+  std::unique_lock lock(mutex_);
+  const auto is_over = [this] { return cancelled_.load(std::memory_order_relaxed); };
+  if (!arrived_.wait_for(lock, limit, [&] { return !ports_.empty() || is_over(); })) {
+    return nothing_within("ports of the other ranks", limit);
+  }
+  if (is_over()) return Error{ErrorCode::kCancelled, "the epoch ended before all ranks had joined"};
+  return std::exchange(ports_, {});
+}
+
+Result<std::optional<EpochOrder>> WorkerControl::wait_join(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  if (!arrived_.wait_for(lock, limit, [this] { return join_ || is_stopped_; })) {
+    return nothing_within("epoch to join", limit);
+  }
+  if (is_stopped_) return std::optional<EpochOrder>();
+  return std::exchange(join_, std::nullopt);
 }
 
 void WorkerControl::wait_stop(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   arrived_.wait_for(lock, limit, [this] { return is_stopped_; });
+}
+
+bool WorkerControl::is_stopped() const {
+  std::lock_guard lock(mutex_);
+  return is_stopped_;
 }
 
 void WorkerControl::attach(Engine* engine) {
@@ -115,22 +144,47 @@ void WorkerControl::handle(const ControlFrame& frame) {
       arrived_.notify_all();
       return;
     }
+    case Message::kLeave:
+      return end_epoch();
     case Message::kAbort:
-      cancelled_.store(true, std::memory_order_relaxed);
-      [[fallthrough]];  // an idle rank 0 does not look at the flag
+      end_epoch();
+      [[fallthrough]];
     case Message::kStop: {
       std::lock_guard lock(mutex_);
       is_stopped_ = true;
+      is_aborted_ = is_aborted_ || static_cast<Message>(frame.type) == Message::kAbort;
       arrived_.notify_all();
       if (engine_) engine_->stop();
       return;
     }
     default:
-      if (const Status done = handle_request(frame); !done.ok()) {
+      const Status done = static_cast<Message>(frame.type) == Message::kJoin
+                              ? handle_join(frame)
+                              : handle_request(frame);
+      if (!done.ok()) {
         log_error("worker: {}", done.error().message);
         leave();  // the node and we do not speak the same language
       }
   }
+}
+
+// The engine is told too: an idle rank 0 does not look at the flag.
+void WorkerControl::end_epoch() {
+  std::lock_guard lock(mutex_);
+  cancelled_.store(true, std::memory_order_relaxed);
+  arrived_.notify_all();
+  if (engine_) engine_->leave();
+}
+
+// The node sends this to a worker that is in no epoch, so nobody uses the flag now.
+Status WorkerControl::handle_join(const ControlFrame& frame) {
+  EpochSetup setup = TRY(decode_epoch(frame.payload));
+  std::lock_guard lock(mutex_);
+  join_ = EpochOrder{std::move(setup), reader_.take_fds()};
+  ports_.clear();
+  cancelled_.store(is_aborted_, std::memory_order_relaxed);
+  arrived_.notify_all();
+  return Ok{};
 }
 
 Status WorkerControl::handle_request(const ControlFrame& frame) {
@@ -146,19 +200,6 @@ Status WorkerControl::handle_request(const ControlFrame& frame) {
     return Ok{};
   }
   return Error{ErrorCode::kCorrupt, fmt::format("unknown control message {}", frame.type)};
-}
-
-Result<std::string> WorkerControl::wait_frame(std::string& slot, std::string_view what,
-                                              std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (slot.empty()) {
-    if (arrived_.wait_until(lock, deadline) == std::cv_status::timeout && slot.empty()) {
-      return Error{ErrorCode::kTimeout,
-                   fmt::format("no {} from the node within {} ms", what, limit.count())};
-    }
-  }
-  return std::exchange(slot, {});
 }
 
 }  // namespace lockstep

@@ -8,18 +8,27 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "base/wake_pipe.h"
 #include "engine/engine.h"
 #include "node/control_channel.h"
 #include "node/messages.h"
 
 namespace lockstep {
+
+// An epoch to join, and the memory shared with each other rank (shm), by rank.
+struct EpochOrder {
+  EpochSetup setup;
+  std::vector<UniqueFd> regions;
+};
 
 class WorkerControl {
  public:
@@ -31,12 +40,17 @@ class WorkerControl {
   WorkerControl(const WorkerControl&) = delete;
   WorkerControl& operator=(const WorkerControl&) = delete;
 
-  // What the node sends before the engine works, in the order that the protocol has.
+  // What the node sends before the engine works, in the order that the protocol has. kCancelled
+  // from wait_ports() when the epoch ends first.
   Result<std::string> wait_setup(std::chrono::milliseconds limit);
   Result<std::string> wait_ports(std::chrono::milliseconds limit);
+  // For a worker that is in no epoch. Nothing: stop or abort came instead.
+  Result<std::optional<EpochOrder>> wait_join(std::chrono::milliseconds limit);
 
   // For a worker whose work is done: until the node says stop or abort.
   void wait_stop(std::chrono::milliseconds limit);
+  // Stop or abort have come.
+  bool is_stopped() const;
 
   // From now on requests go to `engine`; null before it is destroyed.
   void attach(Engine* engine);
@@ -45,6 +59,7 @@ class WorkerControl {
   void send(Message type, std::string_view payload);
 
   Progress& progress() { return progress_; }
+  // Set when the epoch is over, until the next one is to be joined; and for good by an abort.
   const std::atomic<bool>* cancelled() const { return &cancelled_; }
 
  private:
@@ -52,9 +67,9 @@ class WorkerControl {
   void read_and_beat();
   void beat();
   void handle(const ControlFrame& frame);
+  void end_epoch();
+  Status handle_join(const ControlFrame& frame);
   Status handle_request(const ControlFrame& frame);
-  Result<std::string> wait_frame(std::string& slot, std::string_view what,
-                                 std::chrono::milliseconds limit);
 
   UniqueFd fd_;
   WakePipe wake_;
@@ -66,12 +81,14 @@ class WorkerControl {
   std::mutex send_mutex_;
   FrameWriter writer_;
 
-  std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // of what follows
   std::condition_variable arrived_;
   std::string setup_;
+  std::optional<EpochOrder> join_;
   std::string ports_;
   Engine* engine_ = nullptr;
   bool is_stopped_ = false;
+  bool is_aborted_ = false;
 
   std::thread thread_;
 };

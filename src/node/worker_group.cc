@@ -1,9 +1,12 @@
 #include "node/worker_group.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <random>
 #include <utility>
 
@@ -24,6 +27,8 @@ constexpr milliseconds kStall{20};
 constexpr milliseconds kExitMax{300};
 constexpr milliseconds kEndGrace{200};
 constexpr milliseconds kKillMax{5000};
+// For forming a group whose ranks are loaded; a rank's own limits are shorter (worker_links.cc).
+constexpr milliseconds kJoinMax{45'000};
 // Reads of one channel in one round, so that a talkative worker cannot hide the others.
 constexpr int kReadsPerRound = 32;
 
@@ -44,6 +49,15 @@ Result<std::vector<UniqueFd>> create_regions(int size) {
   return regions;
 }
 
+Result<UniqueFd> duplicate(const UniqueFd& fd) {
+  UniqueFd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.is_open()) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("cannot pass memory to a worker: {}", strerror(errno))};
+  }
+  return copy;
+}
+
 size_t pair_index(int a, int b, int size) {
   const int low = std::min(a, b), high = std::max(a, b);
   return static_cast<size_t>(low * size - low * (low + 1) / 2 + high - low - 1);
@@ -51,39 +65,22 @@ size_t pair_index(int a, int b, int size) {
 
 }  // namespace
 
-Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOptions& options,
-                                                         uint64_t epoch) {
+Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOptions& options) {
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(options));
   if (group->options_.program.empty()) group->options_.program = TRY(own_program());
   if (group->options_.arguments.empty()) group->options_.arguments = {"worker"};
-  WorkerSetup setup = options.setup;
-  setup.epoch = epoch;
-  setup.token = random_token();
-  const int size = setup.size();
-  std::vector<UniqueFd> regions;
-  if (setup.link.kind == LinkKind::kShm) regions = TRY(create_regions(size));
-  const bool pin = options.pin_threads && size * setup.threads <= available_core_count();
-  for (setup.rank = 0; setup.rank < size; ++setup.rank) {
-    setup.first_core = pin ? setup.rank * setup.threads : -1;
-    std::vector<int> shared;
-    setup.link_fds.assign(static_cast<size_t>(size), -1);
-    for (int peer = 0; peer < size && !regions.empty(); ++peer) {
-      if (peer == setup.rank) continue;
-      // The control channel comes first among the inherited descriptors.
-      setup.link_fds[static_cast<size_t>(peer)] =
-          ChildProcess::kFirstInheritedFd + 1 + static_cast<int>(shared.size());
-      shared.push_back(regions[pair_index(setup.rank, peer, size)].get());
-    }
-    TRY(group->start_worker(setup, shared));
+  for (int rank = 0; rank < group->size(); ++rank) {
+    group->workers_.push_back(TRY(group->start_worker(rank)));
   }
-  std::vector<int64_t> pids;
-  for (const Worker& worker : group->workers_) pids.push_back(worker.process.pid());
-  group->looked_ = Clock::now();
-  group->monitor_.emplace(std::move(pids), options.timeouts, group->looked_);
+  group->watch();
   return group;
 }
 
-Status WorkerGroup::start_worker(const WorkerSetup& setup, const std::vector<int>& shared) {
+Result<std::unique_ptr<WorkerGroup::Worker>> WorkerGroup::start_worker(int rank) const {
+  WorkerSetup setup = options_.setup;
+  setup.rank = rank;
+  const bool pin = options_.pin_threads && size() * setup.threads <= available_core_count();
+  setup.first_core = pin ? rank * setup.threads : -1;
   auto [ours, theirs] = TRY(control_socket_pair());
   ChildProcess::Options child;
   child.program = options_.program;
@@ -91,13 +88,21 @@ Status WorkerGroup::start_worker(const WorkerSetup& setup, const std::vector<int
   child.arguments.push_back("--control-fd");
   child.arguments.push_back(std::to_string(ChildProcess::kFirstInheritedFd));
   child.inherited = {theirs.get()};
-  child.inherited.insert(child.inherited.end(), shared.begin(), shared.end());
   ChildProcess process = TRY(ChildProcess::start(child));
-  workers_.push_back(Worker{std::move(process), ControlChannel(std::move(ours)), {}});
+  std::unique_ptr<Worker> worker(new Worker{std::move(process), ControlChannel(std::move(ours))});
   // A worker that is gone already shows in pump(), with the reason.
   [[maybe_unused]] const Status sent =
-      workers_.back().channel.send(static_cast<uint8_t>(Message::kSetup), encode_setup(setup));
-  return Ok{};
+      worker->channel.send(static_cast<uint8_t>(Message::kSetup), encode_setup(setup));
+  return worker;
+}
+
+// A new attempt at an epoch, with a monitor that knows nothing of the last one.
+void WorkerGroup::watch() {
+  std::vector<int64_t> pids;
+  for (const auto& worker : workers_) pids.push_back(worker->process.pid());
+  looked_ = Clock::now();
+  monitor_.emplace(std::move(pids), options_.timeouts, looked_);
+  phase_ = Phase::kLoading;
 }
 
 WorkerGroup::~WorkerGroup() {
@@ -105,44 +110,133 @@ WorkerGroup::~WorkerGroup() {
 }
 
 bool WorkerGroup::has_ended() const {
-  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+  return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->ended; });
+}
+
+uint64_t WorkerGroup::late_count() const {
+  uint64_t count = 0;
+  for (const auto& worker : workers_) count += worker->late_count;
+  return count;
 }
 
 QuantisationReport WorkerGroup::quantised() const {
   QuantisationReport all;
-  for (const Worker& worker : workers_) all.add(worker.report.quantised);
+  for (const auto& worker : workers_) all.add(worker->report.quantised);
   return all;
 }
 
 std::vector<RankStatus> WorkerGroup::ranks() const {
   std::vector<RankStatus> ranks;
-  for (const Worker& worker : workers_) {
+  for (const auto& worker : workers_) {
     RankStatus status;
     status.rank = static_cast<int>(ranks.size());
-    status.pid = worker.process.pid();
-    status.weight_bytes = worker.report.weight_bytes;
-    status.read_bytes = worker.report.read_bytes;
-    status.token_bytes = worker.report.token_bytes;
-    status.state_bytes = worker.report.state_bytes;
+    status.pid = worker->process.pid();
+    status.weight_bytes = worker->report.weight_bytes;
+    status.read_bytes = worker->report.read_bytes;
+    status.token_bytes = worker->report.token_bytes;
+    status.state_bytes = worker->report.state_bytes;
     ranks.push_back(status);
   }
   return ranks;
 }
 
 Status WorkerGroup::pump(int wake_fd, milliseconds limit, WorkerEvents& events) {
+  look(wake_fd, limit, events);
+  if (const auto verdict = monitor_->check(looked_)) {
+    judge(*verdict);
+    return verdict->error;
+  }
+  return advance();
+}
+
+// One round of waiting and reading.
+void WorkerGroup::look(int wake_fd, milliseconds limit, WorkerEvents& events) {
   wait(wake_fd, limit);
   const Time woken = Clock::now();
-  for (int rank = 0; rank < static_cast<int>(workers_.size()); ++rank) {
+  for (int rank = 0; rank < size(); ++rank) {
     read(rank, events);
     reap(rank);
   }
   looked_ = Clock::now();
   if (looked_ - woken > kStall) monitor_->stalled(looked_ - woken);  // in a callback
-  if (auto verdict = monitor_->check(looked_)) {
-    // It may be stopped, and could not leave by itself.
-    workers_[static_cast<size_t>(verdict->rank)].process.kill_now();
-    return std::move(verdict->error);
+}
+
+void WorkerGroup::judge(const GroupMonitor::Verdict& verdict) {
+  Worker& blamed = worker(verdict.rank);
+  ++blamed.blames;
+  // It may be stopped, and could not leave by itself.
+  if (verdict.must_go || blamed.blames > options_.blames_max) blamed.process.kill_now();
+}
+
+// From loading to serving.
+Status WorkerGroup::advance() {
+  const auto all = [this](bool Worker::*flag) {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [flag](const auto& worker) { return (*worker).*flag; });
+  };
+  if (phase_ == Phase::kLoading && all(&Worker::is_loaded)) TRY(join_epoch());
+  if (phase_ != Phase::kJoining) return Ok{};
+  if (all(&Worker::is_ready)) {
+    phase_ = Phase::kServing;
+  } else if (Clock::now() > phase_deadline_) {
+    for (int rank = 0; rank < size(); ++rank) {
+      if (worker(rank).is_ready) continue;
+      worker(rank).process.kill_now();
+      return Error{ErrorCode::kTimeout, fmt::format("rank {} has not joined the group within {} ms",
+                                                    rank, kJoinMax.count())};
+    }
   }
+  return Ok{};
+}
+
+Status WorkerGroup::join_epoch() {
+  phase_ = Phase::kJoining;
+  phase_deadline_ = Clock::now() + kJoinMax;
+  const std::string setup = encode_epoch({++epoch_, random_token()});
+  std::vector<UniqueFd> regions;
+  if (options_.setup.link.kind == LinkKind::kShm) regions = TRY(create_regions(size()));
+  for (int rank = 0; rank < size(); ++rank) {
+    std::vector<UniqueFd> shared;
+    for (int peer = 0; peer < size() && !regions.empty(); ++peer) {
+      if (peer == rank) continue;
+      shared.push_back(TRY(duplicate(regions[pair_index(rank, peer, size())])));
+    }
+    Worker& each = worker(rank);
+    each.in_epoch = true;
+    each.is_ready = false;
+    each.port = -1;
+    send(rank, Message::kJoin, setup, std::move(shared));
+  }
+  return Ok{};
+}
+
+void WorkerGroup::end_epoch() {
+  phase_ = Phase::kLeaving;
+  phase_deadline_ = Clock::now() + options_.timeouts.progress;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (worker(rank).in_epoch) send(rank, Message::kLeave, "");
+  }
+}
+
+bool WorkerGroup::settle(int wake_fd, milliseconds limit, WorkerEvents& events) {
+  look(wake_fd, limit, events);
+  bool is_settled = true;
+  for (int rank = 0; rank < size(); ++rank) {
+    Worker& each = worker(rank);
+    const bool is_leaving = each.in_epoch || each.closed;
+    if (each.ended || !is_leaving) continue;
+    is_settled = false;
+    if (looked_ > phase_deadline_ || monitor_->is_silent(rank, looked_)) each.process.kill_now();
+  }
+  return is_settled;
+}
+
+Status WorkerGroup::form_again() {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!worker(rank).ended) continue;
+    workers_[static_cast<size_t>(rank)] = TRY(start_worker(rank));
+  }
+  watch();
   return Ok{};
 }
 
@@ -153,14 +247,14 @@ void WorkerGroup::wait(int wake_fd, milliseconds limit) {
   if (begin - looked_ > kStall) monitor_->stalled(begin - looked_);
   std::vector<pollfd> polled{{wake_fd, POLLIN, 0}};
   milliseconds timeout = std::min(limit, kPollMax);
-  for (const Worker& worker : workers_) {
-    if (worker.closed && !worker.ended) timeout = std::min(timeout, kReapPoll);
-    if (!worker.channel.is_open()) continue;
-    const int events = worker.channel.has_outgoing() ? POLLIN | POLLOUT : POLLIN;
-    polled.push_back({worker.channel.fd(), static_cast<short>(events), 0});
+  for (const auto& worker : workers_) {
+    if (worker->closed && !worker->ended) timeout = std::min(timeout, kReapPoll);
+    if (!worker->channel.is_open()) continue;
+    const int events = worker->channel.has_outgoing() ? POLLIN | POLLOUT : POLLIN;
+    polled.push_back({worker->channel.fd(), static_cast<short>(events), 0});
   }
-  const auto until_deadline =
-      std::chrono::duration_cast<milliseconds>(monitor_->next_deadline() - begin);
+  const Time deadline = phase_ == Phase::kLeaving ? phase_deadline_ : monitor_->next_deadline();
+  const auto until_deadline = std::chrono::duration_cast<milliseconds>(deadline - begin);
   timeout = std::clamp(until_deadline + milliseconds(1), milliseconds(0), timeout);
   ::poll(polled.data(), static_cast<nfds_t>(polled.size()), static_cast<int>(timeout.count()));
   const auto late = Clock::now() - begin - timeout;
@@ -168,7 +262,7 @@ void WorkerGroup::wait(int wake_fd, milliseconds limit) {
 }
 
 void WorkerGroup::read(int rank, WorkerEvents& events) {
-  Worker& worker = workers_[static_cast<size_t>(rank)];
+  Worker& worker = *workers_[static_cast<size_t>(rank)];
   if (!worker.channel.is_open()) return;
   bool open = worker.channel.flush().ok();
   for (int i = 0; i < kReadsPerRound; ++i) {
@@ -177,11 +271,11 @@ void WorkerGroup::read(int rank, WorkerEvents& events) {
     if (!filled.ok() || !filled.value()) break;
     while (true) {
       Result<std::optional<ControlFrame>> frame = worker.channel.next();
-      if (!frame.ok()) return monitor_->misbehaved(rank, frame.error());
+      if (!frame.ok()) return misbehaved(rank, frame.error());
       if (!frame.value()) break;
       monitor_->heard(rank, Clock::now());
       const Status handled = handle(rank, *frame.value(), events);
-      if (!handled.ok()) return monitor_->misbehaved(rank, handled.error());
+      if (!handled.ok()) return misbehaved(rank, handled.error());
     }
   }
   if (open) return;
@@ -190,16 +284,9 @@ void WorkerGroup::read(int rank, WorkerEvents& events) {
 }
 
 Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& events) {
-  Worker& worker = workers_[static_cast<size_t>(rank)];
   switch (static_cast<Message>(frame.type)) {
     case Message::kHeartbeat:
       monitor_->heartbeat(rank, TRY(decode_heartbeat(frame.payload)), Clock::now());
-      return Ok{};
-    case Message::kListening:
-      return handle_port(worker, frame.payload);
-    case Message::kReady:
-      worker.report = TRY(decode_report(frame.payload));
-      monitor_->ready(rank, Clock::now());
       return Ok{};
     case Message::kToken: {
       const auto token = TRY(decode_token(frame.payload));
@@ -213,6 +300,7 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     }
     case Message::kEnd: {
       const auto end = TRY(decode_end(frame.payload));
+      for (const auto& worker : workers_) worker->blames = 0;
       events.on_end(end.first, end.second);
       return Ok{};
     }
@@ -227,12 +315,43 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kPairs:
       events.on_pairs(TRY(decode_pairs(frame.payload)));
       return Ok{};
+    default:
+      return handle_state(rank, frame);
+  }
+}
+
+// What a worker says of itself. A worker joins only after it has left, so nothing that it says of
+// an epoch can be taken for another one's.
+Status WorkerGroup::handle_state(int rank, const ControlFrame& frame) {
+  Worker& worker = *workers_[static_cast<size_t>(rank)];
+  switch (static_cast<Message>(frame.type)) {
+    case Message::kLoaded:
+      worker.report = TRY(decode_report(frame.payload));
+      worker.is_loaded = true;
+      return Ok{};
+    case Message::kListening:
+      return handle_port(worker, frame.payload);
+    case Message::kReady:
+      worker.late_count = TRY(decode_epoch_report(frame.payload)).late_count;
+      worker.is_ready = true;
+      monitor_->ready(rank, Clock::now());
+      return Ok{};
+    case Message::kLeft:
+      worker.in_epoch = false;
+      monitor_->left(rank, TRY(decode_error(frame.payload)).second, Clock::now());
+      return Ok{};
     case Message::kFatal:
       monitor_->fatal(rank, TRY(decode_error(frame.payload)).second, Clock::now());
       return Ok{};
     default:
       return Error{ErrorCode::kCorrupt, fmt::format("unknown control message {}", frame.type)};
   }
+}
+
+// Outside pump() nobody asks the monitor, so the process is ended here.
+void WorkerGroup::misbehaved(int rank, const Error& error) {
+  monitor_->misbehaved(rank, error);
+  if (phase_ == Phase::kLeaving) worker(rank).process.kill_now();
 }
 
 // Once all listen, all learn where.
@@ -243,11 +362,12 @@ Status WorkerGroup::handle_port(Worker& worker, std::string_view payload) {
   }
   worker.port = own[0];
   std::vector<int> ports;
-  for (const Worker& each : workers_) {
-    if (each.port < 0) return Ok{};
-    ports.push_back(each.port);
+  if (phase_ != Phase::kJoining) return Ok{};
+  for (const auto& each : workers_) {
+    if (each->port < 0) return Ok{};
+    ports.push_back(each->port);
   }
-  for (int rank = 0; rank < static_cast<int>(workers_.size()); ++rank) {
+  for (int rank = 0; rank < size(); ++rank) {
     send(rank, Message::kPorts, encode_ports(ports));
   }
   return Ok{};
@@ -267,23 +387,22 @@ void WorkerGroup::cancel(uint64_t id) {
   send(0, Message::kCancel, encode_id(id));
 }
 
-void WorkerGroup::send(int rank, Message type, std::string_view payload) {
-  Worker& worker = workers_[static_cast<size_t>(rank)];
-  const Status sent = worker.channel.send(static_cast<uint8_t>(type), payload);
+void WorkerGroup::send(int rank, Message type, std::string_view payload,
+                       std::vector<UniqueFd> fds) {
+  const Status sent =
+      worker(rank).channel.send(static_cast<uint8_t>(type), payload, std::move(fds));
   // A closed channel is seen when it is read, together with the reason.
-  if (!sent.ok() && sent.error().code != ErrorCode::kPeerLost) {
-    monitor_->misbehaved(rank, sent.error());
-  }
+  if (!sent.ok() && sent.error().code != ErrorCode::kPeerLost) misbehaved(rank, sent.error());
 }
 
 void WorkerGroup::reap(int rank) {
-  Worker& worker = workers_[static_cast<size_t>(rank)];
+  Worker& worker = *workers_[static_cast<size_t>(rank)];
   if (!worker.closed || worker.ended) return;
   if (const auto exit = worker.process.poll_exit()) {
     worker.ended = true;
     monitor_->ended(rank, describe(*exit), Clock::now());
   } else if (Clock::now() - *worker.closed > kExitMax) {
-    monitor_->misbehaved(rank, Error{ErrorCode::kPeerLost, "it closed its control channel"});
+    misbehaved(rank, Error{ErrorCode::kPeerLost, "it closed its control channel"});
     worker.process.kill_now();
   }
 }
@@ -293,13 +412,13 @@ void WorkerGroup::stop(milliseconds limit) {
     send(0, Message::kStop, "");
     const Time deadline = Clock::now() + limit;
     while (!has_ended() && Clock::now() < deadline) {
-      for (Worker& worker : workers_) {
+      for (const auto& worker : workers_) {
         // What a worker still sends must be read, or it would wait for that.
-        if (worker.channel.is_open()) {
-          if (!worker.channel.flush().ok() || !worker.channel.discard().ok())
-            worker.channel.close();
+        if (worker->channel.is_open()) {
+          if (!worker->channel.flush().ok() || !worker->channel.discard().ok())
+            worker->channel.close();
         }
-        worker.ended = worker.process.poll_exit().has_value();
+        worker->ended = worker->process.poll_exit().has_value();
       }
       ::poll(nullptr, 0, 1);
     }
@@ -308,25 +427,25 @@ void WorkerGroup::stop(milliseconds limit) {
 }
 
 void WorkerGroup::end() {
-  for (Worker& worker : workers_) {
-    if (!worker.process.poll_exit() && worker.channel.is_open()) {
+  for (const auto& worker : workers_) {
+    if (!worker->process.poll_exit() && worker->channel.is_open()) {
       [[maybe_unused]] const Status sent =
-          worker.channel.send(static_cast<uint8_t>(Message::kAbort), "");
+          worker->channel.send(static_cast<uint8_t>(Message::kAbort), "");
     }
   }
   if (wait_ended(kEndGrace)) return;
-  for (Worker& worker : workers_) worker.process.kill_now();
+  for (const auto& worker : workers_) worker->process.kill_now();
   wait_ended(kKillMax);
 }
 
 bool WorkerGroup::wait_ended(milliseconds limit) {
   const Time deadline = Clock::now() + limit;
   bool all = true;
-  for (Worker& worker : workers_) {
+  for (const auto& worker : workers_) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    worker.ended = worker.process.wait_exit(std::max(left, milliseconds(0))).has_value();
-    all = all && worker.ended;
-    if (worker.ended) worker.channel.close();
+    worker->ended = worker->process.wait_exit(std::max(left, milliseconds(0))).has_value();
+    all = all && worker->ended;
+    if (worker->ended) worker->channel.close();
   }
   return all;
 }

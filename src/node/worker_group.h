@@ -1,7 +1,14 @@
-// WorkerGroup: the worker processes of one group from their start to their end, for one epoch. It
-// launches them, passes messages and watches over them; when one dies or hangs pump() returns an
-// error that names it, and the group can only be ended. One thread uses it, the one that launched
-// it, and that thread must outlive the workers.
+// WorkerGroup: the worker processes of one group from their start to their end, epoch by epoch. It
+// launches them, has them form a group, passes messages and watches over them. When one dies, hangs
+// or gives up, pump() returns an error that names it, and the epoch is over. The others keep what
+// they have loaded; what died is started anew, and all form the group of the next epoch:
+//
+//   while (workers->pump(...).ok()) ...
+//   workers->end_epoch();
+//   while (!workers->settle(...)) ...
+//   TRY(workers->form_again());  // and pump() again
+//
+// One thread uses it, the one that launched it, and that thread must outlive the workers.
 #pragma once
 
 #include <chrono>
@@ -33,33 +40,47 @@ class WorkerEvents {
 };
 
 struct WorkerGroupOptions {
-  // The same for every rank; rank, link_fds, token, epoch and first_core are filled in.
+  // The same for every rank; rank and first_core are filled in.
   WorkerSetup setup;
   bool pin_threads = false;            // rank r's team on cores [r * threads, (r + 1) * threads)
   std::string program;                 // empty: this program
   std::vector<std::string> arguments;  // before "--control-fd N"; empty: "worker"
   MonitorTimeouts timeouts;
+  // A rank that gave up so often, while no request was served, is started anew too.
+  int blames_max = 5;
 };
 
 class WorkerGroup {
  public:
-  static Result<std::unique_ptr<WorkerGroup>> launch(const WorkerGroupOptions& options,
-                                                     uint64_t epoch);
+  // Starts a process for each rank. Epochs count from 1.
+  static Result<std::unique_ptr<WorkerGroup>> launch(const WorkerGroupOptions& options);
   ~WorkerGroup();  // end()
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
-  bool is_ready() const { return monitor_->is_ready(); }
+  // All ranks have joined the epoch: requests can be submitted.
+  bool is_ready() const { return phase_ == Phase::kServing; }
+  uint64_t epoch() const { return epoch_; }
+  // Connections of earlier epochs that the ranks have turned away.
+  uint64_t late_count() const;
   bool has_ended() const;  // every process has exited
-  // Processes and, of ready ranks, bytes.
+  // Processes and, of loaded ranks, bytes.
   std::vector<RankStatus> ranks() const;
   QuantisationReport quantised() const;  // of all ranks together
   // What the engine agreed to, once ready.
-  const LoadReport& report() const { return workers_[0].report; }
+  const LoadReport& report() const { return workers_[0]->report; }
 
   // Waits up to `limit` for messages, or for `wake_fd` to become readable, and handles them. An
-  // error is the end of the group: who broke it, and why.
+  // error is the end of the epoch, or of the attempt to form one: who broke it, and why.
   Status pump(int wake_fd, std::chrono::milliseconds limit, WorkerEvents& events);
+
+  // Tells the ranks to leave the epoch, after an error.
+  void end_epoch();
+  // Waits like pump(). True once no rank is in the epoch any more: it has left, or its process has
+  // ended; one that does not leave in time is killed.
+  bool settle(int wake_fd, std::chrono::milliseconds limit, WorkerEvents& events);
+  // Starts what has ended anew; pump() forms the next epoch when all are loaded.
+  Status form_again();
 
   // To rank 0. kExhausted: this request is too large; other failures show in pump().
   Status submit(uint64_t id, const GenerateRequest& request);
@@ -75,26 +96,48 @@ class WorkerGroup {
   struct Worker {
     ChildProcess process;
     ControlChannel channel;
-    LoadReport report;
-    bool ready = false;
+    LoadReport report{};
+    bool is_loaded = false;
+    bool in_epoch = false;  // it was told to join and has not left
+    bool is_ready = false;  // it has joined
     int port = -1;
-    bool ended = false;                                           // and the monitor knows
-    std::optional<std::chrono::steady_clock::time_point> closed;  // when its channel ended
+    int blames = 0;
+    uint64_t late_count = 0;
+    bool ended = false;                                             // and the monitor knows
+    std::optional<std::chrono::steady_clock::time_point> closed{};  // when its channel ended
   };
   using Time = std::chrono::steady_clock::time_point;
+  enum class Phase {
+    kLoading,  // until all are loaded
+    kJoining,
+    kServing,
+    kLeaving,
+  };
 
   explicit WorkerGroup(const WorkerGroupOptions& options) : options_(options) {}
-  Status start_worker(const WorkerSetup& setup, const std::vector<int>& shared);
+  int size() const { return options_.setup.size(); }
+  Worker& worker(int rank) { return *workers_[static_cast<size_t>(rank)]; }
+  Result<std::unique_ptr<Worker>> start_worker(int rank) const;
+  void watch();
+  void look(int wake_fd, std::chrono::milliseconds limit, WorkerEvents& events);
+  Status join_epoch();
+  Status advance();
+  void judge(const GroupMonitor::Verdict& verdict);
   void wait(int wake_fd, std::chrono::milliseconds limit);
   void read(int rank, WorkerEvents& events);
   Status handle(int rank, const ControlFrame& frame, WorkerEvents& events);
+  Status handle_state(int rank, const ControlFrame& frame);
   Status handle_port(Worker& worker, std::string_view payload);
-  void send(int rank, Message type, std::string_view payload);
+  void misbehaved(int rank, const Error& error);
+  void send(int rank, Message type, std::string_view payload, std::vector<UniqueFd> fds = {});
   void reap(int rank);
   bool wait_ended(std::chrono::milliseconds limit);
 
   WorkerGroupOptions options_;
-  std::vector<Worker> workers_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // by rank
+  Phase phase_ = Phase::kLoading;
+  uint64_t epoch_ = 0;
+  Time phase_deadline_;  // of joining, and of leaving
   std::optional<GroupMonitor> monitor_;
   Time looked_;  // the end of the last pump()
 };

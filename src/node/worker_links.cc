@@ -15,16 +15,21 @@ constexpr std::chrono::seconds kPortsWaitMax{30};
 constexpr std::chrono::seconds kConnectMax{10};
 constexpr const char* kLoopback = "127.0.0.1";
 
-Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& setup) {
+Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& setup,
+                                                             const EpochOrder& order) {
+  if (order.regions.size() + 1 != setup.shares.size()) {
+    return Error{ErrorCode::kCorrupt, "there must be shared memory for each other rank"};
+  }
   std::vector<std::unique_ptr<Link>> links(setup.shares.size());
   for (int peer = 0; peer < setup.size(); ++peer) {
     if (peer == setup.rank) continue;
-    const UniqueFd region(setup.link_fds[static_cast<size_t>(peer)]);
     if (!is_joined(setup.link.topology, setup.size(), setup.rank, peer)) continue;
+    const UniqueFd& region =
+        order.regions[static_cast<size_t>(peer < setup.rank ? peer : peer - 1)];
     ShmLink::Options options;
     options.side = setup.rank < peer ? 0 : 1;
     options.peer = peer;
-    options.epoch = static_cast<uint32_t>(setup.epoch);
+    options.epoch = static_cast<uint32_t>(order.setup.epoch);
     links[static_cast<size_t>(peer)] =
         slow_down(TRY(ShmLink::open(region.get(), options)), setup.link, peer);
   }
@@ -49,11 +54,14 @@ Result<GroupToken> parse_token(std::string_view text) {
 }
 
 Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setup,
-                                                         WorkerControl& control) {
+                                                         const EpochSetup& epoch,
+                                                         WorkerControl& control,
+                                                         uint64_t& late_count) {
   RendezvousOptions options;
   options.rank = setup.rank;
-  options.epoch = static_cast<uint32_t>(setup.epoch);
-  options.token = TRY(parse_token(setup.token));
+  options.epoch = static_cast<uint32_t>(epoch.epoch);
+  options.token = TRY(parse_token(epoch.token));
+  options.late_count = &late_count;
   options.timeout = kConnectMax;
   options.link = setup.link;
   options.cancelled = control.cancelled();
@@ -77,10 +85,12 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
 }  // namespace
 
 Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
-                                                             WorkerControl& control) {
+                                                             const EpochOrder& order,
+                                                             WorkerControl& control,
+                                                             uint64_t& late_count) {
   TRY(check_link_options(setup.link));
-  return setup.link.kind == LinkKind::kShm ? open_shared_links(setup)
-                                           : connect_links(setup, control);
+  return setup.link.kind == LinkKind::kShm ? open_shared_links(setup, order)
+                                           : connect_links(setup, order.setup, control, late_count);
 }
 
 }  // namespace lockstep

@@ -11,9 +11,12 @@
 
 namespace lockstep {
 
-// links[r] reaches rank r; null for our own rank and where the topology has none. Over tcp this listens on loopback and waits
-// for the other ranks.
+// links[r] reaches rank r; null for our own rank and where the topology has none. Over tcp this
+// listens on loopback and waits for the other ranks; `late_count` grows by what earlier epochs'
+// ranks tried.
 Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
-                                                             WorkerControl& control);
+                                                             const EpochOrder& order,
+                                                             WorkerControl& control,
+                                                             uint64_t& late_count);
 
 }  // namespace lockstep

@@ -35,6 +35,7 @@ JsonObject status_object(const ModelStatus& status) {
   }
   return {{"name", status.name},         {"state", model_state_name(status.state)},
           {"restarts", status.restarts}, {"last_error", status.last_error},
+          {"epoch", status.epoch},       {"late_frames", status.late_count},
           {"link", status.link},         {"stages", status.stages},
           {"threads", status.threads},   {"context", status.context},
           {"running", status.running},   {"ranks", std::move(ranks)},

@@ -77,6 +77,11 @@ Result<bool> Handshake::advance(int fd) {
   return true;
 }
 
+bool Handshake::is_late() const {
+  const bool is_hello = other_.magic == Hello::kMagic && other_.version == Hello::kVersion;
+  return is_hello && received_ == sizeof(Hello) && other_.epoch != options_.epoch;
+}
+
 Result<bool> Handshake::receive(int fd, std::span<std::byte> all) {
   const auto left = all.subspan(received_);
   const ssize_t received = ::recv(fd, left.data(), left.size(), MSG_DONTWAIT);

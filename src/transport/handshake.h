@@ -62,6 +62,9 @@ class Handshake {
   // Does what can be done without waiting; true once both ends have proved themselves. After an
   // error the connection is to be closed; kUnsupported is the one that trying again cannot mend.
   Result<bool> advance(int fd);
+  // Whether that error met a rank of another epoch: tokens are made anew for each, so this asks for
+  // nothing that it could have proved.
+  bool is_late() const;
 
   // Once it is done:
   int peer() const { return peer_; }

@@ -222,6 +222,7 @@ void Rendezvous::hear_guests() {
 bool Rendezvous::is_settled(Guest& guest) {
   Result<bool> is_done = guest.handshake.advance(guest.socket.get());
   if (!is_done.ok()) {
+    if (options_.late_count && guest.handshake.is_late()) ++*options_.late_count;
     // Anybody can claim to be of another version: worth a word at the deadline, and no more.
     if (is_done.error().code == ErrorCode::kUnsupported) {
       last_refusal_ = std::move(is_done.error().message);

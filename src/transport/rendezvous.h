@@ -54,6 +54,8 @@ struct RendezvousOptions {
   std::chrono::milliseconds timeout{10'000};
   const std::atomic<bool>* cancelled = nullptr;
   LinkOptions link{.kind = LinkKind::kTcp};  // the same on every rank
+  // Counts calls by ranks of another epoch of this group: late ones, turned away.
+  uint64_t* late_count = nullptr;
 };
 
 // One connection that both ends have proved to belong to the group.

@@ -192,7 +192,10 @@ class Serving(unittest.TestCase):
             self.assertEqual(status, 200, answer)
             self.assertEqual(answer["choices"][0]["text"], expected)
             self.assertEqual(node.status()["restarts"], 1)
-            self.assertFalse(set(pids) & set(node.worker_pids()))
+            # Only the lost rank's process is another one.
+            self.assertEqual([old == new for old, new in zip(pids, node.worker_pids())],
+                             [each != rank for each in range(2)])
+            self.assertEqual(node.status()["epoch"], 2)
 
     def test_a_killed_worker_is_named_and_replaced(self):
         for link in ("shm", "tcp"):

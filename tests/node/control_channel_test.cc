@@ -1,10 +1,14 @@
 #include "node/control_channel.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace lockstep;
 
@@ -113,4 +117,53 @@ TEST_CASE("a peer that reads nothing fills a bounded queue, and sending never bl
   CHECK(status.error().code == ErrorCode::kExhausted);
   CHECK(sent <= static_cast<int>(kControlQueueBytesMax / kControlFrameBytesMax) + 2);
   CHECK(pair.near.send(1, payload + "x").error().code == ErrorCode::kExhausted);
+}
+
+namespace {
+
+// An end of a pipe, so that what arrives can be told apart.
+std::vector<UniqueFd> pipe_ends() {
+  int fds[2];
+  REQUIRE(::pipe(fds) == 0);
+  std::vector<UniqueFd> ends;
+  for (int fd : fds) ends.emplace_back(fd);
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("descriptors travel beside their frame, behind any amount of bytes") {
+  Pair pair = connect();
+  const std::string large(1 << 20, 'x');  // more than the socket takes at once
+  std::vector<UniqueFd> ends = pipe_ends();
+  REQUIRE(pair.near.send(1, large).ok());
+  REQUIRE(pair.near.send(2, "with", std::move(ends)).ok());
+  REQUIRE(pair.near.send(3, "after").ok());
+  for (int type = 1; type <= 3;) {
+    REQUIRE(pair.near.flush().ok());
+    REQUIRE(pair.far.fill().ok());
+    while (const auto frame = pair.far.next().value()) {
+      CHECK(frame->type == type);
+      if (type++ != 2) continue;
+      const std::vector<UniqueFd> fds = pair.far.take_fds();
+      REQUIRE(fds.size() == 2);
+      REQUIRE(::write(fds[1].get(), "!", 1) == 1);
+      char byte = 0;
+      CHECK(::read(fds[0].get(), &byte, 1) == 1);
+      CHECK(byte == '!');
+      CHECK((::fcntl(fds[0].get(), F_GETFD) & FD_CLOEXEC) != 0);
+    }
+  }
+  CHECK(pair.far.take_fds().empty());
+}
+
+TEST_CASE("a peer that sends more descriptors than a worker has peers is refused") {
+  Pair pair = connect();
+  for (size_t sent = 0; sent <= kControlFdsMax; sent += 2) {
+    REQUIRE(pair.near.send(1, "", pipe_ends()).ok());
+  }
+  Result<bool> filled = true;
+  while (filled.ok() && filled.value()) filled = pair.far.fill();
+  REQUIRE_FALSE(filled.ok());
+  CHECK(filled.error().code == ErrorCode::kCorrupt);
 }

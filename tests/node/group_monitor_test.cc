@@ -28,6 +28,9 @@ TEST_CASE("a rank without heartbeats is blamed after its time, and no sooner") {
   CHECK(verdict->error.code == ErrorCode::kPeerLost);
   CHECK(verdict->error.message ==
         "rank 1 (pid 102) has not answered for 1501 ms (stopped or hung)");
+  CHECK(verdict->must_go);
+  CHECK(monitor.is_silent(1, kStart + 1501ms));
+  CHECK_FALSE(monitor.is_silent(0, kStart + 1501ms));
 }
 
 TEST_CASE("while a model loads heartbeats may come late") {
@@ -89,6 +92,29 @@ TEST_CASE("an echo without a cause is the cause after a moment") {
   const auto verdict = monitor.check(kStart + 301ms);
   REQUIRE(verdict);
   CHECK(verdict->error.message == "rank 0 (pid 101) gave up: rank 1: no message within 10 ms");
+}
+
+TEST_CASE("a rank that left an epoch is named and may stay, and its end is still noticed") {
+  GroupMonitor monitor = ready_pair();
+  monitor.left(0, Error{ErrorCode::kCorrupt, "rank 1: a frame has epoch 3 instead of 4"}, kStart);
+  const auto verdict = monitor.check(kStart);
+  REQUIRE(verdict);
+  CHECK_FALSE(verdict->must_go);
+  CHECK(verdict->error.code == ErrorCode::kPeerLost);
+  CHECK(verdict->error.message ==
+        "rank 0 (pid 101) gave up: rank 1: a frame has epoch 3 instead of 4");
+
+  GroupMonitor other = ready_pair();
+  other.left(0, Error{ErrorCode::kTimeout, "rank 1: no message within 10 ms"}, kStart);
+  CHECK_FALSE(other.check(kStart + 300ms));
+  other.ended(0, "exited with status 3", kStart + 300ms);
+  REQUIRE(other.check(kStart + 300ms));
+  CHECK(other.check(kStart + 300ms)->must_go);
+
+  GroupMonitor last = ready_pair();
+  last.left(1, Error{ErrorCode::kTimeout, "rank 0: no message within 10 ms"}, kStart);
+  REQUIRE(last.check(kStart + 301ms));
+  CHECK_FALSE(last.check(kStart + 301ms)->must_go);
 }
 
 TEST_CASE("a rank that cannot load says why in its own words, and the first cause counts") {

@@ -25,7 +25,8 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 // Sends `signal` to a rank in the middle of a stream. The stream must end with an error that names
-// the rank and says `how`, in time, and the next request must be served by a new group.
+// the rank and says `how`, in time, and the next request must be served by a new group, in which
+// only the lost rank's process is another one.
 void lose_rank(LocalGroup& group, int rank, int signal, const std::string& how) {
   const std::vector<RankStatus> before = group.status().ranks;
   const int64_t pid = before[static_cast<size_t>(rank)].pid;
@@ -49,8 +50,11 @@ void lose_rank(LocalGroup& group, int rank, int signal, const std::string& how) 
   const ModelStatus after = group.status();
   CHECK(after.state == ModelStatus::State::kReady);
   CHECK(after.last_error == outcome.error().message);
-  for (const RankStatus& old : before) {
-    CHECK(::kill(static_cast<pid_t>(old.pid), 0) == -1);  // ended and reaped
+  CHECK(::kill(static_cast<pid_t>(pid), 0) == -1);  // ended and reaped
+  REQUIRE(after.ranks.size() == before.size());
+  for (size_t other = 0; other < before.size(); ++other) {
+    const bool is_same = after.ranks[other].pid == before[other].pid;
+    CHECK(is_same == (static_cast<int>(other) != rank));
   }
 }
 
@@ -67,6 +71,7 @@ TEST_CASE("a killed worker ends the stream with its name and signal, and the nex
         lose_rank(*group, rank, SIGKILL, "was killed by signal 9 (SIGKILL)");
       }
       CHECK(group->status().restarts == ranks);
+      CHECK(group->status().epoch == static_cast<uint64_t>(ranks) + 1);
     }
   }
 }
