@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -24,32 +23,45 @@ float bf16_value(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
 }
 
+constexpr uint32_t kInfinityBits = 0x7f80'0000;
+// Adding it leaves a small number rounded to a whole one, half to even.
+constexpr float kRoundShift = 0x1.8p23f;
+
+// 2^exponent, of a normal number.
+float power_of_two(int exponent) {
+  return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
+}
+
 int block_exponent(std::span<const float> block) {
-  float largest = 0;
+  uint32_t largest_bits = 0;  // magnitudes lie in the order of their bits, infinity and NaN last
   for (const float value : block) {
-    if (!std::isfinite(value)) return kNotFinite;
-    largest = std::max(largest, std::fabs(value));
+    largest_bits = std::max(largest_bits, std::bit_cast<uint32_t>(value) & 0x7fff'ffff);
   }
-  if (largest == 0) return kExponentMin;
-  const int exponent = std::max(std::ilogb(largest) - 6, kExponentMin);  // largest < 128 * 2^it
-  return std::ldexp(largest, -exponent) > 127.0f ? exponent + 1 : exponent;
+  if (largest_bits >= kInfinityBits) return kNotFinite;
+  const int exponent = std::max(static_cast<int>(largest_bits >> 23) - 127 - 6, kExponentMin);
+  const float code = std::bit_cast<float>(largest_bits) * power_of_two(-exponent);  // below 128
+  return code > 127.0f ? exponent + 1 : exponent;
 }
 
 size_t encode_block(std::span<const float> block, std::byte* to) {
   const int exponent = block_exponent(block);
   to[0] = static_cast<std::byte>(exponent);
-  const float factor = exponent == kNotFinite ? 0.0f : std::ldexp(1.0f, -exponent);
+  if (exponent == kNotFinite) {
+    std::fill_n(to + 1, block.size(), std::byte{0});
+    return 1 + block.size();
+  }
+  const float factor = power_of_two(-exponent);
   for (size_t i = 0; i < block.size(); ++i) {
-    const float code = exponent == kNotFinite ? 0.0f : std::nearbyintf(block[i] * factor);
-    to[1 + i] = static_cast<std::byte>(static_cast<int8_t>(code));
+    const float code = block[i] * factor + kRoundShift - kRoundShift;
+    to[1 + i] = static_cast<std::byte>(static_cast<int8_t>(static_cast<int>(code)));
   }
   return 1 + block.size();
 }
 
 size_t decode_block(const std::byte* from, std::span<float> block) {
   const auto exponent = static_cast<int8_t>(from[0]);
-  const float scale =
-      exponent == kNotFinite ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, exponent);
+  const bool is_number = exponent >= kExponentMin && exponent != kNotFinite;
+  const float scale = is_number ? power_of_two(exponent) : std::numeric_limits<float>::quiet_NaN();
   for (size_t i = 0; i < block.size(); ++i) {
     block[i] = static_cast<float>(static_cast<int8_t>(from[1 + i])) * scale;
   }
