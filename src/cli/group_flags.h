@@ -15,6 +15,8 @@ CLI::Validator at_least(int least);
 
 // How the ranks are joined, in the words of the command line.
 struct LinkFlags {
+  LinkFlags() = default;  // no aggregate: GCC 12 takes the string of a nested one for uninitialised
+
   std::string kind = "shm";
   std::string topology = "mesh";
   int rails = 1;
