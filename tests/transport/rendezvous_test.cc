@@ -103,12 +103,15 @@ TEST_CASE(
   strangers.push_back(greet(ranks.addresses[0], "lock", 4));  // and nothing more
   call(ranks.addresses[0], right, 0);                         // and gone
   Result<Links> first = Links{}, second = Links{};
-  std::thread thread([&] { first = ranks.connect(0, {.epoch = 3, .token = kToken}); });
+  uint64_t late_count = 0;
+  std::thread thread(
+      [&] { first = ranks.connect(0, {.epoch = 3, .token = kToken, .late_count = &late_count}); });
   second = ranks.connect(1, {.epoch = 3, .token = kToken});
   thread.join();
   REQUIRE(first.ok());
   REQUIRE(second.ok());
   check_connected(*first.value()[1], *second.value()[0]);
+  CHECK(late_count == 1);
   for (const UniqueFd& stranger : strangers) {  // all of them were hung up on without an answer
     char byte;
     CHECK(::recv(stranger.get(), &byte, 1, 0) <= 0);
