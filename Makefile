@@ -1,6 +1,6 @@
 # `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
 .DEFAULT_GOAL := help
-.PHONY: help run test build test-asan test-tsan test-aarch64 fuzz bench format tidy clean
+.PHONY: help run test build test-asan test-tsan test-faults test-aarch64 fuzz bench format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -20,6 +20,9 @@ test-asan: ## all tests with the address and undefined-behaviour sanitizers
 
 test-tsan: ## the tests of everything that has threads, with the thread sanitizer
 	@tools/test.sh tsan
+
+test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (hours; make test has one round)
+	@tools/fault_matrix.sh
 
 test-aarch64: ## cross-compile for aarch64 Linux and run the tests in an emulator
 	@tools/install_packages.sh base aarch64

@@ -31,6 +31,35 @@ void load_and_unload(const TemporaryModel& model, int rounds) {
 
 }  // namespace
 
+TEST_CASE("after 100 epochs the processes that lived through them hold what they held") {
+  const TemporaryModel model;
+  for (const char* link : {"shm", "tcp"}) {
+    const auto group = start_echo(echo_options(model, 3, link));
+    const auto run_epochs = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        Client client;
+        client.start(*group, prompt({kGiveUpToken, i % 3}, 5));
+        CHECK_FALSE(client.wait_end().ok());
+        check_serves(*group);
+      }
+    };
+    run_epochs(5);
+    const Holdings node = holdings();
+    const std::vector<RankStatus> ranks = group->status().ranks;
+    std::vector<Holdings> workers;
+    for (const RankStatus& rank : ranks) workers.push_back(holdings_of(rank.pid));
+    run_epochs(50);
+    check_unchanged(node, holdings(), 3);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      CHECK(group->status().ranks[rank].pid == ranks[rank].pid);
+      CAPTURE(link);
+      CAPTURE(rank);
+      check_unchanged(workers[rank], holdings_of(ranks[rank].pid));
+    }
+    CHECK(group->status().epoch == 56);
+  }
+}
+
 TEST_CASE(
     "loads, losses and unloads leave descriptors, threads, children and memory as they were") {
   const TemporaryModel model;

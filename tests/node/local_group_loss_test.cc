@@ -106,6 +106,47 @@ TEST_CASE("a worker that crashes by itself is named with its reason") {
   }
 }
 
+TEST_CASE("a rank that gives up ends the epoch and no process") {
+  const TemporaryModel model;
+  for (const char* link : {"shm", "tcp"}) {
+    const auto group = start_echo(echo_options(model, 3, link));
+    const std::vector<RankStatus> before = group->status().ranks;
+    for (const int32_t token : {kGiveUpToken, kTireToken}) {
+      for (const int32_t rank : {0, 1, 2}) {
+        Client client;
+        client.start(*group, prompt({token, rank}, 10));
+        const auto outcome = client.wait_end();
+        CHECK(outcome.error().code == ErrorCode::kPeerLost);
+        CHECK(contains(outcome.error().message,
+                       "rank " + std::to_string(rank) + " (pid " +
+                           std::to_string(before[static_cast<size_t>(rank)].pid) +
+                           ") gave up: rank 9: "));
+        check_serves(*group);
+      }
+    }
+    const ModelStatus after = group->status();
+    CHECK(after.epoch == 7);
+    for (size_t rank = 0; rank < 3; ++rank) CHECK(after.ranks[rank].pid == before[rank].pid);
+  }
+}
+
+TEST_CASE("a rank that gives up again and again is started anew, and alone") {
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 2);
+  options.failures_max = 2;
+  const auto group = start_echo(options);
+  const std::vector<RankStatus> before = group->status().ranks;
+  for (int failure = 0; failure < 3; ++failure) {
+    Client client;
+    client.start(*group, prompt({kGiveUpToken, 1}, 10));
+    CHECK_FALSE(client.wait_end().ok());
+  }
+  check_serves(*group);
+  const std::vector<RankStatus> after = group->status().ranks;
+  CHECK(after[0].pid == before[0].pid);
+  CHECK(after[1].pid != before[1].pid);
+}
+
 TEST_CASE("a rank that hangs while its heart beats is found by its missing progress") {
   const TemporaryModel model;
   LocalGroupOptions options = echo_options(model, 3);

@@ -158,6 +158,12 @@ class EchoEngine final : public Engine {
   // misbehaves.
   Status compute(StepOrder order) {
     if (order.rank == group_.rank()) misbehave(order.command);
+    if (order.rank == group_.rank() && order.command == kGiveUpToken) {
+      return Error{ErrorCode::kCorrupt, "rank 9: a frame is of another world"};
+    }
+    if (order.rank == group_.rank() && order.command == kTireToken) {
+      return Error{ErrorCode::kTimeout, "rank 9: no message within 10 ms"};
+    }
     if (group_.size() == 1) return Ok{};
     std::vector<int32_t> numbers(static_cast<size_t>(group_.size()));
     numbers[static_cast<size_t>(group_.rank())] = group_.rank();

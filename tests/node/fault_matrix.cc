@@ -1,0 +1,380 @@
+#include "node/fault_matrix.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "node/fault_signals.h"
+#include "support/process_holdings.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kRanks = 3;
+constexpr int kPromptTokens = 150;
+constexpr int kMaxTokens = 150;
+// What a fault may take to end a stream, beyond the time after which it can be known at all.
+constexpr milliseconds kReport{2000};
+constexpr milliseconds kHeartbeat{1500};
+constexpr milliseconds kProgress{1600};
+constexpr milliseconds kRestartWait{5000};
+constexpr double kLoadMs = 60;  // from the start of a process to its group, about
+// Longer than anything here takes: a wait that reaches it is a hang.
+constexpr milliseconds kHang{30'000};
+// A fault that nobody notices hits the next request; more than one has no excuse.
+constexpr int kAttemptsMax = 3;
+// The kernel joins neighbouring maps of the heap, or does not.
+constexpr int kMapsSlack = 4;
+
+// After this the fault can be known; LocalGroup makes the ranks' own limit of the two time-outs.
+milliseconds detection_limit(const Cell& cell) {
+  switch (cell.fault) {
+    case Fault::kLinkDown:
+    case Fault::kBlackhole:
+      return kProgress + 2 * kHeartbeat;
+    default:
+      return milliseconds(0);  // kReport is enough for a heartbeat that is missed
+  }
+}
+
+double ms_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+}  // namespace
+
+const char* fault_name(Fault fault) {
+  static constexpr const char* kNames[] = {"kill -9",         "SIGSTOP", "link down",
+                                           "blackhole",       "slow",    "corrupt frame",
+                                           "old-epoch frame", "version"};
+  return kNames[static_cast<int>(fault)];
+}
+
+const char* phase_name(Phase phase) {
+  static constexpr const char* kNames[] = {"load", "prefill", "decode"};
+  return kNames[static_cast<int>(phase)];
+}
+
+std::string reason_to_skip(const Cell& cell, const PrivateNetwork& network) {
+  const bool is_network = cell.fault == Fault::kLinkDown || cell.fault == Fault::kBlackhole;
+  if (is_network && cell.link == LinkKind::kShm) return "cannot occur: memory has no wire";
+  if (is_network && !network.is_entered()) {
+    return "skipped: no network of our own is permitted here, or there is no `ip`";
+  }
+  if (cell.fault != Fault::kVersion) return "";
+  if (cell.link == LinkKind::kShm) {
+    return "cannot occur: the ranks of one machine are started from one program";
+  }
+  if (cell.phase != Phase::kLoad) return "cannot occur: a version is told when a group is formed";
+  return "";
+}
+
+// One request and what it was told.
+struct FaultBench::Stream {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int32_t> tokens;
+  std::optional<Result<FinishReason>> outcome;
+  Clock::time_point ended_at;
+  int ends = 0;
+
+  // Waits until it has so many tokens or has ended.
+  bool wait(size_t count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kHang, [&] { return outcome || tokens.size() >= count; });
+  }
+  bool has_ended() {
+    std::lock_guard lock(mutex);
+    return outcome.has_value();
+  }
+};
+
+struct FaultBench::Holding {
+  Holdings node;
+  std::vector<Holdings> workers;  // (ranks)
+};
+
+FaultBench::FaultBench(LinkKind link, PrivateNetwork& network, uint64_t seed)
+    : link_(link), network_(network), random_(seed) {}
+
+FaultBench::~FaultBench() = default;
+
+Status FaultBench::start() {
+  LocalGroupOptions options;
+  options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+  options.ranks = kRanks;
+  options.link.kind = link_;
+  options.threads = 1;
+  options.timeouts = {kHeartbeat, kProgress, kHeartbeat};
+  options.restart_wait = kRestartWait;
+  options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_fault_worker";
+  group_ = TRY(LocalGroup::start(options));
+  prompt_.assign(1, 1);
+  while (prompt_.size() < kPromptTokens) {
+    prompt_.push_back(static_cast<int32_t>(3 + random_() % 500));
+  }
+  for (int i = 0; i < 2; ++i) {  // the first one warms up
+    const auto begin = Clock::now();
+    const auto stream = start_stream(kMaxTokens);
+    stream->wait(1);
+    prefill_ms_ = ms_since(begin);
+    stream->wait(kMaxTokens + 1);
+    decode_ms_ = ms_since(begin) - prefill_ms_;
+    if (!stream->outcome || !stream->outcome->ok()) {
+      return Error{ErrorCode::kInternal, "the group does not serve before any fault"};
+    }
+    expected_ = stream->tokens;
+  }
+  return Ok{};
+}
+
+std::unique_ptr<FaultBench::Stream> FaultBench::start_stream(int max_tokens) {
+  auto stream = std::make_unique<Stream>();
+  GenerateRequest request;
+  request.prompt = prompt_;
+  request.max_tokens = max_tokens;
+  request.sampling = {.temperature = 1, .seed = 3};
+  request.chunk = 2;  // many steps: more moments
+  GenerationEvents events;
+  events.on_token = [to = stream.get()](int32_t token) {
+    std::lock_guard lock(to->mutex);
+    to->tokens.push_back(token);
+    to->changed.notify_all();
+  };
+  events.on_end = [to = stream.get()](Result<FinishReason> outcome) {
+    std::lock_guard lock(to->mutex);
+    ++to->ends;
+    to->outcome = std::move(outcome);
+    to->ended_at = Clock::now();
+    to->changed.notify_all();
+  };
+  Result<uint64_t> id = group_->generate(std::move(request), std::move(events));
+  if (!id.ok()) {
+    stream->outcome = Result<FinishReason>(id.error());
+    stream->ended_at = Clock::now();
+  }
+  return stream;
+}
+
+CellResult FaultBench::run(const Cell& cell, int rounds) {
+  CellResult result;
+  // What a process makes once (the allocator's arenas) is made by the first losses.
+  if (!holding_) {
+    CellResult warm_up;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      run_round({Fault::kKill, Phase::kDecode, link_}, warm_up);
+      run_round({Fault::kCorrupt, Phase::kDecode, link_}, warm_up);
+    }
+    result.findings = std::move(warm_up.findings);
+    holding_ = std::make_unique<Holding>(look());
+  }
+  for (int round = 0; round < rounds; ++round) {
+    run_round(cell, result);
+    ++result.rounds;
+  }
+  check_holding(result);
+  return result;
+}
+
+void FaultBench::run_round(const Cell& cell, CellResult& result) {
+  if (!wait_ready()) {
+    result.findings.push_back("the group was not ready before the fault");
+    return;
+  }
+  const int restarts = group_->status().restarts;
+  const int rank = static_cast<int>(random_() % kRanks);
+  // While a group is formed, a version is told by the rank that calls.
+  const int struck = cell.fault == Fault::kVersion ? 1 + rank % (kRanks - 1) : rank;
+  if (cell.fault == Fault::kVersion) strike(cell.fault, struck);
+  std::unique_ptr<Stream> stream;
+  if (cell.phase == Phase::kLoad) {
+    const int lost = (struck + 1) % kRanks;
+    if (!reload(lost)) result.findings.push_back("a lost rank was not started anew");
+    stream = start_stream(kMaxTokens);  // held until the group serves
+    pause(kLoadMs);
+  } else {
+    stream = start_stream(kMaxTokens);
+    if (cell.phase == Phase::kDecode) stream->wait(1);
+    pause(cell.phase == Phase::kPrefill ? prefill_ms_ : decode_ms_);
+  }
+  const auto begin = Clock::now();
+  if (cell.fault != Fault::kVersion) strike(cell.fault, struck);
+  const bool is_network = cell.fault == Fault::kLinkDown || cell.fault == Fault::kBlackhole;
+  if (cell.phase == Phase::kLoad) {
+    // A network that stays away keeps the ranks apart, so it comes back at a random moment.
+    if (is_network) pause(500);
+    if (cell.fault == Fault::kVersion && !wait_error("version")) {
+      result.findings.push_back("no error speaks of the version: " + group_->status().last_error);
+    }
+    mend(cell.fault);
+  }
+  const milliseconds held = cell.phase == Phase::kLoad ? kRestartWait : milliseconds(0);
+  check_stream(*stream, begin, kReport + detection_limit(cell) + held, result, "the stream");
+  mend(cell.fault);
+  bool is_right = false;
+  for (int attempt = 0; attempt < kAttemptsMax && !is_right; ++attempt) {
+    const auto repeated = Clock::now();
+    stream = start_stream(kMaxTokens);
+    check_stream(*stream, repeated, kReport + detection_limit(cell) + kRestartWait, result,
+                 "the repeated request");
+    is_right = stream->outcome && stream->outcome->ok();
+  }
+  if (!is_right) result.findings.push_back("the repeated request was not served");
+  result.recovery_ms.push_back(ms_since(begin));
+  const int expected = cell.phase == Phase::kLoad ? 1 : 0;  // for the rank that was killed
+  if (cell.fault == Fault::kSlow && group_->status().restarts != restarts + expected) {
+    result.findings.push_back("a slow rank broke the group: " + group_->status().last_error);
+  }
+}
+
+// Ended in time, exactly once, and with nothing but the beginning of the right answer.
+void FaultBench::check_stream(Stream& stream, Clock::time_point since, milliseconds limit,
+                              CellResult& result, const char* what) {
+  if (!stream.wait(kMaxTokens + 1)) {
+    result.findings.push_back(fmt::format("{} hangs", what));
+    std::fprintf(stderr, "hang: %s\n", what);
+    std::exit(1);  // it refers to memory of this round
+  }
+  std::lock_guard lock(stream.mutex);
+  const double took = std::chrono::duration<double, std::milli>(stream.ended_at - since).count();
+  if (!stream.outcome->ok() && took > static_cast<double>(limit.count())) {
+    result.findings.push_back(
+        fmt::format("{} ended after {:.0f} ms, {} are allowed", what, took, limit.count()));
+  }
+  if (stream.ends > 1) result.findings.push_back(fmt::format("{} ended twice", what));
+  const bool is_prefix = stream.tokens.size() <= expected_.size() &&
+                         std::equal(stream.tokens.begin(), stream.tokens.end(), expected_.begin());
+  if (!is_prefix) result.findings.push_back(fmt::format("{} has a wrong token", what));
+  if (stream.outcome->ok()) {
+    if (stream.tokens != expected_) {
+      result.findings.push_back(fmt::format("{} ended well without the whole answer", what));
+    }
+    return;
+  }
+  ++result.broken;
+  result.error_ms.push_back(took);
+  result.last_error = stream.outcome->error().message;
+  if (result.last_error.empty()) result.findings.push_back("an error says nothing");
+}
+
+void FaultBench::strike(Fault fault, int rank) {
+  const auto pid = static_cast<pid_t>(group_->status().ranks[static_cast<size_t>(rank)].pid);
+  switch (fault) {
+    case Fault::kKill:
+      ::kill(pid, SIGKILL);
+      return;
+    case Fault::kStop:
+      ::kill(pid, SIGSTOP);
+      return;
+    case Fault::kLinkDown:
+      network_.take_link_down();
+      return;
+    case Fault::kBlackhole:
+      network_.swallow_packets();
+      return;
+    case Fault::kSlow:
+      ::kill(pid, SIGRTMIN + kBeSlow);
+      altered_pids_.push_back(pid);
+      return;
+    case Fault::kCorrupt:
+      ::kill(pid, SIGRTMIN + kArmCorrupt);
+      return;
+    case Fault::kOldEpoch:
+      ::kill(pid, SIGRTMIN + kArmOldEpoch);
+      return;
+    case Fault::kVersion:
+      ::kill(pid, SIGRTMIN + kSpeakOtherVersion);
+      altered_pids_.push_back(pid);
+      return;
+  }
+}
+
+void FaultBench::mend(Fault fault) {
+  if (fault == Fault::kLinkDown) network_.bring_link_up();
+  if (fault == Fault::kBlackhole) network_.deliver_packets();
+  for (int64_t pid : altered_pids_) {
+    ::kill(static_cast<pid_t>(pid), SIGRTMIN + kBeQuick);
+    ::kill(static_cast<pid_t>(pid), SIGRTMIN + kSpeakOwnVersion);
+  }
+  altered_pids_.clear();
+}
+
+bool FaultBench::wait_ready() {
+  const auto deadline = Clock::now() + kHang;
+  while (group_->status().state != ModelStatus::State::kReady) {
+    if (Clock::now() > deadline) return false;
+    ::sched_yield();
+  }
+  return true;
+}
+
+bool FaultBench::wait_error(const std::string& part) {
+  const auto deadline = Clock::now() + kRestartWait;
+  while (group_->status().last_error.find(part) == std::string::npos) {
+    if (Clock::now() > deadline) return false;
+    ::sched_yield();
+  }
+  return true;
+}
+
+// Kills a rank and waits until the process that replaces it is known.
+bool FaultBench::reload(int rank) {
+  const auto deadline = Clock::now() + kHang;
+  const auto r = static_cast<size_t>(rank);
+  const int64_t old_pid = group_->status().ranks[r].pid;
+  strike(Fault::kKill, rank);
+  while (true) {
+    const ModelStatus now = group_->status();
+    if (now.ranks.size() > r && now.ranks[r].pid != old_pid) return true;
+    if (Clock::now() > deadline) return false;
+    ::sched_yield();
+  }
+}
+
+// For a random part of a time, as a process that has nothing to wait for.
+void FaultBench::pause(double ms) {
+  const double part = std::uniform_real_distribution<double>(0, ms)(random_);
+  const auto end = Clock::now() + std::chrono::duration<double, std::milli>(part);
+  while (Clock::now() < end) ::poll(nullptr, 0, 1);
+}
+
+FaultBench::Holding FaultBench::look() const {
+  Holding held{holdings(), {}};
+  for (const RankStatus& rank : group_->status().ranks) {
+    held.workers.push_back(holdings_of(rank.pid));
+  }
+  return held;
+}
+
+void FaultBench::check_holding(CellResult& result) {
+  if (!wait_ready()) return result.findings.push_back("the group is not ready after the faults");
+  const Holding now = look();
+  const auto compare = [&](const std::string& who, const Holdings& before, const Holdings& after) {
+    const auto differs = [&](const char* what, int was, int is, int slack = 0) {
+      if (std::abs(was - is) <= slack) return;
+      result.findings.push_back(fmt::format("{} of {}: {} before, {} after", what, who, was, is));
+    };
+    differs("descriptors", before.descriptors, after.descriptors);
+    differs("threads", before.threads, after.threads);
+    differs("children", before.children, after.children);
+    differs("shared regions", before.shared_maps, after.shared_maps);
+    differs("segments in /dev/shm", before.shared_segments, after.shared_segments);
+    differs("maps", before.maps, after.maps, kMapsSlack);
+  };
+  compare("the node", holding_->node, now.node);
+  for (size_t rank = 0; rank < now.workers.size(); ++rank) {
+    compare(fmt::format("rank {}", rank), holding_->workers[rank], now.workers[rank]);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+// fault_matrix [--rounds N] [--seed S] [--link shm|tcp] [--fault NAME] [--phases all|one]: runs
+// every cell N times and prints the table; "one" takes one phase for each fault, by the seed. Exit
+// status 1 with any finding.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "node/fault_matrix.h"
+#include "transport/link_kind.h"
+
+namespace lockstep {
+namespace {
+
+struct Options {
+  int rounds = 2;
+  uint64_t seed = 1;
+  std::string link;   // empty: all
+  std::string fault;  // empty: all
+  bool one_phase = false;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--rounds") options.rounds = std::atoi(argv[i + 1]);
+    if (name == "--seed") options.seed = std::strtoull(argv[i + 1], nullptr, 10);
+    if (name == "--link") options.link = argv[i + 1];
+    if (name == "--fault") options.fault = argv[i + 1];
+    if (name == "--phases") options.one_phase = std::string_view(argv[i + 1]) == "one";
+  }
+  return options;
+}
+
+// The median and the largest.
+std::string figures(std::vector<double> times) {
+  if (times.empty()) return fmt::format("{:>15}", "-");
+  std::sort(times.begin(), times.end());
+  return fmt::format("{:>7.0f} {:>7.0f}", times[times.size() / 2], times.back());
+}
+
+void print_row(const Cell& cell, const std::string& skipped, const CellResult& result) {
+  fmt::print("{:4} {:16} {:8} ", link_kind_name(cell.link), fault_name(cell.fault),
+             phase_name(cell.phase));
+  if (!skipped.empty()) {
+    fmt::print("{}\n", skipped);
+    return;
+  }
+  fmt::print("{:>6} {:>6}  {}  {}  {}\n", result.rounds, result.broken, figures(result.error_ms),
+             figures(result.recovery_ms), result.last_error.substr(0, 90));
+  for (const std::string& finding : result.findings) fmt::print("  FINDING: {}\n", finding);
+}
+
+// One that can occur, if there is one.
+Phase choose_phase(Fault fault, LinkKind link, uint64_t seed, const PrivateNetwork& network) {
+  const size_t first =
+      std::mt19937_64(seed * 64 + static_cast<size_t>(fault) * 2 + static_cast<size_t>(link))() %
+      std::size(kPhases);
+  for (size_t i = 0; i < std::size(kPhases); ++i) {
+    const Phase phase = kPhases[(first + i) % std::size(kPhases)];
+    if (reason_to_skip({fault, phase, link}, network).empty()) return phase;
+  }
+  return kPhases[first];
+}
+
+int run_matrix(const Options& options) {
+  PrivateNetwork network;
+  network.enter();
+  fmt::print("{:4} {:16} {:8} {:>6} {:>6}  {:>15}  {:>15}  {}\n", "link", "fault", "phase",
+             "rounds", "broken", "error ms 50/max", "again ms 50/max", "the last error");
+  size_t findings = 0, cells = 0;
+  for (const LinkKind link : kLinks) {
+    if (!options.link.empty() && options.link != link_kind_name(link)) continue;
+    FaultBench bench(link, network, options.seed);
+    if (const Status started = bench.start(); !started.ok()) {
+      fmt::print("{}\n", started.error().message);
+      return 1;
+    }
+    for (const Fault fault : kFaults) {
+      if (!options.fault.empty() && options.fault != fault_name(fault)) continue;
+      const Phase chosen = choose_phase(fault, link, options.seed, network);
+      for (const Phase phase : kPhases) {
+        if (options.one_phase && phase != chosen) continue;
+        const Cell cell{fault, phase, link};
+        const std::string skipped = reason_to_skip(cell, network);
+        const CellResult result = skipped.empty() ? bench.run(cell, options.rounds) : CellResult{};
+        print_row(cell, skipped, result);
+        std::fflush(stdout);
+        findings += result.findings.size();
+        cells += skipped.empty() ? 1 : 0;
+      }
+    }
+  }
+  fmt::print("{} cells, {} findings\n", cells, findings);
+  return findings == 0 && cells > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  return lockstep::run_matrix(lockstep::parse(argc, argv));
+}

@@ -1,0 +1,196 @@
+// The worker of the fault matrix: the program's own engine over links that can be told, by signals,
+// to misbehave once (fault_signals.h). Frames are forged where they leave the process: in the
+// shared ring, and in what is handed to the kernel for a socket.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "node/fault_signals.h"
+#include "node/worker.h"
+#include "transport/frame.h"
+#include "transport/handshake.h"
+#include "transport/shm_link.h"
+
+namespace lockstep {
+namespace {
+
+std::atomic<int> armed{0};  // kArmCorrupt, kArmOldEpoch or 0
+std::atomic<bool> is_slow{false};
+std::atomic<bool> speaks_other_version{false};
+
+void on_signal(int number) {
+  switch (number - SIGRTMIN) {
+    case kArmCorrupt:
+    case kArmOldEpoch:
+      return armed.store(number - SIGRTMIN);
+    case kBeSlow:
+    case kBeQuick:
+      return is_slow.store(number - SIGRTMIN == kBeSlow);
+    case kSpeakOtherVersion:
+    case kSpeakOwnVersion:
+      return speaks_other_version.store(number - SIGRTMIN == kSpeakOtherVersion);
+  }
+}
+
+void install_handlers() {
+  for (int fault = kArmCorrupt; fault <= kSpeakOwnVersion; ++fault) {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGRTMIN + fault, &action, nullptr);
+  }
+}
+
+FrameHeader forged(FrameHeader header, int fault) {
+  if (fault == kArmOldEpoch) {
+    --header.epoch;
+  } else {
+    header.sequence ^= 1u << 20;
+  }
+  return header;
+}
+
+// Sends what it is given, slower or once forged. After a forged frame in a ring the link is silent:
+// what a broken peer would say next is not ours to invent.
+class FaultLink final : public Link {
+ public:
+  explicit FaultLink(std::unique_ptr<Link> inner)
+      : inner_(std::move(inner)), is_shared_(dynamic_cast<ShmLink*>(inner_.get()) != nullptr) {}
+
+  size_t frame_bytes_max() const override { return inner_->frame_bytes_max(); }
+  std::span<std::byte> acquire(size_t bytes) override {
+    if (is_silent_) return {};
+    acquired_ = inner_->acquire(bytes);
+    if (is_shared_ && !acquired_.empty() && first_slot_ == nullptr) {
+      first_slot_ = acquired_.data() - kFrameHeaderBytes;
+    }
+    return acquired_;
+  }
+  void post() override {
+    if (is_slow) std::this_thread::sleep_for(std::chrono::microseconds(kSlowFrameUs));
+    if (const int fault = is_shared_ ? armed.exchange(0) : 0; fault != 0) return forge(fault);
+    inner_->post();
+    if (is_shared_) {
+      std::memcpy(&last_, acquired_.data() - kFrameHeaderBytes, sizeof(last_));
+      is_known_ = true;
+    }
+  }
+  bool flush() override { return inner_->flush(); }
+  std::span<const std::byte> peek() override { return inner_->peek(); }
+  void release() override { inner_->release(); }
+  void wait_readable(std::chrono::microseconds at_most) override { inner_->wait_readable(at_most); }
+  Status health() const override { return inner_->health(); }
+
+ private:
+  // Writes the header and publishes the frame as ShmLink::post() would.
+  void forge(int fault) {
+    FrameHeader header = last_;
+    header.sequence = is_known_ ? last_.sequence + 1 : 0;
+    if (!is_known_) header.epoch = 1u << 30;
+    header.length = static_cast<uint32_t>(acquired_.size());
+    header = forged(header, fault);
+    std::byte* const slot = acquired_.data() - kFrameHeaderBytes;
+    std::memcpy(slot, &header, sizeof(header));
+    ShmRegion::Ring& ring = own_ring();
+    const auto ring_bytes = ShmLink::Options{}.ring_bytes;
+    const auto offset = static_cast<uint64_t>(slot - first_slot_);
+    uint64_t position = ring.sent.load();
+    if (position % ring_bytes != offset) position += ring_bytes - position % ring_bytes + offset;
+    ring.sent.store(position + frame_slot_bytes(acquired_.size()));
+    is_silent_ = true;
+  }
+
+  // A fresh link's first frame lies at the start of its ring; ring 0 follows the region's head.
+  ShmRegion::Ring& own_ring() const {
+    auto* region = reinterpret_cast<ShmRegion*>(first_slot_ - sizeof(ShmRegion));
+    const bool is_first = region->magic == ShmRegion::kMagic;
+    if (is_first) return region->rings[0];
+    region = reinterpret_cast<ShmRegion*>(first_slot_ - sizeof(ShmRegion) -
+                                          ShmLink::Options{}.ring_bytes);
+    if (region->magic != ShmRegion::kMagic) std::abort();
+    return region->rings[1];
+  }
+
+  std::unique_ptr<Link> inner_;
+  const bool is_shared_;
+  std::span<std::byte> acquired_;
+  std::byte* first_slot_ = nullptr;
+  FrameHeader last_;
+  bool is_known_ = false;  // last_ is a header that was sent
+  bool is_silent_ = false;
+};
+
+bool is_frame(const std::byte* bytes, size_t size) {
+  FrameHeader header;
+  if (size < kFrameHeaderBytes) return false;
+  std::memcpy(&header, bytes, sizeof(header));
+  return header.length > 0 && header.length <= kFrameBytesMax &&
+         frame_slot_bytes(header.length) <= size;
+}
+
+bool is_hello(const std::byte* bytes, size_t size) {
+  const uint64_t magic = Hello::kMagic;
+  return size >= sizeof(Hello) && std::memcmp(bytes, &magic, sizeof(magic)) == 0;
+}
+
+bool is_internet_socket(int fd) {
+  int domain = 0;
+  socklen_t length = sizeof(domain);
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain != AF_UNIX;
+}
+
+}  // namespace
+
+// What send() below really sends.
+std::vector<std::byte> forge_stream(const std::byte* bytes, size_t size) {
+  std::vector<std::byte> copy(bytes, bytes + size);
+  if (is_hello(bytes, size)) {
+    if (speaks_other_version) copy[sizeof(uint64_t)] ^= std::byte{0x40};
+  } else if (is_frame(bytes, size)) {
+    if (const int fault = armed.exchange(0); fault != 0) {
+      FrameHeader header;
+      std::memcpy(&header, bytes, sizeof(header));
+      header = forged(header, fault);
+      std::memcpy(copy.data(), &header, sizeof(header));
+    }
+  }
+  return copy;
+}
+
+}  // namespace lockstep
+
+// In the place of the C library's.
+extern "C" ssize_t send(int fd, const void* bytes, size_t size, int flags) {
+  using namespace lockstep;
+  std::vector<std::byte> copy;
+  if ((armed.load() != 0 || speaks_other_version) && is_internet_socket(fd)) {
+    copy = forge_stream(static_cast<const std::byte*>(bytes), size);
+    bytes = copy.data();
+  }
+  return ::syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
+}
+
+int main(int argc, char** argv) {
+  lockstep::install_handlers();
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--control-fd") {
+      return lockstep::worker_main(
+          std::atoi(argv[i + 1]), lockstep::load_engine,
+          [](std::unique_ptr<lockstep::Link> link) -> std::unique_ptr<lockstep::Link> {
+            return std::make_unique<lockstep::FaultLink>(std::move(link));
+          });
+    }
+  }
+  return 2;
+}
