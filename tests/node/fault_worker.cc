@@ -78,7 +78,7 @@ class FaultLink final : public Link {
     return acquired_;
   }
   void post() override {
-    if (is_slow) std::this_thread::sleep_for(std::chrono::microseconds(kSlowFrameUs));
+    if (is_slow) dawdle();
     if (const int fault = is_shared_ ? armed.exchange(0) : 0; fault != 0) return forge(fault);
     inner_->post();
     if (is_shared_) {
@@ -93,6 +93,11 @@ class FaultLink final : public Link {
   Status health() const override { return inner_->health(); }
 
  private:
+  static void dawdle() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(kSlowFrameUs);
+    while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+
   // Writes the header and publishes the frame as ShmLink::post() would.
   void forge(int fault) {
     FrameHeader header = last_;
