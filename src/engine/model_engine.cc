@@ -13,6 +13,8 @@ void ModelEngine::begin_epoch() {
                          .result_bytes_max = result_bytes_max(stage_limits_),
                          .in_flight_max = steps_in_flight_max(limits_.stages)});
   scheduler_ = std::make_unique<Scheduler>(limits_);
+  step_.reserve(model_->limits());
+  message_.reserve(step_bytes_max(model_->limits()));
 }
 
 Status ModelEngine::rejoin(Group world) {

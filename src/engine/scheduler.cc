@@ -49,8 +49,9 @@ int steps_in_flight_max(int stages) {
   return stages == 1 ? 1 : stages + 1;
 }
 
-Scheduler::Scheduler(const SchedulerLimits& limits)
-    : limits_(limits), pool_(pages_needed(limits)) {}
+Scheduler::Scheduler(const SchedulerLimits& limits) : limits_(limits), pool_(pages_needed(limits)) {
+  running_.reserve(static_cast<size_t>(limits.sequences_max));
+}
 
 Status Scheduler::submit(uint64_t id, GenerateRequest request) {
   if (request.prompt.empty()) {
@@ -77,7 +78,12 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
   }
   auto sequence = std::make_unique<Sequence>();
   sequence->id = id;
+  // All that it can become, so that its steps allocate nothing.
+  const int64_t wanted = static_cast<int64_t>(request.prompt.size()) + request.max_tokens;
+  const int most = static_cast<int>(std::min<int64_t>(wanted, int64_t{limits_.context} + 1));
+  sequence->tokens.reserve(static_cast<size_t>(most));
   sequence->tokens = request.prompt;
+  StatePool::reserve(sequence->state, most);
   sequence->request = std::move(request);
   waiting_.push_back(std::move(sequence));
   return Ok{};

@@ -60,6 +60,11 @@ void take(std::span<const std::byte>& bytes, std::vector<int32_t>& values, int32
   take(bytes, values.data(), values.size());
 }
 
+// Made only when it is needed: it allocates.
+Error broken_step() {
+  return Error{ErrorCode::kCorrupt, "rank 0 sent a step that breaks the group's limits"};
+}
+
 bool within(int32_t value, int32_t most) {
   return value >= 0 && value <= most;
 }
@@ -70,6 +75,11 @@ void Step::clear() {
   is_stop = false;
   batch.clear();
   requests.clear();
+}
+
+void Step::reserve(const BatchLimits& limits) {
+  batch.reserve(limits);
+  requests.reserve(static_cast<size_t>(limits.tokens_max));
 }
 
 size_t step_bytes_max(const BatchLimits& limits) {
@@ -100,19 +110,18 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
 }
 
 Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, Step& step) {
-  const Error broken{ErrorCode::kCorrupt, "rank 0 sent a step that breaks the group's limits"};
   Header header;
-  if (bytes.size() < sizeof(header)) return broken;
+  if (bytes.size() < sizeof(header)) return broken_step();
   take(bytes, &header, 1);
   if (!within(header.tokens, limits.tokens_max) ||
       !within(header.page_list_entries, limits.page_list_entries_max) ||
       !within(header.outputs, header.tokens) || !within(header.hidden_outputs, header.tokens)) {
-    return broken;
+    return broken_step();
   }
   const size_t expected = encoded_bytes(
       static_cast<size_t>(header.tokens), static_cast<size_t>(header.page_list_entries),
       static_cast<size_t>(header.outputs), static_cast<size_t>(header.hidden_outputs));
-  if (bytes.size() + sizeof(header) != expected) return broken;
+  if (bytes.size() + sizeof(header) != expected) return broken_step();
   step.clear();
   step.is_stop = header.is_stop != 0;
   for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {

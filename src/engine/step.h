@@ -20,6 +20,7 @@ struct Step {
   std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
 
   void clear();
+  void reserve(const BatchLimits& limits);
 };
 
 size_t step_bytes_max(const BatchLimits& limits);

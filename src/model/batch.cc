@@ -20,6 +20,25 @@ bool has_room(const Batch& batch, const BatchLimits& limits) {
          batch.list_offsets.size() == batch.tokens.size();
 }
 
+bool is_within_limits(const Batch& batch, const BatchLimits& limits) {
+  if (!has_room(batch, limits)) return false;
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    if (!within(batch.tokens[i], static_cast<size_t>(limits.vocab_size))) return false;
+    if (batch.positions[i] < 0 || batch.list_offsets[i] < 0) return false;
+    const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
+    if (entry >= static_cast<int64_t>(batch.page_lists.size())) return false;
+  }
+  const auto is_page = [&](int32_t page) {
+    return within(page, static_cast<size_t>(limits.pages));
+  };
+  const auto is_token = [&](int32_t index) { return within(index, batch.tokens.size()); };
+  if (!std::all_of(batch.page_lists.begin(), batch.page_lists.end(), is_page)) return false;
+  for (const auto* outputs : {&batch.outputs, &batch.hidden_outputs}) {
+    if (!std::all_of(outputs->begin(), outputs->end(), is_token)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void Batch::clear() {
@@ -31,24 +50,16 @@ void Batch::clear() {
   hidden_outputs.clear();
 }
 
+void Batch::reserve(const BatchLimits& limits) {
+  for (auto* each : {&tokens, &positions, &list_offsets, &outputs, &hidden_outputs}) {
+    each->reserve(static_cast<size_t>(limits.tokens_max));
+  }
+  page_lists.reserve(static_cast<size_t>(limits.page_list_entries_max));
+}
+
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
-  const Error broken{ErrorCode::kCorrupt, "a batch reaches outside of the model's limits"};
-  if (!has_room(batch, limits)) return broken;
-  for (size_t i = 0; i < batch.tokens.size(); ++i) {
-    if (!within(batch.tokens[i], static_cast<size_t>(limits.vocab_size))) return broken;
-    if (batch.positions[i] < 0 || batch.list_offsets[i] < 0) return broken;
-    const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
-    if (entry >= static_cast<int64_t>(batch.page_lists.size())) return broken;
-  }
-  const auto is_page = [&](int32_t page) {
-    return within(page, static_cast<size_t>(limits.pages));
-  };
-  const auto is_token = [&](int32_t index) { return within(index, batch.tokens.size()); };
-  if (!std::all_of(batch.page_lists.begin(), batch.page_lists.end(), is_page)) return broken;
-  for (const auto* outputs : {&batch.outputs, &batch.hidden_outputs}) {
-    if (!std::all_of(outputs->begin(), outputs->end(), is_token)) return broken;
-  }
-  return Ok{};
+  if (is_within_limits(batch, limits)) return Ok{};
+  return Error{ErrorCode::kCorrupt, "a batch reaches outside of the model's limits"};
 }
 
 }  // namespace lockstep

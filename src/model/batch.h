@@ -10,6 +10,14 @@
 
 namespace lockstep {
 
+// What bounds a batch, the same on all ranks.
+struct BatchLimits {
+  int tokens_max = 0;
+  int page_list_entries_max = 0;
+  int pages = 0;
+  int vocab_size = 0;
+};
+
 struct Batch {
   std::vector<int32_t> tokens;
   std::vector<int32_t> positions;  // (tokens)
@@ -21,14 +29,8 @@ struct Batch {
 
   int token_count() const { return static_cast<int>(tokens.size()); }
   void clear();
-};
-
-// What bounds a batch, the same on all ranks.
-struct BatchLimits {
-  int tokens_max = 0;
-  int page_list_entries_max = 0;
-  int pages = 0;
-  int vocab_size = 0;
+  // Room for the largest batch, so that filling one allocates nothing.
+  void reserve(const BatchLimits& limits);
 };
 
 // kCorrupt if the batch would reach outside of the model's tables or state.

@@ -11,7 +11,12 @@ int pages_for(int positions) {
 }
 
 StatePool::StatePool(int pages) {
+  free_.reserve(static_cast<size_t>(pages));
   for (int page = pages - 1; page >= 0; --page) free_.push_back(page);
+}
+
+void StatePool::reserve(SequenceState& state, int length) {
+  state.pages_.reserve(static_cast<size_t>(pages_for(length)));
 }
 
 Status StatePool::grow(SequenceState& state, int length) {

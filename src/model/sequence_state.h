@@ -27,6 +27,8 @@ class StatePool {
   explicit StatePool(int pages);
 
   int free_pages() const { return static_cast<int>(free_.size()); }
+  // Memory for the numbers of so many pages: grow() up to there allocates nothing.
+  static void reserve(SequenceState& state, int length);
   // Room for positions [0, length). kExhausted, and nothing changed, if the pool has too few pages.
   Status grow(SequenceState& state, int length);
   // Forgets positions from `length` on (a rollback; 0 gives everything back).

@@ -40,9 +40,9 @@ Result<std::span<const Choice>> Sampler::choose(std::span<const float> logits,
   for (const ChoiceRequest& request : requests) rows += sends_row(request) ? 1 : 0;
   rows_.resize(rows * static_cast<size_t>(begins_.back()));
   rows_used_ = 0;
-  std::vector<size_t> offsets(parts_.size());
+  offsets_.assign(parts_.size(), 0);
   for (const ChoiceRequest& request : requests) {
-    choices_.push_back(choice_from_parts(request, offsets));
+    choices_.push_back(choice_from_parts(request));
   }
   return std::span<const Choice>(choices_);
 }
@@ -80,14 +80,14 @@ void Sampler::fill_own_part(std::span<const float> logits,
   }
 }
 
-Choice Sampler::choice_from_parts(const ChoiceRequest& request, std::vector<size_t>& offsets) {
+Choice Sampler::choice_from_parts(const ChoiceRequest& request) {
   Choice choice;
   if (sends_candidate(request)) {
     Candidate best{};
     for (size_t rank = 0; rank < parts_.size(); ++rank) {
       Candidate candidate;
-      std::memcpy(&candidate, parts_[rank].data() + offsets[rank], sizeof(candidate));
-      offsets[rank] += sizeof(candidate);
+      std::memcpy(&candidate, parts_[rank].data() + offsets_[rank], sizeof(candidate));
+      offsets_[rank] += sizeof(candidate);
       best = better(best, candidate);
     }
     set_token(best, choice);
@@ -98,8 +98,8 @@ Choice Sampler::choice_from_parts(const ChoiceRequest& request, std::vector<size
   for (size_t rank = 0; rank < parts_.size(); ++rank) {
     const size_t bytes = width(static_cast<int>(rank)) * sizeof(float);
     if (bytes == 0) continue;
-    std::memcpy(row.data() + begins_[rank], parts_[rank].data() + offsets[rank], bytes);
-    offsets[rank] += bytes;
+    std::memcpy(row.data() + begins_[rank], parts_[rank].data() + offsets_[rank], bytes);
+    offsets_[rank] += bytes;
   }
   if (request.wants_logits) choice.logits = row;
   if (request.wants_token) {

@@ -40,7 +40,7 @@ class Sampler {
   size_t width(int rank) const;
   size_t part_bytes(std::span<const ChoiceRequest> requests, int rank) const;
   void fill_own_part(std::span<const float> logits, std::span<const ChoiceRequest> requests);
-  Choice choice_from_parts(const ChoiceRequest& request, std::vector<size_t>& offsets);
+  Choice choice_from_parts(const ChoiceRequest& request);
 
   Group& group_;
   std::vector<int> begins_;
@@ -48,6 +48,7 @@ class Sampler {
   std::vector<std::span<std::byte>> part_spans_;
   std::vector<float> rows_;
   size_t rows_used_ = 0;
+  std::vector<size_t> offsets_;  // (ranks) of the parts' bytes, those that are read
   std::vector<Choice> choices_;
   std::vector<Candidate> scratch_;
 };
