@@ -215,7 +215,7 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
     return Error{ErrorCode::kCorrupt, "a step came back with other choices than it asked for"};
   }
   PlannedStep step = std::move(in_flight_.front());
-  in_flight_.pop_front();
+  in_flight_.erase(in_flight_.begin());
   for (const Planned& planned : step) {
     Sequence& sequence = *planned.sequence;
     const auto own_choices = choices.first(static_cast<size_t>(planned.outputs));

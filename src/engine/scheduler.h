@@ -106,7 +106,7 @@ class Scheduler {
   StatePool pool_;
   std::vector<std::unique_ptr<Sequence>> running_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::deque<PlannedStep> in_flight_;  // oldest first
+  std::vector<PlannedStep> in_flight_;  // oldest first; a few
   std::vector<PlannedStep> spare_;     // memory of completed steps
   std::vector<Sequence*> ready_;       // scratch of plan()
   uint64_t steps_planned_ = 0;

@@ -102,12 +102,12 @@ WorkerGroupOptions LocalGroup::worker_options() const {
   options.program = options_.worker_program;
   options.arguments = options_.worker_arguments;
   options.timeouts = options_.timeouts;
+  options.load_timeout = options_.load_timeout;
   options.blames_max = options_.failures_max;
   return options;
 }
 
 Status LocalGroup::serve(WorkerGroup& workers, bool* was_ready) {
-  const auto load_deadline = Clock::now() + options_.load_timeout;
   while (!is_stopping()) {
     take_inbox(*was_ready ? &workers : nullptr);
     TRY(workers.pump(wake_.fd(), until(requests_.next_deadline()), *this));
@@ -115,9 +115,6 @@ Status LocalGroup::serve(WorkerGroup& workers, bool* was_ready) {
     if (workers.is_ready()) {
       *was_ready = true;
       announce_ready(workers);
-    } else if (Clock::now() > load_deadline) {
-      return Error{ErrorCode::kTimeout, fmt::format("the model was not loaded within {} s",
-                                                    options_.load_timeout.count() / 1000)};
     }
   }
   return Ok{};

@@ -1,17 +1,12 @@
 #include "node/worker_group.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <random>
 #include <utility>
 
 #include "base/machine.h"
-#include "transport/shm_link.h"
 
 namespace lockstep {
 namespace {
@@ -27,41 +22,8 @@ constexpr milliseconds kStall{20};
 constexpr milliseconds kExitMax{300};
 constexpr milliseconds kEndGrace{200};
 constexpr milliseconds kKillMax{5000};
-// For forming a group whose ranks are loaded; a rank's own limits are shorter (worker_links.cc).
-constexpr milliseconds kJoinMax{45'000};
 // Reads of one channel in one round, so that a talkative worker cannot hide the others.
 constexpr int kReadsPerRound = 32;
-
-// Nobody but the members of the group knows it.
-std::string random_token() {
-  std::random_device device;
-  std::string token;
-  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", device());
-  return token;
-}
-
-// One shared region for each pair of ranks, as pair_index() counts them.
-Result<std::vector<UniqueFd>> create_regions(int size) {
-  std::vector<UniqueFd> regions;
-  for (int i = 0; i < size * (size - 1) / 2; ++i) {
-    regions.push_back(TRY(ShmLink::create_region()));
-  }
-  return regions;
-}
-
-Result<UniqueFd> duplicate(const UniqueFd& fd) {
-  UniqueFd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.is_open()) {
-    return Error{ErrorCode::kExhausted,
-                 fmt::format("cannot pass memory to a worker: {}", strerror(errno))};
-  }
-  return copy;
-}
-
-size_t pair_index(int a, int b, int size) {
-  const int low = std::min(a, b), high = std::max(a, b);
-  return static_cast<size_t>(low * size - low * (low + 1) / 2 + high - low - 1);
-}
 
 }  // namespace
 
@@ -103,6 +65,7 @@ void WorkerGroup::watch() {
   looked_ = Clock::now();
   monitor_.emplace(std::move(pids), options_.timeouts, looked_);
   phase_ = Phase::kLoading;
+  phase_deadline_ = looked_ + options_.load_timeout;
 }
 
 WorkerGroup::~WorkerGroup() {
@@ -159,85 +122,6 @@ void WorkerGroup::look(int wake_fd, milliseconds limit, WorkerEvents& events) {
   }
   looked_ = Clock::now();
   if (looked_ - woken > kStall) monitor_->stalled(looked_ - woken);  // in a callback
-}
-
-void WorkerGroup::judge(const GroupMonitor::Verdict& verdict) {
-  Worker& blamed = worker(verdict.rank);
-  ++blamed.blames;
-  // It may be stopped, and could not leave by itself.
-  if (verdict.must_go || blamed.blames > options_.blames_max) blamed.process.kill_now();
-}
-
-// From loading to serving.
-Status WorkerGroup::advance() {
-  const auto all = [this](bool Worker::*flag) {
-    return std::all_of(workers_.begin(), workers_.end(),
-                       [flag](const auto& worker) { return (*worker).*flag; });
-  };
-  if (phase_ == Phase::kLoading && all(&Worker::is_loaded)) TRY(join_epoch());
-  if (phase_ != Phase::kJoining) return Ok{};
-  if (all(&Worker::is_ready)) {
-    phase_ = Phase::kServing;
-  } else if (Clock::now() > phase_deadline_) {
-    for (int rank = 0; rank < size(); ++rank) {
-      if (worker(rank).is_ready) continue;
-      worker(rank).process.kill_now();
-      return Error{ErrorCode::kTimeout, fmt::format("rank {} has not joined the group within {} ms",
-                                                    rank, kJoinMax.count())};
-    }
-  }
-  return Ok{};
-}
-
-Status WorkerGroup::join_epoch() {
-  phase_ = Phase::kJoining;
-  phase_deadline_ = Clock::now() + kJoinMax;
-  const std::string setup = encode_epoch({++epoch_, random_token()});
-  std::vector<UniqueFd> regions;
-  if (options_.setup.link.kind == LinkKind::kShm) regions = TRY(create_regions(size()));
-  for (int rank = 0; rank < size(); ++rank) {
-    std::vector<UniqueFd> shared;
-    for (int peer = 0; peer < size() && !regions.empty(); ++peer) {
-      if (peer == rank) continue;
-      shared.push_back(TRY(duplicate(regions[pair_index(rank, peer, size())])));
-    }
-    Worker& each = worker(rank);
-    each.in_epoch = true;
-    each.is_ready = false;
-    each.port = -1;
-    send(rank, Message::kJoin, setup, std::move(shared));
-  }
-  return Ok{};
-}
-
-void WorkerGroup::end_epoch() {
-  phase_ = Phase::kLeaving;
-  phase_deadline_ = Clock::now() + options_.timeouts.progress;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (worker(rank).in_epoch) send(rank, Message::kLeave, "");
-  }
-}
-
-bool WorkerGroup::settle(int wake_fd, milliseconds limit, WorkerEvents& events) {
-  look(wake_fd, limit, events);
-  bool is_settled = true;
-  for (int rank = 0; rank < size(); ++rank) {
-    Worker& each = worker(rank);
-    const bool is_leaving = each.in_epoch || each.closed;
-    if (each.ended || !is_leaving) continue;
-    is_settled = false;
-    if (looked_ > phase_deadline_ || monitor_->is_silent(rank, looked_)) each.process.kill_now();
-  }
-  return is_settled;
-}
-
-Status WorkerGroup::form_again() {
-  for (int rank = 0; rank < size(); ++rank) {
-    if (!worker(rank).ended) continue;
-    workers_[static_cast<size_t>(rank)] = TRY(start_worker(rank));
-  }
-  watch();
-  return Ok{};
 }
 
 // Time in which this thread did not run is nobody else's fault: the monitor's clocks do not count
@@ -341,6 +225,7 @@ Status WorkerGroup::handle_state(int rank, const ControlFrame& frame) {
       monitor_->left(rank, TRY(decode_error(frame.payload)).second, Clock::now());
       return Ok{};
     case Message::kFatal:
+      worker.is_going = true;
       monitor_->fatal(rank, TRY(decode_error(frame.payload)).second, Clock::now());
       return Ok{};
     default:
@@ -351,7 +236,7 @@ Status WorkerGroup::handle_state(int rank, const ControlFrame& frame) {
 // Outside pump() nobody asks the monitor, so the process is ended here.
 void WorkerGroup::misbehaved(int rank, const Error& error) {
   monitor_->misbehaved(rank, error);
-  if (phase_ == Phase::kLeaving) worker(rank).process.kill_now();
+  if (phase_ == Phase::kLeaving) kill_now(worker(rank));
 }
 
 // Once all listen, all learn where.
@@ -403,7 +288,7 @@ void WorkerGroup::reap(int rank) {
     monitor_->ended(rank, describe(*exit), Clock::now());
   } else if (Clock::now() - *worker.closed > kExitMax) {
     misbehaved(rank, Error{ErrorCode::kPeerLost, "it closed its control channel"});
-    worker.process.kill_now();
+    kill_now(worker);
   }
 }
 

@@ -46,6 +46,7 @@ struct WorkerGroupOptions {
   std::string program;                 // empty: this program
   std::vector<std::string> arguments;  // before "--control-fd N"; empty: "worker"
   MonitorTimeouts timeouts;
+  std::chrono::milliseconds load_timeout{600'000};
   // A rank that gave up so often, while no request was served, is started anew too.
   int blames_max = 5;
 };
@@ -103,7 +104,8 @@ class WorkerGroup {
     int port = -1;
     int blames = 0;
     uint64_t late_count = 0;
-    bool ended = false;                                             // and the monitor knows
+    bool is_going = false;  // it was killed, or has said its last words
+    bool ended = false;     // and the monitor knows
     std::optional<std::chrono::steady_clock::time_point> closed{};  // when its channel ended
   };
   using Time = std::chrono::steady_clock::time_point;
@@ -122,6 +124,8 @@ class WorkerGroup {
   void look(int wake_fd, std::chrono::milliseconds limit, WorkerEvents& events);
   Status join_epoch();
   Status advance();
+  static void kill_now(Worker& worker);
+  Status time_out();
   void judge(const GroupMonitor::Verdict& verdict);
   void wait(int wake_fd, std::chrono::milliseconds limit);
   void read(int rank, WorkerEvents& events);
@@ -137,7 +141,7 @@ class WorkerGroup {
   std::vector<std::unique_ptr<Worker>> workers_;  // by rank
   Phase phase_ = Phase::kLoading;
   uint64_t epoch_ = 0;
-  Time phase_deadline_;  // of joining, and of leaving
+  Time phase_deadline_;  // of all but serving
   std::optional<GroupMonitor> monitor_;
   Time looked_;  // the end of the last pump()
 };

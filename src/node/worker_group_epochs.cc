@@ -1,0 +1,148 @@
+// How a WorkerGroup comes from one epoch to the next.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "node/worker_group.h"
+#include "transport/shm_link.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// For forming a group whose ranks are loaded; a rank's own limits are shorter (worker_links.cc).
+constexpr milliseconds kJoinMax{45'000};
+
+// Nobody but the members of the group knows it.
+std::string random_token() {
+  std::random_device device;
+  std::string token;
+  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", device());
+  return token;
+}
+
+// One shared region for each pair of ranks, as pair_index() counts them.
+Result<std::vector<UniqueFd>> create_regions(int size) {
+  std::vector<UniqueFd> regions;
+  for (int i = 0; i < size * (size - 1) / 2; ++i) {
+    regions.push_back(TRY(ShmLink::create_region()));
+  }
+  return regions;
+}
+
+Result<UniqueFd> duplicate(const UniqueFd& fd) {
+  UniqueFd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.is_open()) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("cannot pass memory to a worker: {}", strerror(errno))};
+  }
+  return copy;
+}
+
+size_t pair_index(int a, int b, int size) {
+  const int low = std::min(a, b), high = std::max(a, b);
+  return static_cast<size_t>(low * size - low * (low + 1) / 2 + high - low - 1);
+}
+
+}  // namespace
+
+void WorkerGroup::judge(const GroupMonitor::Verdict& verdict) {
+  Worker& blamed = worker(verdict.rank);
+  ++blamed.blames;
+  // It may be stopped, and could not leave by itself.
+  if (verdict.must_go || blamed.blames > options_.blames_max) kill_now(blamed);
+}
+
+void WorkerGroup::kill_now(Worker& worker) {
+  worker.is_going = true;
+  worker.process.kill_now();
+}
+
+// From loading to serving.
+Status WorkerGroup::advance() {
+  const auto all = [this](bool Worker::*flag) {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [flag](const auto& worker) { return (*worker).*flag; });
+  };
+  if (phase_ == Phase::kLoading && all(&Worker::is_loaded)) TRY(join_epoch());
+  if (phase_ == Phase::kJoining && all(&Worker::is_ready)) phase_ = Phase::kServing;
+  const bool is_over = phase_ != Phase::kServing && Clock::now() > phase_deadline_;
+  return is_over ? time_out() : Ok{};
+}
+
+// Ends the processes that are to blame.
+Status WorkerGroup::time_out() {
+  const bool is_loading = phase_ == Phase::kLoading;
+  int last = 0;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (is_loading ? worker(rank).is_loaded : worker(rank).is_ready) continue;
+    kill_now(worker(rank));
+    last = rank;
+  }
+  if (is_loading) {
+    return Error{ErrorCode::kTimeout, fmt::format("the model was not loaded within {} s",
+                                                  options_.load_timeout.count() / 1000)};
+  }
+  return Error{ErrorCode::kTimeout, fmt::format("rank {} has not joined the group within {} ms",
+                                                last, kJoinMax.count())};
+}
+
+Status WorkerGroup::join_epoch() {
+  phase_ = Phase::kJoining;
+  phase_deadline_ = Clock::now() + kJoinMax;
+  const std::string setup = encode_epoch({++epoch_, random_token()});
+  std::vector<UniqueFd> regions;
+  if (options_.setup.link.kind == LinkKind::kShm) regions = TRY(create_regions(size()));
+  for (int rank = 0; rank < size(); ++rank) {
+    std::vector<UniqueFd> shared;
+    for (int peer = 0; peer < size() && !regions.empty(); ++peer) {
+      if (peer == rank) continue;
+      shared.push_back(TRY(duplicate(regions[pair_index(rank, peer, size())])));
+    }
+    Worker& each = worker(rank);
+    each.in_epoch = true;
+    each.is_ready = false;
+    each.port = -1;
+    send(rank, Message::kJoin, setup, std::move(shared));
+  }
+  return Ok{};
+}
+
+void WorkerGroup::end_epoch() {
+  phase_ = Phase::kLeaving;
+  phase_deadline_ = Clock::now() + options_.timeouts.progress;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (worker(rank).in_epoch) send(rank, Message::kLeave, "");
+  }
+}
+
+bool WorkerGroup::settle(int wake_fd, milliseconds limit, WorkerEvents& events) {
+  look(wake_fd, limit, events);
+  bool is_settled = true;
+  for (int rank = 0; rank < size(); ++rank) {
+    Worker& each = worker(rank);
+    const bool is_leaving = each.in_epoch || each.closed || each.is_going;
+    if (each.ended || !is_leaving) continue;
+    is_settled = false;
+    if (looked_ > phase_deadline_ || monitor_->is_silent(rank, looked_)) kill_now(each);
+  }
+  return is_settled;
+}
+
+Status WorkerGroup::form_again() {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!worker(rank).ended) continue;
+    workers_[static_cast<size_t>(rank)] = TRY(start_worker(rank));
+  }
+  watch();
+  return Ok{};
+}
+
+}  // namespace lockstep
