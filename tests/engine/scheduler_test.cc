@@ -82,7 +82,7 @@ TEST_CASE("logits that are no numbers end their sequence alone, and say after ho
   std::vector<Choice> choices(5, Choice{.logits = kRow});
   choices[1].is_number = choices[2].is_number = false;
   choices[4] = {.token = 9};
-  scheduler.complete(choices, {}, events);
+  CHECK(scheduler.complete(choices, {}, events).ok());
   CHECK(events.rows[1] == 1);
   CHECK(events.ends[1].starts_with("the logits after 2 tokens are not numbers (NaN or infinite)"));
   CHECK(events.tokens[2] == std::vector<int32_t>{9});
