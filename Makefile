@@ -1,6 +1,6 @@
 # `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
 .DEFAULT_GOAL := help
-.PHONY: help run test build test-asan test-tsan test-faults test-aarch64 fuzz bench format tidy clean
+.PHONY: help run test build test-asan test-tsan test-faults test-aarch64 test-rdma fuzz bench format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -27,6 +27,9 @@ test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (hours; 
 test-aarch64: ## cross-compile for aarch64 Linux and run the tests in an emulator
 	@tools/install_packages.sh base aarch64
 	@tools/test_aarch64.sh
+
+test-rdma: ## links over RDMA in an emulated machine that has soft-RoCE (root, Debian or Ubuntu)
+	@tools/test_rdma.sh
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/fuzz.sh

@@ -25,10 +25,11 @@ CLI::Validator at_least(int least) {
 }
 
 void add_link_flags(CLI::App& command, LinkFlags& flags) {
-  command.add_option("--link", flags.kind, "what joins the ranks: shm or tcp (default shm)")
-      ->check(CLI::IsMember({"shm", "tcp"}));
-  command.add_option("--rails", flags.rails,
-                     "connections of each pair of ranks that are used together (tcp; default 1)");
+  command.add_option("--link", flags.kind, "what joins the ranks: shm, tcp or verbs (default shm)")
+      ->check(CLI::IsMember({"shm", "tcp", "verbs"}));
+  command.add_option(
+      "--rails", flags.rails,
+      "connections of each pair of ranks that are used together (tcp, verbs; default 1)");
   command.add_flag("--encrypt", flags.encrypt, "encrypt what goes over links (tcp)");
   command.add_option("--link-delay-us", flags.delay_us,
                      "an experiment: every message arrives so much later");

@@ -2,11 +2,15 @@
 
 #include <charconv>
 #include <chrono>
+#include <span>
+#include <string>
 #include <string_view>
 
+#include "base/log.h"
 #include "transport/rendezvous.h"
 #include "transport/shm_link.h"
 #include "transport/slowed_link.h"
+#include "transport/verbs_upgrade.h"
 
 namespace lockstep {
 namespace {
@@ -34,6 +38,34 @@ Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& 
         slow_down(TRY(ShmLink::open(region.get(), options)), setup.link, peer);
   }
   return links;
+}
+
+// All ranks are on this machine. Over RDMA they take the addresses of its ports in turn, which
+// every rank lists alike.
+std::vector<std::string> hosts_of_ranks(const WorkerSetup& setup) {
+  std::vector<std::string> addresses;
+  if (setup.link.kind == LinkKind::kVerbs) addresses = verbs_addresses();
+  if (addresses.empty()) addresses.push_back(kLoopback);
+  std::vector<std::string> hosts;
+  for (size_t rank = 0; rank < setup.shares.size(); ++rank) {
+    hosts.push_back(addresses[rank % addresses.size()]);
+  }
+  return hosts;
+}
+
+// RDMA where it can be had, and TCP with a word about it elsewhere.
+Result<std::vector<std::unique_ptr<Link>>> connect_verbs(const TcpListener& listener,
+                                                         std::span<const TcpAddress> addresses,
+                                                         const RendezvousOptions& options) {
+  VerbsUpgrade upgrade = TRY(upgrade_to_verbs(TRY(connect_sockets(listener, addresses, options)),
+                                              {.epoch = options.epoch,
+                                               .timeout = options.timeout,
+                                               .cancelled = options.cancelled,
+                                               .link = options.link}));
+  if (!upgrade.refusal.empty()) {
+    log_warn("rank {} uses TCP in the place of RDMA: {}", options.rank, upgrade.refusal);
+  }
+  return std::move(upgrade.links);
 }
 
 // 32 hexadecimal digits.
@@ -65,7 +97,8 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
   options.timeout = kConnectMax;
   options.link = setup.link;
   options.cancelled = control.cancelled();
-  const TcpListener listener = TRY(TcpListener::open(kLoopback));
+  const std::vector<std::string> hosts = hosts_of_ranks(setup);
+  const TcpListener listener = TRY(TcpListener::open(hosts[static_cast<size_t>(setup.rank)]));
   const int own_port = listener.port();
   control.send(Message::kListening, encode_ports({&own_port, 1}));
   const std::vector<int> ports = TRY(decode_ports(TRY(control.wait_ports(kPortsWaitMax))));
@@ -73,13 +106,11 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
     return Error{ErrorCode::kCorrupt, "every rank must have one port"};
   }
   std::vector<TcpAddress> addresses;
-  for (int port : ports) addresses.push_back({kLoopback, static_cast<uint16_t>(port)});
-  auto links = TRY(connect_ranks(listener, addresses, options));
-  for (int peer = 0; peer < setup.size(); ++peer) {
-    if (is_joined(setup.link.topology, setup.size(), setup.rank, peer)) continue;
-    links[static_cast<size_t>(peer)].reset();
+  for (size_t rank = 0; rank < ports.size(); ++rank) {
+    addresses.push_back({hosts[rank], static_cast<uint16_t>(ports[rank])});
   }
-  return links;
+  return setup.link.kind == LinkKind::kVerbs ? connect_verbs(listener, addresses, options)
+                                             : connect_ranks(listener, addresses, options);
 }
 
 }  // namespace

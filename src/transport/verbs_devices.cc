@@ -226,6 +226,10 @@ Status VerbsDevices::add_region(Device& device, size_t index, int channels) {
   region.bytes =
       ::mmap(nullptr, region.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (region.bytes == MAP_FAILED) return device_error(device, "no memory for frames", errno);
+#ifdef __linux__
+  // After a fork() the pages that the device knows would be the child's.
+  ::madvise(region.bytes, region.size, MADV_DONTFORK);
+#endif
   region.memory = api_.reg_mr(device.domain, region.bytes, region.size, kAccess);
   if (region.memory == nullptr) {
     const std::string what = "registering " + std::to_string(region.size / 1024) +

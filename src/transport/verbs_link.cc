@@ -238,6 +238,7 @@ void VerbsLink::leave() {
   while (state_.ok() && (sending_ > 0 || is_spare_sending_)) {
     poll();
     if (!wait.pause("last frames").ok()) break;
+    ::poll(nullptr, 0, 1);  // devices in software need the processor
   }
   const Farewell last{Farewell::kMagic, sent_};
   // The peer sees the end of the connection also without it.

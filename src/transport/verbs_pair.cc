@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kFrameSizes[] = {64 * 1024, 16 * 1024, 4 * 1024};
 constexpr size_t kFrameBytesUnreliable = 16 * 1024;
 constexpr std::chrono::milliseconds kTrialMax{1'000};  // for one frame to arrive
+constexpr std::chrono::milliseconds kTrialLook{1};
 constexpr uint32_t kFirstPacketMask = 0xff'ffff;
 
 }  // namespace
@@ -96,6 +97,7 @@ Status VerbsPair::try_frame(VerbsLink& link) const {
   }
   Wait wait(kTrialMax, options_.limits.cancelled);
   while (link.peek().empty()) {
+    link.wait_readable(kTrialLook);  // devices in software need the processor
     TRY(link.health());
     if (Status waited = wait.pause("trial frame"); !waited.ok()) {
       const std::string what = "no frame of " + std::to_string(link.frame_bytes_max()) +

@@ -123,9 +123,10 @@ Result<std::unique_ptr<Link>> try_verbs(Candidate& candidate, VerbsDevices* devi
   }
 #endif
   static_cast<void>(devices);
+  static_cast<void>(options);
   VerbsNote own, peer;  // the other side must hear that we cannot
-  TRY(exchange_notes(candidate.connection.socket.get(), own, peer, candidate.fitness, limits,
-                     refusal));
+  [[maybe_unused]] const bool is_agreed = TRY(exchange_notes(
+      candidate.connection.socket.get(), own, peer, candidate.fitness, limits, refusal));
   return std::unique_ptr<Link>();
 }
 

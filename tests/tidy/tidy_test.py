@@ -83,6 +83,7 @@ class Libraries(Case):
             ("<boost/system/error_code.hpp>", "json"),
             ("<CLI/CLI.hpp>", "cli"),
             ("<openssl/sha.h>", "base"),
+            ("<infiniband/verbs.h>", "transport"),
         ]:
             self.passes(tidy.check_library_walls, f"src/{folder}/a.cc", f"#include {include}\n")
             self.refused(tidy.check_library_walls, "src/engine/a.cc", f"#include {include}\n")

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs tests/rdma over soft-RoCE devices in an emulated machine (tools/rdma-vm --help), whose kernel and RDMA packages
+# are downloaded once (some 440 MiB in ~/.cache/rdma-vm). Needs root and apt-get; about a minute.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+  echo "test_rdma: this needs root on Debian or Ubuntu, for an emulated machine" >&2
+  exit 1
+fi
+tools/install_packages.sh base rdma
+tools/build.sh release rdma_test
+tools/rdma-vm --timeout 300 -- build/release/rdma_test
