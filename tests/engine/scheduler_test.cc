@@ -379,6 +379,30 @@ TEST_CASE("pages of a cancelled sequence stay its own until no step under way wr
   CHECK(events.tokens.empty());
 }
 
+TEST_CASE("a chunk whose logits are no numbers ends its sequence, and those behind it are silent") {
+  static const float kRow[1] = {0};
+  Scheduler scheduler(pipeline_limits(2, 1));
+  Events events;
+  REQUIRE(
+      scheduler
+          .submit(1, {.prompt = prompt_of(6), .max_tokens = 0, .prompt_logits = true, .chunk = 3})
+          .ok());
+  Step first, second, none;
+  REQUIRE(scheduler.plan(first));
+  REQUIRE(scheduler.plan(second));
+  std::vector<Choice> choices(3, Choice{.logits = kRow});
+  choices[2].is_number = false;
+  REQUIRE(scheduler.complete(choices, {}, events).ok());
+  CHECK(events.rows[1] == 2);
+  CHECK(events.ends[1].starts_with("the logits after 3 tokens are not numbers"));
+  CHECK(!scheduler.cancel(1));
+  CHECK(!scheduler.plan(none));
+  CHECK(scheduler.has_work());
+  REQUIRE(scheduler.complete(choices, {}, events).ok());
+  CHECK(events.rows[1] == 2);
+  CHECK(!scheduler.has_work());
+}
+
 TEST_CASE("choices that are not as many as were asked for are an error") {
   Scheduler scheduler(pipeline_limits(2, 1));
   Events events;

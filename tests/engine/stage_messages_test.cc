@@ -34,7 +34,8 @@ std::vector<std::byte> work() {
 
 std::vector<std::byte> result_message() {
   const std::vector<float> row{1, 2, 3, 4, 5}, hidden{9, 8, 7};
-  const std::vector<Choice> choices{{.token = 3}, {.token = -1, .logits = row}, {.token = 0}};
+  const std::vector<Choice> choices{
+      {.token = 3}, {.token = -1, .is_number = false, .logits = row}, {.token = 0}};
   std::vector<std::byte> message;
   encode_result({choices, hidden}, message);
   return message;
@@ -77,6 +78,8 @@ TEST_CASE("a result carries tokens, the rows that were asked for, and hidden sta
   CHECK(result.value().choices[0].token == 3);
   CHECK(result.value().choices[0].logits.empty());
   CHECK(result.value().choices[1].token == -1);
+  CHECK(!result.value().choices[1].is_number);
+  CHECK(result.value().choices[2].is_number);
   REQUIRE(result.value().choices[1].logits.size() == 5);
   CHECK(result.value().choices[1].logits[4] == 5);
   CHECK(result.value().choices[2].token == 0);
