@@ -29,8 +29,6 @@ Group::Group(Options options)
 }
 
 Group::Options Group::release() && {
-  options_.graph = {};
-  options_.link_costs.clear();
   return std::move(options_);
 }
 

@@ -34,8 +34,7 @@ class Group {
   // Without a word to other ranks: all values of `options` are right already.
   explicit Group(Options options);
 
-  // Takes the group apart; it must not be used again. What was found out about all ranks together
-  // is left out, so that a part of them can be a group of its own.
+  // Takes the group apart; it must not be used again.
   Options release() &&;
 
   int rank() const { return options_.rank; }

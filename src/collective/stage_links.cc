@@ -12,10 +12,32 @@ StagePlace stage_place(int rank, int size, int stages) {
   return {.stage = rank / ranks, .stages = stages, .rank = rank % ranks, .ranks = ranks};
 }
 
+namespace {
+
+// What links cost that were measured between all ranks of the world, for those of one stage.
+std::vector<LinkCost> stage_costs(const std::vector<LinkCost>& world, int size,
+                                  const StagePlace& place) {
+  std::vector<LinkCost> costs;
+  if (world.empty()) return costs;
+  for (int a = 0; a < place.ranks; ++a) {
+    for (int b = 0; b < place.ranks; ++b) {
+      const int row = place.world_rank_of(a), column = place.world_rank_of(b);
+      costs.push_back(world[static_cast<size_t>(row * size + column)]);
+    }
+  }
+  return costs;
+}
+
+}  // namespace
+
 StageLinks split_world(Group::Options world, int stages) {
   const int size = static_cast<int>(world.links.size());
   const StagePlace place = stage_place(world.rank, size, stages);
   std::vector<std::unique_ptr<Link>> links = std::move(world.links);
+  if (stages == 1) {
+    world.links = std::move(links);
+    return {.group = std::move(world)};
+  }
   StageLinks split;
   const auto keep = [&](int rank) {
     std::unique_ptr<Link>& link = links[static_cast<size_t>(rank)];
@@ -25,6 +47,8 @@ StageLinks split_world(Group::Options world, int stages) {
   };
   split.group = std::move(world);
   split.group.rank = place.rank;
+  split.group.graph = {};  // within a stage all ranks have links
+  split.group.link_costs = stage_costs(split.group.link_costs, size, place);
   split.group.first_rank = place.world_rank_of(0);
   split.group.links.clear();
   for (int rank = 0; rank < place.ranks; ++rank) {
@@ -32,7 +56,7 @@ StageLinks split_world(Group::Options world, int stages) {
   }
   if (!place.is_first()) split.previous = keep(place.world_rank() - place.ranks);
   if (!place.is_last()) split.next = keep(place.world_rank() + place.ranks);
-  if (stages > 1 && place.rank == 0 && (place.is_first() || place.is_last())) {
+  if (place.rank == 0 && (place.is_first() || place.is_last())) {
     // With two stages this is the link of the hop.
     const bool is_neighbour = stages == 2;
     Link* const hop = place.is_first() ? split.next : split.previous;

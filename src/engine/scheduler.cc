@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/kernels.h"
@@ -51,6 +52,11 @@ int steps_in_flight_max(int stages) {
 
 Scheduler::Scheduler(const SchedulerLimits& limits) : limits_(limits), pool_(pages_needed(limits)) {
   running_.reserve(static_cast<size_t>(limits.sequences_max));
+  ready_.reserve(static_cast<size_t>(limits.sequences_max));
+  const int steps = steps_in_flight_max(limits.stages) + 1;  // one is being planned or completed
+  in_flight_.reserve(static_cast<size_t>(steps));
+  spare_.resize(static_cast<size_t>(steps));
+  for (PlannedStep& step : spare_) step.reserve(static_cast<size_t>(limits.sequences_max));
 }
 
 Status Scheduler::submit(uint64_t id, GenerateRequest request) {
@@ -137,8 +143,8 @@ void Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
     const bool is_ready = sequence->unfed() == 1 && !sequence->is_cancelled;
     if (is_ready) ready_.push_back(sequence.get());
   }
-  std::stable_sort(ready_.begin(), ready_.end(), [](const Sequence* a, const Sequence* b) {
-    return a->last_step < b->last_step;
+  std::sort(ready_.begin(), ready_.end(), [](const Sequence* a, const Sequence* b) {
+    return std::pair(a->last_step, a->id) < std::pair(b->last_step, b->id);
   });
   const int share = (std::max(1, decoding) + limits_.stages - 1) / limits_.stages;
   const auto count = static_cast<size_t>(std::min(share, limits_.tokens_max));

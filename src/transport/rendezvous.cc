@@ -28,6 +28,9 @@ constexpr size_t kGuestsMax = 64;  // accepted connections that have not said wh
 constexpr std::chrono::milliseconds kGuestTime{2'000};  // for saying it
 constexpr std::chrono::milliseconds kRetryAfter{20};    // between two attempts to reach a rank
 constexpr std::chrono::milliseconds kLookAtCancelled{20};
+// A rank of another version will not get in, but anybody can claim to be one: the right rank may
+// still come for so long.
+constexpr std::chrono::milliseconds kRefusalGrace{1'000};
 
 // A connection that somebody made to us.
 struct Guest {
@@ -77,7 +80,8 @@ class Rendezvous {
   Handshake::Options handshake_;
   std::vector<Call> calls_;
   std::vector<Guest> guests_;
-  std::string last_refusal_;  // why a guest of this kind was turned away; empty: none was
+  std::string last_refusal_;      // why a guest of this kind was turned away; empty: none was
+  Clock::time_point refused_at_;  // the first of them
   PeerConnections connections_;
   std::vector<pollfd> polled_;
 };
@@ -109,6 +113,9 @@ Result<PeerConnections> Rendezvous::run() {
       return Error{ErrorCode::kCancelled, "connecting the ranks was cancelled"};
     }
     if (Clock::now() > deadline) return timed_out(*missing);
+    if (!last_refusal_.empty() && Clock::now() > refused_at_ + kRefusalGrace) {
+      return peer_error(ErrorCode::kUnsupported, missing->rank, last_refusal_.c_str());
+    }
     start_calls();
     TRY(wait_for_events(deadline));
     accept_guests();
@@ -223,8 +230,8 @@ bool Rendezvous::is_settled(Guest& guest) {
   Result<bool> is_done = guest.handshake.advance(guest.socket.get());
   if (!is_done.ok()) {
     if (options_.late_count && guest.handshake.is_late()) ++*options_.late_count;
-    // Anybody can claim to be of another version: worth a word at the deadline, and no more.
     if (is_done.error().code == ErrorCode::kUnsupported) {
+      if (last_refusal_.empty()) refused_at_ = Clock::now();
       last_refusal_ = std::move(is_done.error().message);
     }
     return true;

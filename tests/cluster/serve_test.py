@@ -194,7 +194,7 @@ class Serving(unittest.TestCase):
             self.assertEqual(node.status()["restarts"], 1)
             # Only the lost rank's process is another one.
             self.assertEqual([old == new for old, new in zip(pids, node.worker_pids())],
-                             [each != rank for each in range(2)])
+                             [each != rank for each in range(len(pids))])
             self.assertEqual(node.status()["epoch"], 2)
 
     def test_a_killed_worker_is_named_and_replaced(self):
