@@ -4,10 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "base/named_values.h"
+
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::pair<SumAlgorithm, std::string_view>, 8> kNames{{
+constexpr NamedValues<SumAlgorithm, 8> kNames{{
     {SumAlgorithm::kAuto, "auto"},
     {SumAlgorithm::kMesh, "mesh"},
     {SumAlgorithm::kRelay, "relay"},
@@ -37,20 +39,11 @@ DoublingRanks::DoublingRanks(int size)
     : count(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), extra(size - count) {}
 
 Result<SumAlgorithm> parse_sum_algorithm(std::string_view name) {
-  for (const auto& [algorithm, known] : kNames) {
-    if (name == known) return algorithm;
-  }
-  return Error{ErrorCode::kInvalidArgument,
-               "'" + std::string(name) +
-                   "' is no algorithm of sums; there are auto, mesh, relay, tree, scatter, ring, "
-                   "doubling and halving"};
+  return value_named(kNames, name, "algorithm of sums");
 }
 
 std::string_view sum_algorithm_name(SumAlgorithm algorithm) {
-  for (const auto& [known, name] : kNames) {
-    if (algorithm == known) return name;
-  }
-  return "";
+  return name_in(kNames, algorithm);
 }
 
 bool is_possible(SumAlgorithm algorithm, const LinkGraph& graph) {

@@ -1,13 +1,11 @@
 #include "collective/wire.h"
 
-#include <array>
-#include <string>
-#include <utility>
+#include "base/named_values.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::pair<Wire, std::string_view>, 3> kNames{{
+constexpr NamedValues<Wire, 3> kNames{{
     {Wire::kF32, "f32"},
     {Wire::kBf16, "bf16"},
     {Wire::kQ8, "q8"},
@@ -16,18 +14,11 @@ constexpr std::array<std::pair<Wire, std::string_view>, 3> kNames{{
 }  // namespace
 
 Result<Wire> parse_wire(std::string_view name) {
-  for (const auto& [wire, known] : kNames) {
-    if (name == known) return wire;
-  }
-  return Error{ErrorCode::kInvalidArgument,
-               "'" + std::string(name) + "' is no wire format; there are f32, bf16 and q8"};
+  return value_named(kNames, name, "wire format");
 }
 
 std::string_view wire_name(Wire wire) {
-  for (const auto& [known, name] : kNames) {
-    if (wire == known) return name;
-  }
-  return "";
+  return name_in(kNames, wire);
 }
 
 }  // namespace lockstep

@@ -1,14 +1,13 @@
 #include "transport/topology.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <utility>
+
+#include "base/named_values.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::pair<Topology, std::string_view>, 4> kNames{{
+constexpr NamedValues<Topology, 4> kNames{{
     {Topology::kMesh, "mesh"},
     {Topology::kLine, "line"},
     {Topology::kRing, "ring"},
@@ -18,18 +17,11 @@ constexpr std::array<std::pair<Topology, std::string_view>, 4> kNames{{
 }  // namespace
 
 Result<Topology> parse_topology(std::string_view name) {
-  for (const auto& [topology, known] : kNames) {
-    if (name == known) return topology;
-  }
-  return Error{ErrorCode::kInvalidArgument,
-               "'" + std::string(name) + "' is no topology; there are mesh, line, ring and star"};
+  return value_named(kNames, name, "topology");
 }
 
 std::string_view topology_name(Topology topology) {
-  for (const auto& [known, name] : kNames) {
-    if (topology == known) return name;
-  }
-  return "";
+  return name_in(kNames, topology);
 }
 
 bool is_joined(Topology topology, int size, int a, int b) {

@@ -1,0 +1,41 @@
+// Values of an enum that have names on the command line and in messages: one table for both ways.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+template <class Value, size_t kCount>
+using NamedValues = std::array<std::pair<Value, std::string_view>, kCount>;
+
+// Empty for a value that is not in the table.
+template <class Value, size_t kCount>
+std::string_view name_in(const NamedValues<Value, kCount>& values, Value value) {
+  for (const auto& [known, name] : values) {
+    if (value == known) return name;
+  }
+  return "";
+}
+
+// kInvalidArgument: "'x' is no <what>; there are a, b and c".
+template <class Value, size_t kCount>
+Result<Value> value_named(const NamedValues<Value, kCount>& values, std::string_view name,
+                          std::string_view what) {
+  std::string all;
+  for (size_t i = 0; i < kCount; ++i) {
+    const auto& [value, known] = values[i];
+    if (name == known) return value;
+    if (i > 0) all += i + 1 == kCount ? " and " : ", ";
+    all += known;
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               "'" + std::string(name) + "' is no " + std::string(what) + "; there are " + all};
+}
+
+}  // namespace lockstep
