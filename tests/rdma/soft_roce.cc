@@ -29,32 +29,6 @@ LinkPair open_pair(VerbsDevices& devices, uint32_t epoch = 1) {
   return LinkPair(devices, 0, epoch, SocketPair(kLow, kHigh));
 }
 
-// Sends frames of mixed lengths and expects as many. The kernel moves them: it is let to.
-int exchange(Link& link, int frames) {
-  const auto length = [&](int i) {
-    return static_cast<size_t>(1 + i * 7919) % link.frame_bytes_max() + 1;
-  };
-  int sent = 0, received = 0;
-  Wait wait(kVerbsTimeout);
-  while (sent < frames || received < frames) {
-    bool has_moved = sent < frames && try_send(link, length(sent), sent);
-    if (has_moved) ++sent;
-    if (!link.peek().empty()) {
-      if (!is_frame(link.peek(), length(received), received)) return -1;
-      link.release();
-      ++received;
-      has_moved = true;
-    }
-    if (has_moved) {
-      wait.restart();
-      continue;
-    }
-    if (!link.health().ok() || !wait.pause("frame").ok()) break;
-    link.wait_readable(kLook);
-  }
-  return received;
-}
-
 // As await_loss(), for a link that has to send to find out.
 Error await_loss_of_sender(Link& link) {
   Wait wait(kVerbsTimeout);
@@ -127,8 +101,8 @@ TEST_CASE("frames arrive over soft-RoCE whole and in order, on RC and UC") {
           size_t{unreliable ? 16 * 1024u : 64 * 1024u});
     constexpr int kFrames = 100;
     int left_frames = 0;
-    std::thread thread([&] { left_frames = exchange(*links.left, kFrames); });
-    CHECK(exchange(*links.right, kFrames) == kFrames);
+    std::thread thread([&] { left_frames = exchange_frames(*links.left, kFrames, kLook); });
+    CHECK(exchange_frames(*links.right, kFrames, kLook) == kFrames);
     thread.join();
     CHECK(left_frames == kFrames);
     CHECK(links.left->health().ok());

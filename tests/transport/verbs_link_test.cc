@@ -27,28 +27,6 @@ constexpr Kind kKinds[] = {
     {"lossy without a loss", FakeMode::kLossy, false, 16 * 1024},
 };
 
-// Sends frames of mixed lengths and expects as many; what a rank of a busy group does.
-int exchange(Link& link, int frames) {
-  const auto length = [&](int i) {
-    return static_cast<size_t>(1 + i * 7919) % link.frame_bytes_max() + 1;
-  };
-  int sent = 0, received = 0;
-  Wait wait(kVerbsTimeout);
-  while (sent < frames || received < frames) {
-    bool has_moved = sent < frames && try_send(link, length(sent), sent);
-    if (has_moved) ++sent;
-    if (!link.peek().empty()) {
-      if (!is_frame(link.peek(), length(received), received)) return -1;
-      link.release();
-      ++received;
-      has_moved = true;
-    }
-    if (has_moved) wait.restart();
-    if (!has_moved && (!link.health().ok() || !wait.pause("room").ok())) break;
-  }
-  return received;
-}
-
 }  // namespace
 
 TEST_CASE("frames of any length arrive over RDMA whole, in order and in place on 64 bytes") {
@@ -113,8 +91,8 @@ TEST_CASE("two threads exchange thousands of frames over RDMA and never overrun 
     LinkPair links(*devices);
     constexpr int kFrames = 2000;
     int left_frames = 0;
-    std::thread thread([&] { left_frames = exchange(*links.left, kFrames); });
-    CHECK(exchange(*links.right, kFrames) == kFrames);
+    std::thread thread([&] { left_frames = exchange_frames(*links.left, kFrames); });
+    CHECK(exchange_frames(*links.right, kFrames) == kFrames);
     thread.join();
     CHECK(left_frames == kFrames);
     CHECK(fake->early_messages == 0);

@@ -90,6 +90,33 @@ inline bool is_frame(std::span<const std::byte> frame, size_t bytes, int seed) {
   return true;
 }
 
+// Sends frames of mixed lengths and expects as many; what a rank of a busy group does. Returns how
+// many came, -1 after a wrong one. Sleeps `idle` where nothing moves, for a kernel that has to run.
+inline int exchange_frames(Link& link, int frames, std::chrono::microseconds idle = {}) {
+  const auto length = [&](int i) {
+    return static_cast<size_t>(1 + i * 7919) % link.frame_bytes_max() + 1;
+  };
+  int sent = 0, received = 0;
+  Wait wait(kVerbsTimeout);
+  while (sent < frames || received < frames) {
+    bool has_moved = sent < frames && try_send(link, length(sent), sent);
+    if (has_moved) ++sent;
+    if (!link.peek().empty()) {
+      if (!is_frame(link.peek(), length(received), received)) return -1;
+      link.release();
+      ++received;
+      has_moved = true;
+    }
+    if (has_moved) {
+      wait.restart();
+      continue;
+    }
+    if (!link.health().ok() || !wait.pause("frame").ok()) break;
+    if (idle.count() > 0) link.wait_readable(idle);
+  }
+  return received;
+}
+
 // Empty if the link is lost or nothing comes.
 inline std::span<const std::byte> await_frame(Link& link,
                                               std::chrono::milliseconds most = kVerbsTimeout) {
