@@ -14,7 +14,7 @@ namespace {
 
 struct Flags {
   LinkFlags link;
-  LinkProbeOptions options;
+  MeasuringOptions options;
   bool json = false;
 };
 

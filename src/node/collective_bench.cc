@@ -5,21 +5,17 @@
 #include <algorithm>
 
 #include "node/local_group.h"
-#include "node/worker_group.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::milliseconds kPumpMax{100};
 constexpr size_t kBytesMax = size_t{1} << 30;
 constexpr int kRoundsMax = 10'000'000;
 
-class SlowestTimes final : public WorkerEvents {
+class SlowestTimes final : public MeasuringEvents {
  public:
-  void on_token(uint64_t, int32_t) override {}
-  void on_logits(uint64_t, std::span<const float>) override {}
-  void on_end(uint64_t, Result<FinishReason>) override {}
-  void on_pairs(std::span<const PairTimes>) override {}
+  explicit SlowestTimes(int ranks) : ranks_(ranks) {}
+
   void on_times(int, const CollectiveTimes& times) override {
     slowest_.min_us = std::max(slowest_.min_us, times.min_us);
     slowest_.p50_us = std::max(slowest_.p50_us, times.p50_us);
@@ -29,10 +25,11 @@ class SlowestTimes final : public WorkerEvents {
     ++count_;
   }
 
-  int count() const { return count_; }
+  bool have_all_come() const override { return count_ == ranks_; }
   const CollectiveTimes& slowest() const { return slowest_; }
 
  private:
+  int ranks_;
   CollectiveTimes slowest_;
   int count_ = 0;
 };
@@ -57,16 +54,11 @@ Status check_options(const CollectiveBenchOptions& options) {
 }
 
 WorkerGroupOptions worker_options(const CollectiveBenchOptions& options) {
-  WorkerGroupOptions workers;
-  workers.setup.shares.assign(static_cast<size_t>(options.ranks), 1.0);
-  workers.setup.link = options.link;
+  WorkerGroupOptions workers = measuring_workers(options);
   workers.setup.algorithm = options.algorithm;
   workers.setup.wire = options.wire;
   workers.setup.bench_bytes = options.bytes;
   workers.setup.bench_rounds = options.rounds;
-  workers.pin_threads = options.pin_threads;
-  workers.program = options.worker_program;
-  workers.arguments = options.worker_arguments;
   return workers;
 }
 
@@ -74,17 +66,9 @@ WorkerGroupOptions worker_options(const CollectiveBenchOptions& options) {
 
 Result<CollectiveTimes> bench_collective_processes(const CollectiveBenchOptions& options) {
   TRY(check_options(options));
-  const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-  const auto workers = TRY(WorkerGroup::launch(worker_options(options)));
-  SlowestTimes times;
-  while (times.count() < options.ranks) {
-    TRY(workers->pump(-1, kPumpMax, times));
-    if (std::chrono::steady_clock::now() > deadline) {
-      return Error{ErrorCode::kTimeout, fmt::format("no times within {} s, measure fewer rounds",
-                                                    options.timeout.count() / 1000)};
-    }
-  }
-  workers->end();
+  SlowestTimes times(options.ranks);
+  TRY(run_measuring(worker_options(options), options.timeout, times,
+                    {"no times", "measure fewer rounds"}));
   return times.slowest();
 }
 

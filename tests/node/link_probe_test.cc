@@ -8,8 +8,8 @@ using namespace lockstep;
 
 namespace {
 
-LinkProbeOptions probe_options(const LinkOptions& link, int ranks) {
-  LinkProbeOptions options;
+MeasuringOptions probe_options(const LinkOptions& link, int ranks) {
+  MeasuringOptions options;
   options.link = link;
   options.ranks = ranks;
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_test_worker";
