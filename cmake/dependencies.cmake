@@ -1,7 +1,8 @@
 # Everything comes from the system's packages (tools/install_packages.sh); nothing is downloaded here.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
+find_package(CURL REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)

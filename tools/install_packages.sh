@@ -33,7 +33,7 @@ packages_debian() {
   for group in $groups; do
     case "$group" in
       base)
-        echo g++:g++ ccache:ccache cmake:cmake ninja:ninja-build python3:python3 "$boost" "$json" libfmt-dev libssl-dev \
+        echo g++:g++ ccache:ccache cmake:cmake ninja:ninja-build python3:python3 "$boost" "$json" libfmt-dev libssl-dev libcurl4-openssl-dev \
           libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev libibverbs-dev
         ;;
       clang) echo clang++:clang clang-format:clang-format clang-tidy:clang-tidy ;;
@@ -46,7 +46,7 @@ packages_debian() {
 packages_macos() {
   for group in $groups; do
     case "$group" in
-      base) echo ccache:ccache cmake:cmake ninja:ninja boost fmt openssl@3 cli11 pkg-config:pkgconf pcre2 utf8proc doctest google-benchmark ;;
+      base) echo ccache:ccache cmake:cmake ninja:ninja boost fmt openssl@3 curl cli11 pkg-config:pkgconf pcre2 utf8proc doctest google-benchmark ;;
       clang) echo clang-format:clang-format llvm ;;
       aarch64) ;; # a Mac with Apple silicon runs these tests natively
       rdma) ;;    # the emulated machine is a Linux one

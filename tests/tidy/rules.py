@@ -17,6 +17,7 @@ LIBRARY_WALLS = {
     "boost/": {"net", "json"},
     "CLI/": {"cli"},
     "openssl/": {"base", "net"},
+    "curl/": {"hub"},
     "infiniband/": {"transport"},
     "doctest": set(),
     "benchmark/": set(),
