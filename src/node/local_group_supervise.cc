@@ -149,18 +149,14 @@ void LocalGroup::take_inbox(WorkerGroup* workers) {
   }
 }
 
-// Once for each group, before its ranks are ready.
-void LocalGroup::on_pairs(std::span<const PairTimes> pairs) {
-  std::lock_guard lock(mutex_);
-  status_.links.assign(pairs.begin(), pairs.end());
-}
-
 void LocalGroup::announce_ready(const WorkerGroup& workers) {
   std::lock_guard lock(mutex_);
   status_.state = ModelStatus::State::kReady;
   status_.ranks = workers.ranks();
   status_.epoch = workers.epoch();
-  status_.late_count = workers.late_count();
+  status_.late_calls = workers.late_calls();
+  status_.late_frames = workers.late_frames();
+  status_.links = workers.links();
   status_.context = workers.report().context;
   status_.vocab_size = workers.report().vocab_size;
   status_.quantised = std::make_shared<const QuantisationReport>(workers.quantised());

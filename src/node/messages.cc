@@ -103,6 +103,14 @@ Result<std::string> need_string(const Json& object, std::string_view key) {
   return std::move(*value);
 }
 
+// A reference into `object`, which must outlive it.
+Result<std::span<const Json>> need_array(const Json& object, std::string_view key) {
+  const Json* array = find(object, key);
+  if (!array || !array->is_array()) return corrupt(key);
+  const JsonArray& elements = array->get_array();
+  return std::span<const Json>(elements.data(), elements.size());
+}
+
 JsonObject json_of(const LinkOptions& link) {
   return {{"kind", link_kind_name(link.kind)},
           {"topology", topology_name(link.topology)},
@@ -125,6 +133,32 @@ Result<LinkOptions> get_link(const Json& object) {
   link.delay_us = TRY(need_int32(*json, "delay_us"));
   link.gbit_s = TRY(need_double(*json, "gbit_s"));
   return link;
+}
+
+JsonArray json_of(std::span<const PairTimes> pairs) {
+  JsonArray array;
+  for (const PairTimes& pair : pairs) {
+    array.push_back(JsonObject{{"a", pair.a},
+                               {"b", pair.b},
+                               {"p50_us", pair.p50_us},
+                               {"p99_us", pair.p99_us},
+                               {"p50_16k_us", pair.p50_16k_us},
+                               {"p99_16k_us", pair.p99_16k_us},
+                               {"gbit_s", pair.gbit_s}});
+  }
+  return array;
+}
+
+Result<PairTimes> get_pair(const Json& json) {
+  PairTimes pair;
+  pair.a = TRY(need_int32(json, "a"));
+  pair.b = TRY(need_int32(json, "b"));
+  pair.p50_us = TRY(need_double(json, "p50_us"));
+  pair.p99_us = TRY(need_double(json, "p99_us"));
+  pair.p50_16k_us = TRY(need_double(json, "p50_16k_us"));
+  pair.p99_16k_us = TRY(need_double(json, "p99_16k_us"));
+  pair.gbit_s = TRY(need_double(json, "gbit_s"));
+  return pair;
 }
 
 }  // namespace
@@ -190,14 +224,42 @@ Result<EpochSetup> decode_epoch(std::string_view payload) {
   return EpochSetup{epoch, std::string(payload)};
 }
 
-std::string encode_epoch_report(EpochReport report) {
-  return pack(report.epoch, report.late_count);
+std::string encode_epoch_report(const EpochReport& report) {
+  JsonArray links;
+  for (const LinkUse& link : report.links) {
+    links.push_back(JsonObject{{"peer", link.peer},
+                               {"path", link_path_name(link.path)},
+                               {"rails", link.rails},
+                               {"tcp_rails", link.tcp_rails},
+                               {"is_encrypted", link.is_encrypted},
+                               {"reason", link.reason}});
+  }
+  return dump_json(JsonObject{{"epoch", as_signed(report.epoch)},
+                              {"late_calls", as_signed(report.late_calls)},
+                              {"late_frames", as_signed(report.late_frames)},
+                              {"links", std::move(links)},
+                              {"pairs", json_of(report.pairs)}});
 }
 
 Result<EpochReport> decode_epoch_report(std::string_view payload) {
-  if (payload.size() != 2 * sizeof(uint64_t)) return corrupt("report of an epoch");
-  const uint64_t epoch = take<uint64_t>(payload);
-  return EpochReport{epoch, take<uint64_t>(payload)};
+  const Json json = TRY(parse_json(payload));
+  EpochReport report;
+  report.epoch = TRY(need_uint64(json, "epoch"));
+  report.late_calls = TRY(need_uint64(json, "late_calls"));
+  report.late_frames = TRY(need_uint64(json, "late_frames"));
+  for (const Json& link : TRY(need_array(json, "links"))) {
+    LinkUse& use = report.links.emplace_back();
+    use.peer = TRY(need_int32(link, "peer"));
+    use.path = TRY(parse_link_path(TRY(need_string(link, "path"))));
+    use.rails = TRY(need_int32(link, "rails"));
+    use.tcp_rails = TRY(need_int32(link, "tcp_rails"));
+    use.is_encrypted = TRY(get_bool(link, "is_encrypted")).value_or(false);
+    use.reason = TRY(need_string(link, "reason"));
+  }
+  for (const Json& pair : TRY(need_array(json, "pairs"))) {
+    report.pairs.push_back(TRY(get_pair(pair)));
+  }
+  return report;
 }
 
 std::string encode_ports(std::span<const int> ports) {
@@ -284,9 +346,7 @@ Result<LoadReport> decode_report(std::string_view payload) {
   report.state_bytes = TRY(need_uint64(json, "state_bytes"));
   report.context = TRY(need_int32(json, "context"));
   report.vocab_size = TRY(need_int32(json, "vocab_size"));
-  const Json* quantised = find(json, "quantised");
-  if (quantised == nullptr || !quantised->is_array()) return corrupt("quantised");
-  for (const Json& tensor : quantised->get_array()) {
+  for (const Json& tensor : TRY(need_array(json, "quantised"))) {
     report.quantised.add(TRY(decode_tensor_error(tensor)));
   }
   return report;

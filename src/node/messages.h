@@ -17,6 +17,7 @@
 #include "collective/wire.h"
 #include "engine/engine.h"
 #include "transport/link_options.h"
+#include "transport/link_use.h"
 
 namespace lockstep {
 
@@ -79,7 +80,11 @@ struct EpochSetup {
 
 struct EpochReport {
   uint64_t epoch = 0;
-  uint64_t late_count = 0;  // connections of earlier epochs that were turned away
+  // What came late from earlier epochs, since the worker began.
+  uint64_t late_calls = 0;         // connections that were turned away
+  uint64_t late_frames = 0;        // frames over RDMA that were dropped
+  std::vector<LinkUse> links{};    // of this rank, by peer
+  std::vector<PairTimes> pairs{};  // rank 0: what the links of all pairs take
 };
 
 struct Heartbeat {
@@ -93,7 +98,7 @@ Result<WorkerSetup> decode_setup(std::string_view payload);
 std::string encode_epoch(const EpochSetup& setup);
 Result<EpochSetup> decode_epoch(std::string_view payload);
 
-std::string encode_epoch_report(EpochReport report);
+std::string encode_epoch_report(const EpochReport& report);
 Result<EpochReport> decode_epoch_report(std::string_view payload);
 
 std::string encode_ports(std::span<const int> ports);

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "node/model_folder.h"
 #include "tokenizer/tokenizer.h"
+#include "transport/link_use.h"
 
 namespace lockstep {
 
@@ -37,14 +38,22 @@ struct RankStatus {
   uint64_t state_bytes = 0;
 };
 
+// The link of one pair of ranks, measured when the group was formed.
+struct PairStatus {
+  LinkUse use;  // as rank times.a says; use.peer is times.b
+  PairTimes times;
+};
+
 struct ModelStatus {
   enum class State { kLoading, kReady, kRestarting, kFailed, kStopped };
   State state = State::kLoading;
-  std::string name;         // as clients ask for it
-  std::string last_error;   // of the last failure, empty if none; says which rank and why
-  int restarts = 0;         // groups that were formed anew
-  uint64_t epoch = 0;       // of the group that serves, or served last
-  uint64_t late_count = 0;  // connections of earlier epochs that were turned away
+  std::string name;        // as clients ask for it
+  std::string last_error;  // of the last failure, empty if none; says which rank and why
+  int restarts = 0;        // groups that were formed anew
+  uint64_t epoch = 0;      // of the group that serves, or served last
+  // What came late from earlier epochs.
+  uint64_t late_calls = 0;   // connections that were turned away
+  uint64_t late_frames = 0;  // frames over RDMA that were dropped
   std::string link;
   int stages = 1;  // of the pipeline that the ranks form, in order
   int threads = 1;
@@ -54,7 +63,7 @@ struct ModelStatus {
   Pooling pooling = Pooling::kLast;  // how the model makes embeddings
   std::vector<RankStatus> ranks;
   std::shared_ptr<const QuantisationReport> quantised;  // of all ranks together; null: not ready
-  std::vector<PairTimes> links;  // of each pair of ranks, measured when the group was formed
+  std::vector<PairStatus> links;                        // of each pair of ranks that has one
 };
 
 class ModelService {

@@ -17,6 +17,7 @@
 #include "node/worker_control.h"
 #include "node/worker_links.h"
 #include "transport/unformed_link.h"
+#include "transport/verbs_upgrade.h"
 
 namespace lockstep {
 namespace {
@@ -101,6 +102,7 @@ struct Worker {
   const LinkWrapper& wrap_link;
   WorkerControl& control;
   uint64_t late_count = 0;
+  std::vector<LinkUse> links{};  // of the group formed last
 
   Group::Options group_options() const;
   Result<Group> form_group(const EpochOrder& order);
@@ -120,7 +122,9 @@ Group::Options Worker::group_options() const {
 
 Result<Group> Worker::form_group(const EpochOrder& order) {
   Group::Options options = group_options();
-  options.links = TRY(open_worker_links(setup, order, control, late_count));
+  WorkerLinks opened = TRY(open_worker_links(setup, order, control, late_count));
+  options.links = std::move(opened.links);
+  links = std::move(opened.uses);
   for (std::unique_ptr<Link>& link : options.links) {
     if (link && wrap_link) link = wrap_link(std::move(link));
   }
@@ -132,18 +136,20 @@ bool ends_rank(const Error& error) {
   return error.code == ErrorCode::kInternal || error.code == ErrorCode::kExhausted;
 }
 
-// What the links take, for whoever asks for the model's status. All ranks take part.
-Status tell_pairs(Worker& worker, Group& group, const ProbeOptions& options) {
-  const std::vector<PairTimes> pairs =
-      TRY(probe_pairs(group, probe_options(options, worker.control)));
-  if (worker.setup.rank == 0) worker.control.send(Message::kPairs, encode_pairs(pairs));
-  return Ok{};
+// For whoever asks for the model's status.
+EpochReport report(Worker& worker, const EpochOrder& order, std::vector<PairTimes> pairs) {
+  return {.epoch = order.setup.epoch,
+          .late_calls = worker.late_count,
+          .late_frames = verbs_late_frame_count(),
+          .links = worker.links,
+          .pairs = std::move(pairs)};
 }
 
 // One epoch, from its set-up until run() returns; Ok: the group was stopped.
 Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
   Group group = TRY(worker.form_group(order));
-  TRY(tell_pairs(worker, group, quick_probe(group.size())));
+  std::vector<PairTimes> pairs =
+      TRY(probe_pairs(group, probe_options(quick_probe(group.size()), worker.control)));
   if (const Status rejoined = engine.rejoin(std::move(group)); !rejoined.ok()) {
     return Error{ErrorCode::kInternal, rejoined.error().message};
   }
@@ -151,7 +157,8 @@ Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
   if (worker.control.cancelled()->load(std::memory_order_relaxed)) {
     return Error{ErrorCode::kCancelled, "the epoch ended before all ranks had joined"};
   }
-  worker.control.send(Message::kReady, encode_epoch_report({order.setup.epoch, worker.late_count}));
+  worker.control.send(Message::kReady,
+                      encode_epoch_report(report(worker, order, std::move(pairs))));
   ReportToNode events(worker.control);
   return engine.run(events);
 }
@@ -184,10 +191,11 @@ Status measure(Worker& worker) {
   const std::optional<EpochOrder> order = TRY(worker.control.wait_join(kSetupWaitMax));
   if (!order) return Ok{};
   Group group = TRY(worker.form_group(*order));
-  worker.control.send(Message::kReady, encode_epoch_report({order->setup.epoch, 0}));
+  worker.control.send(Message::kReady, encode_epoch_report(report(worker, *order, {})));
   if (setup.first_core >= 0) pin_this_thread(setup.first_core);
   if (setup.probes) {
-    TRY(tell_pairs(worker, group, {}));
+    const std::vector<PairTimes> pairs = TRY(probe_pairs(group, probe_options({}, worker.control)));
+    if (setup.rank == 0) worker.control.send(Message::kPairs, encode_pairs(pairs));
   } else {
     const CollectiveTimes times = TRY(
         bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds, setup.wire != Wire::kF32));

@@ -76,10 +76,31 @@ bool WorkerGroup::has_ended() const {
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->ended; });
 }
 
-uint64_t WorkerGroup::late_count() const {
+uint64_t WorkerGroup::late_calls() const {
   uint64_t count = 0;
-  for (const auto& worker : workers_) count += worker->late_count;
+  for (const auto& worker : workers_) count += worker->epoch.late_calls;
   return count;
+}
+
+uint64_t WorkerGroup::late_frames() const {
+  uint64_t count = 0;
+  for (const auto& worker : workers_) count += worker->epoch.late_frames;
+  return count;
+}
+
+// Both ranks of a pair tell the same of its link; the lower one is heard.
+std::vector<PairStatus> WorkerGroup::links() const {
+  std::vector<PairStatus> links;
+  const std::vector<PairTimes>& measured = workers_[0]->epoch.pairs;
+  for (int rank = 0; rank < size(); ++rank) {
+    for (const LinkUse& use : workers_[static_cast<size_t>(rank)]->epoch.links) {
+      if (use.peer < rank) continue;
+      const auto is_same = [&](const PairTimes& t) { return t.a == rank && t.b == use.peer; };
+      const auto found = std::find_if(measured.begin(), measured.end(), is_same);
+      links.push_back({use, found != measured.end() ? *found : PairTimes{rank, use.peer}});
+    }
+  }
+  return links;
 }
 
 QuantisationReport WorkerGroup::quantised() const {
@@ -216,7 +237,7 @@ Status WorkerGroup::handle_state(int rank, const ControlFrame& frame) {
     case Message::kListening:
       return handle_port(worker, frame.payload);
     case Message::kReady:
-      worker.late_count = TRY(decode_epoch_report(frame.payload)).late_count;
+      worker.epoch = TRY(decode_epoch_report(frame.payload));
       worker.is_ready = true;
       monitor_->ready(rank, Clock::now());
       return Ok{};

@@ -62,8 +62,12 @@ class WorkerGroup {
   // All ranks have joined the epoch: requests can be submitted.
   bool is_ready() const { return phase_ == Phase::kServing; }
   uint64_t epoch() const { return epoch_; }
-  // Connections of earlier epochs that the ranks have turned away.
-  uint64_t late_count() const;
+  // What came late from earlier epochs: connections that the ranks have turned away, frames that
+  // they have dropped.
+  uint64_t late_calls() const;
+  uint64_t late_frames() const;
+  // Of each pair of ranks that has one, once ready.
+  std::vector<PairStatus> links() const;
   bool has_ended() const;  // every process has exited
   // Processes and, of loaded ranks, bytes.
   std::vector<RankStatus> ranks() const;
@@ -103,7 +107,7 @@ class WorkerGroup {
     bool is_ready = false;  // it has joined
     int port = -1;
     int blames = 0;
-    uint64_t late_count = 0;
+    EpochReport epoch{};    // of the one it joined last
     bool is_going = false;  // it was killed, or has said its last words
     bool ended = false;     // and the monitor knows
     std::optional<std::chrono::steady_clock::time_point> closed{};  // when its channel ended

@@ -19,12 +19,12 @@ constexpr std::chrono::seconds kPortsWaitMax{30};
 constexpr std::chrono::seconds kConnectMax{10};
 constexpr const char* kLoopback = "127.0.0.1";
 
-Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& setup,
-                                                             const EpochOrder& order) {
+Result<WorkerLinks> open_shared_links(const WorkerSetup& setup, const EpochOrder& order) {
   if (order.regions.size() + 1 != setup.shares.size()) {
     return Error{ErrorCode::kCorrupt, "there must be shared memory for each other rank"};
   }
-  std::vector<std::unique_ptr<Link>> links(setup.shares.size());
+  WorkerLinks opened;
+  opened.links.resize(setup.shares.size());
   for (int peer = 0; peer < setup.size(); ++peer) {
     if (peer == setup.rank) continue;
     if (!is_joined(setup.link.topology, setup.size(), setup.rank, peer)) continue;
@@ -34,10 +34,11 @@ Result<std::vector<std::unique_ptr<Link>>> open_shared_links(const WorkerSetup& 
     options.side = setup.rank < peer ? 0 : 1;
     options.peer = peer;
     options.epoch = static_cast<uint32_t>(order.setup.epoch);
-    links[static_cast<size_t>(peer)] =
+    opened.links[static_cast<size_t>(peer)] =
         slow_down(TRY(ShmLink::open(region.get(), options)), setup.link, peer);
+    opened.uses.push_back({.peer = peer, .path = LinkPath::kShm});
   }
-  return links;
+  return opened;
 }
 
 // All ranks are on this machine. Over RDMA they take the addresses of its ports in turn, which
@@ -54,9 +55,9 @@ std::vector<std::string> hosts_of_ranks(const WorkerSetup& setup) {
 }
 
 // RDMA where it can be had, and TCP with a word about it elsewhere.
-Result<std::vector<std::unique_ptr<Link>>> connect_verbs(const TcpListener& listener,
-                                                         std::span<const TcpAddress> addresses,
-                                                         const RendezvousOptions& options) {
+Result<WorkerLinks> connect_verbs(const TcpListener& listener,
+                                  std::span<const TcpAddress> addresses,
+                                  const RendezvousOptions& options) {
   VerbsUpgrade upgrade = TRY(upgrade_to_verbs(TRY(connect_sockets(listener, addresses, options)),
                                               {.epoch = options.epoch,
                                                .timeout = options.timeout,
@@ -65,7 +66,21 @@ Result<std::vector<std::unique_ptr<Link>>> connect_verbs(const TcpListener& list
   if (!upgrade.refusal.empty()) {
     log_warn("rank {} uses TCP in the place of RDMA: {}", options.rank, upgrade.refusal);
   }
-  return std::move(upgrade.links);
+  return WorkerLinks{std::move(upgrade.links), std::move(upgrade.uses)};
+}
+
+Result<WorkerLinks> connect_tcp(const TcpListener& listener, std::span<const TcpAddress> addresses,
+                                const RendezvousOptions& options) {
+  WorkerLinks opened;
+  opened.links = TRY(connect_ranks(listener, addresses, options));
+  for (size_t peer = 0; peer < opened.links.size(); ++peer) {
+    if (!opened.links[peer]) continue;
+    opened.uses.push_back({.peer = static_cast<int>(peer),
+                           .path = LinkPath::kTcp,
+                           .rails = options.link.rails,
+                           .is_encrypted = is_encrypted(options.link, addresses)});
+  }
+  return opened;
 }
 
 // 32 hexadecimal digits.
@@ -85,10 +100,8 @@ Result<GroupToken> parse_token(std::string_view text) {
   return token;
 }
 
-Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setup,
-                                                         const EpochSetup& epoch,
-                                                         WorkerControl& control,
-                                                         uint64_t& late_count) {
+Result<WorkerLinks> connect_links(const WorkerSetup& setup, const EpochSetup& epoch,
+                                  WorkerControl& control, uint64_t& late_count) {
   RendezvousOptions options;
   options.rank = setup.rank;
   options.epoch = static_cast<uint32_t>(epoch.epoch);
@@ -110,15 +123,13 @@ Result<std::vector<std::unique_ptr<Link>>> connect_links(const WorkerSetup& setu
     addresses.push_back({hosts[rank], static_cast<uint16_t>(ports[rank])});
   }
   return setup.link.kind == LinkKind::kVerbs ? connect_verbs(listener, addresses, options)
-                                             : connect_ranks(listener, addresses, options);
+                                             : connect_tcp(listener, addresses, options);
 }
 
 }  // namespace
 
-Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
-                                                             const EpochOrder& order,
-                                                             WorkerControl& control,
-                                                             uint64_t& late_count) {
+Result<WorkerLinks> open_worker_links(const WorkerSetup& setup, const EpochOrder& order,
+                                      WorkerControl& control, uint64_t& late_count) {
   TRY(check_link_options(setup.link));
   return setup.link.kind == LinkKind::kShm ? open_shared_links(setup, order)
                                            : connect_links(setup, order.setup, control, late_count);

@@ -8,15 +8,19 @@
 #include "node/messages.h"
 #include "node/worker_control.h"
 #include "transport/link.h"
+#include "transport/link_use.h"
 
 namespace lockstep {
 
-// links[r] reaches rank r; null for our own rank and where the topology has none. Over tcp this
-// listens on loopback and waits for the other ranks; `late_count` grows by what earlier epochs'
-// ranks tried.
-Result<std::vector<std::unique_ptr<Link>>> open_worker_links(const WorkerSetup& setup,
-                                                             const EpochOrder& order,
-                                                             WorkerControl& control,
-                                                             uint64_t& late_count);
+struct WorkerLinks {
+  // links[r] reaches rank r; null for our own rank and where the topology has none.
+  std::vector<std::unique_ptr<Link>> links;
+  std::vector<LinkUse> uses;  // what they are, by peer
+};
+
+// Over tcp this listens on loopback and waits for the other ranks; `late_count` grows by what
+// earlier epochs' ranks tried.
+Result<WorkerLinks> open_worker_links(const WorkerSetup& setup, const EpochOrder& order,
+                                      WorkerControl& control, uint64_t& late_count);
 
 }  // namespace lockstep

@@ -15,6 +15,19 @@ HttpResponse not_ready(const char* state, const std::string& reason) {
           {{"Retry-After", "1"}}};
 }
 
+JsonObject pair_object(const PairStatus& pair) {
+  return {{"a", pair.times.a},
+          {"b", pair.times.b},
+          {"path", link_path_name(pair.use.path)},
+          {"rails", pair.use.rails},
+          {"tcp_rails", pair.use.tcp_rails},
+          {"encrypted", pair.use.is_encrypted},
+          {"reason", pair.use.reason},
+          {"p50_us", pair.times.p50_us},
+          {"p99_us", pair.times.p99_us},
+          {"gbit_s", pair.times.gbit_s}};
+}
+
 JsonObject status_object(const ModelStatus& status) {
   JsonArray ranks;
   for (const RankStatus& rank : status.ranks) {
@@ -26,19 +39,20 @@ JsonObject status_object(const ModelStatus& status) {
                                {"state_bytes", rank.state_bytes}});
   }
   JsonArray links;
-  for (const PairTimes& pair : status.links) {
-    links.push_back(JsonObject{{"a", pair.a},
-                               {"b", pair.b},
-                               {"p50_us", pair.p50_us},
-                               {"p99_us", pair.p99_us},
-                               {"gbit_s", pair.gbit_s}});
-  }
-  return {{"name", status.name},         {"state", model_state_name(status.state)},
-          {"restarts", status.restarts}, {"last_error", status.last_error},
-          {"epoch", status.epoch},       {"late_frames", status.late_count},
-          {"link", status.link},         {"stages", status.stages},
-          {"threads", status.threads},   {"context", status.context},
-          {"running", status.running},   {"ranks", std::move(ranks)},
+  for (const PairStatus& pair : status.links) links.push_back(pair_object(pair));
+  return {{"name", status.name},
+          {"state", model_state_name(status.state)},
+          {"restarts", status.restarts},
+          {"last_error", status.last_error},
+          {"epoch", status.epoch},
+          {"late_frames", status.late_calls + status.late_frames},
+          {"late_calls", status.late_calls},
+          {"link", status.link},
+          {"stages", status.stages},
+          {"threads", status.threads},
+          {"context", status.context},
+          {"running", status.running},
+          {"ranks", std::move(ranks)},
           {"links", std::move(links)}};
 }
 

@@ -95,18 +95,34 @@ function rankRow(rank, total) {
     make("td", "", bytes(rank.weight_bytes)), make("td", "", bytes(rank.read_bytes)),
     make("td", "", bytes(rank.state_bytes)), share);
 }
+function linkRow(link) {
+  const rails = link.rails > 1 ? " x " + link.rails : "";
+  const onTcp = link.tcp_rails ? " (" + link.tcp_rails + " on tcp)" : "";
+  return make("tr", "", make("td", "", link.a + " - " + link.b),
+    make("td", "", link.path + rails + onTcp), make("td", "", link.encrypted ? "yes" : "no"),
+    make("td", "", link.p50_us ? link.p50_us.toFixed(1) + " us" : ""),
+    make("td", "", link.gbit_s ? link.gbit_s.toPrecision(3) + " Gbit/s" : ""),
+    make("td", "share dim", link.reason));
+}
+function table(names, rows) {
+  return make("table", "", make("tr", "", ...names.map(name => make("th", "", name))), ...rows);
+}
 function card(model) {
   const section = make("section", "card",
     make("div", "head", make("h2", "", model.name),
       make("span", "state " + (states[model.state] || "busy"), model.state)),
     facts([["ranks", model.ranks.length], ["stages", model.stages], ["link", model.link || "none"],
       ["threads per rank", model.threads], ["context", model.context + " tokens"],
-      ["running", model.running], ["restarts", model.restarts]]));
+      ["running", model.running], ["restarts", model.restarts],
+      ["late frames", model.late_frames]]));
   if (model.ranks.length) {
     const total = model.ranks.reduce((sum, rank) => sum + rank.weight_bytes, 0);
-    section.append(make("table", "", make("tr", "",
-      ...["rank", "pid", "weights", "read", "state", "share"].map(name => make("th", "", name))),
-      ...model.ranks.map(rank => rankRow(rank, total))));
+    section.append(table(["rank", "pid", "weights", "read", "state", "share"],
+      model.ranks.map(rank => rankRow(rank, total))));
+  }
+  if (model.links.length) {
+    section.append(table(["link", "by", "encrypted", "latency", "bandwidth", ""],
+      model.links.map(linkRow)));
   }
   if (model.last_error) section.append(make("p", "error", "Last error: " + model.last_error));
   return section;

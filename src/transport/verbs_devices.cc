@@ -39,17 +39,32 @@ VerbsLease::~VerbsLease() {
   if (devices_ != nullptr) devices_->give_back(channel_);
 }
 
+struct VerbsDevices::OfProcess {
+  std::mutex mutex;
+  std::unique_ptr<VerbsDevices> devices;
+
+  static OfProcess& get() {
+    static OfProcess only;
+    return only;
+  }
+};
+
+uint64_t VerbsDevices::late_frame_count_of_process() {
+  OfProcess& own = OfProcess::get();
+  const std::lock_guard lock(own.mutex);
+  return own.devices ? own.devices->late_frame_count() : 0;
+}
+
 Result<VerbsDevices*> VerbsDevices::of_process() {
-  static std::mutex mutex;
-  static std::unique_ptr<VerbsDevices> devices;
-  const std::lock_guard lock(mutex);
-  if (!devices) {
+  OfProcess& own = OfProcess::get();
+  const std::lock_guard lock(own.mutex);
+  if (!own.devices) {
     Options options;
     const char* const type = std::getenv("LOCKSTEP_VERBS_QP");
     options.unreliable = type != nullptr && std::string_view(type) == "uc";
-    devices = TRY(open(std::move(options)));
+    own.devices = TRY(open(std::move(options)));
   }
-  return devices.get();
+  return own.devices.get();
 }
 
 Result<std::unique_ptr<VerbsDevices>> VerbsDevices::open(Options options) {

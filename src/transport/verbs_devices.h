@@ -87,6 +87,8 @@ class VerbsDevices {
   // The devices of this process, which stay open until it ends. An error says why there are none; a
   // later call tries again. LOCKSTEP_VERBS_QP=uc makes all queue pairs unreliable.
   static Result<VerbsDevices*> of_process();
+  // Of these devices; 0 while they have not been opened.
+  static uint64_t late_frame_count_of_process();
   static Result<std::unique_ptr<VerbsDevices>> open(Options options);
   ~VerbsDevices();
   VerbsDevices(const VerbsDevices&) = delete;
@@ -110,6 +112,7 @@ class VerbsDevices {
 
  private:
   friend class VerbsLease;
+  struct OfProcess;
   struct Region {
     void* bytes = nullptr;
     size_t size = 0;

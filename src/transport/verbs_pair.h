@@ -30,6 +30,8 @@ class VerbsPair {
   // The link, or nothing where the pair stays on TCP; then refusal() says why.
   Result<std::unique_ptr<Link>> run();
   const std::string& refusal() const { return refusal_; }
+  // Of the link, once there is one.
+  bool is_reliable() const { return type_ == IBV_QPT_RC; }
 
  private:
   Result<std::unique_ptr<VerbsLink>> try_size(size_t frame_bytes);

@@ -106,10 +106,16 @@ VerbsDevices* prepare(std::vector<Candidate>& candidates, const VerbsUpgradeOpti
 
 #endif
 
-// The link, or null where this connection stays on TCP; then `refusal` says why.
-Result<std::unique_ptr<Link>> try_verbs(Candidate& candidate, VerbsDevices* devices,
-                                        const VerbsUpgradeOptions& options,
-                                        const ExchangeLimits& limits, std::string& refusal) {
+// A connection over RDMA, or none where it stays on TCP, and why.
+struct Attempt {
+  std::unique_ptr<Link> link;
+  bool is_reliable = false;
+  std::string refusal;
+};
+
+Result<Attempt> try_verbs(Candidate& candidate, VerbsDevices* devices,
+                          const VerbsUpgradeOptions& options, const ExchangeLimits& limits) {
+  Attempt attempt;
 #ifdef LOCKSTEP_HAS_VERBS
   if (candidate.fitness.ok()) {
     VerbsPair pair(candidate.connection.socket, *devices, candidate.port,
@@ -117,17 +123,39 @@ Result<std::unique_ptr<Link>> try_verbs(Candidate& candidate, VerbsDevices* devi
                     .epoch = options.epoch,
                     .frame_bytes = options.frame_bytes,
                     .limits = limits});
-    auto link = TRY(pair.run());
-    refusal = pair.refusal();
-    return link;
+    attempt.link = TRY(pair.run());
+    attempt.is_reliable = pair.is_reliable();
+    attempt.refusal = pair.refusal();
+    return attempt;
   }
 #endif
   static_cast<void>(devices);
   static_cast<void>(options);
   VerbsNote own, peer;  // the other side must hear that we cannot
   [[maybe_unused]] const bool is_agreed = TRY(exchange_notes(
-      candidate.connection.socket.get(), own, peer, candidate.fitness, limits, refusal));
-  return std::unique_ptr<Link>();
+      candidate.connection.socket.get(), own, peer, candidate.fitness, limits, attempt.refusal));
+  return attempt;
+}
+
+// Notes what one more rail of a pair has become.
+void note_rail(LinkUse& use, const Attempt& attempt, bool is_encrypted) {
+  ++use.rails;
+  if (attempt.link) {
+    use.path = attempt.is_reliable ? LinkPath::kVerbsRc : LinkPath::kVerbsUc;
+    return;
+  }
+  ++use.tcp_rails;
+  use.is_encrypted = is_encrypted;
+  if (use.reason.empty()) use.reason = attempt.refusal;
+}
+
+// A pair all of whose rails stayed on TCP uses TCP; one that has RDMA is not encrypted as a whole.
+void settle_use(LinkUse& use) {
+  if (use.path == LinkPath::kTcp) {
+    use.tcp_rails = 0;
+  } else {
+    use.is_encrypted = false;
+  }
 }
 
 }  // namespace
@@ -156,6 +184,14 @@ std::vector<std::string> verbs_addresses() {
   return texts;
 }
 
+uint64_t verbs_late_frame_count() {
+#ifdef LOCKSTEP_HAS_VERBS
+  return VerbsDevices::late_frame_count_of_process();
+#else
+  return 0;
+#endif
+}
+
 // Every rank takes its pairs in ascending order, so the pair that comes first of all that are left
 // has both of its ranks, and nobody waits in a circle.
 Result<VerbsUpgrade> upgrade_to_verbs(PeerConnections connections,
@@ -170,16 +206,20 @@ Result<VerbsUpgrade> upgrade_to_verbs(PeerConnections connections,
     PeerConnection& connection = candidate.connection;
     TRY(set_up_socket(connection.socket.get()));
     const ExchangeLimits limits{candidate.peer, deadline, options.cancelled};
-    std::string refusal;
-    auto link = TRY(try_verbs(candidate, devices, options, limits, refusal));
-    if (!link) {
-      if (upgrade.refusal.empty()) upgrade.refusal = refusal;
-      link = TRY(
+    Attempt attempt = TRY(try_verbs(candidate, devices, options, limits));
+    if (upgrade.uses.empty() || upgrade.uses.back().peer != candidate.peer) {
+      upgrade.uses.push_back({.peer = candidate.peer, .path = LinkPath::kTcp, .rails = 0});
+    }
+    note_rail(upgrade.uses.back(), attempt, connection.keys.has_value());
+    if (!attempt.link) {
+      if (upgrade.refusal.empty()) upgrade.refusal = attempt.refusal;
+      attempt.link = TRY(
           TcpLink::open(std::move(connection.socket),
                         {.peer = candidate.peer, .epoch = options.epoch, .keys = connection.keys}));
     }
-    rails[static_cast<size_t>(candidate.peer)].push_back(std::move(link));
+    rails[static_cast<size_t>(candidate.peer)].push_back(std::move(attempt.link));
   }
+  for (LinkUse& use : upgrade.uses) settle_use(use);
   for (size_t peer = 0; peer < rails.size(); ++peer) {
     if (rails[peer].empty()) continue;
     upgrade.links[peer] = join_rails(std::move(rails[peer]), options.link, static_cast<int>(peer));

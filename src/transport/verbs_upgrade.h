@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "transport/link.h"
+#include "transport/link_use.h"
 #include "transport/rendezvous.h"
 
 namespace lockstep {
@@ -23,6 +24,8 @@ class VerbsDevices;
 Status verbs_availability();
 // IPv4 addresses of this machine's active RDMA ports; empty without any.
 std::vector<std::string> verbs_addresses();
+// Late frames of ended connections that this process has dropped; 0 where it never used RDMA.
+uint64_t verbs_late_frame_count();
 
 struct VerbsUpgradeOptions {
   uint32_t epoch = 0;
@@ -38,6 +41,7 @@ struct VerbsUpgradeOptions {
 
 struct VerbsUpgrade {
   std::vector<std::unique_ptr<Link>> links;  // by rank, null where there was no connection
+  std::vector<LinkUse> uses;                 // of each link, by peer
   std::string refusal;  // why the first connection that stays on TCP does; empty: none does
 };
 

@@ -30,7 +30,11 @@ TEST_CASE("any number of ranks serves over every link") {
         CHECK(rank.weight_bytes == 1000 + static_cast<uint64_t>(rank.rank));
       }
       CHECK(status.links.size() == static_cast<size_t>(ranks * (ranks - 1) / 2));
-      for (const PairTimes& pair : status.links) CHECK(pair.p50_us > 0);
+      for (const PairStatus& pair : status.links) {
+        CHECK(pair.times.p50_us > 0);
+        CHECK(link_path_name(pair.use.path) == link);
+        CHECK(pair.use.reason == "");
+      }
       check_serves(*group);
       CHECK(group->status().running == 0);
     }

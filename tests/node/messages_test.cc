@@ -78,7 +78,6 @@ TEST_CASE("small messages survive") {
   const EpochSetup epoch = decode_epoch(encode_epoch({~uint64_t{0}, "abc"})).value();
   CHECK(epoch.epoch == ~uint64_t{0});
   CHECK(epoch.token == "abc");
-  CHECK(decode_epoch_report(encode_epoch_report({3, 4})).value().late_count == 4);
   const auto error = decode_error(encode_error(8, Error{ErrorCode::kExhausted, "full"})).value();
   CHECK(error.first == 8);
   CHECK(error.second.code == ErrorCode::kExhausted);
@@ -114,6 +113,34 @@ TEST_CASE("small messages survive") {
   CHECK(first.error.largest == 0.25f);
 }
 
+TEST_CASE("what a rank tells of its epoch survives") {
+  EpochReport report{.epoch = ~uint64_t{0}, .late_calls = 4, .late_frames = 5};
+  report.links.push_back({.peer = 2,
+                          .path = LinkPath::kVerbsUc,
+                          .rails = 3,
+                          .tcp_rails = 1,
+                          .reason = "a \"quoted\" reason"});
+  report.links.push_back({.peer = 3, .path = LinkPath::kTcp, .is_encrypted = true});
+  report.pairs.push_back({.a = 1, .b = 2, .p50_us = 0.1, .p99_us = 1.0 / 3, .gbit_s = 40});
+  const auto copy = decode_epoch_report(encode_epoch_report(report));
+  REQUIRE(copy.ok());
+  CHECK(copy.value().epoch == ~uint64_t{0});
+  CHECK(copy.value().late_calls == 4);
+  CHECK(copy.value().late_frames == 5);
+  REQUIRE(copy.value().links.size() == 2);
+  const LinkUse& first = copy.value().links[0];
+  CHECK(first.peer == 2);
+  CHECK(first.path == LinkPath::kVerbsUc);
+  CHECK(first.rails == 3);
+  CHECK(first.tcp_rails == 1);
+  CHECK_FALSE(first.is_encrypted);
+  CHECK(first.reason == "a \"quoted\" reason");
+  CHECK(copy.value().links[1].is_encrypted);
+  REQUIRE(copy.value().pairs.size() == 1);
+  CHECK(copy.value().pairs[0].p50_us == 0.1);
+  CHECK(copy.value().pairs[0].p99_us == 1.0 / 3);
+}
+
 TEST_CASE("payloads that make no sense are errors") {
   CHECK_FALSE(decode_token("short").ok());
   CHECK_FALSE(decode_end(encode_token(1, 99)).ok());
@@ -131,4 +158,5 @@ TEST_CASE("payloads that make no sense are errors") {
   CHECK_FALSE(decode_setup(encode_setup(setup)).ok());
   CHECK_FALSE(decode_epoch("1234567").ok());
   CHECK_FALSE(decode_epoch_report("12345678").ok());
+  CHECK_FALSE(decode_epoch_report(R"({"epoch": 1, "late_calls": 0, "late_frames": 0})").ok());
 }

@@ -62,7 +62,11 @@ class FakeModel : public ModelService {
                              .read_bytes = 410,
                              .token_bytes = 300,
                              .state_bytes = 50});
-    status_.links.push_back({.a = 0, .b = 1, .p50_us = 2.5, .p99_us = 8, .gbit_s = 40});
+    status_.links.push_back(
+        {.use = {.peer = 1, .path = LinkPath::kTcp, .rails = 2, .reason = "no \"library\""},
+         .times = {.a = 0, .b = 1, .p50_us = 2.5, .p99_us = 8, .gbit_s = 40}});
+    status_.late_calls = 2;
+    status_.late_frames = 3;
   }
 
   // What it is loaded from; to be changed before the first request.

@@ -90,6 +90,13 @@ TEST_CASE("the status page is self-contained and the status is complete") {
   CHECK(at(link, "p50_us") == 2.5);
   CHECK(at(link, "p99_us") == 8.0);
   CHECK(at(link, "gbit_s") == 40.0);
+  CHECK(at(link, "path") == "tcp");
+  CHECK(at(link, "rails") == 2);
+  CHECK(at(link, "tcp_rails") == 0);
+  CHECK(at(link, "encrypted") == false);
+  CHECK(at(link, "reason") == "no \"library\"");
+  CHECK(at(status, "models", 0, "late_calls") == 2);
+  CHECK(at(status, "models", 0, "late_frames") == 5);
 }
 
 TEST_CASE("a taken port is an error that names it") {

@@ -30,6 +30,9 @@ void check_fallback(UpgradePair& pair, const std::string& low_refusal) {
   REQUIRE_MESSAGE(low.ok(), low.error().message);
   REQUIRE_MESSAGE(high.ok(), high.error().message);
   CHECK(low.value().refusal == low_refusal);
+  REQUIRE(low.value().uses.size() == 1);
+  CHECK(low.value().uses[0].path == LinkPath::kTcp);
+  CHECK(low.value().uses[0].reason == low_refusal);
   CHECK(high.value().refusal != "");
   Link &left = *low.value().links[1], &right = *high.value().links[0];
   CHECK(dynamic_cast<TcpLink*>(&left) != nullptr);
@@ -55,7 +58,39 @@ TEST_CASE("two ranks with RDMA get a link of the best kind that both can do") {
     CHECK(dynamic_cast<VerbsLink&>(*low.value().links[1]).is_reliable() == !is_mixed);
     CHECK(low.value().links[1]->frame_bytes_max() == high.value().links[0]->frame_bytes_max());
     CHECK(low.value().refusal == "");
+    REQUIRE(low.value().uses.size() == 1);
+    const LinkUse& use = low.value().uses[0];
+    CHECK(use.peer == 1);
+    CHECK(use.path == (is_mixed ? LinkPath::kVerbsUc : LinkPath::kVerbsRc));
+    CHECK(use.rails == 1);
+    CHECK(use.tcp_rails == 0);
+    CHECK(use.reason == "");
   }
+}
+
+TEST_CASE("of two rails one may stay on TCP, and the use of the link says so") {
+  FakeScope fake(FakeMode::kReliable);
+  const auto devices = open_fake_devices();
+  SocketPair fit, unfit("127.0.0.2", "127.0.0.2");
+  const auto upgrade = [&](size_t end) {
+    PeerConnections connections(2);
+    connections[1 - end].push_back({std::move(fit.ends[end]), std::nullopt});
+    connections[1 - end].push_back({std::move(unfit.ends[end]), std::nullopt});
+    return upgrade_to_verbs(std::move(connections), {.link = {.kind = LinkKind::kVerbs, .rails = 2},
+                                                     .devices = devices.get()});
+  };
+  Result<VerbsUpgrade> low = VerbsUpgrade{};
+  std::thread thread([&] { low = upgrade(0); });
+  const Result<VerbsUpgrade> high = upgrade(1);
+  thread.join();
+  REQUIRE(low.ok());
+  REQUIRE(high.ok());
+  REQUIRE(low.value().uses.size() == 1);
+  const LinkUse& use = low.value().uses[0];
+  CHECK(use.path == LinkPath::kVerbsRc);
+  CHECK(use.rails == 2);
+  CHECK(use.tcp_rails == 1);
+  CHECK(use.reason == "no RDMA device has the address of the connection");
 }
 
 TEST_CASE("ranks at the addresses of two devices use both") {

@@ -1,0 +1,58 @@
+// What a group tells of its links: what joins each pair of ranks, and why RDMA became TCP.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "node/group_fixture.h"
+
+using namespace lockstep;
+
+namespace {
+
+// The library that workers load from now on.
+class LibraryScope {
+ public:
+  explicit LibraryScope(const std::string& path) {
+    ::setenv("LOCKSTEP_VERBS_LIBRARY", path.c_str(), 1);
+  }
+  ~LibraryScope() { ::unsetenv("LOCKSTEP_VERBS_LIBRARY"); }
+};
+
+}  // namespace
+
+TEST_CASE("without an RDMA library the status says of every pair that it is TCP, and why") {
+  const LibraryScope library("/nowhere/librdma.so");
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 3, "verbs");
+  options.link.rails = 2;
+  const auto group = start_echo(options);
+  const ModelStatus status = group->status();
+  CHECK(status.link == "verbs");
+  REQUIRE(status.links.size() == 3);
+  for (const PairStatus& pair : status.links) {
+    CHECK(pair.use.path == LinkPath::kTcp);
+    CHECK(pair.use.rails == 2);
+    CHECK(pair.use.tcp_rails == 0);
+    CHECK_MESSAGE(pair.use.reason.find("/nowhere/librdma.so") != std::string::npos,
+                  pair.use.reason);
+    CHECK(pair.use.peer == pair.times.b);
+    CHECK(pair.times.a < pair.times.b);
+    CHECK(pair.times.p50_us > 0);
+  }
+  check_serves(*group);
+}
+
+TEST_CASE("the status knows rails and encryption of TCP links") {
+  const TemporaryModel model;
+  LocalGroupOptions options = echo_options(model, 2, "tcp");
+  options.link.rails = 3;
+  options.link.encrypts = true;
+  const auto group = start_echo(options);
+  const ModelStatus status = group->status();
+  REQUIRE(status.links.size() == 1);
+  CHECK(status.links[0].use.path == LinkPath::kTcp);
+  CHECK(status.links[0].use.rails == 3);
+  CHECK(status.links[0].use.is_encrypted);
+  CHECK(status.links[0].use.reason == "");
+}
