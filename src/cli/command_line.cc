@@ -72,6 +72,7 @@ int run_command_line(int argc, char** argv) {
   add_template_command(app, chosen);
   add_show_command(app, chosen);
   add_bench_command(app, chosen);
+  add_status_command(app, chosen);
   add_probe_command(app, chosen);
   add_quantize_command(app, chosen);
   remove_footers(app);

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -28,7 +29,7 @@ class CommandLine(unittest.TestCase):
     def test_version_and_help(self):
         self.assertRegex(harness.run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
         overview = harness.run("--help").stdout
-        for command in ("run", "serve", "logits", "tokenize", "bench", "show", "quantize"):
+        for command in ("run", "serve", "logits", "tokenize", "bench", "show", "quantize", "status"):
             self.assertIn(command, overview)
             self.assertIn("Usage", harness.run(command, "--help").stdout)
         self.assertNotIn("worker ", overview)
@@ -56,6 +57,25 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["serve", harness.STORIES, harness.STORIES, "--port", "0"], "two models are named stories260K")
         self.check_refused(["tokenize", LLAMA, "--text", "x"], "tokenizer.json")
         self.check_refused(["logits", LLAMA, "--ids", "1"], "LOCKSTEP_ISA", env={"LOCKSTEP_ISA": "z80"})
+
+    def test_status_of_a_running_node_and_of_none(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        nobody = harness.run("status", "--port", port)
+        self.assertEqual((nobody.returncode, nobody.stdout), (1, ""))
+        self.assertRegex(nobody.stderr, f"^lockstep: no node answers on port {port} [^\n]*\n$")
+        env = {"LOCKSTEP_VERBS_LIBRARY": "/nowhere/librdma.so"}
+        with harness.Node("--ranks", "2", "--link", "verbs", env=env) as node:
+            told = harness.run_json("status", "--port", node.port, "--json")
+            model = told["models"][0]
+            self.assertEqual([rank["pid"] for rank in model["ranks"]], node.worker_pids())
+            link = model["links"][0]
+            self.assertEqual((link["a"], link["b"], link["path"]), (0, 1, "tcp"))
+            self.assertIn("/nowhere/librdma.so", link["reason"])
+            text = harness.run("status", "--port", node.port).stdout
+        for part in ("stories260K: ready", "2 ranks", str(model["ranks"][1]["pid"]), " 0 - 1   tcp", link["reason"]):
+            self.assertIn(part, text)
 
     def test_broken_checkpoints(self):
         with tempfile.TemporaryDirectory() as work:

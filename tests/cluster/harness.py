@@ -55,9 +55,10 @@ def children(pid):
 class Node:
     """`lockstep serve` on a port of its own. Use as a context: it is ended, by its pid, in any case."""
 
-    def __init__(self, *arguments, model=STORIES):
+    def __init__(self, *arguments, model=STORIES, env=None):
         self.process = subprocess.Popen([PROGRAM, "serve", model, "--port", "0", *arguments],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
         self.port = None
         for line in self.process.stdout:
             found = re.search(r"http://localhost:(\d+)/", line)
