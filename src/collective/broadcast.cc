@@ -7,20 +7,16 @@
 
 #include "base/check.h"
 #include "collective/group.h"
+#include "collective/idle_wait.h"
 #include "collective/peer_wait.h"
 #include "transport/frame.h"
 
 namespace lockstep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kPrefixBytes = sizeof(uint64_t);
 
-// Longer than the pause between two steps of decode, so that these never pay for a wake-up.
-constexpr std::chrono::milliseconds kPolling{1};
 constexpr std::chrono::milliseconds kSleep{10};  // between two looks at `cancelled`
-constexpr int kPollsPerYield = 64;               // some 3 us
 
 }  // namespace
 
@@ -29,30 +25,19 @@ Status Group::wait_for(int root) {
   if (!state_.ok()) return state_;
   if (!is_peer(root)) return Ok{};
   if (options_.progress) options_.progress->set(Progress::kIdle);
-  Status status = idle_until_message(link(plans_->next_to(root)));
-  if (options_.progress) options_.progress->set(Progress::kComputing);
-  return finish(std::move(status));
-}
-
-Status Group::idle_until_message(Link& link) {
-  const auto polling_ends = Clock::now() + kPolling;
-  bool is_polling = true;
-  for (;;) {
-    for (int poll = 0; poll < kPollsPerYield; ++poll) {
-      if (!link.peek().empty()) return Ok{};
-      relax_processor();
-    }
+  Link& link = this->link(plans_->next_to(root));
+  IdleWait idle(kSleep);
+  const auto look = [&]() -> Status {
     TRY(link.health());
     if (options_.cancelled && options_.cancelled->load(std::memory_order_relaxed)) {
       return Error{ErrorCode::kCancelled, "the wait for the next step was cancelled"};
     }
-    is_polling = is_polling && Clock::now() < polling_ends;
-    if (is_polling) {
-      yield_processor();
-    } else {
-      link.wait_readable(kSleep);
-    }
-  }
+    return Ok{};
+  };
+  Status status = Ok{};
+  while (status.ok() && link.peek().empty()) status = idle.pause(&link, look);
+  if (options_.progress) options_.progress->set(Progress::kComputing);
+  return finish(std::move(status));
 }
 
 Status Group::broadcast(int root, std::vector<std::byte>& data, size_t bytes_max) {

@@ -78,7 +78,6 @@ class Group {
   Status receive_length(int root, const ExchangePlan& plan, std::vector<std::byte>& data,
                         size_t bytes_max);
   Status move_rest(const ExchangePlan& plan, std::span<std::byte> data);
-  Status idle_until_message(Link& link);
 
   struct Reduction;  // one all_reduce in one hop
   Status reduce_in_one_hop(const LeafShares& shares, std::span<const float> own,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/wait.h"
 
 namespace lockstep {
 namespace {
@@ -15,55 +14,11 @@ namespace {
 // stage, which do the same work at the same time, wait for each other.
 constexpr int kSilenceFactor = 30;
 
-// As in Group::wait_for: longer than the pause between two steps of decode.
-constexpr std::chrono::milliseconds kPolling{1};
 // Between two looks at what else may end the wait.
 constexpr std::chrono::milliseconds kIdleSleep{10};
 constexpr std::chrono::milliseconds kResultSleep{2};
-constexpr int kPollsPerLook = 64;  // some 3 us
 
 }  // namespace
-
-// One wait: polls first, sleeps later, and counts the silence. Time in which this thread did not
-// run is not counted.
-class Pipeline::Idle {
- public:
-  Idle(const Pipeline& pipeline, std::chrono::milliseconds sleep)
-      : pipeline_(pipeline), sleep_(sleep) {}
-
-  void restart() {
-    silence_ = {};
-    last_ = Clock::now();
-  }
-
-  // Whether the peer has been silent for too long is the caller's to ask.
-  std::chrono::milliseconds silence() const {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(silence_);
-  }
-
-  // One round; `link` is what may wake us, null: only polling is possible.
-  Status pause(Link* link) {
-    relax_processor();
-    if (++rounds_ % kPollsPerLook != 0) return Ok{};
-    TRY(pipeline_.check());
-    const Clock::time_point now = Clock::now();
-    silence_ += std::min<Clock::duration>(now - last_, Wait::kStall);
-    last_ = now;
-    if (link && silence_ > kPolling) {
-      link->wait_readable(sleep_);
-    } else {
-      yield_processor();
-    }
-    return Ok{};
-  }
-
- private:
-  const Pipeline& pipeline_;
-  std::chrono::milliseconds sleep_;
-  Clock::time_point last_ = Clock::now();
-  Clock::duration silence_{};
-  uint64_t rounds_ = 0;
-};
 
 Pipeline::Pipeline(Group world, int stages)
     : place_(stage_place(world.rank(), world.size(), stages)),
@@ -119,6 +74,10 @@ Status Pipeline::check() const {
   return Ok{};
 }
 
+Status Pipeline::pause(IdleWait& idle, Link* link) const {
+  return idle.pause(link, [this] { return check(); });
+}
+
 Error Pipeline::silent(int rank, const char* what) const {
   return {ErrorCode::kTimeout,
           fmt::format("rank {}: no {} within {} ms", rank, what, silence_max_.count())};
@@ -133,7 +92,7 @@ Status Pipeline::send(std::vector<std::byte>& message) {
 
 Status Pipeline::flush() {
   if (!sender_) return Ok{};
-  Idle idle(*this, kResultSleep);
+  IdleWait idle(kResultSleep);
   while (!sender_->is_idle()) {
     if (TRY(move())) {
       idle.restart();
@@ -141,14 +100,14 @@ Status Pipeline::flush() {
     }
     if (idle.silence() > silence_max_) return silent(out_rank_, "room for a message");
     if (progress_) progress_->set(out_rank_);
-    TRY(idle.pause(nullptr));
+    TRY(pause(idle, nullptr));
   }
   if (progress_) progress_->set(Progress::kComputing);
   return Ok{};
 }
 
 Status Pipeline::wait_for_work() {
-  Idle idle(*this, kIdleSleep);
+  IdleWait idle(kIdleSleep);
   if (progress_) progress_->set(Progress::kIdle);
   while (!has_message()) {
     if (TRY(move())) {
@@ -158,7 +117,7 @@ Status Pipeline::wait_for_work() {
       if (is_sending && idle.silence() > silence_max_) {
         return silent(out_rank_, "room for a message");
       }
-      TRY(idle.pause(is_sending ? nullptr : in_));
+      TRY(pause(idle, is_sending ? nullptr : in_));
     }
   }
   if (progress_) progress_->set(Progress::kComputing);
@@ -166,7 +125,7 @@ Status Pipeline::wait_for_work() {
 }
 
 Status Pipeline::wait_for_result(const std::function<bool()>& is_interrupted) {
-  Idle idle(*this, kResultSleep);
+  IdleWait idle(kResultSleep);
   if (progress_) progress_->set(in_rank_);
   while (!has_message() && !is_interrupted()) {
     if (TRY(move())) {
@@ -174,7 +133,7 @@ Status Pipeline::wait_for_result(const std::function<bool()>& is_interrupted) {
       continue;
     }
     if (idle.silence() > silence_max_) return silent(in_rank_, "choices");
-    TRY(idle.pause(sender_->is_idle() ? in_ : nullptr));
+    TRY(pause(idle, sender_->is_idle() ? in_ : nullptr));
   }
   if (progress_) progress_->set(Progress::kComputing);
   return Ok{};

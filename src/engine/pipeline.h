@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "collective/idle_wait.h"
 #include "collective/message_stream.h"
 #include "collective/stage_links.h"
 
@@ -58,13 +59,11 @@ class Pipeline {
   Status wait_for_result(const std::function<bool()>& is_interrupted);
 
  private:
-  using Clock = std::chrono::steady_clock;
-  class Idle;  // one wait
-
   Result<bool> move();
   // Whether the wait for a message has become pointless. A stage that is told to stop may leave
   // before those behind it, so they look at the way out only while they use it.
   Status check() const;
+  Status pause(IdleWait& idle, Link* link) const;
   Error silent(int rank, const char* what) const;
 
   StagePlace place_;

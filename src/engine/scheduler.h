@@ -51,7 +51,6 @@ class Scheduler {
   Status submit(uint64_t id, GenerateRequest request);
   // False if there is no such request (any more).
   bool cancel(uint64_t id);
-  bool has_work() const { return !running_.empty() || !waiting_.empty(); }
 
   // Fills `step` with the next work; false if there is none until a step under way is completed.
   bool plan(Step& step);

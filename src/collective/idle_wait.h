@@ -1,0 +1,51 @@
+// IdleWait: how a rank waits for work that may not come for long. It polls for about a millisecond,
+// so that steps that follow each other lose nothing, and then sleeps on the link by which the work
+// will come. It has no deadline of its own: the caller may ask for the silence so far, in which
+// time that this thread did not run is not counted. Used by Group and by the engine's Pipeline.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/result.h"
+#include "base/wait.h"
+#include "transport/link.h"
+
+namespace lockstep {
+
+class IdleWait {
+ public:
+  // `sleep`: between two looks at what else may end the wait.
+  explicit IdleWait(std::chrono::milliseconds sleep) : sleep_(sleep) {}
+
+  // Something moved.
+  void restart();
+  std::chrono::milliseconds silence() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(silence_);
+  }
+
+  // One round. Now and then it asks `look` whether the wait has become pointless; `link` is what
+  // may wake us, null: only polling is possible.
+  template <class Look>
+  Status pause(Link* link, const Look& look) {
+    relax_processor();
+    if (++rounds_ % kRoundsPerLook != 0) return Ok{};
+    TRY(look());
+    rest(link);
+    return Ok{};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr uint64_t kRoundsPerLook = 64;  // some 3 us
+
+  void rest(Link* link);
+
+  std::chrono::milliseconds sleep_;
+  Clock::time_point last_ = Clock::now();
+  Clock::duration silence_{};
+  uint64_t rounds_ = 0;
+};
+
+}  // namespace lockstep
