@@ -34,10 +34,9 @@ Status check_options(const LocalGroupOptions& options) {
         ErrorCode::kInvalidArgument,
         fmt::format("{} ranks cannot form {} stages of the same size", ranks, options.stages)};
   }
-  if (options.stages > 1 && options.link.topology != Topology::kMesh) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "stages of a pipeline need links between all ranks; leave --topology out"};
-  }
+  LinkOptions link = options.link;
+  link.stages = options.stages;
+  TRY(check_link_options(link));
   if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
       options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,

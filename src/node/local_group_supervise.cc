@@ -87,7 +87,7 @@ WorkerGroupOptions LocalGroup::worker_options() const {
   options.setup.shares = options_.shares;
   options.setup.link = options_.link;
   options.setup.wire = options_.wire;
-  options.setup.stages = options_.stages;
+  options.setup.link.stages = options_.stages;
   options.setup.threads = options_.threads;
   options.setup.context = options_.context;
   options.setup.sequences_max = options_.sequences_max;

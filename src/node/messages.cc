@@ -114,6 +114,7 @@ Result<std::span<const Json>> need_array(const Json& object, std::string_view ke
 JsonObject json_of(const LinkOptions& link) {
   return {{"kind", link_kind_name(link.kind)},
           {"topology", topology_name(link.topology)},
+          {"stages", link.stages},
           {"rails", link.rails},
           {"encrypts", link.encrypts},
           {"plain", link.plain},
@@ -127,6 +128,7 @@ Result<LinkOptions> get_link(const Json& object) {
   LinkOptions link;
   link.kind = TRY(parse_link_kind(TRY(need_string(*json, "kind"))));
   link.topology = TRY(parse_topology(TRY(need_string(*json, "topology"))));
+  link.stages = TRY(need_int32(*json, "stages"));
   link.rails = TRY(need_int32(*json, "rails"));
   link.encrypts = TRY(get_bool(*json, "encrypts")).value_or(false);
   link.plain = TRY(get_bool(*json, "plain")).value_or(false);
@@ -171,7 +173,6 @@ std::string encode_setup(const WorkerSetup& setup) {
   object["link"] = json_of(setup.link);
   object["wire"] = wire_name(setup.wire);
   object["algorithm"] = sum_algorithm_name(setup.algorithm);
-  object["stages"] = setup.stages;
   object["threads"] = setup.threads;
   object["first_core"] = setup.first_core;
   object["context"] = setup.context;
@@ -196,7 +197,6 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.link = TRY(get_link(json));
   setup.wire = TRY(parse_wire(TRY(need_string(json, "wire"))));
   setup.algorithm = TRY(parse_sum_algorithm(TRY(need_string(json, "algorithm"))));
-  setup.stages = TRY(need_int32(json, "stages"));
   setup.threads = TRY(need_int32(json, "threads"));
   setup.first_core = TRY(need_int32(json, "first_core"));
   setup.context = TRY(need_int32(json, "context"));
@@ -211,6 +211,7 @@ Result<WorkerSetup> decode_setup(std::string_view payload) {
   setup.probes = TRY(get_bool(json, "probes")).value_or(false);
   if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt("bits");
   if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt("rank");
+  if (setup.link.stages < 1 || setup.size() % setup.link.stages != 0) return corrupt("stages");
   return setup;
 }
 

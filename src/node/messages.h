@@ -53,7 +53,6 @@ struct WorkerSetup {
   LinkOptions link;
   Wire wire = Wire::kF32;
   SumAlgorithm algorithm = SumAlgorithm::kAuto;
-  int stages = 1;  // of a pipeline: ranks in order, the same number in each
   int threads = 1;
   int first_core = -1;
   int context = 0;
@@ -72,7 +71,7 @@ struct WorkerSetup {
 };
 
 // How a worker finds the other ranks of an epoch. Beside it travel the descriptors of the memory
-// shared with each other rank, by rank (shm).
+// of its links, by the rank that they lead to (shm).
 struct EpochSetup {
   uint64_t epoch = 0;
   std::string token;  // tcp: what a connection of this group must know

@@ -84,7 +84,7 @@ Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable
   options.exact = setup.exact;
   options.bits = setup.bits;
   options.link = setup.link.kind;
-  options.stages = setup.stages;
+  options.stages = setup.link.stages;
   options.kernels = kernels;
   options.progress = progress;
   return options;

@@ -24,7 +24,7 @@
 
 namespace lockstep {
 
-// An epoch to join, and the memory shared with each other rank (shm), by rank.
+// An epoch to join, and the memory of each link (shm), by the rank that it leads to.
 struct EpochOrder {
   EpochSetup setup;
   std::vector<UniqueFd> regions;

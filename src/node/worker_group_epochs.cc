@@ -28,15 +28,6 @@ std::string random_token() {
   return token;
 }
 
-// One shared region for each pair of ranks, as pair_index() counts them.
-Result<std::vector<UniqueFd>> create_regions(int size) {
-  std::vector<UniqueFd> regions;
-  for (int i = 0; i < size * (size - 1) / 2; ++i) {
-    regions.push_back(TRY(ShmLink::create_region()));
-  }
-  return regions;
-}
-
 Result<UniqueFd> duplicate(const UniqueFd& fd) {
   UniqueFd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.is_open()) {
@@ -46,9 +37,18 @@ Result<UniqueFd> duplicate(const UniqueFd& fd) {
   return copy;
 }
 
-size_t pair_index(int a, int b, int size) {
-  const int low = std::min(a, b), high = std::max(a, b);
-  return static_cast<size_t>(low * size - low * (low + 1) / 2 + high - low - 1);
+// One region for each pair that has a link: for each rank those of its links, by peer.
+Result<std::vector<std::vector<UniqueFd>>> create_regions(const LinkOptions& link, int size) {
+  std::vector<std::vector<UniqueFd>> regions(static_cast<size_t>(size));
+  for (int low = 0; low < size; ++low) {
+    for (int high = low + 1; high < size; ++high) {
+      if (!is_joined(link, size, low, high)) continue;
+      UniqueFd region = TRY(ShmLink::create_region());
+      regions[static_cast<size_t>(low)].push_back(TRY(duplicate(region)));
+      regions[static_cast<size_t>(high)].push_back(std::move(region));
+    }
+  }
+  return regions;
 }
 
 }  // namespace
@@ -98,19 +98,15 @@ Status WorkerGroup::join_epoch() {
   phase_ = Phase::kJoining;
   phase_deadline_ = Clock::now() + kJoinMax;
   const std::string setup = encode_epoch({++epoch_, random_token()});
-  std::vector<UniqueFd> regions;
-  if (options_.setup.link.kind == LinkKind::kShm) regions = TRY(create_regions(size()));
+  std::vector<std::vector<UniqueFd>> regions(static_cast<size_t>(size()));
+  const LinkOptions& link = options_.setup.link;
+  if (link.kind == LinkKind::kShm) regions = TRY(create_regions(link, size()));
   for (int rank = 0; rank < size(); ++rank) {
-    std::vector<UniqueFd> shared;
-    for (int peer = 0; peer < size() && !regions.empty(); ++peer) {
-      if (peer == rank) continue;
-      shared.push_back(TRY(duplicate(regions[pair_index(rank, peer, size())])));
-    }
     Worker& each = worker(rank);
     each.in_epoch = true;
     each.is_ready = false;
     each.port = -1;
-    send(rank, Message::kJoin, setup, std::move(shared));
+    send(rank, Message::kJoin, setup, std::move(regions[static_cast<size_t>(rank)]));
   }
   return Ok{};
 }

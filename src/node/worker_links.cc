@@ -20,16 +20,14 @@ constexpr std::chrono::seconds kConnectMax{10};
 constexpr const char* kLoopback = "127.0.0.1";
 
 Result<WorkerLinks> open_shared_links(const WorkerSetup& setup, const EpochOrder& order) {
-  if (order.regions.size() + 1 != setup.shares.size()) {
-    return Error{ErrorCode::kCorrupt, "there must be shared memory for each other rank"};
-  }
   WorkerLinks opened;
   opened.links.resize(setup.shares.size());
   for (int peer = 0; peer < setup.size(); ++peer) {
-    if (peer == setup.rank) continue;
-    if (!is_joined(setup.link.topology, setup.size(), setup.rank, peer)) continue;
-    const UniqueFd& region =
-        order.regions[static_cast<size_t>(peer < setup.rank ? peer : peer - 1)];
+    if (!is_joined(setup.link, setup.size(), setup.rank, peer)) continue;
+    if (opened.uses.size() == order.regions.size()) {
+      return Error{ErrorCode::kCorrupt, "there must be shared memory for each link"};
+    }
+    const UniqueFd& region = order.regions[opened.uses.size()];
     ShmLink::Options options;
     options.side = setup.rank < peer ? 0 : 1;
     options.peer = peer;

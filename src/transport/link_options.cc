@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,15 @@ Error refuse(std::string message) {
 
 }  // namespace
 
+bool is_joined(const LinkOptions& link, int size, int a, int b) {
+  if (!is_joined(link.topology, size, a, b)) return false;
+  if (link.stages <= 1) return true;
+  const int ranks = size / link.stages;
+  const int low = std::min(a, b), high = std::max(a, b);
+  const bool is_last_first = low == 0 && high == size - ranks;
+  return low / ranks == high / ranks || high - low == ranks || is_last_first;
+}
+
 Status check_link_options(const LinkOptions& options) {
   const bool is_shm = options.kind == LinkKind::kShm;
   if (options.rails < 1 || options.rails > LinkOptions::kRailsMax) {
@@ -22,6 +32,9 @@ Status check_link_options(const LinkOptions& options) {
   }
   if (is_shm && options.rails > 1) {
     return refuse("shared memory has no rails; leave --rails out, or use --link tcp");
+  }
+  if (options.stages < 1 || (options.stages > 1 && options.topology != Topology::kMesh)) {
+    return refuse("stages of a pipeline have links of their own; leave --topology out");
   }
   if (options.encrypts && options.kind != LinkKind::kTcp) {
     return refuse(fmt::format("--encrypt is for --link tcp; {} is never encrypted",

@@ -122,7 +122,7 @@ Result<LocalLinks> open_local_links(const LinkOptions& options, int size, uint32
   for (auto& row : links) row.resize(static_cast<size_t>(size));
   for (int low = 0; low < size; ++low) {
     for (int high = low + 1; high < size; ++high) {
-      if (!is_joined(options.topology, size, low, high)) continue;
+      if (!is_joined(options, size, low, high)) continue;
       Pair pair = TRY(open_pair(options, low, high, epoch));
       links[static_cast<size_t>(low)][static_cast<size_t>(high)] = std::move(pair.first);
       links[static_cast<size_t>(high)][static_cast<size_t>(low)] = std::move(pair.second);

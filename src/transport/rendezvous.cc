@@ -98,7 +98,7 @@ Rendezvous::Rendezvous(const TcpListener& listener, std::span<const TcpAddress> 
                 .encrypts = is_encrypted(options.link, addresses)};
   connections_.resize(addresses.size());
   for (int rank = 0; rank < size; ++rank) {
-    if (!is_joined(options.link.topology, size, options.rank, rank)) continue;
+    if (!is_joined(options.link, size, options.rank, rank)) continue;
     connections_[static_cast<size_t>(rank)].resize(static_cast<size_t>(options.link.rails));
     for (int rail = 0; rank < options.rank && rail < options.link.rails; ++rail) {
       calls_.push_back({.rank = rank, .rail = rail});

@@ -3,8 +3,10 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "node/group_fixture.h"
+#include "support/process_holdings.h"
 
 using namespace lockstep;
 
@@ -41,6 +43,32 @@ TEST_CASE("without an RDMA library the status says of every pair that it is TCP,
     CHECK(pair.times.p50_us > 0);
   }
   check_serves(*group);
+}
+
+TEST_CASE("ranks without a link share no memory, in a line and in a pipeline") {
+  struct Case {
+    Topology topology;
+    int stages;
+    std::vector<int> links;  // of each rank
+  };
+  const TemporaryModel model;
+  for (const Case& each :
+       {Case{Topology::kMesh, 1, {3, 3, 3, 3}}, Case{Topology::kLine, 1, {1, 2, 2, 1}},
+        Case{Topology::kMesh, 4, {2, 2, 2, 2}}}) {
+    CAPTURE(each.stages);
+    LocalGroupOptions options = echo_options(model, 4);
+    options.link.topology = each.topology;
+    options.stages = each.stages;
+    const auto group = start_echo(options);
+    const ModelStatus status = group->status();
+    REQUIRE(status.ranks.size() == 4);
+    int ends = 0;
+    for (size_t rank = 0; rank < 4; ++rank) {
+      CHECK(holdings_of(status.ranks[rank].pid).shared_maps == each.links[rank]);
+      ends += each.links[rank];
+    }
+    CHECK(status.links.size() == static_cast<size_t>(ends / 2));
+  }
 }
 
 TEST_CASE("the status knows rails and encryption of TCP links") {

@@ -1,6 +1,9 @@
 #include "transport/link_options.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <string>
 
 using namespace lockstep;
 
@@ -37,14 +40,33 @@ TEST_CASE("a topology joins the pairs that its name says") {
   CHECK_FALSE(is_joined(Topology::kStar, 6, 1, 2));
 }
 
+TEST_CASE("a pipeline has the links that it uses and no others") {
+  const auto joined = [](int size, int stages) {
+    std::string pairs;
+    for (int a = 0; a < size; ++a) {
+      for (int b = a + 1; b < size; ++b) {
+        CHECK(is_joined({.stages = stages}, size, a, b) ==
+              is_joined({.stages = stages}, size, b, a));
+        if (is_joined({.stages = stages}, size, a, b)) pairs += fmt::format("{}{} ", a, b);
+      }
+    }
+    return pairs;
+  };
+  CHECK(joined(3, 1) == "01 02 12 ");
+  CHECK(joined(2, 2) == "01 ");
+  CHECK(joined(4, 4) == "01 03 12 23 ");
+  CHECK(joined(4, 2) == "01 02 13 23 ");
+  CHECK(joined(6, 3) == "01 02 04 13 23 24 35 45 ");
+}
+
 TEST_CASE("options of links that contradict each other are refused with a sentence") {
   CHECK(check_link_options({}).ok());
   CHECK(check_link_options({.kind = LinkKind::kTcp, .rails = 4, .encrypts = true}).ok());
   CHECK(check_link_options({.delay_us = 300, .gbit_s = 0.5}).ok());
   const LinkOptions bad[] = {
-      {.rails = 2},         {.encrypts = true}, {.kind = LinkKind::kTcp, .rails = 0},
-      {.delay_us = -1},     {.gbit_s = -1},     {.kind = LinkKind::kTcp, .rails = 9},
-      {.delay_us = 2000000}};
+      {.rails = 2},          {.encrypts = true}, {.kind = LinkKind::kTcp, .rails = 0},
+      {.delay_us = -1},      {.gbit_s = -1},     {.kind = LinkKind::kTcp, .rails = 9},
+      {.delay_us = 2000000}, {.stages = 0},      {.topology = Topology::kLine, .stages = 2}};
   for (const LinkOptions& options : bad) {
     const Status status = check_link_options(options);
     REQUIRE(!status.ok());
