@@ -6,8 +6,30 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 namespace lockstep {
+namespace {
+
+// BBR, the default of some servers, holds segments back by timers to the rate that it has
+// estimated, and estimates exchanges that come in bursts much too low: a sum of 1 MiB over loopback
+// takes 1.8 times as long as with Reno. Reno is what every process may choose.
+void stop_pacing(int fd) {
+#ifdef TCP_CONGESTION
+  char name[16] = {};
+  socklen_t length = sizeof(name) - 1;
+  const bool is_known = ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0;
+  if (!is_known || !std::string_view(name).starts_with("bbr")) return;
+  for (const std::string_view other : {"cubic", "reno"}) {
+    const auto size = static_cast<socklen_t>(other.size());
+    if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, other.data(), size) == 0) return;
+  }
+#else
+  static_cast<void>(fd);
+#endif
+}
+
+}  // namespace
 
 Result<AddressInfo> resolve_numeric(const std::string& host, uint16_t port) {
   addrinfo hints{};
@@ -34,8 +56,9 @@ Status set_up_socket(int fd) {
     return socket_error(ErrorCode::kInternal, "setting up a socket failed");
   }
   const int on = 1;
-  // These two tune: a connection without them is still right.
+  // What follows tunes: a connection without it is still right.
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  stop_pacing(fd);
 #ifdef SO_NOSIGPIPE
   ::setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof(on));
 #endif

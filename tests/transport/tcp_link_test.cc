@@ -2,16 +2,20 @@
 #include "transport/tcp_link.h"
 
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/secrets.h"
 #include "base/wait.h"
+#include "transport/socket.h"
 
 using namespace lockstep;
 
@@ -83,6 +87,17 @@ struct Tapped {
 constexpr AeadCipher kCiphers[] = {AeadCipher::kAes128Gcm, AeadCipher::kChaCha20Poly1305};
 
 }  // namespace
+
+#ifdef TCP_CONGESTION
+TEST_CASE("no socket of a link is paced, whatever the system's default") {
+  const auto socket = open_tcp_socket(AF_INET);
+  REQUIRE(socket.ok());
+  char name[16] = {};
+  socklen_t length = sizeof(name) - 1;
+  REQUIRE(::getsockopt(socket.value().get(), IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0);
+  CHECK_MESSAGE(std::string(name).find("bbr") == std::string::npos, name);
+}
+#endif
 
 TEST_CASE("a frame that comes in single bytes is read when it is whole") {
   RawPeer peer;
