@@ -63,7 +63,7 @@ std::string path_text(const Json& link) {
 
 void print_links(std::span<const Json> links) {
   if (links.empty()) return;
-  print_line("  link     by          encrypted     8 B p50     bandwidth");
+  print_line("  link     by          encrypted    64 B p50     bandwidth");
   for (const Json& link : links) {
     const double latency_us = real(link, "p50_us"), gbit_s = real(link, "gbit_s");
     const auto encrypted = get_bool(link, "encrypted");

@@ -26,8 +26,11 @@ class Group {
  public:
   using Options = GroupOptions;
 
-  // The ranks agree over their links on the size of pieces, on who is joined with whom, and, where
-  // that could decide between algorithms, on what the links cost, which they measure. Every rank
+  // With more ranks the pairs would take longer than a better choice saves; they use usual costs.
+  static constexpr int kMeasuredRanksMax = 16;
+
+  // The ranks agree over their links on the size of pieces, on who is joined with whom, and on what
+  // the links cost, which up to kMeasuredRanksMax ranks measure, a few ms for each pair. Every rank
   // must call it. kInvalidArgument names a rank that no links lead to.
   static Result<Group> form(Options options);
 
@@ -40,6 +43,8 @@ class Group {
   int rank() const { return options_.rank; }
   int size() const { return static_cast<int>(options_.links.size()); }
   const LinkGraph& graph() const { return plans_->graph(); }
+  // (ranks, ranks), the same on every rank; empty: not measured.
+  std::span<const LinkCost> link_costs() const { return options_.link_costs; }
   size_t piece_bytes() const { return options_.piece_bytes; }
   // Null for the own rank and for one without a link. For measurements between two exchanges.
   Link* link_to(int rank) { return options_.links[static_cast<size_t>(rank)].get(); }

@@ -1,8 +1,10 @@
-// What the links of a new group cost, for the choice of an algorithm. Each pair of joined ranks
-// plays ping-pong, pair after pair in one order, so that pairs with a rank in common do not disturb
-// each other; then every rank gets the figures of all.
+// What the links of a new group cost, for the choice of an algorithm and for whoever asks for the
+// group's state. Each pair of joined ranks plays ping-pong, pair after pair in one order, so that
+// pairs with a rank in common do not disturb each other; then every rank gets the figures of all.
+// The rank that begins decides how many messages there are and how long they are.
 #include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "collective/group.h"
 #include "collective/peer_wait.h"
@@ -13,13 +15,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// With more ranks the pairs would take longer than a better choice saves; they use usual costs.
-constexpr int kMeasuredRanksMax = 16;
 constexpr size_t kShortBytes = 64;
-constexpr int kShortRounds = 16;
-constexpr int kLongRounds = 4;
+constexpr size_t kMediumBytes = size_t{16} * 1024;
+constexpr size_t kShortRounds = 64;
+constexpr size_t kLongRounds = 4;
+// A slow link gets fewer rounds, and no message of a piece if that would take longer.
+constexpr double kBudgetNs = 3e6;
+constexpr std::byte kEnd{1};  // first byte of a message that gets no answer: the last one
 
-Status send_frame(const GroupOptions& options, int peer, size_t bytes) {
+Status send_frame(const GroupOptions& options, int peer, size_t bytes, std::byte first = {}) {
   Link& link = *options.links[static_cast<size_t>(peer)];
   PeerWait wait(options);
   auto frame = link.acquire(bytes);
@@ -29,35 +33,48 @@ Status send_frame(const GroupOptions& options, int peer, size_t bytes) {
     frame = link.acquire(bytes);
   }
   std::fill(frame.begin(), frame.end(), std::byte{0});
+  frame[0] = first;
   link.post();
   while (!link.flush()) TRY(wait.pause(0, peer_bit(peer)));
   return Ok{};
 }
 
-Status take_frame(const GroupOptions& options, int peer, size_t bytes) {
+// The first byte of the next frame.
+Result<std::byte> take_frame(const GroupOptions& options, int peer) {
   Link& link = *options.links[static_cast<size_t>(peer)];
   PeerWait wait(options);
   while (link.peek().empty()) TRY(wait.pause(peer));
-  if (link.peek().size() != bytes) {
-    return peer_error(ErrorCode::kCorrupt, options.name_of(peer),
-                      "a message has another length than agreed");
-  }
+  const std::byte first = link.peek()[0];
   link.release();
-  return Ok{};
+  return first;
 }
 
-Result<double> round_trip_ns(const GroupOptions& options, int peer, size_t bytes) {
-  const auto start = Clock::now();
-  TRY(send_frame(options, peer, bytes));
-  TRY(take_frame(options, peer, kShortBytes));
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+// Times of messages of so many bytes and short answers in ns, ascending; at least one.
+Result<std::vector<double>> round_trips(const GroupOptions& options, int peer, size_t bytes,
+                                        size_t rounds_max) {
+  std::vector<double> times_ns;
+  double total_ns = 0;
+  while (times_ns.size() < rounds_max && total_ns < kBudgetNs) {
+    const auto start = Clock::now();
+    TRY(send_frame(options, peer, bytes));
+    TRY(take_frame(options, peer));
+    const std::chrono::duration<double, std::nano> time = Clock::now() - start;
+    times_ns.push_back(time.count());
+    total_ns += time.count();
+  }
+  std::sort(times_ns.begin(), times_ns.end());
+  return times_ns;
+}
+
+uint32_t one_way_ns(const std::vector<double>& ascending_ns, size_t percent) {
+  const double ns = ascending_ns[(ascending_ns.size() - 1) * percent / 100] / 2;
+  return static_cast<uint32_t>(std::clamp(ns, 1.0, 4e9));
 }
 
 }  // namespace
 
 Status Group::measure_links() {
-  const bool has_choice = size() > 2 && options_.algorithm == SumAlgorithm::kAuto;
-  if (!has_choice || size() > kMeasuredRanksMax) return Ok{};
+  if (size() < 2 || size() > kMeasuredRanksMax) return Ok{};
   const auto ranks = static_cast<size_t>(size());
   std::vector<LinkCost> costs(ranks * ranks);
   for (int low = 0; low < size(); ++low) {
@@ -88,23 +105,25 @@ Status Group::measure_links() {
 }
 
 Result<LinkCost> Group::measure_link(int peer) {
-  const size_t long_bytes = options_.piece_bytes;
-  double short_ns = 1e9, long_ns = 1e9;
-  for (int round = 0; round < kShortRounds; ++round) {
-    short_ns = std::min(short_ns, TRY(round_trip_ns(options_, peer, kShortBytes)));
+  const auto short_ns = TRY(round_trips(options_, peer, kShortBytes, kShortRounds));
+  size_t bytes = std::min(kMediumBytes, options_.piece_bytes);
+  auto long_ns = TRY(round_trips(options_, peer, bytes, kLongRounds));
+  const double pieces = static_cast<double>(options_.piece_bytes) / static_cast<double>(bytes);
+  if (long_ns.front() * pieces < kBudgetNs) {
+    bytes = options_.piece_bytes;
+    long_ns = TRY(round_trips(options_, peer, bytes, kLongRounds));
   }
-  for (int round = 0; round < kLongRounds; ++round) {
-    long_ns = std::min(long_ns, TRY(round_trip_ns(options_, peer, long_bytes)));
-  }
-  const double bytes_ns = std::max(long_ns - short_ns, 1.0);
-  const double bytes_per_us = static_cast<double>(long_bytes) * 1e3 / bytes_ns;
-  return LinkCost{.latency_ns = static_cast<uint32_t>(short_ns / 2),
-                  .bytes_per_us = static_cast<uint32_t>(std::clamp(bytes_per_us, 1.0, 1e6))};
+  TRY(send_frame(options_, peer, kShortBytes, kEnd));
+  const double bytes_ns = std::max(long_ns.front() - short_ns.front(), 1.0);
+  const double bytes_per_us = static_cast<double>(bytes) * 1e3 / bytes_ns;
+  return LinkCost{.latency_ns = one_way_ns(short_ns, 0),
+                  .bytes_per_us = static_cast<uint32_t>(std::clamp(bytes_per_us, 1.0, 1e6)),
+                  .p50_ns = one_way_ns(short_ns, 50),
+                  .p99_ns = one_way_ns(short_ns, 99)};
 }
 
 Status Group::answer_measure(int peer) {
-  for (int round = 0; round < kShortRounds + kLongRounds; ++round) {
-    TRY(take_frame(options_, peer, round < kShortRounds ? kShortBytes : options_.piece_bytes));
+  while (TRY(take_frame(options_, peer)) != kEnd) {
     TRY(send_frame(options_, peer, kShortBytes));
   }
   return Ok{};

@@ -158,12 +158,21 @@ double at_percent(const std::vector<double>& ascending, size_t percent) {
 
 }  // namespace
 
-ProbeOptions quick_probe(int ranks) {
-  constexpr std::chrono::microseconds kBudgetMax{5'000}, kAll{300'000};
-  ProbeOptions options;
-  options.rounds_max = 500;
-  options.budget = std::min(kBudgetMax, kAll / std::max(1, ranks * (ranks - 1) / 2));
-  return options;
+std::vector<PairTimes> formed_pairs(const Group& group) {
+  std::vector<PairTimes> pairs;
+  const std::span<const LinkCost> costs = group.link_costs();
+  for (int a = 0; a < group.size() && !costs.empty(); ++a) {
+    for (int b = a + 1; b < group.size(); ++b) {
+      if (!group.graph().has(a, b)) continue;
+      const LinkCost& cost = costs[static_cast<size_t>(a * group.size() + b)];
+      pairs.push_back({.a = a,
+                       .b = b,
+                       .p50_us = cost.p50_ns / 1e3,
+                       .p99_us = cost.p99_ns / 1e3,
+                       .gbit_s = cost.bytes_per_us * 8 / 1e3});
+    }
+  }
+  return pairs;
 }
 
 Result<PairTimes> probe_link(Link& link, bool begins, const ProbeOptions& options) {

@@ -1,5 +1,6 @@
 // How fast the links of a group are: latency and bandwidth of each pair of ranks, one pair after
-// the other. Used by `lockstep probe`; fit for a group that serves, between two steps.
+// the other. Used by `lockstep probe`, which takes its time; what a group has measured when it was
+// formed is enough for its status.
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,9 @@ struct ProbeOptions {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// What a group affords while it is loaded: less than 20 ms a pair, and less than a second in all.
-ProbeOptions quick_probe(int ranks);
+// Of all pairs that have a link, as Group::form has measured them: without the figures of 16 KiB,
+// and the bandwidth is that of single messages with an answer each. Empty where it has not.
+std::vector<PairTimes> formed_pairs(const Group& group);
 
 // Every rank calls it. Rank 0 has the times of all pairs that have a link, the others get none.
 Result<std::vector<PairTimes>> probe_pairs(Group& group, const ProbeOptions& options);

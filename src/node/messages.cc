@@ -144,8 +144,6 @@ JsonArray json_of(std::span<const PairTimes> pairs) {
                                {"b", pair.b},
                                {"p50_us", pair.p50_us},
                                {"p99_us", pair.p99_us},
-                               {"p50_16k_us", pair.p50_16k_us},
-                               {"p99_16k_us", pair.p99_16k_us},
                                {"gbit_s", pair.gbit_s}});
   }
   return array;
@@ -157,8 +155,6 @@ Result<PairTimes> get_pair(const Json& json) {
   pair.b = TRY(need_int32(json, "b"));
   pair.p50_us = TRY(need_double(json, "p50_us"));
   pair.p99_us = TRY(need_double(json, "p99_us"));
-  pair.p50_16k_us = TRY(need_double(json, "p50_16k_us"));
-  pair.p99_16k_us = TRY(need_double(json, "p99_16k_us"));
   pair.gbit_s = TRY(need_double(json, "gbit_s"));
   return pair;
 }

@@ -83,7 +83,7 @@ struct EpochReport {
   uint64_t late_calls = 0;         // connections that were turned away
   uint64_t late_frames = 0;        // frames over RDMA that were dropped
   std::vector<LinkUse> links{};    // of this rank, by peer
-  std::vector<PairTimes> pairs{};  // rank 0: what the links of all pairs take
+  std::vector<PairTimes> pairs{};  // rank 0: of all pairs, as formed_pairs() has them
 };
 
 struct Heartbeat {

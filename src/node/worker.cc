@@ -90,11 +90,6 @@ Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable
   return options;
 }
 
-ProbeOptions probe_options(ProbeOptions options, const WorkerControl& control) {
-  options.cancelled = control.cancelled();
-  return options;
-}
-
 // What the worker is from its set-up to its end.
 struct Worker {
   const WorkerSetup setup;
@@ -148,8 +143,8 @@ EpochReport report(Worker& worker, const EpochOrder& order, std::vector<PairTime
 // One epoch, from its set-up until run() returns; Ok: the group was stopped.
 Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
   Group group = TRY(worker.form_group(order));
-  std::vector<PairTimes> pairs =
-      TRY(probe_pairs(group, probe_options(quick_probe(group.size()), worker.control)));
+  std::vector<PairTimes> pairs;
+  if (worker.setup.rank == 0) pairs = formed_pairs(group);
   if (const Status rejoined = engine.rejoin(std::move(group)); !rejoined.ok()) {
     return Error{ErrorCode::kInternal, rejoined.error().message};
   }
@@ -194,7 +189,8 @@ Status measure(Worker& worker) {
   worker.control.send(Message::kReady, encode_epoch_report(report(worker, *order, {})));
   if (setup.first_core >= 0) pin_this_thread(setup.first_core);
   if (setup.probes) {
-    const std::vector<PairTimes> pairs = TRY(probe_pairs(group, probe_options({}, worker.control)));
+    const std::vector<PairTimes> pairs =
+        TRY(probe_pairs(group, {.cancelled = worker.control.cancelled()}));
     if (setup.rank == 0) worker.control.send(Message::kPairs, encode_pairs(pairs));
   } else {
     const CollectiveTimes times = TRY(

@@ -32,6 +32,8 @@ TEST_CASE("any number of ranks serves over every link") {
       CHECK(status.links.size() == static_cast<size_t>(ranks * (ranks - 1) / 2));
       for (const PairStatus& pair : status.links) {
         CHECK(pair.times.p50_us > 0);
+        CHECK(pair.times.p50_us <= pair.times.p99_us);
+        CHECK(pair.times.gbit_s > 0);
         CHECK(link_path_name(pair.use.path) == link);
         CHECK(pair.use.reason == "");
       }
