@@ -38,10 +38,18 @@ class ThreadTeam {
   // free.
   template <class Body>
   void for_each_chunk(int count, int grain, Body&& body) {
+    for_each_chunk(count, grain, body, [] {});
+  }
+  // And after each of its chunks the caller calls after_chunk().
+  template <class Body, class AfterChunk>
+  void for_each_chunk(int count, int grain, Body&& body, AfterChunk&& after_chunk) {
     start_chunks(count, grain);
-    run([&](int) {
+    run([&](int thread) {
       int begin = 0, end = 0;
-      while (next_chunk(&begin, &end)) body(begin, end);
+      while (next_chunk(&begin, &end)) {
+        body(begin, end);
+        if (thread == 0) after_chunk();
+      }
     });
   }
 

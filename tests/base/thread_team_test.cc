@@ -123,6 +123,26 @@ TEST_CASE("progress ticks once for each chunk") {
   CHECK(progress.ticks.load() == 15);
 }
 
+TEST_CASE("the caller has a turn after each of its chunks, in its own thread") {
+  for (const int threads : {1, 3}) {
+    ThreadTeam team({.threads = threads});
+    const std::thread::id caller = std::this_thread::get_id();
+    int chunks = 0, turns = 0;
+    bool is_in_order = true;
+    const auto body = [&](int, int) {
+      if (std::this_thread::get_id() == caller) ++chunks;
+    };
+    const auto after_chunk = [&] {
+      ++turns;
+      is_in_order = is_in_order && std::this_thread::get_id() == caller && turns == chunks;
+    };
+    for (int round = 0; round < 50; ++round) team.for_each_chunk(100, 7, body, after_chunk);
+    CHECK(is_in_order);
+    CHECK(turns == chunks);
+    CHECK((threads > 1 || turns == 50 * 15));
+  }
+}
+
 TEST_CASE("pinned threads stay on their cores, modulo the machine's") {
   std::thread owner([] {  // a thread of its own, since the owner is pinned too
     const int first_core = machine_core_count() - 1;
