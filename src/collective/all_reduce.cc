@@ -12,64 +12,59 @@
 
 namespace lockstep {
 
-struct Group::Reduction {
-  const LeafShares& shares;
-  std::span<const float> own;
-  std::span<float> sum;
-  size_t piece_floats =
-      0;  // elements of a piece, the same on every rank; the last piece may be shorter
-  size_t piece_count = 0;
-  size_t added = 0;  // pieces that are done
-
-  size_t begin(size_t piece) const { return piece * piece_floats; }
-  size_t length(size_t piece) const { return std::min(piece_floats, sum.size() - begin(piece)); }
-  size_t frame_bytes(int rank, size_t piece) const {
-    return shares.nodes(rank).size() * length(piece) * sizeof(float);
-  }
-};
-
-Status Group::reduce_in_one_hop(const LeafShares& shares, std::span<const float> own,
-                                std::span<float> sum) {
+void Group::begin_in_one_hop(Reduction& reduction) {
   size_t nodes_max = 0;
   for (int rank = 0; rank < size(); ++rank) {
-    nodes_max = std::max(nodes_max, shares.nodes(rank).size());
+    nodes_max = std::max(nodes_max, reduction.shares->nodes(rank).size());
   }
-  Reduction reduction{shares, own, sum};
   reduction.piece_floats = options_.piece_bytes / sizeof(float) / nodes_max;
   LOCKSTEP_CHECK(reduction.piece_floats > 0);
-  reduction.piece_count = (sum.size() - 1) / reduction.piece_floats + 1;
-  return reduce(reduction);
+  reduction.piece_count = (reduction.sum.size() - 1) / reduction.piece_floats + 1;
+  std::fill(posted_.begin(), posted_.end(), 0);
 }
 
-// A piece is added once it has gone out to all peers (`sum` may be `own`) and all peers' have come
-// in. Nothing is waited for alone: the oldest piece that any rank still lacks always finds room, so
-// the ranks cannot lock up.
-Status Group::reduce(Reduction& reduction) {
-  std::fill(posted_.begin(), posted_.end(), 0);
+Status Group::poll_in_one_hop(Reduction& reduction) {
+  while (TRY(move(reduction)).has_moved) {
+  }
+  for (int peer = 0; peer < size(); ++peer) {
+    if (is_peer(peer)) link(peer).flush();
+  }
+  return Ok{};
+}
+
+// Nothing is waited for alone: the oldest piece that any rank still lacks always finds room, so the
+// ranks cannot lock up.
+Status Group::finish_in_one_hop(Reduction& reduction) {
   PeerWait wait(options_);
   while (reduction.added < reduction.piece_count) {
-    bool has_moved = post_pieces(reduction);
-    const PeerSet lacking = TRY(find_lacking(reduction));
-    if (lacking == 0) {
-      add_piece(reduction);
-      ++reduction.added;
-      has_moved = true;
-    }
-    if (has_moved) {
+    const Move moved = TRY(move(reduction));
+    if (moved.has_moved) {
       wait.restart();
       continue;
     }
     for (int peer = 0; peer < size(); ++peer) {
       if (is_peer(peer)) link(peer).flush();
     }
-    TRY(wait.pause(lacking, 0));
+    TRY(wait.pause(moved.lacking, 0));
   }
   return flush();
 }
 
+// A piece is added once it has gone out to all peers (`sum` may be `own`) and all peers' have come
+// in.
+Result<Group::Move> Group::move(Reduction& reduction) {
+  if (reduction.added == reduction.piece_count) return Move{};
+  Move moved{.has_moved = post_pieces(reduction), .lacking = TRY(find_lacking(reduction))};
+  if (moved.lacking != 0) return moved;
+  add_piece(reduction);
+  ++reduction.added;
+  moved.has_moved = true;
+  return moved;
+}
+
 // Gives each peer the next piece, if there is room; false if none could be given.
 bool Group::post_pieces(Reduction& reduction) {
-  const size_t node_count = reduction.shares.nodes(rank()).size();
+  const size_t node_count = reduction.shares->nodes(rank()).size();
   bool has_posted = false;
   for (int peer = 0; peer < size() && node_count > 0; ++peer) {
     size_t& piece = posted_[static_cast<size_t>(peer)];
@@ -115,17 +110,17 @@ void Group::add_piece(const Reduction& reduction) {
   const size_t count = reduction.length(reduction.added);
   parts_.clear();
   for (int source = 0; source < size(); ++source) {
-    if (reduction.shares.nodes(source).empty()) continue;
+    if (reduction.shares->nodes(source).empty()) continue;
     const bool is_own = !is_peer(source);
     const float* values =
         is_own ? reduction.own.data() + begin
                : reinterpret_cast<const float*>(peeked_[static_cast<size_t>(source)].data());
-    for (const TreeNode node : reduction.shares.nodes(source)) {
+    for (const TreeNode node : reduction.shares->nodes(source)) {
       parts_.push_back({node, values});
       values += is_own ? reduction.sum.size() : count;
     }
   }
-  adder_.add(parts_, reduction.shares.leaf_count(), reduction.sum.subspan(begin, count));
+  adder_.add(parts_, reduction.shares->leaf_count(), reduction.sum.subspan(begin, count));
   for (int peer = 0; peer < size(); ++peer) {
     auto& frame = peeked_[static_cast<size_t>(peer)];
     if (!frame.empty()) link(peer).release();

@@ -7,6 +7,13 @@
 #include "transport/frame.h"
 
 namespace lockstep {
+namespace {
+
+Link& link_of(const GroupOptions& options, const ExchangePlan::Route& route) {
+  return *options.links[static_cast<size_t>(route.peer)];
+}
+
+}  // namespace
 
 ExchangePlan::Route& ExchangePlan::route(int peer) {
   for (Route& route : routes) {
@@ -16,38 +23,9 @@ ExchangePlan::Route& ExchangePlan::route(int peer) {
   return routes.back();
 }
 
-Status Exchange::run(const GroupOptions& options, const ExchangePlan& plan,
-                     const ExchangeData& data) {
-  begin(plan, data);
-  PeerWait wait(options);
-  const auto link = [&](int peer) -> Link& { return *options.links[static_cast<size_t>(peer)]; };
-  for (;;) {
-    bool has_moved = false;
-    PeerSet unsent = 0, unheard = 0;
-    for (size_t i = 0; i < plan.routes.size(); ++i) {
-      const ExchangePlan::Route& route = plan.routes[i];
-      has_moved |= send(link(route.peer), route, sent_[i]);
-      has_moved |= TRY(receive(options, route, received_[i]));
-      if (!is_done(route.sends, sent_[i])) unsent |= peer_bit(route.peer);
-      if (!is_done(route.receives, received_[i])) unheard |= peer_bit(route.peer);
-    }
-    if ((unsent | unheard) == 0) break;
-    if (has_moved) {
-      wait.restart();
-      continue;
-    }
-    for (const auto& route : plan.routes) link(route.peer).flush();
-    TRY(wait.pause(unheard, unsent));
-  }
-  for (const auto& route : plan.routes) {
-    while (!link(route.peer).flush()) TRY(wait.pause(0, peer_bit(route.peer)));
-  }
-  return Ok{};
-}
-
 void Exchange::begin(const ExchangePlan& plan, const ExchangeData& data) {
   plan_ = &plan;
-  data_ = &data;
+  data_ = data;
   const size_t longest = *std::max_element(data.lengths.begin(), data.lengths.end());
   piece_count_ = (longest + data.piece_elements - 1) / data.piece_elements;
   ready_.assign(piece_count_ * plan.slots.size(), 0);
@@ -62,6 +40,43 @@ void Exchange::begin(const ExchangePlan& plan, const ExchangeData& data) {
     skip_empty(plan.routes[i].sends, sent_[i]);
     skip_empty(plan.routes[i].receives, received_[i]);
   }
+}
+
+Status Exchange::poll(const GroupOptions& options) {
+  while (TRY(move(options)).has_moved) {
+  }
+  for (const auto& route : plan_->routes) link_of(options, route).flush();
+  return Ok{};
+}
+
+Status Exchange::finish(const GroupOptions& options) {
+  PeerWait wait(options);
+  for (;;) {
+    const Left left = TRY(move(options));
+    if ((left.unsent | left.unheard) == 0) break;
+    if (left.has_moved) {
+      wait.restart();
+      continue;
+    }
+    for (const auto& route : plan_->routes) link_of(options, route).flush();
+    TRY(wait.pause(left.unheard, left.unsent));
+  }
+  for (const auto& route : plan_->routes) {
+    while (!link_of(options, route).flush()) TRY(wait.pause(0, peer_bit(route.peer)));
+  }
+  return Ok{};
+}
+
+Result<Exchange::Left> Exchange::move(const GroupOptions& options) {
+  Left left;
+  for (size_t i = 0; i < plan_->routes.size(); ++i) {
+    const ExchangePlan::Route& route = plan_->routes[i];
+    left.has_moved |= send(link_of(options, route), route, sent_[i]);
+    left.has_moved |= TRY(receive(options, route, received_[i]));
+    if (!is_done(route.sends, sent_[i])) left.unsent |= peer_bit(route.peer);
+    if (!is_done(route.receives, received_[i])) left.unheard |= peer_bit(route.peer);
+  }
+  return left;
 }
 
 // As many messages as are ready and find room.
@@ -83,7 +98,7 @@ bool Exchange::send(Link& link, const ExchangePlan::Route& route, Cursor& at) {
 
 Result<bool> Exchange::receive(const GroupOptions& options, const ExchangePlan::Route& route,
                                Cursor& at) {
-  Link& link = *options.links[static_cast<size_t>(route.peer)];
+  Link& link = link_of(options, route);
   bool has_moved = false;
   while (!is_done(route.receives, at)) {
     const ExchangePlan::Message& message = route.receives[at.message];
@@ -103,7 +118,7 @@ Result<bool> Exchange::receive(const GroupOptions& options, const ExchangePlan::
 }
 
 void Exchange::next(const std::vector<ExchangePlan::Message>& messages, Cursor& at) const {
-  const size_t window_end = std::min(at.window + data_->window_pieces, piece_count_);
+  const size_t window_end = std::min(at.window + data_.window_pieces, piece_count_);
   if (++at.piece < window_end) return;
   at.piece = at.window;
   if (++at.message < messages.size()) return;
@@ -135,8 +150,8 @@ void Exchange::write_frame(std::span<std::byte> frame, const ExchangePlan::Messa
   for (const int slot : message) {
     const size_t count = length(slot, piece);
     if (count == 0) continue;
-    if (data_->is_sum && data_->wire != Wire::kF32) {
-      encode_wire(data_->wire, {reinterpret_cast<const float*>(at(slot, piece)), count}, to);
+    if (data_.is_sum && data_.wire != Wire::kF32) {
+      encode_wire(data_.wire, {reinterpret_cast<const float*>(at(slot, piece)), count}, to);
     } else {
       std::memcpy(to, at(slot, piece), wire_size(count));
     }
@@ -154,13 +169,13 @@ void Exchange::read_frame(std::span<const std::byte> frame, const ExchangePlan::
     const ExchangePlan::Slot& s = plan_->slots[static_cast<size_t>(slot)];
     const std::byte* values = from;
     from += wire_size(count);
-    const bool is_coded = data_->is_sum && data_->wire != Wire::kF32;
+    const bool is_coded = data_.is_sum && data_.wire != Wire::kF32;
     if (s.sibling >= 0 && ready(s.sibling, piece) && !s.is_sent && !is_coded) {
       add(slot, reinterpret_cast<const float*>(values), piece);
       continue;
     }
     if (is_coded) {
-      decode_wire(data_->wire, values, {reinterpret_cast<float*>(at(slot, piece)), count});
+      decode_wire(data_.wire, values, {reinterpret_cast<float*>(at(slot, piece)), count});
     } else {
       std::memcpy(at(slot, piece), values, wire_size(count));
     }
@@ -183,15 +198,15 @@ void Exchange::add(int slot, const float* values, size_t piece) {
   const auto* other = reinterpret_cast<const float*>(at(s.sibling, piece));
   auto* sum = reinterpret_cast<float*>(at(s.sum, piece));
   if (count > 0) add_vectors(s.is_left ? values : other, s.is_left ? other : values, sum, count);
-  if (count > 0) round_to_wire(data_->wire, {sum, count});
+  if (count > 0) round_to_wire(data_.wire, {sum, count});
   take(s.sum, piece);
 }
 
 size_t Exchange::length(int slot, size_t piece) const {
   const size_t whole =
-      data_->lengths[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].part)];
-  const size_t begin = piece * data_->piece_elements;
-  return begin >= whole ? 0 : std::min(data_->piece_elements, whole - begin);
+      data_.lengths[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].part)];
+  const size_t begin = piece * data_.piece_elements;
+  return begin >= whole ? 0 : std::min(data_.piece_elements, whole - begin);
 }
 
 size_t Exchange::message_bytes(const ExchangePlan::Message& message, size_t piece) const {
@@ -201,12 +216,12 @@ size_t Exchange::message_bytes(const ExchangePlan::Message& message, size_t piec
 }
 
 size_t Exchange::wire_size(size_t elements) const {
-  return data_->is_sum ? wire_bytes(data_->wire, elements) : elements;
+  return data_.is_sum ? wire_bytes(data_.wire, elements) : elements;
 }
 
 std::byte* Exchange::at(int slot, size_t piece) const {
-  const size_t element_bytes = data_->is_sum ? sizeof(float) : 1;
-  return data_->memory[static_cast<size_t>(slot)] + piece * data_->piece_elements * element_bytes;
+  const size_t element_bytes = data_.is_sum ? sizeof(float) : 1;
+  return data_.memory[static_cast<size_t>(slot)] + piece * data_.piece_elements * element_bytes;
 }
 
 unsigned char& Exchange::ready(int slot, size_t piece) {

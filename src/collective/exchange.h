@@ -57,7 +57,18 @@ struct ExchangeData {
 
 class Exchange {
  public:
-  Status run(const GroupOptions& options, const ExchangePlan& plan, const ExchangeData& data);
+  Status run(const GroupOptions& options, const ExchangePlan& plan, const ExchangeData& data) {
+    begin(plan, data);
+    return finish(options);
+  }
+
+  // The same in steps, so that it goes on while the caller does something else: `plan` and what
+  // `data` names stay as they are until finish() has returned.
+  void begin(const ExchangePlan& plan, const ExchangeData& data);
+  // Moves what can move without waiting.
+  Status poll(const GroupOptions& options);
+  // Returns once everything has come and everything sent has left this process.
+  Status finish(const GroupOptions& options);
 
  private:
   // The next message in one direction of a route.
@@ -67,7 +78,14 @@ class Exchange {
     size_t piece = 0;
   };
 
-  void begin(const ExchangePlan& plan, const ExchangeData& data);
+  // What is still to be done with which peers.
+  struct Left {
+    bool has_moved = false;
+    PeerSet unsent = 0;
+    PeerSet unheard = 0;
+  };
+
+  Result<Left> move(const GroupOptions& options);
   bool send(Link& link, const ExchangePlan::Route& route, Cursor& at);
   Result<bool> receive(const GroupOptions& options, const ExchangePlan::Route& route, Cursor& at);
   void next(const std::vector<ExchangePlan::Message>& messages, Cursor& at) const;
@@ -87,7 +105,7 @@ class Exchange {
   unsigned char& ready(int slot, size_t piece);
 
   const ExchangePlan* plan_ = nullptr;  // of the exchange at hand
-  const ExchangeData* data_ = nullptr;
+  ExchangeData data_;
   size_t piece_count_ = 0;
   std::vector<unsigned char> ready_;  // (pieces, slots)
   std::vector<Cursor> sent_;          // (routes)

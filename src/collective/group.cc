@@ -46,6 +46,7 @@ Status Group::gather(int root, std::span<const std::span<std::byte>> parts) {
 // Everybody gathers if `gathering_root` is -1.
 Status Group::move_parts(const ExchangePlan& plan, std::span<const std::span<std::byte>> parts,
                          int gathering_root) {
+  LOCKSTEP_CHECK(!reduction_);
   LOCKSTEP_CHECK(parts.size() == static_cast<size_t>(size()));
   memory_.resize(std::max(memory_.size(), parts.size()));
   lengths_.resize(std::max(lengths_.size(), parts.size()));
@@ -68,21 +69,52 @@ SumAlgorithm Group::algorithm(const LeafShares& shares, size_t count) {
 
 Status Group::all_reduce(const LeafShares& shares, std::span<const float> own, std::span<float> sum,
                          int rows) {
+  TRY(begin_sum(shares, own, sum, rows));
+  return finish_sum();
+}
+
+Status Group::begin_sum(const LeafShares& shares, std::span<const float> own, std::span<float> sum,
+                        int rows) {
   LOCKSTEP_CHECK(shares.rank_count() == size());
   LOCKSTEP_CHECK(own.size() == shares.nodes(rank()).size() * sum.size());
-  if (!state_.ok()) return state_;
+  TRY(finish_sum());
   if (sum.empty()) return Ok{};
   const bool is_prompt = rows >= options_.wire_rows_min && size() > 1;
   const Wire wire = is_prompt ? options_.wire : Wire::kF32;
+  reduction_ = Reduction{.shares = &shares,
+                         .own = own,
+                         .sum = sum,
+                         .plan = plan_of(shares, sum.size(), wire),
+                         .wire = wire};
+  if (reduction_->plan) {
+    begin_by_plan(*reduction_);
+  } else {
+    begin_in_one_hop(*reduction_);
+  }
+  return poll_sum();
+}
+
+// Null: in one hop.
+const GroupPlans::Sum* Group::plan_of(const LeafShares& shares, size_t count, Wire wire) {
   // Two ranks have nothing to choose, so that they do not look for a plan.
   const bool has_choice = size() > 2 || options_.algorithm > SumAlgorithm::kMesh;
-  if (wire == Wire::kF32 && !has_choice) return finish(reduce_in_one_hop(shares, own, sum));
+  if (wire == Wire::kF32 && !has_choice) return nullptr;
   const GroupPlans::Sums& sums = plans_->sums(shares);
-  const SumAlgorithm algorithm = sums.algorithm(sum.size());
-  if (wire == Wire::kF32 && algorithm == SumAlgorithm::kMesh) {
-    return finish(reduce_in_one_hop(shares, own, sum));
-  }
-  return finish(reduce_by_plan(sums.plan(algorithm), own, sum, wire));
+  const SumAlgorithm algorithm = sums.algorithm(count);
+  if (wire == Wire::kF32 && algorithm == SumAlgorithm::kMesh) return nullptr;
+  return &sums.plan(algorithm);
+}
+
+Status Group::poll_sum() {
+  if (!state_.ok() || !reduction_) return state_;
+  return finish(reduction_->plan ? exchange_.poll(options_) : poll_in_one_hop(*reduction_));
+}
+
+Status Group::finish_sum() {
+  if (!state_.ok() || !reduction_) return state_;
+  Status status = reduction_->plan ? finish_by_plan(*reduction_) : finish_in_one_hop(*reduction_);
+  reduction_.reset();
+  return finish(std::move(status));
 }
 
 Status Group::flush() {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -63,6 +64,16 @@ class Group {
   Status all_reduce(const LeafShares& shares, std::span<const float> own, std::span<float> sum,
                     int rows = 1);
 
+  // The same in steps, so that the sum travels while this thread does something else: `shares`,
+  // `own` and `sum` stay as they are until finish_sum() has returned. One sum is under way at a
+  // time: beginning one finishes the one before. No other exchange may come between.
+  Status begin_sum(const LeafShares& shares, std::span<const float> own, std::span<float> sum,
+                   int rows = 1);
+  // Moves what can move without waiting; nothing to do if no sum is under way. An error is that of
+  // finish_sum() too.
+  Status poll_sum();
+  Status finish_sum();
+
   // Rank `root`'s bytes on every rank. Receivers get them in `data`, which is resized (at most
   // `bytes_max`).
   Status broadcast(int root, std::vector<std::byte>& data, size_t bytes_max);
@@ -84,17 +95,43 @@ class Group {
                         size_t bytes_max);
   Status move_rest(const ExchangePlan& plan, std::span<std::byte> data);
 
-  struct Reduction;  // one all_reduce in one hop
-  Status reduce_in_one_hop(const LeafShares& shares, std::span<const float> own,
-                           std::span<float> sum);
-  Status reduce(Reduction& reduction);
+  // The sum that is under way.
+  struct Reduction {
+    const LeafShares* shares = nullptr;
+    std::span<const float> own;
+    std::span<float> sum;
+    const GroupPlans::Sum* plan = nullptr;  // null: in one hop
+    Wire wire = Wire::kF32;
+    // Of one hop: elements of a piece, the same on every rank (the last piece may be shorter), how
+    // many pieces there are and how many are done.
+    size_t piece_floats = 0;
+    size_t piece_count = 0;
+    size_t added = 0;
+
+    size_t begin(size_t piece) const { return piece * piece_floats; }
+    size_t length(size_t piece) const { return std::min(piece_floats, sum.size() - begin(piece)); }
+    size_t frame_bytes(int rank, size_t piece) const {
+      return shares->nodes(rank).size() * length(piece) * sizeof(float);
+    }
+  };
+  const GroupPlans::Sum* plan_of(const LeafShares& shares, size_t count, Wire wire);
+
+  void begin_in_one_hop(Reduction& reduction);
+  Status poll_in_one_hop(Reduction& reduction);
+  Status finish_in_one_hop(Reduction& reduction);
+  // The peers that the current piece waits for, if nothing has moved.
+  struct Move {
+    bool has_moved = false;
+    PeerSet lacking = 0;
+  };
+  Result<Move> move(Reduction& reduction);
   bool post_pieces(Reduction& reduction);
   Result<PeerSet> find_lacking(const Reduction& reduction);
   void add_piece(const Reduction& reduction);
   Status flush();
 
-  Status reduce_by_plan(const GroupPlans::Sum& plan, std::span<const float> own,
-                        std::span<float> sum, Wire wire);
+  void begin_by_plan(const Reduction& reduction);
+  Status finish_by_plan(const Reduction& reduction);
 
   Status measure_links();
   Result<LinkCost> measure_link(int peer);
@@ -110,6 +147,7 @@ class Group {
   Status state_ = Ok{};
   std::unique_ptr<GroupPlans> plans_;
   Exchange exchange_;
+  std::optional<Reduction> reduction_;
   std::vector<std::byte*> memory_;  // (slots) of the exchange at hand
   std::vector<size_t> lengths_;     // (parts)
   std::vector<std::byte> first_frame_;

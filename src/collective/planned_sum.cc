@@ -18,6 +18,11 @@ bool overlaps(std::span<const float> a, std::span<const float> b) {
   return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
 
+size_t chunk_floats_of(size_t count, size_t chunks) {
+  const size_t aligned = (count + chunks * kAlignedFloats - 1) / (chunks * kAlignedFloats);
+  return aligned * kAlignedFloats;
+}
+
 std::byte* bytes_of(const float* values) {
   // Given slots are only read (Exchange).
   return reinterpret_cast<std::byte*>(const_cast<float*>(values));
@@ -25,12 +30,14 @@ std::byte* bytes_of(const float* values) {
 
 }  // namespace
 
-Status Group::reduce_by_plan(const GroupPlans::Sum& plan, std::span<const float> own,
-                             std::span<float> sum, Wire wire) {
+void Group::begin_by_plan(const Reduction& reduction) {
+  const GroupPlans::Sum& plan = *reduction.plan;
+  const std::span<const float> own = reduction.own;
+  const std::span<float> sum = reduction.sum;
+  const Wire wire = reduction.wire;
   const auto& slots = plan.exchange.slots;
   const auto chunks = static_cast<size_t>(plan.chunk_count);
-  const size_t aligned = (sum.size() + chunks * kAlignedFloats - 1) / (chunks * kAlignedFloats);
-  const size_t chunk_floats = aligned * kAlignedFloats;
+  const size_t chunk_floats = chunk_floats_of(sum.size(), chunks);
   const size_t node_count = own.size() / sum.size();
   // Rounding needs a place of its own, and so do sums that lie where the root will.
   const bool is_copied = wire != Wire::kF32 || overlaps(own, sum);
@@ -62,13 +69,20 @@ Status Group::reduce_by_plan(const GroupPlans::Sum& plan, std::span<const float>
                               static_cast<size_t>(plan.message_slots_max) / kAlignedFloats *
                               kAlignedFloats;
   LOCKSTEP_CHECK(piece_floats > 0);
-  TRY(exchange_.run(options_, plan.exchange,
-                    {.memory = std::span(memory_).first(slots.size()),
-                     .lengths = std::span(lengths_).first(chunks),
-                     .piece_elements = piece_floats,
-                     .window_pieces = window_pieces(),
-                     .is_sum = true,
-                     .wire = wire}));
+  exchange_.begin(plan.exchange, {.memory = std::span(memory_).first(slots.size()),
+                                  .lengths = std::span(lengths_).first(chunks),
+                                  .piece_elements = piece_floats,
+                                  .window_pieces = window_pieces(),
+                                  .is_sum = true,
+                                  .wire = wire});
+}
+
+Status Group::finish_by_plan(const Reduction& reduction) {
+  const std::span<float> sum = reduction.sum;
+  const auto& slots = reduction.plan->exchange.slots;
+  const size_t chunk_floats =
+      chunk_floats_of(sum.size(), static_cast<size_t>(reduction.plan->chunk_count));
+  TRY(exchange_.finish(options_));
   for (size_t i = 0; i < slots.size(); ++i) {
     if (!slots[i].is_root || !slots[i].is_given) continue;
     const auto chunk = static_cast<size_t>(slots[i].part);

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "collective/bench.h"
 #include "collective/ranks.h"
@@ -62,6 +64,64 @@ TEST_CASE("the bits of a sum depend neither on the number of ranks, nor on share
       CAPTURE(leaves[0]);
       CHECK(right_ranks(kind, make_shares(leaves), 100) == static_cast<int>(leaves.size()));
     }
+  }
+}
+
+TEST_CASE("a sum that travels while its rank does something else has the same bits") {
+  constexpr size_t kCount = 300'000;  // several pieces, more than the links hold
+  for (const auto& kind : kAllLinks) {
+    CAPTURE(kind.name);
+    for (const auto& leaves : std::vector<std::vector<int>>{{6, 6}, {5, 4, 3}, {8}}) {
+      const LeafShares shares = make_shares(leaves);
+      const auto expected = tree_sum(0, shares.leaf_count(), kCount);
+      std::atomic<int> right{0};
+      run_ranks(kind.open(shares.rank_count()), {.timeout = kTestTimeout}, [&](Group& group) {
+        const auto own = own_sums(shares, group.rank(), kCount);
+        std::vector<float> first(kCount), second(kCount);
+        // The second one finishes the first.
+        if (!group.begin_sum(shares, own, first).ok()) return;
+        for (int i = 0; i < 10 * group.rank(); ++i) {
+          if (!group.poll_sum().ok()) return;
+        }
+        if (!group.begin_sum(shares, own, second).ok() || !same_bits(first, expected)) return;
+        if (!group.finish_sum().ok() || !same_bits(second, expected)) return;
+        right += group.finish_sum().ok() && group.poll_sum().ok();
+      });
+      CHECK(right == shares.rank_count());
+    }
+  }
+}
+
+TEST_CASE("polling alone brings a sum to its end, by one hop and by a plan") {
+  constexpr size_t kCount = 300'000;
+  const LeafShares shares = make_shares({5, 4, 3});
+  const auto expected = tree_sum(0, shares.leaf_count(), kCount);
+  for (const SumAlgorithm algorithm : {SumAlgorithm::kMesh, SumAlgorithm::kRing}) {
+    CAPTURE(sum_algorithm_name(algorithm));
+    auto links = kAllLinks[1].open(3);
+    std::atomic<int> right{0}, done{0};
+    std::vector<std::thread> ranks;
+    for (size_t rank = 0; rank < links.size(); ++rank) {
+      ranks.emplace_back([&, rank] {
+        Group group({.rank = static_cast<int>(rank),
+                     .links = std::move(links[rank]),
+                     .timeout = kTestTimeout,
+                     .algorithm = algorithm});
+        const auto own = own_sums(shares, group.rank(), kCount);
+        std::vector<float> sum(kCount);
+        bool is_fine = group.begin_sum(shares, own, sum).ok(), is_counted = false;
+        const auto end = std::chrono::steady_clock::now() + kTestTimeout;
+        while (done < 3 && is_fine && std::chrono::steady_clock::now() < end) {
+          is_fine = group.poll_sum().ok();
+          if (is_counted || !same_bits(sum, expected)) continue;
+          is_counted = true;
+          ++done;
+        }
+        right += is_counted && group.finish_sum().ok();
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+    CHECK(right == 3);
   }
 }
 
