@@ -159,6 +159,7 @@ void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {
 
 void CpuDevice::queue(const Operation& operation) {
   std::visit([this](const auto& op) { run(op); }, operation);
+  if (is_lent()) take_turn();
 }
 
 Status CpuDevice::wait() {
@@ -170,6 +171,23 @@ std::span<float> CpuDevice::host(BufferId buffer) {
   const Buffer& found = buffers_[static_cast<size_t>(buffer)];
   LOCKSTEP_CHECK(found.access == Access::kHost);
   return {reinterpret_cast<float*>(found.memory.data()), found.bytes / 4};
+}
+
+void CpuDevice::lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) {
+  LOCKSTEP_CHECK(buffers.size() <= kLentMax && meanwhile != nullptr);
+  meanwhile_ = std::move(meanwhile);
+  last_turn_ = {};
+}
+
+void CpuDevice::take_turn() {
+  const Clock::time_point now = Clock::now();
+  if (now - last_turn_ < kHostTurn) return;
+  yield_to_host();
+  last_turn_ = now;
+}
+
+void CpuDevice::take_back() {
+  meanwhile_ = nullptr;
 }
 
 std::byte* CpuDevice::place(Slice slice, size_t elements) const {

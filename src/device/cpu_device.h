@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "base/thread_team.h"
@@ -24,9 +26,13 @@ class CpuDevice : public Device {
   void queue(const Operation& operation) override;
   Status wait() override;
   std::span<float> host(BufferId buffer) override;
+  void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
+  void take_back() override;
   uint64_t wait_count() const override { return wait_count_; }
 
  protected:
+  // Lets the host go on with what it does while operations run.
+  virtual void yield_to_host() { meanwhile_(); }
   struct Buffer {
     DeviceMemory memory;
     size_t bytes;
@@ -35,6 +41,10 @@ class CpuDevice : public Device {
   std::span<const Buffer> buffers() const { return buffers_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // The host has a turn so often while something is lent: a look at a link may be a system call.
+  static constexpr std::chrono::microseconds kHostTurn{20};
   // Less work than this (in multiply-adds) is not worth waking a second thread for.
   static constexpr size_t kChunkCost = 16 << 10;
   // Work is handed out in at least this many pieces for each thread, so that a late thread costs
@@ -101,6 +111,11 @@ class CpuDevice : public Device {
   // body(begin, end) over rows of work, each of about `cost` multiply-adds.
   template <class Body>
   void parallel(int count, size_t cost, Body&& body);
+  // The same in chunks of at most `grain`; the host has its turns between them.
+  template <class Body>
+  void in_chunks(int count, int grain, Body&& body);
+  bool is_lent() const { return meanwhile_ != nullptr; }
+  void take_turn();
 
   void run(const Embed& op);
   void run(const Matmul& op);
@@ -137,19 +152,28 @@ class CpuDevice : public Device {
   std::optional<DeviceMemory> scratch_;  // prepared activations
   ExpertOrder expert_order_;
   uint64_t wait_count_ = 0;
+  std::function<void()> meanwhile_;  // while something is lent
+  Clock::time_point last_turn_{};
 };
 
 template <class Body>
 void CpuDevice::parallel(int count, size_t cost, Body&& body) {
   const size_t total = static_cast<size_t>(count) * cost;
-  if (team_.size() == 1 || total <= kChunkCost) {
+  if (total <= kChunkCost || (team_.size() == 1 && !is_lent())) {
     if (count > 0) body(0, count);
     return;
   }
   const int least = static_cast<int>(
       std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
   const int even = count / (team_.size() * kPiecesPerThread);
-  team_.for_each_chunk(count, std::max(least, even), body);
+  in_chunks(count, std::max(least, even), body);
+}
+
+template <class Body>
+void CpuDevice::in_chunks(int count, int grain, Body&& body) {
+  team_.for_each_chunk(count, grain, body, [this] {
+    if (is_lent()) take_turn();
+  });
 }
 
 }  // namespace lockstep

@@ -72,7 +72,7 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
                             float* products) {
     const int tiles = tile_count(matrix(matrices[0]).packed.rows), pieces = pieces_of(tiles);
     const auto items = static_cast<int>(runs.size()) * pieces;
-    team_.for_each_chunk(items, 1, [&](int item_begin, int item_end) {
+    in_chunks(items, 1, [&](int item_begin, int item_end) {
       for (int item = item_begin; item < item_end; ++item) {
         const ExpertOrder::Run& run = runs[static_cast<size_t>(item / pieces)];
         const Matrix& m = matrix(matrices[static_cast<size_t>(run.expert)]);
@@ -95,7 +95,7 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
   const Input rows = rows_for(first);
   multiply(op.matrices->gate, rows, gates);
   multiply(op.matrices->up, first.shares_input_with(up) ? rows : rows_for(up), ups);
-  team_.for_each_chunk(static_cast<int>(slots), 1, [&](int slot_begin, int slot_end) {
+  in_chunks(static_cast<int>(slots), 1, [&](int slot_begin, int slot_end) {
     for (auto i = static_cast<size_t>(slot_begin); i < static_cast<size_t>(slot_end); ++i) {
       const auto slot = static_cast<size_t>(order[i]);
       float* values = output + slot * ffn;
@@ -188,7 +188,7 @@ void CpuDevice::run_experts_down(const ExpertsDown& op, int begin, int end) {
   }
   float* output = floats(op.output, first.layout->subtrees * all * first.rows());
   const int tiles = tile_count(first.packed.rows), pieces = pieces_of(tiles);
-  team_.for_each_chunk(tokens * pieces, 1, [&](int item_begin, int item_end) {
+  in_chunks(tokens * pieces, 1, [&](int item_begin, int item_end) {
     for (int item = item_begin; item < item_end; ++item) {
       const auto token = static_cast<size_t>(item % tokens);
       std::array<MatmulPart, kMatmulPartsMax> parts;

@@ -44,7 +44,7 @@ void CpuDevice::run(const HeadMatmul& op) {
     // Tokens and heads are rows alike.
     const Input prepared = prepare(first, input + at * heads * input_stride, input_stride,
                                    count * static_cast<int>(heads), scratch_->data());
-    team_.for_each_chunk(static_cast<int>(heads), 1, [&](int head_begin, int head_end) {
+    in_chunks(static_cast<int>(heads), 1, [&](int head_begin, int head_end) {
       for (auto head = static_cast<size_t>(head_begin); head < static_cast<size_t>(head_end);
            ++head) {
         const Matrix& m = matrix((*op.matrices)[head]);

@@ -1,5 +1,7 @@
 #include "device/delayed_device.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace lockstep {
@@ -22,6 +24,7 @@ void DelayedDevice::queue(const Operation& operation) {
 
 Status DelayedDevice::wait() {
   for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(true);
+  set_lent_accessible(false);
   for (const Entry& entry : queued_) {
     if (const auto* write = std::get_if<Write>(&entry)) {
       CpuDevice::write(write->target, write->bytes);
@@ -30,6 +33,7 @@ Status DelayedDevice::wait() {
     }
   }
   queued_.clear();
+  set_lent_accessible(true);
   for (const Buffer& buffer : buffers()) {
     if (buffer.access == Access::kDevice) buffer.memory.set_accessible(false);
   }
@@ -46,6 +50,32 @@ void DelayedDevice::close_host_buffers() {
   if (!host_may_look_) return;
   host_may_look_ = false;
   for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(false);
+  set_lent_accessible(true);
+}
+
+void DelayedDevice::lend(std::span<const BufferId> lent, std::function<void()> meanwhile) {
+  LOCKSTEP_CHECK(host_may_look_);
+  CpuDevice::lend(lent, std::move(meanwhile));
+  std::copy(lent.begin(), lent.end(), lent_.begin());
+  lent_count_ = lent.size();
+}
+
+void DelayedDevice::take_back() {
+  if (!host_may_look_) set_lent_accessible(false);
+  lent_count_ = 0;
+  CpuDevice::take_back();
+}
+
+void DelayedDevice::yield_to_host() {
+  set_lent_accessible(true);
+  CpuDevice::yield_to_host();
+  set_lent_accessible(false);
+}
+
+void DelayedDevice::set_lent_accessible(bool accessible) {
+  for (size_t i = 0; i < lent_count_; ++i) {
+    buffers()[static_cast<size_t>(lent_[i])].memory.set_accessible(accessible);
+  }
 }
 
 }  // namespace lockstep

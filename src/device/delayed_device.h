@@ -1,9 +1,10 @@
 // DelayedDevice: a test device that keeps the wall between host and device honest. It runs nothing
 // until wait(), its buffers cannot be touched by the host (a touch is a segmentation fault), and
-// kHost buffers only between wait() and the next queued operation. It computes what CpuDevice
-// computes.
+// kHost buffers only between wait() and the next queued operation, or while they are lent; then it
+// is the operations that cannot touch them. It computes what CpuDevice computes.
 #pragma once
 
+#include <array>
 #include <variant>
 
 #include "device/cpu_device.h"
@@ -19,8 +20,11 @@ class DelayedDevice final : public CpuDevice {
   void queue(const Operation& operation) override;
   Status wait() override;
   std::span<float> host(BufferId buffer) override;
+  void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
+  void take_back() override;
 
  private:
+  void yield_to_host() override;
   struct Write {
     Slice target;
     std::vector<std::byte> bytes;
@@ -28,9 +32,12 @@ class DelayedDevice final : public CpuDevice {
   using Entry = std::variant<Operation, Write>;
 
   void close_host_buffers();
+  void set_lent_accessible(bool accessible);
 
   std::vector<Entry> queued_;
   bool host_may_look_ = false;
+  std::array<BufferId, kLentMax> lent_{};
+  size_t lent_count_ = 0;
 };
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 // allocated after load.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +22,8 @@ namespace lockstep {
 
 enum class Access {
   kDevice,  // the host never sees it
-  kHost,    // the host may read and write it between wait() and the next queued operation
+  kHost,    // the host may read and write it between wait() and the next queued operation, or while
+            // it is lent
 };
 
 // A rectangle of a stored matrix, to be laid out for the device's kernels.
@@ -55,8 +57,15 @@ class Device {
   virtual void queue(const Operation& operation) = 0;
   // Returns once everything queued has run.
   virtual Status wait() = 0;
-  // A kHost buffer's floats; valid until the next write() or queue().
+  // A kHost buffer's floats; valid until the next write() or queue(), or until take_back().
   virtual std::span<float> host(BufferId buffer) = 0;
+
+  // After wait(): these kHost buffers stay the host's while operations run that leave them alone,
+  // and the device calls `meanwhile` now and then while it runs them, in the thread that uses it.
+  // What `meanwhile` does must not use the device. At most kLentMax buffers at a time.
+  static constexpr size_t kLentMax = 2;
+  virtual void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) = 0;
+  virtual void take_back() = 0;
   // How often wait() was called: the forward pass needs one for each exchange and no more.
   virtual uint64_t wait_count() const = 0;
 

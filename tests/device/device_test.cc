@@ -1,9 +1,11 @@
 #include "device/device.h"
 
 #include <doctest/doctest.h>
+
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -110,6 +112,48 @@ TEST_CASE("the host cannot touch the test device's buffers but after a wait") {
   CHECK(dies([&] { *static_cast<volatile float*>(seen) = 2; }));
   REQUIRE(device->wait().ok());
   CHECK(device->host(shared.value())[0] == 2);
+}
+
+TEST_CASE("what is lent stays the host's while the test device runs, and no operation may use it") {
+  const auto device = device_of("delayed");
+  const auto lent = device->allocate(4096, Access::kHost).value();
+  const auto other = device->allocate(4096, Access::kHost).value();
+  REQUIRE(device->wait().ok());
+  float* seen = device->host(lent).data();
+  device->host(other)[0] = 1;
+  int calls = 0;
+  device->lend(std::array{lent}, [&] { seen[0] = static_cast<float>(++calls); });
+  device->queue(Add{{other, 0}, 1, {other, 0}});
+  seen[1] = 3;  // allowed, though something is queued
+  CHECK(dies([&] { static_cast<void>(device->host(other)); }));
+  REQUIRE(device->wait().ok());
+  CHECK(calls > 0);
+  CHECK(seen[0] == static_cast<float>(calls));
+  CHECK(device->host(other)[0] == 2);
+  CHECK(dies([&] {
+    device->queue(Add{{lent, 0}, 1, {other, 0}});
+    static_cast<void>(device->wait());
+  }));
+  device->take_back();
+  const int calls_before = calls;
+  device->queue(Add{{lent, 1}, 1, {other, 0}});
+  CHECK(dies([&] { *static_cast<volatile float*>(seen) = 2; }));
+  REQUIRE(device->wait().ok());
+  CHECK(device->host(other)[0] == 5);
+  CHECK(calls == calls_before);
+}
+
+TEST_CASE(
+    "operations in a lent device's smaller pieces have the same bits, and the host has its turns") {
+  for (const int threads : {1, 3}) {
+    const auto device = device_of("cpu", threads);
+    const std::vector<float> expected = compute(*device_of("cpu", threads));
+    const auto lent = device->allocate(64, Access::kHost).value();
+    int calls = 0;
+    device->lend(std::array{lent}, [&] { ++calls; });
+    CHECK(compute(*device) == expected);
+    CHECK(calls > 0);
+  }
 }
 
 TEST_CASE("a sum with the norm behind it has the bits of both by themselves") {
