@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "collective/group.h"
 #include "model/latent_cut.h"
+#include "model/overlap.h"
 #include "sampling/options.h"
 #include "weights/quantisation_report.h"
 
@@ -34,6 +35,7 @@ struct EngineOptions {
   // Of the links between the ranks, the slowest; with `latent_cut` it says how the model is cut.
   LinkKind link = LinkKind::kShm;
   LatentCut latent_cut = LatentCut::kAuto;
+  Overlap overlap = Overlap::kAuto;  // of the sums of prompts with computing
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };

@@ -75,6 +75,7 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                             .page_list_entries_max = pages_needed(limits_),
                             .link = options.link,
                             .latent_cut = options.latent_cut,
+                            .overlap = options.overlap,
                             .between_layers = [this] { return pipeline_->poll(); }},
                            pipeline_->group(), *device_));
   return Ok{};

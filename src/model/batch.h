@@ -19,7 +19,7 @@ struct BatchLimits {
 };
 
 struct Batch {
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens;     // of each sequence in ascending order of their positions
   std::vector<int32_t> positions;  // (tokens)
   std::vector<int32_t>
       list_offsets;                 // (tokens): where the page list of the token's sequence begins

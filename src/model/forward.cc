@@ -9,7 +9,7 @@ namespace lockstep {
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
-  has_sum_ = false;
+  make_parts(tokens);
   write_batch(batch);
   if (has_embedding()) {
     TRY(embed(batch));
@@ -18,13 +18,22 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> h
     device_.write(buffers_.hidden, std::as_bytes(hidden));
   }
   for (int layer = layers_.begin; layer < layers_.end; ++layer) {
-    TRY(attention(layer, tokens));
-    TRY(exchange(cut_.head_shares(), tokens));
-    add_attention_bias(layer, tokens);
-    TRY(feed_forward(layer, tokens));
+    for (Part& part : parts()) {
+      TRY(finish_feed_forward(layer - 1, part));
+      TRY(attention(layer, part));
+      TRY(begin_exchange(cut_.head_shares(), part));
+    }
+    for (Part& part : parts()) {
+      TRY(finish_attention(layer, part));
+      feed_forward(layer, part);
+      TRY(begin_exchange(feed_forward_shares(layer), part));
+    }
     if (between_layers_) TRY(between_layers_());
   }
-  add_sum(tokens);
+  for (Part& part : parts()) {
+    TRY(finish_feed_forward(layers_.end - 1, part));
+    add_sum(part);
+  }
   return has_head() ? outputs(batch) : pass_on(tokens);
 }
 
@@ -58,50 +67,52 @@ void Model::write_batch(const Batch& batch) {
                           .output = buffers_.rope});
 }
 
-Status Model::attention(int layer, int tokens) {
+Status Model::attention(int layer, Part& part) {
   const LayerWeights& weights = layer_weights(layer);
-  norm_hidden(weights.vector(Role::kAttentionNorm), tokens);
+  norm_hidden(weights.vector(Role::kAttentionNorm), part);
   if (config_.latent) {
-    TRY(project_latent(layer, tokens));
+    TRY(project_latent(layer, part));
   } else {
-    project(layer, tokens);
+    project(layer, part);
   }
-  mix(layer, tokens);
+  mix(layer, part);
   device_.queue(
-      Matmul{weights.matrix(Role::kAttentionOut), buffers_.mixed, tokens, {buffers_.partials, 0}});
+      Matmul{weights.matrix(Role::kAttentionOut), part.mixed, part.tokens, {part.partials, 0}});
   return Ok{};
 }
 
 // The bias of what is summed over ranks: once, after the sum.
-void Model::add_attention_bias(int layer, int tokens) {
-  if (config_.kind(layer).mixer != Mixer::kSinkAttention) return;
-  add_sum(tokens);
-  device_.queue(AddBias{buffers_.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
-                        tokens, config_.hidden});
+Status Model::finish_attention(int layer, Part& part) {
+  TRY(finish_exchange(part));
+  if (config_.kind(layer).mixer != Mixer::kSinkAttention) return Ok{};
+  add_sum(part);
+  device_.queue(AddBias{part.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
+                        part.tokens, config_.hidden});
+  return Ok{};
 }
 
 // Stores this step's keys and values and lets the queries attend. With latent attention the one
 // key/value head is the latent, its value the first part of the key, and each head turns what it
 // gets into its own value.
-void Model::mix(int layer, int tokens) {
+void Model::mix(int layer, const Part& part) {
   const LayerPages& pages = pages_[static_cast<size_t>(layer)];
   const bool is_latent = config_.latent.has_value();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
   device_.queue(StoreKv{.pages = pages,
-                        .keys = is_latent ? buffers_.kv_latent : buffers_.key,
-                        .values = is_latent ? buffers_.kv_latent : buffers_.value,
+                        .keys = is_latent ? part.kv_latent : part.key,
+                        .values = is_latent ? part.kv_latent : part.value,
                         .keys_stride = stride,
                         .values_stride = stride,
-                        .page = buffers_.page,
-                        .slot = buffers_.slot,
-                        .tokens = tokens});
+                        .page = part.page,
+                        .slot = part.slot,
+                        .tokens = part.tokens});
   device_.queue(Attention{.pages = pages,
-                          .query = is_latent ? buffers_.absorbed : buffers_.query,
-                          .positions = buffers_.positions,
-                          .page_lists = buffers_.page_lists,
-                          .list_offsets = buffers_.list_offsets,
-                          .tokens = tokens,
+                          .query = is_latent ? part.absorbed : part.query,
+                          .positions = part.positions,
+                          .page_lists = part.page_lists,
+                          .list_offsets = part.list_offsets,
+                          .tokens = part.tokens,
                           .heads = heads.size(),
                           .head_begin = heads.begin,
                           .heads_per_kv = is_latent ? config_.heads : config_.heads_per_kv(),
@@ -110,84 +121,82 @@ void Model::mix(int layer, int tokens) {
                           .scale = config_.attention_scale,
                           .has_sinks = config_.kind(layer).mixer == Mixer::kSinkAttention,
                           .sinks = layer_weights(layer).vector(Role::kSinks),
-                          .output = is_latent ? buffers_.mixed_latent : buffers_.mixed});
+                          .output = is_latent ? part.mixed_latent : part.mixed});
   if (!is_latent) return;
   device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
-                           .input = buffers_.mixed_latent,
+                           .input = part.mixed_latent,
                            .input_stride = config_.latent->kv_rank,
-                           .tokens = tokens,
-                           .output = buffers_.mixed,
+                           .tokens = part.tokens,
+                           .output = part.mixed,
                            .output_stride = config_.latent->value});
 }
 
 // Queries, keys and values of the normed hidden state: product, bias, norm of each head, rotation.
-void Model::project(int layer, int tokens) {
+void Model::project(int layer, const Part& part) {
   const LayerWeights& weights = layer_weights(layer);
   const int head_dim = config_.head_dim;
   const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
-    device_.queue(Matmul{weights.matrix(role), buffers_.normed, tokens, output});
+    device_.queue(Matmul{weights.matrix(role), part.normed, part.tokens, output});
     if (!config_.qkv_bias) return;
-    device_.queue(AddBias{output, weights.vector(bias), tokens, heads * head_dim});
+    device_.queue(AddBias{output, weights.vector(bias), part.tokens, heads * head_dim});
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
     if (config_.head_norms) {
-      device_.queue(RmsNorm{x, weights.vector(norm), tokens * heads, head_dim, config_.norm_epsilon,
-                            x, head_dim});
+      device_.queue(RmsNorm{x, weights.vector(norm), part.tokens * heads, head_dim,
+                            config_.norm_epsilon, x, head_dim});
     }
-    device_.queue(Rope{x, buffers_.rope, tokens, heads, head_dim, config_.rotary_dims / 2});
+    device_.queue(Rope{x, part.rope, part.tokens, heads, head_dim, config_.rotary_dims / 2});
   };
   const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
-  multiply(Role::kQuery, Role::kQueryBias, buffers_.query, heads);
-  multiply(Role::kKey, Role::kKeyBias, buffers_.key, kv_heads);
-  multiply(Role::kValue, Role::kValueBias, buffers_.value, kv_heads);
-  norm_and_rotate(Role::kQueryNorm, buffers_.query, heads);
-  norm_and_rotate(Role::kKeyNorm, buffers_.key, kv_heads);
+  multiply(Role::kQuery, Role::kQueryBias, part.query, heads);
+  multiply(Role::kKey, Role::kKeyBias, part.key, kv_heads);
+  multiply(Role::kValue, Role::kValueBias, part.value, kv_heads);
+  norm_and_rotate(Role::kQueryNorm, part.query, heads);
+  norm_and_rotate(Role::kKeyNorm, part.key, kv_heads);
   if (config_.query_scaling.beta != 0) {
-    device_.queue(ScaleRows{buffers_.query, buffers_.factors, tokens, heads * head_dim});
+    device_.queue(ScaleRows{part.query, part.factors, part.tokens, heads * head_dim});
   }
 }
 
-Status Model::feed_forward(int layer, int tokens) {
-  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), tokens);
-  if (config_.kind(layer).feed_forward != FeedForward::kDense) {
-    experts(layer, tokens);
-    TRY(exchange(cut_.expert_shares(), tokens));
-    add_expert_bias(layer, tokens);
-    return Ok{};
-  }
-  gated_up(layer, tokens, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
-  device_.queue(Matmul{
-      layer_weights(layer).matrix(Role::kDown), buffers_.gate, tokens, {buffers_.partials, 0}});
-  return exchange(cut_.ffn_shares(), tokens);
+void Model::feed_forward(int layer, Part& part) {
+  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), part);
+  if (has_experts(layer)) return experts(layer, part);
+  gated_up(layer, part, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
+  device_.queue(
+      Matmul{layer_weights(layer).matrix(Role::kDown), part.gate, part.tokens, {part.partials, 0}});
+}
+
+const LeafShares& Model::feed_forward_shares(int layer) const {
+  return has_experts(layer) ? cut_.expert_shares() : cut_.ffn_shares();
 }
 
 // silu(gate) * up of `width` columns, left in the gate's buffer.
-void Model::gated_up(int layer, int tokens, Role gate, Role up, int width) {
+void Model::gated_up(int layer, const Part& part, Role gate, Role up, int width) {
   const LayerWeights& weights = layer_weights(layer);
-  device_.queue(Matmul{weights.matrix(gate), buffers_.normed, tokens, buffers_.gate});
-  device_.queue(Matmul{weights.matrix(up), buffers_.normed, tokens, buffers_.up});
-  device_.queue(SiluMul{.gate = buffers_.gate,
-                        .up = buffers_.up,
-                        .count = static_cast<size_t>(tokens) * static_cast<size_t>(width),
-                        .output = buffers_.gate});
+  device_.queue(Matmul{weights.matrix(gate), part.normed, part.tokens, part.gate});
+  device_.queue(Matmul{weights.matrix(up), part.normed, part.tokens, part.up});
+  device_.queue(SiluMul{.gate = part.gate,
+                        .up = part.up,
+                        .count = static_cast<size_t>(part.tokens) * static_cast<size_t>(width),
+                        .output = part.gate});
 }
 
 // Every rank routes alike; each computes its columns of every chosen expert.
-void Model::experts(int layer, int tokens) {
+void Model::experts(int layer, const Part& part) {
   const LayerWeights& weights = layer_weights(layer);
   const ExpertsConfig& config = config_.experts;
   const bool has_shared = config.shared_ffn > 0;
   const bool is_biased = config_.kind(layer).feed_forward == FeedForward::kBiasedExperts;
-  device_.queue(Matmul{weights.matrix(Role::kRouter), buffers_.normed, tokens, buffers_.scores});
+  device_.queue(Matmul{weights.matrix(Role::kRouter), part.normed, part.tokens, part.scores});
   // The softmax of all scores, normalised over the chosen ones, is the softmax of the chosen ones.
   if (is_biased) {
     device_.queue(
-        AddBias{buffers_.scores, weights.vector(Role::kRouterBias), tokens, config.count});
+        AddBias{part.scores, weights.vector(Role::kRouterBias), part.tokens, config.count});
   }
   device_.queue(
-      Route{.scores = buffers_.scores,
+      Route{.scores = part.scores,
             .bias = weights.vector(Role::kRouterBias),
-            .tokens = tokens,
+            .tokens = part.tokens,
             .experts = config.count,
             .chosen = config.chosen,
             .is_sigmoid = config_.kind(layer).feed_forward == FeedForward::kSigmoidExperts,
@@ -195,83 +204,50 @@ void Model::experts(int layer, int tokens) {
             .chosen_groups = config.chosen_groups,
             .normalises = config.normalises,
             .factor = config.factor,
-            .output = buffers_.chosen,
-            .weights = buffers_.chosen_weights});
+            .output = part.chosen,
+            .weights = part.chosen_weights});
   device_.queue(
       ExpertsUp{.matrices = &weights.experts,
-                .chosen = buffers_.chosen,
-                .weights = buffers_.chosen_weights,
-                .tokens = tokens,
+                .chosen = part.chosen,
+                .weights = part.chosen_weights,
+                .tokens = part.tokens,
                 .chosen_count = config.chosen,
-                .input = buffers_.normed,
-                .scratch = buffers_.expert_scratch,
-                .output = buffers_.expert_hidden,
+                .input = part.normed,
+                .scratch = part.expert_scratch,
+                .output = part.expert_hidden,
                 .activation = is_biased ? Activation::kClampedSwiglu : Activation::kSiluMul,
                 .limit = config.limit,
                 .has_bias = is_biased,
                 .gate_bias = weights.vector(Role::kExpertGateBias),
                 .up_bias = weights.vector(Role::kExpertUpBias)});
   if (has_shared) {
-    gated_up(layer, tokens, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
+    gated_up(layer, part, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
   }
   device_.queue(ExpertsDown{.matrices = &weights.experts,
-                            .chosen = buffers_.chosen,
-                            .tokens = tokens,
+                            .chosen = part.chosen,
+                            .tokens = part.tokens,
                             .chosen_count = config.chosen,
-                            .input = buffers_.expert_hidden,
+                            .input = part.expert_hidden,
                             .has_shared = has_shared,
                             .shared = weights.matrix(Role::kSharedDown),
-                            .shared_input = buffers_.gate,
-                            .output = {buffers_.partials, 0}});
+                            .shared_input = part.gate,
+                            .output = {part.partials, 0}});
 }
 
-void Model::add_expert_bias(int layer, int tokens) {
-  if (config_.kind(layer).feed_forward != FeedForward::kBiasedExperts) return;
-  add_sum(tokens);
+// Before the first layer of a stage there is nothing to finish.
+Status Model::finish_feed_forward(int layer, Part& part) {
+  TRY(finish_exchange(part));
+  if (!part.has_sum || config_.kind(layer).feed_forward != FeedForward::kBiasedExperts) return Ok{};
+  add_sum(part);
   device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
-                              .chosen = buffers_.chosen,
-                              .weights = buffers_.chosen_weights,
-                              .tokens = tokens,
+                              .chosen = part.chosen,
+                              .weights = part.chosen_weights,
+                              .tokens = part.tokens,
                               .experts = config_.experts.count,
                               .chosen_count = config_.experts.chosen,
                               .columns = config_.hidden,
-                              .x = buffers_.hidden});
-}
-
-Status Model::exchange(const LeafShares& shares, int tokens) {
-  const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
-  TRY(device_.wait());
-  const auto own = device_.host(buffers_.partials).first(shares.nodes(rank_).size() * count);
-  TRY(group_.all_reduce(shares, own, device_.host(buffers_.sum).first(count), tokens));
-  has_sum_ = true;
+                              .x = part.hidden});
   return Ok{};
-}
-
-void Model::add_sum(int tokens) {
-  if (!has_sum_) return;
-  const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
-  device_.queue(Add{.x = {buffers_.sum, 0}, .count = count, .sum = buffers_.hidden});
-  has_sum_ = false;
-}
-
-void Model::norm_hidden(Slice weight, int tokens) {
-  if (has_sum_) {
-    device_.queue(AddRmsNorm{.x = {buffers_.sum, 0},
-                             .sum = buffers_.hidden,
-                             .weight = weight,
-                             .tokens = tokens,
-                             .columns = config_.hidden,
-                             .epsilon = config_.norm_epsilon,
-                             .y = buffers_.normed});
-  } else {
-    device_.queue(RmsNorm{.x = buffers_.hidden,
-                          .weight = weight,
-                          .tokens = tokens,
-                          .columns = config_.hidden,
-                          .epsilon = config_.norm_epsilon,
-                          .y = buffers_.normed});
-  }
-  has_sum_ = false;
 }
 
 }  // namespace lockstep

@@ -43,12 +43,12 @@ Status Model::embed(const Batch& batch) {
 Status Model::gather_parts() {
   TRY(device_.wait());
   const std::span<float> all = device_.host(buffers_.sum);
-  parts_.clear();
+  gathered_.clear();
   for (size_t begin = 0; size_t end : part_ends_) {
-    parts_.push_back(std::as_writable_bytes(all.subspan(begin, end - begin)));
+    gathered_.push_back(std::as_writable_bytes(all.subspan(begin, end - begin)));
     begin = end;
   }
-  return group_.all_gather(parts_);
+  return group_.all_gather(gathered_);
 }
 
 // The hidden state is left in the exchange buffer, which the host sees and which nobody needs until

@@ -46,6 +46,7 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
     : config_(options.config),
       layers_(options.layers.value_or(Range{0, options.config.layers})),
       between_layers_(options.between_layers),
+      overlap_(options.overlap),
       cut_(std::move(cut)),
       group_(group),
       device_(device),
@@ -129,6 +130,9 @@ Status Model::allocate_buffers() {
       std::max({cut_.head_shares().nodes(rank_).size(), cut_.ffn_shares().nodes(rank_).size(),
                 cut_.expert_shares().nodes(rank_).size()});
   buffers_.partials = TRY(device_.allocate(subtrees * tokens * hidden * 4, Access::kHost));
+  buffers_.second_partials =
+      TRY(device_.allocate(subtrees * tokens / 2 * hidden * 4, Access::kHost));
+  buffers_.second_sum = TRY(device_.allocate(tokens / 2 * hidden * 4, Access::kHost));
   const LatentConfig latent = config_.latent.value_or(LatentConfig{});
   const auto latents = static_cast<size_t>(latent.query_rank + latent.kv_rank + latent.rope);
   const size_t exchanged = std::max(hidden, cut_.cuts_latents() ? latents : 0);  // of a token

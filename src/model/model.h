@@ -3,14 +3,15 @@
 // allocated.
 //
 // A pass has 2 * layers + 2 exchanges: the embeddings, two sums a layer, and the sampler's (not
-// made here); 3 * layers + 2 where the projections to the latents are cut. The host waits for the
-// device once for each.
+// made here); 3 * layers + 2 where the projections to the latents are cut; 4 * layers + 2 where a
+// long batch goes in two halves (model/overlap.h). The host waits for the device once for each.
 //
 // A stage of a pipeline has some of the layers: the first one also the embeddings, the last one the
 // final norm and the logits. The others take the hidden state of the stage before and give theirs
 // to the next, in place of these exchanges.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "model/config.h"
 #include "model/cut.h"
 #include "model/latent_cut.h"
+#include "model/overlap.h"
 #include "model/weights.h"
 
 namespace lockstep {
@@ -37,6 +39,7 @@ struct ModelOptions {
   int page_list_entries_max = 0;
   LinkKind link = LinkKind::kShm;  // the slowest between two ranks
   LatentCut latent_cut = LatentCut::kAuto;
+  Overlap overlap = Overlap::kAuto;
   // Called after each layer: what must move on while a stage computes. May be empty.
   std::function<Status()> between_layers;
 };
@@ -71,13 +74,19 @@ class Model {
   Result<ModelOutputs> forward(const Batch& batch, std::span<const float> hidden = {});
 
  private:
-  // Names of places on the device, each for `tokens_max` tokens.
+  // Names of places on the device, each for `tokens_max` tokens (the second ones for half of them).
   struct Buffers {
     Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
     Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
     Slice query_latent, kv_latent, absorbed, mixed_latent;
     Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
-    BufferId partials{}, sum{}, logits{};
+    BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
+  };
+  // The tokens of a batch that go through a layer together: all of them or one half. What is kept
+  // of each token has its place behind that of the tokens before; the rest is used in turn.
+  struct Part : Buffers {
+    int tokens = 0;
+    bool has_sum = false;  // an exchange brings sums that are not in the hidden state yet
   };
 
   Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
@@ -90,34 +99,45 @@ class Model {
   Status embed(const Batch& batch);
   // Waits and completes the exchange buffer, where the floats of rank r end at part_ends_[r].
   Status gather_parts();
-  Status attention(int layer, int tokens);
-  void project(int layer, int tokens);
+  void make_parts(int tokens);
+  Part part_of(int begin, int tokens) const;
+  std::span<Part> parts() { return std::span(parts_).first(part_count_); }
+  Status attention(int layer, Part& part);
+  void project(int layer, const Part& part);
   // In forward_latent.cc.
-  Status project_latent(int layer, int tokens);
-  Status project_to_latents(int layer, int tokens);
-  Status exchange_latents(int tokens);
-  void mix(int layer, int tokens);
-  void add_attention_bias(int layer, int tokens);
-  Status feed_forward(int layer, int tokens);
-  void gated_up(int layer, int tokens, Role gate, Role up, int width);
-  void experts(int layer, int tokens);
-  void add_expert_bias(int layer, int tokens);
+  Status project_latent(int layer, const Part& part);
+  Status project_to_latents(int layer, const Part& part);
+  Status exchange_latents(const Part& part);
+  void mix(int layer, const Part& part);
+  Status finish_attention(int layer, Part& part);
+  void feed_forward(int layer, Part& part);
+  bool has_experts(int layer) const {
+    return config_.kind(layer).feed_forward != FeedForward::kDense;
+  }
+  const LeafShares& feed_forward_shares(int layer) const;
+  void gated_up(int layer, const Part& part, Role gate, Role up, int width);
+  void experts(int layer, const Part& part);
+  Status finish_feed_forward(int layer, Part& part);
   const LayerWeights& layer_weights(int layer) const {
     return weights_.layers[static_cast<size_t>(layer)];
   }
-  // Leaves the sums of all ranks in the exchange buffer: the next norm adds them to the hidden
-  // state, or add_sum() does.
-  Status exchange(const LeafShares& shares, int tokens);
+  // Sends the part's partial sums. The other part is computed while they travel; with one part
+  // nothing comes between this and the end.
+  Status begin_exchange(const LeafShares& shares, Part& part);
+  // Leaves the sums of all ranks in the part's exchange buffer: the next norm adds them to the
+  // hidden state, or add_sum() does.
+  Status finish_exchange(const Part& part);
   Result<ModelOutputs> outputs(const Batch& batch);
   Result<ModelOutputs> pass_on(int tokens);
-  void add_sum(int tokens);
+  void add_sum(Part& part);
   // The norm of the hidden state, with what an exchange has left.
-  void norm_hidden(Slice weight, int tokens);
+  void norm_hidden(Slice weight, Part& part);
   void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;
   Range layers_;
   std::function<Status()> between_layers_;
+  Overlap overlap_;
   Cut cut_;
   Group& group_;
   Device& device_;
@@ -127,12 +147,14 @@ class Model {
   Buffers buffers_;
   std::vector<LayerPages> pages_;  // (all layers), set for this stage's
   uint64_t state_bytes_ = 0;
-  bool has_sum_ = false;  // an exchange has left sums that are not in the hidden state yet
+  std::array<Part, 2> parts_;  // of the batch at hand
+  size_t part_count_ = 0;
+  const Part* exchanging_ = nullptr;  // whose exchange is under way
   // Scratch of write_batch() and of what gathers parts, kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_;
   std::vector<size_t> part_ends_;
-  std::vector<std::span<std::byte>> parts_;
+  std::vector<std::span<std::byte>> gathered_;
 };
 
 }  // namespace lockstep

@@ -150,7 +150,7 @@ struct Case {
   int threads;
   bool has_prompt;  // another sequence's prompt is fed in each step
   SamplingOptions sampling;
-  const char* device = "cpu";
+  Overlap overlap = Overlap::kAuto;
 };
 
 // Turns the counting on and off at tokens of the first sequence, inside the leader's step.
@@ -201,8 +201,8 @@ void run_rank(const Case& of, int rank, std::vector<std::unique_ptr<Link>> links
                              .context = 512,
                              .sequences_max = 2,
                              .batch_tokens_max = 16,
-                             .device = of.device,
                              .link = of.link,
+                             .overlap = of.overlap,
                              .kernels = kernels},
                             std::move(group));
   if (!engine.ok()) std::exit(1);
@@ -275,6 +275,7 @@ int check_all() {
       is_fine &= run_case({"decode, of the likeliest", link, ranks, 1, false, nucleus});
       is_fine &= run_case({"decode and a prompt", link, ranks, 1, true, noise});
       is_fine &= run_case({"decode and a prompt", link, ranks, 2, true, greedy});
+      is_fine &= run_case({"a prompt in halves", link, ranks, 2, true, greedy, Overlap::kAlways});
     }
   }
   return is_fine ? 0 : 1;

@@ -30,6 +30,7 @@ struct Setup {
   bool exact = false;
   int bits = 0;
   LatentCut latent_cut = LatentCut::kAuto;
+  Overlap overlap = Overlap::kAuto;
 };
 
 struct Answer {
@@ -127,6 +128,7 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
                                  .bits = setup.bits,
                                  .link = setup.link,
                                  .latent_cut = setup.latent_cut,
+                                 .overlap = setup.overlap,
                                  .kernels = kernels_named(setup.isa)},
                                 std::move(group.value()));
       if (!engine.ok()) {
