@@ -5,8 +5,10 @@
 namespace lockstep {
 
 void Model::make_parts(int tokens) {
-  const int first = first_half(
-      overlap_, {.ranks = group_.size(), .tokens = tokens, .cuts_latents = cut_.cuts_latents()});
+  const int first = first_half(overlap_, {.ranks = group_.size(),
+                                          .tokens = tokens,
+                                          .has_experts = config_.experts.count > 0,
+                                          .cuts_latents = cut_.cuts_latents()});
   parts_[0] = part_of(0, first);
   parts_[1] = part_of(first, tokens - first);
   part_count_ = first < tokens ? 2 : 1;

@@ -14,6 +14,7 @@ int first_half(Overlap wish, const OverlapCase& batch) {
   const int least = wish == Overlap::kAlways ? 2 : kTokensMin;
   const bool is_possible = batch.ranks > 1 && !batch.cuts_latents && batch.tokens >= least;
   if (!is_possible || wish == Overlap::kNever) return batch.tokens;
+  if (wish == Overlap::kAuto && batch.has_experts) return batch.tokens;
   return (batch.tokens + 1) / 2;
 }
 

@@ -15,6 +15,7 @@ enum class Overlap {
 struct OverlapCase {
   int ranks = 1;
   int tokens = 0;
+  bool has_experts = false;   // each half would read the weights of most experts again
   bool cuts_latents = false;  // such a layer has an exchange inside its attention
 };
 
