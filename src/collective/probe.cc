@@ -178,9 +178,10 @@ std::vector<PairTimes> formed_pairs(const Group& group) {
 Result<PairTimes> probe_link(Link& link, bool begins, const ProbeOptions& options) {
   Prober prober(link, options);
   PairTimes times;
+  const size_t long_bytes = std::min(kLongBytes, link.frame_bytes_max());
   if (!begins) {
     TRY(prober.answer_pings(kShortBytes));
-    TRY(prober.answer_pings(kLongBytes));
+    TRY(prober.answer_pings(long_bytes));
     TRY(prober.take_stream());
     TRY(prober.take_stream());
     return times;
@@ -188,7 +189,7 @@ Result<PairTimes> probe_link(Link& link, bool begins, const ProbeOptions& option
   const std::vector<double> short_us = TRY(prober.ping(kShortBytes));
   times.p50_us = at_percent(short_us, 50);
   times.p99_us = at_percent(short_us, 99);
-  const std::vector<double> long_us = TRY(prober.ping(kLongBytes));
+  const std::vector<double> long_us = TRY(prober.ping(long_bytes));
   times.p50_16k_us = at_percent(long_us, 50);
   times.p99_16k_us = at_percent(long_us, 99);
   const Stream stream = plan_stream(times, options, link.frame_bytes_max());

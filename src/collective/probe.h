@@ -13,7 +13,8 @@
 
 namespace lockstep {
 
-// One way, half of there and back; of messages of 8 bytes and of 16 KiB.
+// One way, half of there and back; of messages of 8 bytes and of 16 KiB, or of the link's largest
+// frame where that is less.
 struct PairTimes {
   int32_t a = 0;  // a < b
   int32_t b = 0;
