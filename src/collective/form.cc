@@ -194,10 +194,11 @@ Result<Group> Group::form(Options options) {
                  "a link carries frames of " + std::to_string(options.piece_bytes) +
                      " bytes; at least " + std::to_string(kPieceBytesMin) + " are needed"};
   }
+  // A peer is as silent while links are measured as in any other exchange.
+  options.timeout = timeout;
   Group group(std::move(options));
   TRY(group.flush());
   TRY(group.measure_links());
-  group.options_.timeout = timeout;
   return group;
 }
 
