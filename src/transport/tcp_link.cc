@@ -23,6 +23,7 @@ constexpr size_t kTagOffset = kFrameHeaderBytes - sizeof(AeadTag);
 
 Result<std::unique_ptr<Link>> TcpLink::open(UniqueFd socket, const Options& options) {
   TRY(set_up_socket(socket.get()));
+  PathWatch::prepare(socket.get());
   std::optional<Seals> seals;
   if (const auto& keys = options.keys) {
     seals.emplace(Seals{TRY(AeadSealer::open(keys->cipher, keys->send)),
@@ -118,7 +119,8 @@ void TcpLink::wait_readable(std::chrono::microseconds at_most) {
 }
 
 Status TcpLink::health() const {
-  return state_;
+  if (!state_.ok() || !path_.is_dead(socket_.get())) return state_;
+  return peer_error(ErrorCode::kPeerLost, peer_, kDeadPath);
 }
 
 // Takes what the kernel has. No frame is held.

@@ -14,6 +14,7 @@
 #include "transport/frame.h"
 #include "transport/link.h"
 #include "transport/link_keys.h"
+#include "transport/path_watch.h"
 
 namespace lockstep {
 
@@ -77,6 +78,7 @@ class TcpLink final : public Link {
   std::span<const std::byte> peeked_;  // the frame that is held; empty: none
   bool has_input_ = true;              // false after the end of the connection or a bad frame
   Status state_ = Ok{};
+  mutable PathWatch path_;  // watched by those that ask for the link's health
 };
 
 }  // namespace lockstep

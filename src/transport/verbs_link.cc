@@ -23,6 +23,8 @@ constexpr size_t kCompletionsAtOnce = VerbsDevices::kFramesPerChannel;
 // Between two looks at the side channel, and polls between two looks at the clock.
 constexpr std::chrono::milliseconds kLookEvery{1};
 constexpr unsigned kPollsPerClock = 64;
+// On the side channel: a dead network is known so much later than by TCP.
+constexpr std::chrono::milliseconds kSpeakEvery{200};
 // After a peer said how many frames it had sent and left: until the missing ones count as lost.
 constexpr std::chrono::milliseconds kGrace{200};
 // For our last frames to leave before the queue pair is reset.
@@ -37,6 +39,11 @@ VerbsLink::VerbsLink(VerbsQueue queue, const Options& options)
 
 VerbsLink::~VerbsLink() {
   leave();
+}
+
+void VerbsLink::attach(UniqueFd side_channel) {
+  side_channel_ = std::move(side_channel);
+  PathWatch::prepare(side_channel_.get());
 }
 
 std::span<std::byte> VerbsLink::acquire(size_t bytes) {
@@ -201,21 +208,48 @@ void VerbsLink::give_room(int frame) {
 }
 
 void VerbsLink::look_at_side_channel() {
-  while (!is_left_ && side_channel_.is_open()) {
-    std::byte rest[1];  // what comes after a farewell is nothing to us
-    const bool is_whole = farewell_bytes_ == sizeof(farewell_);
-    void* const to = is_whole ? rest : reinterpret_cast<std::byte*>(&farewell_) + farewell_bytes_;
-    const size_t room = is_whole ? sizeof(rest) : sizeof(farewell_) - farewell_bytes_;
+  if (!side_channel_.is_open() || is_left_) return;
+  hear();
+  if (!is_left_) watch_path();
+}
+
+// What comes after a farewell is nothing to us.
+void VerbsLink::hear() {
+  while (true) {
+    std::byte rest[1];
+    const bool is_whole = word_bytes_ == sizeof(word_);
+    void* const to = is_whole ? rest : reinterpret_cast<std::byte*>(&word_) + word_bytes_;
+    const size_t room = is_whole ? sizeof(rest) : sizeof(word_) - word_bytes_;
     const ssize_t got = ::recv(side_channel_.get(), to, room, MSG_DONTWAIT);
     if (got > 0) {
       if (is_whole) return;
-      farewell_bytes_ += static_cast<size_t>(got);
+      word_bytes_ += static_cast<size_t>(got);
+      if (word_bytes_ == sizeof(word_) && word_.magic == Word::kPresent) word_bytes_ = 0;
     } else if (got == 0 || !is_try_later(errno)) {
       is_left_ = true;
       left_at_ = Clock::now();
+      return;
     } else {
       return;
     }
+  }
+}
+
+// A silent connection cannot show that its network is dead, so something is said now and then.
+void VerbsLink::watch_path() {
+  const Clock::time_point now = Clock::now();
+  if (now - spoke_ > kSpeakEvery) {
+    spoke_ = now;
+    const Word word{Word::kPresent, 0};
+    const ssize_t sent = ::send(side_channel_.get(), &word, sizeof(word), kSendFlags);
+    // A part would be taken for the beginning of the next word, so nothing may follow it.
+    if (sent > 0 && sent != sizeof(word)) {
+      return break_link(peer_error(ErrorCode::kPeerLost, options_.peer,
+                                   "it has not read its side channel for hours"));
+    }
+  }
+  if (path_.is_dead(side_channel_.get())) {
+    break_link(peer_error(ErrorCode::kPeerLost, options_.peer, kDeadPath));
   }
 }
 
@@ -228,8 +262,7 @@ void VerbsLink::finish_loss() {
 }
 
 bool VerbsLink::has_missing_frames() const {
-  return farewell_bytes_ == sizeof(farewell_) && farewell_.magic == Farewell::kMagic &&
-         farewell_.sent > arrived_;
+  return word_bytes_ == sizeof(word_) && word_.magic == Word::kFarewell && word_.sent > arrived_;
 }
 
 void VerbsLink::leave() {
@@ -240,7 +273,7 @@ void VerbsLink::leave() {
     if (!wait.pause("last frames").ok()) break;
     ::poll(nullptr, 0, 1);  // devices in software need the processor
   }
-  const Farewell last{Farewell::kMagic, sent_};
+  const Word last{Word::kFarewell, sent_};
   // The peer sees the end of the connection also without it.
   [[maybe_unused]] const ssize_t sent =
       ::send(side_channel_.get(), &last, sizeof(last), kSendFlags);

@@ -3,7 +3,8 @@
 // RECV posted for what the peer may send: it counts credits, which every frame carries back, and a
 // frame without payload where there is nothing else to send. A frame lost by an unreliable queue
 // pair breaks the sequence, so it makes the link kCorrupt or is missed until a deadline. A peer
-// that ends or is killed shows on the side channel, which peek() looks at about once a millisecond.
+// that ends or is killed shows on the side channel, which peek() looks at about once a millisecond;
+// so does a dead network, as both sides say something there now and then.
 #pragma once
 
 #include "transport/verbs_queue.h"
@@ -18,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "transport/frame.h"
 #include "transport/link.h"
+#include "transport/path_watch.h"
 
 namespace lockstep {
 
@@ -48,7 +50,7 @@ class VerbsLink final : public Link {
   VerbsLink& operator=(const VerbsLink&) = delete;
 
   // From now on the end of this connection is the end of the peer.
-  void attach(UniqueFd side_channel) { side_channel_ = std::move(side_channel); }
+  void attach(UniqueFd side_channel);
 
   size_t frame_bytes_max() const override { return queue_.frame_bytes() - kFrameHeaderBytes; }
   std::span<std::byte> acquire(size_t bytes) override;
@@ -67,10 +69,12 @@ class VerbsLink final : public Link {
     int frame = 0;
     uint32_t length = 0;
   };
-  // The last word on the side channel: how many frames this side has sent.
-  struct Farewell {
-    static constexpr uint64_t kMagic = 0x6c6c'6577'6572'6166;  // in memory: "farewell"
-    uint64_t magic = kMagic;
+  // A word on the side channel. The last one says how many frames this side has sent; the others
+  // are only there to be acknowledged, so that a dead network shows.
+  struct Word {
+    static constexpr uint64_t kFarewell = 0x6c6c'6577'6572'6166;  // in memory: "farewell"
+    static constexpr uint64_t kPresent = 0x746e'6573'6572'7000;   // in memory: "\0present"
+    uint64_t magic = 0;
     uint64_t sent = 0;
   };
 
@@ -83,6 +87,8 @@ class VerbsLink final : public Link {
   void accept(int frame, size_t bytes);
   void give_room(int frame);
   void look_at_side_channel();
+  void hear();
+  void watch_path();
   bool has_missing_frames() const;
   void finish_loss();
   void leave();
@@ -111,8 +117,10 @@ class VerbsLink final : public Link {
 
   unsigned polls_ = 0;
   Clock::time_point looked_{};
-  Farewell farewell_;
-  size_t farewell_bytes_ = 0;
+  Clock::time_point spoke_{};  // on the side channel
+  PathWatch path_;
+  Word word_;  // of the peer, as far as it has come
+  size_t word_bytes_ = 0;
   bool is_left_ = false;  // the side channel has ended
   Clock::time_point left_at_{};
   Status state_ = Ok{};
