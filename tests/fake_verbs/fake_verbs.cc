@@ -84,15 +84,12 @@ void transmit(QueuePair& queue_pair, const ibv_sge& piece) {
   FakeQueuePairSlot* const to = fake_queue_pair(queue_pair.slot->destination);
   if (to == nullptr) return;
   const FakeLock lock(*to);
-  if (!to->is_used || !to->can_receive || to->destination != queue_pair.qp_num) return;
+  if (to->owner == 0 || !to->can_receive || to->destination != queue_pair.qp_num) return;
   if (mode() == FakeMode::kLossy && to->count >= to->receives) {
     ++controls().early_messages;
     return;
   }
-  FakeMessage* const message = fake_message_slot(*to);
-  if (message == nullptr) return;
-  message->bytes = piece.length;
-  std::memcpy(message->data, reinterpret_cast<const void*>(piece.addr), piece.length);
+  deliver(*to, reinterpret_cast<const void*>(piece.addr), piece.length);
 }
 
 int post_send(ibv_qp* base, ibv_send_wr* request, ibv_send_wr** bad) {
@@ -259,12 +256,12 @@ ibv_context* ibv_open_device(ibv_device* device) {
   context->ops.post_send = post_send;
   context->ops.post_recv = post_recv;
   context->ops.poll_cq = poll_cq;
-  ++controls().contexts;
+  count_objects(&FakeObjects::contexts, 1);
   return context;
 }
 
 int ibv_close_device(ibv_context* context) {
-  --controls().contexts;
+  count_objects(&FakeObjects::contexts, -1);
   delete static_cast<Context*>(context);
   return 0;
 }
@@ -307,14 +304,14 @@ int _ibv_query_gid_ex(ibv_context*, uint32_t, uint32_t index, ibv_gid_entry* ent
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (fails(FakeCall::kAllocPd)) return refuse<ibv_pd>(ENOMEM);
-  ++controls().domains;
+  count_objects(&FakeObjects::domains, 1);
   auto* const domain = new ibv_pd();
   domain->context = context;
   return domain;
 }
 
 int ibv_dealloc_pd(ibv_pd* domain) {
-  --controls().domains;
+  count_objects(&FakeObjects::domains, -1);
   delete domain;
   return 0;
 }
@@ -326,7 +323,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t bytes, int access) {
     if (access != kAll) return refuse<ibv_mr>(EINVAL);
     if (controls().regions >= kFakeAppleRegions) return refuse<ibv_mr>(ENOMEM);
   }
-  ++controls().regions;
+  count_objects(&FakeObjects::regions, 1);
   auto* const region = new ibv_mr();
   region->pd = domain;
   region->addr = address;
@@ -336,14 +333,14 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t bytes, int access) {
 }
 
 int ibv_dereg_mr(ibv_mr* region) {
-  --controls().regions;
+  count_objects(&FakeObjects::regions, -1);
   delete region;
   return 0;
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int count, void*, ibv_comp_channel*, int) {
   if (fails(FakeCall::kCreateCq)) return refuse<ibv_cq>(ENOMEM);
-  ++controls().completion_queues;
+  count_objects(&FakeObjects::completion_queues, 1);
   auto* const completions = new Completions();
   completions->context = context;
   completions->cqe = count;
@@ -351,7 +348,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int count, void*, ibv_comp_channel*,
 }
 
 int ibv_destroy_cq(ibv_cq* completions) {
-  --controls().completion_queues;
+  count_objects(&FakeObjects::completion_queues, -1);
   delete static_cast<Completions*>(completions);
   return 0;
 }
@@ -367,8 +364,8 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   for (uint32_t index = 0; index < kFakeQueuePairs; ++index) {
     FakeQueuePairSlot& slot = fake_wire().queue_pairs[index];
     const FakeLock lock(slot);
-    if (slot.is_used) continue;
-    slot.is_used = true;
+    if (slot.owner != 0 && is_alive(slot.owner)) continue;
+    slot.owner = ::getpid();
     slot.can_receive = false;
     slot.receives = slot.count = 0;
     auto* const queue_pair = new QueuePair();
@@ -382,7 +379,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
     queue_pair->slot = &slot;
     queue_pair->pages_max = wanted->cap.max_recv_wr;
     static_cast<Completions*>(wanted->recv_cq)->queue_pair = queue_pair;
-    ++controls().queue_pairs;
+    count_objects(&FakeObjects::queue_pairs, 1);
     return queue_pair;
   }
   return refuse<ibv_qp>(ENOMEM);
@@ -414,8 +411,9 @@ int ibv_destroy_qp(ibv_qp* base) {
     completions.queue_pair = nullptr;
   }
   const FakeLock lock(*queue_pair->slot);
-  queue_pair->slot->is_used = queue_pair->slot->can_receive = false;
-  --controls().queue_pairs;
+  queue_pair->slot->owner = 0;
+  queue_pair->slot->can_receive = false;
+  count_objects(&FakeObjects::queue_pairs, -1);
   delete queue_pair;
   return 0;
 }

@@ -40,13 +40,19 @@ enum class FakeCall : int {
 };
 
 inline constexpr uint32_t kFakeQueuePairs = 128;    // of all processes together
+inline constexpr int kFakeOwners = 64;              // processes at one time
 inline constexpr uint32_t kFakeInboxMessages = 24;  // of a queue pair
 inline constexpr uint32_t kFakeMessageBytes = 65'536;
 inline constexpr int kFakeAppleRegions = 100;
 inline constexpr int kFakeAppleQueuePairs = 10;
 
+// Objects that exist. Of all processes: with those of processes that were killed.
+struct FakeObjects {
+  std::atomic<int> contexts, domains, regions, completion_queues, queue_pairs;
+};
+
 // All of it may be read and set at any time from any thread; numbers that order nothing.
-struct FakeVerbs {
+struct FakeVerbs : FakeObjects {
   std::atomic<int> mode;
   std::atomic<int> device_count;  // 1 or 2: 127.0.0.1 and 127.0.0.2
   std::atomic<int> is_port_down;
@@ -54,9 +60,7 @@ struct FakeVerbs {
   std::atomic<int> succeeding_calls;        // so many of these calls still succeed; then all fail
   std::atomic<uint32_t> message_bytes_max;  // longer ones are lost without a word
   std::atomic<int> drop_every;              // the n-th message of each queue pair is lost; 0: none
-  // Objects that exist.
-  std::atomic<int> contexts, domains, regions, completion_queues, queue_pairs;
-  std::atomic<uint64_t> early_messages;  // came when there was no RECV: credits were overrun
+  std::atomic<uint64_t> early_messages;     // came when there was no RECV: credits were overrun
   std::atomic<uint64_t> messages;
 };
 
@@ -64,5 +68,7 @@ struct FakeVerbs {
 using FakeVerbsControls = FakeVerbs* (*)();  // "fake_verbs_controls"
 // Puts a message into the inbox of a queue pair; false if there is none. "fake_verbs_inject"
 using FakeVerbsInject = bool (*)(uint32_t queue_pair, const void* bytes, size_t size);
+// What one process has, null if it never had anything. "fake_verbs_objects_of"
+using FakeVerbsObjectsOf = FakeObjects* (*)(int pid);
 
 }  // namespace lockstep

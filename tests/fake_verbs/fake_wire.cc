@@ -1,9 +1,11 @@
 #include "fake_verbs/fake_wire.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -37,7 +39,39 @@ FakeWire& map_wire() {
   return wire;
 }
 
+FakeOwner* find_owner(int pid) {
+  for (FakeOwner& owner : fake_wire().owners) {
+    if (owner.pid == pid) return &owner;
+  }
+  return nullptr;
+}
+
+// The place of this process, or one that nobody alive has.
+FakeOwner& own_place() {
+  const int own = ::getpid();
+  if (FakeOwner* const found = find_owner(own)) return *found;
+  for (FakeOwner& owner : fake_wire().owners) {
+    int before = owner.pid;
+    if (before != 0 && is_alive(before)) continue;
+    if (!owner.pid.compare_exchange_strong(before, own)) continue;
+    FakeObjects& objects = owner.objects;
+    objects.contexts = objects.domains = objects.regions = 0;
+    objects.completion_queues = objects.queue_pairs = 0;
+    return owner;
+  }
+  std::abort();  // more processes than there are places
+}
+
 }  // namespace
+
+bool is_alive(int pid) {
+  return pid == 0 || ::kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+void count_objects(std::atomic<int> FakeObjects::*kind, int change) {
+  fake_wire().controls.*kind += change;
+  own_place().objects.*kind += change;
+}
 
 FakeWire& fake_wire() {
   static FakeWire& wire = map_wire();
@@ -49,10 +83,16 @@ FakeQueuePairSlot* fake_queue_pair(uint32_t number) {
   return index < kFakeQueuePairs ? &fake_wire().queue_pairs[index] : nullptr;
 }
 
-FakeMessage* fake_message_slot(FakeQueuePairSlot& slot) {
+bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size) {
   if (slot.count >= slot.receives) ++fake_wire().controls.early_messages;
-  if (slot.count == kFakeInboxMessages) return nullptr;
-  return &slot.inbox[(slot.first + slot.count++) % kFakeInboxMessages];
+  if (slot.count == kFakeInboxMessages) return false;
+  FakeMessage& message = slot.inbox[(slot.first + slot.count) % kFakeInboxMessages];
+  message.bytes = size;
+  std::memcpy(message.data, bytes, size);
+  // Who is killed before this has sent nothing; release: the message is complete when it counts.
+  std::atomic_thread_fence(std::memory_order_release);
+  ++slot.count;
+  return true;
 }
 
 }  // namespace lockstep
@@ -69,10 +109,11 @@ __attribute__((visibility("default"))) bool fake_verbs_inject(uint32_t queue_pai
   lockstep::FakeQueuePairSlot* const slot = lockstep::fake_queue_pair(queue_pair);
   if (slot == nullptr || size > lockstep::kFakeMessageBytes) return false;
   const lockstep::FakeLock lock(*slot);
-  lockstep::FakeMessage* const message = lockstep::fake_message_slot(*slot);
-  if (message == nullptr) return false;
-  message->bytes = static_cast<uint32_t>(size);
-  std::memcpy(message->data, bytes, size);
-  return true;
+  return lockstep::deliver(*slot, bytes, static_cast<uint32_t>(size));
+}
+
+__attribute__((visibility("default"))) lockstep::FakeObjects* fake_verbs_objects_of(int pid) {
+  lockstep::FakeOwner* const owner = lockstep::find_owner(pid);
+  return owner == nullptr ? nullptr : &owner->objects;
 }
 }

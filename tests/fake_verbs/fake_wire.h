@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -19,42 +20,63 @@ struct FakeMessage {
 struct FakeQueuePairSlot {
   static constexpr uint32_t kFirstNumber = 0x100;
 
-  std::atomic<uint32_t> lock;
-  bool is_used;
-  bool can_receive;      // from RTR on
-  uint32_t destination;  // number of the queue pair it is connected to
-  uint32_t receives;     // RECVs posted and not yet filled
+  std::atomic<int> lock;  // the process that holds it
+  int owner;              // the process that has the queue pair; 0: it is free
+  bool can_receive;       // from RTR on
+  uint32_t destination;   // number of the queue pair it is connected to
+  uint32_t receives;      // RECVs posted and not yet filled
   uint32_t first;
   uint32_t count;
   FakeMessage inbox[kFakeInboxMessages];
+};
+
+// What one process has, found by its number.
+struct FakeOwner {
+  std::atomic<int> pid;
+  FakeObjects objects;
 };
 
 // Starts as zeros, which is valid.
 struct FakeWire {
   FakeVerbs controls;
   std::atomic<int> is_ready;
+  FakeOwner owners[kFakeOwners];
   FakeQueuePairSlot queue_pairs[kFakeQueuePairs];
 };
 
 FakeWire& fake_wire();
 
+// False once it has ended and its parent knows.
+bool is_alive(int pid);
+
+// A process that is killed takes no lock with it.
 class FakeLock {
  public:
   explicit FakeLock(FakeQueuePairSlot& slot) : slot_(slot) {
-    // Acquire and release: the holder sees what the last one wrote.
-    while (slot_.lock.exchange(1, std::memory_order_acquire) != 0) ::sched_yield();
+    for (int holder = 0; !try_to_take(holder); holder = is_alive(holder) ? 0 : holder) {
+      ::sched_yield();
+    }
   }
   ~FakeLock() { slot_.lock.store(0, std::memory_order_release); }
   FakeLock(const FakeLock&) = delete;
   FakeLock& operator=(const FakeLock&) = delete;
 
  private:
+  // From `holder`, which becomes who holds it. Acquire and release: the holder sees what the last
+  // one wrote.
+  bool try_to_take(int& holder) {
+    return slot_.lock.compare_exchange_strong(holder, ::getpid(), std::memory_order_acquire);
+  }
+
   FakeQueuePairSlot& slot_;
 };
 
+// Adds to the count of this kind of objects, of the wire and of this process.
+void count_objects(std::atomic<int> FakeObjects::*kind, int change);
+
 // Null for a number that nobody has.
 FakeQueuePairSlot* fake_queue_pair(uint32_t number);
-// Under its lock: room for one more message, or null if its inbox is full.
-FakeMessage* fake_message_slot(FakeQueuePairSlot& slot);
+// Under its lock: puts a message into its inbox; false if that is full.
+bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size);
 
 }  // namespace lockstep
