@@ -21,7 +21,7 @@ test-asan: ## all tests with the address and undefined-behaviour sanitizers
 test-tsan: ## the tests of everything that has threads, with the thread sanitizer
 	@tools/test.sh tsan
 
-test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (hours; make test has one round)
+test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (about an hour; make test has one round)
 	@tools/fault_matrix.sh
 
 test-aarch64: ## cross-compile for aarch64 Linux and run the tests in an emulator

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "node/local_group.h"
+#include "node/played_rdma.h"
 #include "node/private_network.h"
 
 namespace lockstep {
@@ -22,7 +23,7 @@ inline constexpr Fault kFaults[] = {Fault::kKill,      Fault::kStop,   Fault::kL
                                     Fault::kBlackhole, Fault::kSlow,   Fault::kCorrupt,
                                     Fault::kOldEpoch,  Fault::kVersion};
 inline constexpr Phase kPhases[] = {Phase::kLoad, Phase::kPrefill, Phase::kDecode};
-inline constexpr LinkKind kLinks[] = {LinkKind::kShm, LinkKind::kTcp};
+inline constexpr LinkKind kLinks[] = {LinkKind::kShm, LinkKind::kTcp, LinkKind::kVerbs};
 
 const char* fault_name(Fault fault);
 const char* phase_name(Phase phase);
@@ -33,8 +34,17 @@ struct Cell {
   LinkKind link;
 };
 
+// What the cells need of this machine.
+struct FaultStage {
+  PrivateNetwork network;
+  PlayedRdma rdma;  // not played where there are real devices
+  bool has_rdma = false;
+  // What a fault may take to end a stream. An emulated machine is slow.
+  std::chrono::milliseconds report{2000};
+};
+
 // Why this cell cannot occur, or is not run here; empty if it is run.
-std::string reason_to_skip(const Cell& cell, const PrivateNetwork& network);
+std::string reason_to_skip(const Cell& cell, const FaultStage& stage);
 
 // What the rounds of one cell have shown.
 struct CellResult {
@@ -49,7 +59,7 @@ struct CellResult {
 // One group over one kind of link, and the rounds on it.
 class FaultBench {
  public:
-  FaultBench(LinkKind link, PrivateNetwork& network, uint64_t seed);
+  FaultBench(LinkKind link, FaultStage& stage, uint64_t seed);
   ~FaultBench();
 
   // The group with its first answers, and what all later ones are compared with.
@@ -65,6 +75,7 @@ class FaultBench {
   std::unique_ptr<Stream> start_stream(int max_tokens);
   void check_stream(Stream& stream, Clock::time_point since, std::chrono::milliseconds limit,
                     CellResult& result, const char* what);
+  void check_rdma(uint64_t messages_before, CellResult& result) const;
   void strike(Fault fault, int rank);
   void mend(Fault fault);
   bool wait_ready();
@@ -75,15 +86,14 @@ class FaultBench {
   void pause(double ms);
 
   const LinkKind link_;
-  PrivateNetwork& network_;
+  FaultStage& stage_;
   std::mt19937_64 random_;
   std::unique_ptr<LocalGroup> group_;
   std::vector<int32_t> prompt_;
   std::vector<int32_t> expected_;
   std::unique_ptr<Holding> holding_;
   std::vector<int64_t> altered_pids_;  // that behave otherwise until mend()
-  double prefill_ms_ = 0;
-  double decode_ms_ = 0;
+  double prefill_ms_ = 0;  // the shortest so far
 };
 
 }  // namespace lockstep

@@ -1,6 +1,8 @@
-// fault_matrix [--rounds N] [--seed S] [--link shm|tcp] [--fault NAME] [--phases all|one]: runs
-// every cell N times and prints the table; "one" takes one phase for each fault, by the seed. Exit
-// status 1 with any finding.
+// fault_matrix [--rounds N] [--seed S] [--link shm|tcp|verbs] [--fault NAME] [--phases all|one]
+//              [--rdma played|guest]
+// Runs every cell N times and prints the table; "one" takes one phase for each fault, by the seed.
+// RDMA is played by tests/fake_verbs, or is that of tools/rdma-vm's emulated machine. Exit status 1
+// with any finding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +24,11 @@ struct Options {
   std::string link;   // empty: all
   std::string fault;  // empty: all
   bool one_phase = false;
+  bool is_guest = false;
 };
+
+// Everything takes longer in an emulated machine.
+constexpr std::chrono::seconds kGuestReport{20};
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -32,6 +38,7 @@ Options parse(int argc, char** argv) {
     if (name == "--seed") options.seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--link") options.link = argv[i + 1];
     if (name == "--fault") options.fault = argv[i + 1];
+    if (name == "--rdma") options.is_guest = std::string_view(argv[i + 1]) == "guest";
     if (name == "--phases") options.one_phase = std::string_view(argv[i + 1]) == "one";
   }
   return options;
@@ -45,7 +52,7 @@ std::string figures(std::vector<double> times) {
 }
 
 void print_row(const Cell& cell, const std::string& skipped, const CellResult& result) {
-  fmt::print("{:4} {:16} {:8} ", link_kind_name(cell.link), fault_name(cell.fault),
+  fmt::print("{:5} {:16} {:8} ", link_kind_name(cell.link), fault_name(cell.fault),
              phase_name(cell.phase));
   if (!skipped.empty()) {
     fmt::print("{}\n", skipped);
@@ -57,37 +64,48 @@ void print_row(const Cell& cell, const std::string& skipped, const CellResult& r
 }
 
 // One that can occur, if there is one.
-Phase choose_phase(Fault fault, LinkKind link, uint64_t seed, const PrivateNetwork& network) {
-  const size_t first =
-      std::mt19937_64(seed * 64 + static_cast<size_t>(fault) * 2 + static_cast<size_t>(link))() %
-      std::size(kPhases);
+Phase choose_phase(Fault fault, LinkKind link, uint64_t seed, const FaultStage& stage) {
+  const size_t first = std::mt19937_64(seed * 64 + static_cast<size_t>(fault) * std::size(kLinks) +
+                                       static_cast<size_t>(link))() %
+                       std::size(kPhases);
   for (size_t i = 0; i < std::size(kPhases); ++i) {
     const Phase phase = kPhases[(first + i) % std::size(kPhases)];
-    if (reason_to_skip({fault, phase, link}, network).empty()) return phase;
+    if (reason_to_skip({fault, phase, link}, stage).empty()) return phase;
   }
   return kPhases[first];
 }
 
 int run_matrix(const Options& options) {
-  PrivateNetwork network;
-  network.enter();
-  fmt::print("{:4} {:16} {:8} {:>6} {:>6}  {:>15}  {:>15}  {}\n", "link", "fault", "phase",
+  FaultStage stage;
+  if (options.is_guest) {
+    stage.network.use_guest_ports();
+    stage.has_rdma = true;
+    stage.report = kGuestReport;
+  } else {
+    stage.network.enter();
+    stage.has_rdma = stage.rdma.play();
+  }
+  fmt::print("{:5} {:16} {:8} {:>6} {:>6}  {:>15}  {:>15}  {}\n", "link", "fault", "phase",
              "rounds", "broken", "error ms 50/max", "again ms 50/max", "the last error");
   size_t findings = 0, cells = 0;
   for (const LinkKind link : kLinks) {
     if (!options.link.empty() && options.link != link_kind_name(link)) continue;
-    FaultBench bench(link, network, options.seed);
+    if (link == LinkKind::kVerbs && !stage.has_rdma) {
+      fmt::print("verbs: {}\n", reason_to_skip({Fault::kKill, Phase::kLoad, link}, stage));
+      continue;
+    }
+    FaultBench bench(link, stage, options.seed);
     if (const Status started = bench.start(); !started.ok()) {
       fmt::print("{}\n", started.error().message);
       return 1;
     }
     for (const Fault fault : kFaults) {
       if (!options.fault.empty() && options.fault != fault_name(fault)) continue;
-      const Phase chosen = choose_phase(fault, link, options.seed, network);
+      const Phase chosen = choose_phase(fault, link, options.seed, stage);
       for (const Phase phase : kPhases) {
         if (options.one_phase && phase != chosen) continue;
         const Cell cell{fault, phase, link};
-        const std::string skipped = reason_to_skip(cell, network);
+        const std::string skipped = reason_to_skip(cell, stage);
         const CellResult result = skipped.empty() ? bench.run(cell, options.rounds) : CellResult{};
         print_row(cell, skipped, result);
         std::fflush(stdout);

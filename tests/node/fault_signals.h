@@ -13,6 +13,6 @@ enum FaultSignal {
 };
 
 // A frame of a small model's decode takes some 10 us on its way.
-inline constexpr int kSlowFrameUs = 200;
+inline constexpr int kSlowFrameUs = 100;
 
 }  // namespace lockstep

@@ -1,6 +1,8 @@
 // The worker of the fault matrix: the program's own engine over links that can be told, by signals,
 // to misbehave once (fault_signals.h). Frames are forged where they leave the process: in the
-// shared ring, and in what is handed to the kernel for a socket.
+// shared ring, in what is handed to the kernel for a socket, and in what is posted to an RDMA
+// device. A rank that waits for long sleeps, so that several groups can share the processors.
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -21,13 +23,25 @@
 #include "transport/frame.h"
 #include "transport/handshake.h"
 #include "transport/shm_link.h"
+#include "transport/verbs_link.h"
 
 namespace lockstep {
 namespace {
 
+constexpr int64_t kSleepAfterUs = 3'000;
+
 std::atomic<int> armed{0};  // kArmCorrupt, kArmOldEpoch or 0
 std::atomic<bool> is_slow{false};
 std::atomic<bool> speaks_other_version{false};
+// Frames go over RDMA: what a socket sends is no frame.
+std::atomic<bool> has_rdma{false};
+// When this rank has last sent or received a frame.
+std::atomic<int64_t> moved_at{0};
+
+int64_t now_us() {
+  using namespace std::chrono;
+  return duration_cast<microseconds>(steady_clock::now().time_since_epoch()).count();
+}
 
 void on_signal(int number) {
   switch (number - SIGRTMIN) {
@@ -81,6 +95,7 @@ class FaultLink final : public Link {
     if (is_slow) dawdle();
     if (const int fault = is_shared_ ? armed.exchange(0) : 0; fault != 0) return forge(fault);
     inner_->post();
+    moved_at = now_us();
     if (is_shared_) {
       std::memcpy(&last_, acquired_.data() - kFrameHeaderBytes, sizeof(last_));
       is_known_ = true;
@@ -88,7 +103,10 @@ class FaultLink final : public Link {
   }
   bool flush() override { return inner_->flush(); }
   std::span<const std::byte> peek() override { return inner_->peek(); }
-  void release() override { inner_->release(); }
+  void release() override {
+    inner_->release();
+    moved_at = now_us();
+  }
   void wait_readable(std::chrono::microseconds at_most) override { inner_->wait_readable(at_most); }
   Status health() const override { return inner_->health(); }
 
@@ -136,6 +154,49 @@ class FaultLink final : public Link {
   bool is_silent_ = false;
 };
 
+#ifdef LOCKSTEP_HAS_VERBS
+
+decltype(ibv_context_ops::post_send) device_post_send = nullptr;
+
+// In the place of the device's. The frame lies in memory that is written anew for the next one.
+int forge_and_post(ibv_qp* queue_pair, ibv_send_wr* request, ibv_send_wr** bad) {
+  if (const int fault = armed.exchange(0); fault != 0) {
+    auto* const bytes = reinterpret_cast<std::byte*>(request->sg_list->addr);
+    FrameHeader header;
+    std::memcpy(&header, bytes, sizeof(header));
+    header = forged(header, fault);
+    std::memcpy(bytes, &header, sizeof(header));
+  }
+  return device_post_send(queue_pair, request, bad);
+}
+
+// Every device of this process posts through us from now on.
+void watch_devices() {
+  if (has_rdma.exchange(true)) return;
+  VerbsDevices& devices = *VerbsDevices::of_process().value();
+  for (const IpBytes& address : devices.addresses()) {
+    const VerbsPort port = devices.find(address).value();
+    const Result<VerbsLease> lease = devices.take(port.device, IBV_QPT_RC);
+    auto& post_send = lease.value().channel().queue_pair->context->ops.post_send;
+    if (post_send == forge_and_post) continue;
+    device_post_send = post_send;  // one driver: the same for each
+    post_send = forge_and_post;
+  }
+}
+
+bool is_over_rdma(Link* link) {
+  return dynamic_cast<VerbsLink*>(link) != nullptr;
+}
+
+#else
+
+void watch_devices() {}
+bool is_over_rdma(Link*) {
+  return false;
+}
+
+#endif
+
 bool is_frame(const std::byte* bytes, size_t size) {
   FrameHeader header;
   if (size < kFrameHeaderBytes) return false;
@@ -162,7 +223,7 @@ std::vector<std::byte> forge_stream(const std::byte* bytes, size_t size) {
   std::vector<std::byte> copy(bytes, bytes + size);
   if (is_hello(bytes, size)) {
     if (speaks_other_version) copy[sizeof(uint64_t)] ^= std::byte{0x40};
-  } else if (is_frame(bytes, size)) {
+  } else if (!has_rdma && is_frame(bytes, size)) {
     if (const int fault = armed.exchange(0); fault != 0) {
       FrameHeader header;
       std::memcpy(&header, bytes, sizeof(header));
@@ -186,6 +247,15 @@ extern "C" ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   return ::syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
 }
 
+// In the place of the C library's, which a rank that waits calls.
+extern "C" int sched_yield() {
+  using namespace lockstep;
+  if (now_us() - moved_at > kSleepAfterUs) {
+    return ::poll(nullptr, 0, 1);
+  }
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
+
 int main(int argc, char** argv) {
   lockstep::install_handlers();
   for (int i = 1; i + 1 < argc; ++i) {
@@ -193,6 +263,7 @@ int main(int argc, char** argv) {
       return lockstep::worker_main(
           std::atoi(argv[i + 1]), lockstep::load_engine,
           [](std::unique_ptr<lockstep::Link> link) -> std::unique_ptr<lockstep::Link> {
+            if (lockstep::is_over_rdma(link.get())) lockstep::watch_devices();
             return std::make_unique<lockstep::FaultLink>(std::move(link));
           });
     }
