@@ -20,7 +20,7 @@ class PathWatch {
   // Between two looks at the kernel.
   static constexpr std::chrono::milliseconds kLookEvery{20};
   // Without an answer to what was sent and sent again. Three attempts fall into it.
-  static constexpr std::chrono::milliseconds kSilenceMax{1'200};
+  static constexpr std::chrono::milliseconds kSilenceMax{1'000};
   // Without an answer to the second question, one second after the first, on an idle connection.
   static constexpr std::chrono::milliseconds kIdleSilenceMax{300};
 

@@ -24,7 +24,7 @@ constexpr size_t kCompletionsAtOnce = VerbsDevices::kFramesPerChannel;
 constexpr std::chrono::milliseconds kLookEvery{1};
 constexpr unsigned kPollsPerClock = 64;
 // On the side channel: a dead network is known so much later than by TCP.
-constexpr std::chrono::milliseconds kSpeakEvery{200};
+constexpr std::chrono::milliseconds kSpeakEvery{100};
 // After a peer said how many frames it had sent and left: until the missing ones count as lost.
 constexpr std::chrono::milliseconds kGrace{200};
 // For our last frames to leave before the queue pair is reset.
