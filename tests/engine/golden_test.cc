@@ -15,17 +15,6 @@ namespace {
 
 constexpr double kTolerance = 1e-3;
 const std::string kSource = LOCKSTEP_SOURCE_DIR;
-const char* const kPlainCases[] = {
-    "llama-f32",          "llama3-bf16",     "llama3-bf16-long", "llama3-bf16-tied",
-    "llama3-f16-sharded", "mistral-bf16",    "ministral3-bf16",  "ministral3-bf16-l4scale",
-    "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16",
-    "deepseekv3-bf16"};
-const char* const kQuantisedCases[] = {
-    "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
-    "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
-    "qwen3moe-q8-g32",       "qwen3moe-mxfp4",         "ministral3-fp8",     "deepseekv3-fp8",
-    "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32",
-    "gptoss-mxfp4"};
 
 struct Variant {
   std::string name;
@@ -142,11 +131,9 @@ void check_in_company(const std::string& folder, bool exact, const GenerateReque
 }  // namespace
 
 TEST_CASE("logits and greedy tokens of the golden cases, the same bits however they are computed") {
-  std::vector<std::string> cases(std::begin(kPlainCases), std::end(kPlainCases));
-  cases.insert(cases.end(), std::begin(kQuantisedCases), std::end(kQuantisedCases));
-  for (const std::string& name : cases) {
+  for (const std::string& name : all_golden_cases()) {
     CAPTURE(name);
-    const std::string folder = kSource + "/tests/data/golden/" + name;
+    const std::string folder = golden_folder(name);
     const Golden golden = read_golden(folder);
     const GenerateRequest request = prompt_and_greedy(golden.prompt, 32, 0);
     const Answer reference =
@@ -161,9 +148,9 @@ TEST_CASE("logits and greedy tokens of the golden cases, the same bits however t
 }
 
 TEST_CASE("activations of 8 bits cost no more than their rounding, and the bits stay the same") {
-  for (const char* name : kQuantisedCases) {
+  for (const char* name : kQuantisedGoldenCases) {
     CAPTURE(name);
-    const std::string folder = kSource + "/tests/data/golden/" + name;
+    const std::string folder = golden_folder(name);
     const Golden golden = read_golden(folder);
     // Prompt and continuation, teacher forced, as the simulation has it.
     std::vector<int32_t> tokens = golden.prompt;
@@ -201,27 +188,8 @@ TEST_CASE("stories260K tells the expected stories, the same bits however they ar
   check_every_variant(folder, false, last, reference);
 }
 
-TEST_CASE("ranks without a link for each pair give the same bits by relays") {
-  for (const char* name : {"llama3-bf16", "qwen3moe-q4-g64", "deepseekv3-q4-g64"}) {
-    CAPTURE(name);
-    const std::string folder = kSource + "/tests/data/golden/" + name;
-    const Golden golden = read_golden(folder);
-    const GenerateRequest request = prompt_and_greedy(golden.prompt, 8, 0);
-    const Answer reference = run_ranks(folder, {}, {request}).answers[0];
-    for (const Topology topology : {Topology::kLine, Topology::kRing, Topology::kStar}) {
-      for (const int ranks : {4, 6}) {
-        const LinkKind link = ranks == 4 ? LinkKind::kShm : LinkKind::kTcp;
-        const std::vector<double> shares(static_cast<size_t>(ranks), 1.0);
-        const Setup setup{.shares = shares, .link = link, .topology = topology};
-        const Outcome outcome = run_ranks(folder, setup, {request});
-        CHECK_MESSAGE(same_bits(outcome.answers[0], reference), topology_name(topology), ranks);
-      }
-    }
-  }
-}
-
 TEST_CASE("seeded sampling gives the same text on any ranks and in any company") {
-  const std::string folder = kSource + "/tests/data/golden/llama3-bf16";
+  const std::string folder = golden_folder("llama3-bf16");
   const Golden golden = read_golden(folder);
   for (const SamplingOptions sampling :
        {SamplingOptions{.temperature = 0.8f, .seed = 7},

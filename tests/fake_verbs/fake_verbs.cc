@@ -49,10 +49,15 @@ struct QueuePair : ibv_qp {
 
 struct Context : ibv_context {
   int index = 0;
+  // In mode kApple: what a Mac of its own would have given out.
+  std::atomic<int> regions{0}, queue_pairs{0};
 };
 
 ibv_device the_devices[kDevicesMax];
 
+Context& context_of(const ibv_pd& domain) {
+  return static_cast<Context&>(*domain.context);
+}
 FakeVerbs& controls() {
   return fake_wire().controls;
 }
@@ -321,8 +326,9 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t bytes, int access) {
   if (mode() == FakeMode::kApple) {
     constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     if (access != kAll) return refuse<ibv_mr>(EINVAL);
-    if (controls().regions >= kFakeAppleRegions) return refuse<ibv_mr>(ENOMEM);
+    if (context_of(*domain).regions >= kFakeAppleRegions) return refuse<ibv_mr>(ENOMEM);
   }
+  ++context_of(*domain).regions;
   count_objects(&FakeObjects::regions, 1);
   auto* const region = new ibv_mr();
   region->pd = domain;
@@ -333,6 +339,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t bytes, int access) {
 }
 
 int ibv_dereg_mr(ibv_mr* region) {
+  --context_of(*region->pd).regions;
   count_objects(&FakeObjects::regions, -1);
   delete region;
   return 0;
@@ -358,7 +365,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   if (wanted->qp_type != IBV_QPT_UC && mode() != FakeMode::kReliable) {
     return refuse<ibv_qp>(kErrorUnsupportedApple);
   }
-  if (mode() == FakeMode::kApple && controls().queue_pairs >= kFakeAppleQueuePairs) {
+  if (mode() == FakeMode::kApple && context_of(*domain).queue_pairs >= kFakeAppleQueuePairs) {
     return refuse<ibv_qp>(EBUSY);
   }
   for (uint32_t index = 0; index < kFakeQueuePairs; ++index) {
@@ -379,6 +386,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
     queue_pair->slot = &slot;
     queue_pair->pages_max = wanted->cap.max_recv_wr;
     static_cast<Completions*>(wanted->recv_cq)->queue_pair = queue_pair;
+    ++context_of(*domain).queue_pairs;
     count_objects(&FakeObjects::queue_pairs, 1);
     return queue_pair;
   }
@@ -411,6 +419,7 @@ int ibv_destroy_qp(ibv_qp* base) {
     completions.queue_pair = nullptr;
   }
   const FakeLock lock(*queue_pair->slot);
+  --context_of(*queue_pair->pd).queue_pairs;
   queue_pair->slot->owner = 0;
   queue_pair->slot->can_receive = false;
   count_objects(&FakeObjects::queue_pairs, -1);

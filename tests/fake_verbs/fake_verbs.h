@@ -43,6 +43,7 @@ inline constexpr uint32_t kFakeQueuePairs = 128;    // of all processes together
 inline constexpr int kFakeOwners = 64;              // processes at one time
 inline constexpr uint32_t kFakeInboxMessages = 24;  // of a queue pair
 inline constexpr uint32_t kFakeMessageBytes = 65'536;
+// Of whoever opened the device, so that one machine can play several Macs.
 inline constexpr int kFakeAppleRegions = 100;
 inline constexpr int kFakeAppleQueuePairs = 10;
 

@@ -23,6 +23,7 @@ struct Setup {
   int stages = 1;
   LinkKind link = LinkKind::kShm;
   Topology topology = Topology::kMesh;
+  int rails = 1;
   int threads = 1;
   std::string device = "cpu";
   std::string isa;  // empty: the best
@@ -94,12 +95,15 @@ inline const KernelTable* kernels_named(const std::string& name) {
   return nullptr;
 }
 
-// Request i has the id i. All are submitted before the engine starts, so they share steps.
-inline Outcome run_ranks(const std::string& model, const Setup& setup,
-                         const std::vector<GenerateRequest>& requests) {
+inline LinkOptions link_options_of(const Setup& setup) {
+  return {.kind = setup.link, .topology = setup.topology, .rails = setup.rails};
+}
+
+// Over links that are there: links[i][j] is rank i's to rank j. Request i has the id i. All are
+// submitted before the engine starts, so they share steps.
+inline Outcome run_ranks_over(LocalLinks links, const std::string& model, const Setup& setup,
+                              const std::vector<GenerateRequest>& requests) {
   const int size = static_cast<int>(setup.shares.size());
-  auto opened = open_local_links({.kind = setup.link, .topology = setup.topology}, size);
-  REQUIRE(opened.ok());
   Outcome outcome;
   outcome.reports.resize(static_cast<size_t>(size));
   std::vector<std::string> errors(static_cast<size_t>(size));
@@ -109,7 +113,7 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
     ranks.emplace_back([&, rank] {
       const auto r = static_cast<size_t>(rank);
       auto group = Group::form({.rank = rank,
-                                .links = std::move(opened.value()[r]),
+                                .links = std::move(links[r]),
                                 .timeout = std::chrono::seconds(20),
                                 .cancelled = &cancelled,
                                 .kernels = kernels_named(setup.isa)});
@@ -152,6 +156,13 @@ inline Outcome run_ranks(const std::string& model, const Setup& setup,
   for (auto& rank : ranks) rank.join();
   for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
   return outcome;
+}
+
+inline Outcome run_ranks(const std::string& model, const Setup& setup,
+                         const std::vector<GenerateRequest>& requests) {
+  auto links = open_local_links(link_options_of(setup), static_cast<int>(setup.shares.size()));
+  REQUIRE_MESSAGE(links.ok(), links.error().message);
+  return run_ranks_over(std::move(links.value()), model, setup, requests);
 }
 
 }  // namespace lockstep
