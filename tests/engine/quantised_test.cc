@@ -1,26 +1,19 @@
 #include <cmath>
 #include <filesystem>
 #include <numeric>
-#include <random>
 
 #include "model/quantise_model.h"
-#include "model/weight_table.h"
 #include "support/golden.h"
+#include "support/random_model.h"
 #include "support/rank_threads.h"
 #include "support/temporary_folder.h"
 #include "weights/checkpoint.h"
-#include "weights/quantise.h"
-#include "weights/safetensors_writer.h"
 
 using namespace lockstep;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string golden(const std::string& name) {
-  return std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
-}
 
 Answer answer_of(const std::string& model, const Setup& setup) {
   std::vector<int32_t> prompt(24);
@@ -37,36 +30,6 @@ void quantise(const std::string& from, const fs::path& to, int bits) {
   REQUIRE_MESSAGE(report.ok(), report.error().message);
 }
 
-// A model of random BF16 weights: the golden case's config with other sizes.
-void write_random_model(const std::string& config_of, const JsonObject& changes,
-                        const fs::path& to) {
-  Json json = json_of_file(golden(config_of) + "/config.json");
-  for (const auto& change : changes) json.as_object()[change.key()] = change.value();
-  const auto config = parse_config(dump_json(json));
-  REQUIRE_MESSAGE(config.ok(), config.error().message);
-  const std::vector<Weight> table = weight_table(config.value());
-  std::vector<PlannedTensor> tensors;
-  for (const Weight& weight : table) {
-    PlannedTensor& tensor =
-        tensors.emplace_back(PlannedTensor{weight.name, DType::kBF16, {weight.rows}});
-    if (!weight.is_vector) tensor.shape.push_back(weight.columns);
-  }
-  fs::create_directory(to);
-  REQUIRE(write_new_file(to / "config.json", dump_json(json)).ok());
-  auto writer = SafetensorsWriter::create(to, tensors);
-  REQUIRE(writer.ok());
-  std::mt19937 random(3);
-  std::normal_distribution<float> normal(0, 0.1F);
-  for (size_t i = 0; i < table.size(); ++i) {
-    std::vector<uint16_t> values(tensors[i].bytes() / sizeof(uint16_t));
-    for (uint16_t& value : values) {
-      value = bf16_of(normal(random) + (table[i].is_vector ? 1.0F : 0.0F));
-    }
-    REQUIRE(writer.value().write(i, 0, std::as_bytes(std::span<const uint16_t>(values))).ok());
-  }
-  REQUIRE(writer.value().finish().ok());
-}
-
 }  // namespace
 
 TEST_CASE("a model quantised on load gives the logits of the quantised folder, for all ranks") {
@@ -74,17 +37,17 @@ TEST_CASE("a model quantised on load gives the logits of the quantised folder, f
     CAPTURE(name);
     const TemporaryFolder work;
     const fs::path folder = work.path() / "quantised";
-    quantise(golden(name), folder, 4);
+    quantise(golden_folder(name), folder, 4);
     const Answer wanted = answer_of(folder.string(), {});
     REQUIRE(wanted.logits.size() == 24);
-    CHECK(wanted.logits != answer_of(golden(name), {}).logits);
+    CHECK(wanted.logits != answer_of(golden_folder(name), {}).logits);
     for (const std::vector<double>& shares : {std::vector<double>{1}, {1, 1, 1}, {3, 1}}) {
       Setup setup;
       setup.shares = shares;
       setup.threads = 2;
       const Answer folder_answer = answer_of(folder.string(), setup);
       setup.bits = 4;
-      const Answer load_answer = answer_of(golden(name), setup);
+      const Answer load_answer = answer_of(golden_folder(name), setup);
       CHECK(folder_answer.logits == wanted.logits);
       CHECK(load_answer.logits == wanted.logits);
       CHECK(load_answer.tokens == wanted.tokens);
@@ -96,11 +59,11 @@ TEST_CASE("every number of bits gives on load what the folder gives") {
   for (const int bits : {2, 3, 5, 6, 8}) {
     CAPTURE(bits);
     const TemporaryFolder work;
-    quantise(golden("llama3-bf16"), work.path() / "quantised", bits);
+    quantise(golden_folder("llama3-bf16"), work.path() / "quantised", bits);
     Setup setup;
     const Answer wanted = answer_of((work.path() / "quantised").string(), setup);
     setup.bits = bits;
-    CHECK(answer_of(golden("llama3-bf16"), setup).logits == wanted.logits);
+    CHECK(answer_of(golden_folder("llama3-bf16"), setup).logits == wanted.logits);
   }
 }
 
@@ -109,13 +72,14 @@ TEST_CASE("what quantising on load loses is told by tensor, as the folder's make
     CAPTURE(name);
     const TemporaryFolder work;
     const auto made = quantise_model(
-        {.from = golden(name), .to = work.path() / "quantised", .bits = 4, .threads = 2});
+        {.from = golden_folder(name), .to = work.path() / "quantised", .bits = 4, .threads = 2});
     REQUIRE_MESSAGE(made.ok(), made.error().message);
     for (const std::vector<double>& shares : {std::vector<double>{1}, {1, 1}, {3, 1}}) {
       Setup setup;
       setup.shares = shares;
       setup.bits = 4;
-      const Outcome outcome = run_ranks(golden(name), setup, {{.prompt = {1}, .max_tokens = 1}});
+      const Outcome outcome =
+          run_ranks(golden_folder(name), setup, {{.prompt = {1}, .max_tokens = 1}});
       QuantisationReport all;
       for (const LoadReport& report : outcome.reports) all.add(report.quantised);
       size_t quantised = 0;
@@ -137,7 +101,7 @@ TEST_CASE("what quantising on load loses is told by tensor, as the folder's make
       }
       CHECK(quantised == all.tensors().size());
     }
-    const Outcome plain = run_ranks(golden(name), {}, {{.prompt = {1}, .max_tokens = 1}});
+    const Outcome plain = run_ranks(golden_folder(name), {}, {{.prompt = {1}, .max_tokens = 1}});
     CHECK(plain.reports[0].quantised.empty());
   }
 }
