@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tests/rdma over soft-RoCE devices in an emulated machine (tools/rdma-vm --help), whose kernel and RDMA packages
-# are downloaded once (some 440 MiB in ~/.cache/rdma-vm). Needs root and apt-get; about a minute.
+# are downloaded once (some 440 MiB in ~/.cache/rdma-vm). Needs root and apt-get.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,5 +9,9 @@ if [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ] || ! command -v apt-get >/d
   exit 1
 fi
 tools/install_packages.sh base rdma
-tools/build.sh release rdma_test
-tools/rdma-vm --timeout 300 -- build/release/rdma_test
+tools/build.sh release rdma_test rdma_golden_test
+sums=build/release/golden_sums # of the answers of this machine, to compare with
+LOCKSTEP_GOLDEN_SUMS=$sums build/release/rdma_golden_test --test-suite=outside
+# rdma_test is the last: it takes the network away.
+tools/rdma-vm --timeout 600 --env "LOCKSTEP_GOLDEN_SUMS=$sums" -- \
+  bash -c 'build/release/rdma_golden_test --test-suite=inside && build/release/rdma_test'

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -32,6 +33,9 @@ struct SocketPair {
     ends[1].reset(::socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(::bind(ends[1].get(), own->ai_addr, own->ai_addrlen) == 0);
     REQUIRE(::connect(ends[1].get(), address->ai_addr, address->ai_addrlen) == 0);
+    // Over a pair of network devices the connection gets here after its far end has it.
+    pollfd polled{listener.fd(), POLLIN, 0};
+    REQUIRE(::poll(&polled, 1, static_cast<int>(kVerbsTimeout.count())) == 1);
     ends[0].reset(::accept(listener.fd(), nullptr, nullptr));
     REQUIRE(ends[0].is_open());
   }
