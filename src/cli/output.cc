@@ -30,13 +30,6 @@ void print_json(const Json& value) {
   print_line(dump_json(value));
 }
 
-std::string bytes_text(uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value >= 1e9) return fmt::format("{:.2f} GB", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.2f} MB", value / 1e6);
-  return fmt::format("{:.2f} KB", value / 1e3);
-}
-
 std::string counted(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes_text.h"
 #include "base/result.h"
 #include "json/json.h"
 
@@ -20,7 +21,6 @@ int fail(const Error& error);
 void print_line(std::string_view text);  // on stdout, and flushed
 void print_json(const Json& value);
 
-std::string bytes_text(uint64_t bytes);                      // "4.50 GB"
 std::string counted(uint64_t count, std::string_view noun);  // "1 rank", "2 ranks"
 
 bool stderr_is_terminal();

@@ -1,0 +1,11 @@
+// Amounts of bytes as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+std::string bytes_text(uint64_t bytes);  // "4.50 GB"
+
+}  // namespace lockstep
