@@ -1,0 +1,157 @@
+#include "hub/pull.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <system_error>
+
+#include "base/bytes_text.h"
+#include "hub/hub_client.h"
+#include "hub/model_cache.h"
+#include "hub/piece_store.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kSpareBytes = uint64_t{16} << 20;  // for journals, links and others
+
+// Each content once, the small files first, so that what is wrong with a model is known early.
+std::vector<HubFile> contents_of(const ModelFiles& files) {
+  std::vector<HubFile> contents;
+  std::set<std::string> seen;
+  for (const HubFile& file : files.files) {
+    if (seen.insert(file.hash).second) contents.push_back(file);
+  }
+  std::stable_sort(contents.begin(), contents.end(),
+                   [](const HubFile& a, const HubFile& b) { return a.size < b.size; });
+  return contents;
+}
+
+// What an earlier call with other rules brought stays part of the model.
+void add_earlier_files(const ModelPaths& paths, ModelFiles& files) {
+  const auto earlier = read_list(paths, files.commit);
+  if (!earlier.ok()) return;
+  const auto missing = missing_files(paths, earlier.value());
+  for (const HubFile& file : earlier.value().files) {
+    const auto is_same = [&](const HubFile& other) { return other.name == file.name; };
+    const bool is_missing = std::any_of(missing.begin(), missing.end(), [&](const HubFile* other) {
+      return other->name == file.name;
+    });
+    if (!is_missing && std::none_of(files.files.begin(), files.files.end(), is_same)) {
+      files.files.push_back(file);
+    }
+  }
+}
+
+Status check_space(const PullOptions& options, const PieceStore& store, const fs::path& blobs,
+                   const std::vector<HubFile>& contents) {
+  uint64_t needed = 0, total = 0;
+  for (const HubFile& file : contents) {
+    total += file.size;
+    if (store.is_whole(file)) continue;
+    needed += file.size -
+              std::min(file.size, RangeFile::bytes_in(PieceStore::partial_path(store.blob(file)),
+                                                      store.cut(file)));
+  }
+  std::error_code error;
+  const fs::space_info space = fs::space(blobs, error);
+  if (error || needed == 0 || needed + kSpareBytes <= space.available) return Ok{};
+  return Error{
+      ErrorCode::kExhausted,
+      fmt::format("{} needs {} more on the disk ({} bytes of its {}), and {} has {} free ({} "
+                  "bytes); free {}, or set HF_HUB_CACHE to a folder on another disk",
+                  options.id.text(), bytes_text(needed), needed, bytes_text(total),
+                  options.settings.cache.string(), bytes_text(space.available), space.available,
+                  bytes_text(needed + kSpareBytes - space.available))};
+}
+
+// Files that are there under their names and are not what they should be go away again.
+Result<size_t> discard_damaged(const PullOptions& options, PieceStore& store,
+                               const std::vector<HubFile>& contents) {
+  size_t damaged = 0;
+  for (const HubFile& file : contents) {
+    if (options.cancelled && *options.cancelled) {
+      return Error{ErrorCode::kCancelled, "the check was stopped"};
+    }
+    if (!store.is_whole(file) || TRY(store.is_hash_right(file))) continue;
+    TRY(store.discard_whole(file));
+    ++damaged;
+  }
+  return damaged;
+}
+
+Result<ModelFiles> list_offline(const ModelPaths& paths, const ModelId& id) {
+  const auto commit = commit_on_disk(paths, id.revision_or_default());
+  if (commit) {
+    auto files = read_list(paths, *commit);
+    if (files.ok() && missing_files(paths, files.value()).empty()) return files;
+  }
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("{} is not whole on this disk, and HF_HUB_OFFLINE forbids to ask the hub",
+                  id.text())};
+}
+
+Result<PullReport> pull_offline(const PullOptions& options) {
+  const ModelPaths paths(options.settings.cache, options.id);
+  PullReport report;
+  report.path = TRY(resolve_model(options.id.text(), options.settings));
+  const auto files = list_offline(paths, options.id);
+  if (!files.ok()) return report;  // brought by other tools, or in a store: used as it is
+  report.commit = files.value().commit;
+  report.files = files.value().files.size();
+  report.size_bytes = files.value().total_bytes();
+  if (!options.verifies) return report;
+  PieceStore store(paths.blobs(), options.piece_bytes);
+  for (const HubFile& file : contents_of(files.value())) {
+    if (TRY(store.is_hash_right(file))) continue;
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("{} of {} is damaged on this disk; pull it without HF_HUB_OFFLINE",
+                             file.name, options.id.text())};
+  }
+  return report;
+}
+
+}  // namespace
+
+Result<PullReport> pull_model(const PullOptions& options) {
+  if (options.settings.is_offline) return pull_offline(options);
+  const ModelPaths paths(options.settings.cache, options.id);
+  std::atomic<uint64_t> received{0};
+  const HubOptions hub{.settings = options.settings,
+                       .retries = options.retries,
+                       .cancelled = options.cancelled,
+                       .received = &received};
+  const ModelFiles listed = TRY(fetch_model_files(hub, options.id));
+  ModelFiles files = TRY(choose_files(listed, options.id, options.rules));
+  std::error_code error;
+  fs::create_directories(paths.blobs(), error);
+  if (!error) fs::create_directories(paths.folder / "lockstep", error);
+  if (error) return write_error(paths.folder, error.value());
+  const ModelLock lock = TRY(ModelLock::take(options.settings.cache, options.id));
+  add_earlier_files(paths, files);
+  PieceStore store(paths.blobs(), options.piece_bytes);
+  const std::vector<HubFile> contents = contents_of(files);
+  PullReport report{.commit = files.commit, .files = files.files.size()};
+  for (const HubFile& file : contents) report.size_bytes += file.size;
+  if (options.verifies) report.repaired_files = TRY(discard_damaged(options, store, contents));
+  TRY(check_space(options, store, paths.blobs(), contents));
+  TRY(write_file_atomically(paths.list(files.commit), dump_model_files(files)));
+  const auto make_source = [&]() -> std::unique_ptr<PieceSource> {
+    return std::make_unique<HubSource>(hub, options.id, files.commit);
+  };
+  TRY(download(store, contents, make_source,
+               {.connections = options.connections,
+                .cancelled = options.cancelled,
+                .on_progress = options.on_progress}));
+  TRY(publish(paths, files, options.id.revision_or_default()));
+  report.path = TRY(resolve_model(options.id.text(), options.settings));
+  report.received_bytes = received.load();
+  return report;
+}
+
+}  // namespace lockstep

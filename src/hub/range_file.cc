@@ -1,0 +1,231 @@
+#include "hub/range_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hasher.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The journal: a header, then records in the order in which things happened.
+struct Header {
+  std::array<char, 8> magic{'l', 's', 'p', 'i', 'e', 'c', 'e', '1'};
+  uint64_t size = 0;
+  uint64_t piece_bytes = 0;
+
+  bool operator==(const Header&) const = default;
+};
+
+struct Record {
+  uint32_t piece = 0;
+  uint32_t is_there = 0;  // 0: forgotten again
+  Digest digest{};
+  uint64_t check = 0;  // of the three above: tells a record from what a crash left in its place
+};
+
+uint64_t check_of(const Record& record) {
+  const Digest digest = sha256(std::as_bytes(std::span(&record, 1)).first(offsetof(Record, check)));
+  uint64_t check;
+  std::memcpy(&check, digest.data(), sizeof(check));
+  return check;
+}
+
+// The number of bytes that were there; less than asked for only at the end of the file.
+ssize_t read_at(int fd, std::span<std::byte> bytes, uint64_t offset) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got =
+        ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+bool write_at(int fd, std::span<const std::byte> bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(put));
+    offset += static_cast<uint64_t>(put);
+  }
+  return true;
+}
+
+// Calls `use` for each sound record; the end of the last one, 0 if it is no journal for this cut.
+template <class Use>
+uint64_t read_records(int fd, const PieceCut& cut, const Use& use) {
+  Header header;
+  const Header expected{.size = cut.size, .piece_bytes = cut.piece_bytes};
+  if (read_at(fd, std::as_writable_bytes(std::span(&header, 1)), 0) != sizeof(header) ||
+      header != expected) {
+    return 0;
+  }
+  uint64_t end = sizeof(header);
+  Record record;
+  while (read_at(fd, std::as_writable_bytes(std::span(&record, 1)), end) == sizeof(record) &&
+         record.check == check_of(record) && record.piece < cut.count()) {
+    use(record);
+    end += sizeof(record);
+  }
+  return end;
+}
+
+UniqueFd open_for_writing(const fs::path& path) {
+  return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+}
+
+bool sync_data(int fd) {
+#ifdef __APPLE__
+  return ::fsync(fd) == 0;
+#else
+  return ::fdatasync(fd) == 0;
+#endif
+}
+
+}  // namespace
+
+ByteRange PieceCut::range(uint32_t piece) const {
+  LOCKSTEP_CHECK(piece < count());
+  const uint64_t begin = piece * piece_bytes;
+  return {begin, std::min(begin + piece_bytes, size)};
+}
+
+Error write_error(const fs::path& path, int number) {
+  if (number == ENOSPC || number == EDQUOT) {
+    return {ErrorCode::kExhausted,
+            fmt::format("the disk is full at {}; free some space and pull again, "
+                        "it goes on where it stopped",
+                        path.parent_path().string())};
+  }
+  return {ErrorCode::kInternal,
+          fmt::format("{} cannot be written: {}", path.string(), std::strerror(number))};
+}
+
+fs::path RangeFile::journal_of(const fs::path& path) {
+  return path.string() + ".pieces";
+}
+
+RangeFile::RangeFile(fs::path path, PieceCut cut, UniqueFd data, UniqueFd journal)
+    : path_(std::move(path)),
+      cut_(cut),
+      data_(std::move(data)),
+      journal_(std::move(journal)),
+      digests_(cut.count()) {}
+
+Result<std::unique_ptr<RangeFile>> RangeFile::open(const fs::path& path, PieceCut cut) {
+  UniqueFd data = open_for_writing(path);
+  if (!data.is_open()) return write_error(path, errno);
+  UniqueFd journal = open_for_writing(journal_of(path));
+  if (!journal.is_open()) return write_error(journal_of(path), errno);
+  std::unique_ptr<RangeFile> file(new RangeFile(path, cut, std::move(data), std::move(journal)));
+  TRY(file->take_up_journal());
+  return file;
+}
+
+uint64_t RangeFile::bytes_in(const fs::path& path, PieceCut cut) {
+  const UniqueFd journal(::open(journal_of(path).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!journal.is_open()) return 0;
+  std::vector<bool> is_there(cut.count());
+  read_records(journal.get(), cut,
+               [&](const Record& record) { is_there[record.piece] = record.is_there != 0; });
+  uint64_t bytes = 0;
+  for (uint32_t piece = 0; piece < cut.count(); ++piece) {
+    if (is_there[piece]) bytes += cut.range(piece).size();
+  }
+  return bytes;
+}
+
+Status RangeFile::take_up_journal() {
+  struct stat status {};
+  const bool is_whole_length =
+      ::fstat(data_.get(), &status) == 0 && static_cast<uint64_t>(status.st_size) == cut_.size;
+  if (is_whole_length) {
+    journal_end_ = read_records(journal_.get(), cut_, [&](const Record& record) {
+      digests_[record.piece] =
+          record.is_there ? std::optional<Digest>(record.digest) : std::nullopt;
+    });
+  }
+  if (journal_end_ == 0) {  // new, or of another file: nothing in it counts
+    const Header header{.size = cut_.size, .piece_bytes = cut_.piece_bytes};
+    if (::ftruncate(journal_.get(), 0) != 0 || ::ftruncate(data_.get(), 0) != 0 ||
+        ::ftruncate(data_.get(), static_cast<off_t>(cut_.size)) != 0 || !sync_data(data_.get()) ||
+        !write_at(journal_.get(), std::as_bytes(std::span(&header, 1)), 0)) {
+      return write_error(path_, errno);
+    }
+    journal_end_ = sizeof(header);
+  }
+  if (::ftruncate(journal_.get(), static_cast<off_t>(journal_end_)) != 0) {
+    return write_error(path_, errno);
+  }
+  return Ok{};
+}
+
+std::optional<Digest> RangeFile::digest(uint32_t piece) const {
+  const std::lock_guard lock(mutex_);
+  return digests_.at(piece);
+}
+
+uint64_t RangeFile::bytes_there() const {
+  const std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (uint32_t piece = 0; piece < cut_.count(); ++piece) {
+    if (digests_[piece]) bytes += cut_.range(piece).size();
+  }
+  return bytes;
+}
+
+Status RangeFile::write(uint32_t piece, std::span<const std::byte> bytes) {
+  const ByteRange range = cut_.range(piece);
+  LOCKSTEP_CHECK(bytes.size() == range.size());
+  if (!write_at(data_.get(), bytes, range.begin) || !sync_data(data_.get())) {
+    return write_error(path_, errno);
+  }
+  return append(piece, sha256(bytes));
+}
+
+Result<bool> RangeFile::read(uint32_t piece, std::span<std::byte> bytes) const {
+  const ByteRange range = cut_.range(piece);
+  LOCKSTEP_CHECK(bytes.size() == range.size());
+  const auto expected = digest(piece);
+  if (!expected) return false;
+  const ssize_t got = read_at(data_.get(), bytes, range.begin);
+  if (got < 0) {
+    return Error{ErrorCode::kInternal,
+                 fmt::format("{} cannot be read: {}", path_.string(), std::strerror(errno))};
+  }
+  return static_cast<size_t>(got) == bytes.size() && sha256(bytes) == *expected;
+}
+
+Status RangeFile::forget(uint32_t piece) {
+  return append(piece, std::nullopt);
+}
+
+Status RangeFile::append(uint32_t piece, const std::optional<Digest>& digest) {
+  Record record{.piece = piece, .is_there = digest ? 1u : 0u, .digest = digest.value_or(Digest{})};
+  record.check = check_of(record);
+  const std::lock_guard lock(mutex_);
+  if (!write_at(journal_.get(), std::as_bytes(std::span(&record, 1)), journal_end_)) {
+    return write_error(path_, errno);
+  }
+  journal_end_ += sizeof(record);
+  digests_.at(piece) = digest;
+  return Ok{};
+}
+
+}  // namespace lockstep
