@@ -20,6 +20,7 @@ constexpr const char* kFooter =
     "\nExamples:\n"
     "  lockstep run models/stories260K \"Once upon a time\" --ranks 2\n"
     "  lockstep serve models/stories260K --ranks 2\n"
+    "  lockstep pull Qwen/Qwen3-0.6B\n"
     "  lockstep bench models/stories260K -p 128 -n 64 --json\n\n"
     "LOCKSTEP_ISA=scalar|avx2|avx512|neon|neon_dotprod forces an instruction set, not the answer.\n"
     "`lockstep COMMAND --help` says more about a command.";
@@ -71,6 +72,9 @@ int run_command_line(int argc, char** argv) {
   add_tokenize_command(app, chosen);
   add_template_command(app, chosen);
   add_show_command(app, chosen);
+  add_pull_command(app, chosen);
+  add_list_command(app, chosen);
+  add_remove_command(app, chosen);
   add_bench_command(app, chosen);
   add_status_command(app, chosen);
   add_probe_command(app, chosen);

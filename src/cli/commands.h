@@ -18,6 +18,9 @@ void add_show_command(CLI::App& app, Command& chosen);
 void add_bench_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);
 void add_probe_command(CLI::App& app, Command& chosen);
+void add_pull_command(CLI::App& app, Command& chosen);
+void add_list_command(CLI::App& app, Command& chosen);
+void add_remove_command(CLI::App& app, Command& chosen);
 void add_quantize_command(CLI::App& app, Command& chosen);
 
 }  // namespace lockstep

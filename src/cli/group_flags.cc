@@ -8,6 +8,8 @@
 
 #include "cli/output.h"
 #include "cli/quantisation_text.h"
+#include "hub/model_cache.h"
+#include "model/shape_model.h"
 #include "weights/quantise.h"
 
 namespace lockstep {
@@ -144,7 +146,7 @@ Result<int> stage_count(const GroupFlags& flags, int ranks) {
 
 Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   LocalGroupOptions options;
-  options.model = flags.model;
+  options.model = TRY(find_model(flags.model));
   options.shares = TRY(parse_shares(flags.shares, flags.ranks));
   options.ranks = static_cast<int>(options.shares.size());
   options.stages = TRY(stage_count(flags, options.ranks));
@@ -161,6 +163,11 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.bits = flags.bits;
   options.device = flags.device;
   return options;
+}
+
+Result<std::string> find_model(const std::string& model) {
+  if (is_shape_model(model)) return model;
+  return resolve_model(model, TRY(hub_settings_from_environment()));
 }
 
 Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options) {

@@ -53,6 +53,8 @@ Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
 // Of `ranks` ranks, as --parallel and --stages have it.
 Result<int> stage_count(const GroupFlags& flags, int ranks);
 Result<LocalGroupOptions> group_options(const GroupFlags& flags);
+// What MODEL stands for: a path, or a model of a hub that is on this disk (hub/model_cache.h).
+Result<std::string> find_model(const std::string& model);
 // Starts the group, with a line of progress meanwhile.
 Result<std::unique_ptr<LocalGroup>> start_group(const LocalGroupOptions& options);
 // kExhausted, with the flag that makes room, for a prompt that is longer than the context.

@@ -213,7 +213,10 @@ void add_run_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("run", "answer one prompt and exit, or chat in the terminal");
-  command->add_option("MODEL", flags->group.model, "a model folder or .gguf file")->required();
+  command
+      ->add_option("MODEL", flags->group.model,
+                   "a model folder, a .gguf file or a pulled model (org/name)")
+      ->required();
   auto* prompt = command->add_option("PROMPT", flags->prompt,
                                      "what to answer (default: stdin, or a chat on a terminal)");
   command->add_flag("--raw", flags->raw,

@@ -115,7 +115,9 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("serve", "serve models through the OpenAI API and a web page");
-  command->add_option("MODEL", flags->models, "model folders or .gguf files")->required();
+  command
+      ->add_option("MODEL", flags->models, "model folders, .gguf files or pulled models (org/name)")
+      ->required();
   command->add_option("--port", flags->port, "HTTP port (default 8600; 0 picks one)")
       ->check(CLI::Range(0, 65535));
   command->add_option("--host", flags->host, "address to listen on (default localhost)");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/group_flags.h"
 #include "cli/model_text.h"
 #include "cli/output.h"
 #include "model/known_shapes.h"
@@ -230,8 +231,12 @@ void print_text(const Shown& shown) {
   line("tool calls", facts.tool_format.empty() ? "unknown format" : facts.tool_format);
 }
 
+Result<Shown> find_and_show(const std::string& model) {
+  return show(TRY(find_model(model)));
+}
+
 int run(const Flags& flags) {
-  const auto shown = show(flags.model);
+  const auto shown = find_and_show(flags.model);
   if (!shown.ok()) return fail(shown.error());
   if (flags.json) {
     const auto json = to_json(flags, shown.value());
@@ -252,8 +257,10 @@ void add_show_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("show", "say what a model is, without loading it");
   command
-      ->add_option("MODEL", flags->model,
-                   "a model folder, a .gguf file, or a published model by name (llama-3.2-1b)")
+      ->add_option(
+          "MODEL", flags->model,
+          "a model folder, a .gguf file, a pulled model (org/name), or a published one by its "
+          "short name (llama-3.2-1b)")
       ->required();
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] { chosen = [flags] { return run(*flags); }; });

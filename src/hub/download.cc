@@ -267,11 +267,11 @@ Result<std::vector<uint32_t>> Downloader::wrong_pieces(PieceSource& source, Job&
     digests[piece] = digest.value_or(Digest{});
   }
   if (!wrong.empty()) return wrong;
-  wrong = source.suspects(*job.file, digests);
   {
     const std::lock_guard lock(mutex_);
     job.is_from_hub_alone = true;
   }
+  if (job.checks == 1) wrong = source.suspects(*job.file, digests);
   if (!wrong.empty()) return wrong;
   ++job.checks;  // what follows is the last resort
   for (uint32_t piece = 0; piece < cut.count(); ++piece) wrong.push_back(piece);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "hub/model_cache.h"
 #include "json/json_file.h"
 #include "model/gguf_config.h"
 #include "model/shape_model.h"
@@ -97,8 +98,12 @@ Result<Pooling> read_pooling(const fs::path& path) {
                   path.string())};
 }
 
-// "models/stories260K/" and "models/stories260K" are one name; "." is the folder's own.
+// "models/stories260K/" and "models/stories260K" are one name; "." is the folder's own. A model of
+// a hub is known as there.
 std::string folder_name(const fs::path& path) {
+  if (const std::string repository = repository_of_path(path); !repository.empty()) {
+    return repository;
+  }
   std::error_code error;
   const fs::path absolute = fs::weakly_canonical(path, error);
   return (error ? path : absolute).filename().string();

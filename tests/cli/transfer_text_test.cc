@@ -1,0 +1,27 @@
+#include "cli/transfer_text.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace lockstep;
+
+TEST_CASE("a bar fills by eighths of a character and is always as wide") {
+  CHECK(bar_text(0, 3) == "   ");
+  CHECK(bar_text(1, 3) == "███");
+  CHECK(bar_text(0.5, 3) == "█▌ ");
+  CHECK(bar_text(1.0 / 24, 3) == "▏  ");
+  CHECK(bar_text(7, 2) == "██");
+  CHECK(bar_text(-1, 2) == "  ");
+}
+
+TEST_CASE("times are read as on a clock, and what cannot be told is a dash") {
+  CHECK(duration_text(0) == "0:00");
+  CHECK(duration_text(4.2) == "0:05");
+  CHECK(duration_text(727) == "12:07");
+  CHECK(duration_text(10'812) == "3:00:12");
+  CHECK(duration_text(1e9) == "-");
+  CHECK(duration_text(std::nan("")) == "-");
+  CHECK(duration_text(std::numeric_limits<double>::infinity()) == "-");
+}
