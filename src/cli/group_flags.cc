@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 
 #include "cli/output.h"
 #include "cli/quantisation_text.h"
 #include "hub/model_cache.h"
+#include "hub/model_id.h"
 #include "model/shape_model.h"
 #include "weights/quantise.h"
 
@@ -166,7 +168,12 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
 }
 
 Result<std::string> find_model(const std::string& model) {
-  if (is_shape_model(model)) return model;
+  std::error_code ignored;
+  const auto id = parse_model_id(model);
+  const bool is_file = model.ends_with(".gguf") || model.ends_with(".jinja");
+  const bool is_path = std::filesystem::exists(model, ignored) || !id.ok() ||
+                       (is_file && id.value().file.empty());  // "folder/file.gguf"
+  if (is_path || is_shape_model(model)) return model;
   return resolve_model(model, TRY(hub_settings_from_environment()));
 }
 

@@ -10,6 +10,7 @@
 #include "chat/normalise.h"
 #include "chat/template_file.h"
 #include "cli/commands.h"
+#include "cli/group_flags.h"
 #include "cli/output.h"
 
 namespace lockstep {
@@ -77,7 +78,9 @@ int run_batch(const Template& loaded) {
 }
 
 int run(const Flags& flags) {
-  auto model = load_model_template(flags.model);
+  const auto path = find_model(flags.model);
+  if (!path.ok()) return fail(path.error());
+  auto model = load_model_template(path.value());
   if (!model.ok()) return fail(model.error());
   Template loaded{std::move(model.value()), std::nullopt};
   if (!flags.raw) loaded.needs = probe_template(loaded.model.chat_template);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/group_flags.h"
 #include "cli/output.h"
 #include "tokenizer/tokenizer.h"
 
@@ -74,7 +75,9 @@ int run_batch(const Tokenizer& tokenizer, const Flags& flags) {
 }
 
 int run(const Flags& flags) {
-  auto tokenizer = Tokenizer::load(flags.model, flags.pre);
+  const auto model = find_model(flags.model);
+  if (!model.ok()) return fail(model.error());
+  auto tokenizer = Tokenizer::load(model.value(), flags.pre);
   if (!tokenizer.ok()) return fail(tokenizer.error());
   if (flags.batch) return run_batch(*tokenizer.value(), flags);
   auto result = answer_one(*tokenizer.value(), flags);

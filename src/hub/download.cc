@@ -48,7 +48,6 @@ class Downloader {
 
  private:
   Status prepare();
-  void order_by_owner();
   void work();
   Status work_on(PieceSource& source, Piece piece, std::vector<std::byte>& buffer);
   Status check(PieceSource& source, size_t index);

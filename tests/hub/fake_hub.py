@@ -33,6 +33,7 @@ class Faults:
         self.drip = None  # bytes at a time
         self.expire = 0  # answers 403 of the second host: its addresses are old
         self.expect_token = None
+        self.redirect = None  # a place to send every request to
         self.list_change = None  # a function over the list's JSON
         self.gate = None  # an event without which no body goes beyond its half
 
@@ -195,6 +196,8 @@ class Front(Handler):
         self.note("front")
         if hub.take("drop"):
             return self.reset()
+        if faults.redirect:
+            return self.answer(302, {"Location": faults.redirect})
         if faults.status:
             return self.answer(*faults.status)
         if faults.expect_token and self.headers.get("Authorization") != f"Bearer {faults.expect_token}":

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import pty
 import random
 import shutil
 import signal
@@ -230,6 +231,11 @@ class Pull(HubTest):
         self.hub.faults.status = (503, {})
         self.refused("HTTP 503, also after 2 more tries", "--retries", "2", status=1)
         self.hub.faults = fake_hub.Faults()
+        self.hub.faults.redirect = self.hub.url + "/again"
+        self.refused("redirects more than 5 times")
+        self.hub.faults.redirect = "file:///etc/passwd"
+        self.refused("cannot be used")
+        self.hub.faults = fake_hub.Faults()
         self.refused("no model org/none", model="org/none")
         self.refused("a revision gone", model="org/tiny@gone")
         self.refused("is no model of a hub", model="tiny")
@@ -322,6 +328,26 @@ class Pull(HubTest):
         self.assertRegex(process.stderr, r"org/tiny: 100 %, 4\d\d\.\d\d KB of 4\d\d\.\d\d KB")
         self.assertEqual(process.stdout, os.path.join(self.folder(), "snapshots", fake_hub.COMMIT) + "\n")
         self.assertEqual(self.lockstep("pull", "org/tiny", "--quiet").stderr, "")
+
+    def test_a_terminal_shows_a_bar(self):
+        self.hub.faults.gate = threading.Event()
+        screen, terminal = pty.openpty()
+        process = subprocess.Popen([harness.PROGRAM, "pull", "org/tiny", "--piece-kib", str(PIECE_KIB)], env=self.env(),
+                                   stdout=subprocess.PIPE, stderr=terminal)
+        os.close(terminal)
+        shown = b""
+        try:
+            while "█".encode() not in shown or b" left" not in shown:
+                shown += os.read(screen, 4096)
+                self.hub.faults.gate.set()
+            while True:
+                shown += os.read(screen, 4096)
+        except OSError:  # the terminal is gone with the process
+            pass
+        process.communicate(timeout=harness.PATIENCE_S)
+        os.close(screen)
+        self.assertEqual(process.returncode, 0, shown)
+        self.assertRegex(shown.decode(), r"\r\x1b\[K *\d+ % \|[█▏▎▍▌▋▊▉ ]{24}\| [\d.]+ .B of 4\d\d\.\d\d KB, .*/s, \S+ left")
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can mount a small disk")
