@@ -46,7 +46,7 @@ bool has_command(const CLI::App& app, const std::string& name) {
 // Commands inherit the footer, but the examples are those of the whole program.
 void remove_footers(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    command->footer("");
+    if (command->get_footer() == kFooter) command->footer("");
     remove_footers(*command);
   }
 }
@@ -75,6 +75,7 @@ int run_command_line(int argc, char** argv) {
   add_pull_command(app, chosen);
   add_list_command(app, chosen);
   add_remove_command(app, chosen);
+  add_plan_command(app, chosen);
   add_bench_command(app, chosen);
   add_status_command(app, chosen);
   add_probe_command(app, chosen);

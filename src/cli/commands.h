@@ -15,6 +15,7 @@ void add_logits_command(CLI::App& app, Command& chosen);
 void add_tokenize_command(CLI::App& app, Command& chosen);
 void add_template_command(CLI::App& app, Command& chosen);
 void add_show_command(CLI::App& app, Command& chosen);
+void add_plan_command(CLI::App& app, Command& chosen);
 void add_bench_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);
 void add_probe_command(CLI::App& app, Command& chosen);

@@ -1,0 +1,169 @@
+#include "planner/explain.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+bool is_one(const PlannedPlacement& plan) {
+  return plan.placement.kind == PlacementKind::kOne;
+}
+
+std::string speed_text(const PlannedPlacement& plan) {
+  if (plan.streams == 1) return fmt::format("{:.1f} tok/s", plan.decode_tok_s);
+  return fmt::format("{:.1f} tok/s of {} streams together", plan.total_tok_s, plan.streams);
+}
+
+std::string time_text(const PlannedPlacement& plan) {
+  const StepTime& token = plan.token;
+  const double all = token.total();
+  std::string text =
+      fmt::format("Of the {:.1f} ms that a token of one stream takes there", all / 1e3);
+  struct Part {
+    const char* name;
+    double us;
+  };
+  const Part parts[] = {{"reading weights", token.weights},
+                        {"reading keys and values", token.state},
+                        {"the overhead of operations", token.kernels},
+                        {"arithmetic", token.compute},
+                        {"exchanges", token.exchange},
+                        {"hops between stages", token.hops}};
+  const char* before = ", ";
+  for (const Part& part : parts) {
+    if (part.us < 0.005 * all) continue;
+    text += fmt::format("{}{:.0f} % are {}", before, 100 * part.us / all, part.name);
+    before = "; ";
+  }
+  return text + ". ";
+}
+
+// What each rank reads of what is cut, where shares are not equal.
+std::string shares_text(const ClusterFacts& cluster, const PlannedPlacement& plan) {
+  const PlacedGroup& group = plan.placement.groups.front();
+  double sum = 0;
+  const PlacedGroup::Rank* largest = &group.ranks.front();
+  for (const PlacedGroup::Rank& rank : group.ranks) {
+    sum += rank.share;
+    if (rank.share > largest->share) largest = &rank;
+  }
+  const double part = largest->share / sum;
+  if (part * static_cast<double>(group.ranks.size()) < 1.01) return "";
+  return fmt::format("{} takes the largest share, {:.1f} %. ",
+                     cluster.machines[largest->machine].name, 100 * part);
+}
+
+const PlannedPlacement* find_if(const std::vector<PlannedPlacement>& plans, bool wants_one) {
+  const auto found = std::find_if(plans.begin(), plans.end(), [&](const PlannedPlacement& plan) {
+    return is_one(plan) == wants_one;
+  });
+  return found == plans.end() ? nullptr : &*found;
+}
+
+std::string alternatives_text(const ClusterFacts& cluster, const ModelPlan& plan) {
+  if (is_one(plan.fitting.front())) {
+    if (const PlannedPlacement* more = find_if(plan.fitting, false)) {
+      return fmt::format(
+          "One machine alone is better: the best with more machines, {}, would reach {}. ",
+          placement_text(more->placement), speed_text(*more));
+    }
+    const PlannedPlacement* more = find_if(plan.refused, false);
+    return more ? fmt::format("Placements over more machines do not fit. ") : "";
+  }
+  if (const PlannedPlacement* one = find_if(plan.fitting, true)) {
+    return fmt::format("One machine alone would reach {}. ", speed_text(*one));
+  }
+  const PlannedPlacement* one = find_if(plan.refused, true);
+  return one ? fmt::format("One machine alone cannot hold the model: {}. ",
+                           lack_text(cluster, *one))
+             : "";
+}
+
+std::string next_text(const ModelPlan& plan) {
+  for (size_t i = 1; i < plan.fitting.size(); ++i) {
+    const PlannedPlacement& next = plan.fitting[i];
+    const Placement& own = plan.fitting.front().placement;
+    if (is_one(next) || is_one(plan.fitting.front()) || next.placement.kind == own.kind) continue;
+    return fmt::format("The next best way, {}, would reach {}. ", placement_text(next.placement),
+                       speed_text(next));
+  }
+  return "";
+}
+
+std::string group_text(const PlacedGroup& group) {
+  if (group.ranks.size() == 1) return "alone";
+  if (group.stages == 1) return "tensor";
+  if (static_cast<size_t>(group.stages) == group.ranks.size()) return "pipeline";
+  return fmt::format("{} stages of {}", group.stages,
+                     group.ranks.size() / static_cast<size_t>(group.stages));
+}
+
+}  // namespace
+
+std::string gib_text(uint64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (uint64_t{1} << 30));
+}
+
+std::string placement_text(const Placement& placement) {
+  const PlacedGroup& group = placement.groups.front();
+  if (placement.kind == PlacementKind::kReplicas) {
+    return fmt::format("{} replicas of {} machine{} each ({})", placement.groups.size(),
+                       group.ranks.size(), group.ranks.size() == 1 ? "" : "s", group_text(group));
+  }
+  if (placement.kind == PlacementKind::kOne) return "one machine";
+  if (placement.kind == PlacementKind::kTensorPipeline) {
+    return fmt::format("a pipeline of {} machines each (tensor)", group_text(group));
+  }
+  return fmt::format("{} over {} machines", placement_kind_name(placement.kind),
+                     group.ranks.size());
+}
+
+std::string lack_text(const ClusterFacts& cluster, const PlannedPlacement& plan) {
+  const PlacedGroup::Rank* worst = nullptr;
+  uint64_t most = 0;
+  for (const PlacedGroup& group : plan.placement.groups) {
+    for (const PlacedGroup::Rank& rank : group.ranks) {
+      const uint64_t needed = rank.memory.total(),
+                     has = cluster.machines[rank.machine].memory_bytes;
+      if (needed <= has || needed - has <= most) continue;
+      most = needed - has;
+      worst = &rank;
+    }
+  }
+  if (!worst) return "";
+  const Machine& machine = cluster.machines[worst->machine];
+  return fmt::format("{} would need {} and has {}", machine.name, gib_text(worst->memory.total()),
+                     gib_text(machine.memory_bytes));
+}
+
+std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const ModelPlan& plan) {
+  if (plan.fitting.empty()) {
+    const PlannedPlacement& nearest = plan.refused.front();
+    return fmt::format(
+        "The model does not fit. Nearest to it comes {}, where {}; all ranks together lack {}. "
+        "Fewer bits, a shorter context, fewer streams or more memory would help.",
+        placement_text(nearest.placement), lack_text(cluster, nearest),
+        gib_text(nearest.lacking_bytes));
+  }
+  const PlannedPlacement& choice = plan.fitting.front();
+  std::string text =
+      fmt::format("{} is the choice: {}", placement_text(choice.placement), speed_text(choice));
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  if (choice.streams > 1) text += fmt::format(", {:.1f} tok/s of one alone", choice.decode_tok_s);
+  text += fmt::format(" at the whole context ({:.1f} at its beginning). ", choice.short_tok_s);
+  text += time_text(choice) + shares_text(cluster, choice) + alternatives_text(cluster, plan) +
+          next_text(plan);
+  if (facts.config.experts.count > 0 &&
+      choice.token.exchange + choice.token.kernels > choice.token.weights) {
+    text +=
+        "Few of the experts' weights are read for a token, so that exchanges and the overhead "
+        "of operations count for more than reading. ";
+  }
+  if (choice.has_estimates) text += "Some figures of these machines are estimates. ";
+  text.pop_back();
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// Why a placement was chosen, in words.
+#pragma once
+
+#include <string>
+
+#include "planner/plan.h"
+
+namespace lockstep {
+
+// One paragraph on `plan.fitting.front()`, or on what is lacking where nothing fits.
+std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const ModelPlan& plan);
+
+// "tensor over 4 machines", "2 replicas of 2 machines each (tensor)".
+std::string placement_text(const Placement& placement);
+
+// Of a placement that does not fit: the rank that lacks most, with exact figures; empty of one that
+// does.
+std::string lack_text(const ClusterFacts& cluster, const PlannedPlacement& plan);
+
+// "142.10 GiB".
+std::string gib_text(uint64_t bytes);
+
+}  // namespace lockstep

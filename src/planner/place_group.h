@@ -1,0 +1,68 @@
+// GroupPlacer: the best way to put one copy of a model on given machines in given stages: shares by
+// speed, as far as memory allows, and what comes of it. Used by planner/plan.cc while one plan is
+// made; one thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "planner/cluster_facts.h"
+#include "planner/placement.h"
+#include "planner/predict.h"
+#include "planner/rank_load.h"
+
+namespace lockstep {
+
+struct PlanRequest {
+  LoadLimits limits;
+  int prompt_tokens = 512;  // of which the time to the first token is told
+};
+
+struct GroupPlan {
+  PlacedGroup group;
+  size_t misfits = 0;          // ranks that lack memory
+  uint64_t lacking_bytes = 0;  // of all of them
+  int streams = 1;
+  StepTime token;              // of one stream at the whole context
+  double decode_tok_s = 0;     // of one stream at the whole context
+  double short_tok_s = 0;      // of one stream at its beginning
+  double total_tok_s = 0;      // of all streams together, at the whole context
+  double first_token_s = 0;    // 0: not known
+  double joule_per_token = 0;  // 0: not known
+};
+
+class GroupPlacer {
+ public:
+  // All must outlive it.
+  GroupPlacer(const ModelFacts& facts, const ClusterFacts& cluster, const PlanRequest& request);
+
+  // `stages` divides the number of machines; the first machines are the first stage. Nothing where
+  // the machines cannot reach each other or there are fewer layers than stages. Errors are those of
+  // RankCounter.
+  Result<std::optional<GroupPlan>> place(std::vector<size_t> machines, int stages, int streams);
+
+ private:
+  struct Attempt;
+  using Key = std::tuple<std::vector<size_t>, int, int>;  // machines by kind, stages, streams
+
+  Result<std::optional<GroupPlan>> search(const std::vector<size_t>& machines, int stages,
+                                          int streams);
+  Result<GroupPlan> attempt(Attempt& attempt);
+  Status place_stage(Attempt& attempt, size_t stage, Range layers, GroupPlan& plan);
+  void limit_shares(const GroupPlan& plan, Attempt& attempt) const;
+  void predict(const Attempt& attempt, GroupPlan& plan) const;
+
+  const ModelFacts& facts_;
+  const ClusterFacts& cluster_;
+  const PlanRequest& request_;
+  RankCounter counter_;
+  std::vector<size_t> kinds_;  // (machines): the first machine that is like it
+  int leaves_ = 1;             // of the dimension by which shares are rounded
+  double whole_bytes_ = 0;     // of the model on one rank
+  std::map<Key, std::optional<GroupPlan>> known_;
+};
+
+}  // namespace lockstep

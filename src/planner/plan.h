@@ -1,0 +1,46 @@
+// Which placements of a model on some machines are sensible, what each would reach, and which one
+// to take. A pure function in polynomial time: machines are tried in a few orders (by speed, by
+// memory, by nearness), in groups of every size from the front of each. For `lockstep plan` and for
+// clusters that place models by themselves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/place_group.h"
+
+namespace lockstep {
+
+struct PlannedPlacement {
+  Placement placement;
+  int streams = 1;             // of all groups
+  StepTime token;              // of one stream at the whole context, in the slowest group
+  double decode_tok_s = 0;     // of one stream at the whole context
+  double short_tok_s = 0;      // of one stream at its beginning
+  double total_tok_s = 0;      // of all streams together, at the whole context
+  double first_token_s = 0;    // 0: not known
+  double joule_per_token = 0;  // 0: not known
+  double price_usd = 0;        // of its machines; 0: not known
+  bool has_estimates = false;
+  size_t misfits = 0;          // ranks that lack memory
+  uint64_t lacking_bytes = 0;  // of all of them
+};
+
+struct ModelPlan {
+  // The best of each kind and number of machines, the choice first, then the fastest first. Speed
+  // is that of one stream, or of all together where several are promised.
+  std::vector<PlannedPlacement> fitting;
+  // Those of which none fits, the one that lacks least first.
+  std::vector<PlannedPlacement> refused;
+  std::string explanation;  // of the choice, one paragraph
+};
+
+// A placement that is not faster by more than this does not take more machines.
+inline constexpr double kWorthAnotherMachine = 1.03;
+
+// kInvalidArgument for a request that no placement can meet (a context beyond the model's), and
+// errors of RankCounter.
+Result<ModelPlan> plan_model(const ModelFacts& facts, const ClusterFacts& cluster,
+                             const PlanRequest& request);
+
+}  // namespace lockstep

@@ -1,0 +1,226 @@
+#include "planner/predict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/kernels.h"
+
+namespace lockstep {
+namespace {
+
+// Besides two sums a layer: the embeddings and the choice; and the step that the others are told.
+constexpr double kLayerExchanges = 2;
+constexpr double kStepExchanges = 3;
+// Keys and values are float32.
+constexpr double kStateBytes = sizeof(float);
+// Chunks of prompts in a pipeline are not shorter (engine/scheduler.h).
+constexpr int kChunkMin = kPagePositions;
+
+// How many tokens a step feeds, and which.
+struct Fed {
+  int tokens = 1;
+  // Keys and values are read once for each sequence; how often, and up to where.
+  double state_reads = 1;
+  double positions = 0;
+};
+
+// Different experts that `tokens` tokens meet, each choosing by itself.
+double experts_met(const ExpertsConfig& experts, int tokens) {
+  if (experts.count == 0) return 0;
+  const double missed = 1 - static_cast<double>(experts.chosen) / experts.count;
+  return experts.count * (1 - std::pow(missed, tokens));
+}
+
+struct PartLoad {
+  double weight_bytes = 0;
+  double operations = 0;
+};
+
+PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoad& load,
+                   LayerPart part, int tokens) {
+  const ExpertsConfig& experts = group.facts.config.experts;
+  const double met = experts_met(experts, tokens);
+  PartLoad sum;
+  const auto add = [&](const LayerLoad& layer, int times) {
+    const TouchedWeights& touched = layer.parts[static_cast<size_t>(part)];
+    sum.weight_bytes += times * (touched.bytes + met * touched.expert_bytes);
+    sum.operations +=
+        2.0 * times * tokens * (touched.elements + experts.chosen * touched.expert_elements);
+  };
+  for (size_t i = 0; i < load.classes.size(); ++i) add(load.classes[i], stage.class_layers[i]);
+  if (stage.layers.end == group.facts.config.layers) add(load.head, 1);
+  return sum;
+}
+
+// Positions that attention of the stage's layers reaches, of all its layers together.
+double reached(const GroupView& group, const StageView& stage, double positions) {
+  double sum = 0;
+  for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
+    const int window = group.facts.config.windows[static_cast<size_t>(layer)];
+    sum += window > 0 ? std::min<double>(window, positions) : positions;
+  }
+  return sum;
+}
+
+// Of one rank, for one part of all layers of the stage; `positions` as reached() has them.
+StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, LayerPart part,
+                   const Fed& fed, double positions) {
+  const RankLoad& load = *stage.loads[rank];
+  const Machine& machine = *stage.machines[rank];
+  PartLoad own = part_load(group, stage, load, part, fed.tokens);
+  StepTime time;
+  time.weights = own.weight_bytes / machine.read_bytes_per_us;
+  if (part == LayerPart::kMixer) {
+    const double state = 2 * kStateBytes * load.state_heads * load.state_dim;
+    time.state = fed.state_reads * positions * state / machine.read_bytes_per_us;
+    own.operations += 4.0 * fed.tokens * positions * load.heads * load.state_dim;
+  }
+  const double share = static_cast<double>(stage.layers.size()) / group.facts.config.layers;
+  time.kernels = group.facts.layer_kernels * share * machine.kernel_us / kLayerParts;
+  if (machine.operations_per_us > 0) {
+    time.compute =
+        std::max(0.0, own.operations / machine.operations_per_us - time.weights - time.state);
+  }
+  return time;
+}
+
+double slowest_exchange_us(const StageView& stage) {
+  double slowest = 0;
+  for (const Machine* machine : stage.machines) slowest = std::max(slowest, machine->exchange_us);
+  return slowest;
+}
+
+StepTime exchange_time(const GroupView& group, const StageView& stage, int tokens) {
+  const auto ranks = static_cast<double>(stage.loads.size());
+  if (ranks < 2) return {};
+  const ModelConfig& config = group.facts.config;
+  int mixer = 1, feed_forward = 1;
+  for (const RankLoad* load : stage.loads) {
+    mixer = std::max(mixer, load->mixer_subtrees);
+    feed_forward = std::max(feed_forward, load->feed_forward_subtrees);
+  }
+  const double vector = static_cast<double>(config.hidden) * sizeof(float) * tokens;
+  const double at_once = (ranks - 1) * vector;
+  // Long vectors are reduced in parts and gathered, whatever the number of ranks.
+  const double in_parts = 2 * (ranks - 1) / ranks * vector;
+  const double fixed = slowest_exchange_us(stage);
+  const auto exchange = [&](int subtrees) {
+    return fixed +
+           std::min(message_us(stage.link, at_once * subtrees),
+                    2 * stage.link.latency_us + in_parts * subtrees / stage.link.bytes_per_us);
+  };
+  const double layers = stage.layers.size();
+  StepTime time;
+  time.exchange = layers * (exchange(mixer) + exchange(feed_forward)) * kLayerExchanges / 2;
+  time.exchange += kStepExchanges * (fixed + stage.link.latency_us);
+  if (stage.cuts_latents) time.exchange += layers * (fixed + message_us(stage.link, vector));
+  return time;
+}
+
+StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fed& fed) {
+  StepTime time = exchange_time(group, stage, fed.tokens);
+  const double positions = reached(group, stage, fed.positions);
+  for (const LayerPart part : {LayerPart::kMixer, LayerPart::kFeedForward}) {
+    StepTime slowest;
+    for (size_t rank = 0; rank < stage.loads.size(); ++rank) {
+      const StepTime own = part_time(group, stage, rank, part, fed, positions);
+      if (own.total() >= slowest.total()) slowest = own;
+    }
+    time.add(slowest);
+  }
+  if (group.stages.size() > 1) {
+    const double bytes =
+        static_cast<double>(group.facts.config.hidden) * sizeof(float) * fed.tokens;
+    time.hops = slowest_exchange_us(stage) + message_us(stage.next_link, bytes);
+  }
+  return time;
+}
+
+Fed fed_of(const DecodeStep& step) {
+  return {.tokens = step.streams,
+          .state_reads = static_cast<double>(step.streams),
+          .positions = static_cast<double>(step.positions)};
+}
+
+// How the streams of a step are spread over the stages, which work at the same time.
+DecodeStep microstep(const GroupView& group, const DecodeStep& step) {
+  const auto stages = static_cast<int>(group.stages.size());
+  return {(step.streams + stages - 1) / stages, step.positions};
+}
+
+double cycle_us(const GroupView& group, const DecodeStep& step) {
+  const DecodeStep micro = microstep(group, step);
+  double slowest = 0;
+  for (const StageView& stage : group.stages) {
+    slowest = std::max(slowest, stage_time(group, stage, micro).total());
+  }
+  // Each of `rounds` parts waits for its own token, and the slowest stage for no part.
+  const double rounds = std::ceil(static_cast<double>(step.streams) / micro.streams);
+  return std::max(token_time(group, micro).total(), rounds * slowest);
+}
+
+}  // namespace
+
+void StepTime::add(const StepTime& other) {
+  weights += other.weights;
+  state += other.state;
+  kernels += other.kernels;
+  compute += other.compute;
+  exchange += other.exchange;
+  hops += other.hops;
+}
+
+StepTime stage_time(const GroupView& group, const StageView& stage, const DecodeStep& step) {
+  return fed_stage_time(group, stage, fed_of(step));
+}
+
+StepTime token_time(const GroupView& group, const DecodeStep& step) {
+  StepTime time;
+  for (const StageView& stage : group.stages) time.add(stage_time(group, stage, step));
+  return time;
+}
+
+double tokens_per_s(const GroupView& group, const DecodeStep& step) {
+  return 1e6 * step.streams / cycle_us(group, step);
+}
+
+double prompt_us(const GroupView& group, int prompt_tokens, int batch_tokens_max) {
+  for (const StageView& stage : group.stages) {
+    for (const Machine* machine : stage.machines) {
+      if (machine->operations_per_us <= 0) return 0;
+    }
+  }
+  const auto stages = static_cast<int>(group.stages.size());
+  int chunk = std::min(prompt_tokens, batch_tokens_max);
+  if (stages > 1) {
+    const int part = std::min(prompt_tokens, batch_tokens_max) / (2 * stages);
+    chunk = std::min(chunk, std::max(kChunkMin, part));
+  }
+  const double chunks = std::ceil(static_cast<double>(prompt_tokens) / chunk);
+  // On average a chunk looks back over half of the prompt.
+  const Fed fed{.tokens = chunk, .state_reads = 1, .positions = prompt_tokens / 2.0};
+  double way = 0, slowest = 0;
+  for (const StageView& stage : group.stages) {
+    const double time = fed_stage_time(group, stage, fed).total();
+    way += time;
+    slowest = std::max(slowest, time);
+  }
+  return way + (chunks - 1) * slowest;
+}
+
+double joule_per_token(const GroupView& group, const DecodeStep& step) {
+  const double cycle = cycle_us(group, step);
+  const DecodeStep micro = microstep(group, step);
+  const double rounds = std::ceil(static_cast<double>(step.streams) / micro.streams);
+  double joule = 0;
+  for (const StageView& stage : group.stages) {
+    const double busy = std::min(cycle, rounds * stage_time(group, stage, micro).total());
+    for (const Machine* machine : stage.machines) {
+      if (machine->load_w <= 0) return 0;
+      joule += (machine->load_w * busy + machine->idle_w * (cycle - busy)) / 1e6;
+    }
+  }
+  return joule / step.streams;
+}
+
+}  // namespace lockstep

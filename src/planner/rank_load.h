@@ -1,0 +1,78 @@
+// RankLoad: what one rank of a cut holds and what a token touches of it, by classes of layers, so
+// that any range of layers is a sum of a few numbers. The exact counterpart of Model::load:
+// tests/planner loads models and compares every byte. Used while one plan is made; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "device/device.h"
+#include "model/cut.h"
+#include "planner/model_facts.h"
+#include "planner/placement.h"
+
+namespace lockstep {
+
+// An exchange follows each of them, so ranks wait for the slowest twice a layer.
+enum class LayerPart { kMixer, kFeedForward };
+inline constexpr size_t kLayerParts = 2;
+
+// What a token touches.
+struct TouchedWeights {
+  double bytes = 0;  // of the checkpoint, without experts
+  double elements = 0;
+  double expert_bytes = 0;  // of one expert
+  double expert_elements = 0;
+};
+
+struct LayerLoad {
+  TouchedWeights parts[kLayerParts];
+  uint64_t weight_bytes = 0;
+  uint64_t packed_bytes = 0;
+  uint64_t vector_bytes = 0;
+};
+
+struct RankLoad {
+  std::vector<LayerLoad> classes;  // a layer of each
+  LayerLoad embedding, head;       // the head has the final norm and, where tied, the embedding
+  int heads = 0;
+  int state_heads = 0;      // of keys and values; 1 for a latent
+  int state_dim = 0;        // of one head, keys or values
+  uint64_t page_bytes = 0;  // of one layer's state
+  int mixer_subtrees = 0;
+  int feed_forward_subtrees = 0;
+};
+
+// What sizes the memory besides the model.
+struct LoadLimits {
+  int context = 0;  // positions of one sequence
+  int streams = 1;  // sequences that run together
+  int batch_tokens_max = 512;
+};
+
+class RankCounter {
+ public:
+  // `facts` must outlive it.
+  explicit RankCounter(const ModelFacts& facts) : facts_(facts) {}
+
+  // kUnsupported or kCorrupt where a matrix cannot be laid out.
+  Result<RankLoad> count(const Cut& cut, int rank);
+
+ private:
+  using PackKey = std::tuple<const WeightFacts*, size_t, int, int, int, int, int>;
+
+  Status add(const WeightFacts& facts, const Cut& cut, int rank, LayerLoad& load);
+  Status add_heads(const WeightFacts& facts, int heads, LayerLoad& load);
+  Result<uint64_t> packed(const PackKey& key, const MatrixSource& source);
+
+  const ModelFacts& facts_;
+  std::map<PackKey, uint64_t> packed_;  // at most one for each weight and range of leaves
+};
+
+// Of a rank with these layers; the buffers are those that Model allocates.
+RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const RankLoad& load,
+                       Range layers, const LoadLimits& limits);
+
+}  // namespace lockstep

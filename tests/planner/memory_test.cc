@@ -1,0 +1,151 @@
+// What the planner says of memory, byte for byte against what Model::load allocates.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/packing.h"
+#include "kernels/isa.h"
+#include "model/model.h"
+#include "model/sequence_state.h"
+#include "planner/plan.h"
+#include "transport/unformed_link.h"
+
+using namespace lockstep;
+
+namespace {
+
+// Counts what is allocated and packed, and computes nothing.
+class CountingDevice final : public Device {
+ public:
+  CountingDevice()
+      : device_(open_device({.kind = "cpu", .kernels = available_kernels().back()}).value()) {}
+
+  Result<BufferId> allocate(size_t bytes, Access access) override {
+    allocated_ += bytes;
+    return device_->allocate(bytes, access);
+  }
+  Result<MatrixId> pack(const MatrixSource& source) override {
+    packed_ += TRY(plan_packing(source, source.keeps_float_input)).bytes();
+    return device_->pack(source);
+  }
+  void write(Slice target, std::span<const std::byte> bytes) override {
+    device_->write(target, bytes);
+  }
+  void queue(const Operation& operation) override { device_->queue(operation); }
+  Status wait() override { return device_->wait(); }
+  std::span<float> host(BufferId buffer) override { return device_->host(buffer); }
+  uint64_t wait_count() const override { return device_->wait_count(); }
+
+  uint64_t allocated() const { return allocated_; }
+  uint64_t packed() const { return packed_; }
+
+ private:
+  std::unique_ptr<Device> device_;
+  uint64_t allocated_ = 0;
+  uint64_t packed_ = 0;
+};
+
+constexpr LinkFigures kLink{.kind = LinkKind::kTcp, .latency_us = 10, .bytes_per_us = 1000};
+
+ClusterFacts cluster_of(std::initializer_list<double> rates) {
+  ClusterFacts cluster{{}, LinkTable::uniform(rates.size(), kLink)};
+  for (const double rate : rates) {
+    cluster.machines.push_back({.name = "m" + std::to_string(cluster.machines.size()),
+                                .memory_bytes = uint64_t{1} << 40,
+                                .read_bytes_per_us = rate});
+  }
+  return cluster;
+}
+
+// Loads a rank as the engine does it and compares.
+void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedGroup& group,
+                size_t index, const LoadLimits& limits) {
+  std::vector<double> shares;
+  for (const PlacedGroup::Rank& rank : group.ranks) shares.push_back(rank.share);
+  const size_t ranks = shares.size() / static_cast<size_t>(group.stages);
+  const size_t stage = index / ranks;
+  std::vector<Range> layers{{0, model.config.layers}};
+  if (group.stages > 1) {
+    const auto dealt = deal_layers(facts.token_bytes, stage_shares(shares, group.stages));
+    REQUIRE(dealt.ok());
+    layers = dealt.value();
+  }
+  const auto first = shares.begin() + static_cast<std::ptrdiff_t>(stage * ranks);
+  const int rank = static_cast<int>(index % ranks),
+            pages = limits.streams * pages_for(limits.context);
+  Group unformed({.rank = rank, .links = unformed_links(rank, static_cast<int>(ranks))});
+  CountingDevice device;
+  const auto loaded = Model::load({.config = model.config,
+                                   .source = model.source,
+                                   .shares = {first, first + static_cast<std::ptrdiff_t>(ranks)},
+                                   .layers = layers[stage],
+                                   .tokens_max = std::max(limits.batch_tokens_max, limits.streams),
+                                   .pages = pages,
+                                   .page_list_entries_max = pages,
+                                   .link = kLink.kind},
+                                  unformed, device);
+  REQUIRE_MESSAGE(loaded.ok(), loaded.error().message);
+  const PlacedGroup::Rank& planned = group.ranks[index];
+  CHECK(planned.layers.begin == layers[stage].begin);
+  CHECK(planned.layers.end == layers[stage].end);
+  CHECK(planned.memory.weight_bytes == loaded.value()->weights().weight_bytes);
+  CHECK(planned.memory.state_bytes == loaded.value()->state_bytes());
+  CHECK(planned.memory.packed_bytes == device.packed());
+  CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
+        device.allocated());
+}
+
+// Every placement that the planner proposes, with the shares that it proposes.
+int check_all(const std::string& name, std::initializer_list<double> rates, LoadLimits limits) {
+  const auto model = open_model(name);
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  const auto facts = model_facts(model.value());
+  REQUIRE_MESSAGE(facts.ok(), facts.error().message);
+  const auto plan = plan_model(facts.value(), cluster_of(rates), {.limits = limits});
+  REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+  int ranks = 0;
+  for (const PlannedPlacement& placement : plan.value().fitting) {
+    CAPTURE(placement_kind_name(placement.placement.kind));
+    for (const PlacedGroup& group : placement.placement.groups) {
+      for (size_t i = 0; i < group.ranks.size(); ++i) {
+        CAPTURE(i);
+        LoadLimits own = limits;
+        if (placement.placement.kind == PlacementKind::kReplicas) {
+          const auto groups = static_cast<int>(placement.placement.groups.size());
+          own.streams = (limits.streams + groups - 1) / groups;
+        }
+        check_rank(model.value(), facts.value(), group, i, own);
+        ++ranks;
+      }
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("planned memory is what a model allocates, in every format and kind of attention") {
+  for (const char* name : {"llama-f32", "llama3-bf16-tied", "llama3-q6-g64", "llama3-mxfp4",
+                           "qwen2-q4-g64-tied", "qwen3moe-q4-g64", "qwen3moe-mxfp4", "gptoss-mxfp4",
+                           "glm4moe-bf16", "deepseekv3-bf16", "deepseekv3-fp8", "deepseekv3-q4-g64",
+                           "deepseekv3-q4-g32-kvb", "kimik2-int4-packed", "ministral3-fp8"}) {
+    CAPTURE(name);
+    const std::string path = std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
+    CHECK(check_all(path, {3, 1}, {.context = 100, .streams = 2}) >= 5);
+  }
+}
+
+TEST_CASE("planned memory is what a model allocates over several machines and stages") {
+  for (const char* name : {"llama3-q4-g64", "qwen3moe-bf16", "deepseekv3-q4-g64"}) {
+    CAPTURE(name);
+    const std::string path = std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
+    CHECK(check_all(path, {5, 3, 2, 2}, {.context = 64, .streams = 3, .batch_tokens_max = 2}) > 12);
+  }
+}
+
+TEST_CASE("planned memory of a shape is what its random weights allocate") {
+  CHECK(check_all("shape:qwen3-0.6b?format=q4_k&layers=2", {1, 1}, {.context = 512}) >= 5);
+  CHECK(check_all("shape:qwen3-0.6b?format=gptq4&layers=2", {1, 2}, {.context = 65}) >= 5);
+}

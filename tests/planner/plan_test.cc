@@ -1,0 +1,279 @@
+#include "planner/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+
+#include "model/shape_model.h"
+#include "planner/explain.h"
+#include "planner/profiles.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr uint64_t kGib = uint64_t{1} << 30;
+
+ModelFacts facts_of(const std::string& shape, const std::string& format) {
+  const auto model = open_model(shape_model_text({.shape = shape, .format = format}));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  auto facts = model_facts(model.value());
+  REQUIRE_MESSAGE(facts.ok(), facts.error().message);
+  return std::move(facts.value());
+}
+
+Machine profile(const std::string& name) {
+  auto machine = machine_profile(name);
+  REQUIRE(machine.ok());
+  return machine.value();
+}
+
+ClusterFacts cluster_of(const std::vector<Machine>& machines, const std::string& link) {
+  const auto figures = link_profile(link);
+  REQUIRE(figures.ok());
+  ClusterFacts cluster{machines, LinkTable::uniform(machines.size(), figures.value())};
+  for (size_t i = 0; i < machines.size(); ++i) {
+    cluster.machines[i].name += "-" + std::to_string(i + 1);
+  }
+  return cluster;
+}
+
+ModelPlan plan_of(const ModelFacts& facts, const ClusterFacts& cluster, LoadLimits limits) {
+  auto plan = plan_model(facts, cluster, {.limits = limits});
+  REQUIRE_MESSAGE(plan.ok(), plan.error().message);
+  return std::move(plan.value());
+}
+
+const PlannedPlacement& find_kind(const std::vector<PlannedPlacement>& plans, PlacementKind kind,
+                                  size_t machines) {
+  for (const PlannedPlacement& plan : plans) {
+    if (plan.placement.kind == kind && plan.placement.machine_count() == machines) return plan;
+  }
+  FAIL("no such placement");
+  return plans.front();
+}
+
+bool says(const ModelPlan& plan, const char* text) {
+  return plan.explanation.find(text) != std::string::npos;
+}
+
+void check_fits(const ModelPlan& plan, const ClusterFacts& cluster) {
+  for (const PlannedPlacement& fitting : plan.fitting) {
+    for (const PlacedGroup& group : fitting.placement.groups) {
+      for (const PlacedGroup::Rank& rank : group.ranks) {
+        CHECK(rank.memory.total() <= cluster.machines[rank.machine].memory_bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a machine alone by hand: weights, keys and values, the overhead of operations") {
+  // Llama 3.2 1B: 1235.8 million parameters in BF16, 16 layers, 8 key/value heads of 64.
+  const ModelFacts facts = facts_of("llama-3.2-1b", "bf16");
+  const Machine machine{.name = "box",
+                        .memory_bytes = 16 * kGib,
+                        .read_bytes_per_us = 20e3,
+                        .kernel_us = 0.5,
+                        .operations_per_us = 1e6,
+                        .idle_w = 10,
+                        .load_w = 50,
+                        .price_usd = 1000};
+  const ClusterFacts cluster{{machine}, LinkTable(1, {std::nullopt})};
+  const ModelPlan plan = plan_of(facts, cluster, {.context = 4096});
+  REQUIRE(plan.fitting.size() == 1);
+  const PlannedPlacement& one = plan.fitting.front();
+  const double weights = 1235.8e6 * 2 / 20e3, kernels = 16 * 17 * 0.5;
+  const double state = 16.0 * 4096 * 2 * 8 * 64 * 4 / 20e3;
+  CHECK(one.token.weights == doctest::Approx(weights).epsilon(0.001));
+  CHECK(one.token.kernels == doctest::Approx(kernels));
+  CHECK(one.token.state == doctest::Approx(state));
+  CHECK(one.token.exchange + one.token.hops + one.token.compute == 0);
+  CHECK(one.decode_tok_s == doctest::Approx(1e6 / (weights + kernels + state)).epsilon(0.001));
+  CHECK(one.short_tok_s == doctest::Approx(1e6 / (weights + kernels)).epsilon(0.001));
+  CHECK(one.joule_per_token == doctest::Approx(50 / one.decode_tok_s));
+  CHECK(one.price_usd == 1000);
+  // 512 tokens are one chunk: arithmetic decides, two operations for each weight and token.
+  const double attention = 4.0 * 512 * 256 * 32 * 64 * 16;
+  const double prompt = (2 * 1235.8e6 * 512 + attention) / 1e6 + kernels;
+  CHECK(one.first_token_s == doctest::Approx(prompt / 1e6).epsilon(0.01));
+  const RankMemory& memory = one.placement.groups.front().ranks.front().memory;
+  CHECK(memory.weight_bytes == doctest::Approx(1235.8e6 * 2).epsilon(0.001));
+  CHECK(memory.state_bytes == uint64_t{16} * 4096 * 2 * 8 * 64 * 4);
+}
+
+TEST_CASE("fast links: a dense model is cut over all machines, near what was published") {
+  const std::vector<Machine> machines(4, profile("mac-studio-m3-ultra"));
+  const ClusterFacts cluster = cluster_of(machines, "tb5-rdma");
+  const ModelPlan plan = plan_of(facts_of("llama-3.3-70b", "bf16"), cluster, {.context = 4096});
+  const PlannedPlacement& choice = plan.fitting.front();
+  CHECK(choice.placement.kind == PlacementKind::kTensor);
+  CHECK(choice.placement.machine_count() == 4);
+  CHECK(choice.short_tok_s == doctest::Approx(15.5).epsilon(0.06));
+  CHECK(find_kind(plan.fitting, PlacementKind::kOne, 1).short_tok_s ==
+        doctest::Approx(5.0).epsilon(0.06));
+  CHECK(find_kind(plan.fitting, PlacementKind::kTensor, 2).short_tok_s ==
+        doctest::Approx(9.0).epsilon(0.06));
+  // A pipeline does not divide the work of a token.
+  CHECK(find_kind(plan.fitting, PlacementKind::kPipeline, 4).short_tok_s ==
+        doctest::Approx(5.0).epsilon(0.06));
+  // 600 W for four machines at 15.5 tok/s.
+  CHECK(choice.joule_per_token == doctest::Approx(600 / choice.decode_tok_s));
+  CHECK(choice.price_usd == 4 * 11699);
+  CHECK(choice.first_token_s < 0.5 * find_kind(plan.fitting, PlacementKind::kOne, 1).first_token_s);
+  CHECK(says(plan, "Tensor over 4 machines is the choice"));
+  CHECK(says(plan, "One machine alone would reach"));
+  check_fits(plan, cluster);
+}
+
+TEST_CASE("slow links: one machine alone is better, and the plan says so") {
+  const std::vector<Machine> machines(4, profile("mac-studio-m3-ultra"));
+  const ClusterFacts cluster = cluster_of(machines, "tb-tcp");
+  const ModelPlan plan = plan_of(facts_of("qwen3-235b-a22b", "mlx4"), cluster, {.context = 4096});
+  CHECK(plan.fitting.front().placement.kind == PlacementKind::kOne);
+  CHECK(says(plan, "One machine alone is better"));
+  // Exchanges alone take 191 times 300 us and more.
+  CHECK(find_kind(plan.fitting, PlacementKind::kTensor, 4).decode_tok_s < 17);
+}
+
+TEST_CASE("slow links and a model that one machine cannot hold: a pipeline") {
+  const std::vector<Machine> machines(2, profile("ai-max-395"));
+  const ClusterFacts cluster = cluster_of(machines, "1gbe");
+  const ModelPlan plan = plan_of(facts_of("qwen3-235b-a22b", "mlx5"), cluster, {.context = 8192});
+  CHECK(plan.fitting.front().placement.kind == PlacementKind::kPipeline);
+  CHECK(says(plan, "One machine alone cannot hold the model: ai-max-395-1 would need"));
+  CHECK(find_kind(plan.refused, PlacementKind::kOne, 1).lacking_bytes > 20 * kGib);
+  check_fits(plan, cluster);
+}
+
+TEST_CASE("what does not fit is refused with exact figures") {
+  const std::vector<Machine> machines(2, profile("dgx-spark"));
+  const ClusterFacts cluster = cluster_of(machines, "100gbe-roce");
+  const ModelPlan plan = plan_of(facts_of("deepseek-v3.1", "mlx8"), cluster, {.context = 4096});
+  CHECK(plan.fitting.empty());
+  REQUIRE(!plan.refused.empty());
+  CHECK(says(plan, "The model does not fit"));
+  const PlannedPlacement& tensor = find_kind(plan.refused, PlacementKind::kTensor, 2);
+  uint64_t lacking = 0;
+  for (const PlacedGroup::Rank& rank : tensor.placement.groups.front().ranks) {
+    lacking += rank.memory.total() - cluster.machines[rank.machine].memory_bytes;
+  }
+  CHECK(tensor.lacking_bytes == lacking);
+  CHECK(lack_text(cluster, tensor).find("and has 113.00 GiB") != std::string::npos);
+}
+
+TEST_CASE("unequal machines: shares by speed, and by memory where it is short") {
+  Machine fast = profile("mac-studio-m3-ultra"), slow = fast;
+  slow.read_bytes_per_us /= 3;
+  const ModelFacts facts = facts_of("qwen3-32b", "mlx8");
+  const ModelPlan by_speed =
+      plan_of(facts, cluster_of({slow, fast}, "tb5-rdma"), {.context = 4096});
+  const auto& ranks =
+      find_kind(by_speed.fitting, PlacementKind::kTensor, 2).placement.groups.front().ranks;
+  CHECK(ranks[0].machine == 1);  // the faster one is first
+  CHECK(ranks[0].share == doctest::Approx(3 * ranks[1].share));
+  CHECK(ranks[0].subtrees <= 2);
+
+  // 658 GB over 496 + 496 + 244 + 244 GiB: the small ones cannot have a quarter each.
+  const Machine large = profile("mac-studio-m3-ultra"), small = profile("mac-studio-m3-ultra-256");
+  const ClusterFacts mixed = cluster_of({large, small, large, small}, "tb5-rdma");
+  const ModelPlan by_memory = plan_of(facts_of("kimi-k2", "mlx8"), mixed, {.context = 8192});
+  const PlannedPlacement& tensor = find_kind(by_memory.fitting, PlacementKind::kTensor, 4);
+  for (const PlacedGroup::Rank& rank : tensor.placement.groups.front().ranks) {
+    const bool is_large = mixed.machines[rank.machine].memory_bytes > 300 * kGib;
+    CHECK((rank.memory.weight_bytes > 270 * kGib) == is_large);
+  }
+  check_fits(by_memory, mixed);
+}
+
+TEST_CASE("many streams over slow links: replicas, and one stream alone needs none") {
+  const std::vector<Machine> machines(4, profile("ai-max-395"));
+  const ClusterFacts cluster = cluster_of(machines, "1gbe");
+  const ModelFacts facts = facts_of("qwen3-8b", "mlx4");
+  const ModelPlan many = plan_of(facts, cluster, {.context = 4096, .streams = 16});
+  const PlannedPlacement& choice = many.fitting.front();
+  CHECK(choice.placement.kind == PlacementKind::kReplicas);
+  CHECK(choice.placement.groups.size() == 4);
+  // Each has a quarter of the streams, and memory for those.
+  const auto& alone = find_kind(many.fitting, PlacementKind::kOne, 1).placement.groups.front();
+  CHECK(4 * choice.placement.groups.front().ranks.front().memory.state_bytes ==
+        alone.ranks.front().memory.state_bytes);
+  CHECK(plan_of(facts, cluster, {.context = 4096}).fitting.front().placement.kind ==
+        PlacementKind::kOne);
+}
+
+TEST_CASE("stages of several machines where near ones are fast and far ones slow") {
+  const Machine machine = profile("ai-max-395");
+  ClusterFacts cluster = cluster_of(std::vector<Machine>(4, machine), "1gbe");
+  std::vector<std::optional<LinkFigures>> direct(16, link_profile("1gbe").value());
+  for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 2}, {1, 3}}) {
+    direct[a * 4 + b] = direct[b * 4 + a] = link_profile("100gbe-roce").value();
+  }
+  cluster.links = LinkTable(4, direct);
+  const ModelPlan plan = plan_of(facts_of("llama-3.3-70b", "bf16"), cluster, {.context = 8192});
+  const PlannedPlacement& both = find_kind(plan.fitting, PlacementKind::kTensorPipeline, 4);
+  CHECK(plan.fitting.front().decode_tok_s <= both.decode_tok_s * kWorthAnotherMachine);
+  const auto& ranks = both.placement.groups.front().ranks;
+  CHECK(ranks[0].machine % 2 == ranks[1].machine % 2);  // 0 with 2, 1 with 3
+  CHECK(both.token.hops > 0);
+  CHECK(both.token.exchange > 0);
+}
+
+TEST_CASE("a longer context takes more memory and more time, and can be too long") {
+  const ClusterFacts cluster = cluster_of({profile("dgx-spark")}, "1gbe");
+  const ModelFacts facts = facts_of("llama-3.3-70b", "mlx4");
+  const ModelPlan brief = plan_of(facts, cluster, {.context = 1024});
+  const ModelPlan full = plan_of(facts, cluster, {.context = 65536});
+  const PlannedPlacement &a = brief.fitting.front(), &b = full.fitting.front();
+  CHECK(b.short_tok_s == doctest::Approx(a.short_tok_s));
+  CHECK(b.decode_tok_s < 0.75 * a.decode_tok_s);
+  CHECK(plan_of(facts, cluster, {.context = 131072, .streams = 8}).fitting.empty());
+  CHECK(!plan_model(facts, cluster, {.limits = {.context = 131073}}).ok());
+}
+
+TEST_CASE("measured figures move the plan: overhead, exchanges and links") {
+  const ModelFacts facts = facts_of("qwen3-30b-a3b", "mlx4");
+  std::vector<Machine> machines(2, profile("dgx-spark"));
+  const ModelPlan before = plan_of(facts, cluster_of(machines, "100gbe-roce"), {.context = 1024});
+  for (Machine& machine : machines) {
+    machine.kernel_us = 0;
+    machine.exchange_us = 1;
+  }
+  const ModelPlan after = plan_of(facts, cluster_of(machines, "100gbe-roce"), {.context = 1024});
+  const StepTime &slow = find_kind(before.fitting, PlacementKind::kTensor, 2).token,
+                 &fast = find_kind(after.fitting, PlacementKind::kTensor, 2).token;
+  CHECK(slow.kernels == doctest::Approx(48 * 27 * 4.0));
+  CHECK(fast.kernels == 0);
+  CHECK(slow.exchange - fast.exchange == doctest::Approx((2 * 48 + 3) * 19.0));
+  CHECK(slow.weights == fast.weights);
+}
+
+TEST_CASE("sixteen machines are planned in under 50 ms") {
+  std::vector<Machine> machines;
+  for (int i = 0; i < 16; ++i) {
+    Machine machine = profile(i % 2 == 0 ? "mac-studio-m3-ultra" : "dgx-spark");
+    machine.read_bytes_per_us *= 1 + 0.01 * i;  // no two alike
+    machine.memory_bytes -= static_cast<uint64_t>(i) * kGib;
+    machines.push_back(machine);
+  }
+  const ClusterFacts cluster = cluster_of(machines, "100gbe-roce");
+  for (const char* shape : {"llama-3.3-70b", "deepseek-v3.1"}) {
+    CAPTURE(shape);
+    const ModelFacts facts = facts_of(shape, "mlx4");
+    double best_ms = 1e9;
+    for (int round = 0; round < 5; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      const ModelPlan plan = plan_of(facts, cluster, {.context = 8192, .streams = 4});
+      const auto took = std::chrono::steady_clock::now() - begin;
+      best_ms = std::min(best_ms, std::chrono::duration<double, std::milli>(took).count());
+      CHECK(plan.fitting.size() > 20);
+      check_fits(plan, cluster);
+    }
+    MESSAGE(shape << ": " << best_ms << " ms");
+#ifdef NDEBUG
+    CHECK(best_ms < 50);
+#endif
+  }
+}
