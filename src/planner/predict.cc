@@ -19,6 +19,7 @@ constexpr int kChunkMin = kPagePositions;
 // How many tokens a step feeds, and which.
 struct Fed {
   int tokens = 1;
+  int outputs = 1;  // of which logits are wanted
   // Keys and values are read once for each sequence; how often, and up to where.
   double state_reads = 1;
   double positions = 0;
@@ -37,18 +38,20 @@ struct PartLoad {
 };
 
 PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoad& load,
-                   LayerPart part, int tokens) {
+                   LayerPart part, const Fed& fed) {
   const ExpertsConfig& experts = group.facts.config.experts;
-  const double met = experts_met(experts, tokens);
+  const double met = experts_met(experts, fed.tokens);
   PartLoad sum;
-  const auto add = [&](const LayerLoad& layer, int times) {
+  const auto add = [&](const LayerLoad& layer, int times, int tokens) {
     const TouchedWeights& touched = layer.parts[static_cast<size_t>(part)];
     sum.weight_bytes += times * (touched.bytes + met * touched.expert_bytes);
     sum.operations +=
         2.0 * times * tokens * (touched.elements + experts.chosen * touched.expert_elements);
   };
-  for (size_t i = 0; i < load.classes.size(); ++i) add(load.classes[i], stage.class_layers[i]);
-  if (stage.layers.end == group.facts.config.layers) add(load.head, 1);
+  for (size_t i = 0; i < load.classes.size(); ++i) {
+    add(load.classes[i], stage.class_layers[i], fed.tokens);
+  }
+  if (stage.layers.end == group.facts.config.layers) add(load.head, 1, fed.outputs);
   return sum;
 }
 
@@ -67,7 +70,7 @@ StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, 
                    const Fed& fed, double positions) {
   const RankLoad& load = *stage.loads[rank];
   const Machine& machine = *stage.machines[rank];
-  PartLoad own = part_load(group, stage, load, part, fed.tokens);
+  PartLoad own = part_load(group, stage, load, part, fed);
   StepTime time;
   time.weights = own.weight_bytes / machine.read_bytes_per_us;
   if (part == LayerPart::kMixer) {
@@ -138,6 +141,7 @@ StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fe
 
 Fed fed_of(const DecodeStep& step) {
   return {.tokens = step.streams,
+          .outputs = step.streams,
           .state_reads = static_cast<double>(step.streams),
           .positions = static_cast<double>(step.positions)};
 }
