@@ -52,6 +52,7 @@ struct GroupPlacer::Attempt {
   int streams = 1;
   std::vector<double> stage_weights;  // by which layers are dealt
   std::vector<RankWish> wishes;       // (ranks), within a stage
+  std::vector<double> shares;         // (ranks), as the engine takes them
   LinkKind kind = LinkKind::kShm;     // the slowest of all links
   std::deque<RankLoad> loads;         // (ranks), at places that stay
   std::vector<StageView> views;
@@ -129,9 +130,11 @@ Result<GroupPlan> GroupPlacer::attempt(Attempt& attempt) {
   plan.group.ranks.resize(attempt.machines.size());
   attempt.loads.clear();
   attempt.views.clear();
+  attempt.shares = shares_of(attempt);
   std::vector<Range> layers{{0, facts_.config.layers}};
-  if (attempt.stages > 1) {
-    layers = TRY(deal_layers(facts_.token_bytes, attempt.stage_weights));
+  if (attempt.stages > 1) {  // from the sums that the engine takes, to the bit
+    const auto sums = stage_shares(attempt.shares, plan.group.stages);
+    layers = TRY(deal_layers(facts_.token_bytes, sums));
   }
   for (size_t stage = 0; stage < attempt.stages; ++stage) {
     TRY(place_stage(attempt, stage, layers[stage], plan));
@@ -146,21 +149,30 @@ Result<GroupPlan> GroupPlacer::attempt(Attempt& attempt) {
   return plan;
 }
 
+std::vector<double> GroupPlacer::shares_of(const Attempt& attempt) const {
+  const auto ranks = static_cast<std::ptrdiff_t>(attempt.ranks());
+  std::vector<double> shares;
+  for (size_t stage = 0; stage < attempt.stages; ++stage) {
+    const auto first = attempt.wishes.begin() + static_cast<std::ptrdiff_t>(stage) * ranks;
+    std::vector<RankWish> wishes(first, first + ranks);
+    auto leaves = share_leaves(leaves_, wishes);
+    if (!leaves) {  // it cannot fit: what each would lack if all were filled alike
+      for (RankWish& wish : wishes) wish = {.speed = wish.part_max};
+      leaves = share_leaves(leaves_, wishes);
+    }
+    for (const int own : *leaves) {
+      // A rank has a share even where there are too few leaves for all; it holds what is whole.
+      constexpr double kPartMin = 1e-6;
+      const double part = std::max(own / static_cast<double>(leaves_), kPartMin);
+      shares.push_back(attempt.stage_weights[stage] * part);
+    }
+  }
+  return shares;
+}
+
 Status GroupPlacer::place_stage(Attempt& attempt, size_t stage, Range layers, GroupPlan& plan) {
   const size_t ranks = attempt.ranks(), first = stage * ranks;
-  std::vector<RankWish> wishes(attempt.wishes.begin() + static_cast<std::ptrdiff_t>(first),
-                               attempt.wishes.begin() + static_cast<std::ptrdiff_t>(first + ranks));
-  auto leaves = share_leaves(leaves_, wishes);
-  if (!leaves) {  // it cannot fit: what each would lack if all were filled alike
-    for (RankWish& wish : wishes) wish = {.speed = wish.part_max};
-    leaves = share_leaves(leaves_, wishes);
-  }
-  std::vector<double> shares;
-  for (const int own : *leaves) {
-    // A rank has a share even where there are too few leaves for all; it then holds what is whole.
-    const double part = std::max(own, 0) / static_cast<double>(leaves_);
-    shares.push_back(attempt.stage_weights[stage] * std::max(part, 1e-6));
-  }
+  const std::span<const double> shares(attempt.shares.data() + first, ranks);
   const LatentConfig latent = facts_.config.latent.value_or(LatentConfig{});
   const bool cuts =
       cuts_latents(LatentCut::kAuto, {.layer_bytes = facts_.latent_layer_bytes,

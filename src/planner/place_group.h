@@ -51,6 +51,7 @@ class GroupPlacer {
   Result<std::optional<GroupPlan>> search(const std::vector<size_t>& machines, int stages,
                                           int streams);
   Result<GroupPlan> attempt(Attempt& attempt);
+  std::vector<double> shares_of(const Attempt& attempt) const;
   Status place_stage(Attempt& attempt, size_t stage, Range layers, GroupPlan& plan);
   void limit_shares(const GroupPlan& plan, Attempt& attempt) const;
   void predict(const Attempt& attempt, GroupPlan& plan) const;

@@ -1,6 +1,7 @@
 // What the planner says of memory, byte for byte against what Model::load allocates.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,7 +21,8 @@ namespace {
 class CountingDevice final : public Device {
  public:
   CountingDevice()
-      : device_(open_device({.kind = "cpu", .kernels = available_kernels().back()}).value()) {}
+      : device_(std::move(
+            open_device({.kind = "cpu", .kernels = available_kernels().back()}).value())) {}
 
   Result<BufferId> allocate(size_t bytes, Access access) override {
     allocated_ += bytes;
