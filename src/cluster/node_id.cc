@@ -1,0 +1,35 @@
+#include "cluster/node_id.h"
+
+#include <cstring>
+
+#include "base/hex.h"
+#include "base/secrets.h"
+
+namespace lockstep {
+
+Result<NodeId> NodeId::of_public_key(std::span<const std::byte> key) {
+  return NodeId(TRY(sha256({key})));
+}
+
+std::optional<NodeId> NodeId::parse(std::string_view text) {
+  NodeId id;
+  if (!from_hex(text, id.bytes_)) return std::nullopt;
+  return id;
+}
+
+std::string NodeId::text() const {
+  return to_hex(bytes_);
+}
+
+std::string NodeId::short_text() const {
+  return to_hex(bytes_).substr(0, kShortDigits);
+}
+
+}  // namespace lockstep
+
+// The bytes are a hash already.
+size_t std::hash<lockstep::NodeId>::operator()(const lockstep::NodeId& id) const noexcept {
+  size_t value = 0;
+  std::memcpy(&value, id.bytes().data(), sizeof(value));
+  return value;
+}

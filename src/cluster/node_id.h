@@ -1,0 +1,46 @@
+// NodeId: who a node is, in every message and file of a cluster: the SHA-256 of the node's public
+// key. A plain value with an order, so that all nodes agree on who is the lowest. Any thread.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+class NodeId {
+ public:
+  static constexpr size_t kBytes = 32;
+  static constexpr size_t kShortDigits = 8;
+
+  NodeId() = default;  // nobody: all zeros
+  explicit NodeId(const std::array<std::byte, kBytes>& bytes) : bytes_(bytes) {}
+
+  static Result<NodeId> of_public_key(std::span<const std::byte> key);
+  // 64 hex digits; nothing else is an id.
+  static std::optional<NodeId> parse(std::string_view text);
+
+  const std::array<std::byte, kBytes>& bytes() const { return bytes_; }
+  std::string text() const;
+  std::string short_text() const;  // the first 8 digits: for people, never to compare by
+  bool is_nobody() const { return *this == NodeId(); }
+
+  auto operator<=>(const NodeId&) const = default;
+
+ private:
+  std::array<std::byte, kBytes> bytes_{};
+};
+
+}  // namespace lockstep
+
+template <>
+struct std::hash<lockstep::NodeId> {
+  size_t operator()(const lockstep::NodeId& id) const noexcept;
+};
