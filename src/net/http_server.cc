@@ -3,14 +3,13 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <exception>
-#include <optional>
 #include <unordered_set>
 #include <utility>
 
 #include "base/log.h"
+#include "net/acceptors.h"
 #include "net/http_connection.h"
 #include "net/http_loop.h"
 #include "net/http_reply.h"
@@ -21,83 +20,9 @@ namespace {
 using boost::system::error_code;
 using tcp = boost::asio::ip::tcp;
 
-constexpr int kBindAttempts = 16;  // to find one free port on both loopback addresses
 // Clients above connections_max that are being told so; beyond these they are just closed.
 constexpr size_t kRefusedMax = 64;
 constexpr std::chrono::milliseconds kAcceptRetry{100};  // after the process ran out of descriptors
-
-Error bind_error(const tcp::endpoint& endpoint, const error_code& error) {
-  const std::string where =
-      "port " + std::to_string(endpoint.port()) + " on " + endpoint.address().to_string();
-  if (error == boost::asio::error::address_in_use) {
-    return {ErrorCode::kExhausted,
-            where + " is already in use: stop the program that holds it, or choose another port"};
-  }
-  if (error == boost::asio::error::access_denied) {
-    return {ErrorCode::kInvalidArgument,
-            where + " may not be used by this user: choose a port of 1024 or above"};
-  }
-  return {ErrorCode::kInvalidArgument, where + " cannot be bound: " + error.message()};
-}
-
-Result<std::vector<tcp::endpoint>> resolve(boost::asio::io_context& context,
-                                           const std::string& host, uint16_t port) {
-  using boost::asio::ip::address_v4;
-  using boost::asio::ip::address_v6;
-  if (host == "localhost") {
-    return std::vector<tcp::endpoint>{{address_v4::loopback(), port},
-                                      {address_v6::loopback(), port}};
-  }
-  error_code error;
-  tcp::resolver resolver(context);
-  const auto results =
-      resolver.resolve(host, std::to_string(port), tcp::resolver::flags::passive, error);
-  if (error || results.empty()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "the address \"" + host + "\" to listen on is not known: " + error.message()};
-  }
-  std::vector<tcp::endpoint> endpoints;
-  for (const auto& entry : results) endpoints.push_back(entry.endpoint());
-  return endpoints;
-}
-
-Result<tcp::acceptor> bind(boost::asio::io_context& context, const tcp::endpoint& endpoint) {
-  error_code error;
-  tcp::acceptor acceptor(context);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error && endpoint.address().is_v6()) {
-    acceptor.set_option(boost::asio::ip::v6_only(true), error);
-  }
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
-  if (error) return bind_error(endpoint, error);
-  return acceptor;
-}
-
-// All endpoints on one port; an address that this machine lacks is left out if another one is
-// there.
-Result<std::vector<tcp::acceptor>> bind_all(boost::asio::io_context& context,
-                                            std::vector<tcp::endpoint> endpoints) {
-  std::vector<tcp::acceptor> acceptors;
-  std::optional<Error> missing;
-  for (tcp::endpoint& endpoint : endpoints) {
-    if (endpoint.port() == 0 && !acceptors.empty()) {
-      error_code ignored;
-      endpoint.port(acceptors.front().local_endpoint(ignored).port());
-    }
-    auto acceptor = bind(context, endpoint);
-    if (acceptor.ok()) {
-      acceptors.push_back(std::move(acceptor.value()));
-    } else if (acceptor.error().code == ErrorCode::kExhausted) {
-      return acceptor.error();
-    } else {
-      missing = acceptor.error();
-    }
-  }
-  if (acceptors.empty() && missing) return *missing;
-  return acceptors;
-}
 
 }  // namespace
 
@@ -179,15 +104,7 @@ void HttpServer::Impl::drain() {
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& host, uint16_t port,
                                                        Limits limits, Handler handler) {
   auto impl = std::make_unique<Impl>(std::move(limits), std::move(handler));
-  const std::vector<tcp::endpoint> endpoints = TRY(resolve(impl->context, host, port));
-  for (int attempt = 1;; ++attempt) {
-    auto acceptors = bind_all(impl->context, endpoints);
-    if (acceptors.ok()) {
-      impl->acceptors = std::move(acceptors.value());
-      break;
-    }
-    if (port != 0 || attempt == kBindAttempts) return acceptors.error();
-  }
+  impl->acceptors = TRY(listen_on(impl->context, host, port));
   error_code error;
   impl->port = impl->acceptors.front().local_endpoint(error).port();
   if (error)

@@ -1,0 +1,40 @@
+// CallerGate: how often one address may call. A bucket of calls for each, which fills again with
+// time, so that a stranger who calls again and again costs no more than a look into a table. A pure
+// function of the times it is given. One thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <unordered_map>
+
+namespace lockstep {
+
+class CallerGate {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Limits {
+    int burst = 32;
+    int per_second = 4;
+    size_t addresses_max = 1024;
+  };
+
+  explicit CallerGate(const Limits& limits) : limits_(limits) {}
+
+  // Counts this call. False if the address has called too often, or if too many others do.
+  bool admit(const std::string& address, Clock::time_point now);
+
+ private:
+  struct Bucket {
+    double calls = 0;  // still allowed
+    Clock::time_point filled_at;
+  };
+
+  double calls_at(const Bucket& bucket, Clock::time_point now) const;
+  void forget_full(Clock::time_point now);
+
+  Limits limits_;
+  std::unordered_map<std::string, Bucket> buckets_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,137 @@
+#include "net/event_loop.h"
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <exception>
+#include <future>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "net/event_loop_impl.h"
+
+namespace lockstep {
+namespace {
+
+using boost::system::error_code;
+
+// A callback may destroy the handle it hangs on, so each runs from a copy of its own.
+void run(boost::asio::io_context& context) {
+  for (;;) {
+    try {
+      context.run();
+      return;
+    } catch (const std::exception& error) {
+      log_error("net: an exception reached the event loop: {}", error.what());
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<EventLoop> EventLoop::start() {
+  std::unique_ptr<EventLoop> loop(new EventLoop(std::make_unique<Impl>()));
+  Impl* const impl = loop->impl_.get();
+  impl->thread = std::thread([impl] { run(impl->context); });
+  return loop;
+}
+
+EventLoop::EventLoop(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+EventLoop::~EventLoop() {
+  LOCKSTEP_CHECK(!is_current_thread());
+  impl_->queue->close();
+  impl_->context.stop();
+  impl_->thread.join();
+}
+
+void EventLoop::post(std::function<void()> work) {
+  impl_->queue->post(std::move(work));
+}
+
+void EventLoop::run_and_wait(std::function<void()> work) {
+  LOCKSTEP_CHECK(!is_current_thread());
+  std::promise<void> done;
+  post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();  // the loop runs until the destructor, which cannot come before us
+}
+
+bool EventLoop::is_current_thread() const {
+  return impl_->thread.get_id() == std::this_thread::get_id();
+}
+
+struct EventLoop::Timer::State {
+  State(boost::asio::io_context& context, std::function<void()> called)
+      : timer(context), callback(std::move(called)) {}
+  boost::asio::steady_timer timer;
+  std::function<void()> callback;  // empty once cancelled or run
+};
+
+EventLoop::Timer EventLoop::call_after(std::chrono::milliseconds delay,
+                                       std::function<void()> callback) {
+  auto state = std::make_shared<Timer::State>(impl_->context, std::move(callback));
+  state->timer.expires_after(delay);
+  state->timer.async_wait([state](const error_code&) {
+    if (auto called = std::exchange(state->callback, nullptr)) called();
+  });
+  return Timer(std::move(state));
+}
+
+EventLoop::Timer& EventLoop::Timer::operator=(Timer&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+void EventLoop::Timer::cancel() {
+  if (const auto state = std::exchange(state_, nullptr)) {
+    state->callback = nullptr;
+    state->timer.cancel();
+  }
+}
+
+struct EventLoop::Watch::State : std::enable_shared_from_this<State> {
+  State(boost::asio::io_context& context, int fd, std::function<void()> called)
+      : descriptor(context, fd), callback(std::move(called)) {}
+
+  void wait() {
+    descriptor.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                          [self = shared_from_this()](const error_code& error) {
+                            if (error || !self->callback) return;
+                            const auto called = self->callback;
+                            called();
+                            if (self->callback) self->wait();
+                          });
+  }
+
+  boost::asio::posix::stream_descriptor descriptor;
+  std::function<void()> callback;  // empty once cancelled
+};
+
+EventLoop::Watch EventLoop::watch_readable(int fd, std::function<void()> callback) {
+  auto state = std::make_shared<Watch::State>(impl_->context, fd, std::move(callback));
+  state->wait();
+  return Watch(std::move(state));
+}
+
+EventLoop::Watch& EventLoop::Watch::operator=(Watch&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+void EventLoop::Watch::cancel() {
+  if (const auto state = std::exchange(state_, nullptr)) {
+    state->callback = nullptr;
+    state->descriptor.release();  // it is the caller's to close
+  }
+}
+
+}  // namespace lockstep

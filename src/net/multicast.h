@@ -1,0 +1,71 @@
+// MulticastSockets: datagrams to a group on every interface of this machine, IPv4 and IPv6, and
+// those of others. Used for the beacons of a cluster (cluster/beacon.h). An interface that comes or
+// goes is noticed by refresh(). One thread; nothing here waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace lockstep {
+
+class MulticastSockets {
+ public:
+  static constexpr size_t kDatagramBytesMax = 1024;  // longer ones are cut, and so no beacons
+  static constexpr size_t kInterfacesMax = 64;
+
+  struct Options {
+    std::string group_v4;
+    std::string group_v6;  // of link-local scope
+    uint16_t port = 0;
+    bool loopback_only = false;  // for tests: nothing leaves the machine
+  };
+  struct Datagram {
+    std::string host;  // the sender's address; with its scope ("fe80::1%eth0") where it has one
+    std::vector<std::byte> bytes;
+  };
+
+  // One of the two families is enough.
+  static Result<MulticastSockets> open(const Options& options);
+
+  // Looks at the machine's interfaces, and joins the groups on new ones. True if they changed.
+  bool refresh();
+  // To both groups on every interface; how many datagrams left.
+  int send(std::span<const std::byte> bytes);
+  // The next one that has come, if any.
+  std::optional<Datagram> receive();
+  // What to wait for: readable when a datagram has come. -1 where a family is missing.
+  int fd_v4() const { return socket_v4_.get(); }
+  int fd_v6() const { return socket_v6_.get(); }
+  // "eth0, lo"; for the log.
+  std::string interface_names() const;
+
+ private:
+  struct Interface {
+    unsigned index = 0;
+    std::string name;
+    bool has_v4 = false;
+    bool has_v6 = false;
+    auto operator<=>(const Interface&) const = default;
+  };
+
+  MulticastSockets() = default;
+  std::vector<Interface> list_interfaces() const;
+  void join(const Interface& interface);
+  bool send_v4(unsigned index, std::span<const std::byte> bytes);
+  bool send_v6(unsigned index, std::span<const std::byte> bytes);
+
+  Options options_;
+  UniqueFd socket_v4_;
+  UniqueFd socket_v6_;
+  std::vector<Interface> interfaces_;
+};
+
+}  // namespace lockstep

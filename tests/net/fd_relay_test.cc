@@ -1,0 +1,103 @@
+#include "net/fd_relay.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "net/frame_call.h"
+#include "net/frame_server.h"
+
+using namespace lockstep;
+
+namespace {
+
+struct SocketPair {
+  SocketPair() {
+    std::array<int, 2> fds{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()) == 0);
+    ours.reset(fds[0]);
+    relayed.reset(fds[1]);
+    const timeval patience{20, 0};
+    ::setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  }
+  void write(const std::string& bytes) const {
+    size_t sent = 0;
+    while (sent < bytes.size()) {
+      const ssize_t count =
+          ::send(ours.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (count <= 0) return;
+      sent += static_cast<size_t>(count);
+    }
+  }
+  std::string read(size_t size) const {
+    std::string bytes(size, '\0');
+    const ssize_t count = ::recv(ours.get(), bytes.data(), size, MSG_WAITALL);
+    bytes.resize(count < 0 ? 0 : static_cast<size_t>(count));
+    return bytes;
+  }
+  UniqueFd ours, relayed;
+};
+
+}  // namespace
+
+TEST_CASE("fd relay: two socket pairs on two machines are one, in both directions, to the end") {
+  const TlsIdentity identity = TlsIdentity::make(KeyPair::generate().value()).value();
+  const auto loop = EventLoop::start();
+  SocketPair near, far;
+  std::unique_ptr<FrameServer> server;
+  FrameCall call;
+  FdRelay near_relay, far_relay;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int ended = 0;
+  const auto on_end = [&](const Error&) {
+    const std::lock_guard lock(mutex);
+    ++ended;
+    changed.notify_all();
+  };
+  loop->run_and_wait([&] {
+    server = std::move(FrameServer::listen(*loop, identity, {.host = "127.0.0.1"},
+                                           [&](FrameConnection connection) {
+                                             connection.trust();
+                                             far_relay = FdRelay::start(
+                                                 *loop, std::move(far.relayed), connection, on_end);
+                                           })
+                           .value());
+    call = FrameCall::start(
+        *loop, identity, {"127.0.0.1", server->port()}, {}, [&](Result<FrameConnection> ready) {
+          if (!ready.ok()) return;
+          ready.value().trust();
+          near_relay = FdRelay::start(*loop, std::move(near.relayed), ready.value(), on_end);
+        });
+  });
+  near.write("hello");
+  CHECK(far.read(5) == "hello");
+  far.write("answer");
+  CHECK(near.read(6) == "answer");
+  std::string large(5 << 20, 'x');
+  large.back() = 'y';
+  std::thread writer([&] { near.write(large); });  // far more than any buffer on the way
+  CHECK(far.read(large.size()) == large);
+  writer.join();
+  near.write("last");
+  near.ours.reset();
+  CHECK(far.read(4) == "last");
+  CHECK(far.read(1).empty());  // closed
+  {
+    std::unique_lock lock(mutex);
+    CHECK(changed.wait_for(lock, std::chrono::seconds(20), [&] { return ended == 2; }));
+  }
+  loop->run_and_wait([&] {
+    near_relay.stop();
+    far_relay.stop();
+    call.cancel();
+    server.reset();
+  });
+}
