@@ -1,0 +1,64 @@
+// Identity: what a node keeps in its folder ($LOCKSTEP_HOME, or .lockstep in the user's home): its
+// key, which is made once and stays; its name; and the key of its cluster, once it has founded or
+// joined one. The folder is the owner's alone (0700) and so are the keys (0600). Files are replaced
+// whole, so that a power cut leaves the old or the new. Used at start, by one thread; the value
+// that open() returns may be read by any.
+//
+//   node_key.pem      PKCS #8, Ed25519
+//   cluster_key       64 hex digits
+//   name              one line
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/key_pair.h"
+#include "base/result.h"
+#include "cluster/cluster_key.h"
+#include "cluster/node_id.h"
+
+namespace lockstep {
+
+class Identity {
+ public:
+  static constexpr size_t kNameBytesMax = 63;
+
+  // Reads the folder and makes what is missing, except a cluster. `name` is kept if it is given;
+  // else the kept one, else the machine's. kInvalidArgument where others can read a key, kCorrupt
+  // where a key is none; both say which file and what to do.
+  static Result<Identity> open(const std::filesystem::path& folder, const std::string& name = "");
+  // $LOCKSTEP_HOME, else .lockstep in $HOME; kNotFound without either.
+  static Result<std::filesystem::path> default_folder();
+
+  const NodeId& id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const KeyPair& key() const { return key_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::optional<ClusterKey>& cluster() const { return cluster_; }
+
+  // A new cluster with this node alone. kInvalidArgument if it is in one.
+  Status found_cluster();
+  // The cluster whose key another node has sent. kInvalidArgument if it is in another one.
+  Status join_cluster(const ClusterKey& key);
+  // Forgets the key. The others do not learn of it.
+  Status leave_cluster();
+
+ private:
+  Identity(std::filesystem::path folder, KeyPair key, NodeId id)
+      : folder_(std::move(folder)), key_(std::move(key)), id_(id) {}
+  Status read_name(const std::string& given);
+  Status read_cluster();
+
+  std::filesystem::path folder_;
+  KeyPair key_;
+  NodeId id_;
+  std::string name_;
+  std::optional<ClusterKey> cluster_;
+};
+
+// UTF-8 of 1 to kNameBytesMax bytes without control characters.
+bool is_node_name(std::string_view name);
+
+}  // namespace lockstep

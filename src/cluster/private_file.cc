@@ -1,0 +1,127 @@
+#include "cluster/private_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/unique_fd.h"
+
+namespace lockstep {
+namespace {
+
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+Error system_error(const std::filesystem::path& path, std::string_view what) {
+  return {ErrorCode::kInternal,
+          path.string() + " cannot be " + std::string(what) + ": " + std::strerror(errno)};
+}
+
+// Into a new file beside `path`, which is on the disk when this returns if asked for.
+Result<std::filesystem::path> write_beside(const std::filesystem::path& path,
+                                           std::string_view content, bool reaches_disk) {
+  std::string name = path.string() + ".XXXXXX";
+  const UniqueFd fd(::mkstemp(name.data()));  // 0600
+  if (!fd.is_open()) return system_error(path, "written");
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd.get(), content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+  if (!content.empty() || (reaches_disk && ::fsync(fd.get()) != 0)) {
+    const Error error = system_error(path, "written");
+    ::unlink(name.c_str());
+    return error;
+  }
+  return std::filesystem::path(name);
+}
+
+Status replace_file(const std::filesystem::path& path, std::string_view content,
+                    bool reaches_disk) {
+  const std::filesystem::path written = TRY(write_beside(path, content, reaches_disk));
+  if (::rename(written.c_str(), path.c_str()) != 0) {
+    const Error error = system_error(path, "written");
+    ::unlink(written.c_str());
+    return error;
+  }
+  return Ok{};
+}
+
+void sync_folder(const std::filesystem::path& path) {
+  const UniqueFd folder(::open(path.parent_path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (folder.is_open()) ::fsync(folder.get());
+}
+
+}  // namespace
+
+Status make_private_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!folder.parent_path().empty()) {
+    std::filesystem::create_directories(folder.parent_path(), error);
+  }
+  if (::mkdir(folder.c_str(), S_IRWXU) == 0) return Ok{};
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0) return system_error(folder, "made");
+  if (!S_ISDIR(facts.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, folder.string() + " is no folder"};
+  }
+  if ((facts.st_mode & kOthers) != 0) {
+    return Error{ErrorCode::kInvalidArgument, "other users may enter " + folder.string() +
+                                                  ", which holds keys: run chmod 700 on it"};
+  }
+  return Ok{};
+}
+
+Result<std::string> read_private_file(const std::filesystem::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    if (errno == ENOENT) return Error{ErrorCode::kNotFound, path.string() + " is not there"};
+    return system_error(path, "read");
+  }
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return system_error(path, "read");
+  if ((facts.st_mode & kOthers) != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "other users may read " + path.string() + ": run chmod 600 on it"};
+  }
+  if (!S_ISREG(facts.st_mode) || static_cast<size_t>(facts.st_size) > kPrivateFileBytesMax) {
+    return Error{ErrorCode::kCorrupt, path.string() + " is no file of lockstep: delete it"};
+  }
+  std::string content(static_cast<size_t>(facts.st_size), '\0');
+  size_t length = 0;
+  while (length < content.size()) {
+    const ssize_t count = ::read(fd.get(), content.data() + length, content.size() - length);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path, "read");
+    if (count == 0) break;
+    length += static_cast<size_t>(count);
+  }
+  content.resize(length);
+  return content;
+}
+
+Result<bool> create_private_file(const std::filesystem::path& path, std::string_view content) {
+  const std::filesystem::path written = TRY(write_beside(path, content, true));
+  const bool is_first = ::link(written.c_str(), path.c_str()) == 0;  // never over another
+  const int reason = errno;
+  ::unlink(written.c_str());
+  errno = reason;
+  if (!is_first && reason != EEXIST) return system_error(path, "written");
+  sync_folder(path);
+  return is_first;
+}
+
+Status replace_private_file(const std::filesystem::path& path, std::string_view content) {
+  TRY(replace_file(path, content, true));
+  sync_folder(path);
+  return Ok{};
+}
+
+Status replace_remembered_file(const std::filesystem::path& path, std::string_view content) {
+  return replace_file(path, content, false);
+}
+
+}  // namespace lockstep
