@@ -1,0 +1,37 @@
+// Which versions of the protocol between nodes a program speaks, and what two programs can speak
+// with each other. The beacon and the first frames of a connection stay readable in every version,
+// so that a node that cannot take part is named rather than silent. Any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+struct ProtocolRange {
+  uint16_t oldest = 1;
+  uint16_t newest = 1;
+
+  bool operator==(const ProtocolRange&) const = default;
+};
+
+inline constexpr ProtocolRange kProtocols{.oldest = 1, .newest = 1};
+
+// The newest one that both speak.
+inline std::optional<uint16_t> common_protocol(const ProtocolRange& a, const ProtocolRange& b) {
+  const uint16_t newest = std::min(a.newest, b.newest);
+  if (newest < std::max(a.oldest, b.oldest)) return std::nullopt;
+  return newest;
+}
+
+// Why not, as one sentence for the owner: "it runs lockstep 2.0, which ...".
+inline std::string protocol_mismatch(const std::string& version, const ProtocolRange& theirs,
+                                     const ProtocolRange& ours) {
+  const bool is_theirs_newer = theirs.oldest > ours.newest;
+  return "it runs lockstep " + version + ", which is too " + (is_theirs_newer ? "new" : "old") +
+         " for this node: update " + (is_theirs_newer ? "this node" : "it");
+}
+
+}  // namespace lockstep
