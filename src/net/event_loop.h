@@ -18,7 +18,8 @@ class EventLoop {
 
   static std::unique_ptr<EventLoop> start();
   // Ends the thread. What was posted and has not run is dropped; nothing runs any more afterwards.
-  // Handles and connections of the loop must be gone by then, destroyed on its thread.
+  // Handles and connections of the loop must be gone by then, destroyed on its thread. A name that
+  // is being looked up is waited for: the system's resolver cannot be interrupted.
   ~EventLoop();
 
   // Any thread: `work` runs on the loop's thread, in the order of the calls.

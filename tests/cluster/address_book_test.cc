@@ -1,0 +1,118 @@
+#include "cluster/address_book.h"
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+using namespace std::chrono_literals;
+
+namespace {
+
+NodeId node(int number) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[0] = static_cast<std::byte>(number);
+  return NodeId(bytes);
+}
+
+const AddressBook::Clock::time_point kNow = AddressBook::Clock::time_point() + 1h;
+const NetAddress kAddress{"10.0.0.2", 8601};
+
+}  // namespace
+
+TEST_CASE("address book: the lower id calls at once, the higher one a second later") {
+  AddressBook low(node(1)), high(node(2));
+  low.learn(node(2), "b", kAddress, true, kNow);
+  high.learn(node(1), "a", kAddress, true, kNow);
+  CHECK(low.take_due(kNow).size() == 1);
+  CHECK(high.take_due(kNow).empty());
+  CHECK(high.take_due(kNow + 1s).size() == 1);
+  CHECK(low.take_due(kNow + 10s).empty());  // under way still
+}
+
+TEST_CASE("address book: calls that fail become seldom, a beacon makes them soon again") {
+  AddressBook book(node(1));
+  book.learn(node(2), "b", kAddress, false, kNow);
+  auto now = kNow;
+  std::vector<std::chrono::milliseconds> waits;
+  for (int i = 0; i < 10; ++i) {
+    const auto due = book.take_due(now);
+    REQUIRE(due.size() == 1);
+    book.on_failed(due[0], now);
+    const auto next = book.next_due();
+    REQUIRE(next);
+    waits.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(*next - now));
+    now = *next;
+  }
+  CHECK(waits.front() == 500ms);
+  CHECK(waits[1] == 1s);
+  CHECK(waits.back() == 30s);
+  const auto due = book.take_due(now);
+  book.on_failed(due[0], now);
+  book.learn(node(2), "b", kAddress, true, now);
+  CHECK(*book.next_due() == now + 1s);
+  book.learn(node(2), "b", {"10.0.0.3", 8601}, true, now);  // it has moved: at once
+  CHECK(*book.next_due() == now);
+  CHECK(book.take_due(now)[0].address.host == "10.0.0.3");
+}
+
+TEST_CASE("address book: who is connected is not called, and called again once lost") {
+  AddressBook book(node(1));
+  book.want(kAddress, kNow);
+  const auto due = book.take_due(kNow);
+  REQUIRE(due.size() == 1);
+  CHECK(!due[0].node);
+  book.on_connected(node(2), "b", kAddress, &due[0]);
+  CHECK(!book.next_due());
+  CHECK(book.absent().empty());
+  book.on_lost(node(2), kNow);
+  REQUIRE(book.absent().size() == 1);
+  CHECK(book.absent()[0].name == "b");
+  REQUIRE(book.next_due());
+  const auto again = book.take_due(kNow + 2s);
+  CHECK(again.size() == 2);  // by its id, and whoever is at the address now
+}
+
+TEST_CASE("address book: this node's own address is called once") {
+  AddressBook book(node(1));
+  book.want(kAddress, kNow);
+  const auto due = book.take_due(kNow);
+  REQUIRE(due.size() == 1);
+  book.on_own(due[0]);
+  book.on_failed(due[0], kNow);
+  CHECK(!book.next_due());
+  book.learn(node(1), "self", kAddress, true, kNow);
+  CHECK(!book.next_due());
+}
+
+TEST_CASE("address book: what is remembered comes back, and other text is nothing") {
+  AddressBook book(node(1));
+  book.learn(node(2), "b", kAddress, true, kNow);
+  book.learn(node(2), "b", {"fe80::1%eth0", 8601}, true, kNow);
+  AddressBook later(node(1));
+  later.read(book.text(), kNow);
+  CHECK(later.text() == book.text());
+  const auto due = later.take_due(kNow);
+  REQUIRE(due.size() == 1);
+  CHECK(due[0].address.host == "fe80::1%eth0");
+  for (const char* text : {"", "[]", "{}", "{\"nodes\":[1,{},{\"id\":\"12\"}]}", "{\"nodes\":3}"}) {
+    AddressBook empty(node(1));
+    empty.read(text, kNow);
+    CHECK(!empty.next_due());
+  }
+}
+
+TEST_CASE("address book: it is bounded, and those nobody reaches go first") {
+  AddressBook book(node(0));
+  const auto nth = [](size_t number) {
+    std::array<std::byte, NodeId::kBytes> bytes{};
+    bytes[0] = std::byte{1};
+    bytes[1] = static_cast<std::byte>(number >> 8);
+    bytes[2] = static_cast<std::byte>(number);
+    return NodeId(bytes);
+  };
+  for (size_t i = 0; i < 2 * AddressBook::kNodesMax; ++i) {
+    book.learn(nth(i), "n", {"10.0.0.1", static_cast<uint16_t>(i + 1)}, false, kNow);
+  }
+  CHECK(book.take_due(kNow).size() == AddressBook::kNodesMax);
+  book.learn(nth(9999), "n", kAddress, true, kNow);  // all are being called: no room
+  CHECK(book.take_due(kNow + 5s).empty());
+}
