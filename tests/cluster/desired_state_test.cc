@@ -1,0 +1,151 @@
+#include "cluster/desired_state.h"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cluster/desired_json.h"
+#include "cluster/seeded_random.h"
+
+using namespace lockstep;
+
+namespace {
+
+NodeId node(int number) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[0] = static_cast<std::byte>(number);
+  return NodeId(bytes);
+}
+
+DesiredEntry entry(std::string name, int64_t time_ms, bool wanted = true, int by = 1) {
+  DesiredEntry made;
+  made.name = std::move(name);
+  made.stamp = {time_ms, 0, node(by)};
+  made.wanted = wanted;
+  made.path = fmt::format("/models/{}", time_ms);
+  return made;
+}
+
+DesiredState random_state(SeededRandom& random, size_t names) {
+  DesiredState state;
+  for (int i = 0; i < 30; ++i) {
+    const auto number = random.between(1, static_cast<int64_t>(names));
+    // Few times, so that equal stamps with other content come up too.
+    auto made = entry(fmt::format("m{}", number), random.between(1, 6), random.chance(0.5),
+                      static_cast<int>(random.between(1, 2)));
+    made.promises.context = random.between(0, 2);
+    state.merge(made);
+  }
+  return state;
+}
+
+DesiredState merged(DesiredState a, const DesiredState& b) {
+  a.merge(b);
+  CHECK(!a.merge(b));
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("the later write of a name wins, also when it unloads") {
+  DesiredState state;
+  CHECK(state.merge(entry("a", 5)));
+  CHECK(!state.merge(entry("a", 4, false)));
+  CHECK(state.find("a")->wanted);
+  CHECK(state.merge(entry("a", 6, false)));
+  CHECK(!state.find("a")->wanted);
+  CHECK(!state.put(entry("a", 6)).ok());
+  CHECK(state.put(entry("a", 7)).ok());
+  CHECK(state.find("a")->wanted);
+}
+
+TEST_CASE(
+    "merging is commutative, associative and idempotent, and equal states have equal digests") {
+  SeededRandom random(1);
+  for (int round = 0; round < 300; ++round) {
+    const auto a = random_state(random, 12);
+    const auto b = random_state(random, 12);
+    const auto c = random_state(random, 12);
+    const auto left = merged(merged(a, b), c);
+    const auto right = merged(a, merged(c, b));
+    REQUIRE(left == right);
+    REQUIRE(left.digest() == right.digest());
+    REQUIRE(merged(a, a) == a);
+    if (!(a == b)) REQUIRE(a.digest() != b.digest());
+  }
+}
+
+TEST_CASE("beyond the limit of names the ones written longest ago go, in any order of merges") {
+  std::vector<DesiredEntry> entries;
+  for (int i = 0; i < 1100; ++i)
+    entries.push_back(entry(fmt::format("m{}", i), 1000 + i * 7 % 1100));
+  DesiredState forward;
+  for (const auto& one : entries) forward.merge(one);
+  DesiredState backward;
+  for (auto one = entries.rbegin(); one != entries.rend(); ++one) backward.merge(*one);
+  CHECK(forward.entries().size() == kDesiredNamesMax);
+  CHECK(forward == backward);
+  CHECK(forward.digest() == backward.digest());
+  for (const auto& [name, kept] : forward.entries()) CHECK(kept.stamp.time_ms >= 1076);
+}
+
+TEST_CASE("a user is told which limit a write exceeds") {
+  DesiredState state;
+  for (size_t i = 0; i < kDesiredLiveMax; ++i) {
+    REQUIRE(state.put(entry(fmt::format("m{}", i), static_cast<int64_t>(i + 1))).ok());
+  }
+  const auto full = state.put(entry("one-more", 1000));
+  REQUIRE(!full.ok());
+  CHECK(full.error().message ==
+        "64 models are loaded or on demand already, unload one before 'one-more'");
+  CHECK(state.put(entry("m1", 1000, false)).ok());
+  CHECK(state.put(entry("one-more", 1000)).ok());
+
+  CHECK(!check_entry(entry("", 1)).ok());
+  CHECK(!check_entry(entry("line\nbreak", 1)).ok());
+  CHECK(!check_entry(entry(std::string(257, 'x'), 1)).ok());
+  CHECK(!check_entry(entry("a", kStampMsMax + 1)).ok());
+  auto negative = entry("a", 1);
+  negative.promises.streams = -1;
+  CHECK(!check_entry(negative).ok());
+}
+
+TEST_CASE("an entry survives JSON, and broken JSON is named") {
+  auto made = entry("näme \"x\"", 123);
+  made.promises = {4096, 8, 2, {node(3), node(4)}, {"alias"}, 600};
+  const auto read = entry_of(entry_json(made));
+  REQUIRE(read.ok());
+  CHECK(read.value() == made);
+  CHECK(entry_text(read.value()) == entry_text(made));
+  for (const std::string text : {"{}", "[]", R"({"name":"a","stamp":[1,2],"promises":{}})"}) {
+    const auto broken = entry_of(parse_json(text).value());
+    REQUIRE(!broken.ok());
+    CHECK(broken.error().code == ErrorCode::kCorrupt);
+  }
+}
+
+TEST_CASE("a new placement is needed for other promises, not for other names") {
+  const auto before = entry("a", 1);
+  auto after = entry("a", 1, true, 2);
+  after.promises.aliases = {"b"};
+  after.promises.idle_unload_s = 60;
+  CHECK(placement_key(before) == placement_key(after));
+  after.promises.context = 8192;
+  CHECK(placement_key(before) != placement_key(after));
+}
+
+TEST_CASE("stamps go on when the wall clock goes back, and pass what was seen") {
+  StampClock clock(node(1));
+  const Stamp first = clock.next(1'000);
+  const Stamp second = clock.next(500);
+  CHECK(second > first);
+  CHECK(second.time_ms == 1'000);
+  clock.observe({9'000, 4, node(2)});
+  const Stamp third = clock.next(2'000);
+  CHECK(third > Stamp{9'000, 4, node(2)});
+  CHECK(third.node == node(1));
+  CHECK(clock.next(10'000) == Stamp{10'000, 0, node(1)});
+}
