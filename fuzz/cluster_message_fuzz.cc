@@ -1,0 +1,23 @@
+// links: cluster
+// Whatever is read as a message between nodes is written so that it is read again and written the
+// same.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "cluster/messages.h"
+
+using namespace lockstep;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto message = decode_cluster_message({reinterpret_cast<const char*>(data), size});
+  if (!message.ok()) return 0;
+  if (std::holds_alternative<ForeignMessage>(message.value())) return 0;
+  const std::string written = encode_cluster_message(message.value());
+  const auto again = decode_cluster_message(written);
+  LOCKSTEP_CHECK(again.ok());
+  LOCKSTEP_CHECK(again.value().index() == message.value().index());
+  LOCKSTEP_CHECK(encode_cluster_message(again.value()) == written);
+  return 0;
+}

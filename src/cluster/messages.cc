@@ -1,0 +1,269 @@
+#include "cluster/messages.h"
+
+#include <fmt/core.h>
+
+#include "cluster/desired_json.h"
+#include "cluster/json_fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kProgramBytesMax = 64;
+constexpr NamedValues<ModelPhase, 5> kModelPhases{{{ModelPhase::kWaiting, "waiting"},
+                                                   {ModelPhase::kPlacing, "placing"},
+                                                   {ModelPhase::kLoading, "loading"},
+                                                   {ModelPhase::kReady, "ready"},
+                                                   {ModelPhase::kUnloading, "unloading"}}};
+
+Result<std::string> model_field(const Json& value) {
+  return text_field(value, "model", kModelNameBytesMax);
+}
+
+template <class Item, class Write>
+JsonArray list_json(const std::vector<Item>& items, const Write& write) {
+  JsonArray list;
+  list.reserve(items.size());
+  for (const Item& item : items) list.push_back(write(item));
+  return list;
+}
+
+template <class Item, class Read>
+Result<std::vector<Item>> list_of(const Json& value, std::string_view key, size_t count_max,
+                                  const Read& read) {
+  std::vector<Item> items;
+  for (const Json& item : *TRY(list_field(value, key, count_max))) {
+    items.push_back(TRY(read(item)));
+  }
+  return items;
+}
+
+Json epoch_json(const PlacementEpoch& epoch) {
+  return JsonObject{{"counter", epoch.counter},
+                    {"coordinator", epoch.coordinator.text()},
+                    {"incarnation", epoch.incarnation}};
+}
+
+Result<PlacementEpoch> epoch_field(const Json& object, std::string_view key = "epoch") {
+  const Json* value = find(object, key);
+  if (value == nullptr) {
+    return Error{ErrorCode::kCorrupt, fmt::format("\"{}\" is missing", key)};
+  }
+  PlacementEpoch epoch;
+  epoch.counter = TRY(number_field(*value, "counter", kStampCounterMax));
+  epoch.coordinator = TRY(node_field(*value, "coordinator"));
+  epoch.incarnation = TRY(number_field(*value, "incarnation"));
+  return epoch;
+}
+
+Json rank_json(const RankPart& rank) {
+  return JsonObject{{"node", rank.node.text()}, {"bytes", rank.bytes}};
+}
+
+Result<RankPart> rank_of(const Json& value) {
+  return RankPart{TRY(node_field(value, "node")),
+                  TRY(number_field(value, "bytes", INT64_MAX / (2 * kPlacementRanksMax)))};
+}
+
+Result<std::vector<RankPart>> ranks_field(const Json& value) {
+  return list_of<RankPart>(value, "ranks", kPlacementRanksMax, rank_of);
+}
+
+Json part_json(const PartReport& part) {
+  return JsonObject{{"model", part.model},
+                    {"epoch", epoch_json(part.epoch)},
+                    {"ranks", list_json(part.ranks, rank_json)},
+                    {"key", part.key},
+                    {"state", name_in(kPartStates, part.state)},
+                    {"bytes", part.bytes},
+                    {"reason", part.reason}};
+}
+
+Result<PartReport> part_of(const Json& value) {
+  PartReport part;
+  part.model = TRY(model_field(value));
+  part.epoch = TRY(epoch_field(value));
+  part.ranks = TRY(ranks_field(value));
+  part.key = TRY(number_field(value, "key"));
+  const std::string state = TRY(text_field(value, "state", 16));
+  part.state = TRY(value_named(kPartStates, state, "state of a part"));
+  part.bytes = TRY(number_field(value, "bytes", INT64_MAX / (2 * kPartsMax)));
+  part.reason = TRY(text_field(value, "reason", kReasonBytesMax));
+  return part;
+}
+
+Json use_json(const ModelUse& use) {
+  return JsonObject{{"model", use.model}, {"age_ms", use.age_ms}};
+}
+
+Result<ModelUse> use_of(const Json& value) {
+  return ModelUse{TRY(model_field(value)), TRY(number_field(value, "age_ms"))};
+}
+
+Json progress_json(const ModelProgress& progress) {
+  return JsonObject{{"model", progress.model},
+                    {"phase", name_in(kModelPhases, progress.phase)},
+                    {"epoch", epoch_json(progress.epoch)},
+                    {"sentence", progress.sentence}};
+}
+
+Result<ModelProgress> progress_of(const Json& value) {
+  ModelProgress progress;
+  progress.model = TRY(model_field(value));
+  const std::string phase = TRY(text_field(value, "phase", 16));
+  progress.phase = TRY(value_named(kModelPhases, phase, "phase of a model"));
+  progress.epoch = TRY(epoch_field(value));
+  progress.sentence = TRY(text_field(value, "sentence", kReasonBytesMax));
+  return progress;
+}
+
+// Each kind of message: its name, its fields written, its fields read.
+
+JsonObject fields_of(const NodeHeartbeat& beat) {
+  return {{"type", "heartbeat"},
+          {"incarnation", beat.incarnation},
+          {"sequence", beat.sequence},
+          {"budget_bytes", beat.budget_bytes},
+          {"speed", beat.speed},
+          {"is_spare", beat.is_spare},
+          {"coordinator", beat.coordinator.text()},
+          {"desired_digest", beat.desired_digest},
+          {"hears", list_json(beat.hears, [](const NodeId& id) { return Json(id.text()); })},
+          {"parts", list_json(beat.parts, part_json)},
+          {"uses", list_json(beat.uses, use_json)},
+          {"models", list_json(beat.models, progress_json)},
+          {"program", beat.program}};
+}
+
+Result<ClusterMessage> read_heartbeat(const Json& value) {
+  NodeHeartbeat beat;
+  beat.incarnation = TRY(number_field(value, "incarnation"));
+  beat.sequence = TRY(number_field(value, "sequence"));
+  beat.program = TRY(text_field(value, "program", kProgramBytesMax));
+  beat.budget_bytes = TRY(number_field(value, "budget_bytes"));
+  beat.speed = TRY(number_field(value, "speed"));
+  beat.is_spare = TRY(bool_field(value, "is_spare"));
+  beat.coordinator = TRY(node_field(value, "coordinator"));
+  beat.desired_digest = TRY(number_field(value, "desired_digest"));
+  beat.hears = TRY(list_of<NodeId>(value, "hears", kNodesMax, node_of));
+  beat.parts = TRY(list_of<PartReport>(value, "parts", kPartsMax, part_of));
+  beat.uses = TRY(list_of<ModelUse>(value, "uses", kDesiredNamesMax, use_of));
+  beat.models = TRY(list_of<ModelProgress>(value, "models", kDesiredNamesMax, progress_of));
+  return ClusterMessage(std::move(beat));
+}
+
+Json summary_item_json(const std::pair<std::string, Stamp>& item) {
+  return JsonObject{{"model", item.first}, {"stamp", stamp_json(item.second)}};
+}
+
+Result<std::pair<std::string, Stamp>> summary_item_of(const Json& value) {
+  const Json* stamp = find(value, "stamp");
+  if (stamp == nullptr) return Error{ErrorCode::kCorrupt, "\"stamp\" is missing"};
+  return std::pair(TRY(model_field(value)), TRY(stamp_of(*stamp)));
+}
+
+JsonObject fields_of(const DesiredSummary& summary) {
+  return {{"type", "summary"}, {"stamps", list_json(summary.stamps, summary_item_json)}};
+}
+
+Result<ClusterMessage> read_summary(const Json& value) {
+  return ClusterMessage(DesiredSummary{TRY((list_of<std::pair<std::string, Stamp>>(
+      value, "stamps", kDesiredNamesMax, summary_item_of)))});
+}
+
+JsonObject fields_of(const DesiredUpdate& update) {
+  return {{"type", "update"}, {"entries", list_json(update.entries, entry_json)}};
+}
+
+Result<ClusterMessage> read_update(const Json& value) {
+  return ClusterMessage(
+      DesiredUpdate{TRY(list_of<DesiredEntry>(value, "entries", kEntriesPerMessage, entry_of))});
+}
+
+JsonObject fields_of(const ReserveOrder& order) {
+  return {{"type", "reserve"},
+          {"entry", entry_json(order.entry)},
+          {"epoch", epoch_json(order.epoch)},
+          {"ranks", list_json(order.ranks, rank_json)}};
+}
+
+Result<ClusterMessage> read_reserve(const Json& value) {
+  const Json* entry = find(value, "entry");
+  if (entry == nullptr) return Error{ErrorCode::kCorrupt, "\"entry\" is missing"};
+  return ClusterMessage(
+      ReserveOrder{TRY(entry_of(*entry)), TRY(epoch_field(value)), TRY(ranks_field(value))});
+}
+
+JsonObject fields_of(const ReserveReply& reply) {
+  return {{"type", "reserved"},
+          {"model", reply.model},
+          {"epoch", epoch_json(reply.epoch)},
+          {"is_granted", reply.is_granted},
+          {"highest", epoch_json(reply.highest)},
+          {"reason", reply.reason}};
+}
+
+Result<ClusterMessage> read_reply(const Json& value) {
+  return ClusterMessage(ReserveReply{
+      TRY(model_field(value)), TRY(epoch_field(value)), TRY(bool_field(value, "is_granted")),
+      TRY(epoch_field(value, "highest")), TRY(text_field(value, "reason", kReasonBytesMax))});
+}
+
+JsonObject fields_of(const StartOrder& order) {
+  return {{"type", "start"}, {"model", order.model}, {"epoch", epoch_json(order.epoch)}};
+}
+
+Result<ClusterMessage> read_start(const Json& value) {
+  return ClusterMessage(StartOrder{TRY(model_field(value)), TRY(epoch_field(value))});
+}
+
+JsonObject fields_of(const StopOrder& order) {
+  return {{"type", "stop"}, {"model", order.model}, {"epoch", epoch_json(order.epoch)}};
+}
+
+Result<ClusterMessage> read_stop(const Json& value) {
+  return ClusterMessage(StopOrder{TRY(model_field(value)), TRY(epoch_field(value))});
+}
+
+// Only a test says so of itself; a real node of another version uses that version's own form.
+JsonObject fields_of(const ForeignMessage& foreign) {
+  return {{"type", "foreign"}, {"program", foreign.program}};
+}
+
+using Reader = Result<ClusterMessage> (*)(const Json&);
+constexpr std::pair<std::string_view, Reader> kReaders[] = {{"heartbeat", read_heartbeat},
+                                                            {"summary", read_summary},
+                                                            {"update", read_update},
+                                                            {"reserve", read_reserve},
+                                                            {"reserved", read_reply},
+                                                            {"start", read_start},
+                                                            {"stop", read_stop}};
+
+}  // namespace
+
+std::string encode_cluster_message(const ClusterMessage& message) {
+  JsonObject object = std::visit([](const auto& kind) { return fields_of(kind); }, message);
+  const auto* foreign = std::get_if<ForeignMessage>(&message);
+  object["version"] = foreign == nullptr ? kClusterVersion : foreign->version;
+  return dump_json(Json(std::move(object)));
+}
+
+Result<ClusterMessage> decode_cluster_message(std::string_view text) {
+  if (text.size() > kClusterMessageBytesMax) {
+    return Error{ErrorCode::kCorrupt, fmt::format("a message of {} bytes, the limit is {}",
+                                                  text.size(), kClusterMessageBytesMax)};
+  }
+  const Json value = TRY(parse_json(text, DuplicateKeys::kRefuse));
+  const int64_t version = TRY(number_field(value, "version"));
+  if (version != kClusterVersion) {
+    auto program = text_field(value, "program", kProgramBytesMax);
+    return ClusterMessage(
+        ForeignMessage{version, program.ok() ? std::move(program.value()) : std::string()});
+  }
+  const std::string type = TRY(text_field(value, "type", 16));
+  for (const auto& [name, read] : kReaders) {
+    if (name == type) return read(value);
+  }
+  return Error{ErrorCode::kCorrupt, fmt::format("no message between nodes is a '{}'", type)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,106 @@
+// What nodes say to each other over their control links, and its form as JSON. No token is among
+// it. Pure functions; what makes no sense is kCorrupt. A message of another version is read as far
+// as naming that version.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/desired_state.h"
+#include "cluster/part.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kClusterVersion = 1;
+inline constexpr size_t kClusterMessageBytesMax = 4 << 20;
+inline constexpr size_t kNodesMax = 64;  // that one node knows
+inline constexpr size_t kEntriesPerMessage = 64;
+
+// When this node last saw a request for a model that is loaded on demand.
+struct ModelUse {
+  std::string model;
+  int64_t age_ms = 0;
+
+  bool operator==(const ModelUse&) const = default;
+};
+
+enum class ModelPhase : uint8_t { kWaiting, kPlacing, kLoading, kReady, kUnloading };
+
+// Of the coordinator: how it stands with a model, for every node to show.
+struct ModelProgress {
+  std::string model;
+  ModelPhase phase = ModelPhase::kWaiting;
+  PlacementEpoch epoch;  // of what is loading or ready
+  std::string sentence;  // why it waits
+
+  bool operator==(const ModelProgress&) const = default;
+};
+
+// To every node that is connected, each 400 ms and when something changes.
+struct NodeHeartbeat {
+  int64_t incarnation = 0;  // drawn at random at each start of the node
+  int64_t sequence = 0;
+  std::string program;       // its version, for people
+  int64_t budget_bytes = 0;  // memory that models may use, whether or not they do
+  int64_t speed = 0;         // memory bandwidth, bytes/s
+  bool is_spare = false;     // used only where the others do not suffice
+  NodeId coordinator;        // whom the node obeys
+  int64_t desired_digest = 0;
+  std::vector<NodeId> hears;  // whose heartbeats reach it
+  std::vector<PartReport> parts;
+  std::vector<ModelUse> uses;
+  std::vector<ModelProgress> models;  // of a coordinator
+};
+
+// Names and stamps of all entries: what the sender lacks, the receiver sends.
+struct DesiredSummary {
+  std::vector<std::pair<std::string, Stamp>> stamps;
+};
+
+struct DesiredUpdate {
+  std::vector<DesiredEntry> entries;  // at most kEntriesPerMessage
+};
+
+// Orders of the coordinator. Reserve: promise memory, answered by a ReserveReply.
+struct ReserveOrder {
+  DesiredEntry entry;
+  PlacementEpoch epoch;
+  std::vector<RankPart> ranks;
+};
+
+struct ReserveReply {
+  std::string model;
+  PlacementEpoch epoch;
+  bool is_granted = false;
+  PlacementEpoch highest;  // that the node has seen for this model
+  std::string reason;
+};
+
+struct StartOrder {
+  std::string model;
+  PlacementEpoch epoch;
+};
+
+struct StopOrder {
+  std::string model;
+  PlacementEpoch epoch;
+};
+
+// What a node of another version says.
+struct ForeignMessage {
+  int64_t version = 0;
+  std::string program;
+};
+
+using ClusterMessage = std::variant<NodeHeartbeat, DesiredSummary, DesiredUpdate, ReserveOrder,
+                                    ReserveReply, StartOrder, StopOrder, ForeignMessage>;
+
+std::string encode_cluster_message(const ClusterMessage& message);
+Result<ClusterMessage> decode_cluster_message(std::string_view text);
+
+}  // namespace lockstep

@@ -1,0 +1,72 @@
+// Words for what is placed where: the epoch of a placement, its ranks, and the part of it that one
+// node holds. Used in messages and by both sides of an order. Plain values.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/named_values.h"
+#include "cluster/node_id.h"
+
+namespace lockstep {
+
+inline constexpr size_t kPlacementRanksMax = 64;
+inline constexpr size_t kPartsMax = 128;  // on one node, ended ones included
+inline constexpr size_t kReasonBytesMax = 400;
+
+// One placement of one model. The counter grows from coordinator to coordinator as far as they know
+// of each other; coordinator and its life make it unique where they do not.
+struct PlacementEpoch {
+  int64_t counter = 0;
+  NodeId coordinator;
+  int64_t incarnation = 0;  // drawn at random at each start of the coordinator's node
+
+  auto operator<=>(const PlacementEpoch&) const = default;
+};
+
+struct RankPart {
+  NodeId node;
+  int64_t bytes = 0;
+
+  bool operator==(const RankPart&) const = default;
+};
+
+enum class PartState : uint8_t {
+  kReserved,  // memory promised, nothing started
+  kStarting,
+  kReady,
+  kStopping,  // told to end; its memory is not free yet
+  kFailed,    // ended by itself; holds no memory
+};
+
+inline constexpr NamedValues<PartState, 5> kPartStates{{{PartState::kReserved, "reserved"},
+                                                        {PartState::kStarting, "starting"},
+                                                        {PartState::kReady, "ready"},
+                                                        {PartState::kStopping, "stopping"},
+                                                        {PartState::kFailed, "failed"}}};
+
+// What a node holds of one placement: one rank or several.
+struct PartReport {
+  std::string model;
+  PlacementEpoch epoch;
+  std::vector<RankPart> ranks;  // of the whole placement, in order
+  int64_t key = 0;              // placement_key() of the entry that it was made for
+  PartState state = PartState::kReserved;
+  int64_t bytes = 0;   // of this node's ranks together
+  std::string reason;  // of a failed one
+
+  bool operator==(const PartReport&) const = default;
+};
+
+// What the ranks on `node` need together.
+inline int64_t bytes_on(const std::vector<RankPart>& ranks, const NodeId& node) {
+  int64_t bytes = 0;
+  for (const RankPart& rank : ranks) bytes += rank.node == node ? rank.bytes : 0;
+  return bytes;
+}
+
+}  // namespace lockstep

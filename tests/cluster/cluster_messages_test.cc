@@ -1,0 +1,100 @@
+#include "cluster/messages.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+
+using namespace lockstep;
+
+namespace {
+
+NodeId node(int number) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[31] = static_cast<std::byte>(number);
+  return NodeId(bytes);
+}
+
+DesiredEntry some_entry() {
+  DesiredEntry entry;
+  entry.name = "qwen3-8b";
+  entry.stamp = {5, 6, node(7)};
+  entry.wanted = true;
+  entry.path = "/models/\"q\"";
+  entry.promises = {4096, 2, 3, {node(1)}, {"gpt"}, 60};
+  return entry;
+}
+
+// Through JSON and back, and the same text again.
+ClusterMessage again(const ClusterMessage& message) {
+  const std::string text = encode_cluster_message(message);
+  auto decoded = decode_cluster_message(text);
+  REQUIRE(decoded.ok());
+  CHECK(encode_cluster_message(decoded.value()) == text);
+  CHECK(decoded.value().index() == message.index());
+  return decoded.value();
+}
+
+}  // namespace
+
+TEST_CASE("every message survives the way to another node") {
+  const PlacementEpoch epoch{3, node(2), INT64_MAX};
+  NodeHeartbeat beat;
+  beat.incarnation = INT64_MAX;
+  beat.sequence = 9;
+  beat.budget_bytes = int64_t{64} << 30;
+  beat.is_spare = true;
+  beat.coordinator = node(1);
+  beat.hears = {node(1), node(2)};
+  beat.parts = {
+      {"m", epoch, {{node(1), 5}, {node(2), 6}}, 77, PartState::kFailed, 0, "out of memory"}};
+  beat.uses = {{"m", 12}};
+  beat.models = {{"m", ModelPhase::kLoading, epoch, "soon"}};
+  const auto heard = std::get<NodeHeartbeat>(again(beat));
+  CHECK(heard.parts == beat.parts);
+  CHECK(heard.uses == beat.uses);
+  CHECK(heard.models == beat.models);
+  CHECK(heard.hears == beat.hears);
+  CHECK(heard.incarnation == INT64_MAX);
+  CHECK(heard.is_spare);
+
+  CHECK(std::get<DesiredUpdate>(again(DesiredUpdate{{some_entry()}})).entries[0] == some_entry());
+  const auto order =
+      std::get<ReserveOrder>(again(ReserveOrder{some_entry(), epoch, {{node(1), 9}}}));
+  CHECK(order.entry == some_entry());
+  CHECK(order.epoch == epoch);
+  CHECK(order.ranks == std::vector<RankPart>{{node(1), 9}});
+  CHECK(
+      std::get<DesiredSummary>(again(DesiredSummary{{{"m", {1, 2, node(3)}}}})).stamps[0].second ==
+      Stamp{1, 2, node(3)});
+  const auto reply =
+      std::get<ReserveReply>(again(ReserveReply{"m", epoch, false, epoch, "no memory"}));
+  CHECK(reply.reason == "no memory");
+  CHECK(reply.highest == epoch);
+  CHECK(std::get<StartOrder>(again(StartOrder{"m", epoch})).epoch == epoch);
+  CHECK(std::get<StopOrder>(again(StopOrder{"m", epoch})).model == "m");
+}
+
+TEST_CASE("a message of another version is named and not read further") {
+  const auto decoded =
+      decode_cluster_message(R"({"version":2,"type":"unheard","program":"9.1","x":[]})");
+  REQUIRE(decoded.ok());
+  const auto* foreign = std::get_if<ForeignMessage>(&decoded.value());
+  REQUIRE(foreign != nullptr);
+  CHECK(foreign->version == 2);
+  CHECK(foreign->program == "9.1");
+}
+
+TEST_CASE("what makes no sense is corrupt") {
+  for (const std::string text :
+       {"", "{}", "[]", R"({"version":1})", R"({"version":1,"type":"vote"})",
+        R"({"version":1,"type":"start","model":"m"})", R"({"version":-1})",
+        R"({"version":1,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
+    CAPTURE(text);
+    CHECK(!decode_cluster_message(text).ok());
+  }
+  CHECK(!decode_cluster_message(std::string(kClusterMessageBytesMax + 1, ' ')).ok());
+  DesiredUpdate large;
+  large.entries.assign(kEntriesPerMessage + 1, some_entry());
+  CHECK(!decode_cluster_message(encode_cluster_message(large)).ok());
+}
