@@ -1,0 +1,164 @@
+// Brain: the part of a node that thinks about the cluster, as a pure state machine. Events go in,
+// with the time; actions come out, for whoever owns sockets, disks and processes. It keeps no
+// thread, waits for nothing, and draws no random numbers, so a simulation can run many of them
+// (tests/cluster). It is not on the path of a token. One thread. Behind it: Membership (who is
+// there), DesiredState (what should be loaded), LocalParts (what is loaded here) and, on one node,
+// Coordinator.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/coordinator.h"
+#include "cluster/desired_state.h"
+#include "cluster/local_parts.h"
+#include "cluster/membership.h"
+#include "cluster/messages.h"
+#include "cluster/plan_function.h"
+
+namespace lockstep {
+
+struct ClusterTime {
+  int64_t ms = 0;       // monotonic, from any start
+  int64_t wall_ms = 0;  // since 1970; may be wrong and may jump
+};
+
+struct SendAction {
+  NodeId to;
+  std::shared_ptr<const ClusterMessage> message;
+};
+
+// Start the ranks of this node; report kReady or kFailed, and kStopped once a StopPartAction is
+// done.
+struct StartPartAction {
+  DesiredEntry entry;
+  PartReport part;
+};
+
+struct StopPartAction {
+  std::string model;
+  PlacementEpoch epoch;
+};
+
+// Write this state to the disk and say so with on_persisted(); at most one is under way.
+struct PersistAction {
+  int64_t revision = 0;
+  std::shared_ptr<const DesiredState> state;
+};
+
+// To a user's request: Ok once it is on this node's disk.
+struct AnswerAction {
+  int64_t request = 0;
+  Status status = Ok{};
+};
+
+struct NewsAction {
+  std::string sentence;  // for the log
+};
+
+using ClusterAction = std::variant<SendAction, StartPartAction, StopPartAction, PersistAction,
+                                   AnswerAction, NewsAction>;
+using ClusterActions = std::vector<ClusterAction>;
+
+struct BrainOptions {
+  NodeId self;
+  int64_t incarnation = 0;  // random, not negative: another one at each start
+  std::string program;      // lockstep's version
+  int64_t budget_bytes = 0;
+  int64_t speed = 0;
+  bool is_spare = false;
+  int64_t heartbeat_ms = 400;
+  int64_t summary_ms = 1'000;        // between two to the same node
+  int64_t persist_retry_ms = 5'000;  // after the disk refused
+  MembershipOptions membership;
+  CoordinatorOptions coordinator;
+};
+
+inline constexpr int64_t kTickMs = 200;  // how often on_tick() is to be called
+inline constexpr size_t kRequestsWaitingMax = 1024;
+
+class Brain {
+ public:
+  // `desired` is what this node's disk has.
+  Brain(const BrainOptions& options, DesiredState desired, PlanFunction plan, ClusterTime now);
+
+  ClusterActions on_tick(ClusterTime now);
+  ClusterActions on_peer_connected(ClusterTime now, const NodeId& peer);
+  ClusterActions on_peer_lost(ClusterTime now, const NodeId& peer);
+  ClusterActions on_message(ClusterTime now, const NodeId& from,
+                            const std::shared_ptr<const ClusterMessage>& message);
+  ClusterActions on_part_event(ClusterTime now, const std::string& model,
+                               const PlacementEpoch& epoch, const PartEvent& event);
+  ClusterActions on_persisted(ClusterTime now, int64_t revision, const Status& status);
+  // A user's: `request` comes back in the AnswerAction.
+  ClusterActions load(ClusterTime now, int64_t request, DesiredEntry entry);
+  ClusterActions unload(ClusterTime now, int64_t request, std::string_view name);
+  // A request for a model came in here; loads what is loaded on demand.
+  ClusterActions on_model_used(ClusterTime now, const std::string& model);
+
+  NodeId coordinator() const { return membership_.coordinator(); }
+  const DesiredState& desired() const { return desired_; }
+  const Membership& membership() const { return membership_; }
+  const LocalParts& parts() const { return parts_; }
+  // By what the coordinator says; empty where it has not said anything yet.
+  const std::vector<ModelProgress>& progress() const;
+
+ private:
+  void take(ClusterTime now, const NodeId& from, const DesiredSummary& summary);
+  void take(ClusterTime now, const NodeId& from, const DesiredUpdate& update);
+  void take(ClusterTime now, const NodeId& from, const ReserveOrder& order);
+  void take(ClusterTime now, const NodeId& from, const ReserveReply& reply);
+  void take(ClusterTime now, const NodeId& from, const StartOrder& order);
+  void take(ClusterTime now, const NodeId& from, const StopOrder& order);
+  void take(ClusterTime now, const NodeId& from, const ForeignMessage& message);
+  void take_heartbeat(ClusterTime now, const NodeId& from,
+                      std::shared_ptr<const NodeHeartbeat> beat);
+
+  void dispatch(ClusterTime now, const NodeId& from, const ClusterMessage& message);
+  ClusterActions finish(ClusterTime now, bool is_tick = false);
+  void act(ClusterTime now, bool is_tick);
+  void coordinate(ClusterTime now);
+  void end_unwanted_parts();
+  void stop_part(const std::string& model, const PlacementEpoch& epoch);
+  void merge(const DesiredEntry& entry);
+  void persist_if_due(ClusterTime now);
+  void write(ClusterTime now, int64_t request, DesiredEntry entry);
+  void answer(int64_t request, Status status);
+  bool obeys(const NodeId& from) const { return from == membership_.coordinator(); }
+
+  void send(const NodeId& to, ClusterMessage message);
+  void send_all(ClusterMessage message);
+  void beat_if_due(ClusterTime now);
+  NodeHeartbeat own_beat(ClusterTime now) const;
+  int64_t beat_key(ClusterTime now) const;
+
+  BrainOptions options_;
+  DesiredState desired_;
+  StampClock clock_;
+  Membership membership_;
+  LocalParts parts_;
+  Coordinator coordinator_;
+
+  std::map<std::string, int64_t, std::less<>> used_ms_;  // of desired models alone
+  std::map<NodeId, int64_t> summary_ms_;                 // when sent; of members alone
+  std::map<int64_t, int64_t> waiting_;                   // request -> revision; kRequestsWaitingMax
+  int64_t revision_ = 0;                                 // of desired_
+  int64_t persisted_ = 0;
+  int64_t persisting_ = 0;  // 0: nothing is under way
+  int64_t persist_at_ms_ = 0;
+  int64_t sequence_ = 0;
+  int64_t beat_at_ms_ = 0;
+  int64_t beat_key_ = -1;   // of what the last heartbeat said that others act on
+  int64_t parts_seen_ = 0;  // the revision of parts_ that the coordinator has seen
+  bool is_news_ = true;     // something that the coordinator acts on changed
+  std::vector<ClusterMessage> to_self_;
+  ClusterActions actions_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,369 @@
+#include "cluster/coordinator.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/sentences.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kFailuresMax = 16;  // what counts for the back-off
+
+bool is_wanted(const DesiredEntry& entry, std::span<const NodeView> nodes) {
+  if (!entry.wanted || entry.promises.idle_unload_s == 0) return entry.wanted;
+  for (const NodeView& node : nodes) {
+    for (const ModelUse& use : node.beat->uses) {
+      const bool is_recent = use.age_ms / 1000 < entry.promises.idle_unload_s;
+      if (use.model == entry.name && is_recent) return true;
+    }
+  }
+  return false;
+}
+
+// What was asked for first is placed first.
+std::vector<const DesiredEntry*> by_age(const DesiredState& desired) {
+  std::vector<const DesiredEntry*> entries;
+  for (const auto& [name, entry] : desired.entries()) entries.push_back(&entry);
+  std::sort(entries.begin(), entries.end(),
+            [](const DesiredEntry* a, const DesiredEntry* b) { return a->stamp < b->stamp; });
+  return entries;
+}
+
+std::set<NodeId> nodes_of(const std::vector<RankPart>& ranks) {
+  std::set<NodeId> ids;
+  for (const RankPart& rank : ranks) ids.insert(rank.node);
+  return ids;
+}
+
+int64_t offers_key(const std::vector<NodeOffer>& offers) {
+  uint64_t key = 14695981039346656037u;
+  for (const NodeOffer& offer : offers) {
+    key = (key ^ std::hash<NodeId>()(offer.node)) * 1099511628211u;
+    key = (key ^ static_cast<uint64_t>(offer.free_bytes)) * 1099511628211u;
+  }
+  return static_cast<int64_t>(key);
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const NodeId& self, int64_t incarnation, const CoordinatorOptions& options,
+                         PlanFunction plan, int64_t now_ms)
+    : self_(self),
+      incarnation_(incarnation),
+      options_(options),
+      plan_(std::move(plan)),
+      boot_ms_(now_ms) {}
+
+std::vector<ClusterOrder> Coordinator::reconcile(int64_t now_ms, std::span<const NodeView> nodes,
+                                                 const DesiredState& desired, int64_t gained_ms) {
+  Round round{.now_ms = now_ms,
+              .nodes = nodes,
+              .desired = desired,
+              .found = find_placements(nodes),
+              .is_settled = is_settled(now_ms, nodes, gained_ms),
+              .orders = {}};
+  progress_.clear();
+  for (const auto& [model, placements] : round.found) {
+    if (desired.find(model) == nullptr) step(round, model, books_[std::string(model)], nullptr);
+  }
+  for (const DesiredEntry* entry : by_age(desired)) {
+    const bool is_known = books_.contains(entry->name) || round.found.contains(entry->name);
+    if (entry->wanted || is_known) step(round, entry->name, books_[entry->name], entry);
+  }
+  std::erase_if(books_, [&](const auto& item) {
+    const DesiredEntry* entry = desired.find(item.first);
+    return (entry == nullptr || !entry->wanted) && !round.found.contains(item.first);
+  });
+  return std::move(round.orders);
+}
+
+void Coordinator::replied(const NodeId& from, const ReserveReply& reply) {
+  const auto found = books_.find(reply.model);
+  if (found == books_.end()) return;
+  Book& book = found->second;
+  book.highest = std::max(book.highest, reply.highest);
+  if (!book.attempt || book.attempt->epoch != reply.epoch) return;
+  if (reply.is_granted) {
+    book.attempt->granted.insert(from);
+  } else if (!book.attempt->granted.contains(from)) {
+    book.attempt->refused = reply.reason;
+    book.attempt->was_overtaken = reply.highest > reply.epoch;
+  }
+}
+
+void Coordinator::resign() {
+  books_.clear();
+  progress_.clear();
+  disagree_ms_ = -1;
+}
+
+// Nodes that have just met tell each other first what they run and what they know to be desired;
+// who plans before that loads what is loaded, or what was unloaded.
+bool Coordinator::is_settled(int64_t now_ms, std::span<const NodeView> nodes, int64_t gained_ms) {
+  const bool agree = std::all_of(nodes.begin(), nodes.end(), [&](const NodeView& node) {
+    return node.is_follower && node.beat->desired_digest == nodes.front().beat->desired_digest;
+  });
+  if (agree) {
+    disagree_ms_ = -1;
+  } else if (disagree_ms_ < 0) {
+    disagree_ms_ = now_ms;
+  }
+  if (now_ms - boot_ms_ < options_.boot_ms) return false;
+  if (gained_ms > 0 && now_ms - gained_ms < options_.settle_ms) return false;
+  return agree || now_ms - disagree_ms_ >= options_.agree_ms;
+}
+
+void Coordinator::step(Round& round, std::string_view model, Book& book,
+                       const DesiredEntry* entry) {
+  const auto item = round.found.find(model);
+  static const std::vector<FoundPlacement> kNone;
+  const auto& found = item == round.found.end() ? kNone : item->second;
+  for (const FoundPlacement& placement : found) {
+    book.highest = std::max(book.highest, placement.epoch);
+  }
+  if (entry == nullptr || !is_wanted(*entry, round.nodes)) {
+    if (book.attempt) abort(round, book, "it is not wanted any more", false);
+    for (const FoundPlacement& placement : found) stop(round, book, placement);
+    if (!found.empty()) tell(model, ModelPhase::kUnloading, found.front().epoch, "");
+    return;
+  }
+  if (book.attempt) advance(round, book);
+  if (book.attempt) {
+    tell(model, ModelPhase::kPlacing, book.attempt->epoch, "");
+    return;
+  }
+  const FoundPlacement* kept = keep_best(round, book, found, *entry);
+  if (kept != nullptr) {
+    const bool is_ready = kept->health == PlacementHealth::kReady;
+    if (!is_ready || book.ready_ms < 0) book.ready_ms = is_ready ? round.now_ms : -1;
+    if (is_ready && round.now_ms - book.ready_ms >= options_.steady_ms) book.failures = 0;
+    tell(model, is_ready ? ModelPhase::kReady : ModelPhase::kLoading, kept->epoch, "");
+    return;
+  }
+  book.ready_ms = -1;
+  if (!found.empty()) {
+    tell(model, ModelPhase::kWaiting, found.front().epoch, "what is left of it ends first");
+    return;
+  }
+  plan(round, book, *entry);
+}
+
+// The placement that stays, and orders to end the others. Nodes that obey another coordinator are
+// left to that one.
+const FoundPlacement* Coordinator::keep_best(Round& round, Book& book,
+                                             const std::vector<FoundPlacement>& found,
+                                             const DesiredEntry& entry) {
+  const int64_t key = found.empty() ? 0 : placement_key(entry);
+  const auto rank = [](const FoundPlacement& placement) {
+    return std::pair(placement.health == PlacementHealth::kReady, placement.epoch);
+  };
+  const FoundPlacement* best = nullptr;
+  for (const FoundPlacement& placement : found) {
+    if (!placement.is_whole() || placement.parts.front().part->key != key) continue;
+    if (best == nullptr || rank(placement) > rank(*best)) best = &placement;
+  }
+  for (const FoundPlacement& placement : found) {
+    if (&placement == best) continue;
+    if (placement.health == PlacementHealth::kForming && may_form(round, book, placement)) continue;
+    if (placement.health == PlacementHealth::kFailed) note_failure(round, book, placement);
+    stop(round, book, placement);
+  }
+  return best;
+}
+
+// A placement that another coordinator was about to start may go on for a while.
+bool Coordinator::may_form(const Round& round, Book& book, const FoundPlacement& placement) const {
+  if (book.forming != placement.epoch) {
+    book.forming = placement.epoch;
+    book.forming_ms = round.now_ms;
+  }
+  return round.now_ms - book.forming_ms < options_.attempt_ms;
+}
+
+void Coordinator::note_failure(const Round& round, Book& book,
+                               const FoundPlacement& placement) const {
+  if (book.failed_epoch == placement.epoch) return;
+  book.failed_epoch = placement.epoch;
+  back_off(round.now_ms, book, placement.why);
+}
+
+void Coordinator::stop(Round& round, Book& book, const FoundPlacement& placement) const {
+  for (const PartView& held : placement.parts) {
+    if (!held.node->is_follower || held.part->state == PartState::kStopping) continue;
+    const auto last = book.stopped_ms.find(held.node->id);
+    if (last != book.stopped_ms.end() && round.now_ms - last->second < options_.resend_ms) continue;
+    book.stopped_ms[held.node->id] = round.now_ms;
+    round.orders.push_back({held.node->id, StopOrder{held.part->model, placement.epoch}});
+  }
+}
+
+void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry) {
+  if (round.now_ms < book.retry_at_ms) {
+    tell(entry.name, ModelPhase::kWaiting, {},
+         fmt::format("it is started again in {} s, after: {}",
+                     (book.retry_at_ms - round.now_ms + 999) / 1000, book.failure));
+    return;
+  }
+  if (!round.is_settled) {
+    tell(entry.name, ModelPhase::kWaiting, {}, "the nodes are still telling each other what runs");
+    return;
+  }
+  const auto usual = offers(round, false);
+  const auto all = offers(round, true);
+  const int64_t key = offers_key(all);
+  if (round.now_ms >= book.plan_at_ms || key != book.planned_for) {
+    auto ranks = choose(round, entry, usual, all);
+    if (ranks.ok()) {
+      begin(round, book, entry, std::move(ranks.value()));
+      tell(entry.name, ModelPhase::kPlacing, book.attempt->epoch, "");
+      return;
+    }
+    book.refusal = ranks.error().message;
+    book.plan_at_ms = round.now_ms + options_.replan_ms;
+    book.planned_for = key;
+  }
+  tell(entry.name, ModelPhase::kWaiting, {}, book.refusal);
+}
+
+// Among the nodes it is pinned to, or among all; with spares only where it does not fit without.
+Result<std::vector<RankPart>> Coordinator::choose(const Round& round, const DesiredEntry& entry,
+                                                  const std::vector<NodeOffer>& usual,
+                                                  const std::vector<NodeOffer>& all) const {
+  const auto& pinned = entry.promises.pinned;
+  if (pinned.empty()) {
+    auto ranks = plan_(entry, usual);
+    return ranks.ok() || usual.size() == all.size() ? std::move(ranks) : plan_(entry, all);
+  }
+  std::vector<NodeOffer> offers;
+  for (const NodeId& id : pinned) {
+    const auto offer = std::find_if(all.begin(), all.end(),
+                                    [&](const NodeOffer& other) { return other.node == id; });
+    if (offer != all.end()) {
+      offers.push_back(*offer);
+      continue;
+    }
+    const bool is_there = find_node(round.nodes, id) != nullptr;
+    return Error{
+        ErrorCode::kPeerLost,
+        fmt::format("model '{}' is pinned to node {}, which {}", entry.name, id.short_text(),
+                    is_there ? "was lost lately and must stay a while first" : "is not there")};
+  }
+  return plan_(entry, offers);
+}
+
+// What is free by the nodes' reports, less what attempts under way are about to take.
+std::vector<NodeOffer> Coordinator::offers(const Round& round, bool with_spares) const {
+  std::vector<NodeOffer> offers;
+  for (const NodeView& node : round.nodes) {
+    if (!node.is_follower || !node.is_usable) continue;
+    if (node.beat->is_spare && !with_spares) continue;
+    NodeOffer offer{node.id, node.beat->budget_bytes, node.beat->speed};
+    for (const PartReport& part : node.beat->parts) offer.free_bytes -= part.bytes;
+    for (const auto& [model, book] : books_) {
+      const bool is_told = !book.attempt || find_part(node, model, book.attempt->epoch) != nullptr;
+      if (!is_told) offer.free_bytes -= bytes_on(book.attempt->ranks, node.id);
+    }
+    offer.free_bytes = std::max<int64_t>(0, offer.free_bytes);
+    offers.push_back(offer);
+  }
+  return offers;
+}
+
+void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry,
+                        std::vector<RankPart> ranks) {
+  LOCKSTEP_CHECK(!ranks.empty() && ranks.size() <= kPlacementRanksMax);
+  Attempt attempt;
+  last_counter_ = std::max(last_counter_, book.highest.counter) + 1;
+  attempt.epoch = {last_counter_, self_, incarnation_};
+  attempt.entry = entry;
+  attempt.ranks = std::move(ranks);
+  attempt.deadline_ms = round.now_ms + options_.attempt_ms;
+  attempt.sent_ms = round.now_ms - options_.resend_ms;
+  book.highest = attempt.epoch;
+  book.attempt = std::move(attempt);
+  send_step(round, *book.attempt, {});
+}
+
+void Coordinator::advance(Round& round, Book& book) {
+  Attempt& attempt = *book.attempt;
+  std::set<NodeId> started;
+  const std::set<NodeId> ids = nodes_of(attempt.ranks);
+  for (const NodeId& id : ids) {
+    const NodeView* node = find_node(round.nodes, id);
+    if (node == nullptr || !node->is_follower) {
+      return abort(round, book, fmt::format("node {} was lost", id.short_text()), false);
+    }
+    const PartReport* part = find_part(*node, attempt.entry.name, attempt.epoch);
+    if (part == nullptr) continue;
+    if (part->state == PartState::kFailed || part->state == PartState::kStopping) {
+      book.attempt.reset();  // a placement like any other, which failed
+      return;
+    }
+    attempt.granted.insert(id);
+    if (part->state != PartState::kReserved) started.insert(id);
+  }
+  if (!attempt.refused.empty()) {
+    return abort(round, book, attempt.refused, !attempt.was_overtaken);
+  }
+  if (started == ids) {
+    book.attempt.reset();
+    return;
+  }
+  if (round.now_ms >= attempt.deadline_ms) {
+    return abort(round, book, "the nodes did not answer in time", true);
+  }
+  if (!attempt.is_starting && attempt.granted == ids) {
+    attempt.is_starting = true;
+    attempt.sent_ms = round.now_ms - options_.resend_ms;
+  }
+  send_step(round, attempt, started);
+}
+
+void Coordinator::send_step(Round& round, Attempt& attempt, const std::set<NodeId>& started) const {
+  if (round.now_ms - attempt.sent_ms < options_.resend_ms) return;
+  attempt.sent_ms = round.now_ms;
+  for (const NodeId& id : nodes_of(attempt.ranks)) {
+    if (attempt.is_starting) {
+      if (!started.contains(id)) {
+        round.orders.push_back({id, StartOrder{attempt.entry.name, attempt.epoch}});
+      }
+    } else if (!attempt.granted.contains(id)) {
+      round.orders.push_back({id, ReserveOrder{attempt.entry, attempt.epoch, attempt.ranks}});
+    }
+  }
+}
+
+void Coordinator::abort(Round& round, Book& book, const std::string& why, bool counts) const {
+  for (const NodeId& id : nodes_of(book.attempt->ranks)) {
+    const NodeView* node = find_node(round.nodes, id);
+    if (node == nullptr || !node->is_follower) continue;
+    round.orders.push_back({id, StopOrder{book.attempt->entry.name, book.attempt->epoch}});
+  }
+  book.attempt.reset();
+  if (counts) {
+    back_off(round.now_ms, book, why);
+  } else {
+    book.failure = why;
+    book.retry_at_ms = round.now_ms + options_.resend_ms;
+  }
+}
+
+void Coordinator::back_off(int64_t now_ms, Book& book, const std::string& why) const {
+  const int64_t wait_ms = std::min(options_.retry_ms << book.failures, options_.retry_max_ms);
+  book.failures = std::min(book.failures + 1, kFailuresMax);
+  book.retry_at_ms = now_ms + wait_ms;
+  book.failure = why;
+}
+
+void Coordinator::tell(std::string_view model, ModelPhase phase, const PlacementEpoch& epoch,
+                       std::string_view sentence) {
+  if (progress_.size() >= kDesiredNamesMax) return;
+  progress_.push_back({std::string(model), phase, epoch, short_sentence(sentence)});
+}
+
+}  // namespace lockstep

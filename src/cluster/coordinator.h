@@ -1,0 +1,124 @@
+// Coordinator: makes what the nodes run what the users want. It compares the two whenever something
+// changed and gives orders for one step from here to there: end what is not wanted, broken or
+// double; where nothing of a wanted model is left, plan, reserve memory on the nodes, start.
+// Everything but an attempt under way is read from the nodes' reports, so whoever becomes the
+// coordinator goes on. Of placements that are whole it touches none but doubles and those whose
+// promises were changed. Used by Brain on the node that coordinates. Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/desired_state.h"
+#include "cluster/found_placements.h"
+#include "cluster/messages.h"
+#include "cluster/plan_function.h"
+
+namespace lockstep {
+
+struct CoordinatorOptions {
+  int64_t boot_ms = 3'000;    // after the start nothing is planned: others may be there
+  int64_t settle_ms = 1'000;  // nor after a node was gained
+  int64_t agree_ms = 5'000;  // the longest wait for nodes to follow and to agree on what is desired
+  int64_t attempt_ms = 10'000;  // to reserve and start; less than kReservationMs
+  int64_t resend_ms = 500;
+  int64_t replan_ms = 3'000;  // of a model that did not fit, where nothing changed
+  int64_t retry_ms = 1'000;   // after a failure; doubled by each further one
+  int64_t retry_max_ms = 60'000;
+  int64_t steady_ms = 60'000;  // ready for so long: failures are forgotten
+};
+
+struct ClusterOrder {
+  NodeId to;
+  ClusterMessage message;
+};
+
+class Coordinator {
+ public:
+  Coordinator(const NodeId& self, int64_t incarnation, const CoordinatorOptions& options,
+              PlanFunction plan, int64_t now_ms);
+
+  // One step; `gained_ms` is when a node became alive last.
+  std::vector<ClusterOrder> reconcile(int64_t now_ms, std::span<const NodeView> nodes,
+                                      const DesiredState& desired, int64_t gained_ms);
+  void replied(const NodeId& from, const ReserveReply& reply);
+  // Another node coordinates: attempts under way are its business now.
+  void resign();
+
+  const std::vector<ModelProgress>& progress() const { return progress_; }
+
+ private:
+  struct Attempt {
+    PlacementEpoch epoch;
+    DesiredEntry entry;
+    std::vector<RankPart> ranks;
+    std::set<NodeId> granted;
+    bool is_starting = false;  // all is granted
+    int64_t deadline_ms = 0;
+    int64_t sent_ms = 0;
+    std::string refused;         // why a node said no
+    bool was_overtaken = false;  // by a higher epoch
+  };
+  struct Book {  // of one model
+    std::optional<Attempt> attempt;
+    PlacementEpoch highest;  // seen anywhere
+    int failures = 0;
+    int64_t retry_at_ms = 0;
+    std::string failure;  // the last one's reason
+    PlacementEpoch failed_epoch;
+    std::string refusal;  // why it does not fit
+    int64_t plan_at_ms = 0;
+    int64_t planned_for = 0;  // the offers of that plan
+    PlacementEpoch forming;   // by another coordinator, since:
+    int64_t forming_ms = 0;
+    int64_t ready_ms = -1;
+    std::map<NodeId, int64_t> stopped_ms;  // when a node was told to stop last
+  };
+  struct Round {
+    int64_t now_ms;
+    std::span<const NodeView> nodes;
+    const DesiredState& desired;
+    FoundPlacements found;
+    bool is_settled;
+    std::vector<ClusterOrder> orders;
+  };
+
+  bool is_settled(int64_t now_ms, std::span<const NodeView> nodes, int64_t gained_ms);
+  void step(Round& round, std::string_view model, Book& book, const DesiredEntry* entry);
+  const FoundPlacement* keep_best(Round& round, Book& book,
+                                  const std::vector<FoundPlacement>& found,
+                                  const DesiredEntry& entry);
+  bool may_form(const Round& round, Book& book, const FoundPlacement& placement) const;
+  void note_failure(const Round& round, Book& book, const FoundPlacement& placement) const;
+  void stop(Round& round, Book& book, const FoundPlacement& placement) const;
+  void plan(Round& round, Book& book, const DesiredEntry& entry);
+  Result<std::vector<RankPart>> choose(const Round& round, const DesiredEntry& entry,
+                                       const std::vector<NodeOffer>& offers,
+                                       const std::vector<NodeOffer>& spares) const;
+  std::vector<NodeOffer> offers(const Round& round, bool with_spares) const;
+  void begin(Round& round, Book& book, const DesiredEntry& entry, std::vector<RankPart> ranks);
+  void advance(Round& round, Book& book);
+  void send_step(Round& round, Attempt& attempt, const std::set<NodeId>& started) const;
+  void abort(Round& round, Book& book, const std::string& why, bool counts) const;
+  void back_off(int64_t now_ms, Book& book, const std::string& why) const;
+  void tell(std::string_view model, ModelPhase phase, const PlacementEpoch& epoch,
+            std::string_view sentence);
+
+  NodeId self_;
+  int64_t incarnation_;
+  CoordinatorOptions options_;
+  PlanFunction plan_;
+  int64_t boot_ms_;
+  int64_t last_counter_ = 0;  // of the epochs that this life has made: none is made twice
+  int64_t disagree_ms_ = -1;  // since when nodes do not agree
+  std::map<std::string, Book, std::less<>> books_;  // of what is desired or reported
+  std::vector<ModelProgress> progress_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+// Membership: who is there, as this node measures it. A node is alive while its heartbeats come and
+// say that ours reach it, so a link that carries one way only counts as none. A node that comes and
+// goes must stay for a growing time before models are placed on it. The coordinator is the lowest
+// id alive. Soft state: nothing is voted on, nothing is on disk. One thread; times are passed in,
+// from a monotonic clock in milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/messages.h"
+#include "cluster/node_id.h"
+
+namespace lockstep {
+
+struct MembershipOptions {
+  int64_t suspect_ms = 900;  // silence that is worth saying
+  int64_t dead_ms = 1'400;   // silence that ends it: with a heartbeat each 400 ms and a tick each
+                             // 200 ms a loss is seen within 2 s
+  int64_t hold_ms = 2'000;   // of a node that was lost once; doubled by each further loss
+  int64_t hold_max_ms = 60'000;
+  int64_t forgive_ms = 60'000;  // of staying alive take one loss back
+};
+
+enum class MemberState : uint8_t { kAlive, kSuspect, kDead, kForeign };
+
+inline constexpr NamedValues<MemberState, 4> kMemberStates{{{MemberState::kAlive, "alive"},
+                                                            {MemberState::kSuspect, "suspect"},
+                                                            {MemberState::kDead, "dead"},
+                                                            {MemberState::kForeign, "foreign"}}};
+
+struct Member {
+  MemberState state = MemberState::kDead;
+  bool is_connected = false;
+  std::shared_ptr<const NodeHeartbeat> last;  // null until the first
+  int64_t heard_ms = -1;                      // when; -1: never
+  int64_t gone_ms = 0;                        // since when, of a dead one
+  int64_t usable_ms = 0;                      // alive, from when on models are placed there
+  int losses = 0;                             // not forgiven yet
+  int64_t loss_ms = 0;                        // the last one, or when one was forgiven last
+  int64_t previous_life = -1;                 // an incarnation that is over
+  std::string note;                           // of a foreign one: what to do
+
+  bool is_alive() const { return state == MemberState::kAlive || state == MemberState::kSuspect; }
+  bool is_usable(int64_t now_ms) const { return is_alive() && now_ms >= usable_ms; }
+};
+
+class Membership {
+ public:
+  Membership(const NodeId& self, const MembershipOptions& options)
+      : self_(self), options_(options) {}
+
+  void connected(int64_t now_ms, const NodeId& peer);
+  void disconnected(int64_t now_ms, const NodeId& peer);
+  void heard(int64_t now_ms, const NodeId& peer, std::shared_ptr<const NodeHeartbeat> beat);
+  void heard_foreign(int64_t now_ms, const NodeId& peer, const ForeignMessage& message);
+  void tick(int64_t now_ms);
+
+  NodeId coordinator() const;
+  // Whose heartbeats came lately, whether or not ours reach them.
+  std::vector<NodeId> hears(int64_t now_ms) const;
+  const Member* find(const NodeId& peer) const;
+  const std::map<NodeId, Member>& members() const { return members_; }
+  // When a node became alive last; 0: none ever.
+  int64_t gained_ms() const { return gained_ms_; }
+  // Sentences about what changed since the last call.
+  std::vector<std::string> take_news() { return std::exchange(news_, {}); }
+
+ private:
+  Member* known(int64_t now_ms, const NodeId& peer);
+  bool make_room();
+  void judge(int64_t now_ms, const NodeId& peer, Member& member);
+  void gained(int64_t now_ms, const NodeId& peer, Member& member);
+  void lost(int64_t now_ms, const NodeId& peer, Member& member, const std::string& why);
+  void forgive(int64_t now_ms, Member& member) const;
+
+  NodeId self_;
+  MembershipOptions options_;
+  std::map<NodeId, Member> members_;  // without this node; at most kNodesMax
+  int64_t gained_ms_ = 0;
+  std::vector<std::string> news_;
+};
+
+}  // namespace lockstep

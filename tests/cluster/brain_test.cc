@@ -1,0 +1,267 @@
+#include "cluster/brain.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace lockstep;
+
+namespace {
+
+NodeId node(int number) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[0] = static_cast<std::byte>(number);
+  return NodeId(bytes);
+}
+
+// Some Brains on a perfect network; parts are ready and gone at once, unless a test wants
+// otherwise.
+class Cluster {
+ public:
+  void add(int number, int64_t budget_bytes, bool is_spare = false) {
+    BrainOptions options;
+    options.self = node(number);
+    options.incarnation = ++lives_;
+    options.budget_bytes = budget_bytes;
+    options.is_spare = is_spare;
+    const auto plan = [](const DesiredEntry& entry, std::span<const NodeOffer> offers) {
+      return split_by_memory(entry, std::stoll(entry.path), offers);
+    };
+    brains_[number] =
+        std::make_unique<Brain>(options, disks_[number], plan, ClusterTime{now_ms_, 1'000});
+    for (const auto& [other, brain] : brains_) {
+      if (other == number) continue;
+      act(number, brains_[number]->on_peer_connected(now(), node(other)));
+      act(other, brain->on_peer_connected(now(), node(number)));
+    }
+  }
+  void kill(int number) { brains_.erase(number); }
+  Brain& at(int number) { return *brains_.at(number); }
+
+  void pass(int64_t ms) {
+    for (const int64_t end_ms = now_ms_ + ms; now_ms_ < end_ms;) {
+      now_ms_ += kTickMs;
+      for (auto& [number, brain] : brains_) act(number, brain->on_tick(now()));
+    }
+  }
+  std::optional<Status> load(int number, const std::string& name, int64_t bytes,
+                             ModelPromises promises = {}) {
+    DesiredEntry entry;
+    entry.name = name;
+    entry.path = std::to_string(bytes);
+    entry.promises = std::move(promises);
+    act(number, at(number).load(now(), ++request_, entry));
+    return std::exchange(answer_, std::nullopt);
+  }
+  std::optional<Status> unload(int number, const std::string& name) {
+    act(number, at(number).unload(now(), ++request_, name));
+    return std::exchange(answer_, std::nullopt);
+  }
+  void use(int number, const std::string& name) {
+    act(number, at(number).on_model_used(now(), name));
+  }
+  // The nodes where a model is ready; the same node twice would show.
+  std::vector<int> where(const std::string& model) {
+    std::vector<int> found;
+    for (const auto& [number, brain] : brains_) {
+      for (const PartReport& part : brain->parts().reports()) {
+        if (part.model == model && part.state == PartState::kReady) found.push_back(number);
+      }
+    }
+    return found;
+  }
+  ModelProgress progress(int number, const std::string& model) {
+    for (const ModelProgress& one : at(number).progress()) {
+      if (one.model == model) return one;
+    }
+    return {};
+  }
+
+  bool fails_ = false;  // parts that are started end by themselves
+  int starts_ = 0;
+
+ private:
+  ClusterTime now() const { return {now_ms_, 1'000'000 + now_ms_}; }
+
+  void act(int number, ClusterActions actions) {
+    for (const ClusterAction& action : actions) {
+      if (!brains_.contains(number)) return;
+      Brain& brain = at(number);
+      if (const auto* send = std::get_if<SendAction>(&action)) {
+        for (const auto& [other, peer] : brains_) {
+          if (node(other) != send->to) continue;
+          act(other, peer->on_message(now(), node(number), send->message));
+          break;
+        }
+      } else if (const auto* start = std::get_if<StartPartAction>(&action)) {
+        ++starts_;
+        const auto kind = fails_ ? PartEvent::Kind::kFailed : PartEvent::Kind::kReady;
+        act(number, brain.on_part_event(now(), start->part.model, start->part.epoch,
+                                        {kind, "no such file"}));
+      } else if (const auto* stop = std::get_if<StopPartAction>(&action)) {
+        act(number,
+            brain.on_part_event(now(), stop->model, stop->epoch, {PartEvent::Kind::kStopped, ""}));
+      } else if (const auto* persist = std::get_if<PersistAction>(&action)) {
+        disks_[number] = *persist->state;
+        act(number, brain.on_persisted(now(), persist->revision, Ok{}));
+      } else if (const auto* answer = std::get_if<AnswerAction>(&action)) {
+        answer_ = answer->status;
+      }
+    }
+  }
+
+  int64_t now_ms_ = 10'000;
+  int64_t lives_ = 0;
+  int64_t request_ = 0;
+  std::optional<Status> answer_;
+  std::map<int, std::unique_ptr<Brain>> brains_;
+  std::map<int, DesiredState> disks_;
+};
+
+}  // namespace
+
+TEST_CASE("one node alone loads what it is asked for, and unloads it") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  const auto answer = cluster.load(1, "a", 60);
+  REQUIRE(answer.has_value());
+  CHECK(answer->ok());
+  cluster.pass(5'000);
+  CHECK(cluster.where("a") == std::vector<int>{1});
+  CHECK(cluster.progress(1, "a").phase == ModelPhase::kReady);
+  CHECK(cluster.unload(1, "a")->ok());
+  CHECK(cluster.where("a").empty());
+  CHECK(cluster.at(1).parts().promised_bytes() == 0);
+  const auto twice = cluster.unload(1, "a");
+  REQUIRE(twice.has_value());
+  CHECK(twice->error().message == "there is no model 'a'");
+}
+
+TEST_CASE("several models share machines with exact books, and what does not fit is told why") {
+  Cluster cluster;
+  for (int i = 1; i <= 3; ++i) cluster.add(i, 100);
+  cluster.pass(5'000);
+  CHECK(cluster.load(2, "large", 240)->ok());
+  CHECK(cluster.load(3, "small", 55)->ok());
+  CHECK(cluster.load(3, "more", 6)->ok());
+  cluster.pass(3'000);
+  CHECK(cluster.where("large") == std::vector<int>{1, 2, 3});
+  CHECK(!cluster.where("small").empty());
+  CHECK(cluster.where("more").empty());
+  const auto progress = cluster.progress(3, "more");  // as the coordinator told node 3
+  CHECK(progress.phase == ModelPhase::kWaiting);
+  CHECK(progress.sentence.find("model 'more' needs") == 0);
+  CHECK(cluster.unload(1, "small")->ok());
+  cluster.pass(3'000);
+  CHECK(!cluster.where("more").empty());
+}
+
+TEST_CASE("the loss of a machine places anew what it held, on a spare where there is one") {
+  Cluster cluster;
+  for (int i = 1; i <= 3; ++i) cluster.add(i, 100, i == 3);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 150);
+  cluster.pass(3'000);
+  CHECK(cluster.where("a") == std::vector<int>{1, 2});
+  cluster.kill(1);  // the coordinator
+  cluster.pass(6'000);
+  CHECK(cluster.where("a") == std::vector<int>{2, 3});
+  CHECK(cluster.at(3).coordinator() == node(2));
+}
+
+TEST_CASE("a new coordinator touches no placement") {
+  Cluster cluster;
+  for (const int i : {2, 3, 4}) cluster.add(i, 100);
+  cluster.pass(5'000);
+  cluster.load(4, "a", 50, {.pinned = {node(4)}});
+  cluster.pass(3'000);
+  CHECK(cluster.where("a") == std::vector<int>{4});
+  CHECK(cluster.starts_ == 1);
+  cluster.add(1, 100);  // the lowest
+  cluster.pass(10'000);
+  CHECK(cluster.at(4).coordinator() == node(1));
+  cluster.kill(1);
+  cluster.kill(2);
+  cluster.pass(10'000);
+  CHECK(cluster.at(4).coordinator() == node(3));
+  CHECK(cluster.where("a") == std::vector<int>{4});
+  CHECK(cluster.starts_ == 1);
+}
+
+TEST_CASE("a part that fails is started again after a growing time") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.pass(5'000);
+  cluster.fails_ = true;
+  cluster.load(1, "a", 50);
+  cluster.pass(60'000);
+  CHECK(cluster.starts_ >= 4);  // after 1, 2, 4, 8, 16 s
+  CHECK(cluster.starts_ <= 7);
+  CHECK(cluster.progress(1, "a").sentence.find("no such file") != std::string::npos);
+  cluster.fails_ = false;
+  cluster.pass(61'000);
+  CHECK(cluster.where("a") == std::vector<int>{1});
+}
+
+TEST_CASE("a model on demand is loaded when it is used, at any node, and goes when it is not") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.add(2, 100);
+  cluster.pass(5'000);
+  cluster.load(2, "a", 50, {.idle_unload_s = 10});
+  cluster.pass(3'000);
+  CHECK(cluster.where("a").size() == 1);
+  cluster.pass(12'000);
+  CHECK(cluster.where("a").empty());
+  CHECK(cluster.at(1).desired().find("a")->wanted);
+  cluster.use(2, "a");
+  cluster.pass(3'000);
+  CHECK(cluster.where("a").size() == 1);
+}
+
+TEST_CASE("after a power cut everything comes back from the disks") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.add(2, 100);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 150);
+  cluster.pass(3'000);
+  cluster.kill(1);
+  cluster.kill(2);
+  cluster.add(2, 100);
+  cluster.add(1, 100);
+  cluster.pass(10'000);
+  CHECK(cluster.where("a") == std::vector<int>{1, 2});
+}
+
+TEST_CASE("changed promises place a model anew, changed aliases do not") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 50);
+  cluster.pass(2'000);
+  CHECK(cluster.starts_ == 1);
+  cluster.load(1, "a", 50, {.aliases = {"b"}});
+  cluster.pass(2'000);
+  CHECK(cluster.starts_ == 1);
+  cluster.load(1, "a", 50, {.context = 9});
+  cluster.pass(2'000);
+  CHECK(cluster.starts_ == 2);
+  CHECK(cluster.where("a") == std::vector<int>{1});
+}
+
+TEST_CASE("a model that is pinned to a node that is not there says so") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 50, {.pinned = {node(9)}});
+  cluster.pass(1'000);
+  CHECK(cluster.progress(1, "a").sentence ==
+        "model 'a' is pinned to node 09000000, which is not there");
+}

@@ -1,0 +1,164 @@
+#include "cluster/membership.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/local_parts.h"
+
+using namespace lockstep;
+
+namespace {
+
+NodeId node(int number) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[0] = static_cast<std::byte>(number);
+  return NodeId(bytes);
+}
+
+// What node 5 hears from the others.
+struct Heard {
+  Membership membership{node(5), {}};
+  int64_t sequence = 0;
+
+  void beat(int64_t now_ms, int from, bool hears_us = true, int64_t incarnation = 1) {
+    auto beat = std::make_shared<NodeHeartbeat>();
+    beat->incarnation = incarnation;
+    beat->sequence = ++sequence;
+    if (hears_us) beat->hears = {node(5)};
+    membership.connected(now_ms, node(from));
+    membership.heard(now_ms, node(from), beat);
+  }
+  bool is_alive(int number) const {
+    const Member* member = membership.find(node(number));
+    return member != nullptr && member->is_alive();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a node is alive while its heartbeats come, and lost within two seconds of silence") {
+  Heard heard;
+  CHECK(heard.membership.coordinator() == node(5));
+  heard.beat(1'000, 3);
+  heard.beat(1'000, 7);
+  CHECK(heard.is_alive(3));
+  CHECK(heard.membership.coordinator() == node(3));
+  heard.membership.tick(2'000);
+  CHECK(heard.membership.find(node(3))->state == MemberState::kSuspect);
+  heard.beat(2'200, 7);
+  heard.membership.tick(2'399);
+  CHECK(heard.is_alive(3));
+  heard.membership.tick(2'400);
+  CHECK(!heard.is_alive(3));
+  CHECK(heard.is_alive(7));
+  CHECK(heard.membership.coordinator() == node(5));
+}
+
+TEST_CASE("a link that carries one way is none") {
+  Heard heard;
+  heard.beat(1'000, 3, false);
+  CHECK(!heard.is_alive(3));
+  CHECK(heard.membership.hears(1'000) == std::vector<NodeId>{node(3)});
+  heard.beat(1'400, 3);
+  CHECK(heard.is_alive(3));
+  heard.beat(1'800, 3, false);
+  CHECK(!heard.is_alive(3));
+}
+
+TEST_CASE("a node that comes and goes must stay longer each time, and is forgiven in time") {
+  Heard heard;
+  int64_t now_ms = 1'000;
+  heard.beat(now_ms, 3);
+  CHECK(heard.membership.find(node(3))->is_usable(now_ms));
+  int64_t hold_ms = 0;
+  for (int losses = 1; losses <= 8; ++losses) {
+    now_ms += 2'000;
+    heard.membership.tick(now_ms);
+    REQUIRE(!heard.is_alive(3));
+    heard.beat(now_ms, 3);
+    const Member* member = heard.membership.find(node(3));
+    REQUIRE(member->is_alive());
+    CHECK(!member->is_usable(now_ms));
+    const int64_t next_ms = member->usable_ms - now_ms;
+    CHECK(next_ms >= hold_ms);
+    CHECK(next_ms <= 60'000);
+    hold_ms = next_ms;
+  }
+  CHECK(hold_ms == 60'000);
+  for (int i = 0; i < 1'300; ++i) heard.beat(now_ms += 400, 3);
+  CHECK(heard.membership.find(node(3))->losses == 0);
+  CHECK(heard.membership.find(node(3))->is_usable(now_ms));
+}
+
+TEST_CASE("a new life of a node is a loss, and a late word of the old one is nothing") {
+  Heard heard;
+  heard.beat(1'000, 3, true, 1);
+  heard.beat(1'100, 3, true, 2);
+  CHECK(heard.membership.find(node(3))->losses == 1);
+  heard.beat(1'200, 3, true, 1);
+  CHECK(heard.membership.find(node(3))->last->incarnation == 2);
+  CHECK(heard.membership.find(node(3))->losses == 1);
+}
+
+TEST_CASE("a node of another version is named and left out until it speaks ours") {
+  Heard heard;
+  heard.beat(1'000, 3);
+  heard.membership.take_news();
+  heard.membership.heard_foreign(1'100, node(3), {.version = 7, .program = "9.0"});
+  const auto news = heard.membership.take_news();
+  REQUIRE(news.size() == 2);
+  CHECK(news[1].find("9.0 (cluster version 7)") != std::string::npos);
+  CHECK(!heard.is_alive(3));
+  CHECK(heard.membership.coordinator() == node(5));
+  heard.beat(1'200, 3);
+  CHECK(heard.is_alive(3));
+}
+
+TEST_CASE("the table of nodes has a limit, and those that are away make room") {
+  Heard heard;
+  for (int i = 0; i < 80; ++i) heard.beat(1'000, 10 + i);
+  CHECK(heard.membership.members().size() == kNodesMax - 1);
+  for (int i = 0; i < 80; ++i) heard.membership.disconnected(3'000, node(10 + i));
+  heard.membership.tick(9'000);
+  heard.beat(9'000, 200);
+  CHECK(heard.is_alive(200));
+  CHECK(heard.membership.members().size() == kNodesMax - 1);
+}
+
+TEST_CASE("a node promises its memory once, and obeys the highest epoch of a model") {
+  LocalParts parts(node(5), 100);
+  const auto order = [](std::string model, int64_t counter, int64_t bytes) {
+    ReserveOrder made;
+    made.entry.name = std::move(model);
+    made.epoch = {counter, node(1), 1};
+    made.ranks = {{node(5), bytes}, {node(6), 1}};
+    return made;
+  };
+  CHECK(parts.reserve(0, order("a", 3, 60)).is_granted);
+  CHECK(parts.reserve(0, order("a", 3, 60)).is_granted);  // the same again
+  CHECK(parts.promised_bytes() == 60);
+  CHECK(!parts.reserve(0, order("b", 1, 41)).is_granted);
+  CHECK(parts.reserve(0, order("b", 1, 40)).is_granted);
+  CHECK(!parts.reserve(0, order("a", 2, 1)).is_granted);
+  CHECK(!parts.reserve(0, order("a", 4, 1)).is_granted);  // epoch 3 is still here
+  CHECK(parts.start({"a", {3, node(1), 1}}) != nullptr);
+  CHECK(parts.start({"a", {3, node(1), 1}}) == nullptr);
+  CHECK(parts.start({"a", {4, node(1), 1}}) == nullptr);
+
+  CHECK(parts.stop("a", {3, node(1), 1}));
+  CHECK(parts.promised_bytes() == 100);  // until its processes have ended
+  CHECK(parts.report("a", {3, node(1), 1}, {PartEvent::Kind::kStopped, ""}));
+  CHECK(parts.promised_bytes() == 40);
+  const auto late = parts.reserve(0, order("a", 3, 60));
+  CHECK(!late.is_granted);
+  CHECK(late.highest.counter == 3);
+  CHECK(parts.reserve(0, order("a", 4, 60)).is_granted);
+
+  CHECK(!parts.tick(kReservationMs - 1));
+  CHECK(parts.tick(kReservationMs));  // nobody started them
+  CHECK(parts.promised_bytes() == 0);
+}
