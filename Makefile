@@ -1,10 +1,10 @@
 # `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
 .DEFAULT_GOAL := help
-.PHONY: help run test build test-asan test-tsan test-faults test-aarch64 test-rdma fuzz bench format tidy clean
+.PHONY: help run test build test-asan test-tsan test-faults test-simulation test-aarch64 test-rdma fuzz bench format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
-	  while IFS=: read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+	  while IFS=: read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
 
 run: ## two ranks on this machine tell a story, then serve the page (on a terminal, until Ctrl-C)
 	@tools/run.sh
@@ -23,6 +23,9 @@ test-tsan: ## the tests of everything that has threads, with the thread sanitize
 
 test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (about an hour; make test has one round)
 	@tools/fault_matrix.sh
+
+test-simulation: ## the simulated cluster: 10,000 seeds of 10 minutes and 20 of 24 hours (make test has 200 seeds)
+	@tools/simulation.sh
 
 test-aarch64: ## cross-compile for aarch64 Linux and run the tests in an emulator
 	@tools/install_packages.sh base aarch64

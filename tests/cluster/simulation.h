@@ -1,0 +1,47 @@
+// A cluster of Brains in one thread, with a fake network, disks, processes and clocks, all drawn
+// from one seed: messages late, lost, twice and out of order, links that carry one way, machines
+// that crash, pause, lose their disks, join and leave, wall clocks that are wrong and jump, disks
+// that are slow or refuse, parts that fail. Wild times alternate with calm ones. Invariants are
+// checked after every event, and at the end of each calm time what must have come to be. The same
+// seed is the same run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+// Mistakes put in on purpose, to see that the checks can fail.
+enum class Sabotage {
+  kNone,
+  kDiskLies,     // says that it has written, and has not
+  kGreedyParts,  // parts use more memory than was promised
+  kOneLife,      // every life of a node has the same incarnation
+  kNoUpdates,    // nodes never get desired entries from each other
+  kNoStarts,     // orders to start never arrive
+  kDisksForget,  // a disk loses an entry now and then
+};
+
+struct SimulationOptions {
+  uint64_t seed = 1;
+  int64_t minutes = 10;
+  bool prints = false;  // each event that is not routine, to stdout
+  Sabotage sabotage = Sabotage::kNone;
+};
+
+struct SimulationResult {
+  std::optional<std::string> failure;  // when and what
+  uint64_t trace = 0;                  // a hash of all events: equal for equal runs
+  int64_t events = 0;
+  int64_t crashes = 0;
+  int64_t disks_lost = 0;
+  int64_t writes = 0;      // of users, acknowledged
+  int64_t placements = 0;  // started
+  int64_t calm_checks = 0;
+  int64_t ready_checks = 0;  // models found ready exactly once at the end of a calm time
+};
+
+SimulationResult simulate(const SimulationOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,160 @@
+// The invariants of the simulation.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cluster/simulation_run.h"
+
+namespace lockstep {
+
+// After every event: memory is promised once, and used no more than it is there.
+void SimulationRun::check_node(int index) {
+  const SimulatedNode& node = nodes_[static_cast<size_t>(index)];
+  if (!node.is_up()) return;
+  if (node.brain->parts().promised_bytes() > node.budget_bytes) {
+    fail(fmt::format("node {} has promised {} of {} bytes", node.id.short_text(),
+                     node.brain->parts().promised_bytes(), node.budget_bytes));
+  }
+  if (node.used_bytes() > node.budget_bytes) {
+    fail(fmt::format("node {} uses {} of {} bytes", node.id.short_text(), node.used_bytes(),
+                     node.budget_bytes));
+  }
+}
+
+// One placement for each model and epoch; a node starts an epoch once, and never an earlier one.
+void SimulationRun::check_start(int index, const StartPartAction& action) {
+  const PartReport& part = action.part;
+  const auto [item, is_new] = placements_.try_emplace({part.model, part.epoch}, part.ranks);
+  if (!is_new && item->second != part.ranks) {
+    fail(fmt::format("{} has two placements in epoch {}", part.model, part.epoch.counter));
+  }
+  const SimulatedNode& node = nodes_[static_cast<size_t>(index)];
+  if (part.bytes != bytes_on(part.ranks, node.id) || part.bytes <= 0) {
+    fail(fmt::format("{} is started with {} bytes", part.model, part.bytes));
+  }
+  auto& last = started_[{index, node.life, part.model}];
+  if (part.epoch <= last) {
+    fail(fmt::format("{} epoch {} is started after epoch {}", part.model, part.epoch.counter,
+                     last.counter));
+  }
+  last = part.epoch;
+}
+
+// A disk never goes back.
+void SimulationRun::check_write(int index, const DesiredState& state) {
+  for (const auto& [name, entry] : nodes_[static_cast<size_t>(index)].disk.entries()) {
+    const DesiredEntry* written = state.find(name);
+    if (written == nullptr || written->stamp < entry.stamp) {
+      fail(fmt::format("a disk is about to forget {}", name));
+    }
+  }
+}
+
+void SimulationRun::note_disk(int index) {
+  const DesiredState& disk = nodes_[static_cast<size_t>(index)].disk;
+  for (auto& [name, list] : acknowledged_) {
+    const DesiredEntry* held = disk.find(name);
+    for (Acknowledged& write : list) {
+      if (held != nullptr && held->stamp >= write.stamp) write.disks |= 1u << index;
+    }
+  }
+}
+
+// Half a minute into a calm time all nodes want the same, and nothing acknowledged is lost that any
+// of their disks had.
+void SimulationRun::check_agreement() {
+  uint32_t here = 0;
+  const DesiredState* first = nullptr;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i].is_up()) continue;
+    here |= 1u << i;
+    const DesiredState& desired = nodes_[i].brain->desired();
+    if (first == nullptr) first = &desired;
+    if (!(desired == *first) || desired.digest() != first->digest()) {
+      return fail(fmt::format("node {} does not know what the others know to be desired",
+                              nodes_[i].id.short_text()));
+    }
+  }
+  for (const auto& [name, list] : acknowledged_) {
+    for (const Acknowledged& write : list) {
+      if ((write.disks & here) == 0) continue;
+      const DesiredEntry* held = first->find(name);
+      if (held == nullptr || held->stamp < write.stamp) {
+        return fail(fmt::format("an acknowledged write of {} is lost", name));
+      }
+    }
+  }
+}
+
+// At the end of a calm time everything is as it should be.
+void SimulationRun::check_calm() {
+  check_agreement();
+  ++result_.calm_checks;
+  NodeId lowest;
+  const SimulatedNode* any = nullptr;
+  for (const SimulatedNode& node : nodes_) {
+    if (!node.is_up()) continue;
+    if (any == nullptr || node.id < lowest) lowest = node.id;
+    any = &node;
+  }
+  if (any == nullptr) return;
+  for (const SimulatedNode& node : nodes_) {
+    if (node.is_up() && node.brain->coordinator() != lowest) {
+      return fail(fmt::format("node {} obeys node {} instead of {}", node.id.short_text(),
+                              node.brain->coordinator().short_text(), lowest.short_text()));
+    }
+    if (node.is_up() && !(node.disk == node.brain->desired())) {
+      return fail(fmt::format("the disk of node {} lacks something", node.id.short_text()));
+    }
+  }
+  for (const auto& [name, entry] : any->brain->desired().entries()) {
+    if (entry.wanted && entry.promises.idle_unload_s == 0) check_model(entry);
+  }
+  check_only_wanted_runs(any->brain->desired());
+}
+
+// Ready exactly once, or there is no place for it.
+void SimulationRun::check_model(const DesiredEntry& entry) {
+  std::map<PlacementEpoch, int64_t> ready_bytes;
+  std::vector<NodeOffer> offers;
+  size_t parts = 0;
+  for (const SimulatedNode& node : nodes_) {
+    if (!node.is_up()) continue;
+    const auto& pinned = entry.promises.pinned;
+    const bool may_hold =
+        pinned.empty() || std::find(pinned.begin(), pinned.end(), node.id) != pinned.end();
+    const int64_t free = node.budget_bytes - node.used_bytes();
+    if (may_hold) offers.push_back({node.id, free, 0});
+    for (const PartReport& part : node.brain->parts().reports()) {
+      if (part.model != entry.name) continue;
+      ++parts;
+      if (part.state == PartState::kReady && node.running.contains({part.model, part.epoch})) {
+        ready_bytes[part.epoch] += part.bytes;
+      }
+    }
+  }
+  if (ready_bytes.size() > 1) return fail(fmt::format("{} is there twice", entry.name));
+  if (ready_bytes.size() == 1) {
+    ++result_.ready_checks;
+    if (ready_bytes.begin()->second == simulated_bytes(entry)) return;
+    return fail(fmt::format("{} is there in part", entry.name));
+  }
+  if (parts > 0) return fail(fmt::format("{} is still being placed", entry.name));
+  const auto ranks = split_by_memory(entry, simulated_bytes(entry), offers);
+  if (ranks.ok()) return fail(fmt::format("{} would fit and is not there", entry.name));
+}
+
+void SimulationRun::check_only_wanted_runs(const DesiredState& desired) {
+  for (const SimulatedNode& node : nodes_) {
+    for (const auto& [key, bytes] : node.running) {
+      const DesiredEntry* entry = desired.find(key.first);
+      if (entry == nullptr || !entry->wanted || entry->promises.idle_unload_s > 0) {
+        return fail(
+            fmt::format("{} runs on node {} and nobody wants it", key.first, node.id.short_text()));
+      }
+    }
+  }
+}
+
+}  // namespace lockstep
