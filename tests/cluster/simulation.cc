@@ -310,7 +310,7 @@ void SimulationRun::pulse() {
 void SimulationRun::connect(int a, int b) {
   for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
     connected_[static_cast<size_t>(one)][static_cast<size_t>(other)] = 1;
-    at(random_.between(1, 50), one, [this, one, other] {
+    at(random_.between(1, 50), one, [this, one = one, other = other] {
       SimulatedNode& node = nodes_[static_cast<size_t>(one)];
       const NodeId& peer = nodes_[static_cast<size_t>(other)].id;
       act(one, node.brain->on_peer_connected(now(node), peer));
@@ -321,7 +321,7 @@ void SimulationRun::connect(int a, int b) {
 void SimulationRun::disconnect(int a, int b) {
   for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
     connected_[static_cast<size_t>(one)][static_cast<size_t>(other)] = 0;
-    at(random_.between(1, 300), one, [this, one, other] {
+    at(random_.between(1, 300), one, [this, one = one, other = other] {
       SimulatedNode& node = nodes_[static_cast<size_t>(one)];
       const NodeId& peer = nodes_[static_cast<size_t>(other)].id;
       act(one, node.brain->on_peer_lost(now(node), peer));
