@@ -306,7 +306,7 @@ void Brain::send(const NodeId& to, ClusterMessage message) {
 void Brain::send_all(ClusterMessage message) {
   const auto shared = std::make_shared<const ClusterMessage>(std::move(message));
   for (const auto& [id, member] : membership_.members()) {
-    if (member.is_connected) actions_.push_back(SendAction{id, shared});
+    if (member.is_connected()) actions_.push_back(SendAction{id, shared});
   }
 }
 

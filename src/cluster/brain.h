@@ -89,6 +89,8 @@ class Brain {
   Brain(const BrainOptions& options, DesiredState desired, PlanFunction plan, ClusterTime now);
 
   ClusterActions on_tick(ClusterTime now);
+  // Once for each connection that is made, and for each that is lost; the loss of an old one may be
+  // told after the next was made.
   ClusterActions on_peer_connected(ClusterTime now, const NodeId& peer);
   ClusterActions on_peer_lost(ClusterTime now, const NodeId& peer);
   ClusterActions on_message(ClusterTime now, const NodeId& from,

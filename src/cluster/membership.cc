@@ -16,14 +16,14 @@ bool contains(const std::vector<NodeId>& ids, const NodeId& id) {
 }  // namespace
 
 void Membership::connected(int64_t now_ms, const NodeId& peer) {
-  if (Member* member = known(now_ms, peer)) member->is_connected = true;
+  if (Member* member = known(now_ms, peer)) ++member->connections;
 }
 
 void Membership::disconnected(int64_t now_ms, const NodeId& peer) {
-  const auto found = members_.find(peer);
-  if (found == members_.end()) return;
-  found->second.is_connected = false;
-  judge(now_ms, peer, found->second);
+  Member* member = known(now_ms, peer);
+  if (member == nullptr) return;
+  --member->connections;
+  judge(now_ms, peer, *member);
 }
 
 void Membership::heard(int64_t now_ms, const NodeId& peer,
@@ -108,7 +108,7 @@ Member* Membership::known(int64_t now_ms, const NodeId& peer) {
 bool Membership::make_room() {
   auto longest = members_.end();
   for (auto item = members_.begin(); item != members_.end(); ++item) {
-    if (item->second.is_alive() || item->second.is_connected) continue;
+    if (item->second.is_alive() || item->second.is_connected()) continue;
     if (longest == members_.end() || item->second.gone_ms < longest->second.gone_ms) longest = item;
   }
   if (longest == members_.end()) return false;
@@ -129,7 +129,7 @@ void Membership::judge(int64_t now_ms, const NodeId& peer, Member& member) {
   }
   if (!member.is_alive()) gained(now_ms, peer, member);
   forgive(now_ms, member);
-  const bool is_suspect = silence_ms >= options_.suspect_ms || !member.is_connected;
+  const bool is_suspect = silence_ms >= options_.suspect_ms || !member.is_connected();
   member.state = is_suspect ? MemberState::kSuspect : MemberState::kAlive;
 }
 

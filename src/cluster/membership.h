@@ -35,7 +35,7 @@ inline constexpr NamedValues<MemberState, 4> kMemberStates{{{MemberState::kAlive
 
 struct Member {
   MemberState state = MemberState::kDead;
-  bool is_connected = false;
+  int connections = 0;                        // made less lost, which may be told in any order
   std::shared_ptr<const NodeHeartbeat> last;  // null until the first
   int64_t heard_ms = -1;                      // when; -1: never
   int64_t gone_ms = 0;                        // since when, of a dead one
@@ -45,6 +45,7 @@ struct Member {
   int64_t previous_life = -1;                 // an incarnation that is over
   std::string note;                           // of a foreign one: what to do
 
+  bool is_connected() const { return connections > 0; }
   bool is_alive() const { return state == MemberState::kAlive || state == MemberState::kSuspect; }
   bool is_usable(int64_t now_ms) const { return is_alive() && now_ms >= usable_ms; }
 };

@@ -104,6 +104,16 @@ TEST_CASE("a new life of a node is a loss, and a late word of the old one is not
   CHECK(heard.membership.find(node(3))->losses == 1);
 }
 
+TEST_CASE("the loss of an old connection that is told late does not count against the new one") {
+  Heard heard;
+  heard.beat(1'000, 3);                           // the first connection
+  heard.membership.connected(1'100, node(3));     // the second
+  heard.membership.disconnected(1'200, node(3));  // of the first
+  CHECK(heard.membership.find(node(3))->is_connected());
+  heard.membership.disconnected(1'300, node(3));
+  CHECK(!heard.membership.find(node(3))->is_connected());
+}
+
 TEST_CASE("a node of another version is named and left out until it speaks ours") {
   Heard heard;
   heard.beat(1'000, 3);
