@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "net/http_request_parser.h"
 #include "net/http_target.h"
+#include "server/chat_prompt.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/stop_matcher.h"
@@ -31,7 +32,7 @@ void parse_bodies(std::string_view body) {
     return;
   }
   StopMatcher matcher(chat.value().options.stop);
-  const std::string prompt = chat_prompt(chat.value());
+  const std::string prompt = plain_conversation(chat.value().messages);
   const std::string emitted = matcher.push(prompt) + matcher.finish();
   LOCKSTEP_CHECK(matcher.is_stopped() ? emitted.size() < prompt.size() : emitted == prompt);
 }
