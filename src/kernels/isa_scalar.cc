@@ -6,10 +6,10 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens. More would gain nothing without registers of
-// sixteen lanes, and multiply the size of the object file.
-constexpr int kSumsMax = 2;
-constexpr int kTokensMax = 2;
+// Sums of one register block and its most tokens. More would gain little without registers of
+// sixteen lanes, and takes minutes to compile.
+constexpr int kSumsMax = 1;
+constexpr int kTokensMax = 1;
 // Tiles of a quantised matrix that one token meets together.
 constexpr int kBlockTilesMax = 1;
 
