@@ -49,8 +49,12 @@ struct LocalGroupOptions {
   std::chrono::milliseconds load_timeout{600'000};
   std::chrono::milliseconds restart_wait{5'000};  // how long a request waits for a restart
   std::chrono::milliseconds stop_timeout{2'000};  // for the step at hand
-  int failures_max = 5;                           // in a row without having been ready
-  bool restarts = true;                           // false: the first failure is the end
+  // How long a request that runs waits for the group to be formed anew, and how many losses of it
+  // in a row it survives without a token between them (0: it ends with the group that it ran on).
+  std::chrono::milliseconds resume_wait{600'000};
+  int losses_max = 3;
+  int failures_max = 5;  // in a row without having been ready
+  bool restarts = true;  // false: the first failure is the end
 
   std::string worker_program;                 // empty: this program
   std::vector<std::string> worker_arguments;  // empty: "worker"

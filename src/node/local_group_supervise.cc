@@ -55,7 +55,9 @@ Status LocalGroup::work() {
       return Ok{};
     }
     // The clients first: ending the epoch takes a moment.
-    requests_.fail_submitted(Error{ErrorCode::kPeerLost, ended.error().message});
+    requests_.hold_submitted(
+        {Clock::now() + options_.resume_wait, options_.losses_max, status().context},
+        Error{ErrorCode::kPeerLost, ended.error().message});
     was_ever_ready = was_ever_ready || was_ready;
     failures = was_ready ? 1 : failures + 1;
     if (!options_.restarts || !was_ever_ready || failures > options_.failures_max) return ended;

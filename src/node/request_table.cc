@@ -7,7 +7,9 @@ namespace lockstep {
 
 void RequestTable::add(uint64_t id, GenerateRequest request, GenerationEvents events,
                        Time deadline) {
-  entries_.emplace(id, Entry{std::move(request), std::move(events), deadline, false});
+  Entry entry{std::move(request), std::move(events), deadline};
+  entry.prompt_size = entry.request.prompt.size();
+  entries_.emplace(id, std::move(entry));
 }
 
 void RequestTable::submit_held(
@@ -18,23 +20,30 @@ void RequestTable::submit_held(
     entry.submitted = true;
     const Status status = submit(id, entry.request);
     if (!status.ok()) refused.emplace_back(id, status.error());
-    entry.request = {};  // the engine has its own
   }
   for (auto& [id, error] : refused) end(id, std::move(error));
 }
 
 void RequestTable::token(uint64_t id, int32_t token) {
   const auto found = entries_.find(id);
-  if (found != entries_.end() && found->second.events.on_token) {
-    found->second.events.on_token(token);
-  }
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.request.prompt.push_back(token);
+  --entry.request.max_tokens;
+  entry.losses = 0;
+  if (entry.events.on_token) entry.events.on_token(token);
 }
 
 void RequestTable::logits(uint64_t id, std::span<const float> row) {
   const auto found = entries_.find(id);
-  if (found != entries_.end() && found->second.events.on_logits) {
-    found->second.events.on_logits(row);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  if (entry.rows_to_skip > 0) {
+    --entry.rows_to_skip;
+    return;
   }
+  ++entry.rows_told;
+  if (entry.events.on_logits) entry.events.on_logits(row);
 }
 
 void RequestTable::end(uint64_t id, Result<FinishReason> outcome) {
@@ -51,8 +60,39 @@ bool RequestTable::cancel_held(uint64_t id) {
   return true;
 }
 
-void RequestTable::fail_submitted(const Error& error) {
-  fail_if(error, [](const Entry& entry) { return entry.submitted; });
+void RequestTable::hold_submitted(const Resumption& resumption, const Error& error) {
+  std::vector<uint64_t> complete, failed;
+  for (auto& [id, entry] : entries_) {
+    if (!entry.submitted) continue;
+    if (is_complete(entry, resumption.context)) {
+      complete.push_back(id);
+    } else if (++entry.losses > resumption.losses_max) {
+      failed.push_back(id);
+    } else {
+      prepare_to_resume(entry);
+      entry.deadline = resumption.deadline;
+    }
+  }
+  for (uint64_t id : complete) end(id, FinishReason::kLength);
+  for (uint64_t id : failed) end(id, error);
+}
+
+// Only the word that it has ended was lost.
+bool RequestTable::is_complete(const Entry& entry, int context) {
+  const GenerateRequest& request = entry.request;
+  const size_t told = request.prompt.size() - entry.prompt_size;
+  if (told == 0) return false;
+  return request.max_tokens == 0 || request.prompt.size() > static_cast<size_t>(context);
+}
+
+// What was told becomes part of the prompt.
+void RequestTable::prepare_to_resume(Entry& entry) {
+  entry.submitted = false;
+  entry.rows_to_skip = entry.rows_told;
+  const bool has_tokens = entry.request.prompt.size() > entry.prompt_size;
+  if (!has_tokens) return;
+  entry.request.prompt_logits = false;  // the first token came after the last row
+  entry.rows_to_skip = 0;
 }
 
 void RequestTable::fail_all(const Error& error) {

@@ -1,7 +1,9 @@
 // RequestTable: the requests of one LocalGroup that have not ended, and their callbacks. Each is
-// either held (not yet given to a group, with a deadline) or submitted. One thread, the supervising
-// one, uses it; a request leaves the table before its on_end is called, so exactly one on_end is
-// called for each.
+// either held (not yet given to a group, with a deadline) or submitted. When a group is lost its
+// requests are held again, with what they have been told already: the next group is fed the prompt
+// and the tokens so far and goes on where the last one ended, to the bit, since a choice depends on
+// the tokens before it and on the seed alone. One thread, the supervising one, uses it; a request
+// leaves the table before its on_end is called, so exactly one on_end is called for each.
 #pragma once
 
 #include <chrono>
@@ -35,7 +37,13 @@ class RequestTable {
   bool cancel_held(uint64_t id);
   bool contains(uint64_t id) const { return entries_.count(id) != 0; }
 
-  void fail_submitted(const Error& error);
+  struct Resumption {
+    Time deadline;    // until which the requests are held
+    int losses_max;   // in a row without a token between them; a request beyond that fails
+    int context = 0;  // positions of a sequence
+  };
+  // The group is lost: holds what it had been given, or fails it.
+  void hold_submitted(const Resumption& resumption, const Error& error);
   void fail_all(const Error& error);
   // Held requests whose deadline has passed.
   void fail_expired(Time now, const Error& error);
@@ -48,8 +56,14 @@ class RequestTable {
     GenerationEvents events;
     Time deadline;
     bool submitted = false;
+    size_t prompt_size = 0;   // of the client's prompt; what follows it in `request` was told
+    size_t rows_told = 0;     // of logits
+    size_t rows_to_skip = 0;  // that this group reports once more
+    int losses = 0;           // since the last token
   };
 
+  static bool is_complete(const Entry& entry, int context);
+  static void prepare_to_resume(Entry& entry);
   void fail_if(const Error& error, const std::function<bool(const Entry&)>& condition);
 
   std::function<void()> on_leave_;

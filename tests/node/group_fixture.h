@@ -42,6 +42,7 @@ inline LocalGroupOptions echo_options(const TemporaryModel& model, int ranks,
   options.ranks = ranks;
   options.link.kind = parse_link_kind(link).value();
   options.threads = 1;
+  options.losses_max = 0;  // a test sees at once what was lost, and how
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_test_worker";
   return options;
 }

@@ -1,0 +1,112 @@
+// What a request is told over the loss of its group, by hand.
+#include "node/request_table.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace lockstep;
+
+namespace {
+
+using Time = RequestTable::Time;
+const Error kLost{ErrorCode::kPeerLost, "rank 1 was lost"};
+
+struct Told {
+  std::vector<int32_t> tokens;
+  int rows = 0;
+  std::vector<Result<FinishReason>> ends;
+
+  GenerationEvents events() {
+    GenerationEvents events;
+    events.on_token = [this](int32_t token) { tokens.push_back(token); };
+    events.on_logits = [this](std::span<const float>) { ++rows; };
+    events.on_end = [this](Result<FinishReason> outcome) { ends.push_back(std::move(outcome)); };
+    return events;
+  }
+};
+
+// Submits what is held and returns it.
+std::vector<GenerateRequest> submit(RequestTable& table) {
+  std::vector<GenerateRequest> submitted;
+  table.submit_held([&](uint64_t, const GenerateRequest& request) -> Status {
+    submitted.push_back(request);
+    return Ok{};
+  });
+  return submitted;
+}
+
+GenerateRequest request(std::vector<int32_t> prompt, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("the next group is fed the prompt and what was told") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7, 8}, 5), told.events(), Time::max());
+  REQUIRE(submit(table).size() == 1);
+  table.token(1, 9);
+  table.token(1, 10);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  const auto again = submit(table);
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].prompt == std::vector<int32_t>{7, 8, 9, 10});
+  CHECK(again[0].max_tokens == 3);
+  CHECK(told.ends.empty());
+}
+
+TEST_CASE("rows of logits that were told are not told again") {
+  RequestTable table([] {});
+  Told told;
+  GenerateRequest rows = request({7, 8, 9}, 2);
+  rows.prompt_logits = true;
+  table.add(1, rows, told.events(), Time::max());
+  submit(table);
+  const std::vector<float> row{1};
+  table.logits(1, row);
+  table.logits(1, row);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  CHECK(submit(table)[0].prompt_logits);
+  for (int i = 0; i < 3; ++i) table.logits(1, row);
+  CHECK(told.rows == 3);
+  table.token(1, 5);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  CHECK_FALSE(submit(table)[0].prompt_logits);
+}
+
+TEST_CASE("a request whose end alone was lost has ended") {
+  RequestTable table([] {});
+  Told by_length, by_context, running;
+  table.add(1, request({7}, 1), by_length.events(), Time::max());
+  table.add(2, request({7, 8, 9}, 100), by_context.events(), Time::max());
+  table.add(3, request({7, 8}, 100), running.events(), Time::max());
+  submit(table);
+  for (uint64_t id : {1, 2, 3}) table.token(id, 5);
+  table.hold_submitted({Time::max(), 1, 3}, kLost);
+  REQUIRE(by_length.ends.size() == 1);
+  CHECK(by_length.ends[0].value() == FinishReason::kLength);
+  REQUIRE(by_context.ends.size() == 1);
+  CHECK(by_context.ends[0].value() == FinishReason::kLength);
+  CHECK(running.ends.empty());
+}
+
+TEST_CASE("losses without a token between them are counted, and a token forgives them") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7}, 100), told.events(), Time::max());
+  for (int i = 0; i < 5; ++i) {
+    submit(table);
+    table.token(1, 5);
+    table.hold_submitted({Time::max(), 1, 100}, kLost);
+  }
+  CHECK(told.ends.empty());
+  submit(table);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  REQUIRE(told.ends.size() == 1);
+  CHECK(told.ends[0].error().message == kLost.message);
+}

@@ -1,0 +1,92 @@
+// Requests that outlive the group they ran on: the client sees a pause and nothing else.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "node/group_fixture.h"
+#include "node/local_group.h"
+
+using namespace lockstep;
+
+namespace {
+
+LocalGroupOptions lasting_options(const TemporaryModel& model, int ranks, const char* link) {
+  LocalGroupOptions options = echo_options(model, ranks, link);
+  options.losses_max = 2;
+  return options;
+}
+
+std::vector<int32_t> numbers(int32_t first, size_t count) {
+  std::vector<int32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+void kill_rank(const LocalGroup& group, size_t rank) {
+  REQUIRE(::kill(static_cast<pid_t>(group.status().ranks[rank].pid), SIGKILL) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("streams go on after a rank is lost, without a token lost or told twice") {
+  const TemporaryModel model;
+  for (const char* link : {"shm", "tcp"}) {
+    const auto group = start_echo(lasting_options(model, 2, link));
+    constexpr size_t kTokens = 20'000;
+    for (size_t rank : {0u, 1u}) {
+      CAPTURE(link);
+      CAPTURE(rank);
+      Client first, second;
+      first.start(*group, prompt({1}, kTokens));
+      second.start(*group, prompt({500'000}, kTokens));
+      second.wait_tokens(10);
+      kill_rank(*group, rank);
+      CHECK(first.wait_end().value() == FinishReason::kLength);
+      CHECK(second.wait_end().value() == FinishReason::kLength);
+      CHECK(first.tokens() == numbers(2, kTokens));
+      CHECK(second.tokens() == numbers(500'001, kTokens));
+    }
+    CHECK(group->status().restarts == 2);
+    CHECK(group->status().running == 0);
+  }
+}
+
+TEST_CASE("a stream ends at its stop id also after a loss") {
+  const TemporaryModel model;
+  const auto group = start_echo(lasting_options(model, 2, "shm"));
+  GenerateRequest request = prompt({1}, 1'000'000);
+  request.stop_ids = {20'002};
+  Client client;
+  client.start(*group, request);
+  client.wait_tokens(10);
+  kill_rank(*group, 1);
+  CHECK(client.wait_end().value() == FinishReason::kStop);
+  CHECK(client.tokens() == numbers(2, 20'000));
+}
+
+TEST_CASE(
+    "a request that breaks each group that it runs on fails after as many losses as are allowed") {
+  const TemporaryModel model;
+  const auto group = start_echo(lasting_options(model, 2, "shm"));
+  Client client;
+  client.start(*group, prompt({kAbortToken, 1}, 10));
+  const auto outcome = client.wait_end();
+  CHECK(outcome.error().code == ErrorCode::kPeerLost);
+  check_serves(*group);
+  CHECK(group->status().restarts == 3);
+}
+
+TEST_CASE("a request that waits to be resumed can be cancelled") {
+  const TemporaryModel model;
+  const auto group = start_echo(lasting_options(model, 2, "shm"));
+  Client client;
+  const uint64_t id = client.start(*group, prompt({1}, 1'000'000'000));
+  client.wait_tokens(10);
+  kill_rank(*group, 1);
+  group->cancel(id);
+  CHECK(client.wait_end().error().code == ErrorCode::kCancelled);
+  CHECK(group->status().running == 0);
+}
