@@ -39,14 +39,16 @@ class NarrowLink final : public Link {
   size_t longest_ = 0;
 };
 
+const ProbeOptions kQuick{.rounds_max = 100, .budget = std::chrono::milliseconds(2)};
+
 }  // namespace
 
 TEST_CASE("a link whose frames are shorter than 16 KiB is measured with its largest frame") {
   auto links = open_pipe_links(2);
   NarrowLink low(std::move(links[0][1])), high(std::move(links[1][0]));
   Result<PairTimes> answered = PairTimes{};
-  std::thread thread([&] { answered = probe_link(high, false, quick_probe(2)); });
-  const Result<PairTimes> times = probe_link(low, true, quick_probe(2));
+  std::thread thread([&] { answered = probe_link(high, false, kQuick); });
+  const Result<PairTimes> times = probe_link(low, true, kQuick);
   thread.join();
   REQUIRE_MESSAGE(times.ok(), times.error().message);
   CHECK(answered.ok());
@@ -59,7 +61,7 @@ TEST_CASE("a link whose frames are shorter than 16 KiB is measured with its larg
 
 TEST_CASE("a peer that says nothing while a link is measured is an error at the deadline") {
   auto links = open_pipe_links(2);
-  ProbeOptions options = quick_probe(2);
+  ProbeOptions options = kQuick;
   options.timeout = std::chrono::milliseconds(50);
   const Result<PairTimes> times = probe_link(*links[0][1], true, options);
   REQUIRE(!times.ok());

@@ -109,6 +109,7 @@ Status FaultBench::start() {
   options.threads = 1;
   options.timeouts = {kHeartbeat, kProgress, kHeartbeat};
   options.restart_wait = kRestartWait;
+  options.losses_max = 0;  // what survivors report, and when, is what is measured
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_fault_worker";
   group_ = TRY(LocalGroup::start(options));
   prompt_.assign(1, 1);
