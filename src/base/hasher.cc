@@ -2,10 +2,10 @@
 
 #include <openssl/evp.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/check.h"
+#include "base/hex.h"
 
 namespace lockstep {
 
@@ -44,22 +44,6 @@ Digest sha256(std::span<const std::byte> bytes) {
                             nullptr) == 1);
   LOCKSTEP_CHECK(length == digest.size());
   return digest;
-}
-
-std::string to_hex(std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : bytes) {
-    text += kDigits[std::to_integer<unsigned>(byte >> 4)];
-    text += kDigits[std::to_integer<unsigned>(byte & std::byte{15})];
-  }
-  return text;
-}
-
-bool is_hex(std::string_view text, size_t digits) {
-  return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
 }
 
 }  // namespace lockstep

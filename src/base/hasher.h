@@ -32,8 +32,5 @@ class Hasher {
 };
 
 Digest sha256(std::span<const std::byte> bytes);
-std::string to_hex(std::span<const std::byte> bytes);
-// Only lower-case hexadecimal digits, and `digits` of them.
-bool is_hex(std::string_view text, size_t digits);
 
 }  // namespace lockstep

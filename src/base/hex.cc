@@ -1,5 +1,7 @@
 #include "base/hex.h"
 
+#include <algorithm>
+
 namespace lockstep {
 namespace {
 
@@ -33,6 +35,12 @@ bool from_hex(std::string_view text, std::span<std::byte> bytes) {
     bytes[i] = static_cast<std::byte>(16 * high + low);
   }
   return true;
+}
+
+bool is_hex(std::string_view text, size_t digits) {
+  return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
 }  // namespace lockstep

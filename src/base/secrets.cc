@@ -23,19 +23,6 @@ Status fill_random(std::span<std::byte> bytes) {
   return Ok{};
 }
 
-Result<Digest> sha256(std::initializer_list<std::span<const std::byte>> parts) {
-  std::vector<std::byte> all;
-  for (const auto part : parts) all.insert(all.end(), part.begin(), part.end());
-  Digest digest{};
-  unsigned length = 0;
-  if (EVP_Digest(all.data(), all.size(), reinterpret_cast<unsigned char*>(digest.data()), &length,
-                 EVP_sha256(), nullptr) != 1 ||
-      length != digest.size()) {
-    return Error{ErrorCode::kInternal, "OpenSSL has no SHA-256"};
-  }
-  return digest;
-}
-
 Result<Digest> hmac_sha256(std::span<const std::byte> key,
                            std::initializer_list<std::span<const std::byte>> parts) {
   std::vector<std::byte> all;

@@ -17,9 +17,6 @@ using Digest = std::array<std::byte, 32>;
 // From the operating system, fit for keys.
 Status fill_random(std::span<std::byte> bytes);
 
-// SHA-256 over the parts one after the other. kInternal if the library refuses.
-Result<Digest> sha256(std::initializer_list<std::span<const std::byte>> parts);
-
 // HMAC-SHA256 (RFC 2104) over the parts one after the other. kInternal if the library refuses.
 Result<Digest> hmac_sha256(std::span<const std::byte> key,
                            std::initializer_list<std::span<const std::byte>> parts);

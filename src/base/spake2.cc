@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/hasher.h"
 #include "base/hex.h"
 
 namespace lockstep {
@@ -192,7 +193,7 @@ Status Spake2::Impl::derive(std::span<const std::byte> other_share, const Share&
   append_with_length(transcript, is_a() ? other_share : own);
   append_with_length(transcript, point);
   append_with_length(transcript, password_bytes);
-  const Digest keys = TRY(sha256({transcript}));
+  const Digest keys = sha256(transcript);
   const auto confirmation_secret = std::span(keys).subspan(16);
   std::string info = "ConfirmationKeys";
   info.append(reinterpret_cast<const char*>(context.data()), context.size());

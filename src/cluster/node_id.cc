@@ -2,13 +2,14 @@
 
 #include <cstring>
 
+#include "base/hasher.h"
 #include "base/hex.h"
 #include "base/secrets.h"
 
 namespace lockstep {
 
 Result<NodeId> NodeId::of_public_key(std::span<const std::byte> key) {
-  return NodeId(TRY(sha256({key})));
+  return NodeId(sha256(key));
 }
 
 std::optional<NodeId> NodeId::parse(std::string_view text) {

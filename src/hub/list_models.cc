@@ -6,6 +6,7 @@
 #include <set>
 #include <system_error>
 
+#include "base/hex.h"
 #include "base/mapped_file.h"
 #include "hub/model_cache.h"
 #include "hub/piece_store.h"

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/hex.h"
 #include "base/mapped_file.h"
 #include "hub/piece_store.h"
 

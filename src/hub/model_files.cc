@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/hex.h"
 #include "hub/model_id.h"
 #include "json/json.h"
 

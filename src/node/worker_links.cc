@@ -1,11 +1,11 @@
 #include "node/worker_links.h"
 
-#include <charconv>
 #include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/hex.h"
 #include "base/log.h"
 #include "transport/rendezvous.h"
 #include "transport/shm_link.h"
@@ -81,19 +81,10 @@ Result<WorkerLinks> connect_tcp(const TcpListener& listener, std::span<const Tcp
   return opened;
 }
 
-// 32 hexadecimal digits.
 Result<GroupToken> parse_token(std::string_view text) {
   GroupToken token{};
-  if (text.size() != 2 * token.size()) {
-    return Error{ErrorCode::kCorrupt, "a group's token has 32 digits"};
-  }
-  for (size_t i = 0; i < token.size(); ++i) {
-    uint8_t value = 0;
-    const char* const end = text.data() + 2 * i + 2;
-    if (std::from_chars(text.data() + 2 * i, end, value, 16).ptr != end) {
-      return Error{ErrorCode::kCorrupt, "a group's token has hexadecimal digits only"};
-    }
-    token[i] = static_cast<std::byte>(value);
+  if (!from_hex(text, token)) {
+    return Error{ErrorCode::kCorrupt, "a group's token has 32 hexadecimal digits"};
   }
   return token;
 }
