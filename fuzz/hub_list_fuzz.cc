@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "hub/choose_files.h"
 #include "hub/model_files.h"
 #include "hub/model_id.h"

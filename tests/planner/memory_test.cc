@@ -38,6 +38,10 @@ class CountingDevice final : public Device {
   void queue(const Operation& operation) override { device_->queue(operation); }
   Status wait() override { return device_->wait(); }
   std::span<float> host(BufferId buffer) override { return device_->host(buffer); }
+  void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override {
+    device_->lend(buffers, std::move(meanwhile));
+  }
+  void take_back() override { device_->take_back(); }
   uint64_t wait_count() const override { return device_->wait_count(); }
 
   uint64_t allocated() const { return allocated_; }
