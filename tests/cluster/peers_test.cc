@@ -107,8 +107,10 @@ TEST_CASE("peers: a node that starts again is met again, from what was remembere
   TestNode a(member_identity(folder, "a", key), local_options(), of_a.events());
   const Identity b = member_identity(folder, "b", key);
   {
-    TestNode first(b, local_options({a.address()}));
+    Diary of_b;
+    TestNode first(b, local_options({a.address()}), of_b.events());
     REQUIRE(of_a.waits_for("+b"));
+    REQUIRE(of_b.waits_for("+a"));
   }
   REQUIRE(of_a.waits_for("-b"));
   TestNode second(b, local_options());  // without --join
