@@ -1,5 +1,6 @@
 #include "transport/local_links.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <future>
@@ -20,6 +21,8 @@ namespace {
 
 using Pair = std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>>;
 
+constexpr int kArrivalMaxMs = 5000;
+
 Result<Pair> open_shm_pair(int low, int high, uint32_t epoch) {
   UniqueFd fd = TRY(ShmLink::create_region());
   Pair pair;
@@ -33,8 +36,8 @@ struct Sockets {
   UniqueFd high;
 };
 
-// Nobody else knows the port, so there is no handshake. Connecting to a listening socket of the
-// same machine ends at once, also without anybody in accept().
+// Nobody else knows the port, so there is no handshake. Connecting ends without anybody in accept();
+// between two devices of this machine the listening side may know of it a moment later.
 Result<Sockets> connect_pair(const std::string& low_host, const std::string& high_host) {
   TcpListener listener = TRY(TcpListener::open(low_host));
   auto address = TRY(resolve_numeric(low_host, listener.port()));
@@ -44,6 +47,8 @@ Result<Sockets> connect_pair(const std::string& low_host, const std::string& hig
       ::connect(calling.get(), address->ai_addr, address->ai_addrlen) != 0) {
     return socket_error(ErrorCode::kInternal, "connecting to this machine failed");
   }
+  pollfd arriving{listener.fd(), POLLIN, 0};
+  ::poll(&arriving, 1, kArrivalMaxMs);
   UniqueFd called(::accept(listener.fd(), nullptr, nullptr));
   if (!called.is_open()) return socket_error(ErrorCode::kInternal, "accepting failed");
   return Sockets{std::move(called), std::move(calling)};
