@@ -98,6 +98,13 @@ uint64_t token_elements(const ModelConfig& config, const Cut& cut, int rank, con
   return elements + number(has_head ? cut.vocabulary(rank).size() : 0);
 }
 
+// Of the second half of a long batch (model/overlap.h).
+uint64_t second_half_elements(const ModelConfig& config, const RankLoad& load, uint64_t tokens) {
+  const auto subtrees =
+      static_cast<uint64_t>(std::max(load.mixer_subtrees, load.feed_forward_subtrees));
+  return (subtrees * tokens / 2 + tokens / 2) * static_cast<uint64_t>(config.hidden);
+}
+
 }  // namespace
 
 Result<uint64_t> RankCounter::packed(const PackKey& key, const MatrixSource& source) {
@@ -200,6 +207,7 @@ RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const 
   memory.state_bytes = load.page_bytes * static_cast<uint64_t>(layers.size()) * pages;
   const auto tokens = static_cast<uint64_t>(std::max(limits.batch_tokens_max, limits.streams));
   memory.buffer_bytes = floats(tokens * token_elements(facts.config, cut, rank, load, has_head)) +
+                        floats(second_half_elements(facts.config, load, tokens)) +
                         pages * sizeof(int32_t) +
                         rope_frequencies(facts.config).size() * sizeof(double);
   return memory;
