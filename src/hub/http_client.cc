@@ -21,7 +21,7 @@ struct Transfer {
   CURL* handle = nullptr;
   const HttpGet* request = nullptr;
   const std::atomic<bool>* cancelled = nullptr;
-  HttpAnswer answer;
+  HubAnswer answer;
   std::optional<ByteRange> content_range;
   std::optional<uint64_t> whole_size;
   uint64_t bytes = 0;  // of the body, so far
@@ -168,7 +168,7 @@ struct HttpClient::State {
   const std::atomic<bool>* cancelled;
 
   // One request without redirects; where one is answered, its target is in `redirect`.
-  Result<HttpAnswer> get_once(const HttpGet& request, std::string& redirect);
+  Result<HubAnswer> get_once(const HttpGet& request, std::string& redirect);
 };
 
 HttpClient::HttpClient(HttpTimes times, const std::atomic<bool>* cancelled) {
@@ -183,7 +183,7 @@ HttpClient::HttpClient(HttpTimes times, const std::atomic<bool>* cancelled) {
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient::~HttpClient() = default;
 
-Result<HttpAnswer> HttpClient::State::get_once(const HttpGet& request, std::string& redirect) {
+Result<HubAnswer> HttpClient::State::get_once(const HttpGet& request, std::string& redirect) {
   CURL* const handle = curl.get();
   curl_easy_reset(handle);  // keeps connections
   Transfer transfer{.handle = handle, .request = &request, .cancelled = cancelled};
@@ -227,12 +227,12 @@ Result<HttpAnswer> HttpClient::State::get_once(const HttpGet& request, std::stri
   return transfer.answer;
 }
 
-Result<HttpAnswer> HttpClient::get(const HttpGet& request) {
+Result<HubAnswer> HttpClient::get(const HttpGet& request) {
   HttpGet next = request;
   const std::string origin = origin_of(request.url);
   for (int i = 0; i <= kRedirectsMax; ++i) {
     std::string redirect;
-    HttpAnswer answer = TRY(state_->get_once(next, redirect));
+    HubAnswer answer = TRY(state_->get_once(next, redirect));
     answer.final_url = next.url;
     if (answer.status < 300 || answer.status >= 400) return answer;
     if (redirect.empty()) return Error{ErrorCode::kCorrupt, origin + " redirects to nowhere"};

@@ -38,7 +38,7 @@ struct HttpGet {
   std::function<bool(std::span<const std::byte>)> sink;
 };
 
-struct HttpAnswer {
+struct HubAnswer {
   int status = 0;
   std::string final_url;               // behind all redirects
   std::string error_code;              // the hub's X-Error-Code: "GatedRepo", "RevisionNotFound"
@@ -55,7 +55,7 @@ class HttpClient {
   // host that is not there or a body that ends early, kTimeout, kCancelled, kCorrupt for an answer
   // that is not what was asked for, kUnsupported for a server without ranges. The sentence names
   // the host.
-  Result<HttpAnswer> get(const HttpGet& request);
+  Result<HubAnswer> get(const HttpGet& request);
 
  private:
   struct State;

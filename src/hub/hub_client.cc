@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kRetryAfterMax{300};  // what asks for more is to
 constexpr std::chrono::milliseconds kLook{20};       // how often a pause looks at `cancelled`
 constexpr size_t kProgressBytes = size_t{64} << 10;  // less in one go counts as nothing
 
-HubFailure refused(const HubSettings& settings, const ModelId& id, const HttpAnswer& answer) {
+HubFailure refused(const HubSettings& settings, const ModelId& id, const HubAnswer& answer) {
   const std::string page = fmt::format("{}/{}", settings.endpoint, id.repository);
   if (answer.error_code == "GatedRepo") {
     return {{ErrorCode::kInvalidArgument,
@@ -38,7 +38,7 @@ HubFailure refused(const HubSettings& settings, const ModelId& id, const HttpAns
                          settings.endpoint, id.repository, answer.status)}};
 }
 
-HubFailure not_found(const HubSettings& settings, const ModelId& id, const HttpAnswer& answer) {
+HubFailure not_found(const HubSettings& settings, const ModelId& id, const HubAnswer& answer) {
   if (answer.error_code == "EntryNotFound") {
     return {{ErrorCode::kNotFound, fmt::format("a file of {} is no longer at {}; pull it again",
                                                id.text(), settings.endpoint)}};
@@ -52,7 +52,7 @@ HubFailure not_found(const HubSettings& settings, const ModelId& id, const HttpA
            fmt::format("there is no model {} at {}", id.repository, settings.endpoint)}};
 }
 
-HubFailure busy(const HubSettings& settings, const HttpAnswer& answer) {
+HubFailure busy(const HubSettings& settings, const HubAnswer& answer) {
   const std::chrono::seconds wait(answer.retry_after.value_or(0));
   HubFailure failure{
       {ErrorCode::kExhausted,
@@ -65,7 +65,7 @@ HubFailure busy(const HubSettings& settings, const HttpAnswer& answer) {
   return failure;
 }
 
-HubFailure failure_of(const HubSettings& settings, const ModelId& id, const HttpAnswer& answer) {
+HubFailure failure_of(const HubSettings& settings, const ModelId& id, const HubAnswer& answer) {
   // A storage that the hub redirects to knows no accounts, only addresses that hold for a while.
   const std::string origin = origin_of(answer.final_url);
   if (origin != origin_of(settings.endpoint) && answer.status >= 400 && answer.status < 405) {

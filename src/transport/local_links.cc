@@ -36,8 +36,8 @@ struct Sockets {
   UniqueFd high;
 };
 
-// Nobody else knows the port, so there is no handshake. Connecting ends without anybody in accept();
-// between two devices of this machine the listening side may know of it a moment later.
+// Nobody else knows the port, so there is no handshake. Connecting ends without anybody in
+// accept(); between two devices of this machine the listening side may know of it a moment later.
 Result<Sockets> connect_pair(const std::string& low_host, const std::string& high_host) {
   TcpListener listener = TRY(TcpListener::open(low_host));
   auto address = TRY(resolve_numeric(low_host, listener.port()));
