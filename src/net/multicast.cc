@@ -20,6 +20,7 @@ namespace {
 
 #ifndef IPV6_JOIN_GROUP
 #define IPV6_JOIN_GROUP IPV6_ADD_MEMBERSHIP
+#define IPV6_LEAVE_GROUP IPV6_DROP_MEMBERSHIP
 #endif
 
 bool set_option(int fd, int level, int name, const auto& value) {
@@ -97,8 +98,9 @@ std::vector<MulticastSockets::Interface> MulticastSockets::list_interfaces() con
     auto known = std::find_if(found.begin(), found.end(),
                               [&](const Interface& one) { return one.name == name; });
     if (known == found.end()) {
-      if (found.size() == kInterfacesMax) continue;
-      found.push_back({.index = ::if_nametoindex(name.c_str()), .name = name});
+      const unsigned index = ::if_nametoindex(name.c_str());
+      if (index == 0 || found.size() == kInterfacesMax) continue;  // 0: gone since
+      found.push_back({.index = index, .name = name});
       known = std::prev(found.end());
     }
     (family == AF_INET ? known->has_v4 : known->has_v6) = true;
@@ -110,30 +112,35 @@ std::vector<MulticastSockets::Interface> MulticastSockets::list_interfaces() con
 bool MulticastSockets::refresh() {
   std::vector<Interface> now = list_interfaces();
   if (now == interfaces_) return false;
+  const auto is_in = [](const std::vector<Interface>& list, const Interface& interface) {
+    return std::find(list.begin(), list.end(), interface) != list.end();
+  };
+  // The kernel keeps the memberships of an interface that is gone, up to a limit for each socket;
+  // on a machine that starts containers all day none would be left to join with.
+  for (const Interface& interface : interfaces_) {
+    if (!is_in(now, interface)) set_membership(interface, Membership::kLeave);
+  }
   for (const Interface& interface : now) {
-    // Joining again what is joined fails and changes nothing, so that an interface that went and
-    // came back under its name and number is joined too.
-    if (std::find(interfaces_.begin(), interfaces_.end(), interface) == interfaces_.end()) {
-      join(interface);
-    }
+    if (!is_in(interfaces_, interface)) set_membership(interface, Membership::kJoin);
   }
   interfaces_ = std::move(now);
   return true;
 }
 
 // What cannot be joined is still sent on: one direction is enough for two nodes to meet.
-void MulticastSockets::join(const Interface& interface) {
+void MulticastSockets::set_membership(const Interface& interface, Membership membership) {
+  const bool joins = membership == Membership::kJoin;
   if (interface.has_v4 && socket_v4_.is_open()) {
     ip_mreqn group{};
     ::inet_pton(AF_INET, options_.group_v4.c_str(), &group.imr_multiaddr);
     group.imr_ifindex = static_cast<int>(interface.index);
-    set_option(socket_v4_.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, group);
+    set_option(socket_v4_.get(), IPPROTO_IP, joins ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, group);
   }
   if (interface.has_v6 && socket_v6_.is_open()) {
     ipv6_mreq group{};
     ::inet_pton(AF_INET6, options_.group_v6.c_str(), &group.ipv6mr_multiaddr);
     group.ipv6mr_interface = interface.index;
-    set_option(socket_v6_.get(), IPPROTO_IPV6, IPV6_JOIN_GROUP, group);
+    set_option(socket_v6_.get(), IPPROTO_IPV6, joins ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, group);
   }
 }
 

@@ -35,7 +35,8 @@ class MulticastSockets {
   // One of the two families is enough.
   static Result<MulticastSockets> open(const Options& options);
 
-  // Looks at the machine's interfaces, and joins the groups on new ones. True if they changed.
+  // Looks at the machine's interfaces, joins the groups on new ones and leaves them on those that
+  // are gone. True if they changed.
   bool refresh();
   // To both groups on every interface; how many datagrams left.
   int send(std::span<const std::byte> bytes);
@@ -58,7 +59,8 @@ class MulticastSockets {
 
   MulticastSockets() = default;
   std::vector<Interface> list_interfaces() const;
-  void join(const Interface& interface);
+  enum class Membership { kJoin, kLeave };
+  void set_membership(const Interface& interface, Membership membership);
   bool send_v4(unsigned index, std::span<const std::byte> bytes);
   bool send_v6(unsigned index, std::span<const std::byte> bytes);
 
