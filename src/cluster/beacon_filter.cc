@@ -28,19 +28,20 @@ std::optional<BeaconFilter::Sighting> BeaconFilter::look_at(std::span<const std:
   const auto known = last_.find(id.value());
   const bool is_copy = known != last_.end() && known->second.time_ms == message->time_ms &&
                        now - known->second.seen_at <= kCopyWindow;
-  if (!is_copy) {
-    const bool is_stale = known != last_.end() && message->time_ms <= known->second.time_ms &&
-                          now - known->second.seen_at < kForgetAfter;
-    if (is_stale) {
-      ++counts_.replayed;
-      return std::nullopt;
-    }
-    if (!is_beacon_signed(datagram, message->key)) {
-      ++counts_.forged;
-      return std::nullopt;
-    }
-    if (!remember(id.value(), message->time_ms, now)) return std::nullopt;
+  const bool is_stale = !is_copy && known != last_.end() &&
+                        message->time_ms <= known->second.time_ms &&
+                        now - known->second.seen_at < kForgetAfter;
+  if (is_stale) {
+    ++counts_.replayed;
+    return std::nullopt;
   }
+  // For a copy that carries the cluster's MAC that is enough; without a key there is no MAC.
+  const bool needs_signature = !is_copy || !beacon_key_;
+  if (needs_signature && !is_beacon_signed(datagram, message->key)) {
+    ++counts_.forged;
+    return std::nullopt;
+  }
+  if (!is_copy && !remember(id.value(), message->time_ms, now)) return std::nullopt;
   ++counts_.accepted;
   return Sighting{id.value(), std::move(*message)};
 }

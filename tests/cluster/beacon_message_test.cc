@@ -135,6 +135,10 @@ TEST_CASE("beacon filter: a machine in no cluster hears all, but only what is si
   BeaconFilter filter(listener.id(), std::nullopt, ClusterId());
   auto datagram = sender.beacon(1000);
   CHECK(filter.look_at(datagram, kNow));
+  auto claimed_copy = datagram;  // of the same time, naming another cluster
+  claimed_copy[8 + 4] ^= std::byte{1};
+  CHECK(!filter.look_at(claimed_copy, kNow));
+  CHECK(filter.look_at(datagram, kNow));
   datagram = sender.beacon(2000);
   datagram[70] ^= std::byte{1};
   CHECK(!filter.look_at(datagram, kNow));
