@@ -1,7 +1,7 @@
 // SPAKE2 over P-256 with SHA-256, HKDF and HMAC (RFC 9382): two ends that know the same short
 // password find out that they do, and whoever sits between them, or at one end, has one guess for
 // each run and learns nothing to guess with afterwards. Used once for each PIN of a join
-// (cluster/joining.h). The points are OpenSSL's. One thread uses an object.
+// (cluster/join_frames.h). The points are OpenSSL's. One thread uses an object.
 //
 //   A: start -> share A ->  B: start -> share B -> A: finish -> confirmation A -> B: finish,
 //   checks, confirmation B -> A checks

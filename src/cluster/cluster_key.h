@@ -1,6 +1,7 @@
 // ClusterKey: the secret that makes nodes a cluster. Whoever has it is a member; it never travels
-// except to a machine that joins, over a session that the joining has proved (cluster/joining.h).
-// All else is made with keys derived from it, one for each purpose. Any thread.
+// except to a machine that joins, over a session that the joining has proved
+// (cluster/join_frames.h). All else is made with keys derived from it, one for each purpose. Any
+// thread.
 #pragma once
 
 #include <array>
