@@ -4,8 +4,9 @@
 //
 //   joiner: "LSG1" 'J' {"name", "version", "oldest", "newest", "with": "pin"}
 //   member: {"state": "pin", "name", "cluster"}      it shows the PIN
-//   joiner: {"share"}                                SPAKE2 over the PIN (base/spake2.h), joiner is
-//   A member: {"share"}                                the PIN is used up joiner: {"confirmation"}
+//   joiner: {"share"}                                SPAKE2 over the PIN (base/spake2.h), as A
+//   member: {"share"}                                the PIN is used up
+//   joiner: {"confirmation"}
 //   member: {"confirmation", "key"}                  the cluster's key
 //
 //   joiner: "LSG1" 'J' {..., "with": "token", "expires", "number", "confirmation"}
