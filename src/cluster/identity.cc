@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/utf8.h"
 #include "cluster/private_file.h"
+#include "cluster/sentences.h"
 
 namespace lockstep {
 namespace {
@@ -50,9 +50,7 @@ std::string machine_name() {
 }  // namespace
 
 bool is_node_name(std::string_view name) {
-  return !name.empty() && name.size() <= Identity::kNameBytesMax && is_valid_utf8(name) &&
-         std::none_of(name.begin(), name.end(),
-                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return !name.empty() && name.size() <= Identity::kNameBytesMax && is_plain_text(name);
 }
 
 Result<std::filesystem::path> Identity::default_folder() {

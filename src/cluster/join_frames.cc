@@ -9,6 +9,7 @@
 #include "cluster/byte_text.h"
 #include "cluster/greeting.h"
 #include "cluster/identity.h"
+#include "cluster/sentences.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -102,6 +103,11 @@ Result<JoinFrame> parse_join_frame(std::string_view text) {
   frame.reason = TRY(text_in(object, "reason"));
   frame.name = TRY(text_in(object, "name"));
   frame.cluster = TRY(text_in(object, "cluster"));
+  // People read these three before the other end has proved anything.
+  if (!is_plain_text(frame.reason) || (!frame.name.empty() && !is_node_name(frame.name)) ||
+      !is_plain_text(frame.cluster)) {
+    return bad_frame();
+  }
   frame.share = TRY(bytes_in(object, "share"));
   frame.confirmation = TRY(bytes_in(object, "confirmation"));
   frame.key = TRY(text_in(object, "key"));

@@ -1,4 +1,5 @@
-// Parts of sentences for people: bytes of memory, and text that fits into a message between nodes.
+// Parts of sentences for people: bytes of memory, text that fits into a message between nodes, and
+// text of others that may be shown.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,6 +23,18 @@ inline std::string short_sentence(std::string_view text) {
   if (kept.size() > kReasonBytesMax) kept.resize(kReasonBytesMax);
   kept.resize(kept.size() - incomplete_utf8_tail(kept));
   return kept;
+}
+
+// UTF-8 without control characters (C0, DEL and C1), which a terminal would obey.
+inline bool is_plain_text(std::string_view text) {
+  char before = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_c1 = before == '\xc2' && byte >= 0x80 && byte < 0xa0;
+    if (byte < 0x20 || byte == 0x7f || is_c1) return false;
+    before = c;
+  }
+  return is_valid_utf8(text);
 }
 
 }  // namespace lockstep

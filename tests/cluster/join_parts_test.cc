@@ -87,5 +87,11 @@ TEST_CASE("join frames: what is written is read, and other bytes are refused") {
   REQUIRE(frame.ok());
   CHECK(frame.value().share == std::string("\0a", 2));
   CHECK(!parse_join_frame("{\"share\":\"0\"}").ok());
+  // People read these before the other end has proved anything.
+  CHECK(parse_join_frame(encode_join_frame({.reason = "too many machines"})).ok());
+  CHECK(!parse_join_frame(encode_join_frame({.reason = "\x1b[2J"})).ok());
+  CHECK(!parse_join_frame(encode_join_frame({.name = "\x1b[2J"})).ok());
+  CHECK(!parse_join_frame(encode_join_frame({.name = "\xc2\x9b"})).ok());
+  CHECK(!parse_join_frame(encode_join_frame({.cluster = "\n"})).ok());
   CHECK(!parse_join_frame("[").ok());
 }
