@@ -13,8 +13,6 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kCallsMax = 64;
-constexpr const char* kPeersFile = "peers.json";
-constexpr std::chrono::milliseconds kCallAgain{250};  // when too many calls are under way
 
 Result<Greeting::Own> own_greeting(const Identity& identity, const Peers::Options& options) {
   Greeting::Own own{.key = identity.key().public_key(),
@@ -153,8 +151,9 @@ void Peers::Impl::greet_caller(FrameConnection connection, std::string_view firs
           self->establish(std::move(greeted), details, address, nullptr);
         } else if (outcome.status.ok()) {
           greeted.set_silence_max(std::chrono::milliseconds(0));
-          self->keep_stream(details.id, greeted);
-          self->events.on_stream(details.id, outcome.channel, std::move(greeted));
+          if (self->keep_stream(details.id, greeted).ok()) {
+            self->events.on_stream(details.id, outcome.channel, std::move(greeted));
+          }
         } else if (outcome.is_member && outcome.status.error().code == ErrorCode::kUnsupported) {
           self->note_unusable({details.id, details.name, details.version, address},
                               outcome.status.error().message);
@@ -284,8 +283,8 @@ void Peers::Impl::on_greeted(uint64_t number, FrameConnection connection,
     calls.erase(found);
     if (!ready) return establish(std::move(connection), details, target.address, &target);
     connection.set_silence_max(std::chrono::milliseconds(0));
-    keep_stream(details.id, connection);
-    return ready(std::move(connection));
+    auto kept = keep_stream(details.id, connection);
+    return kept.ok() ? ready(std::move(connection)) : ready(std::move(kept.error()));
   }
   if (outcome.is_member && outcome.status.error().code == ErrorCode::kUnsupported) {
     note_unusable({details.id, details.name, details.version, target.address},

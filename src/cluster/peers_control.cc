@@ -14,7 +14,6 @@ constexpr char kMessage = 'm';
 constexpr char kPing = 'p';
 constexpr char kIntroductions = 'i';
 
-constexpr const char* kPeersFile = "peers.json";
 constexpr size_t kUnusableMax = 64;
 constexpr size_t kStreamsMax = 256;  // of one node
 constexpr std::chrono::seconds kUnusableShown{60};
@@ -172,16 +171,21 @@ void Peers::Impl::open_stream(const NodeId& id, const Channel& channel, StreamRe
              channel);
 }
 
-void Peers::Impl::keep_stream(const NodeId& id, const FrameConnection& stream) {
+// A stream that is not kept is closed: nothing would end it when its node is lost.
+Status Peers::Impl::keep_stream(const NodeId& id, FrameConnection& stream) {
   const auto found = connected.find(id);
-  if (found == connected.end()) return;
+  if (found == connected.end()) {
+    stream.close();
+    return Error{ErrorCode::kPeerLost, "node " + id.short_text() + " was lost"};
+  }
   auto& streams = found->second.streams;
   std::erase_if(streams, [](const FrameConnection& one) { return !one.is_open(); });
   if (streams.size() >= kStreamsMax) {
-    FrameConnection(stream).fail({ErrorCode::kExhausted, "too many streams with one node"});
-    return;
+    stream.close();
+    return Error{ErrorCode::kExhausted, "too many streams with node " + id.short_text()};
   }
   streams.push_back(stream);
+  return Ok{};
 }
 
 void Peers::Impl::note_unusable(Peer peer, std::string reason) {

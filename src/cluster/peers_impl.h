@@ -25,6 +25,8 @@ struct Peers::Impl : std::enable_shared_from_this<Impl> {
   using Clock = std::chrono::steady_clock;
   using StreamReady = std::function<void(Result<FrameConnection>)>;
 
+  static constexpr const char* kPeersFile = "peers.json";  // in the node's folder
+
   // A call that is under way: to be connected, or for a stream.
   struct Call {
     AddressBook::Target target;
@@ -83,7 +85,7 @@ struct Peers::Impl : std::enable_shared_from_this<Impl> {
   void introduce(const Peer& newcomer);
   void on_introductions(const NodeId& from, std::string_view json);
   void open_stream(const NodeId& id, const Channel& channel, StreamReady ready);
-  void keep_stream(const NodeId& id, const FrameConnection& stream);
+  Status keep_stream(const NodeId& id, FrameConnection& stream);
   void note_unusable(Peer peer, std::string reason);
   void note_stranger(const FrameConnection& connection, const Error& error);
   void remember();
