@@ -163,6 +163,12 @@ void Peers::Impl::open_stream(const NodeId& id, const Channel& channel, StreamRe
   if (found == connected.end()) {
     return ready(Error{ErrorCode::kPeerLost, "node " + id.short_text() + " is not connected"});
   }
+  const auto opening = std::count_if(calls.begin(), calls.end(), [](const auto& entry) {
+    return static_cast<bool>(entry.second.ready);
+  });
+  if (static_cast<size_t>(opening) >= kStreamsMax) {
+    return ready(Error{ErrorCode::kExhausted, "too many streams are being opened: try again"});
+  }
   start_call({.target = {id, found->second.peer.address},
               .call = {},
               .connection = {},
