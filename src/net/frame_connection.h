@@ -69,7 +69,8 @@ class FrameConnection {
   // A secret of this TLS session that both ends have and nobody else; proofs are made over it.
   const Digest& session_secret() const;
 
-  // Frames are held back until there are events. Setting them again replaces them.
+  // Frames are held back until there are events. Setting them again replaces them. On a connection
+  // that has closed this does nothing: on_close will not come, ask is_open().
   void set_events(Events events);
   void trust();
   void set_trust_timeout(std::chrono::milliseconds from_now);

@@ -83,8 +83,9 @@ Status FrameConnection::Socket::learn_peer() {
 }
 
 void FrameConnection::Socket::set_events(Events events) {
+  if (state_ != State::kOpen) return;  // nothing would ever let go of them, and they often hold us
   events_ = std::move(events);
-  if (state_ == State::kOpen) deliver();
+  deliver();
 }
 
 void FrameConnection::Socket::trust() {
