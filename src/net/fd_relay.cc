@@ -3,6 +3,7 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <string>
 #include <utility>
@@ -52,7 +53,11 @@ void FdRelay::Impl::begin() {
       {.on_frame = [self](std::string frame) { self->on_frame(std::move(frame)); },
        .on_close = [self](Error error) { self->end(std::move(error)); },
        .on_drained = [self] { self->read(); }});
-  read();
+  if (connection.is_open()) return read();
+  // It closed before anybody listened, and will not say so again.
+  boost::asio::post(fd.get_executor(), [self] {
+    self->end({ErrorCode::kPeerLost, "the other end closed the connection"});
+  });
 }
 
 void FdRelay::Impl::read() {

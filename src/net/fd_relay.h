@@ -17,8 +17,8 @@ namespace lockstep {
 class FdRelay {
  public:
   FdRelay() = default;
-  // `on_end` comes once, when either side has ended: the descriptor is closed by then, and what had
-  // come from it has been sent.
+  // `on_end` comes once, when either side has ended or had ended before, and never from inside
+  // start(): the descriptor is closed by then, and what had come from it has been sent.
   static FdRelay start(EventLoop& loop, UniqueFd fd, FrameConnection connection,
                        std::function<void(Error)> on_end);
   FdRelay(FdRelay&&) noexcept = default;

@@ -101,3 +101,40 @@ TEST_CASE("fd relay: two socket pairs on two machines are one, in both direction
     server.reset();
   });
 }
+
+TEST_CASE("fd relay: a connection that closed before it started is an end like any other") {
+  const TlsIdentity identity = TlsIdentity::make(KeyPair::generate().value()).value();
+  const auto loop = EventLoop::start();
+  SocketPair near;
+  std::unique_ptr<FrameServer> server;
+  FrameCall call;
+  FdRelay relay;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool has_ended = false;
+  loop->run_and_wait([&] {
+    server = std::move(
+        FrameServer::listen(*loop, identity, {.host = "127.0.0.1"}, [](const FrameConnection&) {
+        }).value());
+    call = FrameCall::start(
+        *loop, identity, {"127.0.0.1", server->port()}, {}, [&](Result<FrameConnection> ready) {
+          if (!ready.ok()) return;
+          ready.value().close();
+          relay = FdRelay::start(*loop, std::move(near.relayed), ready.value(), [&](const Error&) {
+            const std::lock_guard lock(mutex);
+            has_ended = true;
+            changed.notify_all();
+          });
+        });
+  });
+  {
+    std::unique_lock lock(mutex);
+    CHECK(changed.wait_for(lock, std::chrono::seconds(20), [&] { return has_ended; }));
+  }
+  CHECK(near.read(1).empty());
+  loop->run_and_wait([&] {
+    relay.stop();
+    call.cancel();
+    server.reset();
+  });
+}
