@@ -15,7 +15,6 @@ namespace {
 
 using boost::system::error_code;
 
-// A callback may destroy the handle it hangs on, so each runs from a copy of its own.
 void run(boost::asio::io_context& context) {
   for (;;) {
     try {
@@ -62,6 +61,8 @@ void EventLoop::run_and_wait(std::function<void()> work) {
 bool EventLoop::is_current_thread() const {
   return impl_->thread.get_id() == std::this_thread::get_id();
 }
+
+// A callback may destroy the handle it hangs on, so each runs from a copy of its own.
 
 struct EventLoop::Timer::State {
   State(boost::asio::io_context& context, std::function<void()> called)
