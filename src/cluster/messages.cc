@@ -139,7 +139,7 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.incarnation = TRY(number_field(value, "incarnation"));
   beat.sequence = TRY(number_field(value, "sequence"));
   beat.program = TRY(text_field(value, "program", kProgramBytesMax));
-  beat.budget_bytes = TRY(number_field(value, "budget_bytes"));
+  beat.budget_bytes = TRY(number_field(value, "budget_bytes", INT64_MAX / (2 * kNodesMax)));
   beat.speed = TRY(number_field(value, "speed"));
   beat.is_spare = TRY(bool_field(value, "is_spare"));
   beat.coordinator = TRY(node_field(value, "coordinator"));

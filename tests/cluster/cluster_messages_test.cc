@@ -94,6 +94,9 @@ TEST_CASE("what makes no sense is corrupt") {
     CHECK(!decode_cluster_message(text).ok());
   }
   CHECK(!decode_cluster_message(std::string(kClusterMessageBytesMax + 1, ' ')).ok());
+  NodeHeartbeat boasting;  // the memory of all nodes together must be a number
+  boasting.budget_bytes = INT64_MAX / 64;
+  CHECK(!decode_cluster_message(encode_cluster_message(boasting)).ok());
   DesiredUpdate large;
   large.entries.assign(kEntriesPerMessage + 1, some_entry());
   CHECK(!decode_cluster_message(encode_cluster_message(large)).ok());
