@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cluster/desired_json.h"
 #include "cluster/model_names.h"
 
 namespace lockstep {
@@ -143,11 +144,13 @@ void Brain::take(ClusterTime, const NodeId& from, const DesiredSummary& summary)
   std::map<std::string_view, const Stamp*> theirs;
   for (const auto& [name, stamp] : summary.stamps) theirs[name] = &stamp;
   DesiredUpdate update;
+  size_t bytes = 0;
   for (const auto& [name, entry] : desired_.entries()) {
     const auto known = theirs.find(name);
     if (known != theirs.end() && *known->second >= entry.stamp) continue;
     update.entries.push_back(entry);
-    if (update.entries.size() >= kEntriesPerMessage) break;
+    bytes += entry_text(entry).size();
+    if (update.entries.size() >= kEntriesPerMessage || bytes >= kClusterMessageBytesMax / 2) break;
   }
   if (!update.entries.empty()) send(from, std::move(update));
 }

@@ -17,8 +17,8 @@
 namespace lockstep {
 
 inline constexpr int64_t kClusterVersion = 1;
-inline constexpr size_t kClusterMessageBytesMax = 4 << 20;
-inline constexpr size_t kNodesMax = 64;  // that one node knows
+inline constexpr size_t kClusterMessageBytesMax = (1 << 20) - 1;  // as cluster/peers.h carries
+inline constexpr size_t kNodesMax = 64;                           // that one node knows
 inline constexpr size_t kEntriesPerMessage = 64;
 
 // When this node last saw a request for a model that is loaded on demand.
@@ -63,7 +63,7 @@ struct DesiredSummary {
 };
 
 struct DesiredUpdate {
-  std::vector<DesiredEntry> entries;  // at most kEntriesPerMessage
+  std::vector<DesiredEntry> entries;  // at most kEntriesPerMessage, and fewer if they are long
 };
 
 // Orders of the coordinator. Reserve: promise memory, answered by a ReserveReply.

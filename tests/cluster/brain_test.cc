@@ -265,3 +265,32 @@ TEST_CASE("a model that is pinned to a node that is not there says so") {
   CHECK(cluster.progress(1, "a").sentence ==
         "model 'a' is pinned to node 09000000, which is not there");
 }
+
+TEST_CASE("long entries go in several messages, each of which a connection carries") {
+  DesiredState desired;
+  for (int i = 0; i < 64; ++i) {
+    DesiredEntry entry;
+    entry.name = "m" + std::to_string(i);
+    entry.stamp = {i + 1, 0, node(2)};
+    entry.wanted = true;
+    entry.path = std::string(kModelPathBytesMax, '"');  // two bytes each in JSON
+    entry.promises.aliases.assign(kAliasesMax, std::string(kModelNameBytesMax, '"'));
+    desired.merge(entry);
+  }
+  BrainOptions options;
+  options.self = node(1);
+  Brain brain(options, desired, {}, ClusterTime{0, 1'000});
+  size_t updates = 0;
+  for (const ClusterAction& action : brain.on_message(
+           ClusterTime{1, 1'000}, node(2), std::make_shared<ClusterMessage>(DesiredSummary{}))) {
+    const auto* sent = std::get_if<SendAction>(&action);
+    const auto* update =
+        sent == nullptr ? nullptr : std::get_if<DesiredUpdate>(sent->message.get());
+    if (update == nullptr) continue;
+    ++updates;
+    CHECK(!update->entries.empty());
+    CHECK(update->entries.size() < 64);
+    CHECK(encode_cluster_message(*sent->message).size() <= kClusterMessageBytesMax);
+  }
+  CHECK(updates == 1);
+}

@@ -5,7 +5,11 @@
 #include <array>
 #include <string>
 
+#include "cluster/peers.h"
+
 using namespace lockstep;
+
+static_assert(kClusterMessageBytesMax == Peers::kMessageBytesMax);
 
 namespace {
 
