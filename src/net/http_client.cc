@@ -8,6 +8,8 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
+#include "net/frame_connection.h"
+
 namespace lockstep {
 namespace {
 
@@ -56,13 +58,18 @@ Result<std::vector<tcp::endpoint>> resolve(boost::asio::io_context& context, con
   return endpoints;
 }
 
+// "10.0.0.2:8600", "[::1]:8600"
+std::string where(const HttpCall& call) {
+  return NetAddress{call.host, call.port}.text();
+}
+
 http::request<http::string_body> request_of(const HttpCall& call) {
   http::request<http::string_body> request;
   request.version(11);
   request.method_string(call.method);
   request.target(call.target);
   for (const auto& [name, value] : call.headers) request.set(name, value);
-  request.set(http::field::host, fmt::format("{}:{}", call.host, call.port));
+  request.set(http::field::host, where(call));
   request.set(http::field::connection, "close");
   request.body() = call.body;
   request.prepare_payload();
@@ -111,28 +118,28 @@ class Exchange {
 };
 
 Error describe(const HttpCall& call, const Exchange& exchange) {
-  const std::string where = fmt::format("{}:{}", call.host, call.port);
+  const std::string place = where(call);
   const error_code& error = exchange.error();
   if (error == boost::beast::error::timeout) {
     return {ErrorCode::kTimeout,
-            fmt::format("{} has not answered within {} ms", where, call.timeout.count())};
+            fmt::format("{} has not answered within {} ms", place, call.timeout.count())};
   }
   if (error == http::error::body_limit || error == http::error::header_limit) {
     return {ErrorCode::kExhausted,
-            fmt::format("the answer of {} is longer than {} bytes", where, call.body_bytes_max)};
+            fmt::format("the answer of {} is longer than {} bytes", place, call.body_bytes_max)};
   }
   if (!exchange.is_connected()) {
-    return {ErrorCode::kPeerLost, fmt::format("nobody answers at {}: {}", where, error.message())};
+    return {ErrorCode::kPeerLost, fmt::format("nobody answers at {}: {}", place, error.message())};
   }
   const bool is_broken_off = error == http::error::end_of_stream ||
                              error == http::error::partial_message ||
                              error.category() == boost::asio::error::get_system_category();
   if (is_broken_off) {
     return {ErrorCode::kPeerLost,
-            fmt::format("{} broke off its answer: {}", where, error.message())};
+            fmt::format("{} broke off its answer: {}", place, error.message())};
   }
   return {ErrorCode::kCorrupt,
-          fmt::format("what answers at {} does not speak HTTP: {}", where, error.message())};
+          fmt::format("what answers at {} does not speak HTTP: {}", place, error.message())};
 }
 
 }  // namespace

@@ -99,6 +99,22 @@ TEST_CASE("a request and its answer arrive whole, whatever the status") {
   CHECK(posted.value().body == "POST /p? some one " + body);
 }
 
+TEST_CASE("the server is told what it was called, an IPv6 address in brackets") {
+  Serving server([](const HttpRequest& request, const HttpReply& reply) {
+    reply.send({200, "text/plain", std::string(request.header("host")), {}});
+  });
+  const std::string port = ":" + std::to_string(server.port());
+  const auto v4 = call_http({.host = "127.0.0.1", .port = server.port()});
+  REQUIRE(v4.ok());
+  CHECK(v4.value().body == "127.0.0.1" + port);
+  const auto v6 = call_http({.host = "::1", .port = server.port()});
+  if (!v6.ok()) {  // a machine without IPv6
+    CHECK(v6.error().message.find("[::1]" + port) != std::string::npos);
+    return;
+  }
+  CHECK(v6.value().body == "[::1]" + port);
+}
+
 TEST_CASE("a streamed answer is put together") {
   Serving server([](const HttpRequest&, const HttpReply& reply) {
     reply.start(200, "text/plain");
