@@ -145,8 +145,8 @@ void Greeting::on_verdict(std::string_view frame) {
   finish(Error{ErrorCode::kCancelled, reason.ok() ? reason.value() : "it refused"});
 }
 
-// Both certificates stand in it, so that a proof made for one node is none for another; the
-// session's secret alone would do, TLS has both in its transcript.
+// Both certificates stand in it, so that a proof made for one node is none for another: the
+// session's secret is bound to the listener's alone (RFC 8446, section 7.1).
 Result<Digest> Greeting::proof(bool of_caller, const ProtocolRange& range) const {
   const PublicKey& peer = connection_.peer_key();
   const PublicKey& caller = is_caller_ ? own_.key : peer;
