@@ -6,6 +6,7 @@
 
 #include "cluster/byte_text.h"
 #include "cluster/identity.h"
+#include "cluster/json_fields.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -25,15 +26,6 @@ std::vector<std::byte> range_bytes(const ProtocolRange& range) {
   append_number(bytes, range.oldest);
   append_number(bytes, range.newest);
   return bytes;
-}
-
-// Only as much as it may have; the rest of the message is no better for it.
-Result<std::string> text_in(const Json& object, std::string_view key, size_t bytes_max) {
-  auto text = TRY(get_string(object, key));
-  if (!text || text->size() > bytes_max) {
-    return Error{ErrorCode::kCorrupt, "its greeting has no \"" + std::string(key) + "\""};
-  }
-  return std::move(*text);
 }
 
 }  // namespace
@@ -141,7 +133,7 @@ void Greeting::on_verdict(std::string_view frame) {
   if (!verdict.ok()) return finish(verdict.error());
   const auto accepted = get_bool(verdict.value(), "accepted");
   if (accepted.ok() && accepted.value().value_or(false)) return finish(Ok{});
-  auto reason = text_in(verdict.value(), "reason", 256);
+  auto reason = text_field(verdict.value(), "reason", 256);
   finish(Error{ErrorCode::kCancelled, reason.ok() ? reason.value() : "it refused"});
 }
 
@@ -191,18 +183,18 @@ std::string Greeting::own_details() const {
 
 Status Greeting::read_details(std::string_view json) {
   const Json details = TRY(parse_json(json));
-  outcome_.details.name = TRY(text_in(details, "name", Identity::kNameBytesMax));
-  outcome_.details.version = TRY(text_in(details, "version", kVersionTextMax));
-  const std::string run = TRY(text_in(details, "run", 20));
+  outcome_.details.name = TRY(text_field(details, "name", Identity::kNameBytesMax));
+  outcome_.details.version = TRY(text_field(details, "version", kVersionTextMax));
+  const std::string run = TRY(text_field(details, "run", 20));
   outcome_.details.run = std::strtoull(run.c_str(), nullptr, 10);
-  const auto port = TRY(get_int(details, "port"));
-  if (!is_node_name(outcome_.details.name) || !port || *port < 1 || *port > 65535) {
+  const int64_t port = TRY(number_field(details, "port", UINT16_MAX));
+  if (!is_node_name(outcome_.details.name) || port == 0) {
     return Error{ErrorCode::kCorrupt, "its greeting has no fit name or port"};
   }
-  outcome_.details.control_port = static_cast<uint16_t>(*port);
+  outcome_.details.control_port = static_cast<uint16_t>(port);
   if (!is_caller_) {
-    outcome_.channel.kind = TRY(text_in(details, "channel", Channel::kKindBytesMax));
-    outcome_.channel.purpose = TRY(text_in(details, "purpose", Channel::kPurposeBytesMax));
+    outcome_.channel.kind = TRY(text_field(details, "channel", Channel::kKindBytesMax));
+    outcome_.channel.purpose = TRY(text_field(details, "purpose", Channel::kPurposeBytesMax));
   }
   outcome_.is_member = true;
   return Ok{};
