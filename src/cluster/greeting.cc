@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/beacon_message.h"
 #include "cluster/byte_text.h"
 #include "cluster/identity.h"
 #include "cluster/json_fields.h"
@@ -15,7 +16,6 @@ namespace {
 constexpr std::string_view kMagic = "LSG1";
 constexpr size_t kRangeBytes = 4;
 constexpr size_t kProofBytes = kRangeBytes + std::tuple_size_v<Digest>;
-constexpr size_t kVersionTextMax = 31;
 
 Error stranger() {
   return {ErrorCode::kInvalidArgument, "it is no member of this cluster"};
@@ -184,7 +184,7 @@ std::string Greeting::own_details() const {
 Status Greeting::read_details(std::string_view json) {
   const Json details = TRY(parse_json(json));
   outcome_.details.name = TRY(text_field(details, "name", Identity::kNameBytesMax));
-  outcome_.details.version = TRY(text_field(details, "version", kVersionTextMax));
+  outcome_.details.version = TRY(text_field(details, "version", kVersionBytesMax));
   const std::string run = TRY(text_field(details, "run", 20));
   outcome_.details.run = std::strtoull(run.c_str(), nullptr, 10);
   const int64_t port = TRY(number_field(details, "port", UINT16_MAX));
