@@ -52,7 +52,7 @@ void FrameServer::Impl::accept(size_t index) {
         if (!error) {
           self->on_accept(std::move(socket));
         } else if (error != boost::asio::error::connection_aborted) {
-          log_warn("cluster: a connection could not be accepted: {}", error.message());
+          log_warn("net: a connection could not be accepted: {}", error.message());
           auto timer = std::make_shared<boost::asio::steady_timer>(self->context, kAcceptRetry);
           timer->async_wait([self, timer, index](const error_code&) {
             if (!self->is_closed) self->accept(index);
