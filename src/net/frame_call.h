@@ -19,7 +19,8 @@ class FrameCall {
 
   FrameCall() = default;
   // Calls `ready` once, within limits.connect_timeout, and never from inside start(). A name that
-  // stands for several addresses is tried at each.
+  // stands for several addresses is tried at one after the other; one that stays silent uses up
+  // the time of those behind it.
   static FrameCall start(EventLoop& loop, const TlsIdentity& identity, const NetAddress& address,
                          const FrameLimits& limits, Ready ready);
   FrameCall(FrameCall&&) noexcept = default;
