@@ -140,7 +140,7 @@ void LocalGroup::take_inbox(WorkerGroup* workers) {
     });
   }
   for (uint64_t id : inbox.cancelled) {
-    if (!requests_.cancel_held(id) && workers && requests_.contains(id)) workers->cancel(id);
+    if (requests_.cancel(id) && workers) workers->cancel(id);
   }
   if (requests_.next_deadline() <= Clock::now()) {
     const ModelStatus now = status();

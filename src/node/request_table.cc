@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+Error cancelled_error() {
+  return {ErrorCode::kCancelled, "the request was cancelled"};
+}
+
+}  // namespace
 
 void RequestTable::add(uint64_t id, GenerateRequest request, GenerationEvents events,
                        Time deadline) {
@@ -53,19 +60,23 @@ void RequestTable::end(uint64_t id, Result<FinishReason> outcome) {
   if (entry.mapped().events.on_end) entry.mapped().events.on_end(std::move(outcome));
 }
 
-bool RequestTable::cancel_held(uint64_t id) {
+bool RequestTable::cancel(uint64_t id) {
   const auto found = entries_.find(id);
-  if (found == entries_.end() || found->second.submitted) return false;
-  end(id, Error{ErrorCode::kCancelled, "the request was cancelled"});
-  return true;
+  if (found == entries_.end()) return false;
+  found->second.is_cancelled = true;
+  if (found->second.submitted) return true;
+  end(id, cancelled_error());
+  return false;
 }
 
 void RequestTable::hold_submitted(const Resumption& resumption, const Error& error) {
-  std::vector<uint64_t> complete, failed;
+  std::vector<uint64_t> complete, cancelled, failed;
   for (auto& [id, entry] : entries_) {
     if (!entry.submitted) continue;
     if (is_complete(entry, resumption.context)) {
       complete.push_back(id);
+    } else if (entry.is_cancelled) {
+      cancelled.push_back(id);
     } else if (++entry.losses > resumption.losses_max) {
       failed.push_back(id);
     } else {
@@ -74,6 +85,7 @@ void RequestTable::hold_submitted(const Resumption& resumption, const Error& err
     }
   }
   for (uint64_t id : complete) end(id, FinishReason::kLength);
+  for (uint64_t id : cancelled) end(id, cancelled_error());
   for (uint64_t id : failed) end(id, error);
 }
 

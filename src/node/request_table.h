@@ -33,9 +33,9 @@ class RequestTable {
   void token(uint64_t id, int32_t token);
   void logits(uint64_t id, std::span<const float> row);
   void end(uint64_t id, Result<FinishReason> outcome);
-  // A held request ends at once, and true; a submitted one is the group's to end.
-  bool cancel_held(uint64_t id);
-  bool contains(uint64_t id) const { return entries_.count(id) != 0; }
+  // A held request ends at once. A submitted one is the group's to end, which must be told: true;
+  // if the group is lost before it has, the request ends with it.
+  bool cancel(uint64_t id);
 
   struct Resumption {
     Time deadline;    // until which the requests are held
@@ -56,10 +56,11 @@ class RequestTable {
     GenerationEvents events;
     Time deadline;
     bool submitted = false;
-    size_t prompt_size = 0;   // of the client's prompt; what follows it in `request` was told
-    size_t rows_told = 0;     // of logits
-    size_t rows_to_skip = 0;  // that this group reports once more
-    int losses = 0;           // since the last token
+    bool is_cancelled = false;  // and the group has been told
+    size_t prompt_size = 0;     // of the client's prompt; what follows it in `request` was told
+    size_t rows_told = 0;       // of logits
+    size_t rows_to_skip = 0;    // that this group reports once more
+    int losses = 0;             // since the last token
   };
 
   static bool is_complete(const Entry& entry, int context);

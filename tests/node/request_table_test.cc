@@ -110,3 +110,20 @@ TEST_CASE("losses without a token between them are counted, and a token forgives
   REQUIRE(told.ends.size() == 1);
   CHECK(told.ends[0].error().message == kLost.message);
 }
+
+TEST_CASE("a request that was cancelled is not resumed") {
+  RequestTable table([] {});
+  Told submitted, held;
+  table.add(1, request({7}, 100), submitted.events(), Time::max());
+  submit(table);
+  table.add(2, request({7}, 100), held.events(), Time::max());
+  CHECK(table.cancel(1));        // the group is to end it, and is lost before it has
+  CHECK_FALSE(table.cancel(2));  // nobody need be told
+  CHECK_FALSE(table.cancel(3));
+  CHECK(submitted.ends.empty());
+  REQUIRE(held.ends.size() == 1);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  REQUIRE(submitted.ends.size() == 1);
+  CHECK(submitted.ends[0].error().code == ErrorCode::kCancelled);
+  CHECK(submit(table).empty());
+}
