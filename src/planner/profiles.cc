@@ -59,6 +59,12 @@ class Figures {
     const Json* value = json_->if_contains(key);
     return value ? std::optional(value->to_number<double>()) : std::nullopt;
   }
+  // A figure that would count for nothing by itself.
+  Status check_together(std::string_view key, std::string_view with, std::string_view what) const {
+    if (!get(key) || get(with)) return Ok{};
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("\"{}\" of {} needs \"{}\" beside it", key, what, with)};
+  }
   void take(std::string_view key, double unit, double& target) const {
     if (const auto value = get(key)) target = *value * unit;
   }
@@ -140,6 +146,8 @@ Result<LinkFigures> link_profile(std::string_view name) {
 
 Result<Machine> read_machine(const JsonObject& json, Machine machine, std::string_view what) {
   const Figures figures = TRY(Figures::read(json, kMachineFigures, kTexts, what));
+  TRY(figures.check_together("reserved_gib", "memory_gib", what));
+  TRY(figures.check_together("efficiency", "bandwidth_gb_s", what));
   if (const auto memory = figures.get("memory_gib")) {
     const double left = *memory - figures.get("reserved_gib").value_or(0);
     if (left <= 0) {

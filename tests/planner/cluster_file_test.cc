@@ -95,6 +95,10 @@ TEST_CASE("what makes no sense is refused with the place") {
             .find("machine 1 of the cluster has an unknown key \"memry_gib\"") == 0);
   CHECK(error_of(R"({"machines": [{"memory_gib": 3}]})") ==
         "machine 1 of the cluster needs \"profile\", or \"memory_gib\" and \"read_gb_s\"");
+  CHECK(error_of(R"({"machines": [{"profile": "h200", "reserved_gib": 3}]})") ==
+        "\"reserved_gib\" of machine 1 of the cluster needs \"memory_gib\" beside it");
+  CHECK(error_of(R"({"machines": [{"memory_gib": 3, "read_gb_s": 9, "efficiency": 0.5}]})") ==
+        "\"efficiency\" of machine 1 of the cluster needs \"bandwidth_gb_s\" beside it");
   CHECK(error_of(R"({"machines": [{"profile": "h200", "memory_gib": -3}]})") ==
         "\"memory_gib\" of machine 1 of the cluster must be a number from 0.01 to 1000000");
   CHECK(error_of(R"({"machines": [{"profile": "h200"}, {"profile": "h200"}], "link": "10gbe"})") ==
