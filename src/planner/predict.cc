@@ -9,7 +9,6 @@ namespace lockstep {
 namespace {
 
 // Besides two sums a layer: the embeddings and the choice; and the step that the others are told.
-constexpr double kLayerExchanges = 2;
 constexpr double kStepExchanges = 3;
 // Keys and values are float32.
 constexpr double kStateBytes = sizeof(float);
@@ -114,7 +113,7 @@ StepTime exchange_time(const GroupView& group, const StageView& stage, int token
   };
   const double layers = stage.layers.size();
   StepTime time;
-  time.exchange = layers * (exchange(mixer) + exchange(feed_forward)) * kLayerExchanges / 2;
+  time.exchange = layers * (exchange(mixer) + exchange(feed_forward));
   time.exchange += kStepExchanges * (fixed + stage.link.latency_us);
   if (stage.cuts_latents) time.exchange += layers * (fixed + message_us(stage.link, vector));
   return time;
