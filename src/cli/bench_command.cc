@@ -157,7 +157,8 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   ModelBenchFlags& model = flags->model;
   ShapeFlags& shape = flags->shape;
   CLI::App* command = app.add_subcommand("bench", "measure prompt and generation speed");
-  command->add_option("MODEL", model.group.model, "a model folder or a .gguf file");
+  command->add_option("MODEL", model.group.model,
+                      "a model folder, a .gguf file or a pulled model (org/name)");
   command->add_option("--shape", shape.shape,
                       "random weights of a published model (llama-3.2-1b) or of a config.json");
   command->add_option("--bits", shape.bits,

@@ -81,7 +81,10 @@ void add_logits_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("logits", "print the logits after each of the given tokens, as JSON");
-  command->add_option("MODEL", flags->group.model, "a model folder or .gguf file")->required();
+  command
+      ->add_option("MODEL", flags->group.model,
+                   "a model folder, a .gguf file or a pulled model (org/name)")
+      ->required();
   command->add_option("--ids", flags->ids, "token ids, e.g. 1,2,3")->required();
   command->add_option("--greedy", flags->greedy, "then choose this many tokens greedily")
       ->check(at_least(0));

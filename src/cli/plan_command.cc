@@ -79,14 +79,15 @@ Result<ClusterFacts> read_cluster(const Flags& flags) {
 
 // A checkpoint as it is stored; a shape, and any model with --bits or --format, as random weights.
 Result<OpenedModel> open_subject(const Flags& flags, PlanSubject& subject) {
+  const std::string model = TRY(find_model(flags.model));
   std::error_code ignored;
-  const bool is_file = std::filesystem::exists(flags.model, ignored);
+  const bool is_file = std::filesystem::exists(model, ignored);
   const bool is_reformatted = flags.shape.bits != 0 || !flags.shape.format.empty();
-  if (is_shape_model(flags.model) || (is_file && !is_reformatted)) return open_model(flags.model);
+  if (is_shape_model(model) || (is_file && !is_reformatted)) return open_model(model);
   ShapeFlags shape = flags.shape;
-  shape.shape = flags.model;
+  shape.shape = model;
   subject.format = TRY(format_of(shape));
-  return open_model(shape_model_text({.shape = flags.model, .format = subject.format}));
+  return open_model(shape_model_text({.shape = model, .format = subject.format}));
 }
 
 Status run_plan(const Flags& flags) {
@@ -156,7 +157,8 @@ void add_plan_command(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand(
       "plan", "predict speed and memory of a model on a cluster, and say how to place it");
   command->add_option("MODEL", flags->model,
-                      "a model folder, a .gguf file, or a published model by name (llama-3.3-70b)");
+                      "a model folder, a .gguf file, a pulled model (org/name), or a published one "
+                      "by its short name (llama-3.3-70b)");
   command->add_option("--cluster", flags->cluster,
                       "machines and links, a JSON file (default: this machine alone)");
   command

@@ -73,9 +73,9 @@ void print_report(const Flags& flags, const PullReport& report) {
     return;
   }
   if (report.repaired_files > 0) {
-    print_line(fmt::format(
-        "{} damaged on disk and fetched again",
-        counted(report.repaired_files, "file was") + (report.repaired_files == 1 ? "" : " were")));
+    print_line(fmt::format("{} {} damaged on disk and fetched again",
+                           counted(report.repaired_files, "file"),
+                           report.repaired_files == 1 ? "was" : "were"));
   }
   print_line(report.path.string());
 }

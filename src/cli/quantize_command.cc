@@ -7,6 +7,7 @@
 
 #include "base/machine.h"
 #include "cli/commands.h"
+#include "cli/group_flags.h"
 #include "cli/output.h"
 #include "cli/quantisation_text.h"
 #include "model/quantise_model.h"
@@ -69,10 +70,10 @@ class ProgressLine {
   Clock::time_point next_{};
 };
 
-int run(const Flags& flags) {
+Result<QuantiseReport> quantise(const Flags& flags) {
   ProgressLine line;
-  const auto report =
-      quantise_model({.from = flags.from,
+  auto report =
+      quantise_model({.from = TRY(find_model(flags.from)),
                       .to = flags.to,
                       .bits = flags.bits,
                       .requantises = flags.requantises,
@@ -81,6 +82,11 @@ int run(const Flags& flags) {
                         line.show(done, all, next);
                       }});
   clear_progress();
+  return report;
+}
+
+int run(const Flags& flags) {
+  const auto report = quantise(flags);
   if (!report.ok()) return fail(report.error());
   if (flags.json) {
     print_json(json_of(report.value()));
@@ -96,7 +102,8 @@ void add_quantize_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "quantize", "write a model folder with quantised weights (MLX affine, groups of 64)");
-  command->add_option("SRC", flags->from, "a model folder")->required();
+  command->add_option("SRC", flags->from, "a model folder or a pulled model (org/name)")
+      ->required();
   command->add_option("DST", flags->to, "the folder to write, which does not exist yet")
       ->required();
   command->add_option("--bits", flags->bits, "of a weight: 2, 3, 4, 5, 6 or 8 (default 4)")

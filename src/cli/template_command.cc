@@ -99,7 +99,9 @@ void add_template_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("template", "turn a conversation into the model's prompt, as JSON");
-  command->add_option("MODEL", flags->model, "a model folder, or a .gguf or .jinja file")
+  command
+      ->add_option("MODEL", flags->model,
+                   "a model folder, a pulled model (org/name), or a .gguf or .jinja file")
       ->required();
   command->add_flag("--raw", flags->raw, "render exactly what is given");
   command->add_flag("--batch", flags->batch, "stdin holds a JSON case on each line");

@@ -93,7 +93,8 @@ void add_tokenize_command(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("tokenize", "turn text into token ids, or back, as JSON");
   command
       ->add_option("MODEL", flags->model,
-                   "a model folder, or a tokenizer.json, tekken.json, .model or .gguf file")
+                   "a model folder, a pulled model (org/name), or a tokenizer.json, tekken.json, "
+                   ".model or .gguf file")
       ->required();
   auto* text = command->add_option("--text", flags->text, "the text (default: stdin)");
   command->add_option("--ids", flags->ids, "token ids for --decode (default: stdin)");
