@@ -31,6 +31,18 @@ Status rename_file(const fs::path& from, const fs::path& to) {
   return sync_folder(to.parent_path());
 }
 
+Status write_synced(const fs::path& path, std::string_view content) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.is_open()) return write_error(path, errno);
+  while (!content.empty()) {
+    const ssize_t put = ::write(fd.get(), content.data(), content.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return write_error(path, errno);
+    content.remove_prefix(static_cast<size_t>(put));
+  }
+  return ::fsync(fd.get()) == 0 ? Status(Ok{}) : Status(write_error(path, errno));
+}
+
 }  // namespace
 
 fs::path PieceStore::partial_path(const fs::path& blob) {
@@ -139,18 +151,11 @@ Status PieceStore::seal(const HubFile& file, std::span<const Digest> digests) {
 
 Status write_file_atomically(const fs::path& path, std::string_view content) {
   const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
-  {
-    const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd.is_open()) return write_error(temporary, errno);
-    while (!content.empty()) {
-      const ssize_t put = ::write(fd.get(), content.data(), content.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return write_error(temporary, errno);
-      content.remove_prefix(static_cast<size_t>(put));
-    }
-    if (::fsync(fd.get()) != 0) return write_error(temporary, errno);
-  }
-  return rename_file(temporary, path);
+  Status status = write_synced(temporary, content);
+  if (status.ok()) status = rename_file(temporary, path);
+  std::error_code ignored;
+  if (!status.ok()) fs::remove(temporary, ignored);
+  return status;
 }
 
 }  // namespace lockstep

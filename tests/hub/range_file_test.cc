@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "base/mapped_file.h"
+#include "hub/piece_store.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -130,4 +132,15 @@ TEST_CASE("a folder that is not there is a sentence") {
   CHECK(file.error().message.find("/nonexistent/folder/blob cannot be written") !=
         std::string::npos);
   CHECK(write_error("/a/b", ENOSPC).code == ErrorCode::kExhausted);
+}
+
+TEST_CASE("a small file that cannot get its name leaves nothing behind") {
+  const TemporaryFolder folder;
+  const auto name = folder.path() / "name";
+  std::filesystem::create_directories(name / "in the way");
+  CHECK(!write_file_atomically(name, "text").ok());
+  const std::filesystem::directory_iterator entries(folder.path());
+  CHECK(std::distance(begin(entries), end(entries)) == 1);
+  REQUIRE(write_file_atomically(folder.path() / "other", "text").ok());
+  CHECK(read_small_file(folder.path() / "other").value() == "text");
 }
