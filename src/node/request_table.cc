@@ -22,12 +22,19 @@ void RequestTable::add(uint64_t id, GenerateRequest request, GenerationEvents ev
 void RequestTable::submit_held(
     const std::function<Status(uint64_t, const GenerateRequest&)>& submit) {
   std::vector<std::pair<uint64_t, Error>> refused;
+  std::vector<uint64_t> complete;
   for (auto& [id, entry] : entries_) {
     if (entry.submitted) continue;
+    if (is_complete(entry)) {
+      complete.push_back(id);
+      continue;
+    }
+    prepare(entry);
     entry.submitted = true;
     const Status status = submit(id, entry.request);
     if (!status.ok()) refused.emplace_back(id, status.error());
   }
+  for (uint64_t id : complete) end(id, FinishReason::kLength);
   for (auto& [id, error] : refused) end(id, std::move(error));
 }
 
@@ -70,17 +77,18 @@ bool RequestTable::cancel(uint64_t id) {
 }
 
 void RequestTable::hold_submitted(const Resumption& resumption, const Error& error) {
+  context_ = resumption.context;
   std::vector<uint64_t> complete, cancelled, failed;
   for (auto& [id, entry] : entries_) {
     if (!entry.submitted) continue;
-    if (is_complete(entry, resumption.context)) {
+    if (is_complete(entry)) {
       complete.push_back(id);
     } else if (entry.is_cancelled) {
       cancelled.push_back(id);
     } else if (++entry.losses > resumption.losses_max) {
       failed.push_back(id);
     } else {
-      prepare_to_resume(entry);
+      entry.submitted = false;
       entry.deadline = resumption.deadline;
     }
   }
@@ -90,16 +98,16 @@ void RequestTable::hold_submitted(const Resumption& resumption, const Error& err
 }
 
 // Only the word that it has ended was lost.
-bool RequestTable::is_complete(const Entry& entry, int context) {
+bool RequestTable::is_complete(const Entry& entry) const {
   const GenerateRequest& request = entry.request;
   const size_t told = request.prompt.size() - entry.prompt_size;
   if (told == 0) return false;
-  return request.max_tokens == 0 || request.prompt.size() > static_cast<size_t>(context);
+  return request.max_tokens == 0 || request.prompt.size() > static_cast<size_t>(context_);
 }
 
-// What was told becomes part of the prompt.
-void RequestTable::prepare_to_resume(Entry& entry) {
-  entry.submitted = false;
+// What was told is part of the prompt by now, also what came of a lost group while its requests
+// were held.
+void RequestTable::prepare(Entry& entry) {
   entry.rows_to_skip = entry.rows_told;
   const bool has_tokens = entry.request.prompt.size() > entry.prompt_size;
   if (!has_tokens) return;

@@ -63,12 +63,13 @@ class RequestTable {
     int losses = 0;             // since the last token
   };
 
-  static bool is_complete(const Entry& entry, int context);
-  static void prepare_to_resume(Entry& entry);
+  bool is_complete(const Entry& entry) const;
+  static void prepare(Entry& entry);
   void fail_if(const Error& error, const std::function<bool(const Entry&)>& condition);
 
   std::function<void()> on_leave_;
   std::map<uint64_t, Entry> entries_;  // ids ascend with arrival
+  int context_ = 0;                    // positions of a sequence, since the first loss
 };
 
 }  // namespace lockstep

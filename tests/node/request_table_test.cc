@@ -127,3 +127,29 @@ TEST_CASE("a request that was cancelled is not resumed") {
   CHECK(submitted.ends[0].error().code == ErrorCode::kCancelled);
   CHECK(submit(table).empty());
 }
+
+TEST_CASE("what a lost group says while its requests are held counts") {
+  RequestTable table([] {});
+  Told rows, tokens, last;
+  GenerateRequest wants_rows = request({7, 8, 9}, 2);
+  wants_rows.prompt_logits = true;
+  table.add(1, wants_rows, rows.events(), Time::max());
+  table.add(2, request({7}, 2), tokens.events(), Time::max());
+  table.add(3, request({7}, 1), last.events(), Time::max());
+  submit(table);
+  const std::vector<float> row{1};
+  table.logits(1, row);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.logits(1, row);
+  table.token(2, 5);
+  table.token(3, 5);
+  CHECK(rows.rows == 2);
+  const auto again = submit(table);
+  REQUIRE(again.size() == 2);
+  CHECK(again[1].prompt == std::vector<int32_t>{7, 5});
+  CHECK(again[1].max_tokens == 1);
+  for (int i = 0; i < 3; ++i) table.logits(1, row);
+  CHECK(rows.rows == 3);
+  REQUIRE(last.ends.size() == 1);
+  CHECK(last.ends[0].value() == FinishReason::kLength);
+}
