@@ -1,0 +1,50 @@
+// WorkerPlaces: where the processes of a group's ranks run: on this machine, or on other nodes of
+// the cluster. WorkerGroup starts every rank through it and cannot tell the difference: it has a
+// control descriptor to write to, and somebody to ask how the process ended.
+//
+// The supervising thread of a group uses these objects; start() may block it for a few seconds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace lockstep {
+
+// One process. The destructor ends it.
+class WorkerProcess {
+ public:
+  virtual ~WorkerProcess() = default;
+  virtual int64_t pid() const = 0;  // on its own machine; 0: not known
+  // How it ended: "was killed by signal 9 (SIGKILL)", "is out of reach: ..." ; nothing while it runs.
+  virtual std::optional<std::string> poll_exit() = 0;
+  virtual std::optional<std::string> wait_exit(std::chrono::milliseconds limit) = 0;
+  // Does not wait. A process that is out of reach counts as ended at once.
+  virtual void kill_now() = 0;
+};
+
+struct StartedWorker {
+  std::unique_ptr<WorkerProcess> process;
+  UniqueFd control;  // the node's end, non-blocking
+};
+
+class WorkerPlaces {
+ public:
+  virtual ~WorkerPlaces() = default;
+  // kPeerLost: the node of this rank cannot be reached.
+  virtual Result<StartedWorker> start(int rank) = 0;
+  // For sentences and the status; empty: this machine.
+  virtual std::string node_name(int rank) const = 0;
+};
+
+// All ranks on this machine. `program` empty: this program; `arguments` empty: "worker".
+std::unique_ptr<WorkerPlaces> local_worker_places(std::string program,
+                                                  std::vector<std::string> arguments);
+
+}  // namespace lockstep
