@@ -4,6 +4,7 @@
 
 #include "cluster/desired_json.h"
 #include "cluster/json_fields.h"
+#include "cluster/part_json.h"
 
 namespace lockstep {
 namespace {
@@ -35,24 +36,6 @@ Result<std::vector<Item>> list_of(const Json& value, std::string_view key, size_
     items.push_back(TRY(read(item)));
   }
   return items;
-}
-
-Json epoch_json(const PlacementEpoch& epoch) {
-  return JsonObject{{"counter", epoch.counter},
-                    {"coordinator", epoch.coordinator.text()},
-                    {"incarnation", epoch.incarnation}};
-}
-
-Result<PlacementEpoch> epoch_field(const Json& object, std::string_view key = "epoch") {
-  const Json* value = find(object, key);
-  if (value == nullptr) {
-    return Error{ErrorCode::kCorrupt, fmt::format("\"{}\" is missing", key)};
-  }
-  PlacementEpoch epoch;
-  epoch.counter = TRY(number_field(*value, "counter", kStampCounterMax));
-  epoch.coordinator = TRY(node_field(*value, "coordinator"));
-  epoch.incarnation = TRY(number_field(*value, "incarnation"));
-  return epoch;
 }
 
 Json rank_json(const RankPart& rank) {
