@@ -1,5 +1,7 @@
 #include "net/event_loop.h"
 
+#include <signal.h>
+
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <exception>
@@ -15,7 +17,17 @@ namespace {
 
 using boost::system::error_code;
 
+// A write to a descriptor that nobody reads is an error, not the end of the program: not every kind
+// of descriptor can be written without the signal (net/fd_relay.h).
+void block_pipe_signal() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
+
 void run(boost::asio::io_context& context) {
+  block_pipe_signal();
   for (;;) {
     try {
       context.run();

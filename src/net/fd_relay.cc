@@ -28,6 +28,7 @@ struct FdRelay::Impl : std::enable_shared_from_this<Impl> {
   void begin();
   void read();
   void on_frame(std::string frame);
+  void fd_ended(Error error);
   void end(Error error);
 
   boost::asio::posix::stream_descriptor fd;
@@ -37,14 +38,33 @@ struct FdRelay::Impl : std::enable_shared_from_this<Impl> {
   std::string writing;
   bool is_reading = false;
   bool has_ended = false;
+  bool says_why = false;     // of our descriptor's end, instead of closing the connection
+  bool is_told_why = false;  // next, of the other one's
 };
 
 FdRelay FdRelay::start(EventLoop& loop, UniqueFd fd, FrameConnection connection,
                        std::function<void(Error)> on_end) {
+  return begin(std::make_shared<Impl>(loop.impl().context, std::move(fd), std::move(connection),
+                                      std::move(on_end)));
+}
+
+FdRelay FdRelay::start_with_reason(EventLoop& loop, UniqueFd fd, FrameConnection connection,
+                                   std::function<void(Error)> on_end) {
   auto impl = std::make_shared<Impl>(loop.impl().context, std::move(fd), std::move(connection),
                                      std::move(on_end));
+  impl->says_why = true;
+  return begin(std::move(impl));
+}
+
+FdRelay FdRelay::begin(std::shared_ptr<Impl> impl) {
   impl->begin();
   return FdRelay(std::move(impl));
+}
+
+void FdRelay::say_why(FrameConnection& connection, std::string_view words) {
+  connection.send("");
+  connection.send(words);
+  connection.finish();
 }
 
 void FdRelay::Impl::begin() {
@@ -63,21 +83,26 @@ void FdRelay::Impl::begin() {
 void FdRelay::Impl::read() {
   if (is_reading || has_ended || connection.unsent_bytes() > kUnsentBytesMax) return;
   is_reading = true;
-  fd.async_read_some(boost::asio::buffer(chunk),
-                     [self = shared_from_this()](const error_code& error, size_t count) {
-                       self->is_reading = false;
-                       if (self->has_ended) return;
-                       if (error) {
-                         return self->end({ErrorCode::kPeerLost, "the process here has ended"});
-                       }
-                       self->connection.send({self->chunk.data(), count});
-                       self->read();
-                     });
+  fd.async_read_some(boost::asio::buffer(chunk), [self = shared_from_this()](
+                                                     const error_code& error, size_t count) {
+    self->is_reading = false;
+    if (self->has_ended) return;
+    if (error) {
+      return self->fd_ended({ErrorCode::kPeerLost, "the process here has ended"});
+    }
+    self->connection.send({self->chunk.data(), count});
+    self->read();
+  });
 }
 
 // One frame at a time: the connection rests until the descriptor has taken it.
 void FdRelay::Impl::on_frame(std::string frame) {
-  if (has_ended || frame.empty()) return;
+  if (has_ended) return;
+  if (is_told_why) return end({ErrorCode::kCancelled, std::move(frame)});
+  if (frame.empty()) {
+    is_told_why = true;
+    return;
+  }
   writing = std::move(frame);
   connection.pause();
   boost::asio::async_write(
@@ -85,10 +110,18 @@ void FdRelay::Impl::on_frame(std::string frame) {
       [self = shared_from_this()](const error_code& error, size_t) {
         if (self->has_ended) return;
         if (error) {
-          return self->end({ErrorCode::kPeerLost, "the process here reads no more"});
+          return self->fd_ended({ErrorCode::kPeerLost, "the process here reads no more"});
         }
         self->connection.resume();
       });
+}
+
+void FdRelay::Impl::fd_ended(Error error) {
+  if (says_why && connection.is_open()) {
+    connection.set_events({});
+    connection = {};  // its other handle is the caller's
+  }
+  end(std::move(error));
 }
 
 void FdRelay::Impl::end(Error error) {
