@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -252,18 +253,36 @@ Status Rendezvous::admit(UniqueFd socket, const Handshake& handshake) {
   return Ok{};
 }
 
+constexpr const char* kAnyIpv4 = "0.0.0.0";
+constexpr const char* kAny = "::";
+
 bool is_loopback(const TcpAddress& address) {
   return address.host == "::1" || address.host.starts_with("127.");
+}
+
+bool is_wildcard(const TcpAddress& address) {
+  return address.host == kAny || address.host == kAnyIpv4;
+}
+
+Result<UniqueFd> listen_at(const std::string& host) {
+  auto info = TRY(resolve_numeric(host, 0));
+  UniqueFd fd = TRY(open_tcp_socket(info->ai_family));
+  if (host == kAny) {  // IPv4 callers too, whatever the system's default
+    const int off = 0;
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
+  if (::bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    return socket_error(ErrorCode::kInvalidArgument, "listening on " + host + " failed");
+  }
+  return fd;
 }
 
 }  // namespace
 
 Result<TcpListener> TcpListener::open(const std::string& host) {
-  auto info = TRY(resolve_numeric(host, 0));
-  UniqueFd fd = TRY(open_tcp_socket(info->ai_family));
-  if (::bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0 || ::listen(fd.get(), kBacklog) != 0) {
-    return socket_error(ErrorCode::kInvalidArgument, "listening on " + host + " failed");
-  }
+  Result<UniqueFd> opened = listen_at(host);
+  if (!opened.ok() && host == kAny) opened = listen_at(kAnyIpv4);
+  UniqueFd fd = TRY(std::move(opened));
   sockaddr_storage bound{};
   socklen_t length = sizeof(bound);
   if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
@@ -277,7 +296,9 @@ Result<TcpListener> TcpListener::open(const std::string& host) {
 
 bool is_encrypted(const LinkOptions& link, std::span<const TcpAddress> addresses) {
   if (link.encrypts || link.plain) return link.encrypts;
-  return !std::all_of(addresses.begin(), addresses.end(), is_loopback);
+  const auto wildcards = std::count_if(addresses.begin(), addresses.end(), is_wildcard);
+  const auto local = std::count_if(addresses.begin(), addresses.end(), is_loopback);
+  return static_cast<size_t>(local + std::min<std::ptrdiff_t>(wildcards, 1)) < addresses.size();
 }
 
 Result<PeerConnections> connect_sockets(const TcpListener& listener,

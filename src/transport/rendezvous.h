@@ -29,7 +29,8 @@ struct TcpAddress {
 
 class TcpListener {
  public:
-  // Listens on a free port of `host`.
+  // Listens on a free port of `host`. "0.0.0.0": of every IPv4 address of the machine; "::": of
+  // every address, also where the machine has no IPv6.
   static Result<TcpListener> open(const std::string& host);
 
   const TcpAddress& address() const { return address_; }
@@ -68,6 +69,7 @@ struct PeerConnection {
 using PeerConnections = std::vector<std::vector<PeerConnection>>;
 
 // Whether connections are encrypted: when asked for, and between machines unless told otherwise.
+// One of the addresses, the caller's own, may be "0.0.0.0" or "::": the others decide.
 bool is_encrypted(const LinkOptions& link, std::span<const TcpAddress> addresses);
 
 // Connects to lower ranks and is connected to by higher ones. kTimeout names the first rank that is
