@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,15 +26,10 @@ constexpr const char* kFooter =
     "`lockstep COMMAND --help` says more about a command.";
 
 // `lockstep worker --control-fd N`, which only a node starts.
-int run_worker(int argc, char** argv) {
-  int fd = -1;
-  const std::string_view flag = argc == 4 ? argv[2] : "";
-  const std::string_view value = argc == 4 ? argv[3] : "";
-  const auto parsed = std::from_chars(value.data(), value.data() + value.size(), fd);
-  if (flag != "--control-fd" || parsed.ec != std::errc() || fd < 0) {
-    return fail({ErrorCode::kInvalidArgument, "`lockstep worker` is started by `lockstep serve`"});
-  }
-  return worker_main(fd, load_engine);
+int run_worker(std::span<char* const> arguments) {
+  const auto flags = parse_worker_arguments(arguments);
+  if (!flags.ok()) return fail(flags.error());
+  return worker_main(flags.value(), load_engine);
 }
 
 bool has_command(const CLI::App& app, const std::string& name) {
@@ -60,7 +55,9 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "worker") return run_worker(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "worker") {
+    return run_worker({argv + 2, static_cast<size_t>(argc - 2)});
+  }
   CLI::App app{"lockstep turns the machines you own into one LLM server.", "lockstep"};
   app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
   app.footer(kFooter);

@@ -24,11 +24,11 @@ int64_t milliseconds(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-GroupMonitor::GroupMonitor(std::vector<int64_t> pids, MonitorTimeouts timeouts, Time now)
+GroupMonitor::GroupMonitor(std::vector<WatchedRank> ranks, MonitorTimeouts timeouts, Time now)
     : timeouts_(timeouts) {
-  for (int64_t pid : pids) {
+  for (WatchedRank& watched : ranks) {
     Rank rank;
-    rank.pid = pid;
+    rank.watched = std::move(watched);
     rank.heard = rank.moved = now;
     ranks_.push_back(std::move(rank));
   }
@@ -131,7 +131,9 @@ bool GroupMonitor::is_silent(int rank, Time now) const {
 }
 
 std::string GroupMonitor::name(int rank) const {
-  return fmt::format("rank {} (pid {})", rank, ranks_[static_cast<size_t>(rank)].pid);
+  const WatchedRank& of = ranks_[static_cast<size_t>(rank)].watched;
+  return fmt::format("rank {}{}{}", rank, of.node.empty() ? "" : " on " + of.node,
+                     of.pid == 0 ? "" : fmt::format(" (pid {})", of.pid));
 }
 
 // The first cause counts.

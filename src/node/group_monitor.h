@@ -25,6 +25,12 @@ struct MonitorTimeouts {
   std::chrono::milliseconds loading_heartbeat{10'000};
 };
 
+// How sentences name a rank: "rank 1 on studio-2 (pid 77)".
+struct WatchedRank {
+  int64_t pid = 0;     // 0: not known
+  std::string node{};  // empty: this machine
+};
+
 class GroupMonitor {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -35,7 +41,7 @@ class GroupMonitor {
     bool must_go = true;  // its process cannot be used any more
   };
 
-  GroupMonitor(std::vector<int64_t> pids, MonitorTimeouts timeouts, Time now);
+  GroupMonitor(std::vector<WatchedRank> ranks, MonitorTimeouts timeouts, Time now);
 
   // Any message proves that the process runs; a heartbeat also says what it does.
   void heard(int rank, Time now) { at(rank).heard = now; }
@@ -61,7 +67,7 @@ class GroupMonitor {
 
  private:
   struct Rank {
-    int64_t pid = 0;
+    WatchedRank watched;
     bool ready = false;
     Time heard;  // the last heartbeat
     Time moved;  // the last tick, or the last time it did not have to tick

@@ -47,18 +47,23 @@ Status check_options(const LocalGroupOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<LocalGroup>> LocalGroup::start(LocalGroupOptions options) {
+Result<std::unique_ptr<LocalGroup>> LocalGroup::open(LocalGroupOptions options) {
   if (options.shares.empty() && options.ranks >= 1) {
     options.shares.assign(static_cast<size_t>(std::min(options.ranks, kRanksMax + 1)), 1.0);
   }
   TRY(check_options(options));
   options.ranks = static_cast<int>(options.shares.size());
-  if (options.threads == 0) options.threads = default_threads(options.ranks);
+  if (options.threads == 0 && !options.places) options.threads = default_threads(options.ranks);
   ModelFolder folder = TRY(read_model_folder(options.model));
   WakePipe wake = TRY(WakePipe::create());
   std::unique_ptr<LocalGroup> group(
       new LocalGroup(std::move(options), std::move(folder), std::move(wake)));
   group->thread_ = std::thread([self = group.get()] { self->supervise(); });
+  return group;
+}
+
+Result<std::unique_ptr<LocalGroup>> LocalGroup::start(LocalGroupOptions options) {
+  std::unique_ptr<LocalGroup> group = TRY(open(std::move(options)));
   std::unique_lock lock(group->mutex_);
   group->started_.wait(lock, [&] { return group->status_.state != ModelStatus::State::kLoading; });
   if (group->status_.state == ModelStatus::State::kFailed) return group->start_error_;
@@ -92,6 +97,7 @@ void LocalGroup::stop() {
     stopping_ = true;
   }
   wake_.wake();
+  if (options_.places) options_.places->stop();
   if (thread_.joinable()) thread_.join();
 }
 

@@ -1,7 +1,8 @@
-// LocalGroup: a model that worker processes of this machine serve together. It starts them, hands
-// them requests, watches over them, and forms them to a group anew when one dies, hangs or gives
-// up: only what died is started and loaded again. start(), stop() and the destructor: one thread,
-// and not from a callback. The rest: any thread.
+// LocalGroup: a model that worker processes serve together, led from this machine; they run here,
+// or where WorkerPlaces has them. It starts them, hands them requests, watches over them, and forms
+// them to a group anew when one dies, hangs or gives up: only what died is started and loaded
+// again. open(), start(), stop() and the destructor: one thread, and not from a callback. The rest:
+// any thread.
 //
 // GenerationEvents are called from the group's supervising thread, which also watches the workers:
 // they must be short. They may come before generate() has returned; they may call generate(),
@@ -12,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +26,7 @@
 #include "node/model_service.h"
 #include "node/request_table.h"
 #include "node/worker_group.h"
+#include "node/worker_places.h"
 
 namespace lockstep {
 
@@ -34,8 +37,9 @@ struct LocalGroupOptions {
   int ranks = 1;
   LinkOptions link;
   Wire wire = Wire::kF32;
-  int stages = 1;   // of a pipeline; divides `ranks`
-  int threads = 0;  // of each rank; 0: max(1, cores / ranks)
+  int stages = 1;  // of a pipeline; divides `ranks`
+  // Of each rank. 0: max(1, cores / ranks); with `places` as suits each machine.
+  int threads = 0;
   bool pin_threads = false;
   int context = 0;  // 0: the model's own
   int sequences_max = 8;
@@ -47,6 +51,8 @@ struct LocalGroupOptions {
 
   MonitorTimeouts timeouts;
   std::chrono::milliseconds load_timeout{600'000};
+  // How long the first processes may wait for a node that cannot be reached or is not prepared.
+  std::chrono::milliseconds prepare_timeout{600'000};
   std::chrono::milliseconds restart_wait{5'000};  // how long a request waits for a restart
   std::chrono::milliseconds stop_timeout{2'000};  // for the step at hand
   // How long a request that runs waits for the group to be formed anew, and how many losses of it
@@ -58,17 +64,27 @@ struct LocalGroupOptions {
 
   std::string worker_program;                 // empty: this program
   std::vector<std::string> worker_arguments;  // empty: "worker"
+  std::shared_ptr<WorkerPlaces> places;       // null: all ranks on this machine, by the two above
+
+  // Each change of the state, with the reason where it is a failure. From the supervising thread;
+  // must be short, and must not call stop().
+  std::function<void(ModelStatus::State, const std::string& reason)> on_state;
 };
 
 class LocalGroup final : public ModelService, private WorkerEvents {
  public:
   static constexpr int kRanksMax = 64;
 
-  // Returns when all ranks are ready, or with the first error; then nothing of the group is left.
+  // Checks the options, reads the model's folder, and returns: the state is kLoading, and requests
+  // wait for restart_wait.
+  static Result<std::unique_ptr<LocalGroup>> open(LocalGroupOptions options);
+  // open(), and returns when all ranks are ready, or with the first error; then nothing of the
+  // group is left.
   static Result<std::unique_ptr<LocalGroup>> start(LocalGroupOptions options);
   ~LocalGroup() override;  // stop()
 
-  // Ends every request with kCancelled and every worker. Takes at most stop_timeout and a little.
+  // Ends every request with kCancelled and every worker, also while they load. Takes at most
+  // stop_timeout and a little.
   void stop();
 
   std::shared_ptr<const Tokenizer> tokenizer() const override { return folder_.tokenizer; }
@@ -98,12 +114,15 @@ class LocalGroup final : public ModelService, private WorkerEvents {
   // The supervising thread.
   void supervise();
   Status work();
+  Result<std::unique_ptr<WorkerGroup>> launch();
+  void hold(std::chrono::milliseconds pause);
   Status serve(WorkerGroup& workers, bool* was_ready);
   void take_inbox(WorkerGroup* workers);
   void announce_ready(const WorkerGroup& workers);
   void announce_restart(const Error& error);
   Status form_again(WorkerGroup& workers, std::chrono::milliseconds pause);
   void finish(ModelStatus::State state, const Error& reason);
+  void tell(ModelStatus::State state, const std::string& reason) const;
   bool is_stopping() const;
 
   void on_token(uint64_t request, int32_t token) override { requests_.token(request, token); }

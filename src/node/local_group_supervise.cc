@@ -1,6 +1,7 @@
 // The supervising thread of a LocalGroup: one epoch after the other, until stop() or until it gives
 // up.
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -42,14 +43,16 @@ void LocalGroup::supervise() {
 // Ok: stop() was called. An error: the group is given up. No worker is left.
 Status LocalGroup::work() {
   if (is_stopping()) return Ok{};
-  const std::unique_ptr<WorkerGroup> workers = TRY(WorkerGroup::launch(worker_options()));
+  Result<std::unique_ptr<WorkerGroup>> launched = launch();
+  if (!launched.ok()) return is_stopping() ? Status(Ok{}) : Status(launched.error());
+  const std::unique_ptr<WorkerGroup> workers = std::move(launched.value());
   int failures = 0;  // in a row, without having been ready
   bool was_ever_ready = false;
   Status ended = Ok{};
   while (true) {
     bool was_ready = false;
     if (ended.ok()) ended = serve(*workers, &was_ready);
-    if (ended.ok()) {
+    if (ended.ok() || is_stopping()) {
       requests_.fail_all(stopped_error(status().name));
       workers->stop(options_.stop_timeout);
       return Ok{};
@@ -63,6 +66,33 @@ Status LocalGroup::work() {
     if (!options_.restarts || !was_ever_ready || failures > options_.failures_max) return ended;
     announce_restart(ended.error());
     ended = form_again(*workers, back_off(failures));
+  }
+}
+
+// The first processes. A node that cannot be reached, or is not prepared yet, is asked again.
+Result<std::unique_ptr<WorkerGroup>> LocalGroup::launch() {
+  const auto deadline = Clock::now() + options_.prepare_timeout;
+  for (int failures = 1;; ++failures) {
+    Result<std::unique_ptr<WorkerGroup>> launched = WorkerGroup::launch(worker_options());
+    if (launched.ok() || launched.error().code != ErrorCode::kPeerLost) return launched;
+    if (is_stopping() || Clock::now() > deadline) return launched;
+    if (failures == 1) log_info("{}: {}; trying again", status().name, launched.error().message);
+    {
+      std::lock_guard lock(mutex_);
+      status_.last_error = launched.error().message;
+    }
+    hold(back_off(failures));
+  }
+}
+
+// Keeps requests for so long, while there is no group.
+void LocalGroup::hold(milliseconds pause) {
+  const auto pause_ends = Clock::now() + pause;
+  while (!is_stopping() && Clock::now() < pause_ends) {
+    take_inbox(nullptr);
+    pollfd polled{wake_.fd(), POLLIN, 0};
+    const milliseconds limit = until(std::min(pause_ends, requests_.next_deadline()));
+    ::poll(&polled, 1, static_cast<int>(limit.count()));
   }
 }
 
@@ -101,8 +131,8 @@ WorkerGroupOptions LocalGroup::worker_options() const {
   const milliseconds group_timeout = options_.timeouts.progress + 2 * options_.timeouts.heartbeat;
   options.setup.group_timeout_ms = static_cast<int>(group_timeout.count());
   options.pin_threads = options_.pin_threads;
-  options.program = options_.worker_program;
-  options.arguments = options_.worker_arguments;
+  options.command = {options_.worker_program, options_.worker_arguments};
+  options.places = options_.places;
   options.timeouts = options_.timeouts;
   options.load_timeout = options_.load_timeout;
   options.blames_max = options_.failures_max;
@@ -147,12 +177,14 @@ void LocalGroup::take_inbox(WorkerGroup* workers) {
     requests_.fail_expired(
         Clock::now(),
         Error{ErrorCode::kPeerLost,
-              fmt::format("the model {} is restarting, try again ({})", now.name, now.last_error)});
+              fmt::format("the model {} is {}, try again{}", now.name,
+                          now.state == ModelStatus::State::kLoading ? "being loaded" : "restarting",
+                          now.last_error.empty() ? "" : " (" + now.last_error + ")")});
   }
 }
 
 void LocalGroup::announce_ready(const WorkerGroup& workers) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   status_.state = ModelStatus::State::kReady;
   status_.ranks = workers.ranks();
   status_.epoch = workers.epoch();
@@ -163,16 +195,24 @@ void LocalGroup::announce_ready(const WorkerGroup& workers) {
   status_.vocab_size = workers.report().vocab_size;
   status_.quantised = std::make_shared<const QuantisationReport>(workers.quantised());
   started_.notify_all();
+  lock.unlock();
+  tell(ModelStatus::State::kReady, "");
 }
 
 void LocalGroup::announce_restart(const Error& error) {
   log_warn("{}: {}; forming the group again", status().name, error.message);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   status_.state = ModelStatus::State::kRestarting;
   status_.last_error = error.message;
   status_.ranks.clear();
   status_.links.clear();
   ++status_.restarts;
+  lock.unlock();
+  tell(ModelStatus::State::kRestarting, error.message);
+}
+
+void LocalGroup::tell(ModelStatus::State state, const std::string& reason) const {
+  if (options_.on_state) options_.on_state(state, reason);
 }
 
 // The thread's last act. From here on generate() refuses, so what is in the inbox now is all there
@@ -192,6 +232,7 @@ void LocalGroup::finish(ModelStatus::State state, const Error& reason) {
       Error{state == ModelStatus::State::kFailed ? ErrorCode::kPeerLost : ErrorCode::kCancelled,
             reason.message});
   started_.notify_all();
+  tell(state, state == ModelStatus::State::kFailed ? reason.message : "");
 }
 
 }  // namespace lockstep

@@ -14,8 +14,7 @@ WorkerGroupOptions measuring_workers(const MeasuringOptions& options) {
   workers.setup.shares.assign(static_cast<size_t>(options.ranks), 1.0);
   workers.setup.link = options.link;
   workers.pin_threads = options.pin_threads;
-  workers.program = options.worker_program;
-  workers.arguments = options.worker_arguments;
+  workers.command = {options.worker_program, options.worker_arguments};
   return workers;
 }
 

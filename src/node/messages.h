@@ -53,7 +53,7 @@ struct WorkerSetup {
   LinkOptions link;
   Wire wire = Wire::kF32;
   SumAlgorithm algorithm = SumAlgorithm::kAuto;
-  int threads = 1;
+  int threads = 1;  // 0: what suits the worker's machine
   int first_core = -1;
   int context = 0;
   int sequences_max = 8;
@@ -66,6 +66,8 @@ struct WorkerSetup {
   uint64_t bench_bytes = 0;
   int bench_rounds = 0;
   bool probes = false;  // measure the links of each pair instead
+  // Not sent: the worker's own node tells it (node/worker_flags.h).
+  std::vector<std::string> hosts{};
 
   int size() const { return static_cast<int>(shares.size()); }
 };

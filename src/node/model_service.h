@@ -31,7 +31,8 @@ struct GenerationEvents {
 
 struct RankStatus {
   int rank = 0;
-  int64_t pid = 0;
+  int64_t pid = 0;   // on its machine; 0: not known
+  std::string node;  // whose machine it is on; empty: this one
   uint64_t weight_bytes = 0;
   uint64_t read_bytes = 0;
   uint64_t token_bytes = 0;  // of weight_bytes, those that every new token reads

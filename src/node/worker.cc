@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <utility>
@@ -201,8 +202,19 @@ Status measure(Worker& worker) {
   return Ok{};
 }
 
-Status work(const EngineFactory& factory, const LinkWrapper& wrap_link, WorkerControl& control) {
-  WorkerSetup setup = TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax))));
+// With what only this machine knows.
+WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
+  if (!flags.model.empty()) setup.model = flags.model;
+  setup.hosts = flags.hosts;
+  if (setup.threads == 0) {
+    setup.threads = std::max(1, available_core_count() / flags.machine_ranks);
+  }
+  return setup;
+}
+
+Status work(const WorkerFlags& flags, const EngineFactory& factory, const LinkWrapper& wrap_link,
+            WorkerControl& control) {
+  WorkerSetup setup = completed(TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax)))), flags);
   Worker worker{std::move(setup), TRY(choose_kernels()), wrap_link, control};
   const bool measures = worker.setup.probes || worker.setup.bench_bytes > 0;
   return measures ? measure(worker) : serve(worker, factory);
@@ -210,13 +222,14 @@ Status work(const EngineFactory& factory, const LinkWrapper& wrap_link, WorkerCo
 
 }  // namespace
 
-int worker_main(int control_fd, const EngineFactory& factory, const LinkWrapper& wrap_link) {
+int worker_main(const WorkerFlags& flags, const EngineFactory& factory,
+                const LinkWrapper& wrap_link) {
   die_with_parent();
-  auto control = WorkerControl::open(UniqueFd(control_fd));
+  auto control = WorkerControl::open(UniqueFd(flags.control_fd));
   if (!control.ok()) return 1;
   Status done = Ok{};
   try {
-    done = work(factory, wrap_link, *control.value());
+    done = work(flags, factory, wrap_link, *control.value());
   } catch (const std::bad_alloc&) {
     done = Error{ErrorCode::kExhausted, "not enough memory for this rank's part of the model"};
   }

@@ -29,8 +29,7 @@ constexpr int kReadsPerRound = 32;
 
 Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOptions& options) {
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(options));
-  if (group->options_.program.empty()) group->options_.program = TRY(own_program());
-  if (group->options_.arguments.empty()) group->options_.arguments = {"worker"};
+  if (!group->options_.places) group->options_.places = local_worker_places(options.command);
   for (int rank = 0; rank < group->size(); ++rank) {
     group->workers_.push_back(TRY(group->start_worker(rank)));
   }
@@ -41,17 +40,13 @@ Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOption
 Result<std::unique_ptr<WorkerGroup::Worker>> WorkerGroup::start_worker(int rank) const {
   WorkerSetup setup = options_.setup;
   setup.rank = rank;
-  const bool pin = options_.pin_threads && size() * setup.threads <= available_core_count();
+  const bool is_here = options_.places->node_name(rank).empty();
+  const bool pin = options_.pin_threads && is_here && setup.threads > 0 &&
+                   size() * setup.threads <= available_core_count();
   setup.first_core = pin ? rank * setup.threads : -1;
-  auto [ours, theirs] = TRY(control_socket_pair());
-  ChildProcess::Options child;
-  child.program = options_.program;
-  child.arguments = options_.arguments;
-  child.arguments.push_back("--control-fd");
-  child.arguments.push_back(std::to_string(ChildProcess::kFirstInheritedFd));
-  child.inherited = {theirs.get()};
-  ChildProcess process = TRY(ChildProcess::start(child));
-  std::unique_ptr<Worker> worker(new Worker{std::move(process), ControlChannel(std::move(ours))});
+  StartedWorker started = TRY(options_.places->start(rank));
+  std::unique_ptr<Worker> worker(
+      new Worker{std::move(started.process), ControlChannel(std::move(started.control))});
   // A worker that is gone already shows in pump(), with the reason.
   [[maybe_unused]] const Status sent =
       worker->channel.send(static_cast<uint8_t>(Message::kSetup), encode_setup(setup));
@@ -60,10 +55,13 @@ Result<std::unique_ptr<WorkerGroup::Worker>> WorkerGroup::start_worker(int rank)
 
 // A new attempt at an epoch, with a monitor that knows nothing of the last one.
 void WorkerGroup::watch() {
-  std::vector<int64_t> pids;
-  for (const auto& worker : workers_) pids.push_back(worker->process.pid());
+  std::vector<WatchedRank> ranks;
+  for (const auto& worker : workers_) {
+    const int rank = static_cast<int>(ranks.size());
+    ranks.push_back({worker->process->pid(), options_.places->node_name(rank)});
+  }
   looked_ = Clock::now();
-  monitor_.emplace(std::move(pids), options_.timeouts, looked_);
+  monitor_.emplace(std::move(ranks), options_.timeouts, looked_);
   phase_ = Phase::kLoading;
   phase_deadline_ = looked_ + options_.load_timeout;
 }
@@ -114,7 +112,8 @@ std::vector<RankStatus> WorkerGroup::ranks() const {
   for (const auto& worker : workers_) {
     RankStatus status;
     status.rank = static_cast<int>(ranks.size());
-    status.pid = worker->process.pid();
+    status.pid = worker->process->pid();
+    status.node = options_.places->node_name(status.rank);
     status.weight_bytes = worker->report.weight_bytes;
     status.read_bytes = worker->report.read_bytes;
     status.token_bytes = worker->report.token_bytes;
@@ -304,9 +303,9 @@ void WorkerGroup::send(int rank, Message type, std::string_view payload,
 void WorkerGroup::reap(int rank) {
   Worker& worker = *workers_[static_cast<size_t>(rank)];
   if (!worker.closed || worker.ended) return;
-  if (const auto exit = worker.process.poll_exit()) {
+  if (const auto exit = worker.process->poll_exit()) {
     worker.ended = true;
-    monitor_->ended(rank, describe(*exit), Clock::now());
+    monitor_->ended(rank, *exit, Clock::now());
   } else if (Clock::now() - *worker.closed > kExitMax) {
     misbehaved(rank, Error{ErrorCode::kPeerLost, "it closed its control channel"});
     kill_now(worker);
@@ -324,7 +323,7 @@ void WorkerGroup::stop(milliseconds limit) {
           if (!worker->channel.flush().ok() || !worker->channel.discard().ok())
             worker->channel.close();
         }
-        worker->ended = worker->process.poll_exit().has_value();
+        worker->ended = worker->process->poll_exit().has_value();
       }
       ::poll(nullptr, 0, 1);
     }
@@ -334,13 +333,13 @@ void WorkerGroup::stop(milliseconds limit) {
 
 void WorkerGroup::end() {
   for (const auto& worker : workers_) {
-    if (!worker->process.poll_exit() && worker->channel.is_open()) {
+    if (!worker->process->poll_exit() && worker->channel.is_open()) {
       [[maybe_unused]] const Status sent =
           worker->channel.send(static_cast<uint8_t>(Message::kAbort), "");
     }
   }
   if (wait_ended(kEndGrace)) return;
-  for (const auto& worker : workers_) worker->process.kill_now();
+  for (const auto& worker : workers_) worker->process->kill_now();
   wait_ended(kKillMax);
 }
 
@@ -349,7 +348,7 @@ bool WorkerGroup::wait_ended(milliseconds limit) {
   bool all = true;
   for (const auto& worker : workers_) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    worker->ended = worker->process.wait_exit(std::max(left, milliseconds(0))).has_value();
+    worker->ended = worker->process->wait_exit(std::max(left, milliseconds(0))).has_value();
     all = all && worker->ended;
     if (worker->ended) worker->channel.close();
   }

@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "base/child_process.h"
 #include "base/result.h"
 #include "node/control_channel.h"
 #include "node/group_monitor.h"
 #include "node/messages.h"
 #include "node/model_service.h"
+#include "node/worker_places.h"
 
 namespace lockstep {
 
@@ -42,9 +42,9 @@ class WorkerEvents {
 struct WorkerGroupOptions {
   // The same for every rank; rank and first_core are filled in.
   WorkerSetup setup;
-  bool pin_threads = false;            // rank r's team on cores [r * threads, (r + 1) * threads)
-  std::string program;                 // empty: this program
-  std::vector<std::string> arguments;  // before "--control-fd N"; empty: "worker"
+  bool pin_threads = false;              // rank r's team on cores [r * threads, (r + 1) * threads)
+  WorkerCommand command;                 // of ranks on this machine, without `places`
+  std::shared_ptr<WorkerPlaces> places;  // null: all ranks are on this machine
   MonitorTimeouts timeouts;
   std::chrono::milliseconds load_timeout{600'000};
   // A rank that gave up so often, while no request was served, is started anew too.
@@ -68,7 +68,7 @@ class WorkerGroup {
   uint64_t late_frames() const;
   // Of each pair of ranks that has one, once ready.
   std::vector<PairStatus> links() const;
-  bool has_ended() const;  // every process has exited
+  bool has_ended() const;  // every process has exited, or is out of reach
   // Processes and, of loaded ranks, bytes.
   std::vector<RankStatus> ranks() const;
   QuantisationReport quantised() const;  // of all ranks together
@@ -84,7 +84,8 @@ class WorkerGroup {
   // Waits like pump(). True once no rank is in the epoch any more: it has left, or its process has
   // ended; one that does not leave in time is killed.
   bool settle(int wake_fd, std::chrono::milliseconds limit, WorkerEvents& events);
-  // Starts what has ended anew; pump() forms the next epoch when all are loaded.
+  // Starts what has ended anew; pump() forms the next epoch when all are loaded. After an error,
+  // for example of a node that cannot be reached, it may be called again.
   Status form_again();
 
   // To rank 0. kExhausted: this request is too large; other failures show in pump().
@@ -99,7 +100,7 @@ class WorkerGroup {
 
  private:
   struct Worker {
-    ChildProcess process;
+    std::unique_ptr<WorkerProcess> process;
     ControlChannel channel;
     LoadReport report{};
     bool is_loaded = false;

@@ -62,7 +62,7 @@ void WorkerGroup::judge(const GroupMonitor::Verdict& verdict) {
 
 void WorkerGroup::kill_now(Worker& worker) {
   worker.is_going = true;
-  worker.process.kill_now();
+  worker.process->kill_now();
 }
 
 // From loading to serving.

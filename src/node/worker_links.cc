@@ -1,5 +1,7 @@
 #include "node/worker_links.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <span>
 #include <string>
@@ -39,9 +41,15 @@ Result<WorkerLinks> open_shared_links(const WorkerSetup& setup, const EpochOrder
   return opened;
 }
 
-// All ranks are on this machine. Over RDMA they take the addresses of its ports in turn, which
-// every rank lists alike.
-std::vector<std::string> hosts_of_ranks(const WorkerSetup& setup) {
+// How each rank is reached, and where this one listens. If all are on this machine they take, over
+// RDMA, the addresses of its ports in turn, which every rank lists alike.
+Result<std::vector<std::string>> hosts_of_ranks(const WorkerSetup& setup) {
+  if (!setup.hosts.empty()) {
+    if (setup.hosts.size() == setup.shares.size()) return setup.hosts;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("rank {} of {} was told the addresses of {} ranks", setup.rank,
+                             setup.shares.size(), setup.hosts.size())};
+  }
   std::vector<std::string> addresses;
   if (setup.link.kind == LinkKind::kVerbs) addresses = verbs_addresses();
   if (addresses.empty()) addresses.push_back(kLoopback);
@@ -99,7 +107,7 @@ Result<WorkerLinks> connect_links(const WorkerSetup& setup, const EpochSetup& ep
   options.timeout = kConnectMax;
   options.link = setup.link;
   options.cancelled = control.cancelled();
-  const std::vector<std::string> hosts = hosts_of_ranks(setup);
+  const std::vector<std::string> hosts = TRY(hosts_of_ranks(setup));
   const TcpListener listener = TRY(TcpListener::open(hosts[static_cast<size_t>(setup.rank)]));
   const int own_port = listener.port();
   control.send(Message::kListening, encode_ports({&own_port, 1}));

@@ -18,8 +18,8 @@ struct WorkerLinks {
   std::vector<LinkUse> uses;  // what they are, by peer
 };
 
-// Over tcp this listens on loopback and waits for the other ranks; `late_count` grows by what
-// earlier epochs' ranks tried.
+// Over tcp this listens, on loopback unless the set-up has hosts, and waits for the other ranks;
+// `late_count` grows by what earlier epochs' ranks tried.
 Result<WorkerLinks> open_worker_links(const WorkerSetup& setup, const EpochOrder& order,
                                       WorkerControl& control, uint64_t& late_count);
 

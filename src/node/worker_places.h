@@ -3,6 +3,7 @@
 // control descriptor to write to, and somebody to ask how the process ended.
 //
 // The supervising thread of a group uses these objects; start() may block it for a few seconds.
+// WorkerPlaces::stop() may be called by any thread.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "node/worker_flags.h"
 
 namespace lockstep {
 
@@ -22,7 +24,8 @@ class WorkerProcess {
  public:
   virtual ~WorkerProcess() = default;
   virtual int64_t pid() const = 0;  // on its own machine; 0: not known
-  // How it ended: "was killed by signal 9 (SIGKILL)", "is out of reach: ..." ; nothing while it runs.
+  // How it ended: "was killed by signal 9 (SIGKILL)", "is out of reach: ..." ; nothing while it
+  // runs.
   virtual std::optional<std::string> poll_exit() = 0;
   virtual std::optional<std::string> wait_exit(std::chrono::milliseconds limit) = 0;
   // Does not wait. A process that is out of reach counts as ended at once.
@@ -37,14 +40,25 @@ struct StartedWorker {
 class WorkerPlaces {
  public:
   virtual ~WorkerPlaces() = default;
-  // kPeerLost: the node of this rank cannot be reached.
+  // kPeerLost: the node of this rank cannot be reached, or is not prepared for it yet.
   virtual Result<StartedWorker> start(int rank) = 0;
   // For sentences and the status; empty: this machine.
   virtual std::string node_name(int rank) const = 0;
+  // The group ends: a start() that waits returns with kCancelled at once, and so does every later
+  // one.
+  virtual void stop() {}
 };
 
-// All ranks on this machine. `program` empty: this program; `arguments` empty: "worker".
-std::unique_ptr<WorkerPlaces> local_worker_places(std::string program,
-                                                  std::vector<std::string> arguments);
+// What a process of a rank on this machine is started with.
+struct WorkerCommand {
+  std::string program;                 // empty: this program
+  std::vector<std::string> arguments;  // before the flags; empty: "worker"
+};
+
+// A child process. `flags.control_fd` is filled in.
+Result<StartedWorker> start_worker_process(const WorkerCommand& command, WorkerFlags flags);
+
+// All ranks on this machine.
+std::unique_ptr<WorkerPlaces> local_worker_places(WorkerCommand command);
 
 }  // namespace lockstep

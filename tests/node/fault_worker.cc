@@ -260,8 +260,11 @@ int main(int argc, char** argv) {
   lockstep::install_handlers();
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--control-fd") {
+      const auto flags =
+          lockstep::parse_worker_arguments({argv + i, static_cast<size_t>(argc - i)});
+      if (!flags.ok()) return 2;
       return lockstep::worker_main(
-          std::atoi(argv[i + 1]), lockstep::load_engine,
+          flags.value(), lockstep::load_engine,
           [](std::unique_ptr<lockstep::Link> link) -> std::unique_ptr<lockstep::Link> {
             if (lockstep::is_over_rdma(link.get())) lockstep::watch_devices();
             return std::make_unique<lockstep::FaultLink>(std::move(link));

@@ -10,7 +10,7 @@ namespace {
 const GroupMonitor::Time kStart = GroupMonitor::Time() + 1000s;
 
 GroupMonitor ready_pair() {
-  GroupMonitor monitor({101, 102}, MonitorTimeouts{1500ms, 10s, 10s}, kStart);
+  GroupMonitor monitor({{101}, {102}}, MonitorTimeouts{1500ms, 10s, 10s}, kStart);
   monitor.ready(0, kStart);
   monitor.ready(1, kStart);
   return monitor;
@@ -34,7 +34,7 @@ TEST_CASE("a rank without heartbeats is blamed after its time, and no sooner") {
 }
 
 TEST_CASE("while a model loads heartbeats may come late") {
-  GroupMonitor monitor({101, 102}, MonitorTimeouts{1500ms, 10s, 10s}, kStart);
+  GroupMonitor monitor({{101}, {102}}, MonitorTimeouts{1500ms, 10s, 10s}, kStart);
   monitor.ready(0, kStart);
   CHECK_FALSE(monitor.is_ready());
   CHECK_FALSE(monitor.check(kStart + 9s));
@@ -118,7 +118,7 @@ TEST_CASE("a rank that left an epoch is named and may stay, and its end is still
 }
 
 TEST_CASE("a rank that cannot load says why in its own words, and the first cause counts") {
-  GroupMonitor monitor({101, 102}, {}, kStart);
+  GroupMonitor monitor({{101}, {102}}, {}, kStart);
   monitor.fatal(1, Error{ErrorCode::kCorrupt, "model.safetensors is cut off"}, kStart);
   monitor.ended(0, "exited with status 1", kStart);
   const auto verdict = monitor.check(kStart);

@@ -226,7 +226,10 @@ Result<std::unique_ptr<Engine>> load_echo_engine(const EngineOptions& options, G
 int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--control-fd") {
-      return lockstep::worker_main(std::atoi(argv[i + 1]), lockstep::load_echo_engine);
+      const auto flags =
+          lockstep::parse_worker_arguments({argv + i, static_cast<size_t>(argc - i)});
+      if (!flags.ok()) return 2;
+      return lockstep::worker_main(flags.value(), lockstep::load_echo_engine);
     }
   }
   return 2;

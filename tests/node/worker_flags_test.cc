@@ -1,0 +1,51 @@
+#include "node/worker_flags.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace lockstep;
+
+namespace {
+
+Result<WorkerFlags> parse(std::vector<std::string> arguments) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return parse_worker_arguments(pointers);
+}
+
+}  // namespace
+
+TEST_CASE("worker flags: what a node writes, its worker reads") {
+  const WorkerFlags flags{.control_fd = 3,
+                          .model = "/models/a b",
+                          .hosts = {"::", "fe80::1%eth0", "10.0.0.2"},
+                          .machine_ranks = 2};
+  const auto read = parse(worker_arguments(flags));
+  REQUIRE(read.ok());
+  CHECK(read.value().control_fd == 3);
+  CHECK(read.value().model == flags.model);
+  CHECK(read.value().hosts == flags.hosts);
+  CHECK(read.value().machine_ranks == 2);
+  CHECK(worker_arguments({.control_fd = 3}) == std::vector<std::string>{"--control-fd", "3"});
+}
+
+TEST_CASE("worker flags: a flag that makes no sense is named") {
+  CHECK(parse({}).error().message == "`lockstep worker` is started by `lockstep serve`");
+  CHECK(parse({"--control-fd"}).error().message == "--control-fd needs a value");
+  CHECK(parse({"--control-fd", "3x"}).error().message.starts_with("--control-fd 3x: a number"));
+  CHECK(parse({"--control-fd", "3", "--size", "2"}).error().message ==
+        "a worker knows no flag --size");
+  CHECK_FALSE(parse({"--control-fd", "3", "--machine-ranks", "0"}).ok());
+}
+
+TEST_CASE("worker flags: the ranks of one machine meet at loopback") {
+  const MachineHosts machine{.ranks = {0, 2}, .hosts = {"::", "10.0.0.2", "::"}};
+  const WorkerFlags flags = flags_of_rank(2, "/m", machine);
+  CHECK(flags.hosts == std::vector<std::string>{"127.0.0.1", "10.0.0.2", "::"});
+  CHECK(flags.machine_ranks == 2);
+  CHECK(flags.model == "/m");
+  const MachineHosts known{.ranks = {0, 1}, .hosts = {"10.0.0.1", "10.0.0.1"}};
+  CHECK(flags_of_rank(1, "", known).hosts == known.hosts);
+}
