@@ -18,6 +18,12 @@
 #include "base/log.h"
 #include "base/unique_fd.h"
 
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 34)
+#define LOCKSTEP_HAS_CLOSEFROM
+#endif
+#endif
+
 extern char** environ;
 
 namespace lockstep {
@@ -84,7 +90,7 @@ void set_attributes(posix_spawnattr_t* attributes) {
   posix_spawnattr_setpgroup(attributes, 0);
   short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP;
 #ifdef __APPLE__
-  flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;  // elsewhere every descriptor of ours is O_CLOEXEC
+  flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
 #endif
   posix_spawnattr_setflags(attributes, flags);
 }
@@ -119,6 +125,11 @@ Result<ChildProcess> ChildProcess::start(const Options& options) {
   }
 #ifdef __APPLE__
   for (int fd : {0, 1, 2}) posix_spawn_file_actions_addinherit_np(&setup.actions, fd);
+#endif
+#ifdef LOCKSTEP_HAS_CLOSEFROM
+  // Ours are O_CLOEXEC, but a library's may not be: a child that kept a connection open would keep
+  // its other end from seeing that we have closed it.
+  posix_spawn_file_actions_addclosefrom_np(&setup.actions, target);
 #endif
   std::vector<char*> argv{const_cast<char*>(options.program.c_str())};
   for (const std::string& argument : options.arguments) {

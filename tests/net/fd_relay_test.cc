@@ -7,6 +7,7 @@
 #include <array>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -134,6 +135,60 @@ TEST_CASE("fd relay: a connection that closed before it started is an end like a
   CHECK(near.read(1).empty());
   loop->run_and_wait([&] {
     relay.stop();
+    call.cancel();
+    server.reset();
+  });
+}
+
+TEST_CASE(
+    "fd relay: one end says why its descriptor ended, after all bytes, and nobody dies of it") {
+  const TlsIdentity identity = TlsIdentity::make(KeyPair::generate().value()).value();
+  const auto loop = EventLoop::start();
+  SocketPair near, far;
+  std::unique_ptr<FrameServer> server;
+  FrameCall call;
+  FdRelay near_relay, far_relay;
+  FrameConnection far_connection;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Error> why;
+  loop->run_and_wait([&] {
+    const auto say = [&](const Error&) { FdRelay::say_why(far_connection, "was killed"); };
+    server = std::move(FrameServer::listen(*loop, identity, {.host = "127.0.0.1"},
+                                           [&, say](FrameConnection connection) {
+                                             connection.trust();
+                                             far_connection = connection;
+                                             far_relay = FdRelay::start_with_reason(
+                                                 *loop, std::move(far.relayed), connection, say);
+                                           })
+                           .value());
+    call = FrameCall::start(*loop, identity, {"127.0.0.1", server->port()}, {},
+                            [&](Result<FrameConnection> ready) {
+                              if (!ready.ok()) return;
+                              ready.value().trust();
+                              near_relay = FdRelay::start(*loop, std::move(near.relayed),
+                                                          ready.value(), [&](const Error& error) {
+                                                            const std::lock_guard lock(mutex);
+                                                            why = error;
+                                                            changed.notify_all();
+                                                          });
+                            });
+  });
+  far.write("last words");
+  CHECK(near.read(10) == "last words");
+  far.ours.reset();
+  near.write(std::string(1 << 16, 'x'));  // on its way to a socket that nobody reads
+  CHECK(near.read(1).empty());
+  {
+    std::unique_lock lock(mutex);
+    REQUIRE(changed.wait_for(lock, std::chrono::seconds(20), [&] { return why.has_value(); }));
+    CHECK(why->code == ErrorCode::kCancelled);
+    CHECK(why->message == "was killed");
+  }
+  loop->run_and_wait([&] {
+    near_relay.stop();
+    far_relay.stop();
+    far_connection = {};
     call.cancel();
     server.reset();
   });

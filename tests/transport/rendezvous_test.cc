@@ -231,6 +231,33 @@ TEST_CASE("links are encrypted between machines, and on one only when asked for"
   CHECK(is_encrypted({.kind = LinkKind::kTcp, .encrypts = true}, near));
   CHECK(is_encrypted({.kind = LinkKind::kTcp}, far));
   CHECK_FALSE(is_encrypted({.kind = LinkKind::kTcp, .plain = true}, far));
+  for (const char* any : {"0.0.0.0", "::"}) {
+    CHECK(is_encrypted({.kind = LinkKind::kTcp}, std::vector<TcpAddress>{{any, 1}, far[1]}));
+    CHECK(is_encrypted({.kind = LinkKind::kTcp}, std::vector<TcpAddress>{{any, 1}, {any, 2}}));
+    CHECK_FALSE(is_encrypted({.kind = LinkKind::kTcp}, std::vector<TcpAddress>{{any, 1}, near[0]}));
+  }
+}
+
+TEST_CASE("ranks that listen on every address of their machine are reached by IPv4 and IPv6") {
+  const bool has_ipv6 = TcpListener::open("::1").ok();
+  for (const char* any : {"0.0.0.0", "::"}) {
+    for (const char* host : {"127.0.0.1", "::1"}) {
+      if (host == std::string("::1") && (any == std::string("0.0.0.0") || !has_ipv6)) continue;
+      Ranks ranks(2, any);
+      const auto connect = [&](int rank) {
+        std::vector<TcpAddress> addresses = ranks.addresses;
+        addresses[static_cast<size_t>(1 - rank)].host = host;
+        return connect_ranks(ranks.listeners[static_cast<size_t>(rank)], addresses,
+                             {.rank = rank, .token = kToken});
+      };
+      Result<Links> first = Links{};
+      std::thread thread([&] { first = connect(0); });
+      const auto second = connect(1);
+      thread.join();
+      CHECK(first.ok());
+      CHECK(second.ok());
+    }
+  }
 }
 
 TEST_CASE("ranks connect with encrypted rails and find each other's frames") {
