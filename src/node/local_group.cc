@@ -16,6 +16,18 @@ int default_threads(int ranks) {
   return std::max(1, available_core_count() / ranks);
 }
 
+Status check_places(const LocalGroupOptions& options, int ranks) {
+  for (int rank = 0; options.places && rank < ranks; ++rank) {
+    const std::string node = options.places->node_name(rank);
+    if (node.empty() || options.link.kind != LinkKind::kShm) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("rank {} on {} shares no memory with this machine, its link must be "
+                             "tcp or verbs",
+                             rank, node)};
+  }
+  return Ok{};
+}
+
 Status check_options(const LocalGroupOptions& options) {
   const int ranks = static_cast<int>(options.shares.size());
   if (ranks < 1 || ranks > LocalGroup::kRanksMax) {
@@ -37,6 +49,7 @@ Status check_options(const LocalGroupOptions& options) {
   LinkOptions link = options.link;
   link.stages = options.stages;
   TRY(check_link_options(link));
+  TRY(check_places(options, ranks));
   if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
       options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,

@@ -30,9 +30,15 @@ constexpr int kReadsPerRound = 32;
 Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOptions& options) {
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(options));
   if (!group->options_.places) group->options_.places = local_worker_places(options.command);
-  for (int rank = 0; rank < group->size(); ++rank) {
-    group->workers_.push_back(TRY(group->start_worker(rank)));
+  std::vector<std::unique_ptr<Worker>> workers(static_cast<size_t>(group->size()));
+  // Those of other nodes first: where one is not prepared, no model is read in vain here.
+  for (const bool is_here : {false, true}) {
+    for (int rank = 0; rank < group->size(); ++rank) {
+      if (group->options_.places->node_name(rank).empty() != is_here) continue;
+      workers[static_cast<size_t>(rank)] = TRY(group->start_worker(rank));
+    }
   }
+  group->workers_ = std::move(workers);
   group->watch();
   return group;
 }

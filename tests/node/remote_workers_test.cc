@@ -293,6 +293,15 @@ TEST_CASE("worker host: a part that is forbidden has no processes when that is s
         "rank 1 cannot be started on studio-2: it is not prepared for ranks of model echo");
 }
 
+TEST_CASE("remote workers: memory is not shared between nodes") {
+  Pair nodes;
+  LocalGroupOptions options = nodes.group_options();
+  options.link.kind = LinkKind::kShm;
+  const auto opened = LocalGroup::open(options);
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().message.starts_with("rank 1 on studio-2 shares no memory"));
+}
+
 TEST_CASE("worker host: rank numbers and hosts must fit each other") {
   Pair nodes;
   HostedPart part = nodes.part_of_b();
