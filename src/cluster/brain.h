@@ -158,7 +158,7 @@ class Brain {
   std::map<NodeId, int64_t> summary_ms_;                 // when sent; of members alone
   std::map<int64_t, int64_t> waiting_;                   // request -> revision; kRequestsWaitingMax
   std::vector<RoundTrip> round_trips_;
-  int64_t revision_ = 0;                                 // of desired_
+  int64_t revision_ = 0;  // of desired_
   int64_t persisted_ = 0;
   int64_t persisting_ = 0;  // 0: nothing is under way
   int64_t persist_at_ms_ = 0;

@@ -283,8 +283,7 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, bool with_spares)
   return offers;
 }
 
-void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry,
-                        RankPlan plan) {
+void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry, RankPlan plan) {
   LOCKSTEP_CHECK(!plan.ranks.empty() && plan.ranks.size() <= kPlacementRanksMax);
   Attempt attempt;
   last_counter_ = std::max(last_counter_, book.highest.counter) + 1;

@@ -173,8 +173,7 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.coordinator = TRY(node_field(value, "coordinator"));
   beat.desired_digest = TRY(number_field(value, "desired_digest"));
   beat.hears = TRY(list_of<NodeId>(value, "hears", kNodesMax, node_of));
-  beat.round_trips =
-      TRY(list_of<RoundTrip>(value, "round_trips", kNodesMax, round_trip_of));
+  beat.round_trips = TRY(list_of<RoundTrip>(value, "round_trips", kNodesMax, round_trip_of));
   beat.parts = TRY(list_of<PartReport>(value, "parts", kPartsMax, part_of));
   beat.uses = TRY(list_of<ModelUse>(value, "uses", kDesiredNamesMax, use_of));
   beat.models = TRY(list_of<ModelProgress>(value, "models", kDesiredNamesMax, progress_of));

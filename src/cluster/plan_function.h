@@ -18,9 +18,9 @@ namespace lockstep {
 struct NodeOffer {
   NodeId node;
   int64_t free_bytes = 0;
-  int64_t speed = 0;                  // bytes/s
-  int64_t operations_s = 0;           // of prompts; 0: not known
-  int64_t link_bytes_s = 0;           // of its network; 0: not known
+  int64_t speed = 0;                     // bytes/s
+  int64_t operations_s = 0;              // of prompts; 0: not known
+  int64_t link_bytes_s = 0;              // of its network; 0: not known
   std::vector<RoundTrip> round_trips{};  // that it measured
 };
 
@@ -33,6 +33,6 @@ using PlanFunction =
 // One rank on the fewest nodes that suffice, the ones with most memory first; each gets bytes in
 // proportion to what it has free.
 Result<RankPlan> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
-                                              std::span<const NodeOffer> offers);
+                                 std::span<const NodeOffer> offers);
 
 }  // namespace lockstep
