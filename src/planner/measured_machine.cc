@@ -23,15 +23,15 @@ constexpr uint64_t kReservePart = 8;
 
 }  // namespace
 
-Result<MachineSpeed> measure_this_machine() {
+Result<MeasuredSpeed> measure_this_machine() {
   const int cores = available_core_count();
   const double read_gb_s = TRY(probe_read_gb_s(cores, kReadRounds));
-  return MachineSpeed{.read_bytes_s = static_cast<int64_t>(read_gb_s * 1e9),
-                      .operations_s = static_cast<int64_t>(kOperationsPerUsOfCore * 1e6 * cores)};
+  return MeasuredSpeed{.read_bytes_s = static_cast<int64_t>(read_gb_s * 1e9),
+                       .operations_s = static_cast<int64_t>(kOperationsPerUsOfCore * 1e6 * cores)};
 }
 
 Machine measured_machine(const std::string& name, uint64_t memory_bytes,
-                         const MachineSpeed& speed) {
+                         const MeasuredSpeed& speed) {
   const double read_bytes_per_us = speed.read_bytes_s > 0
                                        ? static_cast<double>(speed.read_bytes_s) / 1e6
                                        : kReadBytesPerUsUnknown;

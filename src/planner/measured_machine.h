@@ -13,16 +13,17 @@
 namespace lockstep {
 
 // 0: not known.
-struct MachineSpeed {
+struct MeasuredSpeed {
   int64_t read_bytes_s = 0;  // memory bandwidth
   int64_t operations_s = 0;  // multiplications and additions of a prompt; estimated by its cores
 };
 
 // Takes 1 GiB of memory for a second or less. kExhausted without the memory.
-Result<MachineSpeed> measure_this_machine();
+Result<MeasuredSpeed> measure_this_machine();
 
 // What is not known of `speed` is taken from a common desktop; its operations stay unknown.
-Machine measured_machine(const std::string& name, uint64_t memory_bytes, const MachineSpeed& speed);
+Machine measured_machine(const std::string& name, uint64_t memory_bytes,
+                         const MeasuredSpeed& speed);
 
 // What models may use of a machine that has so much available: the rest is for what else runs there
 // and for what no plan counts.
