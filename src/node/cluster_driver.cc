@@ -26,6 +26,7 @@ namespace {
 
 constexpr int64_t kRoundTripsPeriodMs = 1'000;
 constexpr int64_t kComplaintPeriodMs = 60'000;
+constexpr int64_t kUsePeriodMs = 500;
 
 // A call of another thread that waits for the disk.
 struct Waiter {
@@ -102,6 +103,7 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   void tick();
   void look_at_peers();
   void on_message(const NodeId& from, const std::string& text);
+  void model_used(const std::string& model);
 
   void perform(ClusterActions more);
   void act(SendAction& action);
@@ -143,6 +145,7 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   std::string encoded_text;
   std::map<int64_t, std::shared_ptr<Waiter>> waiters;
   int64_t last_request = 0;
+  std::map<std::string, int64_t> used_told_ms;  // at most kDesiredNamesMax
   int64_t peers_seen_ms = 0;
   int64_t unreadable_count = 0;
   int64_t unreadable_told_ms = 0;
@@ -214,6 +217,18 @@ void ClusterDriver::Impl::on_message(const NodeId& from, const std::string& text
   unreadable_told_ms = now_ms;
   log_warn("cluster: a message of node {} makes no sense: {} ({} such so far)", from.short_text(),
            message.error().message, unreadable_count);
+}
+
+// For what is loaded on demand alone, and seldom: the coordinator thinks again after each.
+void ClusterDriver::Impl::model_used(const std::string& model) {
+  const DesiredEntry* entry = brain.desired().find(model);
+  if (is_stopped || entry == nullptr || entry->promises.idle_unload_s == 0) return;
+  const ClusterTime now = cluster_time();
+  if (used_told_ms.size() > kDesiredNamesMax) used_told_ms.clear();
+  const auto [item, is_new] = used_told_ms.try_emplace(model, now.ms);
+  if (!is_new && now.ms - item->second < kUsePeriodMs) return;
+  item->second = now.ms;
+  perform(brain.on_model_used(now, model));
 }
 
 // What actions lead to is done after them, in order, and never from within them.
@@ -331,8 +346,7 @@ void ClusterDriver::part_event(const std::string& model, const PlacementEpoch& e
 }
 
 void ClusterDriver::model_used(const std::string& model) {
-  if (impl_->is_stopped) return;
-  impl_->perform(impl_->brain.on_model_used(cluster_time(), model));
+  impl_->model_used(model);
 }
 
 const Brain& ClusterDriver::brain() const {

@@ -52,6 +52,7 @@ class ClusterDriver final : public ClusterControl {
 
   // Loop's thread.
   void part_event(const std::string& model, const PlacementEpoch& epoch, const PartEvent& event);
+  // A request for it came in; as often as requests come.
   void model_used(const std::string& model);
   const Brain& brain() const;
   Peers& peers();

@@ -23,10 +23,9 @@ constexpr double kBytesPerUsUnknown = 117;
 constexpr double kShmLatencyUs = 1;
 constexpr double kShmBytesPerUs = 5'000;
 
-// What a plan is made for: a node's offer, or one of several equal parts of it.
-struct Place {
-  const NodeOffer* offer = nullptr;
-};
+// What a plan is made for: offers, and one of which several ranks are asked for as often, to be
+// divided evenly.
+using Places = std::vector<const NodeOffer*>;
 
 std::optional<int64_t> measured_us(const NodeOffer& from, const NodeId& to) {
   for (const RoundTrip& trip : from.round_trips) {
@@ -60,37 +59,36 @@ LinkFigures link_of(const NodeOffer& a, const NodeOffer& b) {
 }
 
 // Those with memory free, the most first; each as often as the asked number of ranks needs it.
-std::vector<Place> places_of(std::span<const NodeOffer> offers, size_t ranks) {
-  std::vector<Place> nodes;
+Places places_of(std::span<const NodeOffer> offers, size_t ranks) {
+  Places nodes;
   for (const NodeOffer& offer : offers) {
-    if (offer.free_bytes > 0) nodes.push_back({&offer});
+    if (offer.free_bytes > 0) nodes.push_back(&offer);
   }
-  std::stable_sort(nodes.begin(), nodes.end(), [](const Place& a, const Place& b) {
-    return a.offer->free_bytes > b.offer->free_bytes;
+  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeOffer* a, const NodeOffer* b) {
+    return a->free_bytes > b->free_bytes;
   });
   if (nodes.size() > kPlannedMachinesMax) nodes.resize(kPlannedMachinesMax);
-  std::vector<Place> places;
+  Places places;
   const size_t copies =
       nodes.empty() ? 0 : std::max<size_t>(1, (ranks + nodes.size() - 1) / nodes.size());
-  for (const Place& node : nodes) {
-    for (size_t i = 0; i < copies && places.size() < kPlannedMachinesMax; ++i)
+  for (const NodeOffer* node : nodes) {
+    for (size_t i = 0; i < copies && places.size() < kPlannedMachinesMax; ++i) {
       places.push_back(node);
+    }
   }
   return places;
 }
 
-ClusterFacts cluster_of(const std::vector<Place>& places) {
+ClusterFacts cluster_of(const Places& places) {
   ClusterFacts cluster{{}, LinkTable(0, {})};
   std::vector<std::optional<LinkFigures>> direct;
-  for (const Place& place : places) {
-    const NodeOffer& offer = *place.offer;
-    const auto alike = std::count_if(places.begin(), places.end(), [&](const Place& other) {
-      return other.offer == place.offer;
-    });
+  for (const NodeOffer* place : places) {
+    const NodeOffer& offer = *place;
+    const auto alike = std::count(places.begin(), places.end(), place);
     cluster.machines.push_back(measured_machine(
         "node " + offer.node.short_text(), static_cast<uint64_t>(offer.free_bytes / alike),
         {.read_bytes_s = offer.speed / alike, .operations_s = offer.operations_s / alike}));
-    for (const Place& other : places) direct.push_back(link_of(offer, *other.offer));
+    for (const NodeOffer* other : places) direct.push_back(link_of(offer, *other));
   }
   cluster.links = LinkTable(places.size(), std::move(direct));
   return cluster;
@@ -122,14 +120,14 @@ const PlannedPlacement* best_group(const std::vector<PlannedPlacement>& plans, s
   return best;
 }
 
-RankPlan ranks_of(const PlacedGroup& group, const std::vector<Place>& places) {
+RankPlan ranks_of(const PlacedGroup& group, const Places& places) {
   double largest = 0;
   for (const PlacedGroup::Rank& rank : group.ranks) largest = std::max(largest, rank.share);
   constexpr double kLargestShare = int64_t{1} << 38;
   RankPlan plan{.ranks = {}, .stages = group.stages};
   for (const PlacedGroup::Rank& rank : group.ranks) {
     const int64_t share = std::llround(rank.share / largest * kLargestShare);
-    plan.ranks.push_back({.node = places[rank.machine].offer->node,
+    plan.ranks.push_back({.node = places[rank.machine]->node,
                           .bytes = static_cast<int64_t>(rank.memory.total()),
                           .share = std::max<int64_t>(1, share)});
   }
@@ -181,7 +179,7 @@ Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
                              promises.parallel, kPlacementRanksMax)};
   }
   const auto ranks = static_cast<size_t>(promises.parallel);
-  const std::vector<Place> places = places_of(offers, ranks);
+  const Places places = places_of(offers, ranks);
   if (places.empty()) {
     return Error{ErrorCode::kExhausted, fmt::format("none of {} nodes has memory free for '{}'",
                                                     offers.size(), entry.name)};

@@ -96,8 +96,9 @@ struct Node {
   }
 
   NetAddress address() const { return {"127.0.0.1", driver->peers().port()}; }
-  Status load(const std::string& name, int bytes) {
+  Status load(const std::string& name, int bytes, int64_t idle_unload_s = 0) {
     DesiredEntry entry;
+    entry.promises.idle_unload_s = idle_unload_s;
     entry.name = name;
     entry.path = std::to_string(bytes);
     return driver->load(entry);
@@ -223,6 +224,18 @@ TEST_CASE("cluster driver: what was loaded comes back after all have started aga
   }
   Nodes nodes = start_nodes(folder, key);
   CHECK(wait_for_placement(nodes, "m").has_value());
+}
+
+TEST_CASE("cluster driver: what is loaded on demand ends when unused and comes back when used") {
+  const TemporaryFolder folder;
+  Node node(folder, "a", new_cluster());
+  REQUIRE(node.load("m", 50, 1).ok());
+  CHECK(becomes_true([&] { return node.serving("m").has_value(); }));
+  CHECK(becomes_true([&] { return !node.serving("m").has_value(); }));
+  CHECK(becomes_true([&] {
+    node.loop->run_and_wait([&] { node.driver->model_used("m"); });
+    return node.serving("m").has_value();
+  }));
 }
 
 TEST_CASE("cluster driver: a disk that refuses is told to the caller") {
