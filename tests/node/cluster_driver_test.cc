@@ -229,13 +229,14 @@ TEST_CASE("cluster driver: what was loaded comes back after all have started aga
 TEST_CASE("cluster driver: what is loaded on demand ends when unused and comes back when used") {
   const TemporaryFolder folder;
   Node node(folder, "a", new_cluster());
-  REQUIRE(node.load("m", 50, 1).ok());
-  CHECK(becomes_true([&] { return node.serving("m").has_value(); }));
-  CHECK(becomes_true([&] { return !node.serving("m").has_value(); }));
-  CHECK(becomes_true([&] {
+  const auto serves_when_used = [&] {
     node.loop->run_and_wait([&] { node.driver->model_used("m"); });
     return node.serving("m").has_value();
-  }));
+  };
+  REQUIRE(node.load("m", 50, 1).ok());
+  CHECK(becomes_true(serves_when_used));
+  CHECK(becomes_true([&] { return !node.serving("m").has_value(); }));
+  CHECK(becomes_true(serves_when_used));
 }
 
 TEST_CASE("cluster driver: a disk that refuses is told to the caller") {
