@@ -3,7 +3,10 @@
 #ifdef __linux__
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <string>
+
+#include "base/cgroup_memory.h"
 #elif defined(__APPLE__)
 #include <mach/mach.h>
 #include <unistd.h>
@@ -26,23 +29,14 @@ std::optional<uint64_t> meminfo_available() {
   return std::nullopt;
 }
 
-// Nothing where there is no limit ("max") or no such file.
-std::optional<uint64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  uint64_t value = 0;
-  return file >> value ? std::optional(value) : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<uint64_t> available_memory_bytes() {
   std::optional<uint64_t> available = meminfo_available();
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) {
-    const uint64_t left = *limit > *used ? *limit - *used : 0;
-    available = available ? std::min(*available, left) : left;
-  }
+  std::ifstream file("/proc/self/cgroup");
+  const std::string memberships{std::istreambuf_iterator<char>(file), {}};
+  const auto left = cgroup_memory_left("/sys/fs/cgroup", memberships);
+  if (left) available = available ? std::min(*available, *left) : *left;
   return available;
 }
 #elif defined(__APPLE__)

@@ -8,31 +8,22 @@
 #include <string>
 
 #include "base/available_memory.h"
-#include "base/machine.h"
 #include "base/mapped_file.h"
 #include "cli/commands.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
 #include "cli/plan_text.h"
 #include "cli/shape_bench.h"
-#include "device/read_probe.h"
 #include "model/open_model.h"
 #include "model/shape_model.h"
 #include "planner/cluster_file.h"
+#include "planner/measured_machine.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kContextDefault = 8192;  // as engine/load_engine.cc has it
 constexpr size_t kFileBytesMax = size_t{8} << 20;
-
-// This machine, where nothing measures it but its memory's speed: kernels reach about so much of
-// it, and an operation of the CPU device and the arithmetic of a core take about so long.
-constexpr double kKernelsOfRead = 0.8;
-constexpr double kCpuKernelUs = 0.3;
-constexpr double kCpuExchangeUs = 5;
-constexpr double kOperationsPerUsOfCore = 0.4e6;
-constexpr int kReadRounds = 3;
 
 struct Flags {
   std::string model;
@@ -51,19 +42,12 @@ Result<ClusterFacts> this_machine() {
                  "this system does not say how much memory is free; describe the machine in a file "
                  "for --cluster"};
   }
-  const int cores = available_core_count();
   show_progress("measuring how fast this machine reads its memory ...");
-  const auto read_gb_s = probe_read_gb_s(cores, kReadRounds);
+  const auto speed = measure_this_machine();
   clear_progress();
-  if (!read_gb_s.ok()) return read_gb_s.error();
-  Machine machine{.name = "this machine",
-                  .memory_bytes = *memory,
-                  .read_bytes_per_us = read_gb_s.value() * 1e3 * kKernelsOfRead,
-                  .kernel_us = kCpuKernelUs,
-                  .exchange_us = kCpuExchangeUs,
-                  .operations_per_us = kOperationsPerUsOfCore * cores,
-                  .has_estimates = true};
-  return ClusterFacts{{std::move(machine)}, LinkTable(1, {std::nullopt})};
+  if (!speed.ok()) return speed.error();
+  return ClusterFacts{{measured_machine("this machine", *memory, speed.value())},
+                      LinkTable(1, {std::nullopt})};
 }
 
 Result<std::string> read_file(const std::string& path) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/check.h"
 #include "cluster/desired_json.h"
 #include "cluster/model_names.h"
 
@@ -106,6 +107,17 @@ ClusterActions Brain::on_model_used(ClusterTime now, const std::string& model) {
   }
   is_news_ = true;
   return finish(now);
+}
+
+ClusterActions Brain::plan_again(ClusterTime now) {
+  coordinator_.plan_again();
+  is_news_ = true;
+  return finish(now);
+}
+
+void Brain::set_round_trips(std::vector<RoundTrip> round_trips) {
+  LOCKSTEP_CHECK(round_trips.size() <= kNodesMax);
+  round_trips_ = std::move(round_trips);
 }
 
 const std::vector<ModelProgress>& Brain::progress() const {
@@ -338,10 +350,13 @@ NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   beat.program = options_.program;
   beat.budget_bytes = options_.budget_bytes;
   beat.speed = options_.speed;
+  beat.operations_s = options_.operations_s;
+  beat.link_bytes_s = options_.link_bytes_s;
   beat.is_spare = options_.is_spare;
   beat.coordinator = coordinator();
   beat.desired_digest = desired_.digest();
   beat.hears = membership_.hears(now.ms);
+  beat.round_trips = round_trips_;
   beat.parts = parts_.reports();
   for (const auto& [model, used_ms] : used_ms_) {
     const DesiredEntry* entry = desired_.find(model);

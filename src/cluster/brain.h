@@ -72,6 +72,8 @@ struct BrainOptions {
   std::string program;      // lockstep's version
   int64_t budget_bytes = 0;
   int64_t speed = 0;
+  int64_t operations_s = 0;
+  int64_t link_bytes_s = 0;
   bool is_spare = false;
   int64_t heartbeat_ms = 400;
   int64_t summary_ms = 1'000;        // between two to the same node
@@ -103,6 +105,11 @@ class Brain {
   ClusterActions unload(ClusterTime now, int64_t request, std::string_view name);
   // A request for a model came in here; loads what is loaded on demand.
   ClusterActions on_model_used(ClusterTime now, const std::string& model);
+
+  // What the plan function knows has changed.
+  ClusterActions plan_again(ClusterTime now);
+  // For the next heartbeats; at most kNodesMax.
+  void set_round_trips(std::vector<RoundTrip> round_trips);
 
   NodeId coordinator() const { return membership_.coordinator(); }
   const DesiredState& desired() const { return desired_; }
@@ -150,7 +157,8 @@ class Brain {
   std::map<std::string, int64_t, std::less<>> used_ms_;  // of desired models alone
   std::map<NodeId, int64_t> summary_ms_;                 // when sent; of members alone
   std::map<int64_t, int64_t> waiting_;                   // request -> revision; kRequestsWaitingMax
-  int64_t revision_ = 0;                                 // of desired_
+  std::vector<RoundTrip> round_trips_;
+  int64_t revision_ = 0;  // of desired_
   int64_t persisted_ = 0;
   int64_t persisting_ = 0;  // 0: nothing is under way
   int64_t persist_at_ms_ = 0;

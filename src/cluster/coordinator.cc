@@ -96,6 +96,10 @@ void Coordinator::replied(const NodeId& from, const ReserveReply& reply) {
   }
 }
 
+void Coordinator::plan_again() {
+  for (auto& [model, book] : books_) book.plan_at_ms = 0;
+}
+
 void Coordinator::resign() {
   books_.clear();
   progress_.clear();
@@ -217,13 +221,13 @@ void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry) {
   const auto all = offers(round, true);
   const int64_t key = offers_key(all);
   if (round.now_ms >= book.plan_at_ms || key != book.planned_for) {
-    auto ranks = choose(round, entry, usual, all);
-    if (ranks.ok()) {
-      begin(round, book, entry, std::move(ranks.value()));
+    auto chosen = choose(round, entry, usual, all);
+    if (chosen.ok()) {
+      begin(round, book, entry, std::move(chosen.value()));
       tell(entry.name, ModelPhase::kPlacing, book.attempt->epoch, "");
       return;
     }
-    book.refusal = ranks.error().message;
+    book.refusal = chosen.error().message;
     book.plan_at_ms = round.now_ms + options_.replan_ms;
     book.planned_for = key;
   }
@@ -231,13 +235,13 @@ void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry) {
 }
 
 // Among the nodes it is pinned to, or among all; with spares only where it does not fit without.
-Result<std::vector<RankPart>> Coordinator::choose(const Round& round, const DesiredEntry& entry,
-                                                  const std::vector<NodeOffer>& usual,
-                                                  const std::vector<NodeOffer>& all) const {
+Result<RankPlan> Coordinator::choose(const Round& round, const DesiredEntry& entry,
+                                     const std::vector<NodeOffer>& usual,
+                                     const std::vector<NodeOffer>& all) const {
   const auto& pinned = entry.promises.pinned;
   if (pinned.empty()) {
-    auto ranks = plan_(entry, usual);
-    return ranks.ok() || usual.size() == all.size() ? std::move(ranks) : plan_(entry, all);
+    auto plan = plan_(entry, usual);
+    return plan.ok() || usual.size() == all.size() ? std::move(plan) : plan_(entry, all);
   }
   std::vector<NodeOffer> offers;
   for (const NodeId& id : pinned) {
@@ -262,11 +266,16 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, bool with_spares)
   for (const NodeView& node : round.nodes) {
     if (!node.is_follower || !node.is_usable) continue;
     if (node.beat->is_spare && !with_spares) continue;
-    NodeOffer offer{node.id, node.beat->budget_bytes, node.beat->speed};
+    NodeOffer offer{.node = node.id,
+                    .free_bytes = node.beat->budget_bytes,
+                    .speed = node.beat->speed,
+                    .operations_s = node.beat->operations_s,
+                    .link_bytes_s = node.beat->link_bytes_s,
+                    .round_trips = node.beat->round_trips};
     for (const PartReport& part : node.beat->parts) offer.free_bytes -= part.bytes;
     for (const auto& [model, book] : books_) {
       const bool is_told = !book.attempt || find_part(node, model, book.attempt->epoch) != nullptr;
-      if (!is_told) offer.free_bytes -= bytes_on(book.attempt->ranks, node.id);
+      if (!is_told) offer.free_bytes -= bytes_on(book.attempt->plan.ranks, node.id);
     }
     offer.free_bytes = std::max<int64_t>(0, offer.free_bytes);
     offers.push_back(offer);
@@ -274,14 +283,13 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, bool with_spares)
   return offers;
 }
 
-void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry,
-                        std::vector<RankPart> ranks) {
-  LOCKSTEP_CHECK(!ranks.empty() && ranks.size() <= kPlacementRanksMax);
+void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry, RankPlan plan) {
+  LOCKSTEP_CHECK(!plan.ranks.empty() && plan.ranks.size() <= kPlacementRanksMax);
   Attempt attempt;
   last_counter_ = std::max(last_counter_, book.highest.counter) + 1;
   attempt.epoch = {last_counter_, self_, incarnation_};
   attempt.entry = entry;
-  attempt.ranks = std::move(ranks);
+  attempt.plan = std::move(plan);
   attempt.deadline_ms = round.now_ms + options_.attempt_ms;
   attempt.sent_ms = round.now_ms - options_.resend_ms;
   book.highest = attempt.epoch;
@@ -292,7 +300,7 @@ void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry,
 void Coordinator::advance(Round& round, Book& book) {
   Attempt& attempt = *book.attempt;
   std::set<NodeId> started;
-  const std::set<NodeId> ids = nodes_of(attempt.ranks);
+  const std::set<NodeId> ids = nodes_of(attempt.plan.ranks);
   for (const NodeId& id : ids) {
     const NodeView* node = find_node(round.nodes, id);
     if (node == nullptr || !node->is_follower) {
@@ -327,19 +335,19 @@ void Coordinator::advance(Round& round, Book& book) {
 void Coordinator::send_step(Round& round, Attempt& attempt, const std::set<NodeId>& started) const {
   if (round.now_ms - attempt.sent_ms < options_.resend_ms) return;
   attempt.sent_ms = round.now_ms;
-  for (const NodeId& id : nodes_of(attempt.ranks)) {
+  for (const NodeId& id : nodes_of(attempt.plan.ranks)) {
     if (attempt.is_starting) {
       if (!started.contains(id)) {
         round.orders.push_back({id, StartOrder{attempt.entry.name, attempt.epoch}});
       }
     } else if (!attempt.granted.contains(id)) {
-      round.orders.push_back({id, ReserveOrder{attempt.entry, attempt.epoch, attempt.ranks}});
+      round.orders.push_back({id, ReserveOrder{attempt.entry, attempt.epoch, attempt.plan}});
     }
   }
 }
 
 void Coordinator::abort(Round& round, Book& book, const std::string& why, bool counts) const {
-  for (const NodeId& id : nodes_of(book.attempt->ranks)) {
+  for (const NodeId& id : nodes_of(book.attempt->plan.ranks)) {
     const NodeView* node = find_node(round.nodes, id);
     if (node == nullptr || !node->is_follower) continue;
     round.orders.push_back({id, StopOrder{book.attempt->entry.name, book.attempt->epoch}});

@@ -48,6 +48,8 @@ class Coordinator {
   std::vector<ClusterOrder> reconcile(int64_t now_ms, std::span<const NodeView> nodes,
                                       const DesiredState& desired, int64_t gained_ms);
   void replied(const NodeId& from, const ReserveReply& reply);
+  // What the plan function knows has changed: models that did not fit are planned at once.
+  void plan_again();
   // Another node coordinates: attempts under way are its business now.
   void resign();
 
@@ -57,7 +59,7 @@ class Coordinator {
   struct Attempt {
     PlacementEpoch epoch;
     DesiredEntry entry;
-    std::vector<RankPart> ranks;
+    RankPlan plan;
     std::set<NodeId> granted;
     bool is_starting = false;  // all is granted
     int64_t deadline_ms = 0;
@@ -98,11 +100,11 @@ class Coordinator {
   void note_failure(const Round& round, Book& book, const FoundPlacement& placement) const;
   void stop(Round& round, Book& book, const FoundPlacement& placement) const;
   void plan(Round& round, Book& book, const DesiredEntry& entry);
-  Result<std::vector<RankPart>> choose(const Round& round, const DesiredEntry& entry,
-                                       const std::vector<NodeOffer>& offers,
-                                       const std::vector<NodeOffer>& spares) const;
+  Result<RankPlan> choose(const Round& round, const DesiredEntry& entry,
+                          const std::vector<NodeOffer>& offers,
+                          const std::vector<NodeOffer>& spares) const;
   std::vector<NodeOffer> offers(const Round& round, bool with_spares) const;
-  void begin(Round& round, Book& book, const DesiredEntry& entry, std::vector<RankPart> ranks);
+  void begin(Round& round, Book& book, const DesiredEntry& entry, RankPlan plan);
   void advance(Round& round, Book& book);
   void send_step(Round& round, Attempt& attempt, const std::set<NodeId>& started) const;
   void abort(Round& round, Book& book, const std::string& why, bool counts) const;

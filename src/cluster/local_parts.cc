@@ -18,7 +18,7 @@ ReserveReply LocalParts::reserve(int64_t now_ms, const ReserveOrder& order) {
     reply.highest = highest_[model];
     return reply;
   }
-  const int64_t bytes = bytes_on(order.ranks, self_);
+  const int64_t bytes = bytes_on(order.plan.ranks, self_);
   reply.reason = refusal(order, bytes);
   if (reply.reason.empty() && !remember(model, order.epoch)) {
     reply.reason = "this node has seen too many models";
@@ -30,11 +30,12 @@ ReserveReply LocalParts::reserve(int64_t now_ms, const ReserveOrder& order) {
   reply.is_granted = true;
   PartReport part{.model = model,
                   .epoch = order.epoch,
-                  .ranks = order.ranks,
+                  .ranks = order.plan.ranks,
                   .key = placement_key(order.entry),
                   .state = PartState::kReserved,
                   .bytes = bytes,
-                  .reason = {}};
+                  .reason = {},
+                  .stages = order.plan.stages};
   parts_.emplace(Key(model, order.epoch), LocalPart{std::move(part), order.entry, now_ms});
   ++revision_;
   return reply;

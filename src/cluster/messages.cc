@@ -39,22 +39,43 @@ Result<std::vector<Item>> list_of(const Json& value, std::string_view key, size_
 }
 
 Json rank_json(const RankPart& rank) {
-  return JsonObject{{"node", rank.node.text()}, {"bytes", rank.bytes}};
+  return JsonObject{{"node", rank.node.text()}, {"bytes", rank.bytes}, {"share", rank.share}};
 }
 
 Result<RankPart> rank_of(const Json& value) {
-  return RankPart{TRY(node_field(value, "node")),
-                  TRY(number_field(value, "bytes", INT64_MAX / (2 * kPlacementRanksMax)))};
+  RankPart rank;
+  rank.node = TRY(node_field(value, "node"));
+  rank.bytes = TRY(number_field(value, "bytes", INT64_MAX / (2 * kPlacementRanksMax)));
+  rank.share = TRY(number_field(value, "share", kShareMax));
+  if (rank.share == 0) return Error{ErrorCode::kCorrupt, "\"share\" must be positive"};
+  return rank;
 }
 
-Result<std::vector<RankPart>> ranks_field(const Json& value) {
-  return list_of<RankPart>(value, "ranks", kPlacementRanksMax, rank_of);
+// Fields "ranks" and "stages" of an order or a report.
+Result<RankPlan> plan_fields(const Json& value) {
+  RankPlan plan;
+  plan.ranks = TRY(list_of<RankPart>(value, "ranks", kPlacementRanksMax, rank_of));
+  plan.stages = TRY(number_field(value, "stages", kPlacementRanksMax));
+  if (plan.stages == 0 || static_cast<int64_t>(plan.ranks.size()) % plan.stages != 0) {
+    return Error{ErrorCode::kCorrupt, fmt::format("{} ranks are no {} stages of the same size",
+                                                  plan.ranks.size(), plan.stages)};
+  }
+  return plan;
+}
+
+Json round_trip_json(const RoundTrip& trip) {
+  return JsonObject{{"node", trip.node.text()}, {"us", trip.us}};
+}
+
+Result<RoundTrip> round_trip_of(const Json& value) {
+  return RoundTrip{TRY(node_field(value, "node")), TRY(number_field(value, "us"))};
 }
 
 Json part_json(const PartReport& part) {
   return JsonObject{{"model", part.model},
                     {"epoch", epoch_json(part.epoch)},
                     {"ranks", list_json(part.ranks, rank_json)},
+                    {"stages", part.stages},
                     {"key", part.key},
                     {"state", name_in(kPartStates, part.state)},
                     {"bytes", part.bytes},
@@ -65,7 +86,9 @@ Result<PartReport> part_of(const Json& value) {
   PartReport part;
   part.model = TRY(model_field(value));
   part.epoch = TRY(epoch_field(value));
-  part.ranks = TRY(ranks_field(value));
+  RankPlan plan = TRY(plan_fields(value));
+  part.ranks = std::move(plan.ranks);
+  part.stages = plan.stages;
   part.key = TRY(number_field(value, "key"));
   const std::string state = TRY(text_field(value, "state", 16));
   part.state = TRY(value_named(kPartStates, state, "state of a part"));
@@ -107,10 +130,13 @@ JsonObject fields_of(const NodeHeartbeat& beat) {
           {"sequence", beat.sequence},
           {"budget_bytes", beat.budget_bytes},
           {"speed", beat.speed},
+          {"operations_s", beat.operations_s},
+          {"link_bytes_s", beat.link_bytes_s},
           {"is_spare", beat.is_spare},
           {"coordinator", beat.coordinator.text()},
           {"desired_digest", beat.desired_digest},
           {"hears", list_json(beat.hears, [](const NodeId& id) { return Json(id.text()); })},
+          {"round_trips", list_json(beat.round_trips, round_trip_json)},
           {"parts", list_json(beat.parts, part_json)},
           {"uses", list_json(beat.uses, use_json)},
           {"models", list_json(beat.models, progress_json)},
@@ -124,10 +150,13 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.program = TRY(text_field(value, "program", kProgramBytesMax));
   beat.budget_bytes = TRY(number_field(value, "budget_bytes", INT64_MAX / (2 * kNodesMax)));
   beat.speed = TRY(number_field(value, "speed"));
+  beat.operations_s = TRY(number_field(value, "operations_s"));
+  beat.link_bytes_s = TRY(number_field(value, "link_bytes_s"));
   beat.is_spare = TRY(bool_field(value, "is_spare"));
   beat.coordinator = TRY(node_field(value, "coordinator"));
   beat.desired_digest = TRY(number_field(value, "desired_digest"));
   beat.hears = TRY(list_of<NodeId>(value, "hears", kNodesMax, node_of));
+  beat.round_trips = TRY(list_of<RoundTrip>(value, "round_trips", kNodesMax, round_trip_of));
   beat.parts = TRY(list_of<PartReport>(value, "parts", kPartsMax, part_of));
   beat.uses = TRY(list_of<ModelUse>(value, "uses", kDesiredNamesMax, use_of));
   beat.models = TRY(list_of<ModelProgress>(value, "models", kDesiredNamesMax, progress_of));
@@ -166,14 +195,15 @@ JsonObject fields_of(const ReserveOrder& order) {
   return {{"type", "reserve"},
           {"entry", entry_json(order.entry)},
           {"epoch", epoch_json(order.epoch)},
-          {"ranks", list_json(order.ranks, rank_json)}};
+          {"ranks", list_json(order.plan.ranks, rank_json)},
+          {"stages", order.plan.stages}};
 }
 
 Result<ClusterMessage> read_reserve(const Json& value) {
   const Json* entry = find(value, "entry");
   if (entry == nullptr) return Error{ErrorCode::kCorrupt, "\"entry\" is missing"};
   return ClusterMessage(
-      ReserveOrder{TRY(entry_of(*entry)), TRY(epoch_field(value)), TRY(ranks_field(value))});
+      ReserveOrder{TRY(entry_of(*entry)), TRY(epoch_field(value)), TRY(plan_fields(value))});
 }
 
 JsonObject fields_of(const ReserveReply& reply) {

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kClusterVersion = 1;
+inline constexpr int64_t kClusterVersion = 2;
 inline constexpr size_t kClusterMessageBytesMax = (1 << 20) - 1;  // as cluster/peers.h carries
 inline constexpr size_t kNodesMax = 64;                           // that one node knows
 inline constexpr size_t kEntriesPerMessage = 64;
@@ -27,6 +27,14 @@ struct ModelUse {
   int64_t age_ms = 0;
 
   bool operator==(const ModelUse&) const = default;
+};
+
+// The time a few bytes take to another node and back, the least of late.
+struct RoundTrip {
+  NodeId node;
+  int64_t us = 0;
+
+  bool operator==(const RoundTrip&) const = default;
 };
 
 enum class ModelPhase : uint8_t { kWaiting, kPlacing, kLoading, kReady, kUnloading };
@@ -48,10 +56,13 @@ struct NodeHeartbeat {
   std::string program;       // its version, for people
   int64_t budget_bytes = 0;  // memory that models may use, whether or not they do
   int64_t speed = 0;         // memory bandwidth, bytes/s
+  int64_t operations_s = 0;  // multiplications and additions of a prompt; 0: not known
+  int64_t link_bytes_s = 0;  // of its network; 0: not known
   bool is_spare = false;     // used only where the others do not suffice
   NodeId coordinator;        // whom the node obeys
   int64_t desired_digest = 0;
   std::vector<NodeId> hears;  // whose heartbeats reach it
+  std::vector<RoundTrip> round_trips;
   std::vector<PartReport> parts;
   std::vector<ModelUse> uses;
   std::vector<ModelProgress> models;  // of a coordinator
@@ -70,7 +81,7 @@ struct DesiredUpdate {
 struct ReserveOrder {
   DesiredEntry entry;
   PlacementEpoch epoch;
-  std::vector<RankPart> ranks;
+  RankPlan plan;
 };
 
 struct ReserveReply {

@@ -31,9 +31,20 @@ struct PlacementEpoch {
 struct RankPart {
   NodeId node;
   int64_t bytes = 0;
+  int64_t share = 1;  // of the model, in any scale; positive
 
   bool operator==(const RankPart&) const = default;
 };
+
+// How a model is spread over nodes. The stages have the same number of ranks each; the first ranks
+// are the first stage.
+struct RankPlan {
+  std::vector<RankPart> ranks;
+  int64_t stages = 1;
+
+  bool operator==(const RankPlan&) const = default;
+};
+inline constexpr int64_t kShareMax = int64_t{1} << 40;
 
 enum class PartState : uint8_t {
   kReserved,  // memory promised, nothing started
@@ -58,6 +69,7 @@ struct PartReport {
   PartState state = PartState::kReserved;
   int64_t bytes = 0;   // of this node's ranks together
   std::string reason;  // of a failed one
+  int64_t stages = 1;  // of the whole placement
 
   bool operator==(const PartReport&) const = default;
 };

@@ -34,6 +34,8 @@ struct Peer {
   std::string name;
   std::string version;
   NetAddress address;  // of its control port, as this node reaches it
+  // Of a ping over the control connection, the least of the last ones; 0: not known.
+  std::chrono::microseconds round_trip{0};
 };
 
 class Peers {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/log.h"
@@ -11,9 +12,12 @@ namespace {
 
 // The first byte of a control frame.
 constexpr char kMessage = 'm';
-constexpr char kPing = 'p';
+constexpr char kPing = 'p';        // a time of the sender's clock
+constexpr char kPingAnswer = 'q';  // the same
 constexpr char kIntroductions = 'i';
 
+constexpr size_t kPingBytes = sizeof(int64_t);
+constexpr size_t kRoundTripsKept = 16;
 constexpr size_t kUnusableMax = 64;
 constexpr size_t kStreamsMax = 256;  // of one node
 constexpr std::chrono::seconds kUnusableShown{60};
@@ -48,7 +52,8 @@ void Peers::Impl::establish(FrameConnection connection, const NodeDetails& detai
   const uint64_t number = next_number++;
   Connected& made = connected[details.id];
   made.number = number;
-  made.peer = {details.id, details.name, details.version, address};
+  made.peer = {
+      .id = details.id, .name = details.name, .version = details.version, .address = address};
   made.connection = connection;
   const Peer peer = made.peer;
   unusable.erase(peer.id);
@@ -87,8 +92,12 @@ void Peers::Impl::on_frame(const NodeId& id, uint64_t number, std::string frame)
     if (const auto told = events.on_message) told(id, std::move(frame));
   } else if (kind == kIntroductions) {
     on_introductions(id, std::string_view(frame).substr(1));
+  } else if (kind == kPing && frame.size() == 1 + kPingBytes) {
+    send_control(id, kPingAnswer, std::string_view(frame).substr(1));
+  } else if (kind == kPingAnswer && frame.size() == 1 + kPingBytes) {
+    on_ping_answer(found->second, std::string_view(frame).substr(1));
   }
-  // Anything else is a ping, or of a later version.
+  // Anything else is of a later version.
 }
 
 void Peers::Impl::on_closed(const NodeId& id, uint64_t number, const Error& error) {
@@ -120,8 +129,25 @@ void Peers::Impl::send_control(const NodeId& id, char kind, std::string_view bod
 }
 
 void Peers::Impl::ping() {
-  for (const auto& [id, peer] : connected) send_control(id, kPing, "");
+  const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  std::string body(kPingBytes, 0);
+  std::memcpy(body.data(), &now_ns, kPingBytes);
+  for (const auto& [id, peer] : connected) send_control(id, kPing, body);
   ping_timer = loop.call_after(options.ping_period, [this] { ping(); });
+}
+
+// What busy machines add is in some of the times and not in the least.
+void Peers::Impl::on_ping_answer(Connected& peer, std::string_view sent) {
+  int64_t sent_ns = 0;
+  std::memcpy(&sent_ns, sent.data(), kPingBytes);
+  const int64_t now_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  const int64_t silence_ns = options.silence_max / std::chrono::nanoseconds(1);
+  if (sent_ns >= now_ns || sent_ns < now_ns - silence_ns) return;
+  const std::chrono::nanoseconds took(now_ns - sent_ns);
+  peer.round_trips.push_back(took);
+  if (peer.round_trips.size() > kRoundTripsKept) peer.round_trips.pop_front();
+  const auto least = *std::min_element(peer.round_trips.begin(), peer.round_trips.end());
+  peer.peer.round_trip = std::chrono::ceil<std::chrono::microseconds>(least);
 }
 
 // So that one address is enough: whoever is met is told of all others, and they of him.
@@ -230,7 +256,9 @@ Peers::Report Peers::Impl::report() {
                 [&](const auto& entry) { return now - entry.second.noted_at >= kUnusableShown; });
   for (const auto& [id, one] : unusable) report.unusable.push_back(one.unusable);
   for (const auto& one : book.absent()) {
-    if (!unusable.contains(one.id)) report.absent.push_back({one.id, one.name, "", one.address});
+    if (!unusable.contains(one.id)) {
+      report.absent.push_back({.id = one.id, .name = one.name, .address = one.address});
+    }
   }
   report.pins = join_host.pending_pins();
   report.strangers_refused = strangers_refused;

@@ -4,6 +4,7 @@
 //   peers_control.cc  what happens on connections of members: control frames, streams, status
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,6 +42,7 @@ struct Peers::Impl : std::enable_shared_from_this<Impl> {
     uint64_t number = 0;  // tells it from an earlier connection with the same node
     FrameConnection connection;
     std::vector<FrameConnection> streams;
+    std::deque<Clock::duration> round_trips;  // the last ones
   };
   struct UnusableNode {
     Unusable unusable;
@@ -82,6 +84,7 @@ struct Peers::Impl : std::enable_shared_from_this<Impl> {
   void lose(const NodeId& id, const Error& error);
   void send_control(const NodeId& id, char kind, std::string_view body);
   void ping();
+  void on_ping_answer(Connected& peer, std::string_view sent);
   void introduce(const Peer& newcomer);
   void on_introductions(const NodeId& from, std::string_view json);
   void open_stream(const NodeId& id, const Channel& channel, StreamReady ready);

@@ -30,8 +30,8 @@ std::vector<RankPart> shares_of(int64_t bytes, std::span<const NodeOffer> nodes,
 
 }  // namespace
 
-Result<std::vector<RankPart>> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
-                                              std::span<const NodeOffer> offers) {
+Result<RankPlan> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
+                                 std::span<const NodeOffer> offers) {
   std::vector<NodeOffer> nodes(offers.begin(), offers.end());
   std::erase_if(nodes, [](const NodeOffer& node) { return node.free_bytes <= 0; });
   std::sort(nodes.begin(), nodes.end(), [](const NodeOffer& a, const NodeOffer& b) {
@@ -44,7 +44,8 @@ Result<std::vector<RankPart>> split_by_memory(const DesiredEntry& entry, int64_t
     if (free >= model_bytes && count >= wished) {
       auto ranks = shares_of(model_bytes, std::span(nodes).first(count), free);
       std::erase_if(ranks, [](const RankPart& rank) { return rank.bytes == 0; });
-      return ranks;
+      for (RankPart& rank : ranks) rank.share = std::clamp<int64_t>(rank.bytes >> 10, 1, kShareMax);
+      return RankPlan{std::move(ranks), 1};
     }
   }
   if (nodes.size() < wished && free >= model_bytes) {

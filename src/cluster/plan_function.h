@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cluster/desired_state.h"
+#include "cluster/messages.h"
 #include "cluster/part.h"
 
 namespace lockstep {
@@ -17,17 +18,21 @@ namespace lockstep {
 struct NodeOffer {
   NodeId node;
   int64_t free_bytes = 0;
-  int64_t speed = 0;  // bytes/s
+  int64_t speed = 0;                     // bytes/s
+  int64_t operations_s = 0;              // of prompts; 0: not known
+  int64_t link_bytes_s = 0;              // of its network; 0: not known
+  std::vector<RoundTrip> round_trips{};  // that it measured
 };
 
 // kExhausted: it does not fit. Called seldom (when something changed, or each few seconds for a
-// model that does not fit), on the brain's thread: some 50 ms at most.
-using PlanFunction = std::function<Result<std::vector<RankPart>>(
-    const DesiredEntry& entry, std::span<const NodeOffer> offers)>;
+// model that does not fit), on the brain's thread: some 50 ms at most. What has to be read from a
+// disk first is an error too; Brain::plan_again() when it is there.
+using PlanFunction =
+    std::function<Result<RankPlan>(const DesiredEntry& entry, std::span<const NodeOffer> offers)>;
 
 // One rank on the fewest nodes that suffice, the ones with most memory first; each gets bytes in
 // proportion to what it has free.
-Result<std::vector<RankPart>> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
-                                              std::span<const NodeOffer> offers);
+Result<RankPlan> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
+                                 std::span<const NodeOffer> offers);
 
 }  // namespace lockstep

@@ -35,7 +35,8 @@ struct ClusterModelReport {
   ModelPhase phase = ModelPhase::kWaiting;
   std::string sentence;         // why it waits; empty: it does not
   PlacementEpoch epoch;         // of what is loading or ready
-  std::vector<RankPart> ranks;  // of that placement
+  std::vector<RankPart> ranks;  // of that placement; empty: nobody here knows them
+  int64_t stages = 1;           // of that placement
 };
 
 struct ClusterReport {

@@ -294,3 +294,39 @@ TEST_CASE("long entries go in several messages, each of which a connection carri
   }
   CHECK(updates == 1);
 }
+
+TEST_CASE("a plan function that had to read first is asked again at once, and not before") {
+  bool has_read = false;
+  int asked = 0;
+  const auto plan = [&](const DesiredEntry& entry,
+                        std::span<const NodeOffer> offers) -> Result<RankPlan> {
+    ++asked;
+    if (has_read) return RankPlan{{{node(1), 40, 3}, {node(1), 20, 1}}, 2};
+    CHECK(offers[0].operations_s == 5);
+    CHECK(offers[0].link_bytes_s == 6);
+    CHECK(offers[0].round_trips == std::vector<RoundTrip>{{node(2), 9}});
+    return Error{ErrorCode::kExhausted, "the table of " + entry.name + " is being read"};
+  };
+  BrainOptions options;
+  options.self = node(1);
+  options.budget_bytes = 100;
+  options.operations_s = 5;
+  options.link_bytes_s = 6;
+  Brain brain(options, {}, plan, {0, 1'000});
+  brain.set_round_trips({{node(2), 9}});
+  DesiredEntry entry;
+  entry.name = "m";
+  entry.path = "m";
+  brain.load({1, 1'001}, 1, entry);
+  for (int64_t ms = 0; ms <= 4'000; ms += kTickMs) brain.on_tick({ms, 1'000 + ms});
+  CHECK(asked == 1);
+  CHECK(brain.progress()[0].sentence == "the table of m is being read");
+  has_read = true;
+  const ClusterActions actions = brain.plan_again({4'001, 5'001});
+  CHECK(asked == 2);
+  REQUIRE(brain.parts().reports().size() == 1);
+  const PartReport part = brain.parts().reports()[0];
+  CHECK(part.bytes == 60);
+  CHECK(part.stages == 2);
+  CHECK(part.ranks[0].share == 3);
+}

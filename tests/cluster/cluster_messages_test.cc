@@ -51,7 +51,10 @@ TEST_CASE("every message survives the way to another node") {
   beat.coordinator = node(1);
   beat.hears = {node(1), node(2)};
   beat.parts = {
-      {"m", epoch, {{node(1), 5}, {node(2), 6}}, 77, PartState::kFailed, 0, "out of memory"}};
+      {"m", epoch, {{node(1), 5, 3}, {node(2), 6}}, 77, PartState::kFailed, 0, "out of memory", 2}};
+  beat.operations_s = 11;
+  beat.link_bytes_s = 12;
+  beat.round_trips = {{node(2), 130}};
   beat.uses = {{"m", 12}};
   beat.models = {{"m", ModelPhase::kLoading, epoch, "soon"}};
   const auto heard = std::get<NodeHeartbeat>(again(beat));
@@ -60,14 +63,17 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(heard.models == beat.models);
   CHECK(heard.hears == beat.hears);
   CHECK(heard.incarnation == INT64_MAX);
+  CHECK(heard.operations_s == 11);
+  CHECK(heard.link_bytes_s == 12);
+  CHECK(heard.round_trips == beat.round_trips);
   CHECK(heard.is_spare);
 
   CHECK(std::get<DesiredUpdate>(again(DesiredUpdate{{some_entry()}})).entries[0] == some_entry());
   const auto order =
-      std::get<ReserveOrder>(again(ReserveOrder{some_entry(), epoch, {{node(1), 9}}}));
+      std::get<ReserveOrder>(again(ReserveOrder{some_entry(), epoch, {{{node(1), 9, 2}}, 1}}));
   CHECK(order.entry == some_entry());
   CHECK(order.epoch == epoch);
-  CHECK(order.ranks == std::vector<RankPart>{{node(1), 9}});
+  CHECK(order.plan == RankPlan{{{node(1), 9, 2}}, 1});
   CHECK(
       std::get<DesiredSummary>(again(DesiredSummary{{{"m", {1, 2, node(3)}}}})).stamps[0].second ==
       Stamp{1, 2, node(3)});
@@ -81,19 +87,19 @@ TEST_CASE("every message survives the way to another node") {
 
 TEST_CASE("a message of another version is named and not read further") {
   const auto decoded =
-      decode_cluster_message(R"({"version":2,"type":"unheard","program":"9.1","x":[]})");
+      decode_cluster_message(R"({"version":3,"type":"unheard","program":"9.1","x":[]})");
   REQUIRE(decoded.ok());
   const auto* foreign = std::get_if<ForeignMessage>(&decoded.value());
   REQUIRE(foreign != nullptr);
-  CHECK(foreign->version == 2);
+  CHECK(foreign->version == 3);
   CHECK(foreign->program == "9.1");
 }
 
 TEST_CASE("what makes no sense is corrupt") {
   for (const std::string text :
-       {"", "{}", "[]", R"({"version":1})", R"({"version":1,"type":"vote"})",
-        R"({"version":1,"type":"start","model":"m"})", R"({"version":-1})",
-        R"({"version":1,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
+       {"", "{}", "[]", R"({"version":2})", R"({"version":2,"type":"vote"})",
+        R"({"version":2,"type":"start","model":"m"})", R"({"version":-1})",
+        R"({"version":2,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
     CAPTURE(text);
     CHECK(!decode_cluster_message(text).ok());
   }
@@ -101,6 +107,18 @@ TEST_CASE("what makes no sense is corrupt") {
   NodeHeartbeat boasting;  // the memory of all nodes together must be a number
   boasting.budget_bytes = INT64_MAX / 64;
   CHECK(!decode_cluster_message(encode_cluster_message(boasting)).ok());
+  NodeHeartbeat uneven;
+  uneven.parts.resize(1);
+  uneven.parts[0].model = "m";
+  uneven.parts[0].ranks = {{node(1), 5}, {node(2), 6}};
+  CHECK(decode_cluster_message(encode_cluster_message(uneven)).ok());
+  uneven.parts[0].stages = 3;
+  CHECK(!decode_cluster_message(encode_cluster_message(uneven)).ok());
+  uneven.parts[0].stages = 0;
+  CHECK(!decode_cluster_message(encode_cluster_message(uneven)).ok());
+  uneven.parts[0].stages = 2;
+  uneven.parts[0].ranks[1].share = 0;
+  CHECK(!decode_cluster_message(encode_cluster_message(uneven)).ok());
   DesiredUpdate large;
   large.entries.assign(kEntriesPerMessage + 1, some_entry());
   CHECK(!decode_cluster_message(encode_cluster_message(large)).ok());

@@ -145,7 +145,7 @@ TEST_CASE("a node promises its memory once, and obeys the highest epoch of a mod
     ReserveOrder made;
     made.entry.name = std::move(model);
     made.epoch = {counter, node(1), 1};
-    made.ranks = {{node(5), bytes}, {node(6), 1}};
+    made.plan.ranks = {{node(5), bytes}, {node(6), 1}};
     return made;
   };
   CHECK(parts.reserve(0, order("a", 3, 60)).is_granted);

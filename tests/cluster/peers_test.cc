@@ -55,6 +55,10 @@ TEST_CASE("peers: two nodes meet by --join, talk, and notice that the other is g
     CHECK(report.connected[0].name == "b");
     CHECK(report.connected[0].version == "0.1.0-test");
     CHECK(report.connected[0].address.port == b.peers->port());
+    CHECK(becomes_true([&] {
+      const auto peers = a.peers->report().connected;
+      return peers.size() == 1 && peers[0].round_trip.count() > 0;
+    }));
   }
   CHECK(of_a.waits_for("-b"));
   CHECK(of_a.count("+b") == 1);

@@ -1,0 +1,151 @@
+#include "node/cluster_report.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using NodeReports = std::map<NodeId, ClusterNodeReport>;
+
+int64_t promised_bytes(const std::vector<PartReport>& parts) {
+  int64_t bytes = 0;
+  for (const PartReport& part : parts) bytes += part.bytes;
+  return bytes;
+}
+
+ClusterNodeReport& node_in(NodeReports& nodes, const NodeId& id) {
+  ClusterNodeReport& node = nodes[id];
+  node.id = id;
+  return node;
+}
+
+void add_peer(NodeReports& nodes, const Peer& peer, std::string_view state) {
+  ClusterNodeReport& node = node_in(nodes, peer.id);
+  node.name = peer.name;
+  node.version = peer.version;
+  node.address = peer.address.text();
+  node.state = state;
+}
+
+std::string member_note(const Member& member, int64_t now_ms) {
+  if (!member.note.empty() || !member.is_alive() || member.is_usable(now_ms)) return member.note;
+  return fmt::format("it was lost lately: models are placed on it again in {} s",
+                     (member.usable_ms - now_ms + 999) / 1000);
+}
+
+void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int64_t now_ms) {
+  ClusterNodeReport& node = node_in(nodes, id);
+  node.state = name_in(kMemberStates, member.state);
+  node.note = member_note(member, now_ms);
+  if (member.last == nullptr) return;
+  node.version = member.last->program;
+  node.is_spare = member.last->is_spare;
+  node.budget_bytes = member.last->budget_bytes;
+  node.promised_bytes = promised_bytes(member.last->parts);
+  node.read_bytes_s = member.last->speed;
+}
+
+ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
+                             const Identity& identity) {
+  ClusterNodeReport node;
+  node.id = own.self;
+  node.name = identity.name();
+  node.version = own.program;
+  node.state = name_in(kMemberStates, MemberState::kAlive);
+  node.is_self = true;
+  node.is_spare = own.is_spare;
+  node.budget_bytes = own.budget_bytes;
+  node.promised_bytes = brain.parts().promised_bytes();
+  node.read_bytes_s = own.speed;
+  return node;
+}
+
+std::vector<ClusterNodeReport> node_reports(const Brain& brain, const BrainOptions& own,
+                                            const Identity& identity, const Peers::Report& peers,
+                                            int64_t now_ms) {
+  NodeReports nodes;
+  for (const Peer& peer : peers.absent) add_peer(nodes, peer, "absent");
+  for (const Peer& peer : peers.connected) add_peer(nodes, peer, "suspect");  // not heard yet
+  for (const auto& [id, member] : brain.membership().members()) {
+    add_member(nodes, id, member, now_ms);
+  }
+  for (const Peers::Unusable& one : peers.unusable) {
+    add_peer(nodes, one.peer, name_in(kMemberStates, MemberState::kForeign));
+    nodes[one.peer.id].note = one.reason;
+  }
+  nodes.erase(own.self);
+  std::vector<ClusterNodeReport> reports{own_report(brain, own, identity)};
+  for (auto& [id, node] : nodes) reports.push_back(std::move(node));
+  for (ClusterNodeReport& node : reports) node.is_coordinator = node.id == brain.coordinator();
+  return reports;
+}
+
+const PartReport* find_in(const std::vector<PartReport>& parts, std::string_view model,
+                          const PlacementEpoch& epoch) {
+  for (const PartReport& part : parts) {
+    if (part.model == model && part.epoch == epoch) return &part;
+  }
+  return nullptr;
+}
+
+RankPlan plan_of(const Brain& brain, std::string_view model, const PlacementEpoch& epoch) {
+  const std::vector<PartReport> own = brain.parts().reports();
+  const PartReport* part = find_in(own, model, epoch);
+  for (const auto& [id, member] : brain.membership().members()) {
+    if (part == nullptr && member.last) part = find_in(member.last->parts, model, epoch);
+  }
+  return part == nullptr ? RankPlan{} : RankPlan{part->ranks, part->stages};
+}
+
+ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry) {
+  ClusterModelReport report;
+  report.entry = entry;
+  report.sentence = "the coordinator has not said anything about it yet";
+  for (const ModelProgress& progress : brain.progress()) {
+    if (progress.model != entry.name) continue;
+    report.phase = progress.phase;
+    report.sentence = progress.sentence;
+    report.epoch = progress.epoch;
+    RankPlan plan = plan_of(brain, entry.name, progress.epoch);
+    report.ranks = std::move(plan.ranks);
+    report.stages = plan.stages;
+  }
+  return report;
+}
+
+// "'bob' (node 1a2b3c4d, 10.0.0.7)", as cluster/join_host.cc writes it.
+ClusterReport::Pin pin_report(const PinDesk::Pending& pending) {
+  constexpr std::string_view kNode = "' (node ";
+  const std::string& asker = pending.asker;
+  const size_t name_end = asker.rfind(kNode);
+  const size_t address = asker.rfind(", ");
+  if (name_end == std::string::npos || address == std::string::npos || address < name_end ||
+      asker.front() != '\'' || asker.back() != ')') {
+    return {.name = asker, .address = "", .pin = pending.pin};
+  }
+  return {.name = asker.substr(1, name_end - 1),
+          .address = asker.substr(address + 2, asker.size() - address - 3),
+          .pin = pending.pin};
+}
+
+}  // namespace
+
+ClusterReport make_cluster_report(const Brain& brain, const BrainOptions& own,
+                                  const Identity& identity, const Peers::Report& peers,
+                                  int64_t now_ms) {
+  ClusterReport report;
+  report.cluster = identity.cluster()->id().short_text();
+  report.nodes = node_reports(brain, own, identity, peers, now_ms);
+  for (const auto& [name, entry] : brain.desired().entries()) {
+    if (entry.wanted) report.models.push_back(model_report(brain, entry));
+  }
+  for (const PinDesk::Pending& pin : peers.pins) report.pins.push_back(pin_report(pin));
+  report.strangers_refused = peers.strangers_refused;
+  report.beacon_problem = peers.beacon_problem;
+  return report;
+}
+
+}  // namespace lockstep

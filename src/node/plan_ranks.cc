@@ -1,0 +1,197 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "node/cluster_plan.h"
+#include "planner/explain.h"
+#include "planner/measured_machine.h"
+#include "planner/plan.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kContextDefault = 8192;  // as engine/load_engine.cc has it
+constexpr int kBatchTokens = 512;      // EngineOptions::batch_tokens_max
+
+// Of a pair that has not measured itself yet: a switch, and 1 Gbit/s of Ethernet less its headers.
+constexpr double kLatencyUsUnknown = 100;
+constexpr double kBytesPerUsUnknown = 117;
+constexpr double kShmLatencyUs = 1;
+constexpr double kShmBytesPerUs = 5'000;
+
+// What a plan is made for: offers, and one of which several ranks are asked for as often, to be
+// divided evenly.
+using Places = std::vector<const NodeOffer*>;
+
+std::optional<int64_t> measured_us(const NodeOffer& from, const NodeId& to) {
+  for (const RoundTrip& trip : from.round_trips) {
+    if (trip.node == to && trip.us > 0) return trip.us;
+  }
+  return std::nullopt;
+}
+
+// In steps of the square root of 2, so that links of one kind are alike and plans do not change
+// with the weather.
+double latency_us(const NodeOffer& a, const NodeOffer& b) {
+  const auto there = measured_us(a, b.node), back = measured_us(b, a.node);
+  if (!there && !back) return kLatencyUsUnknown;
+  const int64_t round_trip_us = std::min(there.value_or(INT64_MAX), back.value_or(INT64_MAX));
+  const double one_way = std::max(1.0, static_cast<double>(round_trip_us) / 2);
+  return std::exp2(std::round(2 * std::log2(one_way)) / 2);
+}
+
+double bytes_per_us(const NodeOffer& offer) {
+  return offer.link_bytes_s > 0 ? static_cast<double>(offer.link_bytes_s) / 1e6
+                                : kBytesPerUsUnknown;
+}
+
+LinkFigures link_of(const NodeOffer& a, const NodeOffer& b) {
+  if (a.node == b.node) {
+    return {.kind = LinkKind::kShm, .latency_us = kShmLatencyUs, .bytes_per_us = kShmBytesPerUs};
+  }
+  return {.kind = LinkKind::kTcp,
+          .latency_us = latency_us(a, b),
+          .bytes_per_us = std::min(bytes_per_us(a), bytes_per_us(b))};
+}
+
+// Those with memory free, the most first; each as often as the asked number of ranks needs it.
+Places places_of(std::span<const NodeOffer> offers, size_t ranks) {
+  Places nodes;
+  for (const NodeOffer& offer : offers) {
+    if (offer.free_bytes > 0) nodes.push_back(&offer);
+  }
+  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeOffer* a, const NodeOffer* b) {
+    return a->free_bytes > b->free_bytes;
+  });
+  if (nodes.size() > kPlannedMachinesMax) nodes.resize(kPlannedMachinesMax);
+  Places places;
+  const size_t copies =
+      nodes.empty() ? 0 : std::max<size_t>(1, (ranks + nodes.size() - 1) / nodes.size());
+  for (const NodeOffer* node : nodes) {
+    for (size_t i = 0; i < copies && places.size() < kPlannedMachinesMax; ++i) {
+      places.push_back(node);
+    }
+  }
+  return places;
+}
+
+ClusterFacts cluster_of(const Places& places) {
+  ClusterFacts cluster{{}, LinkTable(0, {})};
+  std::vector<std::optional<LinkFigures>> direct;
+  for (const NodeOffer* place : places) {
+    const NodeOffer& offer = *place;
+    const auto alike = std::count(places.begin(), places.end(), place);
+    cluster.machines.push_back(measured_machine(
+        "node " + offer.node.short_text(), static_cast<uint64_t>(offer.free_bytes / alike),
+        {.read_bytes_s = offer.speed / alike, .operations_s = offer.operations_s / alike}));
+    for (const NodeOffer* other : places) direct.push_back(link_of(offer, *other));
+  }
+  cluster.links = LinkTable(places.size(), std::move(direct));
+  return cluster;
+}
+
+bool is_allowed(const PlannedPlacement& plan, size_t ranks) {
+  return plan.placement.groups.size() == 1 &&
+         (ranks == 0 || plan.placement.groups.front().ranks.size() == ranks);
+}
+
+// The fastest, but no machine more for next to nothing, as plan_model() chooses among all.
+const PlannedPlacement* best_group(const std::vector<PlannedPlacement>& plans, size_t ranks,
+                                   bool promises_streams) {
+  const auto speed = [&](const PlannedPlacement& plan) {
+    return promises_streams ? plan.total_tok_s : plan.decode_tok_s;
+  };
+  double fastest = 0;
+  for (const PlannedPlacement& plan : plans) {
+    if (is_allowed(plan, ranks)) fastest = std::max(fastest, speed(plan));
+  }
+  const PlannedPlacement* best = nullptr;
+  for (const PlannedPlacement& plan : plans) {
+    if (!is_allowed(plan, ranks) || speed(plan) * kWorthAnotherMachine < fastest) continue;
+    const size_t machines = plan.placement.machine_count();
+    const size_t least = best == nullptr ? SIZE_MAX : best->placement.machine_count();
+    const bool is_faster = best != nullptr && machines == least && speed(plan) > speed(*best);
+    if (machines < least || is_faster) best = &plan;
+  }
+  return best;
+}
+
+RankPlan ranks_of(const PlacedGroup& group, const Places& places) {
+  double largest = 0;
+  for (const PlacedGroup::Rank& rank : group.ranks) largest = std::max(largest, rank.share);
+  constexpr double kLargestShare = int64_t{1} << 38;
+  RankPlan plan{.ranks = {}, .stages = group.stages};
+  for (const PlacedGroup::Rank& rank : group.ranks) {
+    const int64_t share = std::llround(rank.share / largest * kLargestShare);
+    plan.ranks.push_back({.node = places[rank.machine]->node,
+                          .bytes = static_cast<int64_t>(rank.memory.total()),
+                          .share = std::max<int64_t>(1, share)});
+  }
+  return plan;
+}
+
+Error refusal(const DesiredEntry& entry, const ModelPlan& plan, const ClusterFacts& cluster,
+              size_t ranks) {
+  const auto nearest =
+      std::find_if(plan.refused.begin(), plan.refused.end(),
+                   [&](const PlannedPlacement& one) { return is_allowed(one, ranks); });
+  if (nearest == plan.refused.end()) {
+    return {ErrorCode::kExhausted,
+            fmt::format("model '{}' cannot be placed on {} ranks with what {} nodes have free",
+                        entry.name, ranks, cluster.machines.size())};
+  }
+  return {ErrorCode::kExhausted,
+          fmt::format("model '{}' needs {} more than there is: in the nearest placement, {}, {}",
+                      entry.name, gib_text(nearest->lacking_bytes),
+                      placement_text(nearest->placement), lack_text(cluster, *nearest))};
+}
+
+}  // namespace
+
+Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
+  if (promises.context > config.positions_max) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a context of {} was asked for, the model has {} positions",
+                             promises.context, config.positions_max)};
+  }
+  if (promises.streams > kPlannedStreamsMax) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} streams were asked for, the most is {}", promises.streams,
+                             kPlannedStreamsMax)};
+  }
+  PlannedLimits limits{.context = std::min(config.positions_max, kContextDefault)};
+  if (promises.context > 0) limits.context = static_cast<int>(promises.context);
+  if (promises.streams > 0) limits.streams = static_cast<int>(promises.streams);
+  return limits;
+}
+
+Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
+                            std::span<const NodeOffer> offers) {
+  const ModelPromises& promises = entry.promises;
+  const PlannedLimits limits = TRY(planned_limits(facts.config, promises));
+  if (promises.parallel > static_cast<int64_t>(kPlacementRanksMax)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("model '{}' asks for {} ranks, the most is {}", entry.name,
+                             promises.parallel, kPlacementRanksMax)};
+  }
+  const auto ranks = static_cast<size_t>(promises.parallel);
+  const Places places = places_of(offers, ranks);
+  if (places.empty()) {
+    return Error{ErrorCode::kExhausted, fmt::format("none of {} nodes has memory free for '{}'",
+                                                    offers.size(), entry.name)};
+  }
+  const ClusterFacts cluster = cluster_of(places);
+  const PlanRequest request{.limits = {.context = limits.context,
+                                       .streams = limits.streams,
+                                       .batch_tokens_max = std::max(kBatchTokens, limits.streams)}};
+  const ModelPlan plan = TRY(plan_model(facts, cluster, request));
+  const PlannedPlacement* best = best_group(plan.fitting, ranks, promises.streams > 1);
+  if (best == nullptr) return refusal(entry, plan, cluster, ranks);
+  return ranks_of(best->placement.groups.front(), places);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+#include "planner/measured_machine.h"
+
+#include <algorithm>
+
+#include "base/available_memory.h"
+#include "base/machine.h"
+#include "device/read_probe.h"
+
+namespace lockstep {
+namespace {
+
+// Where nothing but a memory's speed is measured: kernels reach about so much of it, and an
+// operation of the CPU device and the arithmetic of a core take about so long.
+constexpr double kKernelsOfRead = 0.8;
+constexpr double kCpuKernelUs = 0.3;
+constexpr double kCpuExchangeUs = 5;
+constexpr double kOperationsPerUsOfCore = 0.4e6;
+constexpr int kReadRounds = 3;
+constexpr double kReadBytesPerUsUnknown = 20e3;
+
+constexpr uint64_t kReserveMin = uint64_t{512} << 20;
+constexpr uint64_t kReservePart = 8;
+
+}  // namespace
+
+Result<MeasuredSpeed> measure_this_machine() {
+  const int cores = available_core_count();
+  const double read_gb_s = TRY(probe_read_gb_s(cores, kReadRounds));
+  return MeasuredSpeed{.read_bytes_s = static_cast<int64_t>(read_gb_s * 1e9),
+                       .operations_s = static_cast<int64_t>(kOperationsPerUsOfCore * 1e6 * cores)};
+}
+
+Machine measured_machine(const std::string& name, uint64_t memory_bytes,
+                         const MeasuredSpeed& speed) {
+  const double read_bytes_per_us = speed.read_bytes_s > 0
+                                       ? static_cast<double>(speed.read_bytes_s) / 1e6
+                                       : kReadBytesPerUsUnknown;
+  return {.name = name,
+          .memory_bytes = memory_bytes,
+          .read_bytes_per_us = read_bytes_per_us * kKernelsOfRead,
+          .kernel_us = kCpuKernelUs,
+          .exchange_us = kCpuExchangeUs,
+          .operations_per_us = static_cast<double>(speed.operations_s) / 1e6,
+          .has_estimates = true};
+}
+
+uint64_t budget_of(uint64_t available_bytes) {
+  const uint64_t reserve = std::max(available_bytes / kReservePart, kReserveMin);
+  return available_bytes > reserve ? available_bytes - reserve : 0;
+}
+
+std::optional<uint64_t> default_budget_bytes() {
+  const auto available = available_memory_bytes();
+  return available ? std::optional(budget_of(*available)) : std::nullopt;
+}
+
+}  // namespace lockstep

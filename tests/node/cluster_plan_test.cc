@@ -1,0 +1,166 @@
+#include "node/cluster_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <numeric>
+#include <string>
+
+#include "cluster/cluster_fixture.h"
+#include "model/shape_model.h"
+#include "planner/measured_machine.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr int64_t kGib = int64_t{1} << 30;
+
+NodeId node(int number) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[0] = static_cast<std::byte>(number);
+  return NodeId(bytes);
+}
+
+// Nodes 1, 2, ... with so much memory each, on fast links.
+std::vector<NodeOffer> offers_of(const std::vector<int64_t>& free_bytes) {
+  std::vector<NodeOffer> offers;
+  for (const int64_t bytes : free_bytes) {
+    NodeOffer offer{.node = node(static_cast<int>(offers.size()) + 1),
+                    .free_bytes = bytes,
+                    .speed = 50'000'000'000,
+                    .operations_s = 3'000'000'000'000,
+                    .link_bytes_s = 1'250'000'000};
+    for (const NodeOffer& other : offers) offer.round_trips.push_back({other.node, 60});
+    offers.push_back(offer);
+  }
+  return offers;
+}
+
+DesiredEntry entry_of(ModelPromises promises = {}) {
+  DesiredEntry entry;
+  entry.name = "llama";
+  entry.path = shape_model_text({.shape = "llama-3.2-1b", .format = "bf16"});
+  entry.wanted = true;
+  entry.promises = std::move(promises);
+  return entry;
+}
+
+const ModelFacts& llama() {
+  static const ModelFacts facts = [] {
+    auto model = open_model(entry_of().path);
+    REQUIRE_MESSAGE(model.ok(), (model.ok() ? "" : model.error().message));
+    auto made = model_facts(model.value());
+    REQUIRE(made.ok());
+    return std::move(made.value());
+  }();
+  return facts;
+}
+
+RankPlan plan_of(const ModelPromises& promises, const std::vector<NodeOffer>& offers) {
+  auto plan = plan_ranks(entry_of(promises), llama(), offers);
+  REQUIRE_MESSAGE(plan.ok(), (plan.ok() ? "" : plan.error().message));
+  for (const NodeOffer& offer : offers) {
+    CHECK(bytes_on(plan.value().ranks, offer.node) <= offer.free_bytes);
+  }
+  for (const RankPart& rank : plan.value().ranks) CHECK((rank.bytes > 0 && rank.share > 0));
+  return std::move(plan.value());
+}
+
+int64_t all_bytes(const RankPlan& plan) {
+  return std::accumulate(plan.ranks.begin(), plan.ranks.end(), int64_t{0},
+                         [](int64_t sum, const RankPart& rank) { return sum + rank.bytes; });
+}
+
+}  // namespace
+
+TEST_CASE("cluster plan: a small model is on one node, with the memory that it takes") {
+  const RankPlan plan = plan_of({.context = 4096, .streams = 1}, offers_of({8 * kGib}));
+  REQUIRE(plan.ranks.size() == 1);
+  CHECK(plan.stages == 1);
+  CHECK(plan.ranks[0].node == node(1));
+  CHECK(plan.ranks[0].bytes > 2 * kGib);  // 1.24e9 weights of two bytes
+  CHECK(plan.ranks[0].bytes < 4 * kGib);
+  // More context and more streams need more.
+  const RankPlan long_one = plan_of({.context = 32768, .streams = 1}, offers_of({16 * kGib}));
+  const RankPlan many = plan_of({.context = 4096, .streams = 8}, offers_of({16 * kGib}));
+  CHECK(long_one.ranks[0].bytes > plan.ranks[0].bytes);
+  CHECK(many.ranks[0].bytes == long_one.ranks[0].bytes);
+  CHECK(plan_of({}, offers_of({16 * kGib})).ranks[0].bytes > many.ranks[0].bytes);  // 8 of 8192
+}
+
+TEST_CASE("cluster plan: what fits on no node alone is spread, by the memory that there is") {
+  const ModelPromises promises{.context = 4096, .streams = 1};
+  const int64_t whole = plan_of(promises, offers_of({8 * kGib})).ranks[0].bytes;
+  const auto offers = offers_of({whole * 3 / 4, whole / 2});
+  const RankPlan plan = plan_of(promises, offers);
+  REQUIRE(plan.ranks.size() == 2);
+  CHECK(all_bytes(plan) >= whole);
+  CHECK(bytes_on(plan.ranks, node(1)) > bytes_on(plan.ranks, node(2)));
+  for (const RankPart& rank : plan.ranks) {
+    const RankPart& other = plan.ranks[rank == plan.ranks[0] ? 1 : 0];
+    CHECK((rank.share > other.share) == (rank.bytes > other.bytes));
+  }
+}
+
+TEST_CASE("cluster plan: as many ranks as were asked for, also on fewer nodes") {
+  const auto three = offers_of({8 * kGib, 8 * kGib, 8 * kGib});
+  for (const int64_t parallel : {1, 2, 3}) {
+    const RankPlan plan = plan_of({.context = 4096, .streams = 1, .parallel = parallel}, three);
+    CHECK(static_cast<int64_t>(plan.ranks.size()) == parallel);
+  }
+  const RankPlan two =
+      plan_of({.context = 4096, .streams = 1, .parallel = 2}, offers_of({8 * kGib}));
+  REQUIRE(two.ranks.size() == 2);
+  CHECK(two.ranks[0].node == two.ranks[1].node);
+  CHECK(two.ranks[0].share == two.ranks[1].share);
+}
+
+TEST_CASE("cluster plan: a refusal says what is lacking where") {
+  const ModelPromises promises{.context = 4096, .streams = 1};
+  const auto refused = plan_ranks(entry_of(promises), llama(), offers_of({kGib, kGib / 2}));
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kExhausted);
+  MESSAGE(refused.error().message);
+  CHECK(refused.error().message.find("model 'llama' needs ") == 0);
+  CHECK(refused.error().message.find("GiB more than there is") != std::string::npos);
+  CHECK(refused.error().message.find("node 0") != std::string::npos);
+  CHECK(!plan_ranks(entry_of(promises), llama(), offers_of({0, 0})).ok());
+  CHECK(!plan_ranks(entry_of(promises), llama(), {}).ok());
+  for (const ModelPromises& wrong :
+       {ModelPromises{.context = 1 << 30}, ModelPromises{.streams = int64_t{1} << 40},
+        ModelPromises{.parallel = 65}}) {
+    CHECK(plan_ranks(entry_of(wrong), llama(), offers_of({8 * kGib})).error().code ==
+          ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST_CASE("cluster plan: the planner reads beside, and says when it has") {
+  std::atomic<int> told{0};
+  std::atomic<bool> is_there{false};
+  ClusterPlanner planner([&is_there](const std::string& path) -> Result<std::string> {
+    if (is_there) return path;
+    return Error{ErrorCode::kNotFound, "its files are not on this node yet"};
+  });
+  planner.set_on_facts([&told] { ++told; });
+  const auto offers = offers_of({8 * kGib});
+  const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
+  const auto first = planner.plan(entry, offers);
+  REQUIRE(!first.ok());
+  CHECK(first.error().message.find("is being read") != std::string::npos);
+  REQUIRE(becomes_true([&] { return told == 1; }));
+  CHECK(planner.plan(entry, offers).error().message == "its files are not on this node yet");
+  is_there = true;
+  CHECK(becomes_true([&] { return planner.plan(entry, offers).ok(); }));
+  CHECK(told == 2);
+  planner.set_on_facts({});
+}
+
+TEST_CASE("cluster plan: a budget leaves an eighth, and at least 512 MiB") {
+  constexpr uint64_t kMib = uint64_t{1} << 20;
+  CHECK(budget_of(8192 * kMib) == 7168 * kMib);
+  CHECK(budget_of(1024 * kMib) == 512 * kMib);
+  CHECK(budget_of(100 * kMib) == 0);
+  CHECK(default_budget_bytes().has_value());
+}
