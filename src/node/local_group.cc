@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/machine.h"
+#include "node/request_check.h"
 #include "transport/link_kind.h"
 
 namespace lockstep {
@@ -139,24 +140,9 @@ Status LocalGroup::check(const GenerateRequest& request) const {
     return Error{ErrorCode::kPeerLost, fmt::format("the model {} failed and is not restarted: {}",
                                                    status_.name, status_.last_error)};
   }
-  if (request.prompt.empty()) {
-    return Error{ErrorCode::kInvalidArgument, "the prompt is empty"};
-  }
-  if (request.max_tokens < 0 || request.chunk < 0 || !std::isfinite(request.sampling.temperature) ||
-      !std::isfinite(request.sampling.top_p)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "max_tokens, temperature and top_p must be numbers of at least 0"};
-  }
-  if (status_.context > 0 && request.prompt.size() > static_cast<size_t>(status_.context)) {
-    return Error{ErrorCode::kExhausted,
-                 fmt::format("the prompt has {} tokens but the context holds {}",
-                             request.prompt.size(), status_.context)};
-  }
-  if (status_.running >= options_.sequences_max + options_.queue_max) {
-    return Error{ErrorCode::kExhausted,
-                 fmt::format("{} requests run or wait already, try again later", status_.running)};
-  }
-  return Ok{};
+  return check_request(request, {.context = status_.context,
+                                 .running = status_.running,
+                                 .running_max = options_.sequences_max + options_.queue_max});
 }
 
 void LocalGroup::cancel(uint64_t request) {

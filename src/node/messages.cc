@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "json/json.h"
@@ -95,6 +97,12 @@ Result<double> need_double(const Json& object, std::string_view key) {
   const std::optional<double> value = TRY(get_double(object, key));
   if (!value) return corrupt(key);
   return *value;
+}
+
+Result<float> need_float(const Json& object, std::string_view key) {
+  const double value = TRY(need_double(object, key));
+  if (!(std::abs(value) <= std::numeric_limits<float>::max())) return corrupt(key);
+  return static_cast<float>(value);
 }
 
 Result<std::string> need_string(const Json& object, std::string_view key) {
@@ -290,9 +298,9 @@ Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view pay
   request.prompt = TRY(get_numbers<int32_t>(json, "prompt"));
   request.max_tokens = TRY(need_int32(json, "max_tokens"));
   request.stop_ids = TRY(get_numbers<int32_t>(json, "stop_ids"));
-  request.sampling.temperature = static_cast<float>(TRY(need_double(json, "temperature")));
+  request.sampling.temperature = TRY(need_float(json, "temperature"));
   request.sampling.top_k = TRY(need_int32(json, "top_k"));
-  request.sampling.top_p = static_cast<float>(TRY(need_double(json, "top_p")));
+  request.sampling.top_p = TRY(need_float(json, "top_p"));
   request.sampling.seed = TRY(need_uint64(json, "seed"));
   request.prompt_logits = TRY(get_bool(json, "prompt_logits")).value_or(false);
   request.chunk = TRY(need_int32(json, "chunk"));

@@ -1,10 +1,13 @@
 // RequestRoute: the way of requests from the node that holds their clients to the group that serves
-// the model, on this node or on another. Belongs to the cluster's loop: all calls and events there,
-// none of them waits. Destroying it cancels what it still carries, without events.
+// the model, on this node (local_route.h) or on another (stream_route.h). Belongs to the cluster's
+// loop: all calls and events there, none of them waits. Events never come from inside a call; a
+// route may be destroyed from inside an event. Destroying it cancels what it still carries, without
+// events.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "base/result.h"
@@ -15,8 +18,13 @@ namespace lockstep {
 
 struct RouteEvents {
   std::function<void(uint64_t id, int32_t token)> on_token;
-  std::function<void(uint64_t id, std::span<const float> row)> on_logits;
+  // The embedding of a request with pooling. Routes carry no rows of prompt_logits.
+  std::function<void(uint64_t id, std::span<const float> row)> on_row;
   std::function<void(uint64_t id, Result<FinishReason>)> on_end;
+  // The group takes no more requests now; this one has not begun and may be submitted again later.
+  std::function<void(uint64_t id)> on_busy;
+  // How the group stands: once soon after the beginning, then when it changes.
+  std::function<void(const ModelStatus&)> on_status;
   // The group or the way to it is gone; nothing more comes. Not when the route is destroyed.
   std::function<void(const Error&)> on_lost;
 };
@@ -24,9 +32,13 @@ struct RouteEvents {
 class RequestRoute {
  public:
   virtual ~RequestRoute() = default;
-  // kExhausted: this request is too large; other failures come as on_lost.
+  // An error: this request itself is at fault, for example too large; other failures come as
+  // events. An id may be submitted again after its on_end or on_busy.
   virtual Status submit(uint64_t id, const GenerateRequest& request) = 0;
+  // on_end(kCancelled) follows, unless it ends otherwise first.
   virtual void cancel(uint64_t id) = 0;
 };
+
+using MakeRoute = std::function<std::unique_ptr<RequestRoute>(RouteEvents)>;
 
 }  // namespace lockstep

@@ -20,17 +20,17 @@ void RequestTable::add(uint64_t id, GenerateRequest request, GenerationEvents ev
 }
 
 void RequestTable::submit_held(
-    const std::function<Status(uint64_t, const GenerateRequest&)>& submit) {
+    const std::function<Status(uint64_t, const GenerateRequest&)>& submit, Time now) {
   std::vector<std::pair<uint64_t, Error>> refused;
   std::vector<uint64_t> complete;
   for (auto& [id, entry] : entries_) {
-    if (entry.submitted) continue;
+    if (entry.submitted || entry.retry_at > now) continue;
     if (is_complete(entry)) {
       complete.push_back(id);
       continue;
     }
     prepare(entry);
-    entry.submitted = true;
+    entry.submitted = entry.was_submitted = true;
     const Status status = submit(id, entry.request);
     if (!status.ok()) refused.emplace_back(id, status.error());
   }
@@ -42,6 +42,7 @@ void RequestTable::token(uint64_t id, int32_t token) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   Entry& entry = found->second;
+  if (entry.request.max_tokens <= 0) return;
   entry.request.prompt.push_back(token);
   --entry.request.max_tokens;
   entry.losses = 0;
@@ -63,6 +64,10 @@ void RequestTable::logits(uint64_t id, std::span<const float> row) {
 void RequestTable::end(uint64_t id, Result<FinishReason> outcome) {
   auto entry = entries_.extract(id);
   if (entry.empty()) return;
+  const bool was_told = entry.mapped().request.prompt.size() > entry.mapped().prompt_size;
+  if (was_told && !outcome.ok() && outcome.error().code == ErrorCode::kExhausted) {
+    outcome = FinishReason::kLength;
+  }
   on_leave_();
   if (entry.mapped().events.on_end) entry.mapped().events.on_end(std::move(outcome));
 }
@@ -78,23 +83,38 @@ bool RequestTable::cancel(uint64_t id) {
 
 void RequestTable::hold_submitted(const Resumption& resumption, const Error& error) {
   context_ = resumption.context;
-  std::vector<uint64_t> complete, cancelled, failed;
+  std::vector<std::pair<uint64_t, Result<FinishReason>>> ended;
   for (auto& [id, entry] : entries_) {
     if (!entry.submitted) continue;
-    if (is_complete(entry)) {
-      complete.push_back(id);
-    } else if (entry.is_cancelled) {
-      cancelled.push_back(id);
-    } else if (++entry.losses > resumption.losses_max) {
-      failed.push_back(id);
-    } else {
-      entry.submitted = false;
-      entry.deadline = resumption.deadline;
-    }
+    if (auto outcome = lose(entry, resumption, error)) ended.emplace_back(id, std::move(*outcome));
   }
-  for (uint64_t id : complete) end(id, FinishReason::kLength);
-  for (uint64_t id : cancelled) end(id, cancelled_error());
-  for (uint64_t id : failed) end(id, error);
+  for (auto& [id, outcome] : ended) end(id, std::move(outcome));
+}
+
+void RequestTable::hold(uint64_t id, const Resumption& resumption, const Error& error) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.submitted) return;
+  context_ = resumption.context;
+  if (auto outcome = lose(found->second, resumption, error)) end(id, std::move(*outcome));
+}
+
+std::optional<Result<FinishReason>> RequestTable::lose(Entry& entry, const Resumption& resumption,
+                                                       const Error& error) const {
+  if (is_complete(entry)) return FinishReason::kLength;
+  if (entry.is_cancelled) return cancelled_error();
+  if (++entry.losses > resumption.losses_max) return error;
+  entry.submitted = false;
+  entry.deadline = resumption.deadline;
+  entry.retry_at = resumption.retry_at;
+  return std::nullopt;
+}
+
+void RequestTable::put_back(uint64_t id, Time retry_at) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.submitted) return;
+  if (found->second.is_cancelled) return end(id, cancelled_error());
+  found->second.submitted = false;
+  found->second.retry_at = retry_at;
 }
 
 // Only the word that it has ended was lost.
@@ -102,7 +122,8 @@ bool RequestTable::is_complete(const Entry& entry) const {
   const GenerateRequest& request = entry.request;
   const size_t told = request.prompt.size() - entry.prompt_size;
   if (told == 0) return false;
-  return request.max_tokens == 0 || request.prompt.size() > static_cast<size_t>(context_);
+  const bool fills_context = context_ > 0 && request.prompt.size() > static_cast<size_t>(context_);
+  return request.max_tokens == 0 || fills_context;
 }
 
 // What was told is part of the prompt by now, also what came of a lost group while its requests
@@ -119,6 +140,10 @@ void RequestTable::fail_all(const Error& error) {
   fail_if(error, [](const Entry&) { return true; });
 }
 
+void RequestTable::fail_new(const Error& error) {
+  fail_if(error, [](const Entry& entry) { return !entry.was_submitted; });
+}
+
 void RequestTable::fail_expired(Time now, const Error& error) {
   fail_if(error, [now](const Entry& entry) { return !entry.submitted && entry.deadline <= now; });
 }
@@ -127,6 +152,14 @@ RequestTable::Time RequestTable::next_deadline() const {
   Time next = Time::max();
   for (const auto& [id, entry] : entries_) {
     if (!entry.submitted) next = std::min(next, entry.deadline);
+  }
+  return next;
+}
+
+RequestTable::Time RequestTable::next_retry() const {
+  Time next = Time::max();
+  for (const auto& [id, entry] : entries_) {
+    if (!entry.submitted) next = std::min(next, entry.retry_at);
   }
   return next;
 }

@@ -153,3 +153,83 @@ TEST_CASE("what a lost group says while its requests are held counts") {
   REQUIRE(last.ends.size() == 1);
   CHECK(last.ends[0].value() == FinishReason::kLength);
 }
+
+TEST_CASE("one request is held alone, and tried when its time has come") {
+  RequestTable table([] {});
+  Told alone, other;
+  table.add(1, request({7}, 5), alone.events(), Time::max());
+  table.add(2, request({8}, 5), other.events(), Time::max());
+  submit(table);
+  table.token(1, 9);
+  const Time later{std::chrono::seconds(100)};
+  table.hold(1, {.deadline = Time::max(), .losses_max = 1, .context = 0, .retry_at = later}, kLost);
+  CHECK(table.next_retry() == later);
+  std::vector<uint64_t> tried;
+  const auto note = [&](uint64_t id, const GenerateRequest&) -> Status {
+    tried.push_back(id);
+    return Ok{};
+  };
+  table.submit_held(note, later - std::chrono::seconds(1));
+  CHECK(tried.empty());
+  table.submit_held(note, later);
+  CHECK(tried == std::vector<uint64_t>{1});
+  CHECK(table.next_retry() == Time::max());
+  CHECK(alone.ends.empty());
+  table.hold(1, {Time::max(), 1, 0}, kLost);
+  REQUIRE(alone.ends.size() == 1);
+  CHECK(alone.ends[0].error().message == kLost.message);
+  table.hold(3, {Time::max(), 1, 0}, kLost);
+  CHECK(other.ends.empty());
+}
+
+TEST_CASE("a request that is put back has lost nothing") {
+  RequestTable table([] {});
+  Told waiting, cancelled;
+  table.add(1, request({7}, 5), waiting.events(), Time::max());
+  table.add(2, request({7}, 5), cancelled.events(), Time::max());
+  for (int i = 0; i < 5; ++i) {
+    CHECK_FALSE(submit(table).empty());
+    if (i == 0) CHECK(table.cancel(2));
+    table.put_back(1, Time::min());
+    table.put_back(2, Time::min());
+  }
+  CHECK(waiting.ends.empty());
+  REQUIRE(cancelled.ends.size() == 1);
+  CHECK(cancelled.ends[0].error().code == ErrorCode::kCancelled);
+}
+
+TEST_CASE("a context that is not known ends nothing") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7}, 5), told.events(), Time::max());
+  submit(table);
+  table.token(1, 9);
+  table.hold_submitted({Time::max(), 1, 0}, kLost);
+  CHECK(told.ends.empty());
+  submit(table);
+  // The next group knows its own.
+  table.end(1, Error{ErrorCode::kExhausted, "the context holds 1"});
+  REQUIRE(told.ends.size() == 1);
+  CHECK(told.ends[0].value() == FinishReason::kLength);
+}
+
+TEST_CASE("requests that no group was ever given fail apart from the others") {
+  RequestTable table([] {});
+  Told begun, added;
+  table.add(1, request({7}, 5), begun.events(), Time::max());
+  submit(table);
+  table.hold_submitted({Time::max(), 1, 0}, kLost);
+  table.add(2, request({7}, 5), added.events(), Time::max());
+  table.fail_new(kLost);
+  CHECK(begun.ends.empty());
+  CHECK(added.ends.size() == 1);
+}
+
+TEST_CASE("tokens beyond what was asked for are not told") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7}, 2), told.events(), Time::max());
+  submit(table);
+  for (int32_t token : {5, 6, 7}) table.token(1, token);
+  CHECK(told.tokens == std::vector<int32_t>{5, 6});
+}

@@ -1,0 +1,62 @@
+// links: node
+// Frames of a stream of requests: a byte of length and so many bytes, again and again. Whatever
+// they hold, each end reads a message or says why not; what is read as a request or a status is
+// written so that it is read again and written the same.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "node/messages.h"
+#include "node/request_frames.h"
+#include "node/status_message.h"
+
+using namespace lockstep;
+
+namespace {
+
+void check_request(uint64_t id, const GenerateRequest& request) {
+  const std::string written = encode_request(id, request);
+  const auto again = decode_request(written);
+  LOCKSTEP_CHECK(again.ok());
+  LOCKSTEP_CHECK(encode_request(again.value().first, again.value().second) == written);
+}
+
+void check_status(const ModelStatus& status) {
+  const std::string written = encode_status(status);
+  const auto again = decode_status(written);
+  LOCKSTEP_CHECK(again.ok());
+  LOCKSTEP_CHECK(encode_status(again.value()) == written);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  RouteEvents events;
+  events.on_token = [](uint64_t, int32_t) {};
+  events.on_row = [](uint64_t, std::span<const float>) {};
+  events.on_end = [](uint64_t, const Result<FinishReason>&) {};
+  events.on_busy = [](uint64_t) {};
+  events.on_status = [](const ModelStatus& status) { check_status(status); };
+  events.on_lost = [](const Error&) {};
+  const RouteCalls calls{.submit = [](uint64_t id, const GenerateRequest& request) -> Status {
+                           check_request(id, request);
+                           return Ok{};
+                         },
+                         .cancel = [](uint64_t) {}};
+  RequestFrameReader reader;
+  while (!bytes.empty()) {
+    const size_t length = static_cast<uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    const std::string_view frame = bytes.substr(0, length);
+    bytes.remove_prefix(frame.size());
+    const auto message = reader.take(frame);
+    if (!message.ok()) return 0;
+    if (!message.value()) continue;
+    const Status told = tell_route(events, *message.value());
+    const Status asked = ask_route(calls, *message.value());
+    LOCKSTEP_CHECK(!told.ok() || !asked.ok());  // a message has one direction
+  }
+  return 0;
+}

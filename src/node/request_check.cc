@@ -1,0 +1,45 @@
+#include "node/request_check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace lockstep {
+
+Status check_request(const GenerateRequest& request, const RequestLimits& limits) {
+  if (request.prompt.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "the prompt is empty"};
+  }
+  if (request.max_tokens < 0 || request.chunk < 0 || !std::isfinite(request.sampling.temperature) ||
+      !std::isfinite(request.sampling.top_p)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "max_tokens, temperature and top_p must be numbers of at least 0"};
+  }
+  if (limits.context > 0 && request.prompt.size() > static_cast<size_t>(limits.context)) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("the prompt has {} tokens but the context holds {}",
+                             request.prompt.size(), limits.context)};
+  }
+  if (limits.running >= limits.running_max) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{} requests run or wait already, try again later", limits.running)};
+  }
+  return Ok{};
+}
+
+Refusal judge_refusal(const ModelService& service, size_t prompt_size, const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+      return Refusal::kFinal;
+    case ErrorCode::kExhausted: {
+      const int context = service.status().context;
+      const bool is_too_long = context > 0 && prompt_size > static_cast<size_t>(context);
+      return is_too_long ? Refusal::kFinal : Refusal::kBusy;
+    }
+    default:
+      return Refusal::kLost;
+  }
+}
+
+}  // namespace lockstep

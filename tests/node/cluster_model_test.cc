@@ -1,0 +1,407 @@
+// A model of the cluster over routes that the test plays by hand, and over real ones to services
+// that fail. What a client is told must be the text of one uninterrupted placement.
+#include "node/cluster_model.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <map>
+
+#include "node/fake_service.h"
+#include "node/local_route.h"
+#include "node/request_client.h"
+
+using namespace lockstep;
+using namespace std::chrono_literals;
+
+namespace {
+
+// One placement. All of it belongs to the loop's thread.
+struct Placement {
+  RouteEvents events;
+  std::map<uint64_t, GenerateRequest> running;
+  std::vector<uint64_t> cancelled;
+  Status answer = Ok{};
+  bool is_gone = false;
+
+  void tell(uint64_t id, int tokens) {
+    for (int i = 0; i < tokens; ++i) {
+      GenerateRequest& request = running.at(id);
+      request.prompt.push_back(next_token(request.prompt));
+      events.on_token(id, request.prompt.back());
+      if (--request.max_tokens == 0) return end(id, FinishReason::kLength);
+    }
+  }
+  void end(uint64_t id, const Result<FinishReason>& outcome) {
+    running.erase(id);
+    events.on_end(id, outcome);
+  }
+};
+
+class PlayedRoute final : public RequestRoute {
+ public:
+  explicit PlayedRoute(std::shared_ptr<Placement> placement) : placement_(std::move(placement)) {}
+  ~PlayedRoute() override { placement_->is_gone = true; }
+  Status submit(uint64_t id, const GenerateRequest& request) override {
+    if (placement_->answer.ok()) placement_->running[id] = request;
+    return placement_->answer;
+  }
+  void cancel(uint64_t id) override { placement_->cancelled.push_back(id); }
+
+ private:
+  const std::shared_ptr<Placement> placement_;
+};
+
+ClusterModelOptions options() {
+  ClusterModelOptions options;
+  options.name = "tiny";
+  options.retry_pause = 5ms;
+  return options;
+}
+
+const Error kLost{ErrorCode::kPeerLost, "the node is gone"};
+
+struct Cluster {
+  explicit Cluster(ClusterModelOptions options) {
+    options.on_route_lost = [this](const Error&) { ++routes_lost; };
+    model = ClusterModel::make(*loop, {}, std::move(options));
+  }
+  Cluster() : Cluster(options()) {}
+  ~Cluster() {
+    on_loop([&] { model->close(); });
+  }
+
+  template <class Work>
+  void on_loop(const Work& work) {
+    loop->run_and_wait(work);
+  }
+  // The next placement serves.
+  std::shared_ptr<Placement> place(Status answer = Ok{}) {
+    auto placement = std::make_shared<Placement>();
+    placement->answer = std::move(answer);
+    on_loop([&] {
+      model->set_route([&](RouteEvents events) {
+        placement->events = std::move(events);
+        return std::make_unique<PlayedRoute>(placement);
+      });
+    });
+    return placement;
+  }
+  uint64_t ask(RequestClient& client, std::vector<int32_t> prompt, int max_tokens) {
+    auto accepted = model->generate(request_for(std::move(prompt), max_tokens), client.events());
+    REQUIRE_MESSAGE(accepted.ok(), (accepted.ok() ? "" : accepted.error().message));
+    on_loop([] {});  // the loop has it
+    return accepted.value();
+  }
+
+  std::unique_ptr<EventLoop> loop = EventLoop::start();
+  std::shared_ptr<ClusterModel> model;
+  int routes_lost = 0;  // the loop's
+};
+
+// The ways in which a request loses its placement.
+enum class Loss { kRoute, kReplaced, kDropped, kAlone, kStopped };
+
+void lose(Cluster& cluster, Placement& placement, uint64_t id, Loss loss) {
+  cluster.on_loop([&] {
+    if (loss == Loss::kRoute) placement.events.on_lost(kLost);
+    if (loss == Loss::kDropped) cluster.model->drop_route(kLost);
+    if (loss == Loss::kAlone) placement.end(id, kLost);
+    if (loss == Loss::kStopped) placement.end(id, Error{ErrorCode::kCancelled, "unloaded"});
+  });
+}
+
+}  // namespace
+
+TEST_CASE("cluster model: a request waits until the model is placed") {
+  Cluster cluster;
+  RequestClient client;
+  const uint64_t id = cluster.ask(client, {1, 2}, 3);
+  CHECK(cluster.model->status().running == 1);
+  const auto placement = cluster.place();
+  cluster.on_loop([&] { placement->tell(id, 3); });
+  REQUIRE(client.has_ended_well());
+  CHECK(client.tokens() == text_after({1, 2}, 3));
+  CHECK(cluster.model->status().running == 0);
+}
+
+TEST_CASE("cluster model: a placement lost at any token, in any way, changes no token") {
+  for (Loss loss : {Loss::kRoute, Loss::kReplaced, Loss::kDropped, Loss::kAlone, Loss::kStopped}) {
+    for (int at = 0; at <= 8; ++at) {
+      CAPTURE(static_cast<int>(loss));
+      CAPTURE(at);
+      Cluster cluster;
+      RequestClient client;
+      auto placement = cluster.place();
+      const uint64_t id = cluster.ask(client, {5}, 9);
+      cluster.on_loop([&] { placement->tell(id, at); });
+      lose(cluster, *placement, id, loss);
+      CHECK(client.ends() == 0);
+      const auto next = cluster.place();
+      CHECK(placement->is_gone);
+      cluster.on_loop([&] { next->tell(id, 9 - at); });
+      REQUIRE(client.has_ended_well());
+      CHECK(client.tokens() == text_after({5}, 9));
+      CHECK(client.ends() == 1);
+      cluster.on_loop([&] { CHECK(cluster.routes_lost == (loss == Loss::kRoute ? 1 : 0)); });
+    }
+  }
+}
+
+TEST_CASE("cluster model: requests at different places all go on") {
+  Cluster cluster;
+  std::vector<RequestClient> clients(6);
+  std::vector<uint64_t> ids;
+  auto placement = cluster.place();
+  for (size_t i = 0; i < clients.size(); ++i) {
+    ids.push_back(cluster.ask(clients[i], {static_cast<int32_t>(i), 3}, 5));
+    cluster.on_loop([&] { placement->tell(ids[i], static_cast<int>(i)); });
+  }
+  cluster.on_loop([&] { placement->events.on_lost(kLost); });
+  placement = cluster.place();
+  cluster.on_loop([&] {
+    for (size_t i = 0; i < clients.size() - 1; ++i) placement->tell(ids[i], 5);
+  });
+  for (size_t i = 0; i < clients.size(); ++i) {
+    REQUIRE(clients[i].has_ended_well());
+    CHECK(clients[i].tokens() == text_after({static_cast<int32_t>(i), 3}, 5));
+  }
+}
+
+TEST_CASE("cluster model: what a lost placement says late is ignored") {
+  Cluster cluster;
+  RequestClient client;
+  const auto first = cluster.place();
+  const uint64_t id = cluster.ask(client, {5}, 4);
+  cluster.on_loop([&] {
+    first->tell(id, 1);
+    first->events.on_lost(kLost);
+    first->tell(id, 1);
+  });
+  const auto second = cluster.place();
+  cluster.on_loop([&] {
+    first->tell(id, 1);
+    first->events.on_busy(id);
+    first->end(id, FinishReason::kStop);
+    first->events.on_lost(kLost);
+    second->tell(id, 3);
+  });
+  REQUIRE(client.has_ended_well());
+  CHECK(client.tokens() == text_after({5}, 4));
+  cluster.on_loop([&] {
+    CHECK(cluster.routes_lost == 1);
+    CHECK(cluster.model->has_route());
+  });
+}
+
+TEST_CASE("cluster model: a cancelled request ends, held or given to a placement") {
+  Cluster cluster;
+  RequestClient held, lost, asked;
+  cluster.model->cancel(cluster.ask(held, {1}, 4));
+  CHECK(held.error().code == ErrorCode::kCancelled);
+  const auto placement = cluster.place();
+  const uint64_t of_lost = cluster.ask(lost, {2}, 4);
+  const uint64_t of_asked = cluster.ask(asked, {3}, 4);
+  cluster.model->cancel(of_lost);
+  cluster.model->cancel(of_asked);
+  cluster.on_loop([&] {
+    CHECK(placement->cancelled == std::vector<uint64_t>{of_lost, of_asked});
+    placement->end(of_asked, Error{ErrorCode::kCancelled, "the request was cancelled"});
+    placement->events.on_lost(kLost);
+  });
+  CHECK(asked.error().code == ErrorCode::kCancelled);
+  CHECK(lost.error().code == ErrorCode::kCancelled);
+  CHECK(cluster.model->status().running == 0);
+}
+
+TEST_CASE("cluster model: a request is not held longer than its time") {
+  ClusterModelOptions hasty = options();
+  hasty.load_wait = hasty.resume_wait = 20ms;
+  Cluster cluster(hasty);
+  RequestClient never_placed, lost;
+  cluster.ask(never_placed, {1}, 4);
+  CHECK(never_placed.error().code == ErrorCode::kPeerLost);
+  CHECK(never_placed.error().message == "the model tiny is not ready, try again later");
+  const auto placement = cluster.place();
+  cluster.ask(lost, {1}, 4);
+  cluster.on_loop([&] { placement->events.on_lost(kLost); });
+  CHECK(lost.error().message == "the model tiny is not ready, try again later (the node is gone)");
+}
+
+TEST_CASE("cluster model: requests beyond the queue are refused, and so are senseless ones") {
+  ClusterModelOptions narrow = options();
+  narrow.sequences_max = 1;
+  narrow.queue_max = 1;
+  Cluster cluster(narrow);
+  cluster.on_loop([&] { cluster.model->set_status({.context = 3}); });
+  RequestClient clients[3];
+  cluster.ask(clients[0], {1}, 4);
+  const uint64_t second = cluster.ask(clients[1], {1}, 4);
+  const auto refused = cluster.model->generate(request_for({1}, 4), clients[2].events());
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kExhausted);
+  cluster.model->cancel(second);
+  CHECK(clients[1].wait().has_value());
+  GenerateRequest rows = request_for({1}, 0);
+  rows.prompt_logits = true;
+  for (const GenerateRequest& bad :
+       {request_for({}, 4), request_for({1}, -1), request_for({1, 2, 3, 4}, 4), rows}) {
+    CHECK(!cluster.model->generate(bad, clients[2].events()).ok());
+  }
+  CHECK(clients[2].ends() == 0);
+  CHECK(cluster.model->status().name == "tiny");
+}
+
+TEST_CASE("cluster model: a placement that is full is asked again, which is no loss") {
+  ClusterModelOptions strict = options();
+  strict.losses_max = 0;
+  Cluster cluster(strict);
+  RequestClient client;
+  const auto placement = cluster.place();
+  const uint64_t id = cluster.ask(client, {5}, 4);
+  for (int i = 0; i < 3; ++i) {
+    std::atomic<bool> is_back = false;
+    cluster.on_loop([&] {
+      placement->running.erase(id);
+      placement->events.on_busy(id);
+    });
+    const auto patience = std::chrono::steady_clock::now() + 30s;
+    while (!is_back && std::chrono::steady_clock::now() < patience) {
+      cluster.on_loop([&] { is_back = placement->running.contains(id); });
+    }
+    REQUIRE(is_back);
+  }
+  cluster.on_loop([&] { placement->tell(id, 4); });
+  REQUIRE(client.has_ended_well());
+  CHECK(client.tokens() == text_after({5}, 4));
+}
+
+TEST_CASE("cluster model: a model that cannot be placed says so to whom has not begun") {
+  Cluster cluster;
+  RequestClient begun, waiting, late;
+  const auto placement = cluster.place();
+  const uint64_t id = cluster.ask(begun, {5}, 4);
+  cluster.on_loop([&] {
+    placement->tell(id, 2);
+    placement->events.on_lost(kLost);
+  });
+  cluster.ask(waiting, {6}, 4);
+  cluster.on_loop([&] { cluster.model->set_refusal("tiny needs 9 GiB, 4 GiB are free"); });
+  CHECK(waiting.error().message == "tiny needs 9 GiB, 4 GiB are free");
+  const auto refused = cluster.model->generate(request_for({1}, 4), late.events());
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message == "tiny needs 9 GiB, 4 GiB are free");
+  CHECK(begun.ends() == 0);
+  const auto next = cluster.place();
+  cluster.on_loop([&] { next->tell(id, 2); });
+  REQUIRE(begun.has_ended_well());
+  CHECK(begun.tokens() == text_after({5}, 4));
+  cluster.ask(late, {1}, 4);
+}
+
+TEST_CASE("cluster model: what is the client's error ends its request") {
+  Cluster cluster;
+  RequestClient bad, refused, grown;
+  const Error too_long{ErrorCode::kExhausted, "the context holds 2"};
+  const auto placement = cluster.place();
+  const uint64_t of_bad = cluster.ask(bad, {5}, 4);
+  const uint64_t of_grown = cluster.ask(grown, {5}, 9);
+  cluster.on_loop([&] {
+    placement->end(of_bad, Error{ErrorCode::kInvalidArgument, "token 5 is none"});
+    placement->tell(of_grown, 2);
+  });
+  CHECK(bad.error().message == "token 5 is none");
+  // The next placement has a shorter context, which the text fills.
+  cluster.place(too_long);
+  REQUIRE(grown.has_ended_well());
+  CHECK(grown.tokens() == text_after({5}, 2));
+  cluster.ask(refused, {1, 2, 3}, 4);
+  CHECK(refused.error().message == "the context holds 2");
+}
+
+TEST_CASE("cluster model: a request that every placement is lost with fails") {
+  ClusterModelOptions strict = options();
+  strict.losses_max = 2;
+  Cluster cluster(strict);
+  RequestClient client;
+  cluster.ask(client, {5}, 4);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(client.ends() == 0);
+    const auto placement = cluster.place();
+    cluster.on_loop([&] { placement->events.on_lost(kLost); });
+  }
+  CHECK(client.error().message == "the node is gone");
+}
+
+TEST_CASE("cluster model: closing ends every request once, and nothing comes afterwards") {
+  RequestClient running, held, late;
+  std::shared_ptr<ClusterModel> handle;
+  {
+    Cluster cluster;
+    handle = cluster.model;
+    const auto placement = cluster.place();
+    const uint64_t id = cluster.ask(running, {5}, 4);
+    cluster.on_loop([&] {
+      placement->tell(id, 1);
+      const auto accepted = handle->generate(request_for({6}, 4), held.events());
+      CHECK(accepted.ok());
+      handle->close();  // before the loop has looked at it
+      CHECK(placement->is_gone);
+      placement->tell(id, 1);
+      placement->events.on_lost(kLost);
+    });
+  }
+  CHECK(running.error().code == ErrorCode::kCancelled);
+  CHECK(held.error().code == ErrorCode::kCancelled);
+  CHECK(running.ends() == 1);
+  CHECK(held.ends() == 1);
+  CHECK(running.tokens() == text_after({5}, 1));
+  CHECK(!handle->generate(request_for({5}, 4), late.events()).ok());
+  handle->cancel(1);
+  CHECK(handle->status().state == ModelStatus::State::kStopped);
+}
+
+TEST_CASE("cluster model: clients of many threads outlive service after service") {
+  const auto loop = EventLoop::start();
+  std::shared_ptr<ClusterModel> model;
+  std::vector<std::shared_ptr<FakeService>> services;  // the loop's
+  const auto place = [&] {
+    // Some of them fail before the first token, and the sixteenth never does.
+    const auto count = static_cast<int64_t>(services.size());
+    FakeService::Options fake;
+    if (count < 15) fake.fails_after = 30 * count;
+    services.push_back(std::make_shared<FakeService>(fake));
+    model->set_route([&](RouteEvents events) {
+      return make_local_route(*loop, services.back(), std::move(events));
+    });
+  };
+  ClusterModelOptions many = options();
+  many.queue_max = 100;
+  many.losses_max = 1'000;
+  many.on_route_lost = [&](const Error&) { place(); };
+  model = ClusterModel::make(*loop, {}, many);
+  loop->run_and_wait(place);
+
+  std::vector<RequestClient> clients(64);
+  std::vector<std::thread> threads;
+  for (size_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (size_t i = thread; i < clients.size(); i += 4) {
+        const auto accepted =
+            model->generate(request_for({static_cast<int32_t>(i)}, 40), clients[i].events());
+        CHECK(accepted.ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < clients.size(); ++i) {
+    REQUIRE(clients[i].has_ended_well());
+    CHECK(clients[i].tokens() == text_after({static_cast<int32_t>(i)}, 40));
+    CHECK(clients[i].ends() == 1);
+  }
+  loop->run_and_wait([&] {
+    model->close();
+    for (const auto& service : services) service->stop();
+    services.clear();
+  });
+}

@@ -1,0 +1,89 @@
+// A client of a ModelService in tests: what one request was told, which the test waits for.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "node/model_service.h"
+
+namespace lockstep {
+
+class RequestClient {
+ public:
+  GenerationEvents events() {
+    return {.on_token =
+                [this](int32_t token) {
+                  const std::lock_guard lock(mutex_);
+                  tokens_.push_back(token);
+                  changed_.notify_all();
+                },
+            .on_logits =
+                [this](std::span<const float> row) {
+                  const std::lock_guard lock(mutex_);
+                  row_.assign(row.begin(), row.end());
+                },
+            .on_end =
+                [this](Result<FinishReason> outcome) {
+                  const std::lock_guard lock(mutex_);
+                  ++ends_;
+                  outcome_ = std::move(outcome);
+                  changed_.notify_all();
+                }};
+  }
+  // Nothing: it has not ended before patience did.
+  std::optional<Result<FinishReason>> wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return outcome_.has_value(); });
+    return outcome_;
+  }
+  bool waits_for_tokens(size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return tokens_.size() >= count; });
+  }
+  bool has_ended_well() {
+    const auto outcome = wait();
+    return outcome && outcome->ok();
+  }
+  // The error that it ends with; kInternal "" for any other end.
+  Error error() {
+    const auto outcome = wait();
+    return outcome && !outcome->ok() ? outcome->error() : Error{ErrorCode::kInternal, ""};
+  }
+  std::vector<int32_t> tokens() {
+    const std::lock_guard lock(mutex_);
+    return tokens_;
+  }
+  std::vector<float> row() {
+    const std::lock_guard lock(mutex_);
+    return row_;
+  }
+  int ends() {
+    const std::lock_guard lock(mutex_);
+    return ends_;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{30};  // for a machine busy with other things
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int32_t> tokens_;
+  std::vector<float> row_;
+  std::optional<Result<FinishReason>> outcome_;
+  int ends_ = 0;
+};
+
+inline GenerateRequest request_for(std::vector<int32_t> prompt, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,368 @@
+// Requests over real streams between two loops of this process, as between two nodes.
+#include "node/stream_route.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "net/frame_call.h"
+#include "net/frame_server.h"
+#include "node/cluster_model.h"
+#include "node/fake_service.h"
+#include "node/messages.h"
+#include "node/request_client.h"
+#include "node/request_frames.h"
+#include "node/request_stream_host.h"
+#include "node/status_message.h"
+
+using namespace lockstep;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 30s;  // for a machine busy with other things
+
+// Two machines with a connection of frames between them for each call of connect().
+struct Machines {
+  Machines() {
+    owner->run_and_wait([&] {
+      server = std::move(FrameServer::listen(*owner, identity(), {.host = "127.0.0.1"},
+                                             [this](FrameConnection connection) {
+                                               connection.trust();
+                                               connection.set_silence_max(0ms);
+                                               accept(std::move(connection));
+                                             })
+                             .value());
+    });
+  }
+  ~Machines() {
+    clients->run_and_wait([&] { call = {}; });
+    owner->run_and_wait([&] {
+      server.reset();
+      hosts.clear();
+      raw = {};
+    });
+  }
+
+  static TlsIdentity identity() { return TlsIdentity::make(KeyPair::generate().value()).value(); }
+
+  // The owner's end: a host for `service`, or the bare connection without one.
+  void accept(FrameConnection connection) {
+    if (!service) {
+      raw = connection;
+      raw.set_events({.on_frame = [](const std::string&) {},
+                      .on_close = [](const Error&) {},
+                      .on_drained = nullptr});
+      has_raw.set_value();
+      return;
+    }
+    hosts.push_back(std::make_unique<RequestStreamHost>(*owner, std::move(connection), service,
+                                                        [this](const Error& error) {
+                                                          const std::lock_guard lock(mutex);
+                                                          host_ends.push_back(error.message);
+                                                          changed.notify_all();
+                                                        }));
+  }
+
+  void serve(std::shared_ptr<ModelService> model) {
+    owner->run_and_wait([&] { service = std::move(model); });
+  }
+  // Whether the owner's end of the stream has been made.
+  bool has_host() {
+    bool has = false;
+    owner->run_and_wait([&] { has = !hosts.empty(); });
+    return has;
+  }
+
+  FrameConnection connect() {
+    std::promise<FrameConnection> ready;
+    clients->run_and_wait([&] {
+      call = FrameCall::start(*clients, identity(), {"127.0.0.1", server->port()}, {},
+                              [&](Result<FrameConnection> called) {
+                                if (called.ok()) {
+                                  called.value().trust();
+                                  called.value().set_silence_max(0ms);
+                                }
+                                ready.set_value(called.ok() ? called.value() : FrameConnection());
+                              });
+    });
+    return ready.get_future().get();
+  }
+
+  bool waits_for_end(const std::string& part) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kPatience, [&] {
+      return std::any_of(host_ends.begin(), host_ends.end(), [&](const std::string& end) {
+        return end.find(part) != std::string::npos;
+      });
+    });
+  }
+
+  std::unique_ptr<EventLoop> owner = EventLoop::start();
+  std::unique_ptr<EventLoop> clients = EventLoop::start();
+  std::promise<void> has_raw;
+
+  // The owner's loop.
+  std::shared_ptr<ModelService> service;  // of the connections that come from now on
+  std::unique_ptr<FrameServer> server;
+  std::vector<std::unique_ptr<RequestStreamHost>> hosts;
+  FrameConnection raw;
+  // The clients' loop.
+  FrameCall call;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> host_ends;
+};
+
+// A model at the clients' machine, and the way to the owner's.
+struct Served : Machines {
+  explicit Served(std::shared_ptr<FakeService> fake_service) : fake(std::move(fake_service)) {
+    serve(fake);
+    ClusterModelOptions options;
+    options.name = "tiny";
+    options.retry_pause = 5ms;
+    options.losses_max = 100;
+    options.on_route_lost = [this](const Error& error) {
+      const std::lock_guard lock(mutex);
+      losses.push_back(error.message);
+      changed.notify_all();
+    };
+    model = ClusterModel::make(*clients, {}, options);
+    route();
+  }
+  ~Served() {
+    clients->run_and_wait([&] { model->close(); });
+    owner->run_and_wait([&] { hosts.clear(); });
+    fake->stop();
+  }
+
+  void route() {
+    FrameConnection connection = connect();
+    clients->run_and_wait([&] {
+      model->set_route([&](RouteEvents events) {
+        return make_stream_route(*clients, std::move(connection), std::move(events));
+      });
+      connection = {};
+    });
+  }
+  void ask(RequestClient& client, const GenerateRequest& request) {
+    const auto accepted = model->generate(request, client.events());
+    REQUIRE_MESSAGE(accepted.ok(), (accepted.ok() ? "" : accepted.error().message));
+    last_id = accepted.value();
+  }
+  bool waits_for_losses(size_t count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kPatience, [&] { return losses.size() >= count; });
+  }
+
+  std::shared_ptr<FakeService> fake;
+  std::shared_ptr<ClusterModel> model;
+  uint64_t last_id = 0;
+  std::vector<std::string> losses;  // of routes, under the mutex
+};
+
+std::vector<int32_t> long_prompt(size_t size, int32_t first) {
+  std::vector<int32_t> prompt(size);
+  for (size_t i = 0; i < size; ++i) prompt[i] = first + static_cast<int32_t>(i % 90'000);
+  return prompt;
+}
+
+template <class Condition>
+bool becomes_true(const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("stream route: a text, an embedding and the status cross") {
+  Served served(std::make_shared<FakeService>());
+  RequestClient text, embedding;
+  served.ask(text, request_for({1, 2}, 50));
+  GenerateRequest pooled = request_for({1, 2}, 0);
+  pooled.pooling = Pooling::kMean;
+  served.ask(embedding, pooled);
+  REQUIRE(text.has_ended_well());
+  CHECK(text.tokens() == text_after({1, 2}, 50));
+  REQUIRE(embedding.has_ended_well());
+  CHECK(embedding.row() == std::vector<float>{1.5f, -2.0f});
+  CHECK(becomes_true([&] { return served.model->status().state == ModelStatus::State::kReady; }));
+  const ModelStatus status = served.model->status();
+  CHECK(status.name == "tiny");
+  CHECK(status.context == 1 << 23);
+  REQUIRE(status.ranks.size() == 1);
+  CHECK(status.ranks[0].pid == 7);
+}
+
+TEST_CASE("stream route: prompts longer than a frame cross, many at once") {
+  Served served(std::make_shared<FakeService>());
+  std::vector<RequestClient> clients(12);  // more than a connection's queue holds
+  for (size_t i = 0; i < clients.size(); ++i) {
+    served.ask(clients[i], request_for(long_prompt(200'000, static_cast<int32_t>(i)), 2));
+  }
+  for (size_t i = 0; i < clients.size(); ++i) {
+    REQUIRE(clients[i].has_ended_well());
+    CHECK(clients[i].tokens() == text_after(long_prompt(200'000, static_cast<int32_t>(i)), 2));
+  }
+  const std::lock_guard lock(served.mutex);
+  CHECK(served.losses.empty());
+}
+
+TEST_CASE("stream route: a prompt beyond the largest message is refused with the limit") {
+  Served served(std::make_shared<FakeService>());
+  RequestClient client;
+  served.ask(client, request_for(std::vector<int32_t>(2'500'000, 123'456), 2));
+  const Error error = client.error();
+  CHECK(error.code == ErrorCode::kExhausted);
+  CHECK(error.message.find("at most 16777215") != std::string::npos);
+}
+
+TEST_CASE("stream route: a stream that breaks at any token changes no token") {
+  Served served(std::make_shared<FakeService>(FakeService::Options{.tokens = 0}));
+  RequestClient client;
+  served.ask(client, request_for({5}, 6));
+  for (size_t told = 0; told < 6; ++told) {
+    REQUIRE(client.waits_for_tokens(told));
+    REQUIRE(becomes_true([&] { return served.has_host(); }));
+    served.owner->run_and_wait([&] { served.hosts.clear(); });
+    REQUIRE(served.waits_for_losses(told + 1));
+    served.route();
+    served.fake->allow(1);
+  }
+  served.fake->allow(1'000);
+  REQUIRE(client.has_ended_well());
+  CHECK(client.tokens() == text_after({5}, 6));
+  CHECK(client.ends() == 1);
+}
+
+TEST_CASE("stream route: what is cancelled, or whose way is gone, ends at the owner") {
+  Served served(std::make_shared<FakeService>(FakeService::Options{.tokens = 0}));
+  RequestClient cancelled, dropped;
+  served.ask(cancelled, request_for({1}, 9));
+  REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
+  served.model->cancel(served.last_id);
+  CHECK(cancelled.error().code == ErrorCode::kCancelled);
+  served.ask(dropped, request_for({1}, 9));
+  REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
+  served.clients->run_and_wait([&] {
+    served.model->drop_route({ErrorCode::kPeerLost, "the placement has ended"});
+  });
+  CHECK(becomes_true([&] { return served.fake->status().running == 0; }));
+  CHECK(served.waits_for_end("closed"));
+  CHECK(dropped.ends() == 0);
+}
+
+TEST_CASE("stream route: a model that is gone or full says so through the stream") {
+  Served served(std::make_shared<FakeService>(FakeService::Options{.requests_max = 1}));
+  std::vector<RequestClient> clients(5);
+  for (RequestClient& client : clients) served.ask(client, request_for({1}, 30));
+  for (RequestClient& client : clients) {
+    REQUIRE(client.has_ended_well());
+    CHECK(client.tokens() == text_after({1}, 30));
+  }
+  served.fake->fail();
+  REQUIRE(served.waits_for_losses(1));
+  CHECK(served.losses[0] == "the model fake failed: rank 0 was killed");
+  CHECK(served.waits_for_end("failed"));
+  served.route();  // to the same, which still is gone
+  CHECK(served.waits_for_losses(2));
+}
+
+TEST_CASE("stream route: a node that makes no sense loses its stream with a sentence") {
+  const std::string row(1, static_cast<char>(RequestMessage::kRow));
+  const std::string submit(1, static_cast<char>(RequestMessage::kSubmit));
+  for (const std::string& frame : {std::string(), std::string("\x7f"), row, submit + "{}",
+                                   std::string(1, static_cast<char>(RequestMessage::kToken))}) {
+    Served served(std::make_shared<FakeService>());
+    served.serve(nullptr);
+    served.route();
+    served.has_raw.get_future().wait();
+    served.owner->run_and_wait([&] { served.raw.send(frame); });
+    REQUIRE(served.waits_for_losses(1));
+    CHECK(served.losses[0].starts_with("the model's node makes no sense: "));
+  }
+}
+
+TEST_CASE("stream host: a node that makes no sense loses its stream with a sentence") {
+  Machines machines;
+  const auto fake = std::make_shared<FakeService>(FakeService::Options{.tokens = 0});
+  machines.serve(fake);
+  const std::string submit(1, static_cast<char>(RequestMessage::kSubmit));
+  const std::string twice = submit + encode_request(3, request_for({1}, 4));
+  const std::string token(1, static_cast<char>(RequestMessage::kToken));
+  size_t count = 0;
+  for (const auto& frames :
+       {std::vector<std::string>{std::string()}, std::vector<std::string>{token + "x"},
+        std::vector<std::string>{submit + "{"}, std::vector<std::string>{twice, twice},
+        std::vector<std::string>{std::string(1, '\x81') + "{", std::string(1, '\x02')}}) {
+    FrameConnection connection = machines.connect();
+    machines.clients->run_and_wait([&] {
+      for (const std::string& frame : frames) connection.send(frame);
+    });
+    ++count;
+    CHECK(becomes_true([&] {
+      const std::lock_guard lock(machines.mutex);
+      return machines.host_ends.size() == count;
+    }));
+    machines.clients->run_and_wait([&] { connection = {}; });
+  }
+  CHECK(becomes_true([&] { return fake->status().running == 0; }));
+  machines.owner->run_and_wait([&] { machines.hosts.clear(); });
+}
+
+TEST_CASE("stream host: rows of logits are refused, and the stream goes on") {
+  Machines machines;
+  machines.serve(std::make_shared<FakeService>());
+  FrameConnection connection = machines.connect();
+  std::promise<Error> refused;
+  std::unique_ptr<RequestRoute> route;
+  RouteEvents events;
+  events.on_token = [](uint64_t, int32_t) {};
+  events.on_row = [](uint64_t, std::span<const float>) {};
+  events.on_busy = [](uint64_t) {};
+  events.on_status = [](const ModelStatus&) {};
+  events.on_lost = [](const Error&) {};
+  events.on_end = [&](uint64_t, const Result<FinishReason>& outcome) {
+    refused.set_value(outcome.ok() ? Error{ErrorCode::kInternal, ""} : outcome.error());
+  };
+  machines.clients->run_and_wait([&] {
+    route = make_stream_route(*machines.clients, std::move(connection), events);
+    GenerateRequest rows = request_for({1}, 0);
+    rows.prompt_logits = true;
+    CHECK(route->submit(1, rows).ok());
+  });
+  CHECK(refused.get_future().get().code == ErrorCode::kUnsupported);
+  machines.clients->run_and_wait([&] {
+    route.reset();
+    connection = {};
+  });
+}
+
+TEST_CASE("a model's status travels whole") {
+  ModelStatus status;
+  status.state = ModelStatus::State::kRestarting;
+  status.last_error = "rank 1 at \xff was killed";
+  status.restarts = 3;
+  status.epoch = 9;
+  status.link = "tcp";
+  status.stages = 2;
+  status.threads = 4;
+  status.context = 4096;
+  status.vocab_size = 32'000;
+  status.ranks = {{.rank = 1, .pid = 77, .weight_bytes = 5, .state_bytes = 6}};
+  const auto read = decode_status(encode_status(status));
+  REQUIRE(read.ok());
+  CHECK(encode_status(read.value()) == encode_status(status));
+  CHECK(read.value().last_error == "rank 1 at \xef\xbf\xbd was killed");
+  CHECK(read.value().ranks[0].state_bytes == 6);
+  CHECK(!decode_status("{\"state\":9}").ok());
+}
