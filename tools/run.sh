@@ -53,10 +53,10 @@ fi
 if [ -t 0 ] && [ -t 1 ]; then
   rm -rf "$work"
   trap - EXIT
-  exec "$program" serve "$model" --ranks 2 --port "$port"
+  exec "$program" serve "$model" --alone --ranks 2 --port "$port"
 fi
 
-"$program" serve "$model" --ranks 2 --port "$port" </dev/null >"$work/serve" 2>&1 &
+"$program" serve "$model" --alone --ranks 2 --port "$port" </dev/null >"$work/serve" 2>&1 &
 server=$!
 address=""
 for _ in $(seq 300); do # 30 s until the node has said its address

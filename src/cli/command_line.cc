@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kFooter =
     "\nExamples:\n"
     "  lockstep run models/stories260K \"Once upon a time\" --ranks 2\n"
-    "  lockstep serve models/stories260K --ranks 2\n"
+    "  lockstep serve models/stories260K --ranks 2 --alone\n"
     "  lockstep pull Qwen/Qwen3-0.6B\n"
     "  lockstep bench models/stories260K -p 128 -n 64 --json\n\n"
     "LOCKSTEP_ISA=scalar|avx2|avx512|neon|neon_dotprod forces an instruction set, not the answer.\n"
@@ -75,6 +75,9 @@ int run_command_line(int argc, char** argv) {
   add_plan_command(app, chosen);
   add_bench_command(app, chosen);
   add_status_command(app, chosen);
+  add_load_command(app, chosen);
+  add_unload_command(app, chosen);
+  add_cluster_command(app, chosen);
   add_probe_command(app, chosen);
   add_quantize_command(app, chosen);
   remove_footers(app);

@@ -1,87 +1,62 @@
-// `lockstep serve`: this machine's node: models as worker processes, the APIs and the page.
+// `lockstep serve`: this machine's node: models as worker processes, the APIs and the page, alone
+// or as a part of a cluster.
 #include <fmt/core.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
-#include <thread>
+#include <optional>
 #include <vector>
 
+#include "base/available_memory.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "cli/cluster_entry.h"
 #include "cli/commands.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
 #include "cli/quantisation_text.h"
+#include "cli/stop_signals.h"
+#include "cli/wanted_model.h"
+#include "node/cluster_node.h"
 #include "server/server.h"
 
 namespace lockstep {
 namespace {
 
+// The system and other programs want some memory too.
+constexpr double kShareOfFreeMemory = 0.9;
+constexpr double kGib = 1 << 30;
+
 struct Flags {
   GroupFlags group;
+  ClusterFlags cluster;
+  bool alone = false;
+  bool groups_here = false;  // a flag says how the ranks of this machine share the models
   std::vector<std::string> models;
   std::string host = "localhost";
   int port = 8600;
+  int drain_s = 10;
   bool json = false;
   bool json_log = false;
 };
 
-// Waits for SIGINT or SIGTERM on a thread of its own and stops the server. Signals must be blocked
-// in all threads, so it is made before any other thread.
-class SignalStop {
- public:
-  SignalStop() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, kWake}) sigaddset(&signals_, signal);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    signal(SIGPIPE, SIG_IGN);
-  }
-
-  void watch(Server& server) {
-    thread_ = std::thread([this, &server] {
-      int signal = 0;
-      sigwait(&signals_, &signal);
-      if (signal != kWake) log_info("stopping");
-      server.stop();
-    });
-  }
-
-  ~SignalStop() {
-    if (!thread_.joinable()) return;
-    pthread_kill(thread_.native_handle(), kWake);
-    thread_.join();
-  }
-
- private:
-  static constexpr int kWake = SIGUSR1;  // sent by ourselves, to end the thread
-  sigset_t signals_{};
-  std::thread thread_;
+// What serves until the end; destroyed from the last to the first.
+struct Serving {
+  ModelServices own;  // groups of this machine alone
+  std::vector<WantedModel> wanted;
+  std::unique_ptr<ClusterNode> node;  // null: alone
+  std::unique_ptr<Server> server;
 };
 
-void announce(const Flags& flags, uint16_t port,
-              const std::vector<std::shared_ptr<ModelService>>& models) {
-  const std::string url = fmt::format("http://{}:{}/", flags.host, port);
-  JsonArray names;
-  for (const auto& model : models) names.emplace_back(model->status().name);
-  if (flags.json) {
-    print_json(JsonObject{{"url", url}, {"port", port}, {"models", names}});
-    return;
-  }
-  for (const auto& model : models) {
-    const ModelStatus status = model->status();
-    print_line(fmt::format(
-        "{}: {} over {}, {} each, context {}", status.name, counted(status.ranks.size(), "rank"),
-        status.link, counted(static_cast<uint64_t>(status.threads), "thread"), status.context));
-  }
-  print_line(fmt::format("Serving at {} (the page), {}v1 (OpenAI API). Ctrl-C ends.", url, url));
+Error two_named(const std::string& name) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("two models are named {}; rename the folder or file of one", name)};
 }
 
-Status serve(const Flags& flags) {
-  SignalStop signals;
-  if (flags.json_log) set_log_json(true);
-  std::vector<std::shared_ptr<ModelService>> models;
+Result<ModelServices> start_groups(const Flags& flags) {
+  ModelServices models;
   for (const std::string& model : flags.models) {
     GroupFlags group = flags.group;
     group.model = model;
@@ -93,20 +68,193 @@ Status serve(const Flags& flags) {
     }
     if (std::any_of(models.begin(), models.end(),
                     [&](const auto& other) { return other->status().name == name; })) {
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("two models are named {}; rename the folder or file of one", name)};
+      return two_named(name);
     }
     models.push_back(std::move(started));
   }
+  return models;
+}
+
+Result<std::vector<WantedModel>> wanted_models(const Flags& flags) {
+  std::vector<WantedModel> wanted;
+  for (const std::string& model : flags.models) {
+    WantedModel one = TRY(wanted_model(model));
+    if (std::any_of(wanted.begin(), wanted.end(),
+                    [&](const WantedModel& other) { return other.name == one.name; })) {
+      return two_named(one.name);
+    }
+    wanted.push_back(std::move(one));
+  }
+  return wanted;
+}
+
+// Before this machine's own groups are loaded.
+Result<int64_t> memory_for_models(const ClusterFlags& flags) {
+  if (flags.memory_gib > 0) return static_cast<int64_t>(flags.memory_gib * kGib);
+  const auto free = available_memory_bytes();
+  if (free) return static_cast<int64_t>(static_cast<double>(*free) * kShareOfFreeMemory);
+  return Error{ErrorCode::kUnsupported,
+               "this system does not say how much memory is free: give --memory GIB"};
+}
+
+int64_t bytes_of(const ModelServices& models) {
+  uint64_t bytes = 0;
+  for (const auto& model : models) {
+    for (const RankStatus& rank : model->status().ranks) {
+      bytes += rank.weight_bytes + rank.state_bytes;
+    }
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
+                                                const ClusterEntry& entry, int64_t budget_bytes) {
+  Peers::Options peers;
+  peers.port = static_cast<uint16_t>(flags.control_port);
+  peers.uses_beacon = !flags.no_beacon;
+  peers.join = entry.join;
+  peers.version = kVersion;
+  return ClusterNode::start({.identity = entry.identity,
+                             .peers = std::move(peers),
+                             .budget_bytes = std::max<int64_t>(0, budget_bytes),
+                             .is_spare = flags.spare,
+                             .version = kVersion});
+}
+
+// What is wanted already keeps its promises, unless a flag makes another one.
+Status want(ClusterControl& control, const WantedModel& model, int context) {
+  const ClusterReport report = control.report();
+  const bool is_wanted =
+      std::any_of(report.models.begin(), report.models.end(), [&](const ClusterModelReport& other) {
+        return other.entry.name == model.name && other.entry.path == model.path;
+      });
+  if (is_wanted && context == 0) return Ok{};
+  DesiredEntry entry;
+  entry.name = model.name;
+  entry.path = model.path;
+  entry.wanted = true;
+  entry.promises.context = context;
+  return control.load(std::move(entry));
+}
+
+std::string self_name(const ClusterReport& report) {
+  for (const ClusterNodeReport& node : report.nodes) {
+    if (node.is_self) return node.name;
+  }
+  return "this machine";
+}
+
+void announce_json(const std::string& url, const Serving& serving) {
+  JsonArray names;
+  for (const auto& model : serving.own) names.emplace_back(model->status().name);
+  for (const WantedModel& model : serving.wanted) names.emplace_back(model.name);
+  JsonObject said{{"url", url}, {"port", serving.server->port()}, {"models", names}};
+  if (serving.node != nullptr) {
+    const ClusterReport report = serving.node->control().report();
+    said["cluster"] = report.cluster;
+    said["node"] = self_name(report);
+    said["control_port"] = serving.node->control_port();
+  }
+  print_json(said);
+}
+
+void announce_cluster(const ClusterNode& node, const ClusterReport& report, bool has_founded) {
+  const std::string name = self_name(report);
+  print_line(fmt::format("Node {} of cluster {}, port {} for other nodes.", name, report.cluster,
+                         node.control_port()));
+  if (!has_founded) return;
+  const std::string port =
+      node.control_port() == Peers::kControlPort ? "" : fmt::format(":{}", node.control_port());
+  print_line(fmt::format(
+      "The cluster is new. Another machine joins with: lockstep serve --join {}{}", name, port));
+}
+
+void announce(const Flags& flags, const Serving& serving, bool has_founded) {
+  const std::string url = fmt::format("http://{}:{}/", flags.host, serving.server->port());
+  if (flags.json) return announce_json(url, serving);
+  if (serving.node != nullptr) {
+    announce_cluster(*serving.node, serving.node->control().report(), has_founded);
+  }
+  for (const auto& model : serving.own) {
+    const ModelStatus status = model->status();
+    print_line(fmt::format(
+        "{}: {} over {}, {} each, context {}", status.name, counted(status.ranks.size(), "rank"),
+        status.link, counted(static_cast<uint64_t>(status.threads), "thread"), status.context));
+  }
+  for (const WantedModel& model : serving.wanted) {
+    print_line(fmt::format("{}: loaded by the cluster; the page and `lockstep status` show how far",
+                           model.name));
+  }
+  print_line(fmt::format("Serving at {} (the page), {}v1 (OpenAI API). Ctrl-C ends.", url, url));
+}
+
+Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& serving) {
   ServerOptions options;
   options.host = flags.host;
   options.port = static_cast<uint16_t>(flags.port);
   options.version = kVersion;
-  const auto server = TRY(Server::start(options, models));
-  announce(flags, server->port(), models);
-  signals.watch(*server);
-  server->run();
+  std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
+  if (serving.node == nullptr) return Server::start(options, models, nullptr);
+  if (serving.own.empty()) {
+    models = serving.node->models();
+  } else {
+    models = std::make_shared<JoinedModels>(models, serving.node->models());
+  }
+  return Server::start(options, models, &serving.node->control());
+}
+
+void run_until_signalled(const Flags& flags, StopSignals& signals, Serving& serving) {
+  using Clock = std::chrono::steady_clock;
+  const auto limit = std::chrono::seconds(flags.drain_s);
+  std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
+  signals.watch(
+      [&] {
+        deadline.store(Clock::now() + limit);
+        log_info("stopping: no more requests, those under way have {} s", flags.drain_s);
+        serving.server->drain(limit);
+      },
+      [&serving] {
+        log_info("stopping at once");
+        serving.server->stop_now();
+        if (serving.node != nullptr) serving.node->stop();
+      });
+  serving.server->run();
+  if (serving.node == nullptr || signals.is_urgent()) return;
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline.load() - Clock::now());
+  if (left.count() > 0) serving.node->drain(left);
+}
+
+Status serve(const Flags& flags) {
+  Serving serving;
+  const bool runs_groups = flags.alone || flags.groups_here;
+  if (!runs_groups) serving.wanted = TRY(wanted_models(flags));
+  std::optional<ClusterEntry> entry;
+  if (!flags.alone) entry = TRY(enter_cluster(flags.cluster));
+  if (flags.json_log) set_log_json(true);
+  StopSignals signals;  // goes before what its thread uses
+  const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
+  if (runs_groups) serving.own = TRY(start_groups(flags));
+  if (entry) {
+    serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own)));
+    for (const WantedModel& model : serving.wanted) {
+      TRY(want(serving.node->control(), model, flags.group.context));
+    }
+  }
+  serving.server = TRY(start_server(flags, serving));
+  announce(flags, serving, entry && entry->has_founded);
+  run_until_signalled(flags, signals, serving);
   return Ok{};
+}
+
+// A flag of these speaks of worker processes of this machine, which no cluster plans.
+bool says_how_grouped(const CLI::App& command) {
+  constexpr const char* kFlags[] = {"--ranks", "--shares",        "--parallel",    "--stages",
+                                    "--link",  "--link-delay-us", "--link-gbit-s", "--topology",
+                                    "--rails", "--encrypt",       "--wire",        "--threads",
+                                    "--pin",   "--exact",         "--bits",        "--device"};
+  return std::any_of(std::begin(kFlags), std::end(kFlags),
+                     [&](const char* flag) { return command.get_option(flag)->count() > 0; });
 }
 
 }  // namespace
@@ -115,17 +263,30 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("serve", "serve models through the OpenAI API and a web page");
-  command
-      ->add_option("MODEL", flags->models, "model folders, .gguf files or pulled models (org/name)")
-      ->required();
+  command->add_option("MODEL", flags->models,
+                      "model folders, .gguf files or models of a hub (org/name). The cluster loads "
+                      "them; with --alone, or a flag that says how ranks share a model, this "
+                      "machine does");
   command->add_option("--port", flags->port, "HTTP port (default 8600; 0 picks one)")
       ->check(CLI::Range(0, 65535));
   command->add_option("--host", flags->host, "address to listen on (default localhost)");
+  command
+      ->add_option("--drain", flags->drain_s,
+                   "seconds that requests have to end when the node is told to (default 10)")
+      ->check(CLI::Range(0, 86400));
+  CLI::Option* alone = command->add_flag("--alone", flags->alone, "be in no cluster");
+  for (CLI::Option* option : add_cluster_flags(*command, flags->cluster)) {
+    if (option->get_envname().empty()) alone->excludes(option);
+  }
   command->add_flag("--json", flags->json, "print the address as one JSON value");
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
   add_group_flags(*command, flags->group);
   add_bits_flag(*command, flags->group);
-  command->callback([flags, &chosen] {
+  command->callback([flags, command, &chosen] {
+    flags->groups_here = says_how_grouped(*command);
+    if (flags->alone && flags->models.empty()) {
+      throw CLI::RequiredError("MODEL (with --alone)");
+    }
     chosen = [flags] {
       const Status status = serve(*flags);
       return status.ok() ? 0 : fail(status.error());

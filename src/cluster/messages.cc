@@ -10,11 +10,6 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kProgramBytesMax = 64;
-constexpr NamedValues<ModelPhase, 5> kModelPhases{{{ModelPhase::kWaiting, "waiting"},
-                                                   {ModelPhase::kPlacing, "placing"},
-                                                   {ModelPhase::kLoading, "loading"},
-                                                   {ModelPhase::kReady, "ready"},
-                                                   {ModelPhase::kUnloading, "unloading"}}};
 
 Result<std::string> model_field(const Json& value) {
   return text_field(value, "model", kModelNameBytesMax);

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/named_values.h"
 #include "base/result.h"
 #include "cluster/desired_state.h"
 #include "cluster/part.h"
@@ -38,6 +39,12 @@ struct RoundTrip {
 };
 
 enum class ModelPhase : uint8_t { kWaiting, kPlacing, kLoading, kReady, kUnloading };
+
+inline constexpr NamedValues<ModelPhase, 5> kModelPhases{{{ModelPhase::kWaiting, "waiting"},
+                                                          {ModelPhase::kPlacing, "placing"},
+                                                          {ModelPhase::kLoading, "loading"},
+                                                          {ModelPhase::kReady, "ready"},
+                                                          {ModelPhase::kUnloading, "unloading"}}};
 
 // Of the coordinator: how it stands with a model, for every node to show.
 struct ModelProgress {

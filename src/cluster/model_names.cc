@@ -35,27 +35,33 @@ ModelName find_model(const DesiredState& desired, std::string_view name) {
     found.entry = exact;
     return found;
   }
-  std::vector<std::pair<size_t, std::string>> near;
+  std::vector<std::string> known_names;
   for (const auto& [known, entry] : desired.entries()) {
     if (!entry.wanted) continue;
-    std::vector<std::string> names = entry.promises.aliases;
-    for (const std::string& alias : names) {
+    for (const std::string& alias : entry.promises.aliases) {
       const bool is_later = found.entry == nullptr || entry.stamp > found.entry->stamp;
       if (alias == name && is_later) found.entry = &entry;
+      known_names.push_back(alias);
     }
-    names.push_back(known);
-    for (const std::string& candidate : names) {
-      const size_t distance = edit_distance(name, candidate);
-      if (is_near(name, candidate, distance)) near.emplace_back(distance, candidate);
-    }
+    known_names.push_back(known);
   }
-  if (found.entry != nullptr) return found;
+  if (found.entry == nullptr) found.suggestions = names_like(name, known_names);
+  return found;
+}
+
+std::vector<std::string> names_like(std::string_view asked, const std::vector<std::string>& known) {
+  std::vector<std::pair<size_t, std::string>> near;
+  for (const std::string& candidate : known) {
+    const size_t distance = edit_distance(asked, candidate);
+    if (is_near(asked, candidate, distance)) near.emplace_back(distance, candidate);
+  }
   std::sort(near.begin(), near.end());
   near.erase(std::unique(near.begin(), near.end()), near.end());
+  std::vector<std::string> names;
   for (size_t i = 0; i < std::min(near.size(), kSuggestionsMax); ++i) {
-    found.suggestions.push_back(near[i].second);
+    names.push_back(near[i].second);
   }
-  return found;
+  return names;
 }
 
 std::string no_such_model(std::string_view name, const ModelName& found) {

@@ -21,6 +21,9 @@ struct ModelName {
 // it.
 ModelName find_model(const DesiredState& desired, std::string_view name);
 
+// Of `known`, those that look like `asked`: at most kSuggestionsMax, the nearest first, each once.
+std::vector<std::string> names_like(std::string_view asked, const std::vector<std::string>& known);
+
 // "there is no model 'qwen3-8'; did you mean qwen3-8b?"
 std::string no_such_model(std::string_view name, const ModelName& found);
 

@@ -20,6 +20,15 @@ constexpr std::chrono::milliseconds kLingerTimeout{2'000};
 constexpr size_t kLingerBytesMax = 32 << 20;
 constexpr int kIdleFactor = 6;  // Limits::header_timeout
 
+bool is_from_this_machine(const boost::asio::ip::tcp::socket& socket) {
+  using namespace boost::asio::ip;
+  error_code error;
+  const address caller = socket.remote_endpoint(error).address();
+  if (error) return false;
+  if (!caller.is_v6() || !caller.to_v6().is_v4_mapped()) return caller.is_loopback();
+  return make_address_v4(v4_mapped, caller.to_v6()).is_loopback();
+}
+
 }  // namespace
 
 HttpConnection::HttpConnection(Context& context, boost::asio::ip::tcp::socket socket)
@@ -28,6 +37,7 @@ HttpConnection::HttpConnection(Context& context, boost::asio::ip::tcp::socket so
 void HttpConnection::start() {
   error_code ignored;  // without TCP_NODELAY it is slower, not wrong
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  is_from_this_machine_ = is_from_this_machine(socket_);
   arm(context_.limits.header_timeout * kIdleFactor);
   read();
 }
@@ -129,7 +139,9 @@ void HttpConnection::dispatch() {
   keeps_alive_ = parser_->keeps_alive() && !context_.is_draining;
   is_head_request_ = parser_->is_head();
   is_http_1_0_ = parser_->is_http_1_0();
+  if (context_.is_refusing) return refuse_request();
   HttpRequest request = parser_->take();
+  request.is_from_this_machine = is_from_this_machine_;
   begin_reply();
   auto impl = std::make_shared<HttpReply::Impl>();
   impl->loop = context_.loop;
@@ -147,14 +159,21 @@ void HttpConnection::dispatch() {
   read();
 }
 
+void HttpConnection::refuse_request() {
+  is_refused_ = true;
+  fail(503, "this server is about to stop and takes no more requests", {{"Retry-After", "1"}});
+}
+
 // An error that the server itself found: it is the last answer on this connection. `message` is a
 // copy because it may come from the parser, which begin_reply() ends.
-void HttpConnection::fail(int status, std::string message) {
+void HttpConnection::fail(int status, std::string message,
+                          std::vector<std::pair<std::string, std::string>> headers) {
   begin_reply();
   keeps_alive_ = false;
   unparsed_.clear();
   HttpResponse response;
   response.status = status;
+  response.headers = std::move(headers);
   if (context_.limits.error_body) {
     response.body = context_.limits.error_body(status, message);
   } else {
@@ -176,7 +195,7 @@ void HttpConnection::begin_reply() {
 void HttpConnection::send(HttpResponse response) {
   if (is_head_sent_) return;
   is_head_sent_ = is_complete_ = true;
-  keeps_alive_ = keeps_alive_ && !context_.is_draining;
+  keeps_alive_ = keeps_alive_ && !context_.is_draining && !context_.is_refusing;
   outgoing_ += http_head({.status = response.status,
                           .content_type = response.content_type,
                           .headers = &response.headers,
@@ -191,7 +210,7 @@ void HttpConnection::start_reply(const HttpResponse& head) {
   if (is_head_sent_) return;
   is_head_sent_ = true;
   is_chunked_ = !is_http_1_0_;
-  keeps_alive_ = keeps_alive_ && is_chunked_ && !context_.is_draining;
+  keeps_alive_ = keeps_alive_ && is_chunked_ && !context_.is_draining && !context_.is_refusing;
   outgoing_ += http_head({.status = head.status,
                           .content_type = head.content_type,
                           .headers = &head.headers,
@@ -274,7 +293,10 @@ void HttpConnection::on_reply_sent() {
   reply_->is_open.store(false, std::memory_order_relaxed);
   reply_.reset();
   on_disconnect_ = nullptr;
-  if (!keeps_alive_ || context_.is_draining) return linger();
+  if (!keeps_alive_ || context_.is_draining || context_.is_refusing) {
+    linger();
+    return context_.on_answered();
+  }
   phase_ = Phase::kIdle;
   arm(context_.limits.header_timeout * kIdleFactor);
   consume();

@@ -14,6 +14,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "net/http_loop.h"
 #include "net/http_reply.h"
@@ -30,6 +32,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     HttpServer::Handler handler;
     std::shared_ptr<HttpLoop> loop;
     std::function<void(const std::shared_ptr<HttpConnection>&)> on_close;
+    std::function<void()> on_answered;  // a reply has been sent
+    bool is_refusing = false;           // every further request gets 503
     bool is_draining = false;
   };
 
@@ -39,6 +43,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void refuse(int status, std::string_view message);  // instead of start()
   void drain();  // no further request; an answer under way is finished
   void close();  // at once
+  // A request is under way that is not refused.
+  bool is_serving() const { return phase_ == Phase::kReplying && !is_refused_; }
 
   // For HttpReply, on the loop's thread.
   bool is_answering(const HttpReplyState* state) const {
@@ -59,7 +65,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void on_client_end();
   void consume();
   void dispatch();
-  void fail(int status, std::string message);
+  void refuse_request();
+  void fail(int status, std::string message,
+            std::vector<std::pair<std::string, std::string>> headers = {});
   void begin_reply();
   void flush();
   void send_some();
@@ -74,6 +82,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   uint64_t timer_round_ = 0;
 
   Phase phase_ = Phase::kIdle;
+  bool is_from_this_machine_ = false;
+  bool is_refused_ = false;
   bool is_closed_ = false;
   bool is_reading_ = false;
   bool has_client_ended_ = false;

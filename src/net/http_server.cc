@@ -1,5 +1,6 @@
 #include "net/http_server.h"
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -28,14 +29,19 @@ constexpr std::chrono::milliseconds kAcceptRetry{100};  // after the process ran
 
 struct HttpServer::Impl {
   Impl(Limits limits, Handler handler)
-      : context(1), loop(std::make_shared<HttpLoop>(context)), drain_timer(context) {
+      : context(1),
+        loop(std::make_shared<HttpLoop>(context)),
+        drain_timer(context),
+        refuse_timer(context) {
     shared.limits = std::move(limits);
     shared.handler = std::move(handler);
     shared.loop = loop;
     shared.on_close = [this](const std::shared_ptr<HttpConnection>& connection) {
       connections.erase(connection);
       if (shared.is_draining && connections.empty()) drain_timer.cancel();
+      stop_when_answered();
     };
+    shared.on_answered = [this] { stop_when_answered(); };
   }
   ~Impl() { loop->close(); }
 
@@ -43,6 +49,9 @@ struct HttpServer::Impl {
   void on_accept(tcp::socket socket);
   void retry_accept(tcp::acceptor& acceptor);
   void drain();
+  void refuse_requests(std::chrono::milliseconds limit);
+  void stop_when_answered();
+  void close_all();
 
   boost::asio::io_context context;
   std::shared_ptr<HttpLoop> loop;
@@ -50,6 +59,7 @@ struct HttpServer::Impl {
   std::vector<tcp::acceptor> acceptors;
   std::unordered_set<std::shared_ptr<HttpConnection>> connections;
   boost::asio::steady_timer drain_timer;
+  boost::asio::steady_timer refuse_timer;  // until close_all(), while requests are refused
   uint16_t port = 0;
 };
 
@@ -94,11 +104,33 @@ void HttpServer::Impl::drain() {
   for (const auto& connection : open) connection->drain();
   if (connections.empty()) return context.stop();
   drain_timer.expires_after(shared.limits.drain_timeout);
-  drain_timer.async_wait([this](const error_code&) {
-    const auto late = connections;
-    for (const auto& connection : late) connection->close();
-    context.stop();
+  drain_timer.async_wait([this](const error_code&) { close_all(); });
+}
+
+void HttpServer::Impl::refuse_requests(std::chrono::milliseconds limit) {
+  if (shared.is_draining || std::exchange(shared.is_refusing, true)) return;
+  refuse_timer.expires_after(limit);
+  refuse_timer.async_wait([this](const error_code& error) {
+    if (!error) close_all();
   });
+  stop_when_answered();
+}
+
+void HttpServer::Impl::stop_when_answered() {
+  if (!shared.is_refusing || shared.is_draining) return;
+  const bool is_serving =
+      std::any_of(connections.begin(), connections.end(),
+                  [](const auto& connection) { return connection->is_serving(); });
+  if (!is_serving) drain();
+}
+
+void HttpServer::Impl::close_all() {
+  shared.is_draining = true;
+  error_code ignored;
+  for (tcp::acceptor& acceptor : acceptors) acceptor.close(ignored);
+  const auto open = connections;  // closing changes the set
+  for (const auto& connection : open) connection->close();
+  context.stop();
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& host, uint16_t port,
@@ -133,6 +165,14 @@ void HttpServer::run() {
 
 void HttpServer::stop() {
   impl_->loop->post([impl = impl_.get()] { impl->drain(); });
+}
+
+void HttpServer::drain(std::chrono::milliseconds limit) {
+  impl_->loop->post([impl = impl_.get(), limit] { impl->refuse_requests(limit); });
+}
+
+void HttpServer::stop_now() {
+  impl_->loop->post([impl = impl_.get()] { impl->close_all(); });
 }
 
 std::string_view HttpRequest::header(std::string_view name) const {

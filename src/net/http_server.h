@@ -24,6 +24,7 @@ struct HttpRequest {
   std::string query;   // as sent
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
+  bool is_from_this_machine = false;  // the client's address is a loopback one
 
   // Empty if there is no such header. `name` in lower case.
   std::string_view header(std::string_view name) const;
@@ -82,9 +83,15 @@ class HttpServer {
                                                     Limits limits, Handler handler);
   ~HttpServer();
   uint16_t port() const;
-  // Serves on the calling thread until stop(), which any thread may call.
+  // Serves on the calling thread until one of the following, which any thread may call.
   void run();
+  // Takes no more connections; replies under way have Limits::drain_timeout to end.
   void stop();
+  // From now on requests get 503 with Retry-After. run() returns once those under way are answered,
+  // or when `limit` has passed.
+  void drain(std::chrono::milliseconds limit);
+  // Closes every connection.
+  void stop_now();
 
  private:
   struct Impl;

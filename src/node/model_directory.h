@@ -11,27 +11,49 @@
 
 namespace lockstep {
 
+using ModelServices = std::vector<std::shared_ptr<ModelService>>;
+
 class ModelDirectory {
  public:
   virtual ~ModelDirectory() = default;
   // For listings, in their order.
-  virtual std::vector<std::shared_ptr<ModelService>> models() const = 0;
+  virtual ModelServices models() const = 0;
   // Which model a request means; an empty name means the only one. It counts as a use, which loads
-  // what is loaded on demand. kNotFound with a sentence that names what looks like it.
+  // what is loaded on demand. kInvalidArgument where an empty name is not enough; kNotFound with a
+  // sentence that names what looks like it.
   virtual Result<std::shared_ptr<ModelService>> find(std::string_view name) = 0;
 };
 
-// By its exact name, else regardless of case, else by the last component of a path if that is
-// unambiguous.
 class FixedModels final : public ModelDirectory {
  public:
-  explicit FixedModels(std::vector<std::shared_ptr<ModelService>> models)
-      : models_(std::move(models)) {}
-  std::vector<std::shared_ptr<ModelService>> models() const override { return models_; }
+  explicit FixedModels(ModelServices models) : models_(std::move(models)) {}
+  ModelServices models() const override { return models_; }
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
 
  private:
-  const std::vector<std::shared_ptr<ModelService>> models_;
+  const ModelServices models_;
 };
+
+// Two directories as one: what this machine serves by itself, and what the cluster serves. Of two
+// models with one name the first directory's is meant.
+class JoinedModels final : public ModelDirectory {
+ public:
+  JoinedModels(std::shared_ptr<ModelDirectory> first, std::shared_ptr<ModelDirectory> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  ModelServices models() const override;
+  Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
+
+ private:
+  const std::shared_ptr<ModelDirectory> first_;
+  const std::shared_ptr<ModelDirectory> second_;
+};
+
+// By its exact name, else regardless of case, else by the last component of a path if that is
+// unambiguous; null if none is meant. It counts as no use.
+std::shared_ptr<ModelService> model_named(const ModelServices& models, std::string_view name);
+
+// The errors of ModelDirectory::find().
+Error no_name_given(const ModelServices& models);
+Error no_model_named(std::string_view name, const ModelServices& models);
 
 }  // namespace lockstep

@@ -6,59 +6,29 @@
 #include <ctime>
 
 namespace lockstep {
-namespace {
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
-std::string_view last_component(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-}
-
-std::string quoted_names(const std::vector<std::shared_ptr<ModelService>>& models) {
-  std::string names;
-  for (const auto& model : models) {
-    names += (names.empty() ? "\"" : ", \"") + model->status().name + "\"";
-  }
-  return names.empty() ? "none" : names;
-}
-
-}  // namespace
-
-ApiContext::ApiContext(std::vector<std::shared_ptr<ModelService>> models, std::string version,
-                       std::chrono::milliseconds silence_max)
+ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
+                       std::string version, std::chrono::milliseconds silence_max)
     : models_(std::move(models)),
+      cluster_(cluster),
       version_(std::move(version)),
       silence_max_(silence_max),
       created_(static_cast<int64_t>(std::time(nullptr))),
       housekeeper_(
-          std::make_shared<Housekeeper>(std::max(silence_max / 4, std::chrono::milliseconds(1)))) {}
+          std::make_shared<Housekeeper>(std::max(silence_max / 4, std::chrono::milliseconds(1)))),
+      cluster_workers_(cluster ? std::make_unique<RequestWorkers>() : nullptr) {}
 
 ApiResult<std::shared_ptr<ModelService>> ApiContext::find_model(std::string_view name) const {
-  if (name.empty()) {
-    if (models_.size() == 1) return models_.front();
-    return ApiError{400, "\"model\" is required; loaded: " + quoted_names(models_), "model",
-                    "missing_required_parameter"};
+  auto found = models_->find(name);
+  if (found.ok()) return std::move(found.value());
+  ApiError error = to_api_error(found.error());
+  if (found.error().code == ErrorCode::kNotFound) {
+    error.param = "model";
+    error.code = "model_not_found";
+  } else if (found.error().code == ErrorCode::kInvalidArgument) {
+    error.param = "model";
+    error.code = "missing_required_parameter";
   }
-  const std::string wanted = to_lower(name);
-  std::shared_ptr<ModelService> same_letters;
-  std::vector<std::shared_ptr<ModelService>> same_end;
-  for (const auto& model : models_) {
-    const std::string own = model->status().name;
-    if (own == name) return model;
-    if (to_lower(own) == wanted) same_letters = model;
-    if (to_lower(last_component(own)) == last_component(wanted)) same_end.push_back(model);
-  }
-  if (same_letters != nullptr) return same_letters;
-  if (same_end.size() == 1) return same_end.front();
-  return ApiError{
-      404, fmt::format("the model \"{}\" is not loaded; loaded: {}", name, quoted_names(models_)),
-      "model", "model_not_found"};
+  return error;
 }
 
 ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::string_view name) const {

@@ -1,5 +1,6 @@
 // ApiContext: what every route of the public API works with: the models, by the names that clients
-// use, and the housekeeper. Immutable after construction except for the models' own state.
+// use, the cluster, and the housekeeper. Immutable after construction except for the models' own
+// state.
 #pragma once
 
 #include <chrono>
@@ -10,7 +11,8 @@
 #include <vector>
 
 #include "net/http_server.h"
-#include "node/model_service.h"
+#include "node/cluster_control.h"
+#include "node/model_directory.h"
 #include "server/errors.h"
 #include "server/generation.h"
 #include "server/generation_options.h"
@@ -21,21 +23,24 @@ namespace lockstep {
 
 class ApiContext {
  public:
-  ApiContext(std::vector<std::shared_ptr<ModelService>> models, std::string version,
+  // `cluster` outlives this; null: this machine serves alone.
+  ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster, std::string version,
              std::chrono::milliseconds silence_max);
 
-  const std::vector<std::shared_ptr<ModelService>>& models() const { return models_; }
+  ModelServices models() const { return models_->models(); }
+  ClusterControl* cluster() const { return cluster_; }
   const std::string& version() const { return version_; }
   int64_t created() const { return created_; }  // Unix seconds
 
-  // By its exact name, else regardless of case, else by the last component of a path if that is
-  // unambiguous. An empty name means the only model.
+  // As ModelDirectory::find(): 400 where a name is needed, 404 for an unknown one.
   ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
   // The same, and it has not ended for good (503 otherwise) and can read text.
   ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
 
   // Where long requests are read.
   RequestWorkers& workers() { return workers_; }
+  // Where the cluster is asked, which may take seconds; null without one.
+  RequestWorkers* cluster_workers() { return cluster_workers_.get(); }
   // For work that must not run on the thread of an event; it ends with the server.
   std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
 
@@ -44,12 +49,15 @@ class ApiContext {
                 const HttpReply& reply);
 
  private:
-  const std::vector<std::shared_ptr<ModelService>> models_;
+  const std::shared_ptr<ModelDirectory> models_;
+  ClusterControl* const cluster_;
   const std::string version_;
   const std::chrono::milliseconds silence_max_;
   const int64_t created_;
   const std::shared_ptr<Housekeeper> housekeeper_;
-  RequestWorkers workers_;  // last: their work uses all of the above
+  // Last: their work uses all of the above.
+  RequestWorkers workers_;
+  std::unique_ptr<RequestWorkers> cluster_workers_;
 };
 
 const char* model_state_name(ModelStatus::State state);

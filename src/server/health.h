@@ -1,4 +1,4 @@
-// GET /health for load balancers and GET /cluster/status for people and the status page.
+// GET /health for load balancers.
 #pragma once
 
 #include "net/http_server.h"
@@ -10,7 +10,5 @@ class ApiContext;
 // 200 {"status":"ok"} when a model is ready; else 503 with the state of the first one and the
 // reason.
 HttpResponse health(const ApiContext& context);
-// {"version", "models": [ModelStatus]}
-HttpResponse cluster_status(const ApiContext& context);
 
 }  // namespace lockstep

@@ -27,9 +27,14 @@ HttpResponse list_models(const ApiContext& context) {
 }
 
 HttpResponse show_model(const ApiContext& context, std::string_view id) {
-  const auto model = context.find_model(id);
-  if (!model.ok()) return error_response(model.error());
-  return {200, "application/json", dump_json(model_object(context, *model.value())), {}};
+  // Looking at a model is no use of it; only an alias cannot be told from here.
+  std::shared_ptr<ModelService> model = model_named(context.models(), id);
+  if (model == nullptr) {
+    auto found = context.find_model(id);
+    if (!found.ok()) return error_response(found.error());
+    model = std::move(found.value());
+  }
+  return {200, "application/json", dump_json(model_object(context, *model)), {}};
 }
 
 }  // namespace lockstep

@@ -8,6 +8,8 @@
 
 #include "base/utf8.h"
 #include "server/api_context.h"
+#include "server/cluster_routes.h"
+#include "server/cluster_status.h"
 #include "server/health.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
@@ -20,11 +22,15 @@ namespace {
 
 constexpr std::string_view kModelPrefix = "/models/";
 
+// Where a request is served: on the event loop, by a worker because reading it takes long, or, if
+// there is a cluster, by a worker because the cluster is asked.
+enum class ServedBy { kLoop, kWorker, kClusterWorker };
+
 struct Route {
   std::string_view method;
   std::string_view path;  // a slash at the end: the rest of the path is an argument
   bool is_api;            // also behind /v1
-  bool is_long;           // served by a worker, not by the event loop
+  ServedBy served_by;
   void (*serve)(ApiContext&, const HttpRequest&, const HttpReply&);
 };
 
@@ -41,8 +47,8 @@ void serve_health(ApiContext& context, const HttpRequest&, const HttpReply& repl
   reply.send(health(context));
 }
 
-void serve_cluster_status(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
-  reply.send(cluster_status(context));
+void serve_cluster_status(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  reply.send(cluster_status(context, request));
 }
 
 void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) {
@@ -50,14 +56,17 @@ void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) 
 }
 
 constexpr Route kRoutes[] = {
-    {"GET", "/", false, false, serve_status_page},
-    {"GET", "/health", false, false, serve_health},
-    {"GET", "/cluster/status", false, false, serve_cluster_status},
-    {"GET", "/models", true, false, serve_models},
-    {"GET", kModelPrefix, true, false, serve_model},
-    {"POST", "/completions", true, true, serve_completion},
-    {"POST", "/chat/completions", true, true, serve_chat},
-    {"POST", "/embeddings", true, true, serve_embeddings},
+    {"GET", "/", false, ServedBy::kLoop, serve_status_page},
+    {"GET", "/health", false, ServedBy::kLoop, serve_health},
+    {"GET", "/cluster/status", false, ServedBy::kClusterWorker, serve_cluster_status},
+    {"POST", "/cluster/load", false, ServedBy::kClusterWorker, serve_cluster_load},
+    {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, serve_cluster_unload},
+    {"POST", "/cluster/token", false, ServedBy::kClusterWorker, serve_cluster_token},
+    {"GET", "/models", true, ServedBy::kLoop, serve_models},
+    {"GET", kModelPrefix, true, ServedBy::kLoop, serve_model},
+    {"POST", "/completions", true, ServedBy::kWorker, serve_completion},
+    {"POST", "/chat/completions", true, ServedBy::kWorker, serve_chat},
+    {"POST", "/embeddings", true, ServedBy::kWorker, serve_embeddings},
 };
 
 bool is_match(const Route& route, std::string_view path) {
@@ -68,10 +77,15 @@ bool is_match(const Route& route, std::string_view path) {
                     : path == route.path;
 }
 
-void serve_by_worker(const Route& route, ApiContext& context, HttpRequest request,
-                     const HttpReply& reply) {
+void serve_route(const Route& route, ApiContext& context, HttpRequest request,
+                 const HttpReply& reply) {
+  RequestWorkers* const workers = route.served_by == ServedBy::kWorker ? &context.workers()
+                                  : route.served_by == ServedBy::kClusterWorker
+                                      ? context.cluster_workers()
+                                      : nullptr;
+  if (workers == nullptr) return route.serve(context, request, reply);
   const bool is_accepted =
-      context.workers().run([serve = route.serve, &context, request = std::move(request), reply] {
+      workers->run([serve = route.serve, &context, request = std::move(request), reply] {
         serve(context, request, reply);
       });
   if (is_accepted) return;
@@ -86,8 +100,7 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   for (const Route& candidate : kRoutes) {
     if (!is_match(candidate, request.path)) continue;
     if (candidate.method == request.method) {
-      if (candidate.is_long) return serve_by_worker(candidate, context, std::move(request), reply);
-      return candidate.serve(context, request, reply);
+      return serve_route(candidate, context, std::move(request), reply);
     }
     allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
   }
@@ -103,7 +116,8 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   reply.send(error_response(
       {404,
        fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
-                   "/v1/completions, /v1/embeddings, /health, /cluster/status and /",
+                   "/v1/completions, /v1/embeddings, /health, /cluster/status, /cluster/load, "
+                   "/cluster/unload, /cluster/token and /",
                    method, path),
        "", "route_not_found"}));
 }

@@ -11,13 +11,19 @@ struct Server::Impl {
   ApiContext context;
   std::unique_ptr<HttpServer> http;  // goes first: its handlers use the context
 
-  Impl(std::vector<std::shared_ptr<ModelService>> models, const ServerOptions& options)
-      : context(std::move(models), options.version, options.silence_max) {}
+  Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
+       const ServerOptions& options)
+      : context(std::move(models), cluster, options.version, options.silence_max) {}
 };
 
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelServices models) {
+  return start(std::move(options), std::make_shared<FixedModels>(std::move(models)), nullptr);
+}
+
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options,
-                                              std::vector<std::shared_ptr<ModelService>> models) {
-  auto impl = std::make_unique<Impl>(std::move(models), options);
+                                              std::shared_ptr<ModelDirectory> models,
+                                              ClusterControl* cluster) {
+  auto impl = std::make_unique<Impl>(std::move(models), cluster, options);
   options.limits.error_body = [](int status, std::string_view message) {
     return error_json({status, std::string(message)});
   };
@@ -40,6 +46,12 @@ void Server::run() {
 }
 void Server::stop() {
   impl_->http->stop();
+}
+void Server::drain(std::chrono::milliseconds limit) {
+  impl_->http->drain(limit);
+}
+void Server::stop_now() {
+  impl_->http->stop_now();
 }
 
 }  // namespace lockstep

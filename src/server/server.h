@@ -1,16 +1,16 @@
-// Server: the public HTTP API over loaded models. `lockstep serve` starts one; the models outlive
-// it.
+// Server: the public HTTP API over loaded models, and over the cluster that they run on.
+// `lockstep serve` starts one; the models and the cluster outlive it.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "net/http_server.h"
-#include "node/model_service.h"
+#include "node/cluster_control.h"
+#include "node/model_directory.h"
 
 namespace lockstep {
 
@@ -26,13 +26,20 @@ struct ServerOptions {
 
 class Server {
  public:
+  // `cluster` is null where this machine serves alone.
   static Result<std::unique_ptr<Server>> start(ServerOptions options,
-                                               std::vector<std::shared_ptr<ModelService>> models);
+                                               std::shared_ptr<ModelDirectory> models,
+                                               ClusterControl* cluster);
+  // Models that stay, and no cluster.
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, ModelServices models);
   ~Server();
   uint16_t port() const;
-  // Serves on the calling thread until stop(), which any thread may call.
+  // Serves on the calling thread until one of the following, which any thread may call and
+  // net/http_server.h describes.
   void run();
   void stop();
+  void drain(std::chrono::milliseconds limit);
+  void stop_now();
 
  private:
   struct Impl;

@@ -54,6 +54,7 @@ td.share { width: 26%; padding-left: 24px; }
 .track { height: 6px; border-radius: 3px; background: var(--code); overflow: hidden; }
 .track i { display: block; height: 100%; border-radius: 3px; background: var(--bar); }
 .error { margin-top: 12px; color: var(--bad); font-size: 14px; overflow-wrap: anywhere; }
+.pin { font: 600 26px ui-monospace, monospace; letter-spacing: .08em; }
 pre { background: var(--code); border-radius: 8px; padding: 12px 14px; margin-top: 10px;
   overflow-x: auto; font: 13px/1.55 ui-monospace, monospace; }
 </style>
@@ -63,6 +64,8 @@ pre { background: var(--code); border-radius: 8px; padding: 12px 14px; margin-to
 <header>
 <h1>lockstep</h1><small id="version"></small><small class="right" id="note"></small>
 </header>
+<div id="pins"></div>
+<div id="cluster"></div>
 <div id="models"><section class="card dim">Asking this node for its models ...</section></div>
 <section class="card"><h2>Try it</h2><pre id="example"></pre></section>
 </main>
@@ -107,14 +110,48 @@ function linkRow(link) {
 function table(names, rows) {
   return make("table", "", make("tr", "", ...names.map(name => make("th", "", name))), ...rows);
 }
+function pinCard(pin) {
+  return make("section", "card", make("h2", "", "A machine asks to join: " + pin.name),
+    make("p", "pin", pin.pin.replace(/^(.{4})(?=.{4}$)/, "$1 ")),
+    make("p", "dim", "If it is yours (" + pin.address + "), type this number there."));
+}
+function nodeRow(node) {
+  const marks = [node.is_self ? "this node" : "", node.is_coordinator ? "coordinator" : "",
+    node.is_spare ? "spare" : "", node.note].filter(mark => mark).join(", ");
+  const free = Math.max(0, node.budget_bytes - node.promised_bytes);
+  return make("tr", "", make("td", "", node.name || node.id.slice(0, 8)),
+    make("td", node.state === "alive" ? "good" : "bad", node.state),
+    make("td", "", node.budget_bytes ? bytes(free) : ""),
+    make("td", "", node.budget_bytes ? bytes(node.budget_bytes) : ""),
+    make("td", "", node.read_bytes_s ? (node.read_bytes_s / 1e9).toFixed(0) + " GB/s" : ""),
+    make("td", "share dim", marks));
+}
+function clusterCard(status) {
+  const section = make("section", "card",
+    make("div", "head", make("h2", "", "Cluster " + status.cluster),
+      make("small", "", status.nodes.length + (status.nodes.length === 1 ? " node" : " nodes"))),
+    table(["node", "state", "free", "for models", "reads", ""], status.nodes.map(nodeRow)));
+  if (status.beacon_problem) section.append(make("p", "error", status.beacon_problem));
+  return section;
+}
+function placed(model) {
+  const nodes = new Map();
+  for (const part of model.placement || [])
+    nodes.set(part.node_name, (nodes.get(part.node_name) || 0) + 1);
+  return [...nodes].map(([name, ranks]) => ranks > 1 ? name + " (" + ranks + " ranks)" : name);
+}
 function card(model) {
+  const isWaiting = model.phase && model.phase !== "ready";
+  const state = isWaiting ? model.phase : model.state;
   const section = make("section", "card",
     make("div", "head", make("h2", "", model.name),
-      make("span", "state " + (states[model.state] || "busy"), model.state)),
+      make("span", "state " + (states[state] || "busy"), state)),
     facts([["ranks", model.ranks.length], ["stages", model.stages], ["link", model.link || "none"],
       ["threads per rank", model.threads], ["context", model.context + " tokens"],
       ["running", model.running], ["restarts", model.restarts],
       ["late frames", model.late_frames]]));
+  if (placed(model).length) section.append(make("p", "dim", "On " + placed(model).join(", ")));
+  if (model.sentence) section.append(make("p", "error", model.sentence));
   if (model.ranks.length) {
     const total = model.ranks.reduce((sum, rank) => sum + rank.weight_bytes, 0);
     section.append(table(["rank", "pid", "weights", "read", "state", "share"],
@@ -129,6 +166,8 @@ function card(model) {
 }
 function show(status) {
   by("version").textContent = status.version;
+  by("pins").replaceChildren(...(status.pins || []).map(pinCard));
+  by("cluster").replaceChildren(...(status.cluster ? [clusterCard(status)] : []));
   by("models").replaceChildren(...(status.models.length ? status.models.map(card) :
     [make("section", "card dim", "No model is loaded.")]));
   const name = status.models.length ? status.models[0].name : "MODEL";

@@ -30,7 +30,7 @@ class CommandLine(unittest.TestCase):
         self.assertRegex(harness.run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
         overview = harness.run("--help").stdout
         for command in ("run", "serve", "logits", "tokenize", "template", "show", "pull", "list", "remove", "plan", "bench",
-                        "status", "probe", "quantize"):
+                        "status", "probe", "quantize", "load", "unload", "cluster"):
             self.assertIn(command, overview)
             self.assertIn("Usage", harness.run(command, "--help").stdout)
         self.assertNotIn("worker ", overview)
@@ -55,9 +55,42 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["run", harness.STORIES, "x", "-n", "0"], "from 1 to 2147483647, not 0")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--context", "9999999999"], "--context")
         self.check_refused(["show", "llama-3.2-1c"], "llama-3.2-1b")
-        self.check_refused(["serve", harness.STORIES, harness.STORIES, "--port", "0"], "two models are named stories260K")
+        self.check_refused(["serve", harness.STORIES, harness.STORIES, "--alone", "--port", "0"], "two models are named stories260K")
         self.check_refused(["tokenize", LLAMA, "--text", "x"], "tokenizer.json")
         self.check_refused(["logits", LLAMA, "--ids", "1"], "LOCKSTEP_ISA", env={"LOCKSTEP_ISA": "z80"})
+
+    def test_commands_of_a_cluster(self):
+        self.check_refused(["serve", "--alone"], "MODEL (with --alone)")
+        self.check_refused(["serve", harness.STORIES, "--alone", "--join", "h"], "--alone excludes")
+        self.check_refused(["serve", harness.STORIES, "--drain", "-1"], "--drain")
+        self.check_refused(["cluster"], "subcommand")
+        self.check_refused(["load", "/nonexistent/model"], "/nonexistent/model")
+        self.check_refused(["load", harness.STORIES, "--ranks", "0"], "--ranks")
+        with tempfile.TemporaryDirectory() as work:
+            env = {"LOCKSTEP_HOME": os.path.join(work, "home")}
+            self.check_refused(["serve", "--join", "host", "--port", "0"], "a token is needed", env=env)
+            self.check_refused(["serve", "--join", "host:x"], "host:x", env=env)
+            self.check_refused(["serve", "--token", "x"], "--token needs --join", env=env)
+            self.check_refused(["serve", "--join", "host", "--token", "x"], "token", env=env)
+            self.check_refused(["serve", "--name", "a\nb"], "name", env=env)
+            self.check_refused(["serve", "/nonexistent/model"], "/nonexistent/model", env=env)
+            self.check_refused(["cluster", "leave"], "in no cluster", env=env)
+            told = harness.run_json("cluster", "id", "--json", env=env)
+            self.assertEqual((len(told["id"]), told["cluster"], told["folder"]), (64, None, env["LOCKSTEP_HOME"]))
+            with open(os.path.join(env["LOCKSTEP_HOME"], "cluster_key"), "w", encoding="utf-8",
+                      opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                file.write("ab" * 32 + "\n")
+            cluster = harness.run_json("cluster", "id", "--json", env=env)["cluster"]
+            self.assertRegex(cluster, "^[0-9a-f]{8}$")
+            self.assertIn(f"in cluster {cluster}", harness.run("cluster", "id", env=env).stdout)
+            with harness.Node() as node:
+                port = ("--port", node.port)
+                self.check_refused(["load", harness.STORIES, *port], "start it without --alone", env=env)
+                self.check_refused(["unload", "stories260K", *port], "start it without --alone", env=env)
+                self.check_refused(["cluster", "token", *port], "start it without --alone", env=env)
+                left = harness.run_json("cluster", "leave", "--json", *port, env=env)
+            self.assertEqual(left, {"left": cluster})
+            self.assertIsNone(harness.run_json("cluster", "id", "--json", env=env)["cluster"])
 
     def test_status_of_a_running_node_and_of_none(self):
         with socket.socket() as free:

@@ -56,7 +56,8 @@ class Node:
     """`lockstep serve` on a port of its own. Use as a context: it is ended, by its pid, in any case."""
 
     def __init__(self, *arguments, model=STORIES, env=None):
-        self.process = subprocess.Popen([PROGRAM, "serve", model, "--port", "0", *arguments],
+        # In no cluster: a test must not meet the nodes of its user's network.
+        self.process = subprocess.Popen([PROGRAM, "serve", model, "--alone", "--port", "0", *arguments],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(env or {})})
         self.port = None

@@ -168,6 +168,55 @@ class Serving(unittest.TestCase):
             connection.close()
             harness.wait_until(lambda: node.status()["running"] == 0, LOSS_LIMIT_S, "the end of the request")
 
+    # Slow enough that a request is still under way when the node is told to end.
+    SLOW = ("--ranks", "2", "--link", "tcp", "--link-delay-us", "1000")
+
+    def end_while_streaming(self, node):
+        """A stream under way at a node that takes no other request any more."""
+        connection, response = node.stream({"prompt": "Once upon a time", "temperature": 0, "max_tokens": 400})
+        pieces = harness.events(response)
+        text = next(pieces)["choices"][0]["text"]
+        node.process.send_signal(signal.SIGTERM)
+
+        def is_refused():
+            other = node.connect()
+            other.request("POST", "/v1/completions", json.dumps({"prompt": "x", "max_tokens": 1}))
+            answer = other.getresponse()
+            body = answer.read()
+            other.close()
+            if answer.status != 503:
+                return False
+            self.assertIsNotNone(answer.getheader("Retry-After"))
+            self.assertIn("about to stop", json.loads(body)["error"]["message"])
+            return True
+        harness.wait_until(is_refused, harness.PATIENCE_S, "the refusal")
+        return connection, pieces, text
+
+    def test_a_node_that_is_told_to_end_finishes_what_it_has_begun(self):
+        with harness.Node(*self.SLOW) as node:
+            expected = node.complete(max_tokens=400)[1]["choices"][0]["text"]
+        with harness.Node(*self.SLOW, "--drain", "600") as node:
+            connection, pieces, text = self.end_while_streaming(node)
+            text += "".join(piece["choices"][0]["text"] for piece in pieces if piece != "[DONE]")
+            connection.close()
+            self.assertEqual(text, expected)
+            self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
+
+    def test_the_end_has_a_limit_and_a_second_signal_is_at_once(self):
+        with harness.Node(*self.SLOW, "--drain", "0") as node:
+            connection, response = node.stream({"prompt": "Once", "max_tokens": 400, "temperature": 0})
+            next(harness.events(response))
+            node.process.send_signal(signal.SIGTERM)
+            self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
+            connection.close()
+        with harness.Node(*self.SLOW, "--drain", "86400") as node:
+            connection, _, _ = self.end_while_streaming(node)
+            began = time.monotonic()
+            node.process.send_signal(signal.SIGINT)
+            self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
+            print(f"ended {time.monotonic() - began:.3f} s after the second signal", flush=True)
+            connection.close()
+
     def lose_worker(self, link, rank, signal_number, reason, group=("--ranks", "2")):
         # Eight long streams in one, so that they are still under way when the signal comes.
         body = {"prompt": "Lily", "max_tokens": 505, "temperature": 1, "n": 8, "seed": 11}

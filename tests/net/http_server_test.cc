@@ -30,6 +30,9 @@ class Running {
   ~Running() { stop(); }
   void stop() {
     server_->stop();
+    wait();
+  }
+  void wait() {  // until it stops by itself
     if (thread_.joinable()) thread_.join();
   }
   uint16_t port() const { return server_->port(); }
@@ -346,6 +349,74 @@ TEST_CASE("stop ends a reply that does not end itself, and says so to its owner"
   CHECK(gone.get_future().wait_for(kBound) == std::future_status::ready);
   CHECK(client.is_ended());
   reply.send({});
+}
+
+TEST_CASE("a draining server refuses requests and ends once those under way are answered") {
+  std::promise<HttpReply> replies;
+  Running server(
+      [&](const HttpRequest&, const HttpReply& reply) { replies.set_value(reply); });  // once
+  RawClient kept(server.port());
+  RawClient busy(server.port());
+  busy.send(get("/"));
+  const HttpReply reply = replies.get_future().get();
+  reply.start(200, "text/plain");
+  server.server().drain(kBound);
+  server.server().drain(milliseconds(1));  // the first one counts
+  RawClient late(server.port());
+  for (RawClient* client : {&late, &kept}) {
+    client->send(get("/"));
+    const std::string refusal = client->read_to_end();
+    CHECK(contains(refusal, "HTTP/1.1 503 "));
+    CHECK(contains(refusal, "Retry-After: 1\r\n"));
+    CHECK(contains(refusal, "Connection: close\r\n"));
+    CHECK(contains(refusal, "503:this server is about to stop"));
+    client->close();
+  }
+  reply.write("the end");
+  reply.finish();
+  CHECK(contains(busy.read_until("0\r\n\r\n"), "the end\r\n0\r\n\r\n"));
+  busy.close();
+  server.wait();
+  CHECK(!RawClient(server.port()).is_connected());
+}
+
+TEST_CASE("a draining server without requests ends at once") {
+  Running server(echo);
+  RawClient idle(server.port());
+  idle.send(get("/"));
+  CHECK(contains(idle.read_reply(), "200 OK"));
+  server.server().drain(std::chrono::hours(1));
+  server.wait();
+  CHECK(idle.is_ended());
+}
+
+TEST_CASE("requests under way end at the limit of a drain, or when the server is to stop now") {
+  for (const bool is_told_now : {false, true}) {
+    std::promise<HttpReply> replies;
+    std::promise<void> gone;
+    Running server([&](const HttpRequest&, const HttpReply& reply) {
+      reply.on_disconnect([&] { gone.set_value(); });
+      replies.set_value(reply);
+    });
+    RawClient client(server.port());
+    client.send(get("/"));
+    const HttpReply reply = replies.get_future().get();
+    server.server().drain(is_told_now ? milliseconds(3'600'000) : milliseconds(30));
+    if (is_told_now) server.server().stop_now();
+    server.wait();
+    CHECK(gone.get_future().wait_for(kBound) == std::future_status::ready);
+    CHECK(client.is_ended());
+    reply.send({});
+  }
+}
+
+TEST_CASE("a request knows that it comes from this machine") {
+  Running server([](const HttpRequest& request, const HttpReply& reply) {
+    reply.send({200, "text/plain", request.is_from_this_machine ? "near" : "far", {}});
+  });
+  RawClient client(server.port());
+  client.send(get("/"));
+  CHECK(contains(client.read_reply(), "near"));
 }
 
 TEST_CASE("a reply may outlive its server") {

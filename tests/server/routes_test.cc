@@ -103,7 +103,7 @@ TEST_CASE("a taken port is an error that names it") {
   Served server;
   ServerOptions options;
   options.port = server.port();
-  auto second = Server::start(options, {server.model});
+  auto second = Server::start(options, ModelServices{server.model});
   REQUIRE(!second.ok());
   CHECK(second.error().message.find(std::to_string(server.port())) != std::string::npos);
 }

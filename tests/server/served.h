@@ -54,12 +54,14 @@ inline std::string text_at(const Json& json) {
 
 class Served {
  public:
-  explicit Served(std::chrono::milliseconds silence_max = std::chrono::milliseconds(60'000)) {
+  explicit Served(std::chrono::milliseconds silence_max = std::chrono::milliseconds(60'000),
+                  ClusterControl* cluster = nullptr) {
     ServerOptions options;
     options.port = 0;
     options.silence_max = silence_max;
     options.limits.body_bytes_max = 100'000;
-    auto server = Server::start(options, {model});
+    const ModelServices models{model};
+    auto server = Server::start(options, std::make_shared<FixedModels>(models), cluster);
     REQUIRE(server.ok());
     server_ = std::move(server.value());
     thread_ = std::thread([this] { server_->run(); });
@@ -70,9 +72,10 @@ class Served {
   }
 
   uint16_t port() const { return server_->port(); }
+  Server& server() { return *server_; }
 
   static std::string post_text(std::string_view path, std::string_view body) {
-    return "POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" +
+    return "POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
            "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
   }
   Answer post(std::string_view path, std::string_view body) {
@@ -80,7 +83,7 @@ class Served {
   }
   Answer get(std::string_view path) {
     return exchange("GET " + std::string(path) +
-                    " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+                    " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   }
   Answer exchange(const std::string& bytes) {
     RawClient client(port());

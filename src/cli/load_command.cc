@@ -1,0 +1,165 @@
+// `lockstep load` and `lockstep unload`: what the cluster is to serve.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/group_flags.h"
+#include "cli/load_watch.h"
+#include "cli/node_client.h"
+#include "cli/output.h"
+#include "cli/wanted_model.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::chrono::milliseconds kPollPeriod{500};
+
+struct Flags {
+  NodeFlags node;
+  std::string model;
+  std::vector<std::string> nodes;
+  std::vector<std::string> aliases;
+  int ranks = 0;
+  int context = 0;
+  int streams = 0;
+  int idle_unload_s = 0;
+  int timeout_s = 3600;
+  bool waits = true;
+  bool json = false;
+};
+
+JsonArray texts(const std::vector<std::string>& values) {
+  JsonArray array;
+  for (const std::string& value : values) array.emplace_back(value);
+  return array;
+}
+
+JsonObject request_of(const Flags& flags, const WantedModel& wanted) {
+  return {{"model", wanted.name},
+          {"path", wanted.path},
+          {"context", flags.context},
+          {"streams", flags.streams},
+          {"parallel", flags.ranks},
+          {"nodes", texts(flags.nodes)},
+          {"aliases", texts(flags.aliases)},
+          {"idle_unload_s", flags.idle_unload_s}};
+}
+
+// Until the model is ready: where it is.
+Result<std::string> wait_until_ready(const Flags& flags, const std::string& name) {
+  LoadWatch watch(name);
+  const auto deadline = LoadWatch::Clock::now() + std::chrono::seconds(flags.timeout_s);
+  while (true) {
+    const Json status = TRY(ask_node(flags.node, "/cluster/status"));
+    const auto now = LoadWatch::Clock::now();
+    const LoadWatch::Said said = watch.look(status, now);
+    if (said.state == LoadWatch::State::kReady) return said.text;
+    if (said.state == LoadWatch::State::kGone) return Error{ErrorCode::kCancelled, said.text};
+    if (said.state == LoadWatch::State::kRefused) {
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("{} is not loaded: {}. It stays wanted and is tried again; "
+                               "`lockstep unload {}` withdraws it",
+                               name, said.text, name)};
+    }
+    if (now >= deadline) {
+      return Error{ErrorCode::kTimeout,
+                   fmt::format("{} is not ready after {} s ({}); it goes on, see `lockstep status`",
+                               name, flags.timeout_s, said.text)};
+    }
+    show_progress(fmt::format("{}: {}", name, said.text));
+    std::this_thread::sleep_for(kPollPeriod);
+  }
+}
+
+Status load(const Flags& flags) {
+  const WantedModel wanted = TRY(wanted_model(flags.model));
+  JsonObject answer{{"model", wanted.name}, {"path", wanted.path}};
+  TRY(tell_node(flags.node, "/cluster/load", request_of(flags, wanted)));
+  std::string line =
+      fmt::format("{} is wanted; `lockstep status` shows how far it is", wanted.name);
+  if (flags.idle_unload_s > 0) {
+    line = fmt::format("{} is loaded when somebody asks for it", wanted.name);
+  } else if (flags.waits) {
+    auto where = wait_until_ready(flags, wanted.name);
+    clear_progress();
+    const std::string nodes = TRY(std::move(where));
+    line = fmt::format("{} is ready{}{}", wanted.name, nodes.empty() ? "" : " on ", nodes);
+    answer["state"] = "ready";
+  }
+  if (flags.json) {
+    print_json(answer);
+  } else {
+    print_line(line);
+  }
+  return Ok{};
+}
+
+Status unload(const Flags& flags) {
+  const Json answer =
+      TRY(tell_node(flags.node, "/cluster/unload", JsonObject{{"model", flags.model}}));
+  if (flags.json) {
+    print_json(answer);
+  } else {
+    print_line(fmt::format("{} is unloaded", text_in(answer, "model")));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+void add_load_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("load", "let the cluster load a model and keep it loaded");
+  command
+      ->add_option("MODEL", flags->model,
+                   "a folder or .gguf file of this machine, or a model of a hub (org/name)")
+      ->required();
+  command->add_option("--nodes", flags->nodes, "only on these nodes, by name or id (A,B)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--ranks", flags->ranks, "over how many ranks (default: the cluster decides)")
+      ->check(CLI::Range(1, LocalGroup::kRanksMax));
+  command->add_option("--context", flags->context, "positions of a sequence (default: it decides)")
+      ->check(at_least(1));
+  command->add_option("--streams", flags->streams, "answers at once (default: it decides)")
+      ->check(at_least(1));
+  command
+      ->add_option("--alias", flags->aliases, "another name that clients may use (may be repeated)")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--idle-unload", flags->idle_unload_s,
+                   "load it when it is asked for, and unload it when unused for so many seconds")
+      ->check(at_least(1));
+  command->add_flag("--wait,!--no-wait", flags->waits, "wait until it is ready (default)");
+  command->add_option("--timeout", flags->timeout_s, "seconds to wait at most (default 3600)")
+      ->check(at_least(1));
+  add_node_flags(*command, flags->node);
+  command->add_flag("--json", flags->json, "one JSON value");
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      const Status status = load(*flags);
+      return status.ok() ? 0 : fail(status.error());
+    };
+  });
+}
+
+void add_unload_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("unload", "let the cluster unload a model");
+  command->add_option("MODEL", flags->model, "its name, an alias, or what was loaded")->required();
+  add_node_flags(*command, flags->node);
+  command->add_flag("--json", flags->json, "one JSON value");
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      const Status status = unload(*flags);
+      return status.ok() ? 0 : fail(status.error());
+    };
+  });
+}
+
+}  // namespace lockstep

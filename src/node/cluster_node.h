@@ -1,0 +1,50 @@
+// ClusterNode: this machine as a node of a cluster: its loop, its connections to the other nodes,
+// what the cluster wants, the parts of models that run here, and the models that its clients can
+// ask for. `lockstep serve` starts one; it outlives the server over it. start(), drain() and the
+// destructor: one thread; stop(): any. The destructor calls stop().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cluster/identity.h"
+#include "cluster/peers.h"
+#include "node/cluster_control.h"
+#include "node/model_directory.h"
+
+namespace lockstep {
+
+struct ClusterNodeOptions {
+  Identity identity;  // in a cluster
+  Peers::Options peers;
+  int64_t budget_bytes = 0;  // memory that models of the cluster may use
+  bool is_spare = false;     // used only where the others do not suffice
+  std::string version;
+};
+
+class ClusterNode {
+ public:
+  // kExhausted if the control port is taken.
+  static Result<std::unique_ptr<ClusterNode>> start(ClusterNodeOptions options);
+  ~ClusterNode();
+
+  ClusterControl& control();
+  std::shared_ptr<ModelDirectory> models();
+  uint16_t control_port() const;
+
+  // Takes no more requests of other nodes; back once those under way have ended, `limit` has passed
+  // or stop() is called.
+  void drain(std::chrono::milliseconds limit);
+  // Ends the parts of models that run here and leaves the other nodes, within seconds.
+  void stop();
+
+ private:
+  struct Impl;
+  explicit ClusterNode(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+#include "server/cluster_status.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/api_context.h"
+#include "server/local_caller.h"
+#include "server/model_json.h"
+
+namespace lockstep {
+namespace {
+
+JsonArray pins_json(const ClusterReport& report) {
+  JsonArray pins;
+  for (const ClusterReport::Pin& pin : report.pins) {
+    pins.push_back(JsonObject{{"name", pin.name}, {"address", pin.address}, {"pin", pin.pin}});
+  }
+  return pins;
+}
+
+void add_cluster(JsonObject& status, const ClusterReport& report, const HttpRequest& request) {
+  JsonArray nodes;
+  for (const ClusterNodeReport& node : report.nodes) nodes.push_back(node_json(node));
+  status["cluster"] = report.cluster;
+  status["nodes"] = std::move(nodes);
+  status["strangers_refused"] = report.strangers_refused;
+  status["beacon_problem"] = report.beacon_problem;
+  if (check_local_caller(request).ok()) status["pins"] = pins_json(report);
+}
+
+// Models that this node serves, and those that the cluster wants and this node does not know yet.
+JsonArray models_json(const ModelServices& services, const ClusterReport& report) {
+  JsonArray models;
+  std::vector<std::string> names;
+  for (const auto& service : services) {
+    const ModelStatus status = service->status();
+    JsonObject model = status_json(status);
+    const auto placed =
+        std::find_if(report.models.begin(), report.models.end(),
+                     [&](const ClusterModelReport& one) { return one.entry.name == status.name; });
+    if (placed != report.models.end()) add_placement(model, *placed, report);
+    models.push_back(std::move(model));
+    names.push_back(status.name);
+  }
+  for (const ClusterModelReport& placed : report.models) {
+    if (std::find(names.begin(), names.end(), placed.entry.name) != names.end()) continue;
+    ModelStatus status;
+    status.name = placed.entry.name;
+    JsonObject model = status_json(status);
+    add_placement(model, placed, report);
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+}  // namespace
+
+HttpResponse cluster_status(const ApiContext& context, const HttpRequest& request) {
+  ClusterReport report;
+  JsonObject status{{"version", context.version()}};
+  if (context.cluster() != nullptr) {
+    report = context.cluster()->report();
+    add_cluster(status, report, request);
+  }
+  status["models"] = models_json(context.models(), report);
+  return {200, "application/json", dump_json(status), {{"Cache-Control", "no-store"}}};
+}
+
+}  // namespace lockstep

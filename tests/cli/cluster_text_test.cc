@@ -1,0 +1,76 @@
+#include "cli/cluster_text.h"
+
+#include <doctest/doctest.h>
+
+#include "cli/load_watch.h"
+
+using namespace lockstep;
+
+namespace {
+
+Json json(std::string_view text) {
+  auto parsed = parse_json(text);
+  REQUIRE(parsed.ok());
+  return parsed.value();
+}
+
+Json status_of(std::string_view phase, std::string_view sentence) {
+  return JsonObject{
+      {"models", JsonArray{JsonObject{{"name", "m"}, {"phase", phase}, {"sentence", sentence}}}}};
+}
+
+}  // namespace
+
+TEST_CASE("a cluster is a table of its nodes and the PINs to be typed elsewhere") {
+  CHECK(cluster_lines(json(R"({"models":[]})")).empty());
+  const auto lines = cluster_lines(json(R"({"cluster":"12345678","beacon_problem":"no multicast",
+      "nodes":[{"name":"alpha","state":"alive","is_self":true,"is_coordinator":true,
+                "budget_bytes":4000000000,"promised_bytes":1000000000,"read_bytes_s":52000000000},
+               {"name":"","id":"abcdef0123456789","state":"dead","note":"silent for 5 s"},
+               "no object"],
+      "pins":[{"name":"beta","address":"10.0.0.2","pin":"12345678"}]})"));
+  REQUIRE(lines.size() == 7);
+  CHECK(lines[0] == "cluster 12345678, 3 nodes");
+  CHECK(lines[2].find("alpha                alive") != std::string::npos);
+  CHECK(lines[2].find("3.00 GB of 4.00 GB   52 GB/s  this node, coordinator") != std::string::npos);
+  CHECK(lines[3].find("abcdef01") != std::string::npos);
+  CHECK(lines[3].find("silent for 5 s") != std::string::npos);
+  CHECK(lines[5] == "  no multicast");
+  CHECK(lines[6] == "beta (10.0.0.2) asks to join. If it is yours, type there: 12345678");
+}
+
+TEST_CASE("a model says where its ranks are, or why they are nowhere") {
+  const Json placed = json(R"({"state":"ready","phase":"ready","sentence":"","placement":[
+      {"rank":0,"node_name":"alpha","bytes":1000000000},
+      {"rank":1,"node_name":"beta","bytes":500000000},
+      {"rank":2,"node_name":"alpha","bytes":1000000000}]})");
+  CHECK(placement_lines(placed) ==
+        std::vector<std::string>{"alpha: ranks 0, 2, 2.00 GB", "beta: rank 1, 500.00 MB"});
+  CHECK(placed_on(placed) == "alpha and beta");
+  CHECK(state_text(placed) == "ready");
+  const Json waiting =
+      json(R"({"state":"loading","phase":"waiting","sentence":"it is too large"})");
+  CHECK(placement_lines(waiting) == std::vector<std::string>{"it is too large"});
+  CHECK(placed_on(waiting).empty());
+  CHECK(state_text(waiting) == "waiting");
+  CHECK(state_text(json(R"({"state":"restarting"})")) == "restarting");
+}
+
+TEST_CASE("who waits for a model is told of progress, the end, and a reason that stays") {
+  using State = LoadWatch::State;
+  LoadWatch watch("m");
+  const LoadWatch::Clock::time_point start{};
+  const auto after = [&](int seconds) { return start + std::chrono::seconds(seconds); };
+  CHECK(watch.look(status_of("waiting", "it is too large"), after(0)).state == State::kWaiting);
+  CHECK(watch.look(status_of("waiting", "it is too large"), after(9)).state == State::kWaiting);
+  CHECK(watch.look(status_of("placing", ""), after(10)).text == "placing");
+  CHECK(watch.look(status_of("waiting", "again in 3 s"), after(11)).text ==
+        "waiting: again in 3 s");
+  CHECK(watch.look(status_of("waiting", "again in 2 s"), after(20)).state == State::kWaiting);
+  const auto refused = watch.look(status_of("waiting", "it is too large"), after(21));
+  CHECK(refused.state == State::kRefused);
+  CHECK(refused.text == "it is too large");
+  CHECK(watch.look(status_of("ready", ""), after(22)).state == State::kReady);
+  CHECK(watch.look(json(R"({"models":[]})"), after(23)).state == State::kGone);
+  CHECK(LoadWatch("other").look(status_of("ready", ""), after(0)).state == State::kGone);
+}

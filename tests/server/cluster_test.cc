@@ -1,0 +1,206 @@
+#include <doctest/doctest.h>
+
+#include <fmt/core.h>
+
+#include "server/fake_cluster.h"
+#include "server/local_caller.h"
+#include "server/served.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::chrono::milliseconds kSilence{60'000};
+
+std::string message_of(const Answer& answer) {
+  return text_at(at(answer.json(), "error", "message"));
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the status shows nodes, placements, what waits and why") {
+  FakeCluster cluster;
+  Served server(kSilence, &cluster);
+  const Json status = server.get("/cluster/status").json();
+  CHECK(at(status, "cluster") == "12345678");
+  CHECK(at(status, "strangers_refused") == 5);
+  CHECK(at(status, "beacon_problem") == "");
+  CHECK(text_at(at(status, "nodes", 0, "id")) == fake_node_id('a').text());
+  CHECK(at(status, "nodes", 0, "is_self") == true);
+  CHECK(at(status, "nodes", 0, "is_coordinator") == true);
+  CHECK(at(status, "nodes", 0, "is_spare") == false);
+  CHECK(at(status, "nodes", 0, "budget_bytes") == 1000);
+  CHECK(at(status, "nodes", 0, "promised_bytes") == 400);
+  CHECK(at(status, "nodes", 0, "read_bytes_s") == 50);
+  CHECK(at(status, "nodes", 1, "name") == "beta");
+  CHECK(at(status, "nodes", 1, "address") == "10.0.0.2:8601");
+  CHECK(at(status, "nodes", 1, "state") == "suspect");
+  CHECK(at(status, "nodes", 1, "note") == "silent for 2 s");
+  const Json ready = at(status, "models", 0);
+  CHECK(at(ready, "name") == "org/Tiny-Model");
+  CHECK(at(ready, "phase") == "ready");
+  CHECK(at(ready, "state") == "ready");
+  CHECK(dump_json(at(ready, "placement", 0)) ==
+        fmt::format(R"({{"rank":0,"node":"{}","node_name":"beta","bytes":300}})",
+                    fake_node_id('b').text()));
+  CHECK(at(ready, "placement", 1, "node_name") == "cccccccc");  // its name was never told
+  CHECK(at(ready, "wanted", "nodes", 0) == "beta");
+  CHECK(at(ready, "wanted", "aliases", 0) == "small");
+  const Json waiting = at(status, "models", 1);
+  CHECK(at(waiting, "name") == "Large-Model");
+  CHECK(at(waiting, "phase") == "waiting");
+  CHECK(at(waiting, "sentence") == "it needs 142 GiB but the 2 nodes have 96 GiB free");
+  CHECK(at(waiting, "placement").get_array().empty());
+  CHECK(contains(server.get("/").body, "A machine asks to join"));
+}
+
+TEST_CASE("a node without a cluster says nothing of one and refuses to change it") {
+  Served server;
+  const Json status = server.get("/cluster/status").json();
+  CHECK(find(status, "cluster") == nullptr);
+  CHECK(find(status, "nodes") == nullptr);
+  CHECK(find(at(status, "models", 0), "phase") == nullptr);
+  for (const char* path : {"/cluster/load", "/cluster/unload", "/cluster/token"}) {
+    const Answer answer = server.post(path, R"({"model":"x"})");
+    CHECK(answer.status == 409);
+    CHECK(at(answer.json(), "error", "code") == "no_cluster");
+    CHECK(contains(message_of(answer), "--alone"));
+  }
+  CHECK(server.get("/cluster/load").status == 405);
+}
+
+TEST_CASE("a load is a wish with its promises") {
+  FakeCluster cluster;
+  Served server(kSilence, &cluster);
+  const Answer plain = server.post("/cluster/load", R"({"model":"Qwen/Qwen3-0.6B@main"})");
+  CHECK(plain.status == 200);
+  CHECK(plain.body == R"({"model":"Qwen/Qwen3-0.6B","path":"Qwen/Qwen3-0.6B@main"})");
+  CHECK(server.post("/cluster/load", R"({"model":"/models/Llama-3/"})").status == 200);
+  CHECK(server.post("/cluster/load", R"({"model":"/models/phi.gguf"})").status == 200);
+  const Answer full = server.post(
+      "/cluster/load",
+      fmt::format(R"({{"model":"m","path":"/p","context":4096,"streams":2,"parallel":2,)"
+                  R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
+                  std::string(8, 'a')));
+  CHECK(full.status == 200);
+  const auto loaded = cluster.loaded();
+  REQUIRE(loaded.size() == 4);
+  CHECK(loaded[0].name == "Qwen/Qwen3-0.6B");
+  CHECK(loaded[0].wanted);
+  CHECK(loaded[0].promises == ModelPromises{});
+  CHECK(loaded[1].name == "Llama-3");
+  CHECK(loaded[1].path == "/models/Llama-3/");
+  CHECK(loaded[2].name == "phi");
+  CHECK(loaded[3].name == "m");
+  CHECK(loaded[3].path == "/p");
+  CHECK(loaded[3].promises == ModelPromises{.context = 4096,
+                                            .streams = 2,
+                                            .parallel = 2,
+                                            .pinned = {fake_node_id('b'), fake_node_id('a')},
+                                            .aliases = {"gpt-4"},
+                                            .idle_unload_s = 60});
+}
+
+TEST_CASE("a load that makes no sense names the field") {
+  FakeCluster cluster;
+  cluster.report_to_change().nodes.push_back({.id = fake_node_id('d'), .name = "beta"});
+  Served server(kSilence, &cluster);
+  const auto refusal = [&](std::string_view body) {
+    const Answer answer = server.post("/cluster/load", body);
+    CHECK_MESSAGE(answer.status == 400, body);
+    return message_of(answer);
+  };
+  CHECK(contains(refusal("{"), "not valid JSON"));
+  CHECK(refusal("{}") == "\"model\" is required");
+  CHECK(contains(refusal(R"({"model":5})"), "\"model\" must be a string"));
+  CHECK(contains(refusal(R"({"model":"a\u0001"})"), "without control characters"));
+  CHECK(contains(refusal(R"({"model":"a","context":-1})"), "\"context\" must be from 0"));
+  CHECK(contains(refusal(R"({"model":"a","nodes":"alpha"})"), "\"nodes\" must be an array"));
+  CHECK(contains(refusal(R"({"model":"a","nodes":[1]})"), "array of strings"));
+  CHECK(refusal(R"({"model":"a","nodes":["delta"]})") ==
+        "there is no node \"delta\"; there are alpha, beta, beta");
+  CHECK(contains(refusal(R"({"model":"a","nodes":["beta"]})"), "2 nodes are named \"beta\""));
+  CHECK(refusal(R"({"model":"a","contxt":1})") == "there is no field \"contxt\"");
+  CHECK(cluster.loaded().empty());
+  cluster.refuses({ErrorCode::kExhausted, "64 models are wanted already"});
+  const Answer full = server.post("/cluster/load", R"({"model":"a"})");
+  CHECK(full.status == 429);
+  CHECK(message_of(full) == "64 models are wanted already");
+}
+
+TEST_CASE("a model is unloaded by its name, an alias or its path, and others by none") {
+  FakeCluster cluster;
+  cluster.report_to_change().models.front().entry.name = "Other";
+  Served server(kSilence, &cluster);
+  CHECK(server.post("/cluster/unload", R"({"model":"Large-Model"})").status == 200);
+  CHECK(server.post("/cluster/unload", R"({"model":"small"})").body == R"({"model":"Other"})");
+  CHECK(server.post("/cluster/unload", R"({"model":"/models/Large-Model"})").status == 200);
+  CHECK(cluster.unloaded() == std::vector<std::string>{"Large-Model", "Other", "Large-Model"});
+  const Answer unknown = server.post("/cluster/unload", R"({"model":"Large-Modle"})");
+  CHECK(unknown.status == 404);
+  CHECK(message_of(unknown) == "there is no model 'Large-Modle'; did you mean Large-Model?");
+  const Answer own = server.post("/cluster/unload", R"({"model":"Tiny-Model"})");
+  CHECK(own.status == 400);
+  CHECK(contains(message_of(own), "it ends with the node"));
+  CHECK(server.post("/cluster/unload", "{}").status == 400);
+}
+
+TEST_CASE("a token is made here and not kept by anybody on the way") {
+  FakeCluster cluster;
+  Served server(kSilence, &cluster);
+  const Answer answer = server.post("/cluster/token", "");
+  CHECK(answer.status == 200);
+  CHECK(answer.body == R"({"token":"a-token"})");
+  CHECK(answer.has_header("Cache-Control: no-store\r\n"));
+}
+
+TEST_CASE("PINs and changes are for this machine's own programs") {
+  FakeCluster cluster;
+  Served server(kSilence, &cluster);
+  CHECK(at(server.get("/cluster/status").json(), "pins", 0, "pin") == "12345678");
+  const auto ask = [&](std::string_view line, std::string_view headers) {
+    return server.exchange(fmt::format(
+        "{} HTTP/1.1\r\n{}Connection: close\r\nContent-Length: 0\r\n\r\n", line, headers));
+  };
+  for (const char* headers : {"Host: lockstep.example:8600\r\n", "Host: 127.lockstep.example\r\n",
+                              "Host: localhost:8600\r\nOrigin: http://lockstep.example\r\n",
+                              "Host: localhost:8600\r\nOrigin: null\r\n",
+                              "Host: localhost\r\nX-Forwarded-For: 10.0.0.9\r\n"}) {
+    const Answer answer = ask("POST /cluster/token", headers);
+    CHECK_MESSAGE(answer.status == 403, headers);
+    CHECK(at(answer.json(), "error", "code") == "not_local");
+    const Json status = ask("GET /cluster/status", headers).json();
+    CHECK(find(status, "pins") == nullptr);
+    CHECK(at(status, "nodes", 0, "name") == "alpha");
+  }
+  for (const char* headers : {"Host: localhost:8600\r\nOrigin: http://localhost:8600\r\n",
+                              "Host: 127.0.0.1:8600\r\n", "Host: [::1]:8600\r\n"}) {
+    CHECK_MESSAGE(ask("POST /cluster/token", headers).status == 200, headers);
+  }
+  HttpRequest request;
+  request.headers = {{"host", "localhost"}};
+  const auto far = check_local_caller(request);
+  REQUIRE(!far.ok());
+  CHECK(far.error().status == 403);
+  CHECK(contains(far.error().message, "from another machine"));
+}
+
+TEST_CASE("a draining server lets an answer end and refuses the next one") {
+  Served server;
+  RawClient busy(server.port());
+  busy.send(Served::post_text("/v1/completions", R"({"prompt":"p","stream":true})"));
+  const FakeModel::Running running = server.model->request(0);
+  server.server().drain(std::chrono::hours(1));
+  const Answer refused = server.get("/health");
+  CHECK(refused.status == 503);
+  CHECK(refused.has_header("Retry-After: "));
+  CHECK(contains(message_of(refused), "about to stop"));
+  FakeModel::say(running, "the end");
+  running.events.on_end(FinishReason::kStop);
+  CHECK(contains(busy.read_to_end(), "[DONE]"));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+// A cluster for tests of the server: two nodes, one model that is ready on both, one that waits,
+// and a machine that asks to join. What the server asks of it is kept.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/cluster_control.h"
+
+namespace lockstep {
+
+inline NodeId fake_node_id(char digit) {
+  return NodeId::parse(std::string(2 * NodeId::kBytes, digit)).value();
+}
+
+class FakeCluster : public ClusterControl {
+ public:
+  FakeCluster() {
+    report_.cluster = "12345678";
+    report_.nodes.push_back({.id = fake_node_id('a'),
+                             .name = "alpha",
+                             .version = "0.1.0",
+                             .state = "alive",
+                             .is_self = true,
+                             .is_coordinator = true,
+                             .budget_bytes = 1000,
+                             .promised_bytes = 400,
+                             .read_bytes_s = 50});
+    report_.nodes.push_back({.id = fake_node_id('b'),
+                             .name = "beta",
+                             .address = "10.0.0.2:8601",
+                             .state = "suspect",
+                             .note = "silent for 2 s"});
+    ClusterModelReport ready;
+    ready.entry.name = "org/Tiny-Model";
+    ready.entry.path = "/models/Tiny-Model";
+    ready.entry.wanted = true;
+    ready.entry.promises.aliases = {"small"};
+    ready.entry.promises.pinned = {fake_node_id('b')};
+    ready.phase = ModelPhase::kReady;
+    ready.ranks = {{fake_node_id('b'), 300}, {fake_node_id('c'), 100}};
+    report_.models.push_back(ready);
+    ClusterModelReport waiting;
+    waiting.entry.name = "Large-Model";
+    waiting.entry.path = "org/Large-Model";
+    waiting.entry.wanted = true;
+    waiting.sentence = "it needs 142 GiB but the 2 nodes have 96 GiB free";
+    report_.models.push_back(waiting);
+    report_.pins.push_back({"gamma", "10.0.0.3", "12345678"});
+    report_.strangers_refused = 5;
+  }
+
+  // Before the server starts.
+  ClusterReport& report_to_change() { return report_; }
+  void refuses(Error error) {
+    std::lock_guard lock(mutex_);
+    refusal_ = std::move(error);
+  }
+  std::vector<DesiredEntry> loaded() {
+    std::lock_guard lock(mutex_);
+    return loaded_;
+  }
+  std::vector<std::string> unloaded() {
+    std::lock_guard lock(mutex_);
+    return unloaded_;
+  }
+
+  ClusterReport report() const override { return report_; }
+  Status load(DesiredEntry entry) override {
+    std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    loaded_.push_back(std::move(entry));
+    return Ok{};
+  }
+  Status unload(std::string_view name) override {
+    std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    unloaded_.emplace_back(name);
+    return Ok{};
+  }
+  Result<std::string> make_join_token() override {
+    std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    return std::string("a-token");
+  }
+
+ private:
+  ClusterReport report_;
+  std::mutex mutex_;
+  std::optional<Error> refusal_;
+  std::vector<DesiredEntry> loaded_;
+  std::vector<std::string> unloaded_;
+};
+
+}  // namespace lockstep
