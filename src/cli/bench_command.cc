@@ -1,5 +1,5 @@
-// `lockstep bench MODEL`, `bench --shape`, `bench collective` and `bench parallel`: how fast this
-// machine is, as a table or JSON.
+// `lockstep bench MODEL`, `bench --shape`, `bench collective`, `bench parallel` and `bench
+// placement`: how fast this machine is, and whether plans are right, as a table or JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "cli/model_bench.h"
 #include "cli/output.h"
 #include "cli/parallel_bench.h"
+#include "cli/placement_bench.h"
 #include "cli/shape_bench.h"
 #include "node/collective_bench.h"
 
@@ -150,6 +151,28 @@ void add_parallel(CLI::App& bench, Command& chosen) {
   });
 }
 
+struct PlacementCommandFlags {
+  PlacementBenchFlags bench;
+  bool json = false;
+};
+
+void add_placement(CLI::App& bench, Command& chosen) {
+  auto flags = std::make_shared<PlacementCommandFlags>();
+  PlacementBenchFlags& options = flags->bench;
+  CLI::App* command = bench.add_subcommand(
+      "placement", "the planner against what emulated clusters reach, within some minutes");
+  command->add_option("--clusters", options.clusters, "some of them, e.g. 4 or 1..3 (default all)");
+  command->add_option("-n", options.new_tokens, "new tokens (default 8)")->check(CLI::Range(1, 32));
+  command->add_option("-r", options.repetitions, "rounds, of which the median counts (default 3)")
+      ->check(at_least(1));
+  command->add_flag("--json", flags->json, "one JSON value");
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      return finish(bench_placement(flags->bench), flags->json, print_placement_bench);
+    };
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, Command& chosen) {
@@ -195,6 +218,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   });
   add_collective(*command, chosen);
   add_parallel(*command, chosen);
+  add_placement(*command, chosen);
 }
 
 }  // namespace lockstep

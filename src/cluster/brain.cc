@@ -20,7 +20,7 @@ constexpr int kRoundsMax = 8;  // of orders to itself in one event
 Brain::Brain(const BrainOptions& options, DesiredState desired, PlanFunction plan, ClusterTime now)
     : options_(options),
       desired_(std::move(desired)),
-      clock_(options.self),
+      clock_(options.self, options.incarnation),
       membership_(options.self, options.membership),
       parts_(options.self, options.budget_bytes),
       coordinator_(options.self, options.incarnation, options.coordinator, std::move(plan),

@@ -34,20 +34,25 @@ Result<ModelPromises> promises_of(const Json& value) {
 }  // namespace
 
 Json stamp_json(const Stamp& stamp) {
-  return JsonArray{stamp.time_ms, stamp.counter, stamp.node.text()};
+  return JsonArray{stamp.time_ms, stamp.counter, stamp.node.text(), stamp.incarnation};
 }
 
 Result<Stamp> stamp_of(const Json& value) {
-  const bool is_stamp = value.is_array() && value.get_array().size() == 3 &&
-                        value.get_array()[0].is_int64() && value.get_array()[1].is_int64();
+  const bool is_stamp = value.is_array() && value.get_array().size() == 4 &&
+                        value.get_array()[0].is_int64() && value.get_array()[1].is_int64() &&
+                        value.get_array()[3].is_int64();
   if (!is_stamp) {
-    return Error{ErrorCode::kCorrupt, "a stamp must be a time, a count and a node's id"};
+    return Error{ErrorCode::kCorrupt, "a stamp must be a time, a count, a node's id and its life"};
   }
   const JsonArray& parts = value.get_array();
-  Stamp stamp{parts[0].get_int64(), parts[1].get_int64(), TRY(node_of(parts[2]))};
+  Stamp stamp{parts[0].get_int64(), parts[1].get_int64(), TRY(node_of(parts[2])),
+              parts[3].get_int64()};
   if (stamp.time_ms < 0 || stamp.time_ms > kStampMsMax || stamp.counter < 0 ||
       stamp.counter > kStampCounterMax) {
     return Error{ErrorCode::kCorrupt, "a stamp is beyond the year 2200"};
+  }
+  if (stamp.incarnation < 0) {
+    return Error{ErrorCode::kCorrupt, "the life in a stamp must not be negative"};
   }
   return stamp;
 }

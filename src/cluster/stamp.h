@@ -15,18 +15,21 @@ namespace lockstep {
 inline constexpr int64_t kStampMsMax = 7'258'118'400'000;
 inline constexpr int64_t kStampCounterMax = int64_t{1} << 52;
 
-// A total order: no two nodes give the same stamp, and one node never gives one twice in one life.
+// A total order. No two nodes give the same stamp, and neither do two lives of one node: a life may
+// lose what it wrote before the disk had it, and the wall clock does not keep the next one from
+// counting over the same numbers.
 struct Stamp {
   int64_t time_ms = 0;  // since 1970
   int64_t counter = 0;  // of the writes within that millisecond
   NodeId node;
+  int64_t incarnation = 0;  // the life of the node, drawn at random at its start; not negative
 
   auto operator<=>(const Stamp&) const = default;
 };
 
 class StampClock {
  public:
-  explicit StampClock(const NodeId& self) { last_.node = self; }
+  StampClock(const NodeId& self, int64_t incarnation) : last_{0, 0, self, incarnation} {}
 
   // Later than every stamp that was given or observed.
   Stamp next(int64_t wall_ms);

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "device/delayed_device.h"
+#include "device/slowed_device.h"
 
 namespace lockstep {
 
@@ -9,8 +10,12 @@ Result<std::unique_ptr<Device>> open_device(const DeviceOptions& options) {
   if (options.kind == "delayed") {
     return std::unique_ptr<Device>(std::make_unique<DelayedDevice>(options));
   }
+  if (const auto machine = parse_slowed(options.kind)) {
+    return std::unique_ptr<Device>(std::make_unique<SlowedDevice>(options, *machine));
+  }
   return Error{ErrorCode::kInvalidArgument,
-               "there is no device \"" + std::string(options.kind) + "\", use cpu or delayed"};
+               "there is no device \"" + std::string(options.kind) +
+                   "\", use cpu, delayed or slowed:READ_GB_S/KERNEL_US"};
 }
 
 }  // namespace lockstep

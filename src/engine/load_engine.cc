@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "device/slowed_device.h"
 #include "engine/model_engine.h"
 #include "model/quantising.h"
 #include "model/stages.h"
@@ -102,7 +103,7 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group 
                  fmt::format("{} ranks cannot form {} stages of the same size", group.size(),
                              options.stages)};
   }
-  auto device = TRY(open_device({.kind = options.device,
+  auto device = TRY(open_device({.kind = TRY(device_kind_of(options.device, group.rank())),
                                  .threads = options.threads,
                                  .first_core = options.first_core,
                                  .kernels = options.kernels,

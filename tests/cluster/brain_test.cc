@@ -83,7 +83,9 @@ class Cluster {
     return {};
   }
 
-  bool fails_ = false;  // parts that are started end by themselves
+  bool disks_refuse_ = false;
+  bool is_cut_ = false;  // no message arrives
+  bool fails_ = false;   // parts that are started end by themselves
   int starts_ = 0;
 
  private:
@@ -95,7 +97,7 @@ class Cluster {
       Brain& brain = at(number);
       if (const auto* send = std::get_if<SendAction>(&action)) {
         for (const auto& [other, peer] : brains_) {
-          if (node(other) != send->to) continue;
+          if (is_cut_ || node(other) != send->to) continue;
           act(other, peer->on_message(now(), node(number), send->message));
           break;
         }
@@ -108,8 +110,9 @@ class Cluster {
         act(number,
             brain.on_part_event(now(), stop->model, stop->epoch, {PartEvent::Kind::kStopped, ""}));
       } else if (const auto* persist = std::get_if<PersistAction>(&action)) {
-        disks_[number] = *persist->state;
-        act(number, brain.on_persisted(now(), persist->revision, Ok{}));
+        const Status full = Error{ErrorCode::kInternal, "the disk is full"};
+        if (!disks_refuse_) disks_[number] = *persist->state;
+        act(number, brain.on_persisted(now(), persist->revision, disks_refuse_ ? full : Ok{}));
       } else if (const auto* answer = std::get_if<AnswerAction>(&action)) {
         answer_ = answer->status;
       }
@@ -238,6 +241,25 @@ TEST_CASE("after a power cut everything comes back from the disks") {
   cluster.add(1, 100);
   cluster.pass(10'000);
   CHECK(cluster.where("a") == std::vector<int>{1, 2});
+}
+
+TEST_CASE("a write that was sent but never reached the disk does not split the nodes") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.add(2, 100);
+  cluster.pass(5'000);
+  cluster.disks_refuse_ = true;
+  CHECK(!cluster.load(1, "a", 50)->ok());
+  CHECK(cluster.at(2).desired().find("a")->path == "50");
+  // In its next life, at the same time of the wall clock, the node counts from where it counted.
+  cluster.kill(1);
+  cluster.disks_refuse_ = false;
+  cluster.is_cut_ = true;
+  cluster.add(1, 100);
+  CHECK(cluster.load(1, "a", 60)->ok());
+  cluster.is_cut_ = false;
+  cluster.pass(5'000);
+  CHECK(cluster.at(1).desired() == cluster.at(2).desired());
 }
 
 TEST_CASE("changed promises place a model anew, changed aliases do not") {

@@ -22,7 +22,7 @@ NodeId node(int number) {
 DesiredEntry some_entry() {
   DesiredEntry entry;
   entry.name = "qwen3-8b";
-  entry.stamp = {5, 6, node(7)};
+  entry.stamp = {5, 6, node(7), 8};
   entry.wanted = true;
   entry.path = "/models/\"q\"";
   entry.promises = {4096, 2, 3, {node(1)}, {"gpt"}, 60};
@@ -74,9 +74,9 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(order.entry == some_entry());
   CHECK(order.epoch == epoch);
   CHECK(order.plan == RankPlan{{{node(1), 9, 2}}, 1});
-  CHECK(
-      std::get<DesiredSummary>(again(DesiredSummary{{{"m", {1, 2, node(3)}}}})).stamps[0].second ==
-      Stamp{1, 2, node(3)});
+  CHECK(std::get<DesiredSummary>(again(DesiredSummary{{{"m", {1, 2, node(3), 4}}}}))
+            .stamps[0]
+            .second == Stamp{1, 2, node(3), 4});
   const auto reply =
       std::get<ReserveReply>(again(ReserveReply{"m", epoch, false, epoch, "no memory"}));
   CHECK(reply.reason == "no memory");

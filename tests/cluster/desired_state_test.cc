@@ -138,7 +138,7 @@ TEST_CASE("a new placement is needed for other promises, not for other names") {
 }
 
 TEST_CASE("stamps go on when the wall clock goes back, and pass what was seen") {
-  StampClock clock(node(1));
+  StampClock clock(node(1), 5);
   const Stamp first = clock.next(1'000);
   const Stamp second = clock.next(500);
   CHECK(second > first);
@@ -147,5 +147,14 @@ TEST_CASE("stamps go on when the wall clock goes back, and pass what was seen") 
   const Stamp third = clock.next(2'000);
   CHECK(third > Stamp{9'000, 4, node(2)});
   CHECK(third.node == node(1));
-  CHECK(clock.next(10'000) == Stamp{10'000, 0, node(1)});
+  CHECK(clock.next(10'000) == Stamp{10'000, 0, node(1), 5});
+}
+
+TEST_CASE("a life that begins where an earlier one began gives other stamps") {
+  StampClock before(node(1), 5);
+  StampClock after(node(1), 6);
+  CHECK(before.next(1'000) != after.next(1'000));
+  auto made = entry("a", 1);
+  made.stamp = StampClock(node(1), 7).next(1'000);
+  CHECK(entry_of(entry_json(made)).value().stamp.incarnation == 7);
 }

@@ -1,0 +1,321 @@
+#include "cli/placement_bench.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/emulated_clusters.h"
+#include "cli/model_bench.h"
+#include "cli/output.h"
+#include "model/open_model.h"
+#include "model/shape_model.h"
+#include "node/collective_bench.h"
+#include "node/link_probe.h"
+#include "planner/plan.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kContext = 64;
+constexpr int kExchangeRounds = 2'000;
+// As good as the best: what a choice may lack of it, and what a prediction may be off.
+constexpr double kChoiceSlack = 0.05;
+constexpr double kPredictionSlack = 0.15;
+
+// The configs of the emulated models, for as long as workers read them.
+class ConfigFolder {
+ public:
+  static Result<ConfigFolder> make() {
+    std::string path = (std::filesystem::temp_directory_path() / "lockstep-placement-XXXXXX");
+    if (::mkdtemp(path.data()) == nullptr) {
+      return Error{ErrorCode::kInternal, fmt::format("cannot create the folder {}", path)};
+    }
+    return ConfigFolder(path);
+  }
+  ConfigFolder(ConfigFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ConfigFolder& operator=(ConfigFolder&&) = delete;
+  ~ConfigFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  // The name by which every worker opens the model.
+  Result<std::string> model(std::string_view name) const {
+    const std::string file = fmt::format("{}/{}.json", path_, name);
+    std::ofstream(file) << emulated_config(name);
+    if (!std::filesystem::exists(file)) {
+      return Error{ErrorCode::kInternal, fmt::format("cannot write {}", file)};
+    }
+    return shape_model_text({.shape = file});
+  }
+
+ private:
+  explicit ConfigFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
+// One cluster while it is measured.
+struct Subject {
+  const PlacementBenchFlags& flags;
+  const EmulatedCluster& cluster;
+  std::string model;
+  ModelFacts facts;
+  PlanRequest request{.limits = {.context = kContext}, .prompt_tokens = 1};
+
+  int hidden() const { return facts.config.hidden; }
+};
+
+// A group of emulated machines, in the order of ranks.
+struct EmulatedGroup {
+  std::vector<EmulatedMachine> machines;
+  std::vector<double> shares;
+  int stages = 1;
+};
+
+Result<std::vector<double>> measure(const Subject& subject,
+                                    const std::vector<EmulatedGroup>& wishes) {
+  std::vector<std::unique_ptr<LocalGroup>> groups;
+  std::vector<ModelService*> models;
+  for (const EmulatedGroup& wish : wishes) {
+    LocalGroupOptions options;
+    options.model = subject.model;
+    options.ranks = static_cast<int>(wish.machines.size());
+    options.shares = wish.shares;
+    options.stages = wish.stages;
+    options.threads = 1;
+    options.context = kContext;
+    options.link.delay_us = subject.cluster.delay_us;
+    options.link.gbit_s = subject.cluster.gbit_s;
+    options.device = emulated_devices(wish.machines);
+    groups.push_back(TRY(start_group(options)));
+    models.push_back(groups.back().get());
+  }
+  ModelBenchFlags bench;
+  bench.prompt_tokens = 1;
+  bench.new_tokens = subject.flags.new_tokens;
+  bench.repetitions = subject.flags.repetitions;
+  std::vector<double> token_us;
+  for (const ModelTimes& times : TRY(measure_in_turn(models, bench))) {
+    token_us.push_back(times.token_s * 1e6);
+  }
+  return token_us;
+}
+
+// The links' figures as a probe sees them, and what an exchange takes besides.
+struct MeasuredLinks {
+  LinkFigures link;
+  double exchange_us = 0;
+};
+
+Result<MeasuredLinks> measure_links(const Subject& subject) {
+  MeasuringOptions probe;
+  probe.link.delay_us = subject.cluster.delay_us;
+  probe.link.gbit_s = subject.cluster.gbit_s;
+  const PairTimes pair = TRY(probe_processes(probe)).front();
+  CollectiveBenchOptions exchange;
+  exchange.bytes = static_cast<size_t>(subject.hidden()) * sizeof(float);
+  exchange.rounds = kExchangeRounds;
+  return MeasuredLinks{.link = {.kind = LinkKind::kShm,
+                                .latency_us = pair.p50_us,
+                                .bytes_per_us = pair.gbit_s * 1e3 / 8},
+                       .exchange_us = TRY(bench_collective_processes(exchange)).p50_us};
+}
+
+// What the planner expects of one machine alone, of enough memory.
+Result<PlannedPlacement> plan_alone(const Subject& subject, double read_bytes_per_us,
+                                    double kernel_us) {
+  const Machine machine{.name = "alone",
+                        .memory_bytes = uint64_t{1} << 50,
+                        .read_bytes_per_us = read_bytes_per_us,
+                        .kernel_us = kernel_us};
+  const ClusterFacts alone{{machine}, LinkTable(1, {std::nullopt})};
+  return TRY(plan_model(subject.facts, alone, subject.request)).fitting.front();
+}
+
+bool is_as_fast(const EmulatedMachine& a, const EmulatedMachine& b) {
+  return a.read_gb_s == b.read_gb_s && a.kernel_us == b.kernel_us;
+}
+
+// Each kind of machine runs the model alone; its memory is what the cluster says.
+Result<std::vector<Machine>> measure_machines(const Subject& subject, double exchange_us) {
+  std::vector<EmulatedMachine> kinds;
+  for (const EmulatedMachine& machine : subject.cluster.machines) {
+    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const EmulatedMachine& kind) {
+      return is_as_fast(kind, machine);
+    });
+    if (known == kinds.end()) kinds.push_back(machine);
+  }
+  std::vector<EmulatedGroup> alone;
+  for (const EmulatedMachine& kind : kinds) alone.push_back({.machines = {kind}, .shares = {1}});
+  const std::vector<double> token_us = TRY(measure(subject, alone));
+  std::vector<Machine> machines;
+  for (const EmulatedMachine& machine : subject.cluster.machines) {
+    size_t kind = 0;
+    while (!is_as_fast(kinds[kind], machine)) ++kind;
+    const PlannedPlacement plan = TRY(plan_alone(subject, 1, machine.kernel_us));
+    const double read_us = token_us[kind] - plan.token.kernels;
+    const RankMemory& memory = plan.placement.groups.front().ranks.front().memory;
+    const auto model_bytes = static_cast<double>(memory.total() - memory.process_bytes);
+    machines.push_back(
+        {.name = fmt::format("machine-{}", machines.size() + 1),
+         .memory_bytes = memory.process_bytes + static_cast<uint64_t>(machine.memory * model_bytes),
+         .read_bytes_per_us = plan.token.weights / std::max(read_us, 1.0),
+         .kernel_us = machine.kernel_us,
+         .exchange_us = exchange_us});
+  }
+  return machines;
+}
+
+EmulatedGroup group_of(const Subject& subject, const PlacedGroup& placed) {
+  EmulatedGroup group{.machines = {}, .shares = {}, .stages = placed.stages};
+  for (const PlacedGroup::Rank& rank : placed.ranks) {
+    group.machines.push_back(subject.cluster.machines[rank.machine]);
+    group.shares.push_back(rank.share);
+  }
+  return group;
+}
+
+Json placement_json(const PlannedPlacement& plan, double token_us) {
+  JsonArray machines, shares;
+  for (const PlacedGroup::Rank& rank : plan.placement.groups.front().ranks) {
+    machines.emplace_back(rank.machine + 1);
+    shares.emplace_back(rank.share);
+  }
+  const double measured = 1e6 / token_us;
+  return JsonObject{{"kind", placement_kind_name(plan.placement.kind)},
+                    {"machines", std::move(machines)},
+                    {"shares", std::move(shares)},
+                    {"stages", plan.placement.groups.front().stages},
+                    {"predicted_tok_s", plan.short_tok_s},
+                    {"measured_tok_s", measured},
+                    {"error", plan.short_tok_s / measured - 1}};
+}
+
+Result<Json> bench_cluster(const Subject& subject) {
+  const MeasuredLinks links = TRY(measure_links(subject));
+  std::vector<Machine> machines = TRY(measure_machines(subject, links.exchange_us));
+  const size_t count = machines.size();
+  const ClusterFacts cluster{std::move(machines), LinkTable::uniform(count, links.link)};
+  std::vector<PlannedPlacement> plans =
+      TRY(plan_model(subject.facts, cluster, subject.request)).fitting;
+  // Copies of the model do nothing for one stream.
+  std::erase_if(plans, [](const PlannedPlacement& plan) {
+    return plan.placement.kind == PlacementKind::kReplicas;
+  });
+  if (plans.empty()) return Error{ErrorCode::kInternal, "no placement of this cluster fits"};
+  std::vector<EmulatedGroup> groups;
+  for (const PlannedPlacement& plan : plans) {
+    groups.push_back(group_of(subject, plan.placement.groups.front()));
+  }
+  const std::vector<double> token_us = TRY(measure(subject, groups));
+  JsonArray placements;
+  double worst = 0;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    placements.push_back(placement_json(plans[i], token_us[i]));
+    worst = std::max(worst, std::abs(plans[i].short_tok_s * token_us[i] / 1e6 - 1));
+  }
+  const double best_us = *std::min_element(token_us.begin(), token_us.end());
+  return Json(JsonObject{{"cluster", cluster_text(subject.cluster)},
+                         {"model", subject.cluster.model},
+                         {"latency_us", links.link.latency_us},
+                         {"link_bytes_per_us", links.link.bytes_per_us},
+                         {"exchange_us", links.exchange_us},
+                         {"worst_error", worst},
+                         {"choice_of_best", best_us / token_us.front()},
+                         {"placements", std::move(placements)}});
+}
+
+struct Chosen {
+  size_t first = 1;
+  size_t last = 1;
+};
+
+Result<Chosen> parse_clusters(std::string_view text) {
+  const size_t count = emulated_clusters().size();
+  if (text.empty()) return Chosen{1, count};
+  const size_t dots = text.find("..");
+  const auto number = [](std::string_view part) {
+    size_t value = 0;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), value);
+    return parsed.ec == std::errc() && parsed.ptr == part.data() + part.size() ? value : 0;
+  };
+  const size_t first = number(text.substr(0, dots));
+  const size_t last = dots == std::string_view::npos ? first : number(text.substr(dots + 2));
+  if (first < 1 || last < first || last > count) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--clusters {} makes no sense, write 4 or 1..{}", text, count)};
+  }
+  return Chosen{first, last};
+}
+
+}  // namespace
+
+Result<Json> bench_placement(const PlacementBenchFlags& flags) {
+  const Chosen chosen = TRY(parse_clusters(flags.clusters));
+  const ConfigFolder folder = TRY(ConfigFolder::make());
+  JsonArray rows;
+  double worst = 0;
+  int good_choices = 0, good_predictions = 0;
+  for (size_t number = chosen.first; number <= chosen.last; ++number) {
+    const EmulatedCluster& cluster = emulated_clusters()[number - 1];
+    const std::string model = TRY(folder.model(cluster.model));
+    const Subject subject{flags, cluster, model, TRY(model_facts(TRY(open_model(model))))};
+    Json row = TRY(bench_cluster(subject));
+    const double error = find(row, "worst_error")->to_number<double>();
+    worst = std::max(worst, error);
+    good_predictions += error <= kPredictionSlack ? 1 : 0;
+    good_choices += find(row, "choice_of_best")->to_number<double>() >= 1 - kChoiceSlack ? 1 : 0;
+    row.as_object()["number"] = number;
+    rows.push_back(std::move(row));
+  }
+  return Json(JsonObject{{"new_tokens", flags.new_tokens},
+                         {"repetitions", flags.repetitions},
+                         {"worst_error", worst},
+                         {"well_predicted", good_predictions},
+                         {"well_chosen", good_choices},
+                         {"clusters", std::move(rows)}});
+}
+
+void print_placement_bench(const Json& result) {
+  const auto number = [](const Json& json, std::string_view key) {
+    return find(json, key)->to_number<double>();
+  };
+  const auto text = [](const Json& json, std::string_view key) {
+    return std::string_view(find(json, key)->get_string());
+  };
+  for (const Json& row : find(result, "clusters")->get_array()) {
+    print_line(fmt::format("{:.0f}. {}, {}; the choice has {:.0f} % of the best",
+                           number(row, "number"), text(row, "model"), text(row, "cluster"),
+                           100 * number(row, "choice_of_best")));
+    for (const Json& placement : find(row, "placements")->get_array()) {
+      std::string ranks;
+      const JsonArray& shares = find(placement, "shares")->get_array();
+      const JsonArray& machines = find(placement, "machines")->get_array();
+      for (size_t i = 0; i < shares.size(); ++i) {
+        ranks += fmt::format("{}{}:{:.3g}", i == 0 ? "" : " ", machines[i].to_number<size_t>(),
+                             shares[i].to_number<double>());
+      }
+      print_line(
+          fmt::format("   {:<18} {:<32} predicted {:>7.2f} measured {:>7.2f} tok/s {:>+6.1f} %",
+                      text(placement, "kind"), ranks, number(placement, "predicted_tok_s"),
+                      number(placement, "measured_tok_s"), 100 * number(placement, "error")));
+    }
+  }
+  print_line(fmt::format(
+      "{} clusters: {:.0f} choices within {:.0f} % of the best, {:.0f} clusters predicted within "
+      "{:.0f} %, the worst prediction is {:.1f} % off",
+      find(result, "clusters")->get_array().size(), number(result, "well_chosen"),
+      100 * kChoiceSlack, number(result, "well_predicted"), 100 * kPredictionSlack,
+      100 * number(result, "worst_error")));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "device/slowed_device.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "kernels/isa.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr int kRows = 64, kColumns = 64;
+constexpr size_t kStoredBytes = sizeof(float) * kRows * kColumns;
+
+struct Product {
+  std::vector<float> values;
+  double seconds = 0;
+};
+
+// The product with a matrix of kStoredBytes, `times` times, and the time until wait() returns.
+Product multiply(const std::string& kind, int times) {
+  auto device = open_device({.kind = kind, .kernels = available_kernels().back()});
+  REQUIRE(device.ok());
+  const std::vector<float> weights(kRows * kColumns, 0.5f), input(kColumns, 2.0f);
+  const auto matrix =
+      device.value()->pack({.stored = {.rows = kRows,
+                                       .columns = kColumns,
+                                       .codes = std::as_bytes(std::span<const float>(weights)),
+                                       .row_bytes = kColumns * sizeof(float)},
+                            .rows = kRows,
+                            .columns = kColumns,
+                            .steps = {{kColumns, 0, 1}}});
+  const auto x = device.value()->allocate(kColumns * sizeof(float), Access::kDevice);
+  const auto y = device.value()->allocate(kRows * sizeof(float), Access::kHost);
+  REQUIRE(matrix.ok());
+  REQUIRE(x.ok());
+  REQUIRE(y.ok());
+  const auto begin = std::chrono::steady_clock::now();
+  device.value()->write({x.value(), 0}, std::as_bytes(std::span<const float>(input)));
+  for (int i = 0; i < times; ++i) {
+    device.value()->queue(Matmul{matrix.value(), {x.value(), 0}, 1, {y.value(), 0}});
+  }
+  REQUIRE(device.value()->wait().ok());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const auto host = device.value()->host(y.value());
+  return {{host.begin(), host.end()}, took.count()};
+}
+
+}  // namespace
+
+TEST_CASE("a slowed device computes the same and takes the time of its reading and operations") {
+  const Product quick = multiply("cpu", 10);
+  const Product reading = multiply("slowed:0.01", 10);  // 10 x 16 KiB at 10 MB/s
+  CHECK(reading.values == quick.values);
+  CHECK(reading.seconds >= 10 * kStoredBytes / 0.01e9);
+  const Product operations = multiply("slowed:1000/2000", 10);
+  CHECK(operations.values == quick.values);
+  CHECK(operations.seconds >= 10 * 0.002);
+}
+
+TEST_CASE("what makes no machine is no device") {
+  for (const char* kind : {"slowed:", "slowed:0", "slowed:-1", "slowed:1/", "slowed:1/x",
+                           "slowed:1/-1", "slowed:nan", "slowed:1e99", "slowed:1 "}) {
+    INFO(kind);
+    CHECK(!open_device({.kind = kind, .kernels = available_kernels().back()}).ok());
+  }
+  CHECK(parse_slowed("slowed:0.5/20")->kernel_us == 20);
+  CHECK(parse_slowed("slowed:0.5")->read_gb_s == 0.5);
+}
+
+TEST_CASE("each rank has its device of a list, or all the only one") {
+  CHECK(device_kind_of("cpu", 7).value() == "cpu");
+  CHECK(device_kind_of("cpu,slowed:1,delayed", 0).value() == "cpu");
+  CHECK(device_kind_of("cpu,slowed:1,delayed", 1).value() == "slowed:1");
+  CHECK(device_kind_of("cpu,slowed:1,delayed", 2).value() == "delayed");
+  CHECK(!device_kind_of("cpu,slowed:1,delayed", 3).ok());
+}
