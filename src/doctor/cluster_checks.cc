@@ -63,8 +63,8 @@ void judge_nodes(const ClusterFacts& facts, Findings& findings) {
     if (node.clock_skew_s && std::abs(*node.clock_skew_s) > kSkewMaxSeconds) {
       add_problem(
           findings, "clock_skew",
-          fmt::format("the clock of {} is {:.0f} s {} of this machine's", node.name,
-                      std::abs(*node.clock_skew_s), *node.clock_skew_s > 0 ? "ahead" : "behind"),
+          fmt::format("the clock of {} is {:.0f} s {} this machine's", node.name,
+                      std::abs(*node.clock_skew_s), *node.clock_skew_s > 0 ? "ahead of" : "behind"),
           fmt::format("on {}: sudo timedatectl set-ntp true", node.name));
     }
   }

@@ -104,7 +104,7 @@ Json findings_json(const Findings& findings) {
 
 std::string findings_text(const Findings& findings, Signs signs) {
   std::string text;
-  const std::string indent(signs == Signs::kSymbols ? 4 : 10, ' ');
+  const std::string indent(signs == Signs::kSymbols ? 3 : 9, ' ');
   for (const Finding& finding : findings) {
     const SeverityText severity = text_of(finding.severity);
     text += fmt::format("{}  {}\n", signs == Signs::kSymbols ? severity.symbol : severity.word,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "base/available_memory.h"
 #include "base/bytes_text.h"
@@ -31,11 +32,13 @@ std::string value_of(const std::string& text, std::string_view key, char separat
   return "";
 }
 
+#ifdef __APPLE__
 std::string output_line(const std::string& program, std::vector<std::string> arguments) {
   const auto answer = run_program({.program = program, .arguments = std::move(arguments)});
   if (!answer.ok() || answer.value().status != 0) return "";
   return answer.value().output.substr(0, answer.value().output.find('\n'));
 }
+#endif
 
 std::string system_text(const SystemFiles& files) {
   utsname system{};

@@ -19,10 +19,11 @@ constexpr std::string_view kRemoved = "[removed]";
 constexpr size_t kKeyHexDigits = 64;    // of keys, tokens and MACs; a node's id is shorter
 constexpr size_t kWordBytesMax = 4096;  // of a token behind "Bearer"
 
-// What stands behind these words, in any case, is a secret, up to a space or a quote.
-constexpr std::array<std::string_view, 9> kBefore{"bearer ",         "token=",   "token ",
-                                                  "api_key=",        "api-key=", "password=",
-                                                  "authorization: ", "secret=",  "key="};
+// What stands behind these words, in any case, is a secret, up to a space or a quote; behind the
+// last ones only if it looks like one, since they are words of sentences too.
+constexpr std::array<std::string_view, 9> kBefore{
+    "token=", "api_key=", "api-key=", "password=", "secret=",
+    "key=",   "bearer ",  "basic ",   "token "};
 
 // Beginnings of secrets that have a form of their own.
 constexpr std::array<std::string_view, 4> kForms{"lockstep-join-", "hf_", "sk-", "-----BEGIN "};
@@ -62,6 +63,12 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
     text.replace(at, what.size(), by);
   }
+}
+
+bool looks_secret(std::string_view word) {
+  constexpr size_t kLongWord = 20;
+  return word.size() >= Redaction::kSecretBytesMin &&
+         (word.size() >= kLongWord || std::any_of(word.begin(), word.end(), is_digit));
 }
 
 // The length of the secret at the start of `rest`, 0 if there is none.
@@ -104,7 +111,7 @@ std::string without_forms(std::string_view text) {
       if (cut > 0 || !starts_word || !begins_with_any_case(rest, before)) continue;
       kept = before.size();
       cut = word_length(rest.substr(kept));
-      if (cut < Redaction::kSecretBytesMin) cut = 0;  // "token 5 of 7"
+      if (before.ends_with(' ') && !looks_secret(rest.substr(kept, cut))) cut = 0;
     }
     if (cut == 0) {
       kept = 0;
