@@ -46,6 +46,10 @@ void judge_versions(const ClusterFacts& facts, Findings& findings) {
 }
 
 void judge_nodes(const ClusterFacts& facts, Findings& findings) {
+  if (!facts.beacon_problem.empty()) {
+    add_problem(findings, "beacon", facts.beacon_problem,
+                "name a machine of the cluster instead: lockstep serve --join HOST");
+  }
   size_t alive_count = 0;
   for (const ClusterNodeFacts& node : facts.nodes) {
     const bool is_alive = node.is_self || node.state == "alive";

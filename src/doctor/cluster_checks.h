@@ -41,6 +41,7 @@ struct ClusterModelFacts {
 struct ClusterFacts {
   bool answers = false;
   std::string version;
+  std::string beacon_problem;  // why nodes cannot find each other; empty: nothing
   std::vector<ClusterNodeFacts> nodes;
   std::vector<ClusterModelFacts> models;
 };

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "doctor/cluster_checks.h"
@@ -50,45 +52,43 @@ ClusterNodeFacts node_of(const Json& node) {
   return facts;
 }
 
-// The machine of each rank, as people call it; "rank 2" where it is not told.
-std::string machine_of(const Json& status, const Json& model, int64_t rank) {
-  for (const Json& one : list(model, "ranks")) {
-    const auto number = get_int(one, "rank");
+// The machine of each rank, as people call it; "rank 2" where no placement is told.
+std::string machine_of(const Json& model, int64_t rank) {
+  for (const Json& part : list(model, "placement")) {
+    const auto number = get_int(part, "rank");
     if (!number.ok() || number.value() != rank) continue;
-    const std::string node = text(one, "node");
-    for (const Json& known : list(status, "nodes")) {
-      if (!node.empty() && text(known, "id") == node) return node_of(known).name;
-    }
-    if (!node.empty()) return node;
+    if (std::string name = first_text(part, {"node_name", "node"}); !name.empty()) return name;
   }
   return "rank " + std::to_string(rank);
 }
 
-ClusterLinkFacts link_of(const Json& status, const Json& model, const Json& link) {
-  const auto a = get_int(link, "a"), b = get_int(link, "b");
-  return {.a = machine_of(status, model, a.ok() ? a.value().value_or(-1) : -1),
-          .b = machine_of(status, model, b.ok() ? b.value().value_or(-1) : -1),
+int64_t rank_in(const Json& object, std::string_view key) {
+  const auto number = get_int(object, key);
+  return number.ok() ? number.value().value_or(-1) : -1;
+}
+
+ClusterLinkFacts link_of(const Json& model, const Json& link) {
+  return {.a = machine_of(model, rank_in(link, "a")),
+          .b = machine_of(model, rank_in(link, "b")),
           .path = text(link, "path"),
           .reason = text(link, "reason"),
           .latency_us = real(link, "p50_us"),
           .gbit_s = real(link, "gbit_s")};
 }
 
-ClusterModelFacts model_of(const Json& status, const Json& model) {
+ClusterModelFacts model_of(const Json& model) {
   ClusterModelFacts facts{.name = text(model, "name"),
                           .state = text(model, "state"),
-                          .error = first_text(model, {"last_error", "sentence"})};
+                          .error = first_text(model, {"sentence", "last_error"})};
   for (const Json& rank : list(model, "ranks")) {
-    const auto number = get_int(rank, "rank");
-    const std::string machine =
-        machine_of(status, model, number.ok() ? number.value().value_or(-1) : -1);
+    const std::string machine = machine_of(model, rank_in(rank, "rank"));
     if (std::count(facts.machines.begin(), facts.machines.end(), machine) == 0) {
       facts.machines.push_back(machine);
     }
   }
   // Shared memory is no link between machines, and is faster than all of them.
   for (const Json& link : list(model, "links")) {
-    ClusterLinkFacts one = link_of(status, model, link);
+    ClusterLinkFacts one = link_of(model, link);
     if (one.a != one.b && one.path != "shm") facts.links.push_back(std::move(one));
   }
   return facts;
@@ -101,9 +101,10 @@ ClusterFacts cluster_facts_of(const Json& status) {
   if (!status.is_object()) return facts;
   facts.answers = true;
   facts.version = text(status, "version");
+  facts.beacon_problem = text(status, "beacon_problem");
   for (const Json& node : list(status, "nodes")) facts.nodes.push_back(node_of(node));
   for (const Json& model : list(status, "models")) {
-    facts.models.push_back(model_of(status, model));
+    facts.models.push_back(model_of(model));
   }
   return facts;
 }

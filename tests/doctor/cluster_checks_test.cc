@@ -49,6 +49,8 @@ TEST_CASE("nodes: lost, absent, of another version, with a wrong clock") {
   CHECK(severity_of(findings, "version") == Severity::kProblem);
   CHECK(found(findings, "clock_skew")->sentence ==
         "the clock of carl is 42 s behind this machine's");
+  facts.beacon_problem = "UDP port 8602 cannot be used";
+  CHECK(severity_of(judge_cluster(facts), "beacon") == Severity::kProblem);
   facts.version = "0.0.1";  // of the running node; this program is newer
   CHECK(found(judge_cluster(facts), "version").has_value());
 }
@@ -78,7 +80,10 @@ TEST_CASE("facts are read from what a node says, with machines in the place of r
       {"id": "aa", "name": "anna", "version": "1.2", "state": "alive", "is_self": true},
       {"id": "bb", "name": "bert", "version": "1.2", "state": "dead", "clock_skew_s": 7.5}],
     "models": [{"name": "m", "state": "ready",
-      "ranks": [{"rank": 0, "node": "aa"}, {"rank": 1, "node": "aa"}, {"rank": 2, "node": "bb"}],
+      "ranks": [{"rank": 0}, {"rank": 1}, {"rank": 2}],
+      "placement": [{"rank": 0, "node": "aa", "node_name": "anna"},
+                    {"rank": 1, "node": "aa", "node_name": "anna"},
+                    {"rank": 2, "node": "bb", "node_name": "bert"}],
       "links": [{"a": 0, "b": 1, "path": "shm", "gbit_s": 90},
                 {"a": 1, "b": 2, "path": "tcp", "gbit_s": 9, "p50_us": 31, "reason": "no card"}]}]
   })"));
@@ -95,9 +100,10 @@ TEST_CASE("facts are read from what a node says, with machines in the place of r
 }
 
 TEST_CASE("whatever a node says is taken as far as it makes sense") {
-  for (const char* text :
-       {"{}", "[]", "3", R"({"nodes": 3, "models": {"a": 1}})", R"({"nodes": [1, null, []]})",
-        R"({"models": [{"ranks": [{"rank": "x"}, 7], "links": [{"a": -1, "b": 99}]}, null]})"}) {
+  for (
+      const char* text :
+      {"{}", "[]", "3", R"({"nodes": 3, "models": {"a": 1}})", R"({"nodes": [1, null, []]})",
+       R"({"models": [{"ranks": [{"rank": "x"}, 7], "placement": [1], "links": [{"a": -1, "b": 99}]}, null]})"}) {
     check_sentences(judge_cluster(cluster_facts_of(parsed(text))));
   }
 }
