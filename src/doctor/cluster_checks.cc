@@ -24,7 +24,7 @@ Pair ordered(const std::string& a, const std::string& b) {
   return a < b ? Pair(a, b) : Pair(b, a);
 }
 
-void judge_versions(const ClusterFacts& facts, Findings& findings) {
+void judge_versions(const ReportedCluster& facts, Findings& findings) {
   if (!facts.version.empty() && facts.version != kVersion) {
     add_note(findings, "version",
              fmt::format("the node that runs here is version {}, this program is {}", facts.version,
@@ -45,7 +45,7 @@ void judge_versions(const ClusterFacts& facts, Findings& findings) {
   }
 }
 
-void judge_nodes(const ClusterFacts& facts, Findings& findings) {
+void judge_nodes(const ReportedCluster& facts, Findings& findings) {
   if (!facts.beacon_problem.empty()) {
     add_problem(findings, "beacon", facts.beacon_problem,
                 "name a machine of the cluster instead: lockstep serve --join HOST");
@@ -148,7 +148,7 @@ void judge_speeds(const ClusterModelFacts& model, Findings& findings) {
   }
 }
 
-void judge_models(const ClusterFacts& facts, Findings& findings) {
+void judge_models(const ReportedCluster& facts, Findings& findings) {
   for (const ClusterModelFacts& model : facts.models) {
     if (model.state == "failed") {
       add_problem(findings, "model", fmt::format("{} has failed: {}", model.name, model.error));
@@ -165,7 +165,7 @@ void judge_models(const ClusterFacts& facts, Findings& findings) {
 
 }  // namespace
 
-Findings judge_cluster(const ClusterFacts& facts) {
+Findings judge_cluster(const ReportedCluster& facts) {
   Findings findings;
   if (!facts.answers) return findings;
   judge_versions(facts, findings);

@@ -38,7 +38,7 @@ struct ClusterModelFacts {
   std::vector<ClusterLinkFacts> links;  // between machines
 };
 
-struct ClusterFacts {
+struct ReportedCluster {
   bool answers = false;
   std::string version;
   std::string beacon_problem;  // why nodes cannot find each other; empty: nothing
@@ -47,7 +47,7 @@ struct ClusterFacts {
 };
 
 // What GET /cluster/status says, as far as it is there: it may be of another version.
-ClusterFacts cluster_facts_of(const Json& status);
-Findings judge_cluster(const ClusterFacts& facts);
+ReportedCluster reported_cluster(const Json& status);
+Findings judge_cluster(const ReportedCluster& facts);
 
 }  // namespace lockstep

@@ -71,7 +71,7 @@ Findings examine(uint16_t http_port) {
       judge_network(collect_network(
           files, {.interfaces = interfaces, .http_port = http_port, .node_answers = status.ok()})));
   append(all, judge_firewall(collect_firewall(files, interfaces)));
-  if (status.ok()) append(all, judge_cluster(cluster_facts_of(status.value())));
+  if (status.ok()) append(all, judge_cluster(reported_cluster(status.value())));
   std::stable_sort(all.begin(), all.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return all;

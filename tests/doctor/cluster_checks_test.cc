@@ -9,7 +9,7 @@ using namespace lockstep;
 
 namespace {
 
-ClusterFacts good_cluster() {
+ReportedCluster good_cluster() {
   const ClusterModelFacts model{.name = "m",
                                 .state = "ready",
                                 .machines = {"anna", "bert", "carl"},
@@ -38,7 +38,7 @@ TEST_CASE("a whole cluster is well, and without a node there is nothing to say")
 }
 
 TEST_CASE("nodes: lost, absent, of another version, with a wrong clock") {
-  ClusterFacts facts = good_cluster();
+  ReportedCluster facts = good_cluster();
   facts.nodes[1].state = "dead";
   CHECK(severity_of(judge_cluster(facts), "node") == Severity::kProblem);
   facts.nodes[1].state = "absent";
@@ -56,7 +56,7 @@ TEST_CASE("nodes: lost, absent, of another version, with a wrong clock") {
 }
 
 TEST_CASE("links: missing ones are counted, slow and late ones named") {
-  ClusterFacts facts = good_cluster();
+  ReportedCluster facts = good_cluster();
   facts.models[0].links.pop_back();
   const auto mesh = found(judge_cluster(facts), "mesh");
   CHECK(mesh->severity == Severity::kNote);
@@ -75,7 +75,7 @@ TEST_CASE("links: missing ones are counted, slow and late ones named") {
 }
 
 TEST_CASE("facts are read from what a node says, with machines in the place of ranks") {
-  const ClusterFacts facts = cluster_facts_of(parsed(R"({
+  const ReportedCluster facts = reported_cluster(parsed(R"({
     "version": "1.2", "nodes": [
       {"id": "aa", "name": "anna", "version": "1.2", "state": "alive", "is_self": true},
       {"id": "bb", "name": "bert", "version": "1.2", "state": "dead", "clock_skew_s": 7.5}],
@@ -100,11 +100,11 @@ TEST_CASE("facts are read from what a node says, with machines in the place of r
 }
 
 TEST_CASE("whatever a node says is taken as far as it makes sense") {
-  for (
-      const char* text :
-      {"{}", "[]", "3", R"({"nodes": 3, "models": {"a": 1}})", R"({"nodes": [1, null, []]})",
-       R"({"models": [{"ranks": [{"rank": "x"}, 7], "placement": [1], "links": [{"a": -1, "b": 99}]}, null]})"}) {
-    check_sentences(judge_cluster(cluster_facts_of(parsed(text))));
+  for (const char* text :
+       {"{}", "[]", "3", R"({"nodes": 3, "models": {"a": 1}})", R"({"nodes": [1, null, []]})",
+        R"({"models": [{"ranks": [{"rank": "x"}, 7], "placement": [1],)"
+        R"("links": [{"a": -1, "b": 99}]}, null]})"}) {
+    check_sentences(judge_cluster(reported_cluster(parsed(text))));
   }
 }
 
@@ -116,8 +116,8 @@ TEST_CASE("findings as text and as JSON") {
         "ok       well\nnote     odd\n         do this\nPROBLEM  bad\n1 problem, 1 note\n");
   CHECK(findings_text(findings, Signs::kSymbols) ==
         "\u2713  well\n!  odd\n   do this\n\u2717  bad\n1 problem, 1 note\n");
-  CHECK(
-      dump_json(findings_json({findings.back()})) ==
-      R"({"findings":[{"check":"c","severity":"problem","sentence":"bad","mend":""}],"problems":1})");
+  CHECK(dump_json(findings_json({findings.back()})) ==
+        R"({"findings":[{"check":"c","severity":"problem","sentence":"bad","mend":""}],)"
+        R"("problems":1})");
   CHECK(findings_text({}, Signs::kWords) == "no problems, no notes\n");
 }

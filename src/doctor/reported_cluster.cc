@@ -96,8 +96,8 @@ ClusterModelFacts model_of(const Json& model) {
 
 }  // namespace
 
-ClusterFacts cluster_facts_of(const Json& status) {
-  ClusterFacts facts;
+ReportedCluster reported_cluster(const Json& status) {
+  ReportedCluster facts;
   if (!status.is_object()) return facts;
   facts.answers = true;
   facts.version = text(status, "version");
