@@ -119,7 +119,9 @@ int status(const Flags& flags) {
     print_json(said.value());
     return 0;
   }
-  print_line(fmt::format("lockstep {} on port {}", text(said.value(), "version"), flags.port));
+  const double power_w = real(said.value(), "power_w");
+  print_line(fmt::format("lockstep {} on port {}{}", text(said.value(), "version"), flags.port,
+                         power_w > 0 ? fmt::format(", {:.0f} W", power_w) : ""));
   const auto models = list(said.value(), "models");
   if (models.empty()) print_line("no model is loaded");
   for (const Json& model : models) print_model(model);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "server/errors.h"
 #include "server/generation.h"
 #include "server/generation_options.h"
+#include "server/node_power.h"
 #include "server/openai_answer.h"
 #include "server/request_workers.h"
 
@@ -27,6 +29,8 @@ class ApiContext {
   const std::vector<std::shared_ptr<ModelService>>& models() const { return models_; }
   const std::string& version() const { return version_; }
   int64_t created() const { return created_; }  // Unix seconds
+  // Of this machine; nullopt where it has no meter.
+  std::optional<double> power_w() const { return power_->watts(); }
 
   // By its exact name, else regardless of case, else by the last component of a path if that is
   // unambiguous. An empty name means the only model.
@@ -48,6 +52,7 @@ class ApiContext {
   const std::string version_;
   const std::chrono::milliseconds silence_max_;
   const int64_t created_;
+  const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();
   const std::shared_ptr<Housekeeper> housekeeper_;
   RequestWorkers workers_;  // last: their work uses all of the above
 };

@@ -75,10 +75,9 @@ HttpResponse health(const ApiContext& context) {
 HttpResponse cluster_status(const ApiContext& context) {
   JsonArray models;
   for (const auto& model : context.models()) models.push_back(status_object(model->status()));
-  return {200,
-          "application/json",
-          dump_json(JsonObject{{"version", context.version()}, {"models", std::move(models)}}),
-          {{"Cache-Control", "no-store"}}};
+  JsonObject status{{"version", context.version()}, {"models", std::move(models)}};
+  if (const auto power_w = context.power_w()) status["power_w"] = *power_w;
+  return {200, "application/json", dump_json(status), {{"Cache-Control", "no-store"}}};
 }
 
 }  // namespace lockstep
