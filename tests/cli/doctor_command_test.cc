@@ -116,6 +116,20 @@ TEST_CASE("doctor prints valid JSON, and its exit status says whether there is a
   }
 }
 
+TEST_CASE("doctor looks at RDMA devices through the library that links would use") {
+  const std::string library = std::string(LOCKSTEP_BINARY_DIR) + "/libfakeverbs.so";
+  if (!fs::exists(library)) return;  // a build without RDMA
+  const Home home;
+  const auto answer = run_program(
+      {.program = "env",
+       .arguments = {"LOCKSTEP_HOME=" + home.path().string(), "LOCKSTEP_VERBS_LIBRARY=" + library,
+                     std::string(LOCKSTEP_BINARY_DIR) + "/lockstep", "doctor"},
+       .timeout = std::chrono::minutes(1)});
+  REQUIRE_MESSAGE(answer.ok(), answer.error().message);
+  const std::string& said = answer.value().output;
+  CHECK_MESSAGE(said.find("port 1 is active") != std::string::npos, said);
+}
+
 TEST_CASE("doctor in words ends with a sum, without symbols where stdout is no terminal") {
   const Home home;
   const ProgramAnswer answer = run_lockstep(home, {"doctor"});
