@@ -1,7 +1,9 @@
 #include "doctor/firewall_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <initializer_list>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -64,10 +66,12 @@ std::vector<std::pair<int, int>> ports_of(const Words& words) {
   std::vector<std::pair<int, int>> found;
   for (size_t i = 0; i < words.size(); ++i) {
     if (!words[i].ends_with("dport") && !words[i].ends_with("dports")) continue;
+    const size_t before = found.size();
     std::pair<int, int> ports;
     for (size_t k = i + 1; k < words.size() && parse_ports(words[k], ports); ++k) {
       found.push_back(ports);
     }
+    if (found.size() == before) found.emplace_back(-1, -1);  // named or negated: none of ours
   }
   return found;
 }
@@ -83,9 +87,14 @@ FilterRule nft_rule(const Words& words) {
       .accepts = has_word(words, "accept"),
       .drops = has_any(words, {"drop", "reject"}),
       .jumps = has_any(words, {"jump", "goto"}),
-      .is_for_some = has_any(words, {"saddr", "daddr", "iif", "iifname", "pkttype", "limit"}),
+      .is_for_some = has_any(words, {"saddr", "daddr", "iif", "iifname", "pkttype", "limit",
+                                     "sport", "mark", "fib", "status", "!="}),
       .is_for_none = has_any(words, {"lo", "\"lo\""}) || (names_state && !has_word(words, "new"))};
 }
+
+// Modules of iptables that do not choose among callers.
+constexpr std::array<std::string_view, 6> kPlainMatches{"tcp",       "udp",   "multiport",
+                                                        "conntrack", "state", "comment"};
 
 FilterRule iptables_rule(const Words& words) {
   FilterRule rule{.ports = ports_of(words)};
@@ -93,7 +102,11 @@ FilterRule iptables_rule(const Words& words) {
     const std::string& value = words[i + 1];
     if (words[i] == "-p") rule.protocol = value;
     if (words[i] == "-i" && value == "lo") rule.is_for_none = true;
-    if (words[i] == "-s" || words[i] == "-d" || words[i] == "-i") rule.is_for_some = true;
+    const bool is_match =
+        words[i] == "-m" && std::count(kPlainMatches.begin(), kPlainMatches.end(), value) == 0;
+    if (is_match || words[i] == "-s" || words[i] == "-d" || words[i] == "-i" || words[i] == "!") {
+      rule.is_for_some = true;
+    }
     if ((words[i] == "--state" || words[i] == "--ctstate") && !has_word(words, "NEW")) {
       rule.is_for_none = true;
     }

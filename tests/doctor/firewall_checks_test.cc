@@ -41,6 +41,9 @@ TEST_CASE("nftables: what happens to a new connection to a port") {
            Case{"accept", "\t\tip saddr 192.0.2.1 drop\n", Passage::kOpen, Passage::kOpen},
            Case{"accept", "\t\tcounter packets 0 bytes 0 reject with icmpx admin-prohibited\n",
                 Passage::kClosed, Passage::kClosed},
+           Case{"drop", "\t\ttcp dport ssh accept\n", Passage::kClosed, Passage::kClosed},
+           Case{"drop", "\t\tct mark 0x1 accept\n", Passage::kDepends, Passage::kDepends},
+           Case{"drop", "\t\tudp sport 53 accept\n", Passage::kClosed, Passage::kDepends},
            Case{"drop", "\t\tjump from_outside\n", Passage::kDepends, Passage::kDepends},
        }) {
     const std::string rules = nft_chain(one.policy, one.rules);
@@ -71,6 +74,8 @@ TEST_CASE("iptables: what happens to a new connection to a port") {
            Case{"-P INPUT ACCEPT\n-A INPUT -p tcp -m tcp --dport 8601 -j REJECT\n",
                 Passage::kClosed, Passage::kOpen},
            Case{"-P INPUT ACCEPT\n-A INPUT -j ufw-before-input\n-A INPUT -j DROP\n",
+                Passage::kDepends, Passage::kDepends},
+           Case{"-P INPUT DROP\n-A INPUT -m set --match-set friends src -j ACCEPT\n",
                 Passage::kDepends, Passage::kDepends},
            Case{"", Passage::kOpen, Passage::kOpen},
        }) {
