@@ -21,6 +21,7 @@ struct FilterRule {
   bool drops = false;
   bool jumps = false;
   bool is_for_some = false;  // only callers or interfaces that it names
+  bool names_interface = false;
   bool is_for_none = false;  // of loopback, or of connections that are there already
 };
 
@@ -101,7 +102,9 @@ FilterRule iptables_rule(const Words& words) {
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& value = words[i + 1];
     if (words[i] == "-p") rule.protocol = value;
-    if (words[i] == "-i" && value == "lo") rule.is_for_none = true;
+    const bool is_negated = i > 0 && words[i - 1] == "!";
+    if (words[i] == "-i" && value == "lo" && !is_negated) rule.is_for_none = true;
+    if (words[i] == "-i") rule.names_interface = true;
     const bool is_match =
         words[i] == "-m" && std::count(kPlainMatches.begin(), kPlainMatches.end(), value) == 0;
     if (is_match || words[i] == "-s" || words[i] == "-d" || words[i] == "-i" || words[i] == "!") {
@@ -118,9 +121,9 @@ FilterRule iptables_rule(const Words& words) {
   return rule;
 }
 
-// The first rule that meets the packet decides.
+// The first rule that meets the packet decides. Single callers that are shut out do not count.
 Passage passage_of(const InputChain& chain, PortQuestion question) {
-  bool may_pass = false;
+  bool may_pass = false, may_stop = false;
   for (const FilterRule& rule : chain.rules) {
     const bool names_port =
         std::any_of(rule.ports.begin(), rule.ports.end(), [&](const std::pair<int, int>& ports) {
@@ -133,12 +136,14 @@ Passage passage_of(const InputChain& chain, PortQuestion question) {
     if (rule.jumps || (rule.accepts && rule.is_for_some)) {
       may_pass = true;
     } else if (rule.accepts) {
-      return Passage::kOpen;
+      return may_stop ? Passage::kDepends : Passage::kOpen;
     } else if (rule.drops && !rule.is_for_some) {
       return may_pass ? Passage::kDepends : Passage::kClosed;
+    } else if (rule.drops) {
+      may_stop = may_stop || rule.names_interface;
     }
   }
-  if (!chain.drops_by_default) return Passage::kOpen;
+  if (!chain.drops_by_default) return may_stop ? Passage::kDepends : Passage::kOpen;
   return may_pass ? Passage::kDepends : Passage::kClosed;
 }
 

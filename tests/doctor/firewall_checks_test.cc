@@ -44,6 +44,7 @@ TEST_CASE("nftables: what happens to a new connection to a port") {
            Case{"drop", "\t\ttcp dport ssh accept\n", Passage::kClosed, Passage::kClosed},
            Case{"drop", "\t\tct mark 0x1 accept\n", Passage::kDepends, Passage::kDepends},
            Case{"drop", "\t\tudp sport 53 accept\n", Passage::kClosed, Passage::kDepends},
+           Case{"accept", "\t\tiifname != \"lo\" drop\n", Passage::kDepends, Passage::kDepends},
            Case{"drop", "\t\tjump from_outside\n", Passage::kDepends, Passage::kDepends},
        }) {
     const std::string rules = nft_chain(one.policy, one.rules);
@@ -77,6 +78,8 @@ TEST_CASE("iptables: what happens to a new connection to a port") {
                 Passage::kDepends, Passage::kDepends},
            Case{"-P INPUT DROP\n-A INPUT -m set --match-set friends src -j ACCEPT\n",
                 Passage::kDepends, Passage::kDepends},
+           Case{"-P INPUT ACCEPT\n-A INPUT ! -i lo -p tcp -j DROP\n", Passage::kDepends,
+                Passage::kOpen},
            Case{"", Passage::kOpen, Passage::kOpen},
        }) {
     CHECK_MESSAGE(iptables_passage(one.rules, kControl) == one.tcp, one.rules);
