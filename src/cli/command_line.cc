@@ -78,6 +78,8 @@ int run_command_line(int argc, char** argv) {
   add_load_command(app, chosen);
   add_unload_command(app, chosen);
   add_cluster_command(app, chosen);
+  add_doctor_command(app, chosen);
+  add_bug_report_command(app, chosen);
   add_probe_command(app, chosen);
   add_quantize_command(app, chosen);
   remove_footers(app);

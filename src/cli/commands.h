@@ -18,6 +18,8 @@ void add_show_command(CLI::App& app, Command& chosen);
 void add_plan_command(CLI::App& app, Command& chosen);
 void add_bench_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);
+void add_doctor_command(CLI::App& app, Command& chosen);
+void add_bug_report_command(CLI::App& app, Command& chosen);
 void add_probe_command(CLI::App& app, Command& chosen);
 void add_pull_command(CLI::App& app, Command& chosen);
 void add_list_command(CLI::App& app, Command& chosen);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "base/machine.h"
+#include "base/power_meter.h"
 #include "cli/generate.h"
 #include "cli/output.h"
 #include "device/read_probe.h"
@@ -24,35 +26,52 @@ std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
   return prompt;
 }
 
+struct Cost {
+  double seconds = 0;
+  double joules = 0;
+};
+
 // From the first request to the last token of all. What lies between two tokens says nothing here:
 // they may reach us together.
-Result<double> seconds_of(ModelService& model, int streams, const std::vector<int32_t>& prompt,
-                          int new_tokens) {
+Result<Cost> cost_of(ModelService& model, int streams, const std::vector<int32_t>& prompt,
+                     int new_tokens) {
+  std::optional<PowerMeter> meter = PowerMeter::open();
   const GenerateRequest request{.prompt = prompt, .max_tokens = new_tokens};
   const std::vector<Generated> done =
       TRY(generate_together(model, {static_cast<size_t>(streams), request}));
   auto last_token = done.front().last_token;
   for (const Generated& one : done) last_token = std::max(last_token, one.last_token);
-  return seconds_between(done.front().started, last_token);
+  return Cost{seconds_between(done.front().started, last_token), meter ? meter->joules() : 0};
 }
 
 Result<ModelTimes> measure(ModelService& model, const ModelBenchFlags& flags) {
   const int vocab_size = model.status().vocab_size;
-  const auto seconds = [&](int streams, int prompt_tokens, int new_tokens) {
-    return seconds_of(model, streams, any_prompt(prompt_tokens, vocab_size), new_tokens);
+  const auto cost = [&](int streams, int prompt_tokens, int new_tokens) {
+    return cost_of(model, streams, any_prompt(prompt_tokens, vocab_size), new_tokens);
   };
-  const double prompt = TRY(seconds(1, flags.prompt_tokens, 1));
-  const double one = TRY(seconds(flags.streams, 1, 1));
-  const double many = TRY(seconds(flags.streams, 1, flags.new_tokens + 1));
+  const Cost prompt = TRY(cost(1, flags.prompt_tokens, 1));
+  const Cost one = TRY(cost(flags.streams, 1, 1));
+  const Cost many = TRY(cost(flags.streams, 1, flags.new_tokens + 1));
   const double tokens = static_cast<double>(flags.new_tokens) * flags.streams;
-  return ModelTimes{std::max(prompt, kLeastSeconds),
-                    std::max((many - one) / tokens, kLeastSeconds)};
+  return ModelTimes{.prompt_s = std::max(prompt.seconds, kLeastSeconds),
+                    .token_s = std::max((many.seconds - one.seconds) / tokens, kLeastSeconds),
+                    .prompt_j = prompt.joules,
+                    .token_j = std::max((many.joules - one.joules) / tokens, 0.0)};
 }
 
-double median(std::vector<double> values) {
+double median(const std::vector<ModelTimes>& times, double ModelTimes::*field) {
+  std::vector<double> values;
+  for (const ModelTimes& one : times) values.push_back(one.*field);
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+ModelTimes medians_of(const std::vector<ModelTimes>& times) {
+  return {.prompt_s = median(times, &ModelTimes::prompt_s),
+          .token_s = median(times, &ModelTimes::token_s),
+          .prompt_j = median(times, &ModelTimes::prompt_j),
+          .token_j = median(times, &ModelTimes::token_j)};
 }
 
 }  // namespace
@@ -77,20 +96,16 @@ void limit_lengths(ModelBenchFlags& flags, int context) {
 Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>& models,
                                                 const ModelBenchFlags& flags) {
   for (ModelService* model : models) TRY(measure(*model, flags));  // warm-up
-  std::vector<std::vector<double>> prompts(models.size()), tokens(models.size());
+  std::vector<std::vector<ModelTimes>> measured(models.size());
   for (int i = 0; i < flags.repetitions; ++i) {
     show_progress(fmt::format("round {} of {}", i + 1, flags.repetitions));
     for (size_t m = 0; m < models.size(); ++m) {
-      const ModelTimes times = TRY(measure(*models[m], flags));
-      prompts[m].push_back(times.prompt_s);
-      tokens[m].push_back(times.token_s);
+      measured[m].push_back(TRY(measure(*models[m], flags)));
     }
   }
   clear_progress();
   std::vector<ModelTimes> medians;
-  for (size_t m = 0; m < models.size(); ++m) {
-    medians.push_back({median(prompts[m]), median(tokens[m])});
-  }
+  for (const std::vector<ModelTimes>& times : measured) medians.push_back(medians_of(times));
   return medians;
 }
 
@@ -106,19 +121,22 @@ Result<double> read_speed_gb_s(const LocalGroupOptions& options) {
 JsonObject bench_json(const ModelBenchFlags& flags, const LocalGroupOptions& options,
                       const ModelSpeed& speed) {
   const ModelTimes& times = speed.times;
-  return {{"model", speed.name},
-          {"ranks", options.ranks},
-          {"stages", options.stages},
-          {"streams", flags.streams},
-          {"threads", threads_of(options)},
-          {"link", link_kind_name(options.link.kind)},
-          {"prompt_tokens", flags.prompt_tokens},
-          {"new_tokens", flags.new_tokens},
-          {"prefill_tok_s", flags.prompt_tokens / times.prompt_s},
-          {"decode_tok_s", 1 / times.token_s},
-          {"read_gb_s", speed.read_gb_s},
-          {"decode_gb_s", static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9},
-          {"weight_bytes_per_token", speed.bytes_per_token}};
+  JsonObject json{{"model", speed.name},
+                  {"ranks", options.ranks},
+                  {"stages", options.stages},
+                  {"streams", flags.streams},
+                  {"threads", threads_of(options)},
+                  {"link", link_kind_name(options.link.kind)},
+                  {"prompt_tokens", flags.prompt_tokens},
+                  {"new_tokens", flags.new_tokens},
+                  {"prefill_tok_s", flags.prompt_tokens / times.prompt_s},
+                  {"decode_tok_s", 1 / times.token_s},
+                  {"read_gb_s", speed.read_gb_s},
+                  {"decode_gb_s", static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9},
+                  {"weight_bytes_per_token", speed.bytes_per_token}};
+  if (times.prompt_j > 0) json["prefill_j_per_token"] = times.prompt_j / flags.prompt_tokens;
+  if (times.token_j > 0) json["decode_j_per_token"] = times.token_j;
+  return json;
 }
 
 void print_model_bench(const Json& result) {
@@ -126,6 +144,9 @@ void print_model_bench(const Json& result) {
   const auto whole = [&](std::string_view key) { return find(result, key)->to_number<uint64_t>(); };
   const auto text = [&](std::string_view key) {
     return std::string_view(find(result, key)->get_string());
+  };
+  const auto energy = [&](std::string_view key) {
+    return find(result, key) ? fmt::format("  {:>8.3g} J/token", number(key)) : std::string();
   };
   print_line(fmt::format("{}, {} in {} x {}, {}, {}", text("model"),
                          counted(whole("ranks"), "rank"), counted(whole("stages"), "stage"),
@@ -138,10 +159,11 @@ void print_model_bench(const Json& result) {
                            number("layers"),
                            extrapolated->as_bool() ? ", speeds are extrapolated" : ""));
   }
-  print_line(fmt::format("prefill {:>6} tokens  {:>10.1f} tok/s", number("prompt_tokens"),
-                         number("prefill_tok_s")));
-  print_line(fmt::format("decode  {:>6} tokens  {:>10.1f} tok/s  {:>8.2f} GB/s of weights",
-                         number("new_tokens"), number("decode_tok_s"), number("decode_gb_s")));
+  print_line(fmt::format("prefill {:>6} tokens  {:>10.1f} tok/s{}", number("prompt_tokens"),
+                         number("prefill_tok_s"), energy("prefill_j_per_token")));
+  print_line(fmt::format("decode  {:>6} tokens  {:>10.1f} tok/s  {:>8.2f} GB/s of weights{}",
+                         number("new_tokens"), number("decode_tok_s"), number("decode_gb_s"),
+                         energy("decode_j_per_token")));
   print_line(
       fmt::format("memory read                            {:>8.2f} GB/s", number("read_gb_s")));
 }

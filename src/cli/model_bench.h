@@ -24,6 +24,9 @@ struct ModelBenchFlags {
 struct ModelTimes {
   double prompt_s = 0;
   double token_s = 0;  // of all streams together
+  // The energy that the machine took meanwhile; 0 where it has no meter (base/power_meter.h).
+  double prompt_j = 0;
+  double token_j = 0;
 };
 
 // The group that is measured: all streams run together.

@@ -86,15 +86,19 @@ Status check_memory(const Plan& plan, const ModelBenchFlags& flags, int ranks) {
 // The time of the whole model from those of plan.models.
 ModelTimes times_of_whole(const Plan& plan, const std::vector<ModelTimes>& measured) {
   if (plan.layers_measured == plan.config.layers) return measured.front();
-  const auto extrapolate = [&](double ModelTimes::*seconds) {
-    LayerTimes times{.layers = plan.layers_measured, .seconds = measured.front().*seconds};
+  // Energy grows with layers as time does.
+  const auto extrapolate = [&](double ModelTimes::*field) {
+    LayerTimes times{.layers = plan.layers_measured, .seconds = measured.front().*field};
     if (measured.size() > 1) {
       times.fewer_layers = 1;
-      times.fewer_seconds = measured.back().*seconds;
+      times.fewer_seconds = measured.back().*field;
     }
     return extrapolated_seconds(times, plan.whole);
   };
-  return {extrapolate(&ModelTimes::prompt_s), extrapolate(&ModelTimes::token_s)};
+  return {.prompt_s = extrapolate(&ModelTimes::prompt_s),
+          .token_s = extrapolate(&ModelTimes::token_s),
+          .prompt_j = extrapolate(&ModelTimes::prompt_j),
+          .token_j = extrapolate(&ModelTimes::token_j)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "server/errors.h"
 #include "server/generation.h"
 #include "server/generation_options.h"
+#include "server/node_power.h"
 #include "server/openai_answer.h"
 #include "server/request_workers.h"
 
@@ -31,6 +33,8 @@ class ApiContext {
   ClusterControl* cluster() const { return cluster_; }
   const std::string& version() const { return version_; }
   int64_t created() const { return created_; }  // Unix seconds
+  // Of this machine; nullopt where it has no meter.
+  std::optional<double> power_w() const { return power_->watts(); }
 
   // As ModelDirectory::find(): 400 where a name is needed, 404 for an unknown one.
   ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
@@ -54,6 +58,7 @@ class ApiContext {
   const std::string version_;
   const std::chrono::milliseconds silence_max_;
   const int64_t created_;
+  const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();
   const std::shared_ptr<Housekeeper> housekeeper_;
   // Last: their work uses all of the above.
   RequestWorkers workers_;

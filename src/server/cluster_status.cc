@@ -58,6 +58,7 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
 HttpResponse cluster_status(const ApiContext& context, const HttpRequest& request) {
   ClusterReport report;
   JsonObject status{{"version", context.version()}};
+  if (const auto power_w = context.power_w()) status["power_w"] = *power_w;
   if (context.cluster() != nullptr) {
     report = context.cluster()->report();
     add_cluster(status, report, request);

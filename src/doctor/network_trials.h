@@ -1,0 +1,14 @@
+// What is found out about the network by trying: whether a multicast comes back, and which ports
+// are free. Each within a second. Any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "doctor/network_checks.h"
+
+namespace lockstep {
+
+MulticastTest try_multicast();
+TakenPorts try_ports(uint16_t http_port);
+
+}  // namespace lockstep

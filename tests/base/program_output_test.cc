@@ -1,0 +1,45 @@
+#include "base/program_output.h"
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE("what a program prints and how it ends comes back") {
+  const auto answer =
+      run_program({.program = "sh", .arguments = {"-c", "echo a; echo b >&2; exit 3"}});
+  REQUIRE(answer.ok());
+  CHECK(answer.value().output == "a\n");
+  CHECK(answer.value().status == 3);
+}
+
+TEST_CASE("arguments reach a program as they are") {
+  const auto answer = run_program({.program = "printf", .arguments = {"%s|", "a b", "$HOME", "'"}});
+  REQUIRE(answer.ok());
+  CHECK(answer.value().output == "a b|$HOME|'|");
+}
+
+TEST_CASE("a program that is not there is named") {
+  const auto answer = run_program({.program = "lockstep-has-no-such-program"});
+  REQUIRE_FALSE(answer.ok());
+  CHECK(answer.error().code == ErrorCode::kNotFound);
+  CHECK(answer.error().message == "there is no program lockstep-has-no-such-program");
+}
+
+TEST_CASE("a program that does not end is an error at the deadline") {
+  const auto answer = run_program({.program = "tail",
+                                   .arguments = {"-f", "/dev/null"},
+                                   .timeout = std::chrono::milliseconds(200)});
+  REQUIRE_FALSE(answer.ok());
+  CHECK(answer.error().code == ErrorCode::kTimeout);
+}
+
+TEST_CASE("a program that prints without end is cut and ends at the deadline") {
+  const auto answer = run_program(
+      {.program = "yes", .timeout = std::chrono::milliseconds(300), .output_bytes_max = 1000});
+  REQUIRE_FALSE(answer.ok());
+  CHECK(answer.error().code == ErrorCode::kTimeout);
+  const auto cut = run_program(
+      {.program = "sh", .arguments = {"-c", "yes | head -c 50000"}, .output_bytes_max = 1000});
+  REQUIRE(cut.ok());
+  CHECK(cut.value().output.size() == 1000);
+}

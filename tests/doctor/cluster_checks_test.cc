@@ -1,0 +1,123 @@
+// The cluster as GET /cluster/status tells it, and how findings are shown.
+#include "doctor/cluster_checks.h"
+
+#include "base/version.h"
+#include "doctor/check_support.h"
+#include "doctor/doctor.h"
+
+using namespace lockstep;
+
+namespace {
+
+ReportedCluster good_cluster() {
+  const ClusterModelFacts model{.name = "m",
+                                .state = "ready",
+                                .machines = {"anna", "bert", "carl"},
+                                .links = {{"anna", "bert", "tcp", "", 30, 10},
+                                          {"anna", "carl", "tcp", "", 31, 10},
+                                          {"bert", "carl", "tcp", "", 32, 9}}};
+  return {.answers = true,
+          .version = kVersion,
+          .nodes = {{"anna", kVersion, "alive", "", true},
+                    {"bert", kVersion, "alive"},
+                    {"carl", kVersion, "alive"}},
+          .models = {model}};
+}
+
+Json parsed(const char* text) {
+  auto json = parse_json(text);
+  REQUIRE_MESSAGE(json.ok(), json.error().message);
+  return std::move(json.value());
+}
+
+}  // namespace
+
+TEST_CASE("a whole cluster is well, and without a node there is nothing to say") {
+  check_all_well(judge_cluster(good_cluster()));
+  CHECK(judge_cluster({}).empty());
+}
+
+TEST_CASE("nodes: lost, absent, of another version, with a wrong clock") {
+  ReportedCluster facts = good_cluster();
+  facts.nodes[1].state = "dead";
+  CHECK(severity_of(judge_cluster(facts), "node") == Severity::kProblem);
+  facts.nodes[1].state = "absent";
+  CHECK(severity_of(judge_cluster(facts), "node") == Severity::kNote);
+  facts.nodes[2].version = "9.9.9";
+  facts.nodes[2].clock_skew_s = -42;
+  const Findings findings = judge_cluster(facts);
+  CHECK(severity_of(findings, "version") == Severity::kProblem);
+  CHECK(found(findings, "clock_skew")->sentence ==
+        "the clock of carl is 42 s behind this machine's");
+  facts.beacon_problem = "UDP port 8602 cannot be used";
+  CHECK(severity_of(judge_cluster(facts), "beacon") == Severity::kProblem);
+  facts.version = "0.0.1";  // of the running node; this program is newer
+  CHECK(found(judge_cluster(facts), "version").has_value());
+}
+
+TEST_CASE("links: missing ones are counted, slow and late ones named") {
+  ReportedCluster facts = good_cluster();
+  facts.models[0].links.pop_back();
+  const auto mesh = found(judge_cluster(facts), "mesh");
+  CHECK(mesh->severity == Severity::kNote);
+  CHECK(mesh->sentence == "m has no direct link for bert - carl; sums go by relays there");
+  CHECK(mesh->mend == "for a mesh of 3 machines join 1 more pair with a cable");
+
+  facts = good_cluster();
+  facts.models[0].links[2].gbit_s = 0.9;
+  CHECK(found(judge_cluster(facts), "slow_link")->sentence ==
+        "the link bert - carl (tcp) has 0.9 Gbit/s, the fastest has 10");
+  facts.models[0].links[2] = {"bert", "carl", "tcp", "the cable is out", 500, 10};
+  CHECK(severity_of(judge_cluster(facts), "slow_link") == Severity::kNote);
+  CHECK(severity_of(judge_cluster(facts), "no_rdma") == Severity::kNote);
+  facts.models[0].state = "failed";
+  CHECK(severity_of(judge_cluster(facts), "model") == Severity::kProblem);
+}
+
+TEST_CASE("facts are read from what a node says, with machines in the place of ranks") {
+  const ReportedCluster facts = reported_cluster(parsed(R"({
+    "version": "1.2", "nodes": [
+      {"id": "aa", "name": "anna", "version": "1.2", "state": "alive", "is_self": true},
+      {"id": "bb", "name": "bert", "version": "1.2", "state": "dead", "clock_skew_s": 7.5}],
+    "models": [{"name": "m", "state": "ready",
+      "ranks": [{"rank": 0}, {"rank": 1}, {"rank": 2}],
+      "placement": [{"rank": 0, "node": "aa", "node_name": "anna"},
+                    {"rank": 1, "node": "aa", "node_name": "anna"},
+                    {"rank": 2, "node": "bb", "node_name": "bert"}],
+      "links": [{"a": 0, "b": 1, "path": "shm", "gbit_s": 90},
+                {"a": 1, "b": 2, "path": "tcp", "gbit_s": 9, "p50_us": 31, "reason": "no card"}]}]
+  })"));
+  CHECK(facts.answers);
+  REQUIRE(facts.nodes.size() == 2);
+  CHECK(facts.nodes[0].is_self);
+  CHECK(facts.nodes[1].clock_skew_s == 7.5);
+  REQUIRE(facts.models.size() == 1);
+  CHECK(facts.models[0].machines == std::vector<std::string>{"anna", "bert"});
+  REQUIRE(facts.models[0].links.size() == 1);
+  CHECK(facts.models[0].links[0].a == "anna");
+  CHECK(facts.models[0].links[0].b == "bert");
+  CHECK(facts.models[0].links[0].reason == "no card");
+}
+
+TEST_CASE("whatever a node says is taken as far as it makes sense") {
+  for (const char* text :
+       {"{}", "[]", "3", R"({"nodes": 3, "models": {"a": 1}})", R"({"nodes": [1, null, []]})",
+        R"({"models": [{"ranks": [{"rank": "x"}, 7], "placement": [1],)"
+        R"("links": [{"a": -1, "b": 99}]}, null]})"}) {
+    check_sentences(judge_cluster(reported_cluster(parsed(text))));
+  }
+}
+
+TEST_CASE("findings as text and as JSON") {
+  const Findings findings{{"a", Severity::kOk, "well", ""},
+                          {"b", Severity::kNote, "odd", "do this"},
+                          {"c", Severity::kProblem, "bad", ""}};
+  CHECK(findings_text(findings, Signs::kWords) ==
+        "ok       well\nnote     odd\n         do this\nPROBLEM  bad\n1 problem, 1 note\n");
+  CHECK(findings_text(findings, Signs::kSymbols) ==
+        "\u2713  well\n!  odd\n   do this\n\u2717  bad\n1 problem, 1 note\n");
+  CHECK(dump_json(findings_json({findings.back()})) ==
+        R"({"findings":[{"check":"c","severity":"problem","sentence":"bad","mend":""}],)"
+        R"("problems":1})");
+  CHECK(findings_text({}, Signs::kWords) == "no problems, no notes\n");
+}
