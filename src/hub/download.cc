@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -33,7 +34,8 @@ struct Job {
   uint32_t missing = 0;              // wanted pieces
   bool is_whole_wanted = true;
   int checks = 0;
-  bool is_from_hub_alone = false;  // since what the machines had was not the file
+  bool is_from_hub_alone = false;         // since what the machines had was not the file
+  std::map<uint32_t, Digest> rejected{};  // of the pieces that are fetched again
 };
 
 class Downloader {
@@ -193,6 +195,8 @@ Status Downloader::work_on(PieceSource& source, Piece piece, std::vector<std::by
   {
     const std::lock_guard lock(mutex_);
     request.is_from_hub_alone = job.is_from_hub_alone;
+    const auto rejected = job.rejected.find(piece.index);
+    if (rejected != job.rejected.end()) request.rejected = rejected->second;
   }
   bool has_come = TRY(source.fetch(request, buffer));
   // Known to be wrong: whoever sent it may have it right again, or another has it.
@@ -271,8 +275,20 @@ Result<std::vector<uint32_t>> Downloader::wrong_pieces(PieceSource& source, Job&
     job.is_from_hub_alone = true;
   }
   if (job.checks == 1) wrong = source.suspects(*job.file, digests);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const uint32_t piece : wrong) job.rejected[piece] = digests[piece];
+  }
   if (!wrong.empty()) return wrong;
+  if (!source.has_origin()) {
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("{} is damaged on the machines that have it: it is not the file that "
+                             "is listed",
+                             job.file->name)};
+  }
   ++job.checks;  // what follows is the last resort
+  const std::lock_guard lock(mutex_);
+  job.rejected.clear();
   for (uint32_t piece = 0; piece < cut.count(); ++piece) wrong.push_back(piece);
   return wrong;
 }

@@ -20,6 +20,7 @@ struct PieceRequest {
   ByteRange range;                   // of the piece in the file
   std::optional<Digest> expected{};  // where it is known already
   bool is_from_hub_alone = false;    // other machines' copies turned out to be wrong
+  std::optional<Digest> rejected{};  // of the bytes that were here, when they turned out so
 };
 
 class PieceSource {
@@ -31,6 +32,8 @@ class PieceSource {
   virtual Result<bool> fetch(const PieceRequest& request, std::span<std::byte> bytes) = 0;
   // Whether this machine is the one that is to get the piece first; those are asked for first.
   virtual bool is_own(const HubFile& /*file*/, uint32_t /*piece*/) const { return true; }
+  // Whether pieces that turned out to be wrong can be had anew, from where the file comes from.
+  virtual bool has_origin() const { return true; }
   // Of a file whose pieces are all here and are not the file: those that others have otherwise.
   virtual std::vector<uint32_t> suspects(const HubFile& /*file*/,
                                          std::span<const Digest> /*digests*/) {

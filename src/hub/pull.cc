@@ -2,72 +2,18 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
-#include <set>
 #include <system_error>
 
-#include "base/bytes_text.h"
 #include "hub/hub_client.h"
 #include "hub/model_cache.h"
+#include "hub/model_download.h"
 #include "hub/piece_store.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint64_t kSpareBytes = uint64_t{16} << 20;  // for journals, links and others
-
-// Each content once, the small files first, so that what is wrong with a model is known early.
-std::vector<HubFile> contents_of(const ModelFiles& files) {
-  std::vector<HubFile> contents;
-  std::set<std::string> seen;
-  for (const HubFile& file : files.files) {
-    if (seen.insert(file.hash).second) contents.push_back(file);
-  }
-  std::stable_sort(contents.begin(), contents.end(),
-                   [](const HubFile& a, const HubFile& b) { return a.size < b.size; });
-  return contents;
-}
-
-// What an earlier call with other rules brought stays part of the model.
-void add_earlier_files(const ModelPaths& paths, ModelFiles& files) {
-  const auto earlier = read_list(paths, files.commit);
-  if (!earlier.ok()) return;
-  const auto missing = missing_files(paths, earlier.value());
-  for (const HubFile& file : earlier.value().files) {
-    const auto is_same = [&](const HubFile& other) { return other.name == file.name; };
-    const bool is_missing = std::any_of(missing.begin(), missing.end(), [&](const HubFile* other) {
-      return other->name == file.name;
-    });
-    if (!is_missing && std::none_of(files.files.begin(), files.files.end(), is_same)) {
-      files.files.push_back(file);
-    }
-  }
-}
-
-Status check_space(const PullOptions& options, const PieceStore& store, const fs::path& blobs,
-                   const std::vector<HubFile>& contents) {
-  uint64_t needed = 0, total = 0;
-  for (const HubFile& file : contents) {
-    total += file.size;
-    if (store.is_whole(file)) continue;
-    needed += file.size -
-              std::min(file.size, RangeFile::bytes_in(PieceStore::partial_path(store.blob(file)),
-                                                      store.cut(file)));
-  }
-  std::error_code error;
-  const fs::space_info space = fs::space(blobs, error);
-  if (error || needed == 0 || needed + kSpareBytes <= space.available) return Ok{};
-  return Error{
-      ErrorCode::kExhausted,
-      fmt::format("{} needs {} more on the disk ({} bytes of its {}), and {} has {} free ({} "
-                  "bytes); free {}, or set HF_HUB_CACHE to a folder on another disk",
-                  options.id.text(), bytes_text(needed), needed, bytes_text(total),
-                  options.settings.cache.string(), bytes_text(space.available), space.available,
-                  bytes_text(needed + kSpareBytes - space.available))};
-}
 
 // Files that are there under their names and are not what they should be go away again.
 Result<size_t> discard_damaged(const PullOptions& options, PieceStore& store,
@@ -139,7 +85,8 @@ Result<PullReport> pull_model(const PullOptions& options) {
   PullReport report{.commit = files.commit, .files = files.files.size()};
   for (const HubFile& file : contents) report.size_bytes += file.size;
   if (options.verifies) report.repaired_files = TRY(discard_damaged(options, store, contents));
-  TRY(check_space(options, store, paths.blobs(), contents));
+  const std::string model = options.id.text();
+  TRY(check_space({.model = model, .folder = paths.blobs()}, store, contents));
   TRY(write_file_atomically(paths.list(files.commit), dump_model_files(files)));
   const auto make_source = [&]() -> std::unique_ptr<PieceSource> {
     return std::make_unique<HubSource>(hub, options.id, files.commit);

@@ -43,16 +43,29 @@ bool SharedSource::is_own(const HubFile& file, uint32_t piece) const {
 }
 
 Result<bool> SharedSource::fetch(const PieceRequest& request, std::span<std::byte> bytes) {
-  if (request.is_from_hub_alone) return hub_ ? hub_->fetch(request, bytes) : Result<bool>(false);
   const std::vector<int> alive = peers_->alive();
   Digest digest{};
   const auto is_right = [&](const Digest& got) {
-    return !request.expected || got == *request.expected;
+    if (request.expected) return got == *request.expected;
+    // What others have may be the same wrong bytes.
+    return !request.is_from_hub_alone || (request.rejected && got != *request.rejected);
   };
-  if (fetch_from_any(*peers_, alive, request.file, request.piece, bytes, digest, is_right))
+  const bool is_only_hubs = request.is_from_hub_alone && !request.rejected;
+  if (!is_only_hubs &&
+      fetch_from_any(*peers_, alive, request.file, request.piece, bytes, digest, is_right)) {
     return true;
-  if (!hub_ || fetcher(request.file, request.piece, alive) != options_.self) return false;
-  return hub_->fetch(request, bytes);
+  }
+  if (!hub_) return false;
+  if (request.is_from_hub_alone) return hub_->fetch(request, bytes);
+  if (fetcher(request.file, request.piece, alive) != options_.self) return false;
+  return fetch_from_hub(request, bytes);
+}
+
+Result<bool> SharedSource::fetch_from_hub(const PieceRequest& request, std::span<std::byte> bytes) {
+  if (!peers_->claim(request.file, request.piece)) return false;
+  auto has_come = hub_->fetch(request, bytes);
+  peers_->release(request.file, request.piece, has_come.ok() && has_come.value());
+  return has_come;
 }
 
 std::vector<uint32_t> SharedSource::suspects(const HubFile& file, std::span<const Digest> digests) {

@@ -30,6 +30,11 @@ class PeerPieces {
   // Of a piece that the machine has.
   virtual Result<std::optional<Digest>> digest(int machine, const HubFile& file,
                                                uint32_t piece) = 0;
+
+  // Asked before this machine gets a piece from the hub: false where another is getting it, or
+  // about to. Told afterwards whether it has come; it will be in the store in a moment.
+  virtual bool claim(const HubFile& /*file*/, uint32_t /*piece*/) { return true; }
+  virtual void release(const HubFile& /*file*/, uint32_t /*piece*/, bool /*has_come*/) {}
 };
 
 struct SharedSourceOptions {
@@ -46,10 +51,12 @@ class SharedSource : public PieceSource {
 
   Result<bool> fetch(const PieceRequest& request, std::span<std::byte> bytes) override;
   bool is_own(const HubFile& file, uint32_t piece) const override;
+  bool has_origin() const override { return hub_ && hub_->has_origin(); }
   // Pieces of which another machine has other bytes.
   std::vector<uint32_t> suspects(const HubFile& file, std::span<const Digest> digests) override;
 
  private:
+  Result<bool> fetch_from_hub(const PieceRequest& request, std::span<std::byte> bytes);
   int fetcher(const HubFile& file, uint32_t piece, const std::vector<int>& alive) const;
 
   const SharedSourceOptions options_;

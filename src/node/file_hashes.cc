@@ -1,0 +1,123 @@
+#include "node/file_hashes.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/hasher.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/mapped_file.h"
+#include "base/unique_fd.h"
+#include "hub/piece_store.h"
+#include "json/json.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kReadBytes = size_t{1} << 20;
+constexpr size_t kSha256Digits = 64;
+
+FileStamp stamp_from(const struct stat& status) {
+#ifdef __APPLE__
+  const auto& changed = status.st_mtimespec;
+#else
+  const auto& changed = status.st_mtim;
+#endif
+  return {static_cast<uint64_t>(status.st_size),
+          int64_t{changed.tv_sec} * 1'000'000'000 + changed.tv_nsec};
+}
+
+Result<std::string> hash_file(const fs::path& path, const std::atomic<bool>* cancelled) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    return Error{ErrorCode::kNotFound, fmt::format("{} cannot be read", path.string())};
+  }
+  Hasher hasher(HashKind::kSha256);
+  std::vector<std::byte> bytes(kReadBytes);
+  for (;;) {
+    // relaxed: a flag and nothing that it would have to publish.
+    if (cancelled && cancelled->load(std::memory_order_relaxed)) {
+      return Error{ErrorCode::kCancelled, "the check of files was stopped"};
+    }
+    const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return Error{ErrorCode::kInternal, fmt::format("{} cannot be read", path.string())};
+    }
+    if (got == 0) return hasher.finish_hex();
+    hasher.add(std::span(bytes).first(static_cast<size_t>(got)));
+  }
+}
+
+}  // namespace
+
+Result<FileStamp> stamp_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return Error{ErrorCode::kNotFound, fmt::format("there is no file {}", path.string())};
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no file", path.string())};
+  }
+  return stamp_from(status);
+}
+
+FileHashes::FileHashes(fs::path remembered) : remembered_(std::move(remembered)) {
+  const auto text = read_small_file(remembered_);
+  if (!text.ok()) return;  // there is none yet
+  const auto json = parse_json(text.value());
+  if (!json.ok() || !json.value().is_object()) return;
+  for (const auto& entry : json.value().get_object()) {
+    const auto size = get_int(entry.value(), "size");
+    const auto changed = get_int(entry.value(), "changed_ns");
+    const auto hash = get_string(entry.value(), "sha256");
+    if (!size.ok() || !size.value() || !changed.ok() || !changed.value() || !hash.ok() ||
+        !is_hex(hash.value().value_or(""), kSha256Digits) || known_.size() >= kFilesMax) {
+      continue;
+    }
+    known_[std::string(entry.key())] = {{static_cast<uint64_t>(*size.value()), *changed.value()},
+                                        *hash.value()};
+  }
+}
+
+Result<std::string> FileHashes::sha256_of(const fs::path& path,
+                                          const std::atomic<bool>* cancelled) {
+  const FileStamp stamp = TRY(stamp_of(path));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(path.string());
+    if (found != known_.end() && found->second.stamp == stamp) return found->second.hash;
+  }
+  std::string hash = TRY(hash_file(path, cancelled));
+  if (TRY(stamp_of(path)) != stamp) {
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("{} was changed while it was read", path.string())};
+  }
+  const std::lock_guard lock(mutex_);
+  if (known_.size() >= kFilesMax) known_.erase(known_.begin());
+  known_[path.string()] = {stamp, hash};
+  remember_locked();
+  return hash;
+}
+
+void FileHashes::remember_locked() {
+  JsonObject whole;
+  for (const auto& [path, known] : known_) {
+    whole[path] = JsonObject{
+        {"size", known.stamp.size}, {"changed_ns", known.stamp.changed_ns}, {"sha256", known.hash}};
+  }
+  std::error_code ignored;
+  fs::create_directories(remembered_.parent_path(), ignored);
+  const Status written = write_file_atomically(remembered_, dump_json(whole));
+  if (!written.ok()) log_warn("node: {}", written.error().message);  // it is read again then
+}
+
+}  // namespace lockstep

@@ -1,0 +1,336 @@
+#include "node/model_fetch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "hub/choose_files.h"
+#include "hub/hub_client.h"
+#include "hub/model_download.h"
+#include "model/shape_model.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookAgain{100};
+
+bool is_weights(const HubFile& file) {
+  return file.name.ends_with(".safetensors") || file.name.ends_with(".gguf");
+}
+
+// What a node needs that reads and writes text and computes nothing. Empty where a model has all
+// of that in its weights' file.
+ModelFiles small_files(const ModelFiles& files) {
+  ModelFiles small{.commit = files.commit};
+  bool has_config = false;
+  for (const HubFile& file : files.files) {
+    if (is_weights(file)) continue;
+    small.files.push_back(file);
+    has_config = has_config || file.name == "config.json";
+  }
+  if (!has_config) small.files.clear();
+  return small;
+}
+
+// Where copies and downloads of a model lie: the cache, and the model's name in it.
+LocalCopy place_of(const std::string& model, const FetchSettings& settings) {
+  if (is_local_path(model)) return local_copy_of(model, settings.home);
+  const auto id = parse_model_id(model);
+  return {settings.hub.cache, id.ok() ? id.value() : ModelId{}};
+}
+
+// The path of a model that lies in a cache; kNotFound.
+Result<fs::path> path_in(const LocalCopy& place, const FetchSettings& settings) {
+  HubSettings hub = settings.hub;
+  if (place.cache != hub.cache) hub.stores.clear();
+  hub.cache = place.cache;
+  return fs::path(TRY(resolve_model(place.id.text(), hub)));
+}
+
+// The hub for a fetch that goes on without it where it can.
+class ClusterHub final : public PieceSource {
+ public:
+  ClusterHub(const HubOptions& options, const ModelId& id, std::shared_ptr<SharedFetch> fetch)
+      : hub_(options, id, fetch->commit()), fetch_(std::move(fetch)) {}
+
+  Result<bool> fetch(const PieceRequest& request, std::span<std::byte> bytes) override {
+    if (!fetch_->uses_hub()) return false;
+    auto has_come = hub_.fetch(request, bytes);
+    if (has_come.ok() || has_come.error().code == ErrorCode::kCancelled) return has_come;
+    fetch_->note_hub_failure(has_come.error());
+    if (fetch_->holders().empty()) return has_come;
+    log_warn("node: {}; {} is fetched from the other nodes alone for now", has_come.error().message,
+             fetch_->model());
+    return false;
+  }
+  bool has_origin() const override { return fetch_->uses_hub(); }
+
+ private:
+  HubSource hub_;
+  const std::shared_ptr<SharedFetch> fetch_;
+};
+
+// A fetch is on the board from its first question to its end.
+class OnBoard {
+ public:
+  OnBoard(const ModelFetch::Surroundings& around, const std::shared_ptr<SharedFetch>& fetch)
+      : around_(around), model_(fetch->model()) {
+    around_.board.add(fetch);
+  }
+  ~OnBoard() {
+    around_.shelf.forget(model_);
+    around_.board.remove(model_);
+  }
+  OnBoard(const OnBoard&) = delete;
+  OnBoard& operator=(const OnBoard&) = delete;
+
+ private:
+  const ModelFetch::Surroundings& around_;
+  const std::string model_;
+};
+
+}  // namespace
+
+ModelFetch::ModelFetch(Surroundings surroundings, std::string model, std::atomic<bool>& cancelled,
+                       Events events)
+    : around_(std::move(surroundings)),
+      settings_(around_.settings),
+      model_(std::move(model)),
+      is_local_(is_local_path(model_)),
+      cancelled_(cancelled),
+      events_(std::move(events)) {
+  LocalCopy place = place_of(model_, settings_);
+  cache_ = std::move(place.cache);
+  id_ = std::move(place.id);
+  fetch_ = std::make_shared<SharedFetch>(around_.self, model_, settings_.times);
+}
+
+Result<std::optional<FetchedModel>> ModelFetch::find_here(const std::string& model, bool is_small,
+                                                          const FetchSettings& settings) {
+  std::error_code error;
+  if (is_shape_model(model)) return std::optional(FetchedModel{model, ""});
+  if (is_local_path(model)) {
+    const fs::path path = path_below(settings.root, model);
+    if (fs::exists(path, error)) return std::optional(FetchedModel{path, ""});
+  } else {
+    TRY(parse_model_id(model));
+  }
+  const LocalCopy place = place_of(model, settings);
+  const ModelPaths paths(place.cache, place.id);
+  const auto commit = commit_on_disk(paths, place.id.revision_or_default());
+  const auto path = path_in(place, settings);
+  // A copy may be older than what it is a copy of: run() asks.
+  if (path.ok() && !is_local_path(model)) {
+    return std::optional(FetchedModel{path.value(), commit.value_or("")});
+  }
+  if (!path.ok() && path.error().code != ErrorCode::kNotFound) return path.error();
+  if (!is_small || !commit) return std::optional<FetchedModel>();
+  const auto listed = read_list(paths, *commit);
+  const auto chosen = listed.ok() ? choose_files(listed.value(), place.id, {}) : listed;
+  if (!chosen.ok()) return std::optional<FetchedModel>();
+  const ModelFiles small = small_files(chosen.value());
+  if (small.files.empty() || !missing_files(paths, small).empty()) {
+    return std::optional<FetchedModel>();
+  }
+  return std::optional(FetchedModel{paths.snapshot(*commit), *commit, false});
+}
+
+Result<FetchedModel> ModelFetch::run() {
+  const bool is_small = events_.wants_whole && !events_.wants_whole();
+  if (auto here = TRY(find_here(model_, is_small, settings_))) return std::move(*here);
+  const OnBoard on_board(around_, fetch_);
+  if (!is_local_ && !settings_.hub.is_offline) fetch_->allow_hub();
+  const LocalCopy place{cache_, id_};
+  const auto copy =
+      is_local_ ? path_in(place, settings_) : Result<fs::path>(Error{ErrorCode::kNotFound, ""});
+  auto agreed = agree();
+  if (!agreed.ok() && agreed.error().code == ErrorCode::kNotFound && copy.ok()) {
+    log_info("node: no node has {} now; the copy that was made of it is used", model_);
+    return FetchedModel{copy.value(), ""};
+  }
+  return bring(TRY(std::move(agreed)));
+}
+
+void ModelFetch::tell(const std::string& note) {
+  if (events_.on_progress) events_.on_progress({.note = note, .file = {}});
+}
+
+Status ModelFetch::pause() {
+  // relaxed: a flag and nothing that it would have to publish.
+  if (cancelled_.load(std::memory_order_relaxed)) {
+    return Error{ErrorCode::kCancelled, "the download was stopped"};
+  }
+  std::this_thread::sleep_for(kLookAgain);
+  return Ok{};
+}
+
+NodePieces::Options ModelFetch::pieces_options() const {
+  return {.loop = around_.loop,
+          .network = around_.network,
+          .piece_bytes = static_cast<uint32_t>(settings_.piece_bytes),
+          .times = settings_.stream_times,
+          .cancelled = &cancelled_};
+}
+
+// What the model is: the same files on all nodes. Those that have it decide, then those that fetch
+// it already, then the hub.
+Result<ModelFiles> ModelFetch::agree() {
+  NodePieces pieces(pieces_options(), fetch_);
+  const auto start = Clock::now();
+  bool has_asked_hub = false;
+  for (;;) {
+    const bool is_one_reading = pieces.refresh();
+    for (const bool is_whole : {true, false}) {
+      auto files = TRY(list_of_others(pieces, is_whole));
+      if (files) return std::move(*files);
+    }
+    if (!std::exchange(has_asked_hub, true)) {
+      auto files = TRY(list_of_hub());
+      if (files) return std::move(*files);
+    }
+    const auto others = fetch_->others();
+    const bool is_one_asking = std::any_of(others.begin(), others.end(), [](const auto& other) {
+      return other.second.wants && other.second.uses_hub;
+    });
+    const auto wait = is_one_reading ? settings_.reading_wait : settings_.list_wait;
+    if ((!is_one_reading && !is_one_asking) || Clock::now() - start > wait) return nobody_has_it();
+    tell(is_one_reading ? "another node reads its files" : "another node asks the hub");
+    TRY(pause());
+  }
+}
+
+Error ModelFetch::nobody_has_it() const {
+  if (const auto error = fetch_->hub_error()) return *error;
+  if (is_local_) {
+    return {ErrorCode::kNotFound,
+            fmt::format("there is no {} on this node, nor on another node of the cluster that is "
+                        "connected now",
+                        model_)};
+  }
+  return {ErrorCode::kNotFound,
+          fmt::format("{} is on none of the nodes that are connected now, and HF_HUB_OFFLINE "
+                      "forbids to ask the hub",
+                      model_)};
+}
+
+Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces, bool is_whole) {
+  std::optional<ModelFiles> found;
+  NodeId found_at;
+  for (const auto& [node, status] : fetch_->others()) {
+    if (status.commit.empty() || status.is_whole != is_whole) continue;
+    if (found && found->commit == status.commit) continue;
+    if (found && is_local_) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          fmt::format("{} is not the same on the nodes '{}' and '{}'; make them equal, or "
+                      "load one of them under another path",
+                      model_, around_.network.name_of(found_at), around_.network.name_of(node))};
+    }
+    if (found) continue;  // the first one's, in the order of the nodes: all choose alike
+    auto listed = pieces.list(node);
+    if (!listed.ok() || listed.value().commit != status.commit) continue;
+    auto chosen = choose_files(listed.value(), id_, {});
+    if (!chosen.ok()) continue;  // it has other files of it
+    found = std::move(chosen.value());
+    found_at = node;
+  }
+  return found;
+}
+
+Result<std::optional<ModelFiles>> ModelFetch::list_of_hub() {
+  if (!fetch_->uses_hub()) return std::optional<ModelFiles>();
+  tell("asking the hub");
+  const HubOptions options{
+      .settings = settings_.hub, .retries = settings_.retries, .cancelled = &cancelled_};
+  auto listed = fetch_model_files(options, id_);
+  if (listed.ok()) return std::optional(TRY(choose_files(listed.value(), id_, {})));
+  if (listed.error().code == ErrorCode::kCancelled) return listed.error();
+  fetch_->note_hub_failure(listed.error());
+  return std::optional<ModelFiles>();
+}
+
+Result<ModelLock> ModelFetch::take_lock() {
+  const auto start = Clock::now();
+  for (;;) {
+    auto lock = ModelLock::take(cache_, id_);
+    if (lock.ok() || lock.error().code != ErrorCode::kExhausted) return lock;
+    if (Clock::now() - start > settings_.lock_wait) return lock;
+    tell("another process downloads it");
+    TRY(pause());
+  }
+}
+
+Result<FetchedModel> ModelFetch::bring(ModelFiles files) {
+  const ModelPaths paths(cache_, id_);
+  std::error_code error;
+  fs::create_directories(paths.blobs(), error);
+  if (!error) fs::create_directories(paths.folder / "lockstep", error);
+  if (error) return write_error(paths.folder, error.value());
+  const ModelLock lock = TRY(take_lock());
+  add_earlier_files(paths, files);
+  const auto store = std::make_shared<PieceStore>(paths.blobs(), settings_.piece_bytes);
+  const ModelFiles small = small_files(files);
+  const bool is_only_small = !small.files.empty() && events_.wants_whole && !events_.wants_whole();
+  TRY(check_space({.model = model_,
+                   .way_out = is_local_ ? "set LOCKSTEP_HOME to a folder on another disk"
+                                        : "set HF_HUB_CACHE to a folder on another disk",
+                   .folder = paths.blobs()},
+                  *store, contents_of(is_only_small ? small : files)));
+  TRY(write_file_atomically(paths.list(files.commit), dump_model_files(files)));
+  fetch_->use_files(files, store);
+  NodePieces(pieces_options(), fetch_).refresh();  // so that all know who fetches what
+  if (!small.files.empty()) {
+    TRY(bring_files(*store, contents_of(small)));
+    TRY(publish(paths, small, id_.revision_or_default()));
+    const FetchedModel brought{paths.snapshot(files.commit), files.commit, false};
+    if (events_.on_small) events_.on_small(brought);
+    if (events_.wants_whole && !events_.wants_whole()) return brought;
+  }
+  TRY(bring_files(*store, contents_of(files)));
+  TRY(publish(paths, files, id_.revision_or_default()));
+  return FetchedModel{TRY(path_in({cache_, id_}, settings_)), files.commit};
+}
+
+std::unique_ptr<PieceSource> ModelFetch::make_source() {
+  std::unique_ptr<PieceSource> hub;
+  if (!is_local_ && !settings_.hub.is_offline) {
+    const HubOptions options{.settings = settings_.hub,
+                             .retries = settings_.retries,
+                             .cancelled = &cancelled_,
+                             .received = &fetch_->received};
+    hub = std::make_unique<ClusterHub>(options, id_, fetch_);
+  }
+  const SharedSourceOptions options{
+      .self = machine_of(around_.self),
+      .keepers = [fetch = fetch_](const HubFile&, uint32_t) { return fetch->fetchers(); }};
+  return std::make_unique<SharedSource>(
+      options, std::make_unique<NodePieces>(pieces_options(), fetch_), std::move(hub));
+}
+
+Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files) {
+  DownloadOptions options{.connections = settings_.connections,
+                          .cancelled = &cancelled_,
+                          .patience = settings_.patience};
+  options.on_progress = [this](const DownloadProgress& progress) {
+    if (!events_.on_progress) return;
+    events_.on_progress({.note = progress.is_checking ? "checking" : "",
+                         .bytes_there = progress.bytes_there,
+                         .bytes_wanted = progress.bytes_wanted,
+                         .file = progress.file});
+  };
+  Status status = download(
+      store, files, [this] { return make_source(); }, options);
+  if (status.ok() || status.error().code != ErrorCode::kTimeout) return status;
+  if (const auto error = fetch_->hub_error()) return *error;  // the reason why nothing came
+  return status;
+}
+
+}  // namespace lockstep

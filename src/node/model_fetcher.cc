@@ -1,0 +1,236 @@
+#include "node/model_fetcher.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "node/piece_host.h"
+
+namespace lockstep {
+
+// The loop's thread, but for what a fetch's own thread does with `settings`, `shelf` and `board`.
+struct ModelFetcher::Impl : std::enable_shared_from_this<Impl> {
+  struct Request {
+    uint64_t number = 0;
+    bool is_small = false;
+    Events events;
+  };
+  // All requests for one model, and the thread that serves them.
+  struct Job {
+    std::vector<Request> requests;
+    std::atomic<bool> cancelled{false};
+    std::atomic<bool> wants_whole{false};
+    bool is_given_up = false;  // nobody waited for it any more
+    std::thread thread;
+  };
+
+  Impl(EventLoop& own_loop, PieceNetwork& own_network, const NodeId& own_self, FetchSettings chosen)
+      : loop(own_loop),
+        network(own_network),
+        self(own_self),
+        settings(std::move(chosen)),
+        shelf(settings.hub, settings.home, settings.root),
+        host(own_loop, shelf, board) {}
+
+  void add(const std::string& model, Request request);
+  void start_next();
+  void start(const std::string& model, Job& job);
+  void tell_progress(const std::string& model, const FetchProgress& progress);
+  void answer(const std::string& model, bool is_small_alone, const Result<FetchedModel>& outcome);
+  void on_ended(const std::string& model, const Result<FetchedModel>& outcome);
+  void cancel(uint64_t number);
+  static void run(const std::weak_ptr<Impl>& weak, const ModelFetch::Surroundings& around,
+                  const std::string& model, Job& job);
+
+  EventLoop& loop;
+  PieceNetwork& network;
+  const NodeId self;
+  const FetchSettings settings;
+  ModelShelf shelf;
+  FetchBoard board;
+  PieceHost host;
+  std::atomic<uint64_t> next_number{1};
+  bool is_ending = false;
+  size_t running = 0;
+  std::map<std::string, std::unique_ptr<Job>> jobs;  // by model
+  std::deque<std::string> waiting;                   // of them, in their order
+};
+
+ModelFetcher::ModelFetcher(EventLoop& loop, PieceNetwork& network, const NodeId& self,
+                           FetchSettings settings)
+    : loop_(loop), impl_(std::make_shared<Impl>(loop, network, self, std::move(settings))) {}
+
+ModelFetcher::~ModelFetcher() {
+  std::map<std::string, std::unique_ptr<Impl::Job>> jobs;
+  loop_.run_and_wait([&] {
+    impl_->is_ending = true;
+    impl_->waiting.clear();
+    jobs = std::exchange(impl_->jobs, {});
+    // relaxed: a flag that the threads look at, and nothing else
+    for (auto& [model, job] : jobs) job->cancelled.store(true, std::memory_order_relaxed);
+  });
+  for (auto& [model, job] : jobs) {
+    if (job->thread.joinable()) job->thread.join();
+  }
+  // What the loop still holds of streams that the threads have given back is gone by then.
+  loop_.run_and_wait([] {});
+  impl_.reset();
+}
+
+uint64_t ModelFetcher::fetch(const std::string& model, Events events) {
+  const uint64_t number = impl_->next_number.fetch_add(1, std::memory_order_relaxed);  // a count
+  loop_.post([weak = std::weak_ptr<Impl>(impl_), model, number, events = std::move(events)] {
+    if (const auto self = weak.lock()) self->add(model, {number, false, events});
+  });
+  return number;
+}
+
+uint64_t ModelFetcher::fetch_small(const std::string& model, Events events) {
+  const uint64_t number = impl_->next_number.fetch_add(1, std::memory_order_relaxed);  // a count
+  loop_.post([weak = std::weak_ptr<Impl>(impl_), model, number, events = std::move(events)] {
+    if (const auto self = weak.lock()) self->add(model, {number, true, events});
+  });
+  return number;
+}
+
+void ModelFetcher::cancel(uint64_t number) {
+  loop_.post([weak = std::weak_ptr<Impl>(impl_), number] {
+    if (const auto self = weak.lock()) self->cancel(number);
+  });
+}
+
+void ModelFetcher::offer(const std::string& model) {
+  impl_->shelf.offer(model);
+}
+
+void ModelFetcher::on_stream(const NodeId& from, const Channel& channel,
+                             FrameConnection connection) {
+  if (channel.kind != kPieceChannel || impl_->is_ending) return connection.close();
+  impl_->host.on_stream(from, std::move(connection));
+}
+
+void ModelFetcher::Impl::add(const std::string& model, Request request) {
+  if (is_ending) return;
+  shelf.offer(model);
+  size_t count = 0;
+  for (const auto& [name, job] : jobs) count += job->requests.size();
+  if (count >= kRequestsMax) {
+    return request.events.on_done(
+        Error{ErrorCode::kExhausted,
+              fmt::format("{} fetches of models are waited for already", kRequestsMax)});
+  }
+  auto& job = jobs[model];
+  const bool is_new = !job;
+  if (is_new) job = std::make_unique<Job>();
+  // relaxed: the thread may see it a moment later, and is asked again then (on_ended)
+  if (!request.is_small) job->wants_whole.store(true, std::memory_order_relaxed);
+  job->requests.push_back(std::move(request));
+  if (!is_new) return;
+  waiting.push_back(model);
+  start_next();
+}
+
+void ModelFetcher::Impl::start_next() {
+  while (!waiting.empty() && running < kFetchesMax && !is_ending) {
+    const std::string model = waiting.front();
+    waiting.pop_front();
+    const auto found = jobs.find(model);
+    if (found == jobs.end()) continue;
+    if (found->second->requests.empty()) {  // cancelled meanwhile
+      jobs.erase(found);
+      continue;
+    }
+    ++running;
+    start(model, *found->second);
+  }
+}
+
+void ModelFetcher::Impl::start(const std::string& model, Job& job) {
+  const ModelFetch::Surroundings around{loop, network, shelf, board, self, settings};
+  job.is_given_up = false;
+  job.cancelled.store(false, std::memory_order_relaxed);  // before the thread begins
+  job.thread = std::thread(
+      [weak = weak_from_this(), around, model, &job] { run(weak, around, model, job); });
+}
+
+// The job's thread. What it uses outlives it: the destructor and on_ended() wait for it.
+void ModelFetcher::Impl::run(const std::weak_ptr<Impl>& weak,
+                             const ModelFetch::Surroundings& around, const std::string& model,
+                             Job& job) {
+  EventLoop& loop = around.loop;
+  const ModelFetch::Events events{
+      .on_progress =
+          [&](const FetchProgress& progress) {
+            loop.post([weak, model, progress] {
+              if (const auto self = weak.lock()) self->tell_progress(model, progress);
+            });
+          },
+      .on_small =
+          [&](const FetchedModel& small) {
+            loop.post([weak, model, small] {
+              if (const auto self = weak.lock()) self->answer(model, true, small);
+            });
+          },
+      .wants_whole = [&] { return job.wants_whole.load(std::memory_order_relaxed); }};
+  const auto outcome = ModelFetch(around, model, job.cancelled, events).run();
+  loop.post([weak, model, outcome] {
+    if (const auto self = weak.lock()) self->on_ended(model, outcome);
+  });
+}
+
+void ModelFetcher::Impl::tell_progress(const std::string& model, const FetchProgress& progress) {
+  const auto found = jobs.find(model);
+  if (found == jobs.end()) return;
+  const auto requests = found->second->requests;  // a callback may cancel
+  for (const Request& request : requests) {
+    if (request.events.on_progress) request.events.on_progress(progress);
+  }
+}
+
+void ModelFetcher::Impl::answer(const std::string& model, bool is_small_alone,
+                                const Result<FetchedModel>& outcome) {
+  const auto found = jobs.find(model);
+  if (found == jobs.end()) return;
+  std::vector<Request> answered;
+  std::erase_if(found->second->requests, [&](Request& request) {
+    if (is_small_alone && !request.is_small) return false;
+    answered.push_back(std::move(request));
+    return true;
+  });
+  for (const Request& request : answered) request.events.on_done(outcome);
+}
+
+void ModelFetcher::Impl::on_ended(const std::string& model, const Result<FetchedModel>& outcome) {
+  const auto found = jobs.find(model);
+  if (found == jobs.end()) return;
+  --running;
+  found->second->thread.join();  // this was the last thing it did
+  Job& job = *found->second;
+  // The small files alone may have been all that was wanted when it began.
+  const bool is_small_alone = outcome.ok() && !outcome.value().has_weights;
+  // Who came after everyone else had gone has seen nothing of it yet.
+  if (!job.is_given_up || outcome.ok()) answer(model, is_small_alone, outcome);
+  if (job.requests.empty()) {
+    jobs.erase(model);
+  } else {
+    waiting.push_back(model);
+  }
+  start_next();
+}
+
+void ModelFetcher::Impl::cancel(uint64_t number) {
+  for (auto& [model, job] : jobs) {
+    std::erase_if(job->requests, [&](const Request& request) { return request.number == number; });
+    if (!job->requests.empty()) continue;
+    job->is_given_up = true;
+    // relaxed: a flag that its thread looks at, and nothing else. on_ended() removes the job.
+    job->cancelled.store(true, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,238 @@
+#include "node/model_shelf.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/hasher.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "hub/choose_files.h"
+#include "hub/range_file.h"
+#include "model/shape_model.h"
+#include "node/local_files.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kLookAgain{1};
+constexpr size_t kEntriesMax = 256;  // beyond: looked at again each time
+constexpr size_t kSha1Digits = 40, kSha256Digits = 64;
+
+// What other tools brought: they keep no list, but a large blob's name is its SHA-256, and a small
+// one's git's hash.
+ModelFiles list_of_snapshot(const ModelPaths& paths, const std::string& commit) {
+  ModelFiles files{.commit = commit};
+  const fs::path snapshot = paths.snapshot(commit);
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(snapshot, error), end;
+       !error && entry != end && files.files.size() < ModelShelf::kFilesMax;
+       entry.increment(error)) {
+    std::error_code unreadable;
+    const std::string hash = fs::read_symlink(entry->path(), unreadable).filename().string();
+    const bool is_large = is_hex(hash, kSha256Digits);
+    if (unreadable || (!is_large && !is_hex(hash, kSha1Digits))) continue;
+    const uint64_t size = fs::file_size(paths.blobs() / hash, unreadable);
+    const std::string name = entry->path().lexically_relative(snapshot).string();
+    if (unreadable || !is_safe_file_name(name)) continue;
+    files.files.push_back({.name = name,
+                           .size = size,
+                           .hash_kind = is_large ? HashKind::kSha256 : HashKind::kSha1,
+                           .hash = hash});
+  }
+  return files;
+}
+
+std::shared_ptr<const ShelvedModel> find_whole(const fs::path& cache, const ModelId& id) {
+  const ModelPaths paths(cache, id);
+  const auto commit = commit_on_disk(paths, id.revision_or_default());
+  if (!commit) return nullptr;
+  auto listed = read_list(paths, *commit);
+  if (!listed.ok()) listed = list_of_snapshot(paths, *commit);
+  auto chosen = choose_files(listed.value(), id, {});
+  if (!chosen.ok() || !missing_files(paths, chosen.value()).empty()) return nullptr;
+  auto model = std::make_shared<ShelvedModel>();
+  model->files = std::move(chosen.value());
+  for (const HubFile& file : model->files.files) {
+    fs::path path = paths.blobs() / file.hash;
+    std::error_code error;
+    if (!fs::is_regular_file(fs::symlink_status(path, error))) {
+      path = paths.snapshot(*commit) / file.name;  // where the file system has no links
+      if (!fs::is_regular_file(fs::symlink_status(path, error))) return nullptr;
+    }
+    const auto stamp = stamp_of(path);
+    if (!stamp.ok() || stamp.value().size != file.size) return nullptr;
+    model->paths.push_back(std::move(path));
+    model->stamps.push_back(stamp.value());
+  }
+  return model;
+}
+
+bool is_unchanged(const ShelvedModel& model) {
+  for (size_t i = 0; i < model.paths.size(); ++i) {
+    const auto stamp = stamp_of(model.paths[i]);
+    if (!stamp.ok() || stamp.value() != model.stamps[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_local_path(std::string_view model) {
+  return model.starts_with('/');
+}
+
+fs::path path_below(const fs::path& root, const std::string& path) {
+  return root / fs::path(path).relative_path();
+}
+
+LocalCopy local_copy_of(const std::string& path, const fs::path& home) {
+  const fs::path normal = (fs::path(path) / "").lexically_normal().parent_path();
+  Hasher hasher(HashKind::kSha256);
+  hasher.add(normal.string());
+  return {home / "models",
+          {.repository = "local/" + local_model_name(normal),
+           .revision = "path-" + hasher.finish_hex().substr(0, 16),
+           .file = normal.extension() == ".gguf" ? normal.filename().string() : ""}};
+}
+
+ModelShelf::ModelShelf(HubSettings settings, fs::path home, fs::path root)
+    : settings_(std::move(settings)),
+      home_(std::move(home)),
+      root_(std::move(root)),
+      hashes_(home_ / "models" / "hashes.json") {}
+
+ModelShelf::~ModelShelf() {
+  is_ending_.store(true, std::memory_order_relaxed);  // a flag and nothing else
+  {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  if (hashing_.joinable()) hashing_.join();
+}
+
+void ModelShelf::offer(const std::string& path) {
+  if (!is_local_path(path)) return;
+  const std::lock_guard lock(mutex_);
+  if (offered_.size() < kOfferedMax) offered_.insert(path);
+}
+
+void ModelShelf::forget(const std::string& model) {
+  const std::lock_guard lock(mutex_);
+  entries_.erase(model);
+}
+
+ModelShelf::Found ModelShelf::find(const std::string& model) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(model);
+    if (found != entries_.end() && Clock::now() - found->second.looked_at < kLookAgain) {
+      return found->second.model;
+    }
+  }
+  auto found = TRY(look(model));
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() >= kEntriesMax) entries_.clear();
+  entries_[model] = {found, Clock::now()};
+  return found;
+}
+
+ModelShelf::Found ModelShelf::look(const std::string& model) {
+  std::shared_ptr<const ShelvedModel> found;
+  if (is_shape_model(model)) return found;
+  if (is_local_path(model)) return look_at_local(model);
+  const auto id = parse_model_id(model);
+  if (!id.ok()) return found;
+  found = find_whole(settings_.cache, id.value());
+  for (const fs::path& store : settings_.stores) {
+    if (!found) found = find_whole(store, id.value());
+  }
+  return found;
+}
+
+ModelShelf::Found ModelShelf::look_at_local(const std::string& path) {
+  std::error_code error;
+  {
+    std::unique_lock lock(mutex_);
+    if (offered_.contains(path) && fs::exists(path_below(root_, path), error)) {
+      const auto known = hashed_.find(path);
+      if (known != hashed_.end() && known->second.ok() && is_unchanged(*known->second.value())) {
+        return known->second;
+      }
+      if (known != hashed_.end() && !known->second.ok()) {
+        const Error failed = known->second.error();  // told once, then tried again
+        hashed_.erase(known);
+        return failed;
+      }
+      if (std::find(to_hash_.begin(), to_hash_.end(), path) == to_hash_.end()) {
+        hashed_.erase(path);
+        to_hash_.push_back(path);
+        if (!hashing_.joinable()) hashing_ = std::thread([this] { hash_offered(); });
+        changed_.notify_all();
+      }
+      return Error{ErrorCode::kTimeout, fmt::format("the files of {} are being read", path)};
+    }
+  }
+  const LocalCopy copy = local_copy_of(path, home_);
+  return find_whole(copy.cache, copy.id);
+}
+
+void ModelShelf::hash_offered() {
+  std::unique_lock lock(mutex_);
+  // relaxed: set before the notification that wakes this thread
+  while (!is_ending_.load(std::memory_order_relaxed)) {
+    if (to_hash_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const std::string path = to_hash_.front();
+    lock.unlock();
+    auto local = list_local_files(path_below(root_, path), hashes_, &is_ending_);
+    lock.lock();
+    std::erase(to_hash_, path);
+    if (local.ok()) {
+      auto model = std::make_shared<ShelvedModel>();
+      model->files = std::move(local.value().files);
+      model->paths = std::move(local.value().paths);
+      model->stamps = std::move(local.value().stamps);
+      hashed_.insert_or_assign(path, Found(std::shared_ptr<const ShelvedModel>(std::move(model))));
+    } else {
+      log_warn("node: other nodes cannot copy {}: {}", path, local.error().message);
+      hashed_.insert_or_assign(path, Found(local.error()));
+    }
+  }
+}
+
+bool ModelShelf::read(const ShelvedModel& model, const std::string& file_hash, uint32_t piece,
+                      uint64_t piece_bytes, std::vector<std::byte>& bytes) {
+  for (size_t i = 0; i < model.files.files.size(); ++i) {
+    if (model.files.files[i].hash != file_hash) continue;
+    const PieceCut cut{model.files.files[i].size, piece_bytes};
+    if (piece >= cut.count()) return false;
+    const ByteRange range = cut.range(piece);
+    const UniqueFd fd(::open(model.paths[i].c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const auto stamp = stamp_of(model.paths[i]);
+    if (!fd.is_open() || !stamp.ok() || stamp.value() != model.stamps[i]) return false;
+    bytes.resize(range.size());
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t got = ::pread(fd.get(), bytes.data() + done, bytes.size() - done,
+                                  static_cast<off_t>(range.begin + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      done += static_cast<size_t>(got);
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace lockstep

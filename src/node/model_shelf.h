@@ -1,0 +1,99 @@
+// ModelShelf: the models that lie whole on this machine's disk, as other nodes may have them: those
+// of the hub's cache and of the stores, by their names; folders and files of this machine that were
+// offered, because the cluster is to run them; and copies of other nodes' folders. Of a model only
+// what loads it is given away: weights, configuration, tokenizer. A file is found by the hash that
+// the model's list has for it, never by a path of whoever asks. Any thread; calls read the disk.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "hub/model_cache.h"
+#include "hub/model_files.h"
+#include "hub/settings.h"
+#include "node/file_hashes.h"
+
+namespace lockstep {
+
+struct ShelvedModel {
+  ModelFiles files;                          // what loads it, all of it there
+  std::vector<std::filesystem::path> paths;  // of each file, without links
+  std::vector<FileStamp> stamps;             // when it was looked at
+};
+
+// How a copy of another node's folder or file is kept: as a model of a cache of its own,
+// FOLDER/models--local--NAME, whose revision stands for the path.
+struct LocalCopy {
+  std::filesystem::path cache;
+  ModelId id;
+};
+LocalCopy local_copy_of(const std::string& path, const std::filesystem::path& home);
+
+// Whether the text is the path of a folder or file, rather than the name of a model of a hub.
+bool is_local_path(std::string_view model);
+// Where such a path lies, if the root of this machine's file system is at `root`.
+std::filesystem::path path_below(const std::filesystem::path& root, const std::string& path);
+
+class ModelShelf {
+ public:
+  static constexpr size_t kOfferedMax = 1024;
+  static constexpr size_t kFilesMax = 10'000;  // of one folder
+
+  // `home`: where this node keeps its own things; copies lie in home/models. `root`: as for
+  // path_below().
+  ModelShelf(HubSettings settings, std::filesystem::path home, std::filesystem::path root = "/");
+  ~ModelShelf();
+
+  // A path that the cluster wants to run: from now on other nodes may copy it from here. Beyond
+  // kOfferedMax it is not offered.
+  void offer(const std::string& path);
+
+  // Null: not here, or not whole. kTimeout: its files are being hashed, ask again.
+  Result<std::shared_ptr<const ShelvedModel>> find(const std::string& model);
+  // After a change on this disk.
+  void forget(const std::string& model);
+
+  // False where the file is not what it was when it was looked at, or the piece does not exist.
+  static bool read(const ShelvedModel& model, const std::string& file_hash, uint32_t piece,
+                   uint64_t piece_bytes, std::vector<std::byte>& bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Found = Result<std::shared_ptr<const ShelvedModel>>;
+  struct Entry {
+    std::shared_ptr<const ShelvedModel> model;
+    Clock::time_point looked_at;
+  };
+  Found look(const std::string& model);
+  Found look_at_local(const std::string& path);
+  void hash_offered();
+
+  const HubSettings settings_;
+  const std::filesystem::path home_;
+  const std::filesystem::path root_;
+  FileHashes hashes_;
+  std::atomic<bool> is_ending_{false};
+
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable changed_;
+  std::map<std::string, Entry> entries_;
+  std::set<std::string> offered_;
+  std::deque<std::string> to_hash_;  // paths, for the thread
+  std::map<std::string, Found> hashed_;
+  std::thread hashing_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include "node/peer_pieces.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "hub/piece_plan.h"
+
+namespace lockstep {
+namespace {
+
+// How long a node that is about to fetch is waited for to make up its mind.
+constexpr int kClaimLooks = 200;
+constexpr std::chrono::milliseconds kClaimPause{5};
+
+}  // namespace
+
+std::vector<int> NodePieces::alive() {
+  if (fetch_->begin_refresh()) {
+    refresh();
+    fetch_->end_refresh();
+  }
+  return fetch_->holders();
+}
+
+bool NodePieces::refresh() {
+  bool is_one_reading = false;
+  for (const NodeId& node : fetch_->due(options_.network.connected())) {
+    const FetchStatus own = fetch_->own_status();
+    const auto reply = ask(node,
+                           {.question = PieceQuestion::kStatus,
+                            .commit = own.commit,
+                            .file_hash = {},
+                            .wants = own.wants,
+                            .uses_hub = own.uses_hub},
+                           kPieceBodyBytesMax);
+    if (!reply.ok()) continue;  // it is noted already
+    is_one_reading = is_one_reading || reply.value().answer.outcome == PieceOutcome::kLater;
+    if (reply.value().answer.outcome != PieceOutcome::kYes) continue;
+    const auto status = decode_fetch_status(reply.value().body);
+    if (status.ok()) fetch_->note(node, status.value());
+  }
+  return is_one_reading;
+}
+
+Result<ModelFiles> NodePieces::list(const NodeId& node) {
+  const auto reply =
+      TRY(ask(node, {.question = PieceQuestion::kList, .file_hash = {}}, kPieceBodyBytesMax));
+  if (reply.answer.outcome == PieceOutcome::kYes) return parse_model_files(reply.body);
+  return Error{ErrorCode::kNotFound,
+               fmt::format("node {} does not have {}", node.short_text(), fetch_->model())};
+}
+
+Result<PieceStream::Reply> NodePieces::ask(const NodeId& node, PieceAsk ask,
+                                           size_t body_bytes_max) {
+  auto& stream = streams_[node];
+  if (!stream) {
+    auto opened = PieceStream::open(options_.loop, options_.network, node, options_.times,
+                                    options_.cancelled);
+    if (!opened.ok()) {
+      fetch_->note_failure(node);
+      return opened.error();
+    }
+    stream = std::move(opened.value());
+  }
+  ask.model = fetch_->model();
+  ask.piece_bytes = options_.piece_bytes;
+  auto reply = stream->ask(ask, body_bytes_max);
+  if (!reply.ok()) {
+    stream.reset();
+    fetch_->note_failure(node);
+  }
+  return reply;
+}
+
+Result<PieceStream::Reply> NodePieces::ask_piece(int machine, PieceQuestion question,
+                                                 const HubFile& file, uint32_t piece,
+                                                 size_t body_bytes_max) {
+  const auto node = fetch_->node_of(machine);
+  if (!node) return Error{ErrorCode::kPeerLost, "that node is not connected"};
+  return ask(
+      *node,
+      {.question = question, .commit = fetch_->commit(), .file_hash = file.hash, .piece = piece},
+      body_bytes_max);
+}
+
+Result<bool> NodePieces::fetch(int machine, const HubFile& file, uint32_t piece,
+                               std::span<std::byte> bytes, Digest& digest) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto reply = TRY(ask_piece(machine, PieceQuestion::kPiece, file, piece, bytes.size()));
+  if (reply.answer.outcome != PieceOutcome::kYes || reply.body.size() != bytes.size()) return false;
+  std::memcpy(bytes.data(), reply.body.data(), bytes.size());
+  digest = reply.answer.digest;
+  fetch_->note_rate(machine, bytes.size(), std::chrono::steady_clock::now() - start);
+  return true;
+}
+
+Result<std::optional<Digest>> NodePieces::digest(int machine, const HubFile& file, uint32_t piece) {
+  const auto reply = TRY(ask_piece(machine, PieceQuestion::kDigest, file, piece, 0));
+  if (reply.answer.outcome != PieceOutcome::kYes) return std::optional<Digest>();
+  return std::optional(reply.answer.digest);
+}
+
+// A node says that it is about to fetch before it asks the others whether they are: of two, one
+// sees the other, so that a piece is fetched once even if the two do not know of each other's
+// plans.
+bool NodePieces::claim(const HubFile& file, uint32_t piece) {
+  fetch_->set_state(file, piece, PieceState::kClaimed);
+  for (const int machine : fetch_->fetchers()) {
+    if (machine == machine_of(fetch_->self()) || may_go_ahead_of(machine, file, piece)) continue;
+    fetch_->set_state(file, piece, PieceState::kIdle);
+    return false;
+  }
+  fetch_->set_state(file, piece, PieceState::kFetching);
+  return true;
+}
+
+bool NodePieces::may_go_ahead_of(int machine, const HubFile& file, uint32_t piece) {
+  const std::array<int, 2> both{machine_of(fetch_->self()), machine};
+  for (int look = 0; look < kClaimLooks; ++look) {
+    const auto reply = ask_piece(machine, PieceQuestion::kState, file, piece, 0);
+    if (!reply.ok()) return true;  // it is gone, or as good as
+    switch (reply.value().answer.state) {
+      case PieceState::kIdle:
+        return true;
+      case PieceState::kFetching:
+        return false;
+      case PieceState::kClaimed:
+        if (fetcher_of(file.hash, piece, both) == machine) return false;
+        std::this_thread::sleep_for(kClaimPause);  // it gives way, or it has not seen our claim
+    }
+  }
+  return true;
+}
+
+void NodePieces::release(const HubFile& file, uint32_t piece, bool has_come) {
+  // One that has come stays claimed: it is in the store in a moment.
+  if (!has_come) fetch_->set_state(file, piece, PieceState::kIdle);
+}
+
+}  // namespace lockstep

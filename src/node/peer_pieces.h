@@ -1,0 +1,60 @@
+// NodePieces: the pieces of one model that other nodes of the cluster have, for a download that is
+// shared with them (hub/shared_source.h). Asks over streams of its own, one to each node, opened
+// when needed. One thread uses an object; each call has a deadline. What all threads of a fetch
+// know of the others is in its SharedFetch.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "hub/shared_source.h"
+#include "net/event_loop.h"
+#include "node/piece_network.h"
+#include "node/piece_stream.h"
+#include "node/shared_fetch.h"
+
+namespace lockstep {
+
+class NodePieces : public PeerPieces {
+ public:
+  struct Options {
+    EventLoop& loop;
+    PieceNetwork& network;
+    uint32_t piece_bytes = kFilePieceBytes;
+    PieceStreamTimes times{};
+    const std::atomic<bool>* cancelled = nullptr;
+  };
+
+  NodePieces(Options options, std::shared_ptr<SharedFetch> fetch)
+      : options_(options), fetch_(std::move(fetch)) {}
+
+  std::vector<int> alive() override;
+  Result<bool> fetch(int machine, const HubFile& file, uint32_t piece, std::span<std::byte> bytes,
+                     Digest& digest) override;
+  Result<std::optional<Digest>> digest(int machine, const HubFile& file, uint32_t piece) override;
+  bool claim(const HubFile& file, uint32_t piece) override;
+  void release(const HubFile& file, uint32_t piece, bool has_come) override;
+
+  // Asks all others what they have, and tells them what this node does; whether one of them is
+  // still reading its files to answer.
+  bool refresh();
+  // What the node fetches or has. kCorrupt where that makes no sense; kNotFound.
+  Result<ModelFiles> list(const NodeId& node);
+
+ private:
+  Result<PieceStream::Reply> ask(const NodeId& node, PieceAsk ask, size_t body_bytes_max);
+  Result<PieceStream::Reply> ask_piece(int machine, PieceQuestion question, const HubFile& file,
+                                       uint32_t piece, size_t body_bytes_max);
+  bool may_go_ahead_of(int machine, const HubFile& file, uint32_t piece);
+
+  const Options options_;
+  const std::shared_ptr<SharedFetch> fetch_;
+  std::map<NodeId, std::unique_ptr<PieceStream>> streams_;
+};
+
+}  // namespace lockstep

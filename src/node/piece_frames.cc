@@ -1,0 +1,153 @@
+#include "node/piece_frames.h"
+
+#include <vector>
+
+#include "base/hex.h"
+#include "cluster/byte_text.h"
+#include "cluster/desired_state.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint8_t kAsk = 'q', kAnswer = 'a', kChunk = 'c', kStatus = 's';
+constexpr uint8_t kWants = 1, kUsesHub = 2, kIsWhole = 4;
+constexpr size_t kCommitDigits = 40, kSha256Digits = 64;
+
+Error corrupt(const char* what) {
+  return {ErrorCode::kCorrupt, std::string("a node sends ") + what + " that makes no sense"};
+}
+
+void append_text(std::vector<std::byte>& out, std::string_view text) {
+  append_number(out, static_cast<uint16_t>(text.size()));
+  append_bytes(out, bytes_of(text));
+}
+
+std::string read_text(ByteReader& reader) {
+  const auto size = reader.number<uint16_t>();
+  return std::string(text_of(reader.take(size)));
+}
+
+std::string frame_of(const std::vector<std::byte>& bytes) {
+  return std::string(text_of(bytes));
+}
+
+bool is_commit(std::string_view text) {
+  return text.empty() || is_hex(text, kCommitDigits);
+}
+
+bool is_hash(std::string_view text) {
+  return text.empty() || is_hex(text, kCommitDigits) || is_hex(text, kSha256Digits);
+}
+
+}  // namespace
+
+std::string encode_piece_ask(const PieceAsk& ask) {
+  std::vector<std::byte> out;
+  append_number(out, kAsk);
+  append_number(out, static_cast<uint8_t>(ask.question));
+  append_number(out,
+                static_cast<uint8_t>((ask.wants ? kWants : 0) | (ask.uses_hub ? kUsesHub : 0)));
+  append_text(out, ask.model);
+  append_text(out, ask.commit);
+  append_text(out, ask.file_hash);
+  append_number(out, ask.piece);
+  append_number(out, ask.piece_bytes);
+  return frame_of(out);
+}
+
+Result<PieceAsk> decode_piece_ask(std::string_view frame) {
+  ByteReader reader(bytes_of(frame));
+  PieceAsk ask;
+  const auto kind = reader.number<uint8_t>();
+  const auto question = reader.number<uint8_t>();
+  const auto flags = reader.number<uint8_t>();
+  ask.model = read_text(reader);
+  ask.commit = read_text(reader);
+  ask.file_hash = read_text(reader);
+  ask.piece = reader.number<uint32_t>();
+  ask.piece_bytes = reader.number<uint32_t>();
+  const bool is_known = question >= static_cast<uint8_t>(PieceQuestion::kStatus) &&
+                        question <= static_cast<uint8_t>(PieceQuestion::kState);
+  if (!reader.is_complete() || kind != kAsk || !is_known || flags > (kWants | kUsesHub) ||
+      ask.model.empty() || ask.model.size() > kModelPathBytesMax || !is_commit(ask.commit) ||
+      !is_hash(ask.file_hash) || ask.piece_bytes == 0 || ask.piece_bytes > kPieceBodyBytesMax) {
+    return corrupt("a question for pieces");
+  }
+  ask.question = static_cast<PieceQuestion>(question);
+  ask.wants = (flags & kWants) != 0;
+  ask.uses_hub = (flags & kUsesHub) != 0;
+  return ask;
+}
+
+std::string encode_piece_answer(const PieceAnswer& answer) {
+  std::vector<std::byte> out;
+  append_number(out, kAnswer);
+  append_number(out, static_cast<uint8_t>(answer.outcome));
+  append_number(out, static_cast<uint8_t>(answer.state));
+  append_bytes(out, answer.digest);
+  append_number(out, answer.body_bytes);
+  return frame_of(out);
+}
+
+Result<PieceAnswer> decode_piece_answer(std::string_view frame) {
+  ByteReader reader(bytes_of(frame));
+  PieceAnswer answer;
+  const auto kind = reader.number<uint8_t>();
+  const auto outcome = reader.number<uint8_t>();
+  const auto state = reader.number<uint8_t>();
+  reader.fill(answer.digest);
+  answer.body_bytes = reader.number<uint32_t>();
+  if (!reader.is_complete() || kind != kAnswer ||
+      outcome > static_cast<uint8_t>(PieceOutcome::kLater) ||
+      state > static_cast<uint8_t>(PieceState::kFetching) ||
+      answer.body_bytes > kPieceBodyBytesMax) {
+    return corrupt("an answer for pieces");
+  }
+  answer.outcome = static_cast<PieceOutcome>(outcome);
+  answer.state = static_cast<PieceState>(state);
+  return answer;
+}
+
+std::string encode_piece_chunk(std::string_view bytes) {
+  std::string frame(1, static_cast<char>(kChunk));
+  frame += bytes;
+  return frame;
+}
+
+Result<std::string_view> decode_piece_chunk(std::string_view frame) {
+  if (frame.size() < 2 || static_cast<uint8_t>(frame[0]) != kChunk ||
+      frame.size() > kPieceChunkBytes + 1) {
+    return corrupt("a part of a piece");
+  }
+  return frame.substr(1);
+}
+
+std::string encode_fetch_status(const FetchStatus& status) {
+  std::vector<std::byte> out;
+  append_number(out, kStatus);
+  append_number(
+      out, static_cast<uint8_t>((status.wants ? kWants : 0) | (status.uses_hub ? kUsesHub : 0) |
+                                (status.is_whole ? kIsWhole : 0)));
+  append_text(out, status.commit);
+  append_number(out, status.received);
+  return frame_of(out);
+}
+
+Result<FetchStatus> decode_fetch_status(std::string_view body) {
+  ByteReader reader(bytes_of(body));
+  FetchStatus status;
+  const auto kind = reader.number<uint8_t>();
+  const auto flags = reader.number<uint8_t>();
+  status.commit = read_text(reader);
+  status.received = reader.number<uint64_t>();
+  if (!reader.is_complete() || kind != kStatus || flags > (kWants | kUsesHub | kIsWhole) ||
+      !is_commit(status.commit)) {
+    return corrupt("a status of a model");
+  }
+  status.wants = (flags & kWants) != 0;
+  status.uses_hub = (flags & kUsesHub) != 0;
+  status.is_whole = (flags & kIsWhole) != 0;
+  return status;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,325 @@
+#include "node/piece_host.h"
+
+#include <fmt/core.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/hasher.h"
+#include "base/log.h"
+#include "cluster/byte_text.h"
+#include "node/piece_frames.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kUnsentMax = size_t{2} << 20;  // of one stream: well below what ends it
+
+struct Reply {
+  PieceAnswer answer;
+  std::string body;
+};
+
+Reply with_body(std::string body) {
+  if (body.size() > kPieceBodyBytesMax) return {};
+  return {{.outcome = PieceOutcome::kYes, .body_bytes = static_cast<uint32_t>(body.size())},
+          std::move(body)};
+}
+
+// What it takes to answer; the disk is read here.
+class Clerk {
+ public:
+  Clerk(ModelShelf& shelf, FetchBoard& board) : shelf_(shelf), board_(board) {}
+
+  Reply answer(const PieceAsk& ask) const {
+    switch (ask.question) {
+      case PieceQuestion::kStatus:
+        return status(ask);
+      case PieceQuestion::kList:
+        return list(ask);
+      case PieceQuestion::kPiece:
+      case PieceQuestion::kDigest:
+        return piece(ask);
+      case PieceQuestion::kState:
+        return state(ask);
+    }
+    return {};
+  }
+  // Answers that need no disk.
+  bool is_quick(const PieceAsk& ask) const {
+    return ask.question == PieceQuestion::kState ||
+           (ask.question == PieceQuestion::kStatus && board_.find(ask.model));
+  }
+  void note(const NodeId& from, const PieceAsk& ask) const {
+    if (ask.question != PieceQuestion::kStatus) return;
+    if (const auto fetch = board_.find(ask.model)) fetch->note_asker(from, ask);
+  }
+
+ private:
+  Reply status(const PieceAsk& ask) const {
+    if (const auto fetch = board_.find(ask.model)) {
+      return with_body(encode_fetch_status(fetch->own_status()));
+    }
+    const auto model = shelf_.find(ask.model);
+    if (!model.ok() && model.error().code == ErrorCode::kTimeout) {
+      return {{.outcome = PieceOutcome::kLater}, {}};
+    }
+    FetchStatus status;
+    if (model.ok() && model.value()) {
+      status.commit = model.value()->files.commit;
+      status.is_whole = true;
+    }
+    return with_body(encode_fetch_status(status));
+  }
+
+  Reply list(const PieceAsk& ask) const {
+    const auto is_asked = [&](const ModelFiles& files) {
+      return ask.commit.empty() || ask.commit == files.commit;
+    };
+    if (const auto fetch = board_.find(ask.model)) {
+      const auto files = fetch->files();
+      if (files && is_asked(*files)) return with_body(dump_model_files(*files));
+      return {};
+    }
+    const auto model = shelf_.find(ask.model);
+    if (!model.ok() || !model.value() || !is_asked(model.value()->files)) return {};
+    return with_body(dump_model_files(model.value()->files));
+  }
+
+  Reply piece(const PieceAsk& ask) const {
+    std::vector<std::byte> bytes;
+    PieceState state = PieceState::kIdle;
+    bool is_here = false;
+    if (const auto fetch = board_.find(ask.model)) {
+      is_here = read_fetched(*fetch, ask, bytes);
+      state = fetch->state(ask.file_hash, ask.piece);
+    } else if (const auto model = shelf_.find(ask.model); model.ok() && model.value()) {
+      is_here = model.value()->files.commit == ask.commit &&
+                ModelShelf::read(*model.value(), ask.file_hash, ask.piece, ask.piece_bytes, bytes);
+    }
+    if (!is_here) return {{.state = state}, {}};
+    Reply reply;
+    if (ask.question == PieceQuestion::kPiece) reply = with_body(std::string(text_of(bytes)));
+    reply.answer.outcome = PieceOutcome::kYes;
+    reply.answer.digest = sha256(bytes);
+    return reply;
+  }
+
+  static bool read_fetched(const SharedFetch& fetch, const PieceAsk& ask,
+                           std::vector<std::byte>& bytes) {
+    const auto files = fetch.files();
+    const auto store = fetch.store();
+    if (!files || !store || files->commit != ask.commit) return false;
+    for (const HubFile& file : files->files) {
+      if (file.hash != ask.file_hash) continue;
+      const PieceCut cut = store->cut(file);
+      if (cut.piece_bytes != ask.piece_bytes || ask.piece >= cut.count()) return false;
+      bytes.resize(cut.range(ask.piece).size());
+      const auto is_here = store->read(file, ask.piece, bytes);
+      return is_here.ok() && is_here.value();
+    }
+    return false;
+  }
+
+  Reply state(const PieceAsk& ask) const {
+    const auto fetch = board_.find(ask.model);
+    if (!fetch || fetch->commit() != ask.commit) return {};
+    return {{.state = fetch->state(ask.file_hash, ask.piece)}, {}};
+  }
+
+  ModelShelf& shelf_;
+  FetchBoard& board_;
+};
+
+// Threads that read the disk, and what waits for them: at most one question of each stream.
+class Readers {
+ public:
+  Readers() {
+    for (int i = 0; i < PieceHost::kReaderCount; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~Readers() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+      changed_.notify_all();
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+  void add(std::function<void()> job) {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    changed_.notify_one();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!is_ending_) {
+      if (jobs_.empty()) {
+        changed_.wait(lock);
+        continue;
+      }
+      const auto job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool is_ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+// The loop's thread, but for what the readers do with `clerk`.
+struct PieceHost::Impl : std::enable_shared_from_this<Impl> {
+  struct Stream {
+    NodeId from;
+    FrameConnection connection;
+    bool is_answering = false;  // a question has come and its answer has not all left
+    bool has_answer = false;    // and is known
+    bool is_read = false;       // by a reader; counts for kBodiesMax
+    std::string body;
+    size_t sent = 0;
+  };
+
+  Impl(EventLoop& own_loop, ModelShelf& shelf, FetchBoard& board)
+      : loop(own_loop), clerk(shelf, board) {}
+
+  void on_frame(uint64_t number, std::string_view frame);
+  void read(uint64_t number, const PieceAsk& ask);
+  void read_next();
+  void reply(uint64_t number, Reply answer);
+  void send_more(uint64_t number);
+  void remove(uint64_t number);
+
+  EventLoop& loop;
+  const Clerk clerk;
+  std::map<uint64_t, Stream> streams;
+  std::deque<std::pair<uint64_t, PieceAsk>> waiting;
+  uint64_t next_number = 0;
+  size_t bodies = 0;
+  std::unique_ptr<Readers> readers = std::make_unique<Readers>();
+};
+
+PieceHost::PieceHost(EventLoop& loop, ModelShelf& shelf, FetchBoard& board)
+    : loop_(loop), impl_(std::make_shared<Impl>(loop, shelf, board)) {}
+
+PieceHost::~PieceHost() {
+  std::unique_ptr<Readers> readers;
+  loop_.run_and_wait([&] {
+    readers = std::move(impl_->readers);
+    impl_->waiting.clear();
+    for (auto& [number, stream] : std::exchange(impl_->streams, {})) stream.connection.close();
+  });
+  readers.reset();  // here, since it waits for them
+  loop_.run_and_wait([this] { impl_.reset(); });
+}
+
+void PieceHost::on_stream(const NodeId& from, FrameConnection connection) {
+  if (impl_->streams.size() >= kStreamsMax) return connection.close();
+  const uint64_t number = impl_->next_number++;
+  impl_->streams.emplace(number, Impl::Stream{.from = from, .connection = connection, .body = {}});
+  const std::weak_ptr<Impl> weak = impl_;
+  connection.set_events({.on_frame =
+                             [weak, number](const std::string& frame) {
+                               if (const auto self = weak.lock()) self->on_frame(number, frame);
+                             },
+                         .on_close =
+                             [weak, number](const Error&) {
+                               if (const auto self = weak.lock()) self->remove(number);
+                             },
+                         .on_drained =
+                             [weak, number] {
+                               if (const auto self = weak.lock()) self->send_more(number);
+                             }});
+}
+
+void PieceHost::Impl::on_frame(uint64_t number, std::string_view frame) {
+  const auto found = streams.find(number);
+  if (found == streams.end()) return;
+  const auto ask = decode_piece_ask(frame);
+  if (!ask.ok() || found->second.is_answering) {
+    log_warn("node: a stream for pieces of node {} is closed: {}", found->second.from.short_text(),
+             ask.ok() ? "it asks before it has its answer" : ask.error().message);
+    return remove(number);
+  }
+  found->second.is_answering = true;
+  clerk.note(found->second.from, ask.value());
+  if (clerk.is_quick(ask.value())) return reply(number, clerk.answer(ask.value()));
+  waiting.emplace_back(number, ask.value());
+  read_next();
+}
+
+void PieceHost::Impl::read_next() {
+  while (!waiting.empty() && bodies < kBodiesMax) {
+    const auto [number, ask] = std::move(waiting.front());
+    waiting.pop_front();
+    const auto found = streams.find(number);
+    if (found == streams.end()) continue;
+    found->second.is_read = true;
+    ++bodies;
+    read(number, ask);
+  }
+}
+
+void PieceHost::Impl::read(uint64_t number, const PieceAsk& ask) {
+  if (!readers) return;
+  readers->add([this, weak = weak_from_this(), number, ask] {
+    // The readers end before this object does.
+    loop.post([weak, number, answer = clerk.answer(ask)]() mutable {
+      if (const auto self = weak.lock()) self->reply(number, std::move(answer));
+    });
+  });
+}
+
+void PieceHost::Impl::reply(uint64_t number, Reply answer) {
+  const auto found = streams.find(number);
+  if (found == streams.end()) return;
+  Stream& stream = found->second;
+  stream.body = std::move(answer.body);
+  stream.sent = 0;
+  stream.has_answer = true;
+  stream.connection.send(encode_piece_answer(answer.answer));
+  send_more(number);
+}
+
+void PieceHost::Impl::send_more(uint64_t number) {
+  const auto found = streams.find(number);
+  if (found == streams.end() || !found->second.has_answer) return;
+  Stream& stream = found->second;
+  while (stream.sent < stream.body.size() && stream.connection.unsent_bytes() < kUnsentMax) {
+    const auto chunk = std::string_view(stream.body).substr(stream.sent, kPieceChunkBytes);
+    stream.sent += chunk.size();
+    stream.connection.send(encode_piece_chunk(chunk));
+  }
+  if (stream.sent < stream.body.size()) return;
+  stream.is_answering = false;
+  stream.has_answer = false;
+  stream.body = {};
+  if (std::exchange(stream.is_read, false)) --bodies;
+  read_next();
+}
+
+void PieceHost::Impl::remove(uint64_t number) {
+  const auto found = streams.find(number);
+  if (found == streams.end()) return;
+  if (found->second.is_read) --bodies;
+  found->second.connection.close();
+  streams.erase(found);
+  read_next();
+}
+
+}  // namespace lockstep

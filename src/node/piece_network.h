@@ -1,0 +1,48 @@
+// PieceNetwork: what the exchange of pieces needs of the cluster's connections, and Peers as one.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cluster/peers.h"
+
+namespace lockstep {
+
+class PieceNetwork {
+ public:
+  virtual ~PieceNetwork() = default;
+  // The nodes that can be asked now. Any thread.
+  virtual std::vector<NodeId> connected() = 0;
+  // As Peers::open_stream(). Any thread.
+  virtual void open_stream(const NodeId& node, const Channel& channel,
+                           std::function<void(Result<FrameConnection>)> ready) = 0;
+  // For sentences: what its owner calls it. Any thread but the loop's.
+  virtual std::string name_of(const NodeId& node) { return node.short_text(); }
+};
+
+class PeersNetwork final : public PieceNetwork {
+ public:
+  // Must outlive it.
+  explicit PeersNetwork(Peers& peers) : peers_(peers) {}
+
+  std::vector<NodeId> connected() override {
+    std::vector<NodeId> nodes;
+    for (const Peer& peer : peers_.report().connected) nodes.push_back(peer.id);
+    return nodes;
+  }
+  void open_stream(const NodeId& node, const Channel& channel,
+                   std::function<void(Result<FrameConnection>)> ready) override {
+    peers_.open_stream(node, channel, std::move(ready));
+  }
+  std::string name_of(const NodeId& node) override {
+    for (const Peer& peer : peers_.report().connected) {
+      if (peer.id == node) return peer.name;
+    }
+    return node.short_text();
+  }
+
+ private:
+  Peers& peers_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+// A hub on the loopback with one model and a count of the bytes that it gives away, which can be
+// told to misbehave; what tests/hub/fake_hub.py is for commands. Its fields may be set at any time.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/hasher.h"
+#include "json/json.h"
+#include "net/http_server.h"
+
+namespace lockstep {
+
+class FakeHub {
+ public:
+  static constexpr size_t kLargeBytes = 4096;  // from here on a file is known by its SHA-256
+  static inline const std::string kCommit = "c0ffee" + std::string(34, '0');
+
+  explicit FakeHub(std::map<std::string, std::string> files) : files_(std::move(files)) {
+    auto listening = HttpServer::listen("127.0.0.1", 0, {},
+                                        [this](const HttpRequest& request, const HttpReply& reply) {
+                                          reply.send(answer(request));
+                                        });
+    REQUIRE_MESSAGE(listening.ok(), (listening.ok() ? "" : listening.error().message));
+    server_ = std::move(listening.value());
+    url_ = fmt::format("http://127.0.0.1:{}", server_->port());
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ~FakeHub() { close(); }
+
+  void close() {
+    if (!thread_.joinable()) return;
+    server_->stop();
+    thread_.join();
+    server_.reset();
+  }
+
+  const std::string& url() const { return url_; }
+  const std::map<std::string, std::string>& files() const { return files_; }
+  uint64_t total_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& [name, content] : files_) bytes += content.size();
+    return bytes;
+  }
+  static std::string hash_of(const std::string& content) {
+    const bool is_large = content.size() >= kLargeBytes;
+    Hasher hasher(is_large ? HashKind::kSha256 : HashKind::kSha1);
+    if (!is_large) hasher.add(fmt::format("blob {}", content.size()) + std::string(1, '\0'));
+    hasher.add(content);
+    return hasher.finish_hex();
+  }
+
+  std::atomic<uint64_t> sent{0};     // bytes of files
+  std::atomic<int> status{200};      // another one: of every answer
+  std::atomic<int> wrong_totals{0};  // so many answers with another size of the file
+  std::atomic<int> too_long{0};      // with more than was asked for
+  std::atomic<int> flipped{0};       // of weights, with a wrong byte
+  std::atomic<int64_t> list_lie{0};  // added to the sizes in the list
+
+ private:
+  static bool take(std::atomic<int>& count) {
+    if (count.load() <= 0) return false;
+    --count;
+    return true;
+  }
+
+  HttpResponse answer(const HttpRequest& request) {
+    if (status != 200) return {.status = status, .body = "{}"};
+    if (request.path.starts_with("/api/models/org/tiny/revision/")) return {.body = list()};
+    const std::string prefix = "/org/tiny/resolve/" + kCommit + "/";
+    const std::string name = request.path.substr(std::min(prefix.size(), request.path.size()));
+    if (!request.path.starts_with(prefix) || !files_.contains(name)) return {.status = 404};
+    return part(name, std::string(request.header("range")));
+  }
+
+  std::string list() const {
+    JsonArray siblings;
+    for (const auto& [name, content] : files_) {
+      const auto size = static_cast<int64_t>(content.size()) +
+                        (content.size() >= kLargeBytes ? list_lie.load() : 0);
+      JsonObject entry{{"rfilename", name}, {"size", size}, {"blobId", hash_of(content)}};
+      if (content.size() >= kLargeBytes) {
+        entry["lfs"] = JsonObject{{"sha256", hash_of(content)}, {"size", size}};
+      }
+      siblings.push_back(std::move(entry));
+    }
+    return dump_json(JsonObject{{"sha", kCommit}, {"siblings", std::move(siblings)}});
+  }
+
+  HttpResponse part(const std::string& name, const std::string& range) {
+    const std::string& content = files_.at(name);
+    unsigned long long begin = 0, last = content.size() - 1;
+    if (std::sscanf(range.c_str(), "bytes=%llu-%llu", &begin, &last) != 2) return {.status = 400};
+    if (begin >= content.size()) return {.status = 416};
+    last = std::min<unsigned long long>(last, content.size() - 1);
+    std::string body = content.substr(begin, last - begin + 1);
+    if (name.ends_with(".safetensors") && take(flipped)) body[body.size() / 2] ^= 1;
+    if (take(too_long)) body += "more than there is";
+    const size_t total = content.size() + (take(wrong_totals) ? 1 : 0);
+    sent += body.size();
+    return {.status = 206,
+            .content_type = "application/octet-stream",
+            .body = std::move(body),
+            .headers = {{"Content-Range", fmt::format("bytes {}-{}/{}", begin, last, total)}}};
+  }
+
+  const std::map<std::string, std::string> files_;
+  std::string url_;
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep

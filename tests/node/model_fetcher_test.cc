@@ -1,0 +1,373 @@
+#include "node/model_fetcher.h"
+
+#include <doctest/doctest.h>
+
+#include "node/fetch_fixture.h"
+#include "node/piece_stream.h"
+
+using namespace lockstep;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* kTiny = "org/tiny";
+
+std::filesystem::path blob(const FetchCluster& cluster, int node, const std::string& content) {
+  return cluster.cache(node) / "models--org--tiny" / "blobs" / FakeHub::hash_of(content);
+}
+
+void flip_a_byte(const std::filesystem::path& path, std::streamoff at) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  REQUIRE(file.good());
+  file.seekg(at);
+  const char c = static_cast<char>(file.get());
+  file.seekp(at);
+  file.put(static_cast<char>(c ^ 1));
+}
+
+double times_fetched(const FakeHub& hub) {
+  return static_cast<double>(hub.sent.load()) / static_cast<double>(hub.total_bytes());
+}
+
+unsigned fresh_seed() {
+  const unsigned seed = std::random_device{}();
+  return seed;
+}
+
+}  // namespace
+
+TEST_CASE("model fetcher: four nodes that want a model get it from the hub once") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(4, hub.url());
+  std::vector<FetchDiary> diaries;
+  for (int i = 0; i < 4; ++i) diaries.push_back(cluster.fetch(i, kTiny));
+  for (const FetchDiary& diary : diaries) check_same(diary.wait(), hub.files());
+  CHECK(times_fetched(hub) >= 1.0);
+  CHECK(times_fetched(hub) <= 1.02);
+}
+
+TEST_CASE("model fetcher: nodes that begin a few milliseconds apart share a download too") {
+  const unsigned seed = fresh_seed();
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(4, hub.url());
+  std::vector<FetchDiary> diaries;
+  for (int i = 0; i < 4; ++i) {
+    // The next one begins when so much has come.
+    const uint64_t some = random() % (hub.total_bytes() / 4) * static_cast<uint64_t>(i);
+    CHECK(becomes_true([&] { return hub.sent.load() >= some; }));
+    diaries.push_back(cluster.fetch(i, kTiny));
+  }
+  for (const FetchDiary& diary : diaries) check_same(diary.wait(), hub.files());
+  CHECK(times_fetched(hub) <= 1.02);
+}
+
+TEST_CASE("model fetcher: what is here already is answered without asking anyone") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(1, hub.url());
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  hub.close();
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  write_files(cluster.disk(0) / "models/plain", hub.files());
+  const auto fetched = cluster.fetch(0, "/models/plain").wait();
+  REQUIRE(fetched.ok());
+  CHECK(fetched.value().path == cluster.disk(0) / "models/plain");
+  CHECK(cluster.fetch(0, "shape:qwen3-0.6b?layers=2").wait().ok());
+}
+
+TEST_CASE("model fetcher: a node that is lost at any moment goes on where it stopped") {
+  const unsigned seed = fresh_seed();
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    FakeHub hub(tiny_model());
+    FetchCluster cluster(4, hub.url());
+    std::vector<FetchDiary> diaries;
+    for (int i = 0; i < 4; ++i) diaries.push_back(cluster.fetch(i, kTiny));
+    const uint64_t some = random() % hub.total_bytes();
+    const int victim = static_cast<int>(random() % 4);
+    REQUIRE(becomes_true([&] { return hub.sent.load() >= some; }));
+    cluster.nodes[static_cast<size_t>(victim)].reset();
+    for (int i = 0; i < 4; ++i) {
+      if (i != victim) check_same(diaries[static_cast<size_t>(i)].wait(), hub.files());
+    }
+    const uint64_t before = hub.sent.load();
+    cluster.start(victim);
+    cluster.meet();
+    check_same(cluster.fetch(victim, kTiny).wait(), hub.files());
+    CHECK(hub.sent.load() == before);  // the others have it
+    // What the lost one had of pieces, and those that it was getting, are fetched by others again.
+    CHECK(times_fetched(hub) <= 1.5);
+  }
+}
+
+TEST_CASE("model fetcher: the hub is down and one node has the model") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(4, hub.url());
+  check_same(cluster.fetch(2, kTiny).wait(), hub.files());
+  const uint64_t sent = hub.sent.load();
+  hub.close();
+  std::vector<FetchDiary> diaries;
+  for (const int i : {0, 1, 3}) diaries.push_back(cluster.fetch(i, kTiny));
+  for (const FetchDiary& diary : diaries) check_same(diary.wait(), hub.files());
+  CHECK(hub.sent.load() == sent);
+}
+
+TEST_CASE("model fetcher: a hub that goes away in the middle is named once nothing else helps") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  cluster.patience = 2s;
+  for (int i = 0; i < 2; ++i) {
+    cluster.nodes[static_cast<size_t>(i)].reset();
+    cluster.start(i);
+  }
+  cluster.meet();
+  const FetchDiary a = cluster.fetch(0, kTiny);
+  const FetchDiary b = cluster.fetch(1, kTiny);
+  REQUIRE(becomes_true([&] { return hub.sent.load() > 0; }));
+  hub.status = 503;
+  for (const FetchDiary& diary : {a, b}) {
+    const auto outcome = diary.wait();
+    if (outcome.ok()) continue;  // it was faster
+    CHECK_MESSAGE(outcome.error().message.find("503") != std::string::npos,
+                  outcome.error().message);
+  }
+  hub.status = 200;
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  check_same(cluster.fetch(1, kTiny).wait(), hub.files());
+  CHECK(times_fetched(hub) <= 1.02);
+}
+
+TEST_CASE("model fetcher: a node with a changed disk does no harm while the hub is there") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(3, hub.url());
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  flip_a_byte(blob(cluster, 0, hub.files().at("model-00001-of-00002.safetensors")), 500'000);
+  const FetchDiary b = cluster.fetch(1, kTiny);
+  const FetchDiary c = cluster.fetch(2, kTiny);
+  check_same(b.wait(), hub.files());
+  check_same(c.wait(), hub.files());
+}
+
+TEST_CASE("model fetcher: a changed disk is found, and mended by a node that has it right") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(3, hub.url());
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  const std::string& content = hub.files().at("model-00001-of-00002.safetensors");
+  SUBCASE("another node has it right") {
+    check_same(cluster.fetch(1, kTiny).wait(), hub.files());
+    hub.close();
+    flip_a_byte(blob(cluster, 0, content), 500'000);
+    check_same(cluster.fetch(2, kTiny).wait(), hub.files());
+  }
+  SUBCASE("nobody has") {
+    hub.close();
+    flip_a_byte(blob(cluster, 0, content), 500'000);
+    const auto outcome = cluster.fetch(2, kTiny).wait();
+    REQUIRE(!outcome.ok());
+    CHECK_MESSAGE(outcome.error().code == ErrorCode::kCorrupt, outcome.error().message);
+  }
+}
+
+TEST_CASE("model fetcher: a hub that lies is found out") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  SUBCASE("about a file's length, now and then") {
+    hub.wrong_totals = 1;
+    const FetchDiary a = cluster.fetch(0, kTiny);
+    const auto outcome = a.wait();
+    if (!outcome.ok()) CHECK(outcome.error().code == ErrorCode::kCorrupt);
+    check_same(cluster.fetch(1, kTiny).wait(), hub.files());
+  }
+  SUBCASE("by sending too much") {
+    hub.too_long = 1;
+    const auto outcome = cluster.fetch(0, kTiny).wait();
+    if (!outcome.ok()) CHECK(outcome.error().code == ErrorCode::kCorrupt);
+    check_same(cluster.fetch(1, kTiny).wait(), hub.files());
+  }
+  SUBCASE("in its list") {
+    hub.list_lie = 5;
+    const FetchDiary a = cluster.fetch(0, kTiny);
+    const FetchDiary b = cluster.fetch(1, kTiny);
+    CHECK(!a.wait().ok());
+    CHECK(!b.wait().ok());
+  }
+  SUBCASE("by a wrong byte that both nodes share") {
+    hub.flipped = 1;
+    const FetchDiary a = cluster.fetch(0, kTiny);
+    const FetchDiary b = cluster.fetch(1, kTiny);
+    check_same(a.wait(), hub.files());
+    check_same(b.wait(), hub.files());
+  }
+}
+
+TEST_CASE("model fetcher: refusals of the hub are said as pull says them") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(1, hub.url());
+  const auto message = [&](int status) {
+    hub.status = status;
+    const auto outcome = cluster.fetch(0, kTiny).wait();
+    REQUIRE(!outcome.ok());
+    return outcome.error().message;
+  };
+  CHECK(message(401).find("HF_TOKEN") != std::string::npos);
+  CHECK(message(404).find("there is no model org/tiny") != std::string::npos);
+  CHECK(message(429).find("429") != std::string::npos);
+  const auto nonsense = cluster.fetch(0, "no model of anything").wait();
+  REQUIRE(!nonsense.ok());
+  CHECK(nonsense.error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("model fetcher: the small files come alone, and the rest when it is asked for") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  const auto small = cluster.fetch_small(0, kTiny).wait();
+  REQUIRE_MESSAGE(small.ok(), (small.ok() ? "" : small.error().message));
+  CHECK(!small.value().has_weights);
+  CHECK(content_of(small.value().path / "tokenizer.json") == hub.files().at("tokenizer.json"));
+  CHECK(!std::filesystem::exists(small.value().path / "model-00001-of-00002.safetensors"));
+  CHECK(times_fetched(hub) < 0.05);
+  CHECK(cluster.fetch_small(0, kTiny).wait().ok());  // at once now
+  const FetchDiary first = cluster.fetch(0, kTiny);
+  const FetchDiary second = cluster.fetch_small(0, kTiny);
+  check_same(first.wait(), hub.files());
+  CHECK(second.wait().ok());
+  CHECK(times_fetched(hub) <= 1.02);
+}
+
+TEST_CASE("model fetcher: a fetch that is cancelled ends, and is taken up again") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(1, hub.url());
+  FetchDiary cancelled;
+  auto& fetcher = *cluster.nodes[0]->fetcher;
+  const uint64_t number = fetcher.fetch(kTiny, cancelled.events());
+  fetcher.cancel(number);
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  CHECK(!cancelled.is_done());
+}
+
+TEST_CASE("model fetcher: a folder that only another node has is copied from there") {
+  const auto files = tiny_model();
+  FetchCluster cluster(3);
+  const auto folder = cluster.disk(1) / "models/my model";
+  const std::string path = "/models/my model";
+  write_files(folder, files);
+  write_files(folder, {{"secret.txt", "not a part of the model"}});
+  std::filesystem::create_symlink("/etc/hostname", folder / "vocab.json");
+  CHECK(cluster.fetch(0, path).wait().error().code == ErrorCode::kNotFound);  // not offered
+  cluster.nodes[1]->fetcher->offer(path);
+  const FetchDiary a = cluster.fetch(0, path);
+  const FetchDiary c = cluster.fetch(2, path);
+  for (const FetchDiary& diary : {a, c}) {
+    const auto fetched = diary.wait();
+    check_same(fetched, files);
+    CHECK(!std::filesystem::exists(fetched.value().path / "secret.txt"));
+    CHECK(!std::filesystem::exists(fetched.value().path / "vocab.json"));
+  }
+  // The copy is enough once the others are gone.
+  const auto copy = a.wait().value().path;
+  cluster.nodes[1].reset();
+  cluster.nodes[2].reset();
+  cluster.meet();
+  const auto again = cluster.fetch(0, path).wait();
+  REQUIRE(again.ok());
+  CHECK(again.value().path == copy);
+}
+
+TEST_CASE("model fetcher: a copy follows the folder that it is of") {
+  auto files = tiny_model();
+  FetchCluster cluster(2);
+  const auto folder = cluster.disk(1) / "models/changing";
+  write_files(folder, files);
+  cluster.nodes[1]->fetcher->offer("/models/changing");
+  const auto first = cluster.fetch(0, "/models/changing").wait();
+  check_same(first, files);
+  files["config.json"] = "{\"model_type\":\"other\"}";
+  write_files(folder, files);
+  const auto second = cluster.fetch(0, "/models/changing").wait();
+  check_same(second, files);
+  CHECK(first.value().commit != second.value().commit);
+}
+
+TEST_CASE("model fetcher: a GGUF file of another node is copied with its other parts") {
+  const std::map<std::string, std::string> files{
+      {"tiny-00001-of-00002.gguf", random_content(200'000, 4)},
+      {"tiny-00002-of-00002.gguf", random_content(100'000, 5)}};
+  FetchCluster cluster(2);
+  write_files(cluster.disk(1) / "models", files);
+  write_files(cluster.disk(1) / "models", {{"other.gguf", "another model"}});
+  const std::string path = "/models/tiny-00001-of-00002.gguf";
+  cluster.nodes[1]->fetcher->offer(path);
+  const auto fetched = cluster.fetch_small(0, path).wait();
+  REQUIRE_MESSAGE(fetched.ok(), (fetched.ok() ? "" : fetched.error().message));
+  CHECK(fetched.value().path.filename() == "tiny-00001-of-00002.gguf");
+  for (const auto& [name, content] : files) {
+    CHECK(content_of(fetched.value().path.parent_path() / name) == content);
+  }
+  CHECK(!std::filesystem::exists(fetched.value().path.parent_path() / "other.gguf"));
+}
+
+TEST_CASE("model fetcher: folders of one path that differ are told apart") {
+  auto files = tiny_model();
+  FetchCluster cluster(3);
+  write_files(cluster.disk(0) / "models/tiny", files);
+  files["model-00002-of-00002.safetensors"][7] ^= 1;
+  write_files(cluster.disk(1) / "models/tiny", files);
+  for (const int i : {0, 1}) {
+    cluster.nodes[static_cast<size_t>(i)]->fetcher->offer("/models/tiny");
+  }
+  const auto outcome = cluster.fetch(2, "/models/tiny").wait();
+  REQUIRE(!outcome.ok());
+  CHECK_MESSAGE(
+      outcome.error().message.find("is not the same on the nodes 'n") != std::string::npos,
+      outcome.error().message);
+}
+
+TEST_CASE("model fetcher: a member that asks for what is no model's gets nothing") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  write_files(cluster.disk(0) / "etc", {{"passwd", "secret"}, {"config.json", "{}"}});
+  FetchNode& asker = *cluster.nodes[1];
+  const NodeId owner = cluster.nodes[0]->identity.id();
+  const auto open = [&] {
+    auto stream = PieceStream::open(*asker.loop, *asker.network, owner, {}, nullptr);
+    REQUIRE(stream.ok());
+    return std::move(stream.value());
+  };
+  const auto stream = open();
+  const PieceAsk good{.question = PieceQuestion::kPiece,
+                      .model = kTiny,
+                      .commit = FakeHub::kCommit,
+                      .file_hash = FakeHub::hash_of(hub.files().at("tokenizer.json")),
+                      .piece = 0,
+                      .piece_bytes = kTestPieceBytes};
+  const auto outcome = [&](auto change) {
+    PieceAsk ask = good;
+    change(ask);
+    const auto reply = stream->ask(ask, kPieceBodyBytesMax);
+    REQUIRE_MESSAGE(reply.ok(), (reply.ok() ? "" : reply.error().message));
+    return reply.value().answer.outcome;
+  };
+  CHECK(outcome([](PieceAsk&) {}) == PieceOutcome::kYes);
+  CHECK(outcome([](PieceAsk& ask) { ask.piece = 1'000'000; }) == PieceOutcome::kNo);
+  CHECK(outcome([](PieceAsk& ask) { ask.piece = UINT32_MAX; }) == PieceOutcome::kNo);
+  CHECK(outcome([](PieceAsk& ask) { ask.file_hash = std::string(64, '0'); }) == PieceOutcome::kNo);
+  CHECK(outcome([](PieceAsk& ask) { ask.file_hash = ""; }) == PieceOutcome::kNo);
+  CHECK(outcome([](PieceAsk& ask) { ask.commit = std::string(40, '0'); }) == PieceOutcome::kNo);
+  for (const char* model : {"/etc", "/etc/passwd", "../../etc", "org/../../etc", "org/tiny/../x",
+                            "org/tiny@../../x", "/", "shape:qwen3-0.6b", "org/other"}) {
+    CAPTURE(model);
+    CHECK(outcome([&](PieceAsk& ask) { ask.model = model; }) == PieceOutcome::kNo);
+    CHECK(outcome([&](PieceAsk& ask) {
+            ask.model = model;
+            ask.question = PieceQuestion::kList;
+          }) == PieceOutcome::kNo);
+  }
+  // What makes no sense closes the stream, and others go on.
+  CHECK(!stream->ask({.question = PieceQuestion::kList, .model = "", .piece_bytes = 1}, 1000).ok());
+  CHECK(open()->ask(good, kPieceBodyBytesMax).ok());
+  CHECK(open()->ask(good, 10).error().code == ErrorCode::kCorrupt);  // more than it may be
+}
