@@ -107,8 +107,18 @@ int64_t bytes_of(const ModelServices& models) {
   return static_cast<int64_t>(bytes);
 }
 
+// Groups of the cluster have what the flags say of links, where they are not for groups of this
+// machine alone.
+Result<LinkOptions> link_between_machines(const Flags& flags) {
+  LinkFlags link = flags.group.link;
+  if (flags.groups_here) link = {};
+  if (link.kind == "shm") link.kind = "tcp";
+  return link_options(link);
+}
+
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
-                                                const ClusterEntry& entry, int64_t budget_bytes) {
+                                                const ClusterEntry& entry, int64_t budget_bytes,
+                                                const LinkOptions& link) {
   Peers::Options peers;
   peers.port = static_cast<uint16_t>(flags.control_port);
   peers.uses_beacon = !flags.no_beacon;
@@ -118,7 +128,8 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .peers = std::move(peers),
                              .budget_bytes = std::max<int64_t>(0, budget_bytes),
                              .is_spare = flags.spare,
-                             .version = kVersion});
+                             .version = kVersion,
+                             .link = link});
 }
 
 // What is wanted already keeps its promises, unless a flag makes another one.
@@ -236,7 +247,8 @@ Status serve(const Flags& flags) {
   const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
   if (runs_groups) serving.own = TRY(start_groups(flags));
   if (entry) {
-    serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own)));
+    const LinkOptions link = TRY(link_between_machines(flags));
+    serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.context));
     }

@@ -1,29 +1,182 @@
 #include "node/cluster_node.h"
 
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "hub/settings.h"
+#include "net/event_loop.h"
+#include "node/cluster_driver.h"
+#include "node/cluster_models.h"
+#include "node/cluster_parts.h"
+#include "node/cluster_plan.h"
+#include "node/model_fetcher.h"
+#include "node/piece_host.h"
+#include "node/stream_route.h"
+#include "node/worker_stream.h"
+#include "planner/measured_machine.h"
+
 namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDrainPoll{50};
+
+// Where a model lies on this machine, without asking anybody.
+Result<std::string> resolve(const std::string& model, const FetchSettings& settings) {
+  const auto found = TRY(ModelFetch::find_here(model, false, settings));
+  if (!found) return Error{ErrorCode::kNotFound, "its files are not on this node yet"};
+  return found->path.string();
+}
+
+}  // namespace
 
 struct ClusterNode::Impl {
-  ClusterControl* control = nullptr;
+  Impl(ClusterNodeOptions chosen, FetchSettings fetching);
+  Status open();
+  void close();
+  void drain(milliseconds limit);
+  ClusterDriver::Options driver_options(const MachineSpeed& speed) const;
+  void connect();
+  void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
+
+  const ClusterNodeOptions options;
+  const FetchSettings settings;
+  const NodeId self;
+  const std::unique_ptr<EventLoop> loop = EventLoop::start();
+  ClusterPlanner planner;
+  std::unique_ptr<ClusterParts> parts;
+  const std::shared_ptr<ClusterModels> models;
+  std::unique_ptr<ClusterDriver> driver;
+  std::unique_ptr<PeersNetwork> network;
+  std::unique_ptr<ModelFetcher> fetcher;
+  bool is_open = false;  // the loop's thread
+
+  std::mutex mutex;  // of what follows
+  std::condition_variable changed;
+  bool is_stopping = false;
 };
 
-Result<std::unique_ptr<ClusterNode>> ClusterNode::start(ClusterNodeOptions) {
-  return Error{ErrorCode::kUnsupported,
-               "serving as a node of a cluster is not built yet: start with --alone"};
+ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
+    : options(std::move(chosen)),
+      settings(std::move(fetching)),
+      self(options.identity.id()),
+      planner([own = settings](const std::string& model) { return resolve(model, own); }),
+      parts(std::make_unique<ClusterParts>(
+          *loop, ClusterParts::Options{.self = self, .link = options.link})),
+      models(std::make_shared<ClusterModels>(*loop)) {}
+
+ClusterDriver::Options ClusterNode::Impl::driver_options(const MachineSpeed& speed) const {
+  ClusterDriver::Options driver_options;
+  driver_options.peers = options.peers;
+  driver_options.peers.version = options.version;
+  driver_options.folder = options.identity.folder() / "desired";
+  driver_options.brain.program = options.version;
+  driver_options.brain.budget_bytes = options.budget_bytes;
+  driver_options.brain.is_spare = options.is_spare;
+  driver_options.brain.speed = speed.read_bytes_s;
+  driver_options.brain.operations_s = speed.operations_s;
+  return driver_options;
+}
+
+Status ClusterNode::Impl::open() {
+  const MachineSpeed speed = TRY(measure_this_machine());
+  driver = TRY(ClusterDriver::start(
+      *loop, options.identity, driver_options(speed), planner.function(), *parts,
+      {.on_change = [this] { models->update(); },
+       .on_stream =
+           [this](const NodeId& from, const Channel& channel, FrameConnection connection) {
+             on_stream(from, channel, std::move(connection));
+           }}));
+  network = std::make_unique<PeersNetwork>(driver->peers());
+  fetcher = std::make_unique<ModelFetcher>(*loop, *network, self, settings);
+  planner.set_on_facts(driver->plan_again_call());
+  loop->run_and_wait([this] { connect(); });
+  return Ok{};
+}
+
+void ClusterNode::Impl::connect() {
+  parts->connect(
+      {.peers = driver->peers(),
+       .fetcher = *fetcher,
+       .on_event = [this](const std::string& model, const PlacementEpoch& epoch,
+                          const PartEvent& event) { driver->part_event(model, epoch, event); },
+       .on_change = [this] { models->update(); }});
+  models->connect({.self = self, .driver = *driver, .parts = *parts, .fetcher = *fetcher});
+  is_open = true;
+}
+
+// Another node may call before all is there; it calls again.
+void ClusterNode::Impl::on_stream(const NodeId& from, const Channel& channel,
+                                  FrameConnection connection) {
+  if (!is_open) return connection.close();
+  if (channel.kind == kWorkerChannel) return parts->on_stream(from, channel, std::move(connection));
+  if (channel.kind == kRequestStream) return models->on_stream(channel, std::move(connection));
+  if (channel.kind == kPieceChannel) {
+    return fetcher->on_stream(from, channel, std::move(connection));
+  }
+  connection.close();
+}
+
+void ClusterNode::Impl::drain(milliseconds limit) {
+  loop->run_and_wait([this] { models->refuse_streams(); });
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::unique_lock lock(mutex);
+  while (!is_stopping && std::chrono::steady_clock::now() < deadline) {
+    int running = 0;
+    loop->run_and_wait([&] { running = parts->running(); });
+    if (running == 0) return;
+    changed.wait_for(lock, kDrainPoll);
+  }
+}
+
+// The parts end while the nodes of their other ranks can still be told.
+void ClusterNode::Impl::close() {
+  loop->run_and_wait([this] {
+    is_open = false;
+    models->close();
+    parts->disconnect();
+  });
+  parts.reset();
+  driver.reset();
+  fetcher.reset();
+  network.reset();
+}
+
+Result<std::unique_ptr<ClusterNode>> ClusterNode::start(ClusterNodeOptions options) {
+  FetchSettings settings;
+  settings.hub = TRY(hub_settings_from_environment());
+  settings.home = options.identity.folder();
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(settings));
+  std::unique_ptr<ClusterNode> node(new ClusterNode(std::move(impl)));
+  TRY(node->impl_->open());
+  return node;
 }
 
 ClusterNode::ClusterNode(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ClusterNode::~ClusterNode() = default;
+
+ClusterNode::~ClusterNode() {
+  impl_->close();
+}
 
 ClusterControl& ClusterNode::control() {
-  return *impl_->control;
+  return *impl_->driver;
 }
 std::shared_ptr<ModelDirectory> ClusterNode::models() {
-  return nullptr;
+  return impl_->models;
 }
 uint16_t ClusterNode::control_port() const {
-  return 0;
+  return impl_->driver->peers().port();
 }
-void ClusterNode::drain(std::chrono::milliseconds) {}
-void ClusterNode::stop() {}
+void ClusterNode::drain(milliseconds limit) {
+  impl_->drain(limit);
+}
+void ClusterNode::stop() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->is_stopping = true;
+  impl_->changed.notify_all();
+}
 
 }  // namespace lockstep

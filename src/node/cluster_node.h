@@ -1,7 +1,8 @@
 // ClusterNode: this machine as a node of a cluster: its loop, its connections to the other nodes,
 // what the cluster wants, the parts of models that run here, and the models that its clients can
 // ask for. `lockstep serve` starts one; it outlives the server over it. start(), drain() and the
-// destructor: one thread; stop(): any. The destructor calls stop().
+// destructor, which ends the parts that run here and leaves the other nodes, within seconds: one
+// thread; the rest: any.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "cluster/peers.h"
 #include "node/cluster_control.h"
 #include "node/model_directory.h"
+#include "transport/link_options.h"
 
 namespace lockstep {
 
@@ -23,11 +25,12 @@ struct ClusterNodeOptions {
   int64_t budget_bytes = 0;  // memory that models of the cluster may use
   bool is_spare = false;     // used only where the others do not suffice
   std::string version;
+  LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
 };
 
 class ClusterNode {
  public:
-  // kExhausted if the control port is taken.
+  // Measures this machine, for a second or less. kExhausted if the control port is taken.
   static Result<std::unique_ptr<ClusterNode>> start(ClusterNodeOptions options);
   ~ClusterNode();
 
@@ -38,7 +41,7 @@ class ClusterNode {
   // Takes no more requests of other nodes; back once those under way have ended, `limit` has passed
   // or stop() is called.
   void drain(std::chrono::milliseconds limit);
-  // Ends the parts of models that run here and leaves the other nodes, within seconds.
+  // Ends drain().
   void stop();
 
  private:

@@ -1,0 +1,249 @@
+#include "node/cluster_models.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "cluster/model_names.h"
+#include "node/local_route.h"
+#include "node/request_channel.h"
+#include "node/stream_route.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRouteRetry{100};
+constexpr milliseconds kFetchRetry{5'000};
+// A model that cannot be placed for so long is refused; before that nodes may still be meeting.
+constexpr milliseconds kRefusalAfter{5'000};
+
+}  // namespace
+
+void ClusterModels::connect(const Surroundings& surroundings) {
+  around_ = std::make_unique<Surroundings>(surroundings);
+  update();
+}
+
+void ClusterModels::close() {
+  streams_.clear();
+  for (auto& [name, item] : items_) {
+    if (item.fetch != 0) around_->fetcher.cancel(item.fetch);
+    if (item.model) item.model->close();
+  }
+  items_.clear();
+  around_.reset();
+  const std::lock_guard lock(mutex_);
+  offered_.clear();
+  desired_ = {};
+}
+
+void ClusterModels::update() {
+  if (!around_) return;
+  const DesiredState& desired = around_->driver.brain().desired();
+  drop_unwanted(desired);
+  for (const auto& [name, entry] : desired.entries()) {
+    if (!entry.wanted) continue;
+    const auto [found, is_new] = items_.try_emplace(name);
+    found->second.entry = entry;
+    if (is_new) fetch(name);
+    if (found->second.model) lead(name, found->second);
+  }
+  publish();
+}
+
+// Another path is another model.
+void ClusterModels::drop_unwanted(const DesiredState& desired) {
+  for (auto item = items_.begin(); item != items_.end();) {
+    const DesiredEntry* entry = desired.find(item->first);
+    if (entry && entry->wanted && entry->path == item->second.entry.path) {
+      ++item;
+      continue;
+    }
+    if (item->second.fetch != 0) around_->fetcher.cancel(item->second.fetch);
+    if (item->second.model) item->second.model->close();
+    item = items_.erase(item);
+  }
+}
+
+// The small files are enough to answer clients.
+void ClusterModels::fetch(const std::string& name) {
+  Item& item = items_.find(name)->second;
+  around_->fetcher.offer(item.entry.path);
+  item.fetch = around_->fetcher.fetch_small(
+      item.entry.path, {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
+                          const auto found = items_.find(name);
+                          if (found == items_.end()) return;
+                          found->second.fetch = 0;
+                          if (!fetched.ok()) return on_problem(name, fetched.error().message);
+                          read(name, fetched.value().path);
+                        }});
+}
+
+// Some tokenizers take a tenth of a second to read.
+void ClusterModels::read(const std::string& name, const std::filesystem::path& folder) {
+  const bool is_taken =
+      disk_.post([weak = weak_from_this(), loop = &loop_, name, folder]() -> DiskThread::Then {
+        auto read = std::make_shared<Result<ModelFolder>>(read_model_folder(folder));
+        return [weak, loop, name, read] {
+          loop->post([weak, name, read] {
+            if (const auto self = weak.lock()) self->on_folder(name, std::move(*read));
+          });
+        };
+      });
+  if (!is_taken) on_problem(name, "too many models are being read");
+}
+
+void ClusterModels::on_folder(const std::string& name, Result<ModelFolder> folder) {
+  const auto found = items_.find(name);
+  if (found == items_.end() || found->second.model) return;
+  if (!folder.ok()) return on_problem(name, folder.error().message);
+  ClusterModelOptions options;
+  options.name = name;
+  options.on_route_lost = [this, name](const Error&) { retry_route(name); };
+  found->second.problem.clear();
+  found->second.model = ClusterModel::make(loop_, std::move(folder.value()), std::move(options));
+  update();
+}
+
+void ClusterModels::on_problem(const std::string& name, const std::string& why) {
+  const auto found = items_.find(name);
+  if (found == items_.end()) return;
+  found->second.problem = why;
+  found->second.retry = loop_.call_after(kFetchRetry, [this, name] {
+    if (items_.contains(name)) fetch(name);
+  });
+  publish();
+}
+
+// To the placement that serves now; what served before may be gone.
+void ClusterModels::lead(const std::string& name, Item& item) {
+  const auto serving = serving_placement(around_->driver.brain(), around_->self, name);
+  if (!serving) {
+    item.placement.reset();
+    ++item.attempt;
+    item.model->drop_route({ErrorCode::kPeerLost, "the model is placed anew"});
+    return show_waiting(name, item);
+  }
+  item.refusal.cancel();
+  item.sentence.clear();
+  if (item.placement == serving) return;
+  item.placement = serving;
+  ++item.attempt;
+  if (serving->owner == around_->self) {
+    lead_here(name, item);
+  } else {
+    lead_away(name, item);
+  }
+}
+
+void ClusterModels::lead_here(const std::string& name, Item& item) {
+  const std::shared_ptr<LocalGroup> group = around_->parts.group(name, item.placement->epoch);
+  if (!group) return retry_route(name);
+  item.model->set_route([this, group](RouteEvents events) {
+    return make_local_route(loop_, group, std::move(events));
+  });
+}
+
+void ClusterModels::lead_away(const std::string& name, Item& item) {
+  const auto channel = request_channel({name, item.placement->epoch});
+  if (!channel.ok()) return on_problem(name, channel.error().message);
+  around_->driver.peers().open_stream(
+      item.placement->owner, channel.value(),
+      [weak = weak_from_this(), name, attempt = item.attempt](Result<FrameConnection> stream) {
+        const auto self = weak.lock();
+        if (!self) return;
+        const auto found = self->items_.find(name);
+        const bool is_meant = found != self->items_.end() && found->second.attempt == attempt;
+        if (!is_meant) {
+          if (stream.ok()) stream.value().close();
+          return;
+        }
+        if (!stream.ok()) return self->retry_route(name);
+        found->second.model->set_route(
+            [&self, connection = std::move(stream.value())](RouteEvents events) mutable {
+              return make_stream_route(self->loop_, std::move(connection), std::move(events));
+            });
+      });
+}
+
+void ClusterModels::retry_route(const std::string& name) {
+  const auto found = items_.find(name);
+  if (found == items_.end()) return;
+  found->second.placement.reset();
+  ++found->second.attempt;
+  found->second.retry = loop_.call_after(kRouteRetry, [this] { update(); });
+}
+
+// What the coordinator says of a model that nobody serves.
+void ClusterModels::show_waiting(const std::string& name, Item& item) {
+  ModelStatus status;
+  status.state = ModelStatus::State::kLoading;
+  std::string sentence;
+  for (const ModelProgress& progress : around_->driver.brain().progress()) {
+    if (progress.model != name) continue;
+    status.last_error = progress.sentence;
+    if (progress.phase == ModelPhase::kWaiting) sentence = progress.sentence;
+  }
+  item.model->set_status(std::move(status));
+  if (item.sentence == sentence) return;
+  item.sentence = sentence;
+  item.model->set_refusal("");
+  if (sentence.empty()) return item.refusal.cancel();
+  item.refusal = loop_.call_after(kRefusalAfter, [this, name, sentence] {
+    const auto found = items_.find(name);
+    if (found == items_.end() || found->second.sentence != sentence) return;
+    found->second.model->set_refusal(sentence);
+  });
+}
+
+void ClusterModels::on_stream(const Channel& channel, FrameConnection connection) {
+  const auto purpose = parse_request_purpose(channel.purpose);
+  const std::shared_ptr<LocalGroup> group =
+      around_ && purpose.ok() ? around_->parts.group(purpose.value().model, purpose.value().epoch)
+                              : nullptr;
+  if (!group || refuses_streams_ || streams_.size() >= kStreamsMax) return connection.close();
+  const uint64_t number = next_number_++;
+  streams_[number] =
+      std::make_unique<RequestStreamHost>(loop_, std::move(connection), group,
+                                          [this, number](const Error&) { streams_.erase(number); });
+}
+
+void ClusterModels::publish() {
+  std::map<std::string, Offered, std::less<>> offered;
+  for (const auto& [name, item] : items_) offered[name] = {item.model, item.problem};
+  const std::lock_guard lock(mutex_);
+  desired_ = around_->driver.brain().desired();
+  offered_ = std::move(offered);
+}
+
+std::vector<std::shared_ptr<ModelService>> ClusterModels::models() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<ModelService>> models;
+  for (const auto& [name, offered] : offered_) {
+    if (offered.model) models.push_back(offered.model);
+  }
+  return models;
+}
+
+Result<std::shared_ptr<ModelService>> ClusterModels::find(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const bool is_only = name.empty() && offered_.size() == 1;
+  const ModelName found = find_model(desired_, is_only ? offered_.begin()->first : name);
+  const auto offered = found.entry ? offered_.find(found.entry->name) : offered_.end();
+  if (offered == offered_.end()) {
+    return Error{ErrorCode::kNotFound, no_such_model(name, found)};
+  }
+  loop_.post([weak = weak_from_this(), model = offered->first] {
+    const auto self = weak.lock();
+    if (self && self->around_) self->around_->driver.model_used(model);
+  });
+  if (offered->second.model) return offered->second.model;
+  return Error{
+      ErrorCode::kPeerLost,
+      fmt::format("the files of the model '{}' are not on this node yet{}{}", offered->first,
+                  offered->second.problem.empty() ? "" : ": ", offered->second.problem)};
+}
+
+}  // namespace lockstep

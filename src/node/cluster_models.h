@@ -1,0 +1,99 @@
+// ClusterModels: the models of the cluster as this node's API offers them. For each one that is
+// desired there is a ClusterModel, whose requests it leads to the placement that serves, on this
+// node or on another; and it lets other nodes' requests in to the groups that this node leads.
+// ModelDirectory: any thread; the rest: the loop's.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/desired_state.h"
+#include "net/event_loop.h"
+#include "node/cluster_driver.h"
+#include "node/cluster_model.h"
+#include "node/cluster_parts.h"
+#include "node/disk_thread.h"
+#include "node/model_directory.h"
+#include "node/model_fetcher.h"
+#include "node/request_stream_host.h"
+#include "node/serving_placement.h"
+
+namespace lockstep {
+
+class ClusterModels final : public ModelDirectory,
+                            public std::enable_shared_from_this<ClusterModels> {
+ public:
+  static constexpr size_t kStreamsMax = 256;  // of other nodes' requests
+
+  struct Surroundings {
+    NodeId self;
+    ClusterDriver& driver;
+    ClusterParts& parts;
+    ModelFetcher& fetcher;
+  };
+
+  explicit ClusterModels(EventLoop& loop) : loop_(loop) {}
+
+  void connect(const Surroundings& surroundings);
+  // Ends every request; nothing is offered any more. Before the loop ends.
+  void close();
+
+  // No new streams of other nodes' requests: this node is about to end.
+  void refuse_streams() { refuses_streams_ = true; }
+  // What is desired, which placements serve, or the groups of this node have changed.
+  void update();
+  // A stream of kind kRequestStream.
+  void on_stream(const Channel& channel, FrameConnection connection);
+
+  std::vector<std::shared_ptr<ModelService>> models() const override;
+  Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
+
+ private:
+  struct Item {
+    DesiredEntry entry;
+    uint64_t fetch = 0;                   // of the small files; 0: none under way
+    std::shared_ptr<ClusterModel> model;  // null until they are here
+    std::string problem;                  // why they are not
+    EventLoop::Timer retry;
+    std::optional<ServingPlacement> placement;  // that the route leads to, or is being made to
+    uint64_t attempt = 0;                       // of making that route
+    EventLoop::Timer refusal;                   // until a sentence counts as one
+    std::string sentence;                       // why it waits
+  };
+
+  void drop_unwanted(const DesiredState& desired);
+  void fetch(const std::string& name);
+  void read(const std::string& name, const std::filesystem::path& folder);
+  void on_folder(const std::string& name, Result<ModelFolder> folder);
+  void on_problem(const std::string& name, const std::string& why);
+  void show_waiting(const std::string& name, Item& item);
+  void lead(const std::string& name, Item& item);
+  void lead_here(const std::string& name, Item& item);
+  void lead_away(const std::string& name, Item& item);
+  void retry_route(const std::string& name);
+  void publish();
+
+  EventLoop& loop_;
+  std::unique_ptr<Surroundings> around_;
+  std::map<std::string, Item, std::less<>> items_;
+  std::map<uint64_t, std::unique_ptr<RequestStreamHost>> streams_;
+  bool refuses_streams_ = false;
+  uint64_t next_number_ = 1;
+  DiskThread disk_;
+
+  mutable std::mutex mutex_;  // of what follows
+  struct Offered {
+    std::shared_ptr<ModelService> model;
+    std::string problem;
+  };
+  DesiredState desired_;
+  std::map<std::string, Offered, std::less<>> offered_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#include "node/request_channel.h"
+
+#include "cluster/desired_state.h"
+#include "cluster/json_fields.h"
+#include "cluster/part_json.h"
+#include "json/json.h"
+#include "node/stream_route.h"
+
+namespace lockstep {
+
+Result<Channel> request_channel(const RequestPurpose& purpose) {
+  Channel channel{kRequestStream, dump_json(JsonObject{{"model", purpose.model},
+                                                       {"epoch", epoch_json(purpose.epoch)}})};
+  if (channel.purpose.size() > Channel::kPurposeBytesMax) {
+    return Error{ErrorCode::kInvalidArgument, "the model's name is too long for a stream"};
+  }
+  return channel;
+}
+
+Result<RequestPurpose> parse_request_purpose(std::string_view purpose) {
+  const Json json = TRY(parse_json(purpose));
+  return RequestPurpose{TRY(text_field(json, "model", kModelNameBytesMax)), TRY(epoch_field(json))};
+}
+
+}  // namespace lockstep
