@@ -12,6 +12,7 @@
 #include "node/cluster_parts.h"
 #include "node/cluster_plan.h"
 #include "node/model_fetcher.h"
+#include "node/network_speed.h"
 #include "node/piece_host.h"
 #include "node/stream_route.h"
 #include "node/worker_stream.h"
@@ -38,7 +39,7 @@ struct ClusterNode::Impl {
   Status open();
   void close();
   void drain(milliseconds limit);
-  ClusterDriver::Options driver_options(const MachineSpeed& speed) const;
+  ClusterDriver::Options driver_options(const MeasuredSpeed& speed) const;
   void connect();
   void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
 
@@ -68,7 +69,7 @@ ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
           *loop, ClusterParts::Options{.self = self, .link = options.link})),
       models(std::make_shared<ClusterModels>(*loop)) {}
 
-ClusterDriver::Options ClusterNode::Impl::driver_options(const MachineSpeed& speed) const {
+ClusterDriver::Options ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
   ClusterDriver::Options driver_options;
   driver_options.peers = options.peers;
   driver_options.peers.version = options.version;
@@ -78,11 +79,12 @@ ClusterDriver::Options ClusterNode::Impl::driver_options(const MachineSpeed& spe
   driver_options.brain.is_spare = options.is_spare;
   driver_options.brain.speed = speed.read_bytes_s;
   driver_options.brain.operations_s = speed.operations_s;
+  driver_options.brain.link_bytes_s = network_bytes_s(options.peers.host);
   return driver_options;
 }
 
 Status ClusterNode::Impl::open() {
-  const MachineSpeed speed = TRY(measure_this_machine());
+  const MeasuredSpeed speed = TRY(measure_this_machine());
   driver = TRY(ClusterDriver::start(
       *loop, options.identity, driver_options(speed), planner.function(), *parts,
       {.on_change = [this] { models->update(); },

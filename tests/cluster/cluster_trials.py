@@ -1,0 +1,110 @@
+"""Streams survive the loss of any machine but the one that holds their clients: a random node or worker of a cluster of
+four is killed, stopped or cut off at a random token of four streams. TRIALS (4) trials from SEED (1)."""
+
+import os
+import random
+import signal
+import statistics
+import sys
+import threading
+import time
+
+import machines
+from machines import Cluster, Stream, wait_for
+
+NAMES = ["anna", "berta", "clara", "dora"]
+PROMPTS = ["Once upon a time", "The little dog", "Lily and Tom", "One day a cat"]
+TOKENS = 160
+RECOVERY_S = 5.0
+FAULTS = ["kill worker", "kill node", "stop worker", "stop node", "cut off"]
+# A rank answers after each of some twelve exchanges a token, so that a stream lasts about a second.
+SLOWED = ["--link-delay-us", "300"]
+
+
+def bodies():
+    """Two greedy streams and two seeded ones."""
+    sampled = [{"temperature": 0}, {"temperature": 0}, {"temperature": 0.9, "seed": 7}, {"temperature": 1.2, "seed": 8}]
+    return [{"model": "stories260K", "prompt": prompt, "max_tokens": TOKENS, **how}
+            for prompt, how in zip(PROMPTS, sampled)]
+
+
+def undisturbed(machine):
+    streams = [Stream(machine, body) for body in bodies()]
+    for stream in streams:
+        stream.join(machines.PATIENCE_S)
+    problems = [stream.problem for stream in streams if stream.problem]
+    if problems:
+        raise AssertionError(problems)
+    return [stream.text() for stream in streams]
+
+
+def break_it(fault, victim, chance):
+    if fault == "kill node":
+        victim.kill()
+    elif fault == "stop node":
+        victim.pause()
+    elif fault == "cut off":
+        victim.cut()
+    else:
+        workers = victim.workers()
+        if workers:
+            how = signal.SIGKILL if fault == "kill worker" else signal.SIGSTOP
+            os.kill(chance.choice(workers), how)
+        return bool(workers)
+    return True
+
+
+def trial(seed, expected):
+    """(longest pause, what happened), of a cluster that is started for this trial alone."""
+    chance = random.Random(seed)
+    with Cluster(NAMES, SLOWED) as cluster:
+        cluster.start()
+        cluster.wait_until_together()
+        client = chance.choice(cluster.machines)
+        loaded = client.lockstep("load", machines.MODEL, "--ranks", str(chance.choice([2, 3, 4])))
+        if loaded.returncode != 0:
+            raise AssertionError(loaded.stderr)
+        cluster.wait_until_ready("stories260K", [client])
+        if expected is None:
+            expected = undisturbed(client)
+        holders = [m for m in cluster.machines if m.workers()]
+        fault = chance.choice(FAULTS)
+        others = [m for m in cluster.machines if m is not client]
+        victim = chance.choice([m for m in holders if "worker" in fault or m is not client] or others)
+        at, hit, lock = chance.randrange(1, TOKENS), [], threading.Lock()
+
+        def on_piece(stream):
+            with lock:
+                if len(stream.pieces) == at and not hit:
+                    hit.append(break_it(fault, victim, chance))
+
+        streams = [Stream(client, body, on_piece if number == 0 else None) for number, body in enumerate(bodies())]
+        for stream in streams:
+            stream.join(machines.PATIENCE_S)
+        what = f"seed {seed}: {fault} of {victim.name}, clients at {client.name}, token {at}"
+        for stream, text in zip(streams, expected):
+            if stream.is_alive() or stream.problem or stream.text() != text:
+                print("\n".join(f"--- {m.name}\n{m.said()[-4000:]}" for m in cluster.machines))
+                raise AssertionError(f"{what}: {stream.problem or 'another text'}: {stream.text()!r}, not {text!r}")
+        if fault == "cut off":
+            victim.cut(False)
+        return max(stream.longest_pause() for stream in streams), what + ("" if hit else " (came too late)"), expected
+
+
+def main():
+    machines.enter_own_namespace()
+    first, count = int(os.environ.get("SEED", "1")), int(os.environ.get("TRIALS", "4"))
+    expected, pauses = None, []
+    for seed in range(first, first + count):
+        started = time.monotonic()
+        pause, what, expected = trial(seed, expected)
+        pauses.append(pause)
+        print(f"{what}: longest pause {pause:.2f} s ({time.monotonic() - started:.0f} s)", flush=True)
+    print(f"{count} trials; longest pause: median {statistics.median(pauses):.2f} s, most {max(pauses):.2f} s")
+    late = sum(pause > RECOVERY_S for pause in pauses)
+    print(f"{late} of them longer than {RECOVERY_S} s")
+    sys.exit(1 if late else 0)
+
+
+if __name__ == "__main__":
+    main()
