@@ -79,18 +79,19 @@ std::vector<std::pair<int, int>> ports_of(const Words& words) {
 
 FilterRule nft_rule(const Words& words) {
   const bool names_state = has_word(words, "state");
-  return {
-      .protocol = has_word(words, "udp")   ? (has_word(words, "tcp") ? "" : "udp")
-                  : has_word(words, "tcp") ? "tcp"
-                  : has_any(words, {"icmp", "icmpv6", "igmp"}) ? "icmp"
-                                                               : "",
-      .ports = ports_of(words),
-      .accepts = has_word(words, "accept"),
-      .drops = has_any(words, {"drop", "reject"}),
-      .jumps = has_any(words, {"jump", "goto"}),
-      .is_for_some = has_any(words, {"saddr", "daddr", "iif", "iifname", "pkttype", "limit",
-                                     "sport", "mark", "fib", "status", "!="}),
-      .is_for_none = has_any(words, {"lo", "\"lo\""}) || (names_state && !has_word(words, "new"))};
+  return {.protocol = has_word(words, "udp")   ? (has_word(words, "tcp") ? "" : "udp")
+                      : has_word(words, "tcp") ? "tcp"
+                      : has_any(words, {"icmp", "icmpv6", "igmp"}) ? "icmp"
+                                                                   : "",
+          .ports = ports_of(words),
+          .accepts = has_word(words, "accept"),
+          .drops = has_any(words, {"drop", "reject"}),
+          .jumps = has_any(words, {"jump", "goto"}),
+          .is_for_some = has_any(words, {"saddr", "daddr", "iif", "iifname", "pkttype", "limit",
+                                         "sport", "mark", "fib", "status", "!="}),
+          .names_interface = has_any(words, {"iif", "iifname"}),
+          .is_for_none = (has_any(words, {"lo", "\"lo\""}) && !has_word(words, "!=")) ||
+                         (names_state && !has_word(words, "new"))};
 }
 
 // Modules of iptables that do not choose among callers.

@@ -60,6 +60,7 @@ void judge_interfaces(const NetworkFacts& facts, Findings& findings) {
   for (const InterfaceFacts& one : ways) judge_interface(one, ways.size() == 1, findings);
   if (findings.size() > before) return;
   std::vector<std::string> names;
+  names.reserve(ways.size());
   for (const InterfaceFacts& one : ways) names.push_back(one.name);
   add_ok(findings, "interface", fmt::format("up: {}", fmt::join(names, ", ")));
 }

@@ -82,8 +82,8 @@ TEST_CASE("iptables: what happens to a new connection to a port") {
                 Passage::kOpen},
            Case{"", Passage::kOpen, Passage::kOpen},
        }) {
-    CHECK_MESSAGE(iptables_passage(one.rules, kControl) == one.tcp, one.rules);
-    CHECK_MESSAGE(iptables_passage(one.rules, kBeacon) == one.udp, one.rules);
+    CHECK_MESSAGE(iptables_passage(one.rules, kControl) == one.tcp, std::string(one.rules));
+    CHECK_MESSAGE(iptables_passage(one.rules, kBeacon) == one.udp, std::string(one.rules));
   }
 }
 
