@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::seconds kHopelessAfter{3};
 
 bool is_weights(const HubFile& file) {
   return file.name.ends_with(".safetensors") || file.name.ends_with(".gguf");
@@ -67,6 +68,12 @@ class ClusterHub final : public PieceSource {
     if (has_come.ok() || has_come.error().code == ErrorCode::kCancelled) return has_come;
     fetch_->note_hub_failure(has_come.error());
     if (fetch_->holders().empty()) return has_come;
+    if (request.is_from_hub_alone && !request.rejected) {
+      return Error{
+          ErrorCode::kCorrupt,
+          fmt::format("{} is damaged on the nodes that have it, and cannot be had anew: {}",
+                      request.file.name, has_come.error().message)};
+    }
     log_warn("node: {}; {} is fetched from the other nodes alone for now", has_come.error().message,
              fetch_->model());
     return false;
@@ -175,6 +182,7 @@ Status ModelFetch::pause() {
 NodePieces::Options ModelFetch::pieces_options() const {
   return {.loop = around_.loop,
           .network = around_.network,
+          .streams = around_.streams,
           .piece_bytes = static_cast<uint32_t>(settings_.piece_bytes),
           .times = settings_.stream_times,
           .cancelled = &cancelled_};
@@ -242,6 +250,10 @@ Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces,
     found = std::move(chosen.value());
     found_at = node;
   }
+  if (found) {
+    log_info("node: {} is fetched as node {} has it, revision {:.8}", model_, found_at.short_text(),
+             found->commit);
+  }
   return found;
 }
 
@@ -251,7 +263,11 @@ Result<std::optional<ModelFiles>> ModelFetch::list_of_hub() {
   const HubOptions options{
       .settings = settings_.hub, .retries = settings_.retries, .cancelled = &cancelled_};
   auto listed = fetch_model_files(options, id_);
-  if (listed.ok()) return std::optional(TRY(choose_files(listed.value(), id_, {})));
+  if (listed.ok()) {
+    log_info("node: {} is fetched as the hub lists it, revision {:.8}", model_,
+             listed.value().commit);
+    return std::optional(TRY(choose_files(listed.value(), id_, {})));
+  }
   if (listed.error().code == ErrorCode::kCancelled) return listed.error();
   fetch_->note_hub_failure(listed.error());
   return std::optional<ModelFiles>();
@@ -319,7 +335,18 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
   DownloadOptions options{.connections = settings_.connections,
                           .cancelled = &cancelled_,
                           .patience = settings_.patience};
-  options.on_progress = [this](const DownloadProgress& progress) {
+  auto moved_at = Clock::now();
+  uint64_t moved_to = 0;
+  std::optional<Error> given_up;
+  options.on_progress = [&](const DownloadProgress& progress) {
+    if (std::exchange(moved_to, progress.bytes_there) != progress.bytes_there) {
+      moved_at = Clock::now();
+    }
+    if (!given_up && Clock::now() - moved_at > kHopelessAfter && nobody_can_help()) {
+      given_up = fetch_->hub_error();
+      // relaxed: a flag and nothing that it would have to publish.
+      cancelled_.store(true, std::memory_order_relaxed);
+    }
     if (!events_.on_progress) return;
     events_.on_progress({.note = progress.is_checking ? "checking" : "",
                          .bytes_there = progress.bytes_there,
@@ -328,9 +355,20 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
   };
   Status status = download(
       store, files, [this] { return make_source(); }, options);
-  if (status.ok() || status.error().code != ErrorCode::kTimeout) return status;
+  if (status.ok()) return status;
+  if (given_up) return *given_up;
+  if (status.error().code != ErrorCode::kTimeout) return status;
   if (const auto error = fetch_->hub_error()) return *error;  // the reason why nothing came
   return status;
+}
+
+// The hub fails here, and no other node has the model or gets it from the hub.
+bool ModelFetch::nobody_can_help() const {
+  if (!fetch_->hub_error() || fetch_->uses_hub()) return false;
+  const auto others = fetch_->others();
+  return std::none_of(others.begin(), others.end(), [](const auto& other) {
+    return other.second.is_whole || (other.second.wants && other.second.uses_hub);
+  });
 }
 
 }  // namespace lockstep

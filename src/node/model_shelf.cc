@@ -131,6 +131,7 @@ void ModelShelf::forget(const std::string& model) {
 }
 
 ModelShelf::Found ModelShelf::find(const std::string& model) {
+  if (is_local_path(model)) return look_at_local(model);  // what was found is remembered there
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(model);
@@ -148,7 +149,6 @@ ModelShelf::Found ModelShelf::find(const std::string& model) {
 ModelShelf::Found ModelShelf::look(const std::string& model) {
   std::shared_ptr<const ShelvedModel> found;
   if (is_shape_model(model)) return found;
-  if (is_local_path(model)) return look_at_local(model);
   const auto id = parse_model_id(model);
   if (!id.ok()) return found;
   found = find_whole(settings_.cache, id.value());
