@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain{100};
 constexpr std::chrono::seconds kHopelessAfter{3};
+constexpr std::chrono::seconds kUnheardWait{4};
 
 bool is_weights(const HubFile& file) {
   return file.name.ends_with(".safetensors") || file.name.ends_with(".gguf");
@@ -159,11 +160,13 @@ Result<FetchedModel> ModelFetch::run() {
   const auto copy =
       is_local_ ? path_in(place, settings_) : Result<fs::path>(Error{ErrorCode::kNotFound, ""});
   auto agreed = agree();
-  if (!agreed.ok() && agreed.error().code == ErrorCode::kNotFound && copy.ok()) {
-    log_info("node: no node has {} now; the copy that was made of it is used", model_);
+  const bool is_owner_away = agreed.ok() ? agreed.value().origin != Origin::kOwner
+                                         : agreed.error().code == ErrorCode::kNotFound;
+  if (is_owner_away && copy.ok()) {
+    log_info("node: the node with {} is not there; the copy that was made of it is used", model_);
     return FetchedModel{copy.value(), ""};
   }
-  return bring(TRY(std::move(agreed)));
+  return bring(TRY(std::move(agreed)).files);
 }
 
 void ModelFetch::tell(const std::string& note) {
@@ -190,19 +193,24 @@ NodePieces::Options ModelFetch::pieces_options() const {
 
 // What the model is: the same files on all nodes. Those that have it decide, then those that fetch
 // it already, then the hub.
-Result<ModelFiles> ModelFetch::agree() {
+Result<ModelFetch::Agreed> ModelFetch::agree() {
   NodePieces pieces(pieces_options(), fetch_);
   const auto start = Clock::now();
   bool has_asked_hub = false;
   for (;;) {
     const bool is_one_reading = pieces.refresh();
-    for (const bool is_whole : {true, false}) {
-      auto files = TRY(list_of_others(pieces, is_whole));
-      if (files) return std::move(*files);
+    for (const Origin origin : {Origin::kOwner, Origin::kCopy, Origin::kUnfinished}) {
+      auto files = TRY(list_of_others(pieces, origin));
+      if (files) return Agreed{std::move(*files), origin};
+    }
+    // One that could not be asked may have it: it is asked again, for a moment.
+    if (fetch_->is_one_unheard() && Clock::now() - start < kUnheardWait) {
+      TRY(pause());
+      continue;
     }
     if (!std::exchange(has_asked_hub, true)) {
       auto files = TRY(list_of_hub());
-      if (files) return std::move(*files);
+      if (files) return Agreed{std::move(*files), Origin::kHub};
     }
     const auto others = fetch_->others();
     const bool is_one_asking = std::any_of(others.begin(), others.end(), [](const auto& other) {
@@ -229,13 +237,16 @@ Error ModelFetch::nobody_has_it() const {
                       model_)};
 }
 
-Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces, bool is_whole) {
+Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces, Origin origin) {
   std::optional<ModelFiles> found;
   NodeId found_at;
   for (const auto& [node, status] : fetch_->others()) {
-    if (status.commit.empty() || status.is_whole != is_whole) continue;
+    const Origin has = !status.is_whole ? Origin::kUnfinished
+                       : status.is_copy ? Origin::kCopy
+                                        : Origin::kOwner;
+    if (status.commit.empty() || has != origin) continue;
     if (found && found->commit == status.commit) continue;
-    if (found && is_local_) {
+    if (found && is_local_ && origin == Origin::kOwner) {
       return Error{
           ErrorCode::kInvalidArgument,
           fmt::format("{} is not the same on the nodes '{}' and '{}'; make them equal, or "

@@ -82,8 +82,14 @@ class ModelFetch {
                                                        const FetchSettings& settings);
 
  private:
-  Result<ModelFiles> agree();
-  Result<std::optional<ModelFiles>> list_of_others(NodePieces& pieces, bool is_whole);
+  // Whose word counts for what the model is, the best first.
+  enum class Origin { kOwner, kCopy, kUnfinished, kHub };
+  struct Agreed {
+    ModelFiles files;
+    Origin origin = Origin::kHub;
+  };
+  Result<Agreed> agree();
+  Result<std::optional<ModelFiles>> list_of_others(NodePieces& pieces, Origin origin);
   Result<std::optional<ModelFiles>> list_of_hub();
   Error nobody_has_it() const;
   Result<FetchedModel> bring(ModelFiles files);

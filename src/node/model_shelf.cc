@@ -51,7 +51,7 @@ ModelFiles list_of_snapshot(const ModelPaths& paths, const std::string& commit) 
   return files;
 }
 
-std::shared_ptr<const ShelvedModel> find_whole(const fs::path& cache, const ModelId& id) {
+std::shared_ptr<ShelvedModel> find_whole(const fs::path& cache, const ModelId& id) {
   const ModelPaths paths(cache, id);
   const auto commit = commit_on_disk(paths, id.revision_or_default());
   if (!commit) return nullptr;
@@ -182,7 +182,9 @@ ModelShelf::Found ModelShelf::look_at_local(const std::string& path) {
     }
   }
   const LocalCopy copy = local_copy_of(path, home_);
-  return find_whole(copy.cache, copy.id);
+  const auto found = find_whole(copy.cache, copy.id);
+  if (found) found->is_copy = true;
+  return std::shared_ptr<const ShelvedModel>(found);
 }
 
 void ModelShelf::hash_offered() {

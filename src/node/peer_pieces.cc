@@ -86,8 +86,8 @@ Result<PieceStream::Reply> NodePieces::ask(const NodeId& node, PieceAsk ask,
 }
 
 void NodePieces::note_failure(const NodeId& node, const Error& error) {
-  fetch_->note_failure(node);
-  if (error.code == ErrorCode::kCancelled) return;
+  const bool is_first = fetch_->note_failure(node);
+  if (!is_first || error.code == ErrorCode::kCancelled) return;
   log_info("node: node {} cannot be asked for pieces of {} for now: {}", node.short_text(),
            fetch_->model(), error.message);
 }
