@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::seconds kHopelessAfter{3};
+constexpr std::chrono::seconds kUnheardWait{4};
 
 bool is_weights(const HubFile& file) {
   return file.name.ends_with(".safetensors") || file.name.ends_with(".gguf");
@@ -67,6 +69,12 @@ class ClusterHub final : public PieceSource {
     if (has_come.ok() || has_come.error().code == ErrorCode::kCancelled) return has_come;
     fetch_->note_hub_failure(has_come.error());
     if (fetch_->holders().empty()) return has_come;
+    if (request.is_from_hub_alone && !request.rejected) {
+      return Error{
+          ErrorCode::kCorrupt,
+          fmt::format("{} is damaged on the nodes that have it, and cannot be had anew: {}",
+                      request.file.name, has_come.error().message)};
+    }
     log_warn("node: {}; {} is fetched from the other nodes alone for now", has_come.error().message,
              fetch_->model());
     return false;
@@ -152,11 +160,13 @@ Result<FetchedModel> ModelFetch::run() {
   const auto copy =
       is_local_ ? path_in(place, settings_) : Result<fs::path>(Error{ErrorCode::kNotFound, ""});
   auto agreed = agree();
-  if (!agreed.ok() && agreed.error().code == ErrorCode::kNotFound && copy.ok()) {
-    log_info("node: no node has {} now; the copy that was made of it is used", model_);
+  const bool is_owner_away = agreed.ok() ? agreed.value().origin != Origin::kOwner
+                                         : agreed.error().code == ErrorCode::kNotFound;
+  if (is_owner_away && copy.ok()) {
+    log_info("node: the node with {} is not there; the copy that was made of it is used", model_);
     return FetchedModel{copy.value(), ""};
   }
-  return bring(TRY(std::move(agreed)));
+  return bring(TRY(std::move(agreed)).files);
 }
 
 void ModelFetch::tell(const std::string& note) {
@@ -175,6 +185,7 @@ Status ModelFetch::pause() {
 NodePieces::Options ModelFetch::pieces_options() const {
   return {.loop = around_.loop,
           .network = around_.network,
+          .streams = around_.streams,
           .piece_bytes = static_cast<uint32_t>(settings_.piece_bytes),
           .times = settings_.stream_times,
           .cancelled = &cancelled_};
@@ -182,19 +193,24 @@ NodePieces::Options ModelFetch::pieces_options() const {
 
 // What the model is: the same files on all nodes. Those that have it decide, then those that fetch
 // it already, then the hub.
-Result<ModelFiles> ModelFetch::agree() {
+Result<ModelFetch::Agreed> ModelFetch::agree() {
   NodePieces pieces(pieces_options(), fetch_);
   const auto start = Clock::now();
   bool has_asked_hub = false;
   for (;;) {
     const bool is_one_reading = pieces.refresh();
-    for (const bool is_whole : {true, false}) {
-      auto files = TRY(list_of_others(pieces, is_whole));
-      if (files) return std::move(*files);
+    for (const Origin origin : {Origin::kOwner, Origin::kCopy, Origin::kUnfinished}) {
+      auto files = TRY(list_of_others(pieces, origin));
+      if (files) return Agreed{std::move(*files), origin};
+    }
+    // One that could not be asked may have it: it is asked again, for a moment.
+    if (fetch_->is_one_unheard() && Clock::now() - start < kUnheardWait) {
+      TRY(pause());
+      continue;
     }
     if (!std::exchange(has_asked_hub, true)) {
       auto files = TRY(list_of_hub());
-      if (files) return std::move(*files);
+      if (files) return Agreed{std::move(*files), Origin::kHub};
     }
     const auto others = fetch_->others();
     const bool is_one_asking = std::any_of(others.begin(), others.end(), [](const auto& other) {
@@ -221,13 +237,16 @@ Error ModelFetch::nobody_has_it() const {
                       model_)};
 }
 
-Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces, bool is_whole) {
+Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces, Origin origin) {
   std::optional<ModelFiles> found;
   NodeId found_at;
   for (const auto& [node, status] : fetch_->others()) {
-    if (status.commit.empty() || status.is_whole != is_whole) continue;
+    const Origin has = !status.is_whole ? Origin::kUnfinished
+                       : status.is_copy ? Origin::kCopy
+                                        : Origin::kOwner;
+    if (status.commit.empty() || has != origin) continue;
     if (found && found->commit == status.commit) continue;
-    if (found && is_local_) {
+    if (found && is_local_ && origin == Origin::kOwner) {
       return Error{
           ErrorCode::kInvalidArgument,
           fmt::format("{} is not the same on the nodes '{}' and '{}'; make them equal, or "
@@ -242,6 +261,10 @@ Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces,
     found = std::move(chosen.value());
     found_at = node;
   }
+  if (found) {
+    log_info("node: {} is fetched as node {} has it, revision {:.8}", model_, found_at.short_text(),
+             found->commit);
+  }
   return found;
 }
 
@@ -251,7 +274,11 @@ Result<std::optional<ModelFiles>> ModelFetch::list_of_hub() {
   const HubOptions options{
       .settings = settings_.hub, .retries = settings_.retries, .cancelled = &cancelled_};
   auto listed = fetch_model_files(options, id_);
-  if (listed.ok()) return std::optional(TRY(choose_files(listed.value(), id_, {})));
+  if (listed.ok()) {
+    log_info("node: {} is fetched as the hub lists it, revision {:.8}", model_,
+             listed.value().commit);
+    return std::optional(TRY(choose_files(listed.value(), id_, {})));
+  }
   if (listed.error().code == ErrorCode::kCancelled) return listed.error();
   fetch_->note_hub_failure(listed.error());
   return std::optional<ModelFiles>();
@@ -319,7 +346,18 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
   DownloadOptions options{.connections = settings_.connections,
                           .cancelled = &cancelled_,
                           .patience = settings_.patience};
-  options.on_progress = [this](const DownloadProgress& progress) {
+  auto moved_at = Clock::now();
+  uint64_t moved_to = 0;
+  std::optional<Error> given_up;
+  options.on_progress = [&](const DownloadProgress& progress) {
+    if (std::exchange(moved_to, progress.bytes_there) != progress.bytes_there) {
+      moved_at = Clock::now();
+    }
+    if (!given_up && Clock::now() - moved_at > kHopelessAfter && nobody_can_help()) {
+      given_up = fetch_->hub_error();
+      // relaxed: a flag and nothing that it would have to publish.
+      cancelled_.store(true, std::memory_order_relaxed);
+    }
     if (!events_.on_progress) return;
     events_.on_progress({.note = progress.is_checking ? "checking" : "",
                          .bytes_there = progress.bytes_there,
@@ -328,9 +366,20 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
   };
   Status status = download(
       store, files, [this] { return make_source(); }, options);
-  if (status.ok() || status.error().code != ErrorCode::kTimeout) return status;
+  if (status.ok()) return status;
+  if (given_up) return *given_up;
+  if (status.error().code != ErrorCode::kTimeout) return status;
   if (const auto error = fetch_->hub_error()) return *error;  // the reason why nothing came
   return status;
+}
+
+// The hub fails here, and no other node has the model or gets it from the hub.
+bool ModelFetch::nobody_can_help() const {
+  if (!fetch_->hub_error() || fetch_->uses_hub()) return false;
+  const auto others = fetch_->others();
+  return std::none_of(others.begin(), others.end(), [](const auto& other) {
+    return other.second.is_whole || (other.second.wants && other.second.uses_hub);
+  });
 }
 
 }  // namespace lockstep

@@ -40,7 +40,7 @@ struct FetchSettings {
   std::filesystem::path home;        // $LOCKSTEP_HOME
   std::filesystem::path root = "/";  // for tests that play several machines on one disk
   uint64_t piece_bytes = kFilePieceBytes;
-  int connections = 6;
+  int connections = 4;
   int retries = 7;                           // of the hub, in a row
   std::chrono::seconds patience{120};        // nothing comes from anywhere
   std::chrono::seconds list_wait{60};        // for others that are asking the hub
@@ -55,6 +55,7 @@ class ModelFetch {
   struct Surroundings {
     EventLoop& loop;
     PieceNetwork& network;
+    PieceStreamPool& streams;
     ModelShelf& shelf;
     FetchBoard& board;
     NodeId self;
@@ -81,13 +82,20 @@ class ModelFetch {
                                                        const FetchSettings& settings);
 
  private:
-  Result<ModelFiles> agree();
-  Result<std::optional<ModelFiles>> list_of_others(NodePieces& pieces, bool is_whole);
+  // Whose word counts for what the model is, the best first.
+  enum class Origin { kOwner, kCopy, kUnfinished, kHub };
+  struct Agreed {
+    ModelFiles files;
+    Origin origin = Origin::kHub;
+  };
+  Result<Agreed> agree();
+  Result<std::optional<ModelFiles>> list_of_others(NodePieces& pieces, Origin origin);
   Result<std::optional<ModelFiles>> list_of_hub();
   Error nobody_has_it() const;
   Result<FetchedModel> bring(ModelFiles files);
   Result<ModelLock> take_lock();
   Status bring_files(PieceStore& store, std::span<const HubFile> files);
+  bool nobody_can_help() const;
   std::unique_ptr<PieceSource> make_source();
   NodePieces::Options pieces_options() const;
   Status pause();

@@ -53,6 +53,7 @@ struct ModelFetcher::Impl : std::enable_shared_from_this<Impl> {
   const FetchSettings settings;
   ModelShelf shelf;
   FetchBoard board;
+  PieceStreamPool streams;
   PieceHost host;
   std::atomic<uint64_t> next_number{1};
   bool is_ending = false;
@@ -77,6 +78,7 @@ ModelFetcher::~ModelFetcher() {
   for (auto& [model, job] : jobs) {
     if (job->thread.joinable()) job->thread.join();
   }
+  impl_->streams.clear();
   // What the loop still holds of streams that the threads have given back is gone by then.
   loop_.run_and_wait([] {});
   impl_.reset();
@@ -151,7 +153,7 @@ void ModelFetcher::Impl::start_next() {
 }
 
 void ModelFetcher::Impl::start(const std::string& model, Job& job) {
-  const ModelFetch::Surroundings around{loop, network, shelf, board, self, settings};
+  const ModelFetch::Surroundings around{loop, network, streams, shelf, board, self, settings};
   job.is_given_up = false;
   job.cancelled.store(false, std::memory_order_relaxed);  // before the thread begins
   job.thread = std::thread(
@@ -221,6 +223,7 @@ void ModelFetcher::Impl::on_ended(const std::string& model, const Result<Fetched
     waiting.push_back(model);
   }
   start_next();
+  if (running == 0) streams.clear();
 }
 
 void ModelFetcher::Impl::cancel(uint64_t number) {

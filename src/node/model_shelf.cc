@@ -51,7 +51,7 @@ ModelFiles list_of_snapshot(const ModelPaths& paths, const std::string& commit) 
   return files;
 }
 
-std::shared_ptr<const ShelvedModel> find_whole(const fs::path& cache, const ModelId& id) {
+std::shared_ptr<ShelvedModel> find_whole(const fs::path& cache, const ModelId& id) {
   const ModelPaths paths(cache, id);
   const auto commit = commit_on_disk(paths, id.revision_or_default());
   if (!commit) return nullptr;
@@ -131,6 +131,7 @@ void ModelShelf::forget(const std::string& model) {
 }
 
 ModelShelf::Found ModelShelf::find(const std::string& model) {
+  if (is_local_path(model)) return look_at_local(model);  // what was found is remembered there
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(model);
@@ -148,7 +149,6 @@ ModelShelf::Found ModelShelf::find(const std::string& model) {
 ModelShelf::Found ModelShelf::look(const std::string& model) {
   std::shared_ptr<const ShelvedModel> found;
   if (is_shape_model(model)) return found;
-  if (is_local_path(model)) return look_at_local(model);
   const auto id = parse_model_id(model);
   if (!id.ok()) return found;
   found = find_whole(settings_.cache, id.value());
@@ -182,7 +182,9 @@ ModelShelf::Found ModelShelf::look_at_local(const std::string& path) {
     }
   }
   const LocalCopy copy = local_copy_of(path, home_);
-  return find_whole(copy.cache, copy.id);
+  const auto found = find_whole(copy.cache, copy.id);
+  if (found) found->is_copy = true;
+  return std::shared_ptr<const ShelvedModel>(found);
 }
 
 void ModelShelf::hash_offered() {

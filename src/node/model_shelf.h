@@ -32,6 +32,7 @@ struct ShelvedModel {
   ModelFiles files;                          // what loads it, all of it there
   std::vector<std::filesystem::path> paths;  // of each file, without links
   std::vector<FileStamp> stamps;             // when it was looked at
+  bool is_copy = false;                      // of another node's folder
 };
 
 // How a copy of another node's folder or file is kept: as a model of a cache of its own,

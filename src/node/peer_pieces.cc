@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "hub/piece_plan.h"
 
 namespace lockstep {
@@ -18,6 +19,12 @@ constexpr int kClaimLooks = 200;
 constexpr std::chrono::milliseconds kClaimPause{5};
 
 }  // namespace
+
+NodePieces::~NodePieces() {
+  for (auto& [node, stream] : streams_) {
+    if (stream) options_.streams.give(node, std::move(stream));
+  }
+}
 
 std::vector<int> NodePieces::alive() {
   if (fetch_->begin_refresh()) {
@@ -58,23 +65,31 @@ Result<ModelFiles> NodePieces::list(const NodeId& node) {
 Result<PieceStream::Reply> NodePieces::ask(const NodeId& node, PieceAsk ask,
                                            size_t body_bytes_max) {
   auto& stream = streams_[node];
+  if (!stream || stream->has_failed()) stream = options_.streams.take(node);
   if (!stream) {
     auto opened = PieceStream::open(options_.loop, options_.network, node, options_.times,
                                     options_.cancelled);
     if (!opened.ok()) {
-      fetch_->note_failure(node);
+      note_failure(node, opened.error());
       return opened.error();
     }
     stream = std::move(opened.value());
   }
   ask.model = fetch_->model();
   ask.piece_bytes = options_.piece_bytes;
-  auto reply = stream->ask(ask, body_bytes_max);
+  auto reply = stream->ask(ask, body_bytes_max, options_.cancelled);
   if (!reply.ok()) {
     stream.reset();
-    fetch_->note_failure(node);
+    note_failure(node, reply.error());
   }
   return reply;
+}
+
+void NodePieces::note_failure(const NodeId& node, const Error& error) {
+  const bool is_first = fetch_->note_failure(node);
+  if (!is_first || error.code == ErrorCode::kCancelled) return;
+  log_info("node: node {} cannot be asked for pieces of {} for now: {}", node.short_text(),
+           fetch_->model(), error.message);
 }
 
 Result<PieceStream::Reply> NodePieces::ask_piece(int machine, PieceQuestion question,

@@ -1,7 +1,7 @@
 // NodePieces: the pieces of one model that other nodes of the cluster have, for a download that is
-// shared with them (hub/shared_source.h). Asks over streams of its own, one to each node, opened
-// when needed. One thread uses an object; each call has a deadline. What all threads of a fetch
-// know of the others is in its SharedFetch.
+// shared with them (hub/shared_source.h). Asks over streams, one to each node, which
+// it takes from a pool or opens when needed. One thread uses an object; each call has a deadline.
+// What all threads of a fetch know of the others is in its SharedFetch.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,7 @@ class NodePieces : public PeerPieces {
   struct Options {
     EventLoop& loop;
     PieceNetwork& network;
+    PieceStreamPool& streams;
     uint32_t piece_bytes = kFilePieceBytes;
     PieceStreamTimes times{};
     const std::atomic<bool>* cancelled = nullptr;
@@ -32,6 +33,9 @@ class NodePieces : public PeerPieces {
 
   NodePieces(Options options, std::shared_ptr<SharedFetch> fetch)
       : options_(options), fetch_(std::move(fetch)) {}
+  ~NodePieces() override;
+  NodePieces(const NodePieces&) = delete;
+  NodePieces& operator=(const NodePieces&) = delete;
 
   std::vector<int> alive() override;
   Result<bool> fetch(int machine, const HubFile& file, uint32_t piece, std::span<std::byte> bytes,
@@ -50,6 +54,7 @@ class NodePieces : public PeerPieces {
   Result<PieceStream::Reply> ask(const NodeId& node, PieceAsk ask, size_t body_bytes_max);
   Result<PieceStream::Reply> ask_piece(int machine, PieceQuestion question, const HubFile& file,
                                        uint32_t piece, size_t body_bytes_max);
+  void note_failure(const NodeId& node, const Error& error);
   bool may_go_ahead_of(int machine, const HubFile& file, uint32_t piece);
 
   const Options options_;

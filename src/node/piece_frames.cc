@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint8_t kAsk = 'q', kAnswer = 'a', kChunk = 'c', kStatus = 's';
-constexpr uint8_t kWants = 1, kUsesHub = 2, kIsWhole = 4;
+constexpr uint8_t kWants = 1, kUsesHub = 2, kIsWhole = 4, kIsCopy = 8;
 constexpr size_t kCommitDigits = 40, kSha256Digits = 64;
 
 Error corrupt(const char* what) {
@@ -127,7 +127,7 @@ std::string encode_fetch_status(const FetchStatus& status) {
   append_number(out, kStatus);
   append_number(
       out, static_cast<uint8_t>((status.wants ? kWants : 0) | (status.uses_hub ? kUsesHub : 0) |
-                                (status.is_whole ? kIsWhole : 0)));
+                                (status.is_whole ? kIsWhole : 0) | (status.is_copy ? kIsCopy : 0)));
   append_text(out, status.commit);
   append_number(out, status.received);
   return frame_of(out);
@@ -140,13 +140,14 @@ Result<FetchStatus> decode_fetch_status(std::string_view body) {
   const auto flags = reader.number<uint8_t>();
   status.commit = read_text(reader);
   status.received = reader.number<uint64_t>();
-  if (!reader.is_complete() || kind != kStatus || flags > (kWants | kUsesHub | kIsWhole) ||
-      !is_commit(status.commit)) {
+  if (!reader.is_complete() || kind != kStatus ||
+      flags > (kWants | kUsesHub | kIsWhole | kIsCopy) || !is_commit(status.commit)) {
     return corrupt("a status of a model");
   }
   status.wants = (flags & kWants) != 0;
   status.uses_hub = (flags & kUsesHub) != 0;
   status.is_whole = (flags & kIsWhole) != 0;
+  status.is_copy = (flags & kIsCopy) != 0;
   return status;
 }
 

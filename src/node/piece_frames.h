@@ -56,6 +56,7 @@ struct PieceAnswer {
 struct FetchStatus {
   std::string commit;     // of what it has or fetches; empty: nothing, or not known yet
   bool is_whole = false;  // all files are there
+  bool is_copy = false;   // of another node's folder, which may have changed since
   bool wants = false;     // it fetches them now
   bool uses_hub = false;  // also from the hub
   uint64_t received = 0;  // bytes, from the hub

@@ -75,6 +75,7 @@ class Clerk {
     if (model.ok() && model.value()) {
       status.commit = model.value()->files.commit;
       status.is_whole = true;
+      status.is_copy = model.value()->is_copy;
     }
     return with_body(encode_fetch_status(status));
   }

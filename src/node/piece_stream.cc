@@ -92,7 +92,7 @@ Result<std::unique_ptr<PieceStream>> PieceStream::open(EventLoop& loop, PieceNet
     return opened.ok() ? *state->error : opened.error();
   }
   lock.unlock();
-  return std::unique_ptr<PieceStream>(new PieceStream(std::move(state), times, cancelled));
+  return std::unique_ptr<PieceStream>(new PieceStream(std::move(state), times));
 }
 
 PieceStream::~PieceStream() {
@@ -102,17 +102,23 @@ PieceStream::~PieceStream() {
   });
 }
 
-Result<PieceStream::Reply> PieceStream::ask(const PieceAsk& ask, size_t body_bytes_max) {
+bool PieceStream::has_failed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->error.has_value();
+}
+
+Result<PieceStream::Reply> PieceStream::ask(const PieceAsk& ask, size_t body_bytes_max,
+                                            const std::atomic<bool>* cancelled) {
   state_->loop.post(
       [state = state_, frame = encode_piece_ask(ask)] { state->connection.send(frame); });
   Reply reply;
-  reply.answer = TRY(decode_piece_answer(TRY(receive(times_.answer))));
+  reply.answer = TRY(decode_piece_answer(TRY(receive(times_.answer, cancelled))));
   if (reply.answer.body_bytes > body_bytes_max) {
     return Error{ErrorCode::kCorrupt, "the other node sends more than it was asked for"};
   }
   reply.body.reserve(reply.answer.body_bytes);
   while (reply.body.size() < reply.answer.body_bytes) {
-    const std::string frame = TRY(receive(times_.chunk));
+    const std::string frame = TRY(receive(times_.chunk, cancelled));
     const std::string_view part = TRY(decode_piece_chunk(frame));
     if (part.size() > reply.answer.body_bytes - reply.body.size()) {
       return Error{ErrorCode::kCorrupt, "the other node sends more than it has announced"};
@@ -122,13 +128,36 @@ Result<PieceStream::Reply> PieceStream::ask(const PieceAsk& ask, size_t body_byt
   return reply;
 }
 
-Result<std::string> PieceStream::receive(std::chrono::milliseconds timeout) {
+Result<std::string> PieceStream::receive(std::chrono::milliseconds timeout,
+                                         const std::atomic<bool>* cancelled) {
   std::unique_lock lock(state_->mutex);
-  TRY(state_->wait(lock, timeout, cancelled_, [&] { return !state_->frames.empty(); }));
+  TRY(state_->wait(lock, timeout, cancelled, [&] { return !state_->frames.empty(); }));
   std::string frame = std::move(state_->frames.front());
   state_->frames.pop_front();
   state_->queued_bytes -= frame.size();
   return frame;
+}
+
+std::unique_ptr<PieceStream> PieceStreamPool::take(const NodeId& node) {
+  const std::lock_guard lock(mutex_);
+  auto& streams = idle_[node];
+  while (!streams.empty()) {
+    auto stream = std::move(streams.back());
+    streams.pop_back();
+    if (!stream->has_failed()) return stream;
+  }
+  return nullptr;
+}
+
+void PieceStreamPool::give(const NodeId& node, std::unique_ptr<PieceStream> stream) {
+  const std::lock_guard lock(mutex_);
+  auto& streams = idle_[node];
+  if (streams.size() < kIdleMax && !stream->has_failed()) streams.push_back(std::move(stream));
+}
+
+void PieceStreamPool::clear() {
+  const std::lock_guard lock(mutex_);
+  idle_.clear();
 }
 
 }  // namespace lockstep

@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "net/event_loop.h"
@@ -35,17 +38,35 @@ class PieceStream {
   ~PieceStream();
 
   // kCorrupt for what is no answer or longer than `body_bytes_max`.
-  Result<Reply> ask(const PieceAsk& ask, size_t body_bytes_max);
+  Result<Reply> ask(const PieceAsk& ask, size_t body_bytes_max,
+                    const std::atomic<bool>* cancelled = nullptr);
+  bool has_failed() const;
 
  private:
   struct State;
-  PieceStream(std::shared_ptr<State> state, Times times, const std::atomic<bool>* cancelled)
-      : state_(std::move(state)), times_(times), cancelled_(cancelled) {}
-  Result<std::string> receive(std::chrono::milliseconds timeout);
+  PieceStream(std::shared_ptr<State> state, Times times)
+      : state_(std::move(state)), times_(times) {}
+  Result<std::string> receive(std::chrono::milliseconds timeout,
+                              const std::atomic<bool>* cancelled);
 
   const std::shared_ptr<State> state_;
   const Times times_;
-  const std::atomic<bool>* const cancelled_;
+};
+
+// Streams that nobody uses now, since a node admits few new calls of one address in a second
+// (net/caller_gate.h). Any thread.
+class PieceStreamPool {
+ public:
+  static constexpr size_t kIdleMax = 16;  // with one node; further ones are closed
+
+  // Null: there is none.
+  std::unique_ptr<PieceStream> take(const NodeId& node);
+  void give(const NodeId& node, std::unique_ptr<PieceStream> stream);
+  void clear();
+
+ private:
+  std::mutex mutex_;
+  std::map<NodeId, std::vector<std::unique_ptr<PieceStream>>> idle_;
 };
 
 }  // namespace lockstep

@@ -143,12 +143,22 @@ void SharedFetch::note_asker(const NodeId& node, const PieceAsk& ask) {
   if (!ask.commit.empty()) other.status.commit = ask.commit;
 }
 
-void SharedFetch::note_failure(const NodeId& node) {
+bool SharedFetch::note_failure(const NodeId& node) {
   const std::lock_guard lock(mutex_);
   const auto found = others_.find(node);
-  if (found == others_.end()) return;
+  if (found == others_.end()) return false;
+  const auto now = Clock::now();
+  const bool is_first = now >= found->second.left_alone_until;
   found->second.status = {};
-  found->second.left_alone_until = Clock::now() + times_.retry;
+  found->second.left_alone_until = now + times_.retry;
+  return is_first;
+}
+
+bool SharedFetch::is_one_unheard() const {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  return std::any_of(others_.begin(), others_.end(),
+                     [&](const auto& entry) { return now < entry.second.left_alone_until; });
 }
 
 void SharedFetch::note_rate(int machine, uint64_t bytes, std::chrono::duration<double> took) {

@@ -68,7 +68,9 @@ class SharedFetch {
   void note(const NodeId& node, const FetchStatus& status);
   // What a node that asks says of itself.
   void note_asker(const NodeId& node, const PieceAsk& ask);
-  void note_failure(const NodeId& node);
+  // Whether it is the first one for a while.
+  bool note_failure(const NodeId& node);
+  bool is_one_unheard() const;
   void note_rate(int machine, uint64_t bytes, std::chrono::duration<double> took);
 
   // Others that have pieces of what is fetched here, the fastest first.

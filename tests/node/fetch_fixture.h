@@ -106,7 +106,7 @@ struct FetchCluster {
     chosen.hub.is_offline = is_offline;
     chosen.home = folder.path() / fmt::format("home{}", i);
     chosen.root = disk(i);
-    chosen.piece_bytes = kTestPieceBytes;
+    chosen.piece_bytes = piece_bytes;
     chosen.connections = 3;
     chosen.retries = 1;
     chosen.patience = patience;
@@ -136,6 +136,13 @@ struct FetchCluster {
       REQUIRE(becomes_true([&] { return node->network->connected().size() == present - 1; }));
     }
   }
+  void start_again() {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].reset();
+      start(static_cast<int>(i));
+    }
+    meet();
+  }
   FetchDiary fetch(int i, const std::string& model) {
     FetchDiary diary;
     nodes[static_cast<size_t>(i)]->fetcher->fetch(model, diary.events());
@@ -151,6 +158,7 @@ struct FetchCluster {
   ClusterKey key = new_cluster();
   std::string hub;
   bool is_offline = false;
+  uint64_t piece_bytes = kTestPieceBytes;
   std::chrono::seconds patience{30};
   std::vector<std::unique_ptr<FetchNode>> nodes;
 };
