@@ -34,6 +34,17 @@ ClusterActions Brain::on_tick(ClusterTime now) {
   return finish(now, true);
 }
 
+// A heartbeat that hears nobody is no sign of life.
+ClusterActions Brain::leave(ClusterTime now) {
+  if (!std::exchange(is_leaving_, true)) {
+    NodeHeartbeat last = own_beat(now);
+    last.sequence = ++sequence_;
+    last.hears.clear();
+    send_all(std::move(last));
+  }
+  return finish(now);
+}
+
 ClusterActions Brain::on_peer_connected(ClusterTime now, const NodeId& peer) {
   membership_.connected(now.ms, peer);
   beat_at_ms_ = now.ms;
@@ -262,6 +273,7 @@ ClusterActions Brain::finish(ClusterTime now, bool is_tick) {
 
 // What this node orders itself may make the next order possible at once.
 void Brain::act(ClusterTime now, bool is_tick) {
+  if (is_leaving_) return to_self_.clear();
   for (int round = 0; round < kRoundsMax; ++round) {
     end_unwanted_parts();
     if (coordinator() != options_.self) {
@@ -326,6 +338,7 @@ void Brain::send_all(ClusterMessage message) {
 }
 
 void Brain::beat_if_due(ClusterTime now) {
+  if (is_leaving_) return;
   const int64_t key = beat_key(now);
   if (now.ms < beat_at_ms_ && key == beat_key_) return;
   beat_key_ = key;

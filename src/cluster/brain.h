@@ -91,6 +91,9 @@ class Brain {
   Brain(const BrainOptions& options, DesiredState desired, PlanFunction plan, ClusterTime now);
 
   ClusterActions on_tick(ClusterTime now);
+  // This node is about to end: tells the others, who lose it at once, and from then on only
+  // listens. Orders are neither given nor taken any more.
+  ClusterActions leave(ClusterTime now);
   // Once for each connection that is made, and for each that is lost; the loss of an old one may be
   // told after the next was made.
   ClusterActions on_peer_connected(ClusterTime now, const NodeId& peer);
@@ -139,7 +142,7 @@ class Brain {
   void persist_if_due(ClusterTime now);
   void write(ClusterTime now, int64_t request, DesiredEntry entry);
   void answer(int64_t request, Status status);
-  bool obeys(const NodeId& from) const { return from == membership_.coordinator(); }
+  bool obeys(const NodeId& from) const { return !is_leaving_ && from == membership_.coordinator(); }
 
   void send(const NodeId& to, ClusterMessage message);
   void send_all(ClusterMessage message);
@@ -166,7 +169,8 @@ class Brain {
   int64_t beat_at_ms_ = 0;
   int64_t beat_key_ = -1;   // of what the last heartbeat said that others act on
   int64_t parts_seen_ = 0;  // the revision of parts_ that the coordinator has seen
-  bool is_news_ = true;     // something that the coordinator acts on changed
+  bool is_leaving_ = false;
+  bool is_news_ = true;  // something that the coordinator acts on changed
   std::vector<ClusterMessage> to_self_;
   ClusterActions actions_;
 };

@@ -67,6 +67,11 @@ uint64_t state_key(const Brain& brain) {
   add(static_cast<uint64_t>(brain.desired().digest()));
   add(std::hash<NodeId>()(brain.coordinator()));
   add(static_cast<uint64_t>(brain.parts().revision()));
+  for (const ModelProgress& progress : brain.progress()) {
+    add(std::hash<std::string>()(progress.model));
+    add(static_cast<uint64_t>(progress.phase));
+    add(std::hash<std::string>()(progress.sentence));
+  }
   for (const auto& [id, member] : brain.membership().members()) {
     add(std::hash<NodeId>()(id));
     add(static_cast<uint64_t>(member.state));
@@ -343,6 +348,10 @@ void ClusterDriver::part_event(const std::string& model, const PlacementEpoch& e
                                const PartEvent& event) {
   if (impl_->is_stopped) return;
   impl_->perform(impl_->brain.on_part_event(cluster_time(), model, epoch, event));
+}
+
+void ClusterDriver::leave() {
+  impl_->perform(impl_->brain.leave(cluster_time()));
 }
 
 void ClusterDriver::model_used(const std::string& model) {

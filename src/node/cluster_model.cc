@@ -114,8 +114,14 @@ void ClusterModel::set_route(const MakeRoute& make) {
   if (is_closed_) return;
   drop_route({ErrorCode::kPeerLost,
               fmt::format("the model {} is served by another placement now", options_.name)});
+  is_answered_ = false;
   route_ = make(events_of(++route_number_));
   set_refusal("");
+}
+
+void ClusterModel::on_status(const ModelStatus& status) {
+  set_status(status);
+  if (std::exchange(is_answered_, true)) return;
   submit_held(Time::max());
   arm();
 }
@@ -214,7 +220,7 @@ RouteEvents ClusterModel::events_of(uint64_t route_number) {
               },
           .on_status =
               [current](const ModelStatus& status) {
-                if (const auto self = current()) self->set_status(status);
+                if (const auto self = current()) self->on_status(status);
               },
           .on_lost =
               [current](const Error& error) {
@@ -242,7 +248,7 @@ RequestTable::Resumption ClusterModel::resumption() const {
 }
 
 void ClusterModel::submit_held(Time now) {
-  if (!route_) return;
+  if (!route_ || !is_answered_) return;
   requests_.submit_held(
       [this](uint64_t id, const GenerateRequest& request) { return route_->submit(id, request); },
       now);
@@ -251,7 +257,7 @@ void ClusterModel::submit_held(Time now) {
 // One timer for the next thing that is due.
 void ClusterModel::arm() {
   Time due = requests_.next_deadline();
-  if (route_) due = std::min(due, requests_.next_retry());
+  if (route_ && is_answered_) due = std::min(due, requests_.next_retry());
   if (due == timer_due_) return;
   timer_due_ = due;
   timer_.cancel();

@@ -50,8 +50,10 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
                                             ClusterModelOptions options);
   ~ClusterModel() override;
 
-  // A placement serves: what is held is submitted to the route that `make` makes of these events. A
-  // route that was there is destroyed, and what it says late is ignored. Takes a refusal back.
+  // A placement serves: what is held is submitted to the route that `make` makes of these events,
+  // once the group at its end has told its status, so that a way that leads nowhere costs nobody
+  // one of his losses. A route that was there is destroyed, and what it says late is ignored. Takes
+  // a refusal back.
   void set_route(const MakeRoute& make);
   // The placement has ended. Without a route this does nothing.
   void drop_route(const Error& reason);
@@ -93,6 +95,7 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
   void add_inbox(Inbox inbox);
   Inbox empty_inbox();
 
+  void on_status(const ModelStatus& status);
   RouteEvents events_of(uint64_t route_number);
   std::shared_ptr<ClusterModel> of_route(uint64_t route_number);
   void end_or_hold(uint64_t id, Result<FinishReason> outcome);
@@ -114,6 +117,7 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
   RequestTable requests_;
   std::unique_ptr<RequestRoute> route_;
   uint64_t route_number_ = 0;  // of the route that is or was there last
+  bool is_answered_ = false;   // by the group at its end: until then nothing is submitted
   EventLoop::Timer timer_;
   Time timer_due_ = Time::max();
 

@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRouteRetry{100};
 constexpr milliseconds kFetchRetry{5'000};
+constexpr milliseconds kUsePeriod{1'000};
 // A model that cannot be placed for so long is refused; before that nodes may still be meeting.
 constexpr milliseconds kRefusalAfter{5'000};
 
@@ -26,10 +27,17 @@ void ClusterModels::connect(const Surroundings& surroundings) {
   update();
 }
 
+void ClusterModels::cancel_fetches(const Item& item) {
+  for (const uint64_t fetch : {item.fetch, item.whole_fetch}) {
+    if (fetch != 0 && around_) around_->fetcher.cancel(fetch);
+  }
+}
+
 void ClusterModels::close() {
+  use_timer_.cancel();
   streams_.clear();
   for (auto& [name, item] : items_) {
-    if (item.fetch != 0) around_->fetcher.cancel(item.fetch);
+    cancel_fetches(item);
     if (item.model) item.model->close();
   }
   items_.clear();
@@ -49,8 +57,28 @@ void ClusterModels::update() {
     found->second.entry = entry;
     if (is_new) fetch(name);
     if (found->second.model) lead(name, found->second);
+    const bool is_placed = found->second.placement.has_value();
+    if (!is_placed && around_->driver.brain().coordinator() == around_->self) {
+      fetch_whole(name, found->second);
+    }
   }
   publish();
+  keep_used();
+}
+
+// What is loaded on demand stays while it answers.
+void ClusterModels::keep_used() {
+  bool is_any = false;
+  for (const auto& [name, item] : items_) {
+    if (item.entry.promises.idle_unload_s == 0 || !item.model) continue;
+    is_any = true;
+    if (item.model->status().running > 0) around_->driver.model_used(name);
+  }
+  if (is_any) {
+    use_timer_ = loop_.call_after(kUsePeriod, [this] { keep_used(); });
+  } else {
+    use_timer_.cancel();
+  }
 }
 
 // Another path is another model.
@@ -61,49 +89,74 @@ void ClusterModels::drop_unwanted(const DesiredState& desired) {
       ++item;
       continue;
     }
-    if (item->second.fetch != 0) around_->fetcher.cancel(item->second.fetch);
+    cancel_fetches(item->second);
     if (item->second.model) item->second.model->close();
     item = items_.erase(item);
   }
 }
 
+// Of the entry that asked for it: a name may have come to mean another model.
+bool ClusterModels::is_meant(const std::string& name, const std::string& path) const {
+  const auto found = items_.find(name);
+  return found != items_.end() && found->second.entry.path == path;
+}
+
 // The small files are enough to answer clients.
 void ClusterModels::fetch(const std::string& name) {
   Item& item = items_.find(name)->second;
-  around_->fetcher.offer(item.entry.path);
+  const std::string path = item.entry.path;
+  around_->fetcher.offer(path);
   item.fetch = around_->fetcher.fetch_small(
-      item.entry.path, {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
-                          const auto found = items_.find(name);
-                          if (found == items_.end()) return;
-                          found->second.fetch = 0;
-                          if (!fetched.ok()) return on_problem(name, fetched.error().message);
-                          read(name, fetched.value().path);
-                        }});
+      path, {.on_progress = {}, .on_done = [this, name, path](Result<FetchedModel> fetched) {
+               if (!is_meant(name, path)) return;
+               items_.find(name)->second.fetch = 0;
+               if (!fetched.ok()) return on_problem(name, fetched.error().message);
+               read(name, path, fetched.value().path);
+             }});
+}
+
+// The coordinator plans by the table of the weights, which is in the weights' files.
+void ClusterModels::fetch_whole(const std::string& name, Item& item) {
+  if (item.is_whole_here || item.whole_fetch != 0) return;
+  const std::string path = item.entry.path;
+  item.whole_fetch = around_->fetcher.fetch(
+      path, {.on_progress = {}, .on_done = [this, name, path](Result<FetchedModel> fetched) {
+               if (!is_meant(name, path)) return;
+               Item& of = items_.find(name)->second;
+               of.whole_fetch = 0;
+               of.is_whole_here = fetched.ok();
+               if (fetched.ok()) return;
+               of.problem = fetched.error().message;
+               of.retry = loop_.call_after(kFetchRetry, [this] { update(); });
+             }});
 }
 
 // Some tokenizers take a tenth of a second to read.
-void ClusterModels::read(const std::string& name, const std::filesystem::path& folder) {
-  const bool is_taken =
-      disk_.post([weak = weak_from_this(), loop = &loop_, name, folder]() -> DiskThread::Then {
+void ClusterModels::read(const std::string& name, const std::string& path,
+                         const std::filesystem::path& folder) {
+  const bool is_taken = disk_.post(
+      [weak = weak_from_this(), loop = &loop_, name, path, folder]() -> DiskThread::Then {
         auto read = std::make_shared<Result<ModelFolder>>(read_model_folder(folder));
-        return [weak, loop, name, read] {
-          loop->post([weak, name, read] {
-            if (const auto self = weak.lock()) self->on_folder(name, std::move(*read));
+        return [weak, loop, name, path, read] {
+          loop->post([weak, name, path, read] {
+            if (const auto self = weak.lock()) self->on_folder(name, path, std::move(*read));
           });
         };
       });
   if (!is_taken) on_problem(name, "too many models are being read");
 }
 
-void ClusterModels::on_folder(const std::string& name, Result<ModelFolder> folder) {
-  const auto found = items_.find(name);
-  if (found == items_.end() || found->second.model) return;
+void ClusterModels::on_folder(const std::string& name, const std::string& path,
+                              Result<ModelFolder> folder) {
+  if (!is_meant(name, path)) return;
+  Item& item = items_.find(name)->second;
+  if (item.model) return;
   if (!folder.ok()) return on_problem(name, folder.error().message);
   ClusterModelOptions options;
   options.name = name;
   options.on_route_lost = [this, name](const Error&) { retry_route(name); };
-  found->second.problem.clear();
-  found->second.model = ClusterModel::make(loop_, std::move(folder.value()), std::move(options));
+  item.problem.clear();
+  item.model = ClusterModel::make(loop_, std::move(folder.value()), std::move(options));
   update();
 }
 
@@ -203,7 +256,7 @@ void ClusterModels::on_stream(const Channel& channel, FrameConnection connection
   const std::shared_ptr<LocalGroup> group =
       around_ && purpose.ok() ? around_->parts.group(purpose.value().model, purpose.value().epoch)
                               : nullptr;
-  if (!group || refuses_streams_ || streams_.size() >= kStreamsMax) return connection.close();
+  if (!group || streams_.size() >= kStreamsMax) return connection.close();
   const uint64_t number = next_number_++;
   streams_[number] =
       std::make_unique<RequestStreamHost>(loop_, std::move(connection), group,

@@ -44,8 +44,8 @@ class ClusterModels final : public ModelDirectory,
   // Ends every request; nothing is offered any more. Before the loop ends.
   void close();
 
-  // No new streams of other nodes' requests: this node is about to end.
-  void refuse_streams() { refuses_streams_ = true; }
+  // Of other nodes' requests, now.
+  size_t stream_count() const { return streams_.size(); }
   // What is desired, which placements serve, or the groups of this node have changed.
   void update();
   // A stream of kind kRequestStream.
@@ -57,7 +57,9 @@ class ClusterModels final : public ModelDirectory,
  private:
   struct Item {
     DesiredEntry entry;
-    uint64_t fetch = 0;                   // of the small files; 0: none under way
+    uint64_t fetch = 0;        // of the small files; 0: none under way
+    uint64_t whole_fetch = 0;  // of all, for whoever plans; 0: none under way
+    bool is_whole_here = false;
     std::shared_ptr<ClusterModel> model;  // null until they are here
     std::string problem;                  // why they are not
     EventLoop::Timer retry;
@@ -69,8 +71,12 @@ class ClusterModels final : public ModelDirectory,
 
   void drop_unwanted(const DesiredState& desired);
   void fetch(const std::string& name);
-  void read(const std::string& name, const std::filesystem::path& folder);
-  void on_folder(const std::string& name, Result<ModelFolder> folder);
+  void fetch_whole(const std::string& name, Item& item);
+  void cancel_fetches(const Item& item);
+  void keep_used();
+  void read(const std::string& name, const std::string& path, const std::filesystem::path& folder);
+  void on_folder(const std::string& name, const std::string& path, Result<ModelFolder> folder);
+  bool is_meant(const std::string& name, const std::string& path) const;
   void on_problem(const std::string& name, const std::string& why);
   void show_waiting(const std::string& name, Item& item);
   void lead(const std::string& name, Item& item);
@@ -83,8 +89,8 @@ class ClusterModels final : public ModelDirectory,
   std::unique_ptr<Surroundings> around_;
   std::map<std::string, Item, std::less<>> items_;
   std::map<uint64_t, std::unique_ptr<RequestStreamHost>> streams_;
-  bool refuses_streams_ = false;
   uint64_t next_number_ = 1;
+  EventLoop::Timer use_timer_;
   DiskThread disk_;
 
   mutable std::mutex mutex_;  // of what follows

@@ -25,13 +25,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kDrainPoll{50};
 
-// Where a model lies on this machine, without asking anybody.
-Result<std::string> resolve(const std::string& model, const FetchSettings& settings) {
-  const auto found = TRY(ModelFetch::find_here(model, false, settings));
-  if (!found) return Error{ErrorCode::kNotFound, "its files are not on this node yet"};
-  return found->path.string();
-}
-
 }  // namespace
 
 struct ClusterNode::Impl {
@@ -64,7 +57,9 @@ ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
     : options(std::move(chosen)),
       settings(std::move(fetching)),
       self(options.identity.id()),
-      planner([own = settings](const std::string& model) { return resolve(model, own); }),
+      planner([own = settings](const std::string& model) -> Result<std::string> {
+        return TRY(ModelFetch::whole_here(model, own)).string();
+      }),
       parts(std::make_unique<ClusterParts>(
           *loop, ClusterParts::Options{.self = self, .link = options.link})),
       models(std::make_shared<ClusterModels>(*loop)) {}
@@ -122,29 +117,31 @@ void ClusterNode::Impl::on_stream(const NodeId& from, const Channel& channel,
   connection.close();
 }
 
+// The others place anew what runs here, and take their requests there.
 void ClusterNode::Impl::drain(milliseconds limit) {
-  loop->run_and_wait([this] { models->refuse_streams(); });
+  loop->run_and_wait([this] { driver->leave(); });
   const auto deadline = std::chrono::steady_clock::now() + limit;
   std::unique_lock lock(mutex);
   while (!is_stopping && std::chrono::steady_clock::now() < deadline) {
-    int running = 0;
-    loop->run_and_wait([&] { running = parts->running(); });
-    if (running == 0) return;
+    size_t streams = 0;
+    loop->run_and_wait([&] { streams = models->stream_count(); });
+    if (streams == 0) return;
     changed.wait_for(lock, kDrainPoll);
   }
 }
 
-// The parts end while the nodes of their other ranks can still be told.
+// Downloads and groups end while the other nodes can still be told.
 void ClusterNode::Impl::close() {
   loop->run_and_wait([this] {
     is_open = false;
+    if (driver) driver->leave();
     models->close();
     parts->disconnect();
   });
-  parts.reset();
-  driver.reset();
   fetcher.reset();
   network.reset();
+  parts->end_groups();
+  driver.reset();
 }
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::start(ClusterNodeOptions options) {

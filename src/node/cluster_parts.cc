@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 // Nodes that have just met may not all be connected with each other.
 constexpr milliseconds kRetryPause{200};
 constexpr int kRetriesMax = 25;
+constexpr milliseconds kStopTimeout{200};
 
 bool is_on_one_machine(const PartReport& report) {
   return std::all_of(report.ranks.begin(), report.ranks.end(),
@@ -39,6 +40,8 @@ Result<LocalGroupOptions> group_options(const DesiredEntry& entry, const PartRep
   options.link = is_on_one_machine(report) ? LinkOptions{} : link;
   options.context = limits.context;
   options.sequences_max = limits.streams;
+  // A stop follows a loss, mostly of a rank that cannot answer; requests go on elsewhere.
+  options.stop_timeout = kStopTimeout;
   options.restart_wait = options.resume_wait;  // a refusal would count as another loss
   return options;
 }
@@ -50,11 +53,7 @@ ClusterParts::ClusterParts(EventLoop& loop, Options options)
       options_(std::move(options)),
       host_(std::make_unique<WorkerHost>(loop, options_.command)) {}
 
-ClusterParts::~ClusterParts() {
-  for (auto& [name, part] : parts_) {
-    if (part.owned) part.owned->stop();  // all at once
-  }
-}
+ClusterParts::~ClusterParts() = default;
 
 void ClusterParts::connect(Surroundings surroundings) {
   around_ = std::make_unique<Surroundings>(std::move(surroundings));
@@ -66,11 +65,19 @@ void ClusterParts::connect(Surroundings surroundings) {
 void ClusterParts::disconnect() {
   for (auto& [name, part] : parts_) {
     part.retry.cancel();
-    if (part.fetch != 0) around_->fetcher.cancel(part.fetch);
-    part.fetch = 0;
+    if (part.fetch != 0 && around_) around_->fetcher.cancel(part.fetch);
+    if (!part.owned) continue;
+    part.owned->silence();
+    part.owned->stop();  // all at once
+    ending_.push_back(std::move(part.owned));
   }
+  parts_.clear();
   host_.reset();
   around_.reset();
+}
+
+void ClusterParts::end_groups() {
+  ending_.clear();
 }
 
 void ClusterParts::start_part(const DesiredEntry& entry, const PartReport& report) {
@@ -196,9 +203,9 @@ void ClusterParts::failed(const Name& name, const std::string& reason) {
 }
 
 void ClusterParts::stop_part(const std::string& model, const PlacementEpoch& epoch) {
+  if (!host_) return;
   const Name name{model, epoch};
   const auto found = parts_.find(name);
-  if (!host_) return;
   if (found == parts_.end()) {
     if (around_) around_->on_event(model, epoch, {PartEvent::Kind::kStopped, ""});
     return;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cluster/local_parts.h"
 #include "cluster/peers.h"
@@ -41,11 +42,13 @@ class ClusterParts final : public PartRunner {
   };
 
   ClusterParts(EventLoop& loop, Options options);
-  // Ends everything, without events. Not on the loop's thread; disconnect() has been called there.
   ~ClusterParts() override;
 
   void connect(Surroundings surroundings);
+  // Ends everything, without events, and does nothing any more. Then end_groups() waits for the
+  // groups, on another thread, while the connections to the nodes of their ranks are still there.
   void disconnect();
+  void end_groups();
 
   void start_part(const DesiredEntry& entry, const PartReport& part) override;
   void stop_part(const std::string& model, const PlacementEpoch& epoch) override;
@@ -86,6 +89,7 @@ class ClusterParts final : public PartRunner {
   std::unique_ptr<WorkerHost> host_;  // until disconnect()
   std::unique_ptr<Surroundings> around_;
   std::map<Name, Part> parts_;
+  std::vector<std::unique_ptr<OwnedGroup>> ending_;
 };
 
 }  // namespace lockstep

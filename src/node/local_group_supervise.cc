@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kBackOffMin{100};
 constexpr milliseconds kBackOffMax{5000};
 constexpr milliseconds kPumpMax{100};
+constexpr milliseconds kPreparePause{200};  // until a node that is not prepared is asked again
 
 milliseconds back_off(int failures) {
   return std::min(kBackOffMax, kBackOffMin * (1 << std::clamp(failures - 1, 0, 10)));
@@ -81,7 +82,7 @@ Result<std::unique_ptr<WorkerGroup>> LocalGroup::launch() {
       std::lock_guard lock(mutex_);
       status_.last_error = launched.error().message;
     }
-    hold(back_off(failures));
+    hold(kPreparePause);
   }
 }
 

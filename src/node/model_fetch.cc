@@ -169,6 +169,13 @@ Result<FetchedModel> ModelFetch::run() {
   return bring(TRY(std::move(agreed)).files);
 }
 
+Result<fs::path> ModelFetch::whole_here(const std::string& model, const FetchSettings& settings) {
+  const auto found = TRY(find_here(model, false, settings));
+  if (found) return found->path;
+  if (is_local_path(model)) return path_in(place_of(model, settings), settings);
+  return Error{ErrorCode::kNotFound, "its files are not on this node yet"};
+}
+
 void ModelFetch::tell(const std::string& note) {
   if (events_.on_progress) events_.on_progress({.note = note, .file = {}});
 }

@@ -80,6 +80,9 @@ class ModelFetch {
   // Without asking anyone: what is here already. Null: nothing, or not all.
   static Result<std::optional<FetchedModel>> find_here(const std::string& model, bool is_small,
                                                        const FetchSettings& settings);
+  // The whole model as it is here, be it a copy that is older than its original. kNotFound.
+  static Result<std::filesystem::path> whole_here(const std::string& model,
+                                                  const FetchSettings& settings);
 
  private:
   // Whose word counts for what the model is, the best first.

@@ -50,10 +50,13 @@ std::unique_ptr<OwnedGroup> OwnedGroup::start(EventLoop& loop, MakeOptions make_
 OwnedGroup::OwnedGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 OwnedGroup::~OwnedGroup() {
-  const auto forget = [this] { state_->events = {}; };
-  state_->loop.is_current_thread() ? forget() : state_->loop.run_and_wait(forget);
+  if (state_->loop.is_current_thread()) silence();
   stop();
   if (thread_.joinable()) thread_.join();
+}
+
+void OwnedGroup::silence() {
+  state_->events = {};
 }
 
 std::shared_ptr<LocalGroup> OwnedGroup::group() const {

@@ -25,8 +25,7 @@ class OwnedGroup {
 
   static std::unique_ptr<OwnedGroup> start(EventLoop& loop, MakeOptions make_options,
                                            Events events);
-  // stop(), and waits: not on the loop's thread, unless on_stopped has come. No event comes any
-  // more.
+  // stop(), and waits. On the loop's thread only after on_stopped; elsewhere after silence().
   ~OwnedGroup();
   OwnedGroup(const OwnedGroup&) = delete;
   OwnedGroup& operator=(const OwnedGroup&) = delete;
@@ -34,6 +33,8 @@ class OwnedGroup {
   // Null until it is ready for the first time.
   std::shared_ptr<LocalGroup> group() const;
   void stop();
+  // No event comes any more.
+  void silence();
 
  private:
   struct State;

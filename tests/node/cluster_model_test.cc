@@ -84,6 +84,7 @@ struct Cluster {
         placement->events = std::move(events);
         return std::make_unique<PlayedRoute>(placement);
       });
+      placement->events.on_status({});
     });
     return placement;
   }
