@@ -206,6 +206,11 @@ Result<ModelFetch::Agreed> ModelFetch::agree() {
   bool has_asked_hub = false;
   for (;;) {
     const bool is_one_reading = pieces.refresh();
+    if (is_one_reading && Clock::now() - start < settings_.reading_wait) {
+      tell("another node reads its files");
+      TRY(pause());
+      continue;
+    }
     for (const Origin origin : {Origin::kOwner, Origin::kCopy, Origin::kUnfinished}) {
       auto files = TRY(list_of_others(pieces, origin));
       if (files) return Agreed{std::move(*files), origin};
@@ -223,9 +228,8 @@ Result<ModelFetch::Agreed> ModelFetch::agree() {
     const bool is_one_asking = std::any_of(others.begin(), others.end(), [](const auto& other) {
       return other.second.wants && other.second.uses_hub;
     });
-    const auto wait = is_one_reading ? settings_.reading_wait : settings_.list_wait;
-    if ((!is_one_reading && !is_one_asking) || Clock::now() - start > wait) return nobody_has_it();
-    tell(is_one_reading ? "another node reads its files" : "another node asks the hub");
+    if (!is_one_asking || Clock::now() - start > settings_.list_wait) return nobody_has_it();
+    tell("another node asks the hub");
     TRY(pause());
   }
 }

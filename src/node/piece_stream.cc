@@ -83,6 +83,7 @@ Result<std::unique_ptr<PieceStream>> PieceStream::open(EventLoop& loop, PieceNet
           if (!state->is_given_up) return;
         }
         ready.value().close();
+        state->connection = {};
       });
   std::unique_lock lock(state->mutex);
   const Status opened =
