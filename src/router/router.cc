@@ -51,12 +51,13 @@ Status check(const std::vector<NetAddress>& backends) {
     return Error{ErrorCode::kInvalidArgument, fmt::format("a router has 1 to {} backends, not {}",
                                                           kBackendsMax, backends.size())};
   }
-  std::vector<NetAddress> sorted = backends;
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice == sorted.end()) return Ok{};
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("the backend {} is named twice", twice->text())};
+  std::vector<std::string> names;
+  names.reserve(backends.size());
+  for (const NetAddress& backend : backends) names.push_back(backend.text());
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return Ok{};
+  return Error{ErrorCode::kInvalidArgument, fmt::format("the backend {} is named twice", *twice)};
 }
 
 }  // namespace
@@ -172,10 +173,11 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   limits.error_body = [](int status, std::string_view message) {
     return error_body(status, message, "bad_request");
   };
-  impl->http = TRY(HttpServer::listen(impl->options.host, impl->options.port, std::move(limits),
-                                      [impl = impl.get()](HttpRequest request, HttpReply reply) {
-                                        impl->serve(std::move(request), reply);
-                                      }));
+  impl->http =
+      TRY(HttpServer::listen(impl->options.host, impl->options.port, std::move(limits),
+                             [impl = impl.get()](HttpRequest request, const HttpReply& reply) {
+                               impl->serve(std::move(request), reply);
+                             }));
   return std::unique_ptr<Router>(new Router(std::move(impl)));
 }
 

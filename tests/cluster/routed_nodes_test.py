@@ -15,9 +15,7 @@ SLOW = ("--ranks", "2", "--link", "tcp", "--link-delay-us", "3000")  # a stream 
 
 
 def alone(*arguments, home):
-    """A node that is in no cluster."""
-    if "--alone" in harness.run("serve", "--help").stdout:
-        arguments = ("--alone", *arguments)
+    """A node with keys of its own."""
     return harness.Node(*arguments, env={"LOCKSTEP_HOME": home})
 
 
