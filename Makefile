@@ -1,6 +1,6 @@
 # `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
 .DEFAULT_GOAL := help
-.PHONY: help run test build test-asan test-tsan test-faults test-simulation test-aarch64 test-rdma fuzz bench format tidy clean
+.PHONY: help run test build package test-asan test-tsan test-faults test-simulation test-aarch64 test-rdma fuzz bench format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -14,6 +14,9 @@ test: ## build everything and run all tests
 
 build: ## the program alone: build/release/lockstep
 	@tools/build.sh release lockstep
+
+package: ## a Debian package: build/release/packages/
+	@tools/package.sh
 
 test-asan: ## all tests with the address and undefined-behaviour sanitizers
 	@tools/test.sh asan

@@ -82,6 +82,7 @@ int run_command_line(int argc, char** argv) {
   add_bug_report_command(app, chosen);
   add_probe_command(app, chosen);
   add_quantize_command(app, chosen);
+  add_router_command(app, chosen);
   remove_footers(app);
   const std::string first = argc > 1 ? argv[1] : "--help";
   if (!first.starts_with('-') && !has_command(app, first)) {

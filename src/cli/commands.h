@@ -24,6 +24,7 @@ void add_probe_command(CLI::App& app, Command& chosen);
 void add_pull_command(CLI::App& app, Command& chosen);
 void add_list_command(CLI::App& app, Command& chosen);
 void add_remove_command(CLI::App& app, Command& chosen);
+void add_router_command(CLI::App& app, Command& chosen);
 void add_quantize_command(CLI::App& app, Command& chosen);
 void add_load_command(CLI::App& app, Command& chosen);
 void add_unload_command(CLI::App& app, Command& chosen);

@@ -66,6 +66,7 @@ void HttpConnection::close() {
     reply_->is_lost = !is_complete_;
   }
   const std::function<void()> callback = std::exchange(on_disconnect_, nullptr);
+  on_taken_ = nullptr;
   if (callback && !is_complete_) callback();
   context_.on_close(self);
 }
@@ -220,10 +221,11 @@ void HttpConnection::start_reply(const HttpResponse& head) {
   flush();
 }
 
-void HttpConnection::write(std::string_view piece) {
+void HttpConnection::write(std::string_view piece, std::function<void()> on_taken) {
   LOCKSTEP_CHECK(is_head_sent_);
   outgoing_piece_bytes_ += piece.size();
   if (is_complete_) return;
+  if (on_taken) on_taken_ = std::move(on_taken);
   if (!is_head_request_) {
     if (is_chunked_) {
       append_chunk(outgoing_, piece);
@@ -259,6 +261,7 @@ void HttpConnection::set_disconnect(std::function<void()> callback) {
 void HttpConnection::flush() {
   if (is_sending_) return;
   if (outgoing_.empty()) {
+    if (const std::function<void()> taken = std::exchange(on_taken_, nullptr)) taken();
     if (phase_ == Phase::kReplying && is_complete_) on_reply_sent();
     return;
   }

@@ -52,7 +52,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
   void send(HttpResponse response);
   void start_reply(const HttpResponse& head);
-  void write(std::string_view piece);
+  void write(std::string_view piece, std::function<void()> on_taken);
   void finish();
   void abandon();  // the handler dropped the reply without an answer, or in the middle of one
   void set_disconnect(std::function<void()> callback);
@@ -95,6 +95,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   std::shared_ptr<HttpReplyState> reply_;  // of the answer under way
   std::function<void()> on_disconnect_;
+  std::function<void()> on_taken_;  // of the last piece that wants to know
   bool keeps_alive_ = true;
   bool is_head_request_ = false;
   bool is_http_1_0_ = false;

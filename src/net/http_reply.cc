@@ -34,6 +34,10 @@ void HttpReply::start(int status, std::string content_type,
 }
 
 void HttpReply::write(std::string piece) const {
+  write(std::move(piece), nullptr);
+}
+
+void HttpReply::write(std::string piece, std::function<void()> on_taken) const {
   if (piece.empty() || !is_open()) return;
   const size_t unsent = impl_->state->unsent_bytes.fetch_add(piece.size()) + piece.size();
   if (unsent > impl_->unsent_bytes_max) {
@@ -41,7 +45,10 @@ void HttpReply::write(std::string piece) const {
     impl_->post([](HttpConnection& connection) { connection.close(); });
     return;
   }
-  impl_->post([piece = std::move(piece)](HttpConnection& connection) { connection.write(piece); });
+  impl_->post([piece = std::move(piece),
+               on_taken = std::move(on_taken)](HttpConnection& connection) mutable {
+    connection.write(piece, std::move(on_taken));
+  });
 }
 
 void HttpReply::finish() const {

@@ -50,6 +50,10 @@ class HttpReply {
   void start(int status, std::string content_type,
              std::vector<std::pair<std::string, std::string>> headers = {}) const;
   void write(std::string piece) const;
+  // `on_taken` is called on the loop's thread once the socket has taken all that was written so
+  // far; never if the client goes before. For who would rather wait than exceed unsent_bytes_max:
+  // one piece at a time.
+  void write(std::string piece, std::function<void()> on_taken) const;
   void finish() const;
   // False once the client has gone, or reads so slowly that Limits::unsent_bytes_max was exceeded.
   bool is_open() const;

@@ -1,0 +1,42 @@
+# What `cmake --install` installs, and the Debian package that CPack makes of it (`make package`).
+include(GNUInstallDirs)
+install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY models/stories260K DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/models)
+install(FILES packaging/lockstep.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep RENAME copyright)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
+install(DIRECTORY packaging/kubernetes packaging/slurm packaging/container packaging/launchd
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep/examples)
+
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  # The units name /usr/bin/lockstep and are of the package alone.
+  install(FILES packaging/systemd/lockstep.service packaging/systemd/lockstep-router.service
+    DESTINATION /usr/lib/systemd/system COMPONENT system EXCLUDE_FROM_ALL)
+  install(FILES packaging/systemd/lockstep.sysusers
+    DESTINATION /usr/lib/sysusers.d RENAME lockstep.conf COMPONENT system EXCLUDE_FROM_ALL)
+  install(FILES packaging/systemd/lockstep.default
+    DESTINATION /etc/default RENAME lockstep COMPONENT system EXCLUDE_FROM_ALL)
+endif()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME lockstep)
+set(CPACK_PACKAGE_VENDOR lockstep)
+set(CPACK_PACKAGE_CONTACT "the lockstep maintainers <lockstep@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "one LLM server made of the machines you own")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL Unspecified system)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, libibverbs1")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
+  ${CMAKE_SOURCE_DIR}/packaging/debian/postinst
+  ${CMAKE_SOURCE_DIR}/packaging/debian/prerm
+  ${CMAKE_SOURCE_DIR}/packaging/debian/postrm
+  ${CMAKE_SOURCE_DIR}/packaging/debian/conffiles)
+include(CPack)

@@ -1,0 +1,94 @@
+// `lockstep router`: spreads requests over independent nodes or groups.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/signal_stop.h"
+#include "router/forwarding.h"
+#include "router/router.h"
+
+namespace lockstep {
+namespace {
+
+struct Flags {
+  std::vector<std::string> to;
+  std::string host = "localhost";
+  int port = 8700;
+  double busy_factor = BalanceLimits{}.busy_factor;
+  int busy_slack = BalanceLimits{}.busy_slack;
+  int drain_s = 10;
+  bool json = false;
+  bool json_log = false;
+};
+
+void announce(const Flags& flags, uint16_t port, size_t backend_count) {
+  const std::string url = fmt::format("http://{}:{}/", flags.host, port);
+  if (flags.json) {
+    print_json(JsonObject{{"url", url}, {"port", port}, {"backends", backend_count}});
+    return;
+  }
+  print_line(fmt::format("Routing {}v1 to {}; {}router/status tells about them. Ctrl-C ends.", url,
+                         counted(backend_count, "backend"), url));
+}
+
+Status route(const Flags& flags) {
+  SignalStop signals;
+  if (flags.json_log) set_log_json(true);
+  RouterOptions options;
+  options.host = flags.host;
+  options.port = static_cast<uint16_t>(flags.port);
+  options.balance = {flags.busy_factor, flags.busy_slack};
+  options.limits.drain_timeout = std::chrono::seconds(flags.drain_s);
+  options.version = kVersion;
+  for (const std::string& url : flags.to) {
+    options.backends.push_back(TRY(parse_backend_url(url)));
+  }
+  const size_t backend_count = options.backends.size();
+  const auto router = TRY(Router::start(std::move(options)));
+  announce(flags, router->port(), backend_count);
+  signals.watch([&router] { router->stop(); });
+  router->run();
+  return Ok{};
+}
+
+}  // namespace
+
+void add_router_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("router", "spread requests over independent nodes or groups");
+  command->add_option("--to", flags->to, "address of a backend (http://HOST:8600); once for each")
+      ->required();
+  command->add_option("--port", flags->port, "HTTP port (default 8700; 0 picks one)")
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--host", flags->host, "address to listen on (default localhost)");
+  command
+      ->add_option("--busy-factor", flags->busy_factor,
+                   "how many times the requests of the least busy backend one may have (default 2)")
+      ->check(CLI::Range(1.0, 1000.0));
+  command
+      ->add_option("--busy-slack", flags->busy_slack,
+                   "and how many more requests than that (default 4)")
+      ->check(CLI::Range(0, 1'000'000));
+  command
+      ->add_option("--drain", flags->drain_s,
+                   "seconds that requests have to end when the router is told to (default 10)")
+      ->check(CLI::Range(0, 86400));
+  command->add_flag("--json", flags->json, "print the address as one JSON value");
+  command->add_flag("--log-json", flags->json_log, "log lines as JSON");
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      const Status status = route(*flags);
+      return status.ok() ? 0 : fail(status.error());
+    };
+  });
+}
+
+}  // namespace lockstep

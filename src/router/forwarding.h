@@ -1,0 +1,27 @@
+// What of a request and of an answer a router hands on: headers that belong to one connection stay
+// there (RFC 9110, 7.6.1). Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "net/frame_connection.h"
+#include "net/http_server.h"
+
+namespace lockstep {
+
+using HeaderList = std::vector<std::pair<std::string, std::string>>;
+
+HeaderList forwarded_request_headers(const HttpRequest& request);
+// Without Content-Type, which HttpReply takes by itself.
+HeaderList forwarded_answer_headers(const HeaderList& headers);
+// Path and query as a request target: the path percent-encoded again.
+std::string forwarded_target(const HttpRequest& request);
+
+// "http://host:port", "host:port" or "host" (port 8600); kInvalidArgument names the text.
+Result<NetAddress> parse_backend_url(std::string_view text);
+
+}  // namespace lockstep

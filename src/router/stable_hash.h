@@ -1,0 +1,35 @@
+// StableHash: 64 bits of texts and numbers that are the same on every machine and in every version,
+// so that several routers agree. FNV-1a with a final mix (MurmurHash3's fmix64); not for secrets.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+class StableHash {
+ public:
+  // With its length, so that ("ab", "c") and ("a", "bc") differ.
+  StableHash& add(std::string_view text) {
+    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+    return add(static_cast<uint64_t>(text.size()));
+  }
+  StableHash& add(uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8)
+      add_byte(static_cast<unsigned char>(number >> shift));
+    return *this;
+  }
+  uint64_t value() const {
+    uint64_t mixed = state_;
+    mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdULL;
+    mixed = (mixed ^ (mixed >> 33)) * 0xc4ceb9fe1a85ec53ULL;
+    return mixed ^ (mixed >> 33);
+  }
+
+ private:
+  void add_byte(unsigned char byte) { state_ = (state_ ^ byte) * 0x100000001b3ULL; }
+
+  uint64_t state_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace lockstep

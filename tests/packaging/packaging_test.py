@@ -1,0 +1,263 @@
+"""The files of packaging/ are what the programs that read them take, and name commands and flags that lockstep has.
+Tools that a machine lacks (systemd-analyze, shellcheck, PyYAML, dpkg-shlibdeps) are left out."""
+
+import os
+import pathlib
+import plistlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
+import harness
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+SOURCE = pathlib.Path(harness.SOURCE)
+PACKAGING = SOURCE / "packaging"
+BINARY_DIR = os.environ.get("LOCKSTEP_BINARY_DIR", os.path.join(harness.SOURCE, "build/release"))
+PATIENCE_S = 120
+
+# launchd.plist(5)
+LAUNCHD_KEYS = {"Label", "ProgramArguments", "RunAtLoad", "KeepAlive", "ThrottleInterval", "ExitTimeOut", "ProcessType",
+                "Umask", "SoftResourceLimits", "StandardOutPath", "StandardErrorPath"}
+
+
+# A Slurm of one machine, and a lockstep that writes down what it is told.
+PLAYED = {
+    "scontrol": "printf 'm1\\nm2\\nm3\\n'\n",
+    "srun": """machines=all
+while [[ "$1" == --* ]]; do
+  case "$1" in --nodelist=*) machines="${1#--nodelist=}" ;; esac
+  shift
+done
+MACHINES="$machines" exec "$@"
+""",
+    "lockstep": """echo "$MACHINES: $* token=${LOCKSTEP_TOKEN:-}" >>"$PLAYED_LOG"
+case "$1" in
+  serve)
+    trap 'echo "$MACHINES: ended" >>"$PLAYED_LOG"; exit 0' TERM
+    while :; do sleep 0.05; done ;;
+  cluster) echo played ;;
+esac
+"""}
+
+
+def run(*command, **options):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=PATIENCE_S,
+                          check=False, **options)
+
+
+def read(*path):
+    return PACKAGING.joinpath(*path).read_text(encoding="utf-8")
+
+
+def version():
+    return re.search(r"project\(lockstep VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+
+
+def commands():
+    """The commands of lockstep."""
+    text = harness.run("--help").stdout
+    return set(re.findall(r"^  ([a-z]+) ", text[text.index("Subcommands:"):], re.MULTILINE))
+
+
+def unit(name):
+    """{section: {key: [values]}} of a systemd unit."""
+    sections, current = {}, None
+    for line in read("systemd", name).splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            current = sections.setdefault(line.strip("[]"), {})
+        else:
+            key, _, value = line.partition("=")
+            current.setdefault(key, []).append(value)
+    return sections
+
+
+class Systemd(unittest.TestCase):
+    UNITS = ("lockstep.service", "lockstep-router.service")
+
+    def test_units_start_a_command_and_end_it_gently(self):
+        for name in self.UNITS:
+            with self.subTest(name):
+                service = unit(name)["Service"]
+                program, command, *arguments = service["ExecStart"][0].split()
+                self.assertEqual(program, "/usr/bin/lockstep")
+                self.assertIn(command, commands())
+                defaults = read("systemd", "lockstep.default")
+                for argument in arguments:
+                    self.assertIn(f"\n{argument[1:]}=", defaults)
+                self.assertEqual(service["KillSignal"], ["SIGTERM"])
+                self.assertEqual(service["Restart"], ["on-failure"])
+                self.assertEqual(unit(name)["Unit"]["After"], ["network-online.target"])
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is missing")
+    def test_systemd_takes_the_units(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in self.UNITS:
+                text = read("systemd", name).replace("/usr/bin/lockstep", harness.PROGRAM)
+                text = re.sub(r"^Documentation=.*\n", "", text, flags=re.MULTILINE)
+                path = os.path.join(folder, name)
+                pathlib.Path(path).write_text(text, encoding="utf-8")
+                verified = run("systemd-analyze", "verify", path)
+                self.assertEqual((verified.returncode, verified.stderr), (0, ""), name)
+
+    def test_the_user_of_the_unit_is_made(self):
+        self.assertRegex(read("systemd", "lockstep.sysusers"), r"^u lockstep - ")
+        self.assertEqual(unit("lockstep.service")["Service"]["User"], ["lockstep"])
+
+
+class Launchd(unittest.TestCase):
+    def test_the_list_has_documented_keys_and_a_command(self):
+        content = plistlib.loads(read("launchd", "lockstep.plist").encode())
+        self.assertEqual(set(content) - LAUNCHD_KEYS, set())
+        self.assertIn(content["ProgramArguments"][1], commands())
+        self.assertEqual(content["KeepAlive"], {"SuccessfulExit": False})
+
+
+@unittest.skipUnless(yaml, "PyYAML is missing")
+class Kubernetes(unittest.TestCase):
+    def objects(self, name):
+        found = {}
+        for entry in yaml.safe_load_all(read("kubernetes", name)):
+            found[entry["kind"], entry["metadata"]["name"]] = entry["spec"]
+        return found
+
+    def containers(self):
+        for name, key in (("lockstep.yaml", ("StatefulSet", "lockstep")),
+                          ("router.yaml", ("Deployment", "lockstep-router"))):
+            yield self.objects(name)[key]["template"]["spec"]["containers"][0]
+
+    def test_the_image_is_of_this_version_and_ports_have_names(self):
+        for container in self.containers():
+            self.assertEqual(container["image"], f"lockstep:{version()}")
+            ports = {port["name"] for port in container["ports"]}
+            for probe in ("readinessProbe", "livenessProbe"):
+                self.assertIn(container[probe]["httpGet"]["port"], ports)
+
+    def test_pods_find_each_other(self):
+        objects = self.objects("lockstep.yaml")
+        stateful_set = objects["StatefulSet", "lockstep"]
+        service = objects["Service", stateful_set["serviceName"]]
+        self.assertEqual(service["clusterIP"], "None")
+        self.assertEqual(service["selector"], stateful_set["template"]["metadata"]["labels"])
+        self.assertIn(f"--join lockstep-0.{stateful_set['serviceName']}:8601", read("kubernetes", "lockstep.yaml"))
+
+    def test_the_script_of_a_pod_is_one(self):
+        script = next(self.containers())["command"][2]
+        checked = run("sh", "-n", "-c", script)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+
+class Scripts(unittest.TestCase):
+    def scripts(self):
+        yield "bash", PACKAGING / "slurm" / "lockstep.sbatch"
+        for name in ("postinst", "prerm", "postrm"):
+            yield "sh", PACKAGING / "debian" / name
+
+    def test_shells_can_read_the_scripts(self):
+        for shell, path in self.scripts():
+            checked = run(shell, "-n", path)
+            self.assertEqual((checked.returncode, checked.stderr), (0, ""), path)
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is missing")
+    def test_shellcheck_finds_nothing(self):
+        for shell, path in self.scripts():
+            checked = run("shellcheck", "-s", shell, path)
+            self.assertEqual(checked.stdout, "", path)
+
+    def test_slurm_reads_its_options_before_the_first_command(self):
+        lines = read("slurm", "lockstep.sbatch").splitlines()
+        options = [i for i, line in enumerate(lines) if line.startswith("#SBATCH ")]
+        first = next(i for i, line in enumerate(lines) if line and not line.startswith("#"))
+        self.assertTrue(options and max(options) < first)
+        for i in options:
+            self.assertRegex(lines[i], r"^#SBATCH --[a-z-]+(=\S+)?$")
+
+    def test_a_job_founds_a_cluster_lets_the_others_join_and_ends_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in PLAYED.items():
+                path = pathlib.Path(folder, name)
+                path.write_text("#!/usr/bin/env bash\n" + text, encoding="utf-8")
+                path.chmod(0o755)
+            log = pathlib.Path(folder, "log")
+            env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PLAYED_LOG": str(log), "LOCKSTEP_PROGRAM": "lockstep",
+                   "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "m[1-3]", "SLURM_TMPDIR": folder}
+            job = subprocess.Popen(["bash", str(PACKAGING / "slurm" / "lockstep.sbatch"), "org/name"], env=env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            try:
+                self.assertIn("http://m1:8600/v1", job.stdout.readline())
+                harness.wait_until(lambda: log.read_text(encoding="utf-8").count("serve") == 2, PATIENCE_S, "the join")
+                job.send_signal(signal.SIGTERM)
+                self.assertEqual(job.wait(PATIENCE_S), 143)
+            finally:
+                if job.poll() is None:
+                    job.kill()
+                    job.wait()
+                job.stdout.close()
+            said = log.read_text(encoding="utf-8")
+            self.assertRegex(said, r"(?m)^m1: serve .*--no-beacon .*token=$")
+            self.assertRegex(said, r"(?m)^m2,m3: serve .*--join m1:8601 .*token=played$")
+            self.assertRegex(said, r"(?m)^m1: load --port 8600 org/name ")
+            self.assertEqual(said.count("ended"), 2, said)
+
+    def test_named_flags_exist(self):
+        if "cluster" not in commands():
+            self.skipTest("nodes cannot join a cluster yet")
+        for command, flags in {"serve": ("--host", "--port", "--log-json", "--join", "--no-beacon", "--drain",
+                                         "LOCKSTEP_TOKEN"),
+                               "router": ("--host", "--to", "--log-json", "--drain"), "load": ("--port",), "cluster token": ("--port",)}.items():
+            text = harness.run(*command.split(), "--help").stdout
+            for flag in flags:
+                self.assertIn(flag, text, command)
+
+
+@unittest.skipUnless(all(map(shutil.which, ("cpack", "dpkg-deb", "dpkg-shlibdeps"))), "dpkg-dev or cpack is missing")
+class DebianPackage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.work)
+        made = run("cpack", "--config", os.path.join(BINARY_DIR, "CPackConfig.cmake"), "-B", cls.work)
+        if made.returncode != 0:
+            raise AssertionError(made.stdout + made.stderr)
+        cls.package = next(pathlib.Path(cls.work).glob("*.deb"))
+        cls.root = os.path.join(cls.work, "root")
+        extracted = run("dpkg-deb", "-x", cls.package, cls.root)
+        if extracted.returncode != 0:
+            raise AssertionError(extracted.stderr)
+
+    def field(self, name):
+        return run("dpkg-deb", "-f", self.package, name).stdout.strip()
+
+    def test_it_says_what_it_is_and_what_it_needs(self):
+        self.assertEqual((self.field("Package"), self.field("Version")), ("lockstep", version()))
+        for library in ("libc6", "libssl3", "libpcre2-8-0"):
+            self.assertIn(library, self.field("Depends"))
+
+    def test_its_program_runs_and_its_model_is_there(self):
+        said = run(os.path.join(self.root, "usr/bin/lockstep"), "--version")
+        self.assertEqual((said.returncode, said.stdout.strip()), (0, f"lockstep {version()}"))
+        self.assertTrue(os.path.exists(os.path.join(self.root, "usr/share/lockstep/models/stories260K/config.json")))
+
+    def test_units_and_settings_are_where_systemd_and_dpkg_look(self):
+        for path in ("usr/lib/systemd/system/lockstep.service", "usr/lib/systemd/system/lockstep-router.service",
+                     "usr/lib/sysusers.d/lockstep.conf", "etc/default/lockstep", "usr/share/man/man1/lockstep.1",
+                     "usr/share/doc/lockstep/copyright"):
+            self.assertTrue(os.path.isfile(os.path.join(self.root, path)), path)
+        self.assertEqual(run("dpkg-deb", "-I", self.package, "conffiles").stdout, "/etc/default/lockstep\n")
+        for script in ("postinst", "prerm", "postrm"):
+            self.assertEqual(run("dpkg-deb", "-I", self.package, script).stdout, read("debian", script))
+
+
+if __name__ == "__main__":
+    harness.main()
