@@ -1,8 +1,14 @@
 #include "cli/emulated_clusters.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "base/check.h"
+#include "model/shape_model.h"
 
 namespace lockstep {
 namespace {
@@ -49,11 +55,6 @@ std::span<const EmulatedCluster> emulated_clusters() {
   return kClusters;
 }
 
-std::string_view emulated_config(std::string_view model) {
-  LOCKSTEP_CHECK(model == "dense" || model == "experts");
-  return model == "dense" ? kDense : kExperts;
-}
-
 std::string emulated_devices(std::span<const EmulatedMachine> machines) {
   std::string text;
   for (const EmulatedMachine& machine : machines) {
@@ -71,6 +72,28 @@ std::string cluster_text(const EmulatedCluster& cluster) {
   text += fmt::format(" GB/s; {} us", cluster.delay_us);
   if (cluster.gbit_s > 0) text += fmt::format(", {} Gbit/s", cluster.gbit_s);
   return text;
+}
+
+Result<EmulatedModels> EmulatedModels::make() {
+  std::string folder = std::filesystem::temp_directory_path() / "lockstep-placement-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return Error{ErrorCode::kInternal, fmt::format("cannot create the folder {}", folder)};
+  }
+  return EmulatedModels(std::move(folder));
+}
+
+EmulatedModels::~EmulatedModels() {
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+Result<std::string> EmulatedModels::name_of(std::string_view model) const {
+  LOCKSTEP_CHECK(model == "dense" || model == "experts");
+  const std::string path = fmt::format("{}/{}.json", folder_, model);
+  std::ofstream file(path);
+  file << (model == "dense" ? kDense : kExperts);
+  if (!file.flush()) return Error{ErrorCode::kInternal, fmt::format("cannot write {}", path)};
+  return shape_model_text({.shape = path});
 }
 
 }  // namespace lockstep
