@@ -40,14 +40,14 @@ EmulatedMachine reads(double gb_s, double memory = 2) {
 std::span<const EmulatedCluster> emulated_clusters() {
   static const std::vector<EmulatedCluster> kClusters{
       {"dense", {reads(0.3), reads(0.3)}},
-      {"dense", {reads(0.3), reads(0.3)}, 300},
+      {"dense", {reads(0.3), reads(0.3)}, 300, 0.05},
       {"dense", {reads(0.3), reads(0.3)}, 3000},
       {"dense", {reads(0.4), reads(0.2)}, 100},
       {"dense", {reads(0.45), reads(0.15)}, 1000},
-      {"dense", {reads(0.3), reads(0.3), reads(0.3)}, 300, 0.05},
+      {"dense", {reads(0.3), reads(0.3), reads(0.3)}, 300, 0.25},
       {"dense", {reads(0.3), reads(0.3), reads(0.3), reads(0.3)}, 50},
-      {"dense", {reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6)}, 1000, 0.1},
-      {"dense", {reads(0.4, 0.7), reads(0.4, 0.7), reads(0.2), reads(0.2)}, 300, 0.1},
+      {"dense", {reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6)}, 1000, 0.25},
+      {"dense", {reads(0.4, 0.7), reads(0.4, 0.7), reads(0.2), reads(0.2)}, 300, 0.25},
       {"experts", {reads(0.15), reads(0.15)}, 100},
       {"experts", {reads(0.2), reads(0.15), reads(0.1)}, 500, 0.1},
       {"experts", {reads(0.15, 0.6), reads(0.15, 0.6), reads(0.1, 0.6), reads(0.1, 0.6)}, 2000},
