@@ -162,8 +162,8 @@ void add_placement(CLI::App& bench, Command& chosen) {
   CLI::App* command = bench.add_subcommand(
       "placement", "the planner against what emulated clusters reach, within some minutes");
   command->add_option("--clusters", options.clusters, "some of them, e.g. 4 or 1..3 (default all)");
-  command->add_option("-n", options.new_tokens, "new tokens (default 8)")->check(CLI::Range(1, 32));
-  command->add_option("-r", options.repetitions, "rounds, of which the median counts (default 3)")
+  command->add_option("-n", options.new_tokens, "new tokens (default 6)")->check(CLI::Range(1, 32));
+  command->add_option("-r", options.repetitions, "rounds, of which the median counts (default 5)")
       ->check(at_least(1));
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] {

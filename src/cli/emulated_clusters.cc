@@ -1,8 +1,14 @@
 #include "cli/emulated_clusters.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "base/check.h"
+#include "model/shape_model.h"
 
 namespace lockstep {
 namespace {
@@ -34,24 +40,19 @@ EmulatedMachine reads(double gb_s, double memory = 2) {
 std::span<const EmulatedCluster> emulated_clusters() {
   static const std::vector<EmulatedCluster> kClusters{
       {"dense", {reads(0.3), reads(0.3)}},
-      {"dense", {reads(0.3), reads(0.3)}, 300},
+      {"dense", {reads(0.3), reads(0.3)}, 300, 0.05},
       {"dense", {reads(0.3), reads(0.3)}, 3000},
       {"dense", {reads(0.4), reads(0.2)}, 100},
       {"dense", {reads(0.45), reads(0.15)}, 1000},
-      {"dense", {reads(0.3), reads(0.3), reads(0.3)}, 300, 0.05},
+      {"dense", {reads(0.3), reads(0.3), reads(0.3)}, 300, 0.25},
       {"dense", {reads(0.3), reads(0.3), reads(0.3), reads(0.3)}, 50},
-      {"dense", {reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6)}, 1000, 0.1},
-      {"dense", {reads(0.4, 0.7), reads(0.4, 0.7), reads(0.2), reads(0.2)}, 300, 0.1},
+      {"dense", {reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6), reads(0.3, 0.6)}, 1000, 0.25},
+      {"dense", {reads(0.4, 0.7), reads(0.4, 0.7), reads(0.2), reads(0.2)}, 300, 0.25},
       {"experts", {reads(0.15), reads(0.15)}, 100},
       {"experts", {reads(0.2), reads(0.15), reads(0.1)}, 500, 0.1},
       {"experts", {reads(0.15, 0.6), reads(0.15, 0.6), reads(0.1, 0.6), reads(0.1, 0.6)}, 2000},
   };
   return kClusters;
-}
-
-std::string_view emulated_config(std::string_view model) {
-  LOCKSTEP_CHECK(model == "dense" || model == "experts");
-  return model == "dense" ? kDense : kExperts;
 }
 
 std::string emulated_devices(std::span<const EmulatedMachine> machines) {
@@ -71,6 +72,28 @@ std::string cluster_text(const EmulatedCluster& cluster) {
   text += fmt::format(" GB/s; {} us", cluster.delay_us);
   if (cluster.gbit_s > 0) text += fmt::format(", {} Gbit/s", cluster.gbit_s);
   return text;
+}
+
+Result<EmulatedModels> EmulatedModels::make() {
+  std::string folder = std::filesystem::temp_directory_path() / "lockstep-placement-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return Error{ErrorCode::kInternal, fmt::format("cannot create the folder {}", folder)};
+  }
+  return EmulatedModels(std::move(folder));
+}
+
+EmulatedModels::~EmulatedModels() {
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+Result<std::string> EmulatedModels::name_of(std::string_view model) const {
+  LOCKSTEP_CHECK(model == "dense" || model == "experts");
+  const std::string path = fmt::format("{}/{}.json", folder_, model);
+  std::ofstream file(path);
+  file << (model == "dense" ? kDense : kExperts);
+  if (!file.flush()) return Error{ErrorCode::kInternal, fmt::format("cannot write {}", path)};
+  return shape_model_text({.shape = path});
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -19,7 +20,7 @@ struct EmulatedMachine {
 };
 
 struct EmulatedCluster {
-  std::string_view model;  // of emulated_config()
+  std::string_view model;  // "dense" or "experts"
   std::vector<EmulatedMachine> machines;
   int delay_us = 0;   // of each message
   double gbit_s = 0;  // 0: as fast as this machine's memory
@@ -27,11 +28,26 @@ struct EmulatedCluster {
 
 std::span<const EmulatedCluster> emulated_clusters();
 
-// The config.json of "dense" or "experts".
-std::string_view emulated_config(std::string_view model);
 // What `--device` has for machines of these speeds, one for each rank.
 std::string emulated_devices(std::span<const EmulatedMachine> machines);
 // "0.4, 0.4 and 0.2 GB/s, 300 us, 0.05 Gbit/s"
 std::string cluster_text(const EmulatedCluster& cluster);
+
+// The configs of the models, in a folder of their own for as long as workers may read them.
+class EmulatedModels {
+ public:
+  static Result<EmulatedModels> make();
+  EmulatedModels(EmulatedModels&& other) noexcept : folder_(std::exchange(other.folder_, {})) {}
+  EmulatedModels& operator=(EmulatedModels&&) = delete;
+  ~EmulatedModels();
+
+  // The name by which every worker opens a cluster's model.
+  Result<std::string> name_of(std::string_view model) const;
+
+ private:
+  explicit EmulatedModels(std::string folder) : folder_(std::move(folder)) {}
+
+  std::string folder_;
+};
 
 }  // namespace lockstep

@@ -1,13 +1,11 @@
 #include "cli/placement_bench.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,7 +14,6 @@
 #include "cli/model_bench.h"
 #include "cli/output.h"
 #include "model/open_model.h"
-#include "model/shape_model.h"
 #include "node/collective_bench.h"
 #include "node/link_probe.h"
 #include "planner/plan.h"
@@ -26,42 +23,10 @@ namespace {
 
 constexpr int kContext = 64;
 constexpr int kExchangeRounds = 2'000;
+constexpr size_t kPairsProbed = 6;  // at least
 // As good as the best: what a choice may lack of it, and what a prediction may be off.
 constexpr double kChoiceSlack = 0.05;
 constexpr double kPredictionSlack = 0.15;
-
-// The configs of the emulated models, for as long as workers read them.
-class ConfigFolder {
- public:
-  static Result<ConfigFolder> make() {
-    std::string path = (std::filesystem::temp_directory_path() / "lockstep-placement-XXXXXX");
-    if (::mkdtemp(path.data()) == nullptr) {
-      return Error{ErrorCode::kInternal, fmt::format("cannot create the folder {}", path)};
-    }
-    return ConfigFolder(path);
-  }
-  ConfigFolder(ConfigFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ConfigFolder& operator=(ConfigFolder&&) = delete;
-  ~ConfigFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-
-  // The name by which every worker opens the model.
-  Result<std::string> model(std::string_view name) const {
-    const std::string file = fmt::format("{}/{}.json", path_, name);
-    std::ofstream(file) << emulated_config(name);
-    if (!std::filesystem::exists(file)) {
-      return Error{ErrorCode::kInternal, fmt::format("cannot write {}", file)};
-    }
-    return shape_model_text({.shape = file});
-  }
-
- private:
-  explicit ConfigFolder(std::string path) : path_(std::move(path)) {}
-
-  std::string path_;
-};
 
 // One cluster while it is measured.
 struct Subject {
@@ -110,7 +75,8 @@ Result<std::vector<double>> measure(const Subject& subject,
   return token_us;
 }
 
-// The links' figures as a probe sees them, and what an exchange takes besides.
+// The links' figures as a probe sees them, and what an exchange takes besides. All links are alike,
+// so of several pairs the best counts: where ranks share cores, a pair may wait for those.
 struct MeasuredLinks {
   LinkFigures link;
   double exchange_us = 0;
@@ -118,16 +84,22 @@ struct MeasuredLinks {
 
 Result<MeasuredLinks> measure_links(const Subject& subject) {
   MeasuringOptions probe;
+  probe.ranks = static_cast<int>(subject.cluster.machines.size());
   probe.link.delay_us = subject.cluster.delay_us;
   probe.link.gbit_s = subject.cluster.gbit_s;
-  const PairTimes pair = TRY(probe_processes(probe)).front();
+  LinkFigures link{.kind = LinkKind::kShm, .latency_us = std::numeric_limits<double>::max()};
+  for (size_t probed = 0; probed < kPairsProbed;) {
+    const std::vector<PairTimes> pairs = TRY(probe_processes(probe));
+    probed += pairs.size();
+    for (const PairTimes& pair : pairs) {
+      link.latency_us = std::min(link.latency_us, pair.p50_us);
+      link.bytes_per_us = std::max(link.bytes_per_us, pair.gbit_s * 1e3 / 8);
+    }
+  }
   CollectiveBenchOptions exchange;
   exchange.bytes = static_cast<size_t>(subject.hidden()) * sizeof(float);
   exchange.rounds = kExchangeRounds;
-  return MeasuredLinks{.link = {.kind = LinkKind::kShm,
-                                .latency_us = pair.p50_us,
-                                .bytes_per_us = pair.gbit_s * 1e3 / 8},
-                       .exchange_us = TRY(bench_collective_processes(exchange)).p50_us};
+  return MeasuredLinks{link, TRY(bench_collective_processes(exchange)).p50_us};
 }
 
 // What the planner expects of one machine alone, of enough memory.
@@ -261,13 +233,13 @@ Result<Chosen> parse_clusters(std::string_view text) {
 
 Result<Json> bench_placement(const PlacementBenchFlags& flags) {
   const Chosen chosen = TRY(parse_clusters(flags.clusters));
-  const ConfigFolder folder = TRY(ConfigFolder::make());
+  const EmulatedModels models = TRY(EmulatedModels::make());
   JsonArray rows;
   double worst = 0;
   int good_choices = 0, good_predictions = 0;
   for (size_t number = chosen.first; number <= chosen.last; ++number) {
     const EmulatedCluster& cluster = emulated_clusters()[number - 1];
-    const std::string model = TRY(folder.model(cluster.model));
+    const std::string model = TRY(models.name_of(cluster.model));
     const Subject subject{flags, cluster, model, TRY(model_facts(TRY(open_model(model))))};
     Json row = TRY(bench_cluster(subject));
     const double error = find(row, "worst_error")->to_number<double>();

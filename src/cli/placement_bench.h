@@ -12,8 +12,8 @@ namespace lockstep {
 
 struct PlacementBenchFlags {
   std::string clusters;  // "1..12", "4"; empty: all
-  int new_tokens = 8;
-  int repetitions = 3;
+  int new_tokens = 6;
+  int repetitions = 5;
 };
 
 Result<Json> bench_placement(const PlacementBenchFlags& flags);

@@ -51,6 +51,8 @@ std::vector<Variant> variants(bool exact) {
   }
   all.push_back({"test device", {.device = "delayed"}});
   all.push_back({"2 ranks on the test device", {.shares = {3, 1}, .device = "delayed"}});
+  all.push_back(
+      {"2 ranks of different speeds", {.shares = {3, 1}, .device = "slowed:100,slowed:50/1"}});
   for (const KernelTable* table : available_kernels()) {
     all.push_back({table->name, {.isa = table->name}});
     all.push_back(
