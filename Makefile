@@ -1,6 +1,6 @@
 # `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-faults test-simulation test-aarch64 test-rdma fuzz bench format tidy clean
+.PHONY: help run test build package test-asan test-tsan test-faults test-cluster test-simulation test-aarch64 test-rdma fuzz bench format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -26,6 +26,9 @@ test-tsan: ## the tests of everything that has threads, with the thread sanitize
 
 test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (about an hour; make test has one round)
 	@tools/fault_matrix.sh
+
+test-cluster: ## four emulated machines, one broken at random under streams, TRIALS (100) times (make test has three)
+	@tools/cluster_trials.sh
 
 test-simulation: ## the simulated cluster: 10,000 seeds of 10 minutes and 20 of 24 hours (make test has 200 seeds)
 	@tools/simulation.sh

@@ -180,13 +180,16 @@ const FoundPlacement* Coordinator::keep_best(Round& round, Book& book,
   return best;
 }
 
-// A placement that another coordinator was about to start may go on for a while.
+// A placement that another coordinator was about to start may go on for a while; not where all who
+// hold it follow this one, since then nobody else can start it.
 bool Coordinator::may_form(const Round& round, Book& book, const FoundPlacement& placement) const {
   if (book.forming != placement.epoch) {
     book.forming = placement.epoch;
     book.forming_ms = round.now_ms;
   }
-  return round.now_ms - book.forming_ms < options_.attempt_ms;
+  const bool is_ours = std::all_of(placement.parts.begin(), placement.parts.end(),
+                                   [](const PartView& held) { return held.node->is_follower; });
+  return round.now_ms - book.forming_ms < (is_ours ? 2 * options_.resend_ms : options_.attempt_ms);
 }
 
 void Coordinator::note_failure(const Round& round, Book& book,

@@ -25,7 +25,7 @@ namespace lockstep {
 struct CoordinatorOptions {
   int64_t boot_ms = 3'000;    // after the start nothing is planned: others may be there
   int64_t settle_ms = 1'000;  // nor after a node was gained
-  int64_t agree_ms = 5'000;  // the longest wait for nodes to follow and to agree on what is desired
+  int64_t agree_ms = 2'000;  // the longest wait for nodes to follow and to agree on what is desired
   int64_t attempt_ms = 10'000;  // to reserve and start; less than kReservationMs
   int64_t resend_ms = 500;
   int64_t replan_ms = 3'000;  // of a model that did not fit, where nothing changed

@@ -45,7 +45,7 @@ Status add_split(std::string_view pattern, Behavior behavior, bool is_inverted, 
 }
 
 // A pattern that matches `text` and nothing else.
-std::string quoted(std::string_view text) {
+std::string escaped(std::string_view text) {
   std::string pattern;
   for (const char c : text) {
     const bool is_plain = static_cast<uint8_t>(c) >= 0x80 || (c >= '0' && c <= '9') ||
@@ -67,7 +67,7 @@ Status add_split(const Json& value, Steps& steps) {
   }
   const std::string text = TRY(required_string(kPart, *pattern, "String"));
   if (text.empty()) return corrupt_part(kPart, "Split has an empty pattern");
-  return add_split(quoted(text), behavior, is_inverted, steps);
+  return add_split(escaped(text), behavior, is_inverted, steps);
 }
 
 Status add_metaspace(const Json& value, Steps& steps) {
@@ -116,7 +116,7 @@ Status add_digits(const Json& value, Steps& steps) {
 Status add_delimiter(const Json& value, Steps& steps) {
   const std::string delimiter = TRY(required_string(kPart, value, "delimiter"));
   if (delimiter.empty()) return corrupt_part(kPart, "has an empty delimiter");
-  return add_split(quoted(delimiter), Behavior::kRemoved, false, steps);
+  return add_split(escaped(delimiter), Behavior::kRemoved, false, steps);
 }
 
 // JSON's depth limit bounds the recursion through sequences.

@@ -144,6 +144,7 @@ class Machine:
         try:
             self.end()
         finally:
+            subprocess.run(["ip", "link", "del", self.cable], check=False, capture_output=True)
             self.holder.stdin.close()
             self.holder.wait()
             self.holder.stdout.close()

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Breaks one of four emulated machines at a random token of four streams, TRIALS (100) times from SEED (1); each trial has
+# a cluster of its own. Some 15 s each. Needs root and network namespaces.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/build.sh release lockstep
+TRIALS="${TRIALS:-100}" exec python3 -B tests/cluster/cluster_trials.py
