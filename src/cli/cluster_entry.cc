@@ -131,7 +131,9 @@ std::vector<CLI::Option*> add_cluster_flags(CLI::App& command, ClusterFlags& fla
                        "do not look for nodes in the local network"),
       command
           .add_option("--memory", flags.memory_gib,
-                      "GiB that models may use here (default: nine tenths of what is free)")
+                      "GiB that models may use here (default: what is free, less an eighth and at "
+                      "least 0.5, or a "
+                      "quarter of a small machine)")
           ->check(CLI::PositiveNumber),
       command.add_flag("--spare", flags.spare,
                        "use this node only where the others do not suffice"),

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/plan_text.h"
 #include "cli/shape_bench.h"
+#include "device/read_probe.h"
 #include "model/open_model.h"
 #include "model/shape_model.h"
 #include "planner/cluster_file.h"
@@ -43,7 +44,7 @@ Result<ClusterFacts> this_machine() {
                  "for --cluster"};
   }
   show_progress("measuring how fast this machine reads its memory ...");
-  const auto speed = measure_this_machine();
+  const auto speed = measure_this_machine(kReadProbeBytes);
   clear_progress();
   if (!speed.ok()) return speed.error();
   return ClusterFacts{{measured_machine("this machine", *memory, speed.value())},

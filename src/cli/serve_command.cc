@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/available_memory.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "cli/cluster_entry.h"
@@ -20,13 +19,12 @@
 #include "cli/stop_signals.h"
 #include "cli/wanted_model.h"
 #include "node/cluster_node.h"
+#include "planner/measured_machine.h"
 #include "server/server.h"
 
 namespace lockstep {
 namespace {
 
-// The system and other programs want some memory too.
-constexpr double kShareOfFreeMemory = 0.9;
 constexpr double kGib = 1 << 30;
 
 struct Flags {
@@ -91,8 +89,7 @@ Result<std::vector<WantedModel>> wanted_models(const Flags& flags) {
 // Before this machine's own groups are loaded.
 Result<int64_t> memory_for_models(const ClusterFlags& flags) {
   if (flags.memory_gib > 0) return static_cast<int64_t>(flags.memory_gib * kGib);
-  const auto free = available_memory_bytes();
-  if (free) return static_cast<int64_t>(static_cast<double>(*free) * kShareOfFreeMemory);
+  if (const auto budget = default_budget_bytes()) return static_cast<int64_t>(*budget);
   return Error{ErrorCode::kUnsupported,
                "this system does not say how much memory is free: give --memory GIB"};
 }

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kBytes = size_t{1} << 30;
+constexpr size_t kMib = size_t{1} << 20;
 constexpr size_t kStreams = 4;  // one core reads faster from several places
 constexpr int kPieces = 64;
 
@@ -33,13 +33,17 @@ uint64_t read_piece(const uint64_t* words, size_t count) {
 
 }  // namespace
 
-Result<double> probe_read_gb_s(int threads, int rounds) {
-  const DeviceMemory memory = TRY(DeviceMemory::allocate(kBytes));
+Result<double> probe_read_gb_s(int threads, int rounds, size_t bytes) {
+  if (bytes < kReadProbeBytesMin) {
+    return Error{ErrorCode::kInvalidArgument, "too few bytes to measure how fast they are read"};
+  }
+  bytes = bytes / kMib * kMib;
+  const DeviceMemory memory = TRY(DeviceMemory::allocate(bytes));
   ThreadTeam team({.threads = threads});
-  constexpr size_t kPieceBytes = kBytes / kPieces;
+  const size_t piece_bytes = bytes / kPieces;
   team.for_each_chunk(kPieces, 1, [&](int begin, int end) {
-    std::memset(memory.data() + static_cast<size_t>(begin) * kPieceBytes, 1,
-                static_cast<size_t>(end - begin) * kPieceBytes);
+    std::memset(memory.data() + static_cast<size_t>(begin) * piece_bytes, 1,
+                static_cast<size_t>(end - begin) * piece_bytes);
   });
   std::atomic<uint64_t> sum{0};
   double best = 0;
@@ -47,12 +51,12 @@ Result<double> probe_read_gb_s(int threads, int rounds) {
     const auto started = std::chrono::steady_clock::now();
     team.for_each_chunk(kPieces, 1, [&](int begin, int end) {
       for (int piece = begin; piece < end; ++piece) {
-        const std::byte* at = memory.data() + static_cast<size_t>(piece) * kPieceBytes;
-        sum += read_piece(reinterpret_cast<const uint64_t*>(at), kPieceBytes / 8);
+        const std::byte* at = memory.data() + static_cast<size_t>(piece) * piece_bytes;
+        sum += read_piece(reinterpret_cast<const uint64_t*>(at), piece_bytes / 8);
       }
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-    best = std::max(best, static_cast<double>(kBytes) / seconds.count() / 1e9);
+    best = std::max(best, static_cast<double>(bytes) / seconds.count() / 1e9);
   }
   if (sum == 0) return Error{ErrorCode::kInternal, "the read probe read nothing"};
   return best;

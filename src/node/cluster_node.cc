@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/log.h"
 #include "hub/settings.h"
 #include "net/event_loop.h"
 #include "node/cluster_driver.h"
@@ -24,6 +25,16 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDrainPoll{50};
+// The start does not wait for more.
+constexpr uint64_t kReadProbeBytesAtStart = uint64_t{256} << 20;
+
+// A node serves also where its memory cannot be measured.
+MeasuredSpeed speed_of_this_machine() {
+  const auto speed = measure_this_machine(kReadProbeBytesAtStart);
+  if (speed.ok()) return speed.value();
+  log_warn("node: how fast this machine reads its memory is not known: {}", speed.error().message);
+  return {};
+}
 
 }  // namespace
 
@@ -79,9 +90,8 @@ ClusterDriver::Options ClusterNode::Impl::driver_options(const MeasuredSpeed& sp
 }
 
 Status ClusterNode::Impl::open() {
-  const MeasuredSpeed speed = TRY(measure_this_machine());
   driver = TRY(ClusterDriver::start(
-      *loop, options.identity, driver_options(speed), planner.function(), *parts,
+      *loop, options.identity, driver_options(speed_of_this_machine()), planner.function(), *parts,
       {.on_change = [this] { models->update(); },
        .on_stream =
            [this](const NodeId& from, const Channel& channel, FrameConnection connection) {

@@ -30,7 +30,7 @@ struct ClusterNodeOptions {
 
 class ClusterNode {
  public:
-  // Measures this machine, for a second or less. kExhausted if the control port is taken.
+  // Measures this machine, for a fraction of a second. kExhausted if the control port is taken.
   static Result<std::unique_ptr<ClusterNode>> start(ClusterNodeOptions options);
   ~ClusterNode();
 

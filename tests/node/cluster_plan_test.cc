@@ -157,10 +157,25 @@ TEST_CASE("cluster plan: the planner reads beside, and says when it has") {
   planner.set_on_facts({});
 }
 
-TEST_CASE("cluster plan: a budget leaves an eighth, and at least 512 MiB") {
+TEST_CASE("cluster plan: a budget leaves an eighth, at least 512 MiB, or a quarter of little") {
   constexpr uint64_t kMib = uint64_t{1} << 20;
   CHECK(budget_of(8192 * kMib) == 7168 * kMib);
-  CHECK(budget_of(1024 * kMib) == 512 * kMib);
-  CHECK(budget_of(100 * kMib) == 0);
+  CHECK(budget_of(2048 * kMib) == 1536 * kMib);
+  CHECK(budget_of(1024 * kMib) == 768 * kMib);
+  CHECK(budget_of(256 * kMib) == 192 * kMib);
+  CHECK(budget_of(0) == 0);
   CHECK(default_budget_bytes().has_value());
+}
+
+TEST_CASE("cluster plan: memory is measured with an eighth of what is available") {
+  constexpr uint64_t kMib = uint64_t{1} << 20;
+  CHECK(read_probe_bytes(16'384 * kMib, 1024 * kMib) == 1024 * kMib);
+  CHECK(read_probe_bytes(16'384 * kMib, 256 * kMib) == 256 * kMib);
+  CHECK(read_probe_bytes(512 * kMib, 256 * kMib) == 64 * kMib);
+  CHECK(read_probe_bytes(63 * kMib, 256 * kMib) == 0);
+  CHECK(read_probe_bytes(std::nullopt, 256 * kMib) == 0);
+  const auto speed = measure_this_machine(16 * kMib);
+  REQUIRE(speed.ok());
+  CHECK(speed.value().read_bytes_s > 0);
+  CHECK(measure_this_machine(0).value().read_bytes_s == 0);
 }
