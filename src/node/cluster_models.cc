@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <set>
 #include <utility>
 
 #include "cluster/model_names.h"
@@ -24,6 +25,7 @@ constexpr milliseconds kRefusalAfter{5'000};
 
 void ClusterModels::connect(const Surroundings& surroundings) {
   around_ = std::make_unique<Surroundings>(surroundings);
+  copies_ = std::make_unique<ModelCopies>(loop_, surroundings.fetcher);
   update();
 }
 
@@ -35,6 +37,7 @@ void ClusterModels::cancel_fetches(const Item& item) {
 
 void ClusterModels::close() {
   use_timer_.cancel();
+  if (copies_) copies_->keep({});
   streams_.clear();
   for (auto& [name, item] : items_) {
     cancel_fetches(item);
@@ -64,6 +67,23 @@ void ClusterModels::update() {
   }
   publish();
   keep_used();
+  keep_copies();
+}
+
+// Of models that serve, so that they are loaded before they are copied.
+void ClusterModels::keep_copies() {
+  std::set<NodeId> alive{around_->self};
+  for (const auto& [id, member] : around_->driver.brain().membership().members()) {
+    if (member.is_alive()) alive.insert(id);
+  }
+  std::set<std::string> paths;
+  for (const auto& [name, item] : items_) {
+    if (!item.placement) continue;
+    if (copy_keeper(item.placement->plan.ranks, alive) == around_->self) {
+      paths.insert(item.entry.path);
+    }
+  }
+  copies_->keep(paths);
 }
 
 // What is loaded on demand stays while it answers.

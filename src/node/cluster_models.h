@@ -19,6 +19,7 @@
 #include "node/cluster_model.h"
 #include "node/cluster_parts.h"
 #include "node/disk_thread.h"
+#include "node/model_copies.h"
 #include "node/model_directory.h"
 #include "node/model_fetcher.h"
 #include "node/request_stream_host.h"
@@ -72,6 +73,7 @@ class ClusterModels final : public ModelDirectory,
   void drop_unwanted(const DesiredState& desired);
   void fetch(const std::string& name);
   void fetch_whole(const std::string& name, Item& item);
+  void keep_copies();
   void cancel_fetches(const Item& item);
   void keep_used();
   void read(const std::string& name, const std::string& path, const std::filesystem::path& folder);
@@ -91,6 +93,7 @@ class ClusterModels final : public ModelDirectory,
   std::map<uint64_t, std::unique_ptr<RequestStreamHost>> streams_;
   uint64_t next_number_ = 1;
   EventLoop::Timer use_timer_;
+  std::unique_ptr<ModelCopies> copies_;  // from connect() on
   DiskThread disk_;
 
   mutable std::mutex mutex_;  // of what follows

@@ -1,0 +1,60 @@
+#include "node/model_copies.h"
+
+#include <doctest/doctest.h>
+
+#include "node/fetch_fixture.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr const char* kTiny = "org/tiny";
+
+NodeId node_id(uint8_t first) {
+  std::array<std::byte, NodeId::kBytes> bytes{};
+  bytes[0] = std::byte{first};
+  return NodeId(bytes);
+}
+
+std::vector<RankPart> ranks_on(std::initializer_list<NodeId> nodes) {
+  std::vector<RankPart> ranks;
+  for (const NodeId& node : nodes) ranks.push_back({.node = node, .bytes = 1, .share = 1});
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("model copies: the next node alive keeps a copy for one that runs a model alone") {
+  const NodeId a = node_id(1), b = node_id(2), c = node_id(3);
+  CHECK(copy_keeper(ranks_on({a}), {a, b, c}) == b);
+  CHECK(copy_keeper(ranks_on({a, a}), {a, c}) == c);
+  CHECK(copy_keeper(ranks_on({c}), {a, b, c}) == a);
+  CHECK(copy_keeper(ranks_on({b}), {a, c}) == c);  // about to be found lost
+  CHECK(!copy_keeper(ranks_on({a, b}), {a, b, c}));
+  CHECK(!copy_keeper(ranks_on({a}), {a}));
+  CHECK(!copy_keeper(ranks_on({a}), {}));
+  CHECK(!copy_keeper({}, {a, b}));
+}
+
+TEST_CASE(
+    "model copies: a node fetches what it is to keep, also where another model cannot be had") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  check_same(cluster.fetch(0, kTiny).wait(), hub.files());
+  const uint64_t sent = hub.sent.load();
+  FetchNode& keeper = *cluster.nodes[1];
+  ModelCopies copies(*keeper.loop, *keeper.fetcher);
+  const auto keep = [&](const std::set<std::string>& paths) {
+    keeper.loop->run_and_wait([&] { copies.keep(paths); });
+  };
+  keep({"/no/such/model", kTiny});
+  keep({"/no/such/model", kTiny});
+  const auto snapshot = cluster.cache(1) / "models--org--tiny" / "snapshots";
+  CHECK(becomes_true([&] {
+    return ModelFetch::find_here(kTiny, false, cluster.settings(1)).value().has_value();
+  }));
+  CHECK(std::filesystem::exists(snapshot));
+  CHECK(hub.sent.load() == sent);  // it came from the other node
+  keep({});
+  cluster.nodes[1].reset();
+}
