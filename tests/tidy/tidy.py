@@ -87,7 +87,7 @@ def check_layer_table(layers, folders, cmake_text):
         yield Finding(where, 1, f"the folder {folder} is not in the table")
     linked = {
         match.group(1): set(match.group(2).split()) if match.group(2) else set()
-        for match in re.finditer(r"^lockstep_library\((\w+)(?: USES ((?:[a-z_]+ ?)*))?", cmake_text, re.MULTILINE)
+        for match in re.finditer(r"^lockstep_library\((\w+)(?: CONTROL)?(?: USES ((?:[a-z_]+ ?)*))?", cmake_text, re.MULTILINE)
     }
     for folder, uses in layers.items():
         for used in uses:

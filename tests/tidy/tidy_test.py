@@ -51,7 +51,7 @@ class Layers(Case):
 class LayerTable(Case):
     CMAKE = (
         "lockstep_library(base PUBLIC fmt::fmt)\nlockstep_library(json USES base PUBLIC Boost::json)\n"
-        "lockstep_library(net USES base)\nlockstep_library(server USES net json)\nlockstep_library(cli USES server)\n"
+        "lockstep_library(net CONTROL USES base)\nlockstep_library(server USES net json)\nlockstep_library(cli USES server)\n"
     )
 
     def table(self, layers, folders, cmake=CMAKE):
@@ -70,7 +70,7 @@ class LayerTable(Case):
         self.assertTrue(any("not in the table" in r for r in self.table({**LAYERS, "base": ["stray"]}, [])))
 
     def test_a_link_that_the_table_does_not_have_is_refused(self):
-        cmake = self.CMAKE.replace("net USES base", "net USES base json")
+        cmake = self.CMAKE.replace("net CONTROL USES base", "net CONTROL USES base json")
         self.assertTrue(any("linked otherwise" in r for r in self.table(LAYERS, [], cmake)))
 
 
