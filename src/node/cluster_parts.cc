@@ -120,7 +120,6 @@ void ClusterParts::prepare(const Name& name) {
 // How this machine reaches those of the other ranks.
 Result<MachineHosts> ClusterParts::machine_hosts(const PartReport& report) const {
   MachineHosts machine;
-  if (is_on_one_machine(report)) return machine;
   const std::vector<Peer> connected = around_->peers.report().connected;
   bool has_ipv6 = false;
   for (const RankPart& rank : report.ranks) {
