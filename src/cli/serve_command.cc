@@ -292,7 +292,7 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   add_group_flags(*command, flags->group);
   add_bits_flag(*command, flags->group);
   command->callback([flags, command, &chosen] {
-    flags->groups_here = says_how_grouped(*command);
+    flags->groups_here = !flags->models.empty() && says_how_grouped(*command);
     if (flags->alone && flags->models.empty()) {
       throw CLI::RequiredError("MODEL (with --alone)");
     }
