@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace lockstep {
-namespace {
-
-// Longer than the pause between two steps of decode, so that these never pay for a wake-up.
-constexpr std::chrono::milliseconds kPolling{1};
-
-}  // namespace
 
 void IdleWait::restart() {
   silence_ = {};
@@ -19,7 +13,7 @@ void IdleWait::rest(Link* link) {
   const Clock::time_point now = Clock::now();
   silence_ += std::min<Clock::duration>(now - last_, Wait::kStall);
   last_ = now;
-  if (link && silence_ > kPolling) {
+  if (sleeps_on(link)) {
     link->wait_readable(sleep_);
   } else {
     yield_processor();

@@ -1,7 +1,8 @@
 // IdleWait: how a rank waits for work that may not come for long. It polls for about a millisecond,
 // so that steps that follow each other lose nothing, and then sleeps on the link by which the work
-// will come. It has no deadline of its own: the caller may ask for the silence so far, in which
-// time that this thread did not run is not counted. Used by Group and by the engine's Pipeline.
+// will come: from then on one look follows each sleep. It has no deadline of its own: the caller
+// may ask for the silence so far, in which time that this thread did not run is not counted. Used
+// by Group and by the engine's Pipeline.
 #pragma once
 
 #include <chrono>
@@ -28,8 +29,10 @@ class IdleWait {
   // may wake us, null: only polling is possible.
   template <class Look>
   Status pause(Link* link, const Look& look) {
-    relax_processor();
-    if (++rounds_ % kRoundsPerLook != 0) return Ok{};
+    if (!sleeps_on(link)) {
+      relax_processor();
+      if (++rounds_ % kRoundsPerLook != 0) return Ok{};
+    }
     TRY(look());
     rest(link);
     return Ok{};
@@ -39,7 +42,10 @@ class IdleWait {
   using Clock = std::chrono::steady_clock;
 
   static constexpr uint64_t kRoundsPerLook = 64;  // some 3 us
+  // Longer than the pause between two steps of decode, so that these never pay for a wake-up.
+  static constexpr std::chrono::milliseconds kPolling{1};
 
+  bool sleeps_on(const Link* link) const { return link != nullptr && silence_ > kPolling; }
   void rest(Link* link);
 
   std::chrono::milliseconds sleep_;
