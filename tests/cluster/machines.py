@@ -14,12 +14,14 @@ import tempfile
 import threading
 import time
 
-from harness import PROGRAM, STORIES, events
+from harness import PROGRAM, STORIES, Node, events
 
 SKIPPED = 77
 INSIDE = "LOCKSTEP_INSIDE_NAMESPACE"
 PATIENCE_S = 60.0
 HTTP_PORT = 8600
+MODEL = STORIES
+MODEL_NAME = os.path.basename(STORIES)
 
 
 def enter_own_namespace():
@@ -40,14 +42,14 @@ def ip(*arguments):
 
 
 def wait_for(condition, what, patience=PATIENCE_S):
-    """Polls until `condition` gives something, which is returned."""
+    """Polls until `condition` gives something, which is returned. `what` may be a call that says it."""
     deadline = time.monotonic() + patience
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not happen within {patience} s")
+            raise AssertionError(f"{what() if callable(what) else what} did not happen within {patience} s")
         select.select([], [], [], 0.02)
 
 
@@ -57,13 +59,15 @@ class Machine:
     def __init__(self, cluster, number, name):
         self.cluster, self.name, self.address, self.cable = cluster, name, f"10.86.0.{number}", f"v{number}"
         self.home = os.path.join(cluster.folder, name)
-        self.node = None
+        self.node = self.log = None
         self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo ready; read end"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.holder.stdout.readline() == "ready\n"
         pid = str(self.holder.pid)
         ip("link", "add", self.cable, "type", "veth", "peer", "name", "eth0", "netns", pid)
         ip("link", "set", self.cable, "master", cluster.bridge, "up")
+        if cluster.blocks_multicast:
+            ip("link", "set", self.cable, "type", "bridge_slave", "mcast_flood", "off")
         for inside in (["link", "set", "lo", "up"], ["addr", "add", self.address + "/24", "dev", "eth0"],
                        ["link", "set", "eth0", "up"]):
             self.inside("ip", *inside)
@@ -79,11 +83,14 @@ class Machine:
         """The finished process of a command on this machine."""
         return self.inside(PROGRAM, *arguments, check=False)
 
-    def start(self):
+    def start(self, *flags, terminal=None):
+        """`terminal`: the file of one, at which somebody could sit."""
+        if self.log:
+            self.log.close()
         self.log = open(os.path.join(self.cluster.folder, self.name + ".log"), "ab")
         self.node = subprocess.Popen(
-            self.command(PROGRAM, "serve", "--host", "0.0.0.0", "--name", self.name, *self.cluster.flags(self)),
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            self.command(PROGRAM, "serve", "--host", "0.0.0.0", "--name", self.name, *self.cluster.flags(self), *flags),
+            stdin=terminal or subprocess.DEVNULL, stdout=self.log, stderr=terminal or self.log,
             env={**os.environ, "LOCKSTEP_HOME": self.home, **self.cluster.environment(self)})
 
     def said(self):
@@ -101,11 +108,40 @@ class Machine:
                 pass
         return found
 
+    def request(self, method, path, body=None, headers=None, patience=PATIENCE_S):
+        """(status, parsed JSON), asked for from the bridge: from another machine."""
+        connection = http.client.HTTPConnection(self.address, HTTP_PORT, timeout=patience)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers or {})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    def answer(self, body):
+        """The text of a completion."""
+        status, answer = self.request("POST", "/v1/completions", body)
+        assert status == 200, answer
+        return answer["choices"][0]["text"]
+
+    def load(self, *flags):
+        """Returns once the model is ready at every living node of the cluster."""
+        loaded = self.lockstep("load", MODEL, "--no-wait", *flags)
+        assert loaded.returncode == 0, loaded.stderr
+        self.cluster.wait_until_ready(MODEL_NAME, [m for m in self.cluster.machines if m.node.poll() is None])
+
+    def unload(self, name=MODEL_NAME):
+        unloaded = self.lockstep("unload", name)
+        assert unloaded.returncode == 0, unloaded.stderr
+
+    def placement(self):
+        """The machines of the model's ranks, as this node knows them."""
+        ranks = wait_for(lambda: self.model(MODEL_NAME).get("placement"), "a placement")
+        return [self.cluster.machine(rank["node_name"]) for rank in ranks]
+
     def status(self):
         try:
-            connection = http.client.HTTPConnection(self.address, HTTP_PORT, timeout=5)
-            connection.request("GET", "/cluster/status")
-            return json.loads(connection.getresponse().read())
+            return self.request("GET", "/cluster/status", patience=5)[1]
         except (OSError, http.client.HTTPException, json.JSONDecodeError):
             return {"nodes": [], "models": []}
 
@@ -148,14 +184,17 @@ class Machine:
             self.holder.stdin.close()
             self.holder.wait()
             self.holder.stdout.close()
-            if self.node:
+            # The kernel takes its time to end a namespace; the next machine may have this cable's name.
+            subprocess.run(["ip", "link", "del", self.cable], capture_output=True, check=False)
+            if self.log:
                 self.log.close()
 
 
 class Cluster:
     """Machines that all know the cluster's key, as after joining. Use as a context."""
 
-    def __init__(self, names, serve_flags=(), flags_of=None, environment_of=None):
+    def __init__(self, names, serve_flags=(), flags_of=None, environment_of=None, blocks_multicast=False):
+        self.blocks_multicast = blocks_multicast
         self.bridge, self.serve_flags = "br0", list(serve_flags)
         self.flags_of, self.environment_of = flags_of or {}, environment_of or {}
         self.folder = tempfile.mkdtemp(prefix="lockstep_cluster_")
@@ -197,15 +236,26 @@ class Cluster:
             self.give_key(machine)
             machine.start()
 
-    def wait_until_together(self):
+    def machine(self, name):
+        return next(machine for machine in self.machines if machine.name == name)
+
+    def wait_until_together(self, machines=None):
+        machines = machines or self.machines
+        for machine in machines:
+            wait_for(lambda m=machine: m.sees_alive() == len(machines),
+                     lambda m=machine: f"{m.name} sees all: {m.said()[-2000:]}")
+
+    def wait_until_empty(self):
+        """No model is known, no process of one is left, no memory is promised."""
         for machine in self.machines:
-            wait_for(lambda m=machine: m.sees_alive() == len(self.machines),
-                     f"{machine.name} sees all: {machine.said()[-2000:]}")
+            wait_for(lambda m=machine: not m.workers() and not m.status()["models"]
+                     and not any(node["promised_bytes"] for node in m.status()["nodes"]),
+                     lambda m=machine: f"nothing is loaded at {m.name}: {m.workers()} {m.status()}")
 
     def wait_until_ready(self, model, machines=None):
         for machine in machines or self.machines:
             wait_for(lambda m=machine: m.model(model).get("state") == "ready",
-                     f"{model} ready at {machine.name}: {machine.status()} {machine.said()[-2000:]}")
+                     lambda m=machine: f"{model} ready at {m.name}: {m.status()} {m.said()[-2000:]}")
 
 
 class Stream(threading.Thread):
@@ -218,8 +268,8 @@ class Stream(threading.Thread):
         self.start()
 
     def run(self):
+        connection = http.client.HTTPConnection(self.machine.address, HTTP_PORT, timeout=PATIENCE_S)
         try:
-            connection = http.client.HTTPConnection(self.machine.address, HTTP_PORT, timeout=PATIENCE_S)
             connection.request("POST", "/v1/completions", json.dumps({"stream": True, **self.body}))
             response = connection.getresponse()
             if response.status != 200:
@@ -240,6 +290,8 @@ class Stream(threading.Thread):
             self.problem = "the stream ended without [DONE]"
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.problem = repr(error)
+        finally:
+            connection.close()
 
     def text(self):
         return "".join(self.pieces)
@@ -247,5 +299,13 @@ class Stream(threading.Thread):
     def longest_pause(self):
         return max((b - a for a, b in zip(self.times, self.times[1:])), default=0.0)
 
+    def wait_for_pieces(self, count):
+        wait_for(lambda: len(self.pieces) >= count or self.problem, "pieces of a stream")
+        assert not self.problem, self.problem
+        return self
 
-MODEL = STORIES
+
+def texts_alone(bodies):
+    """What one machine in no cluster answers."""
+    with Node() as node:
+        return [node.request("POST", "/v1/completions", body)[1]["choices"][0]["text"] for body in bodies]

@@ -1,0 +1,187 @@
+"""`lockstep serve` on four machines that find each other by beacon: one answer wherever it is asked for and computed, and
+streams that go on when machines leave, die or lose their power."""
+
+import os
+import select
+import signal
+import time
+import unittest
+
+import harness
+import machines
+from machines import MODEL, Cluster, Stream, wait_for
+from machines import MODEL_NAME as NAME
+
+NAMES = ["anna", "berta", "clara", "dora"]
+# A message between machines takes so long that a stream is still under way when something happens to it.
+SLOWED = ["--link-delay-us", "3000", "--drain", "1"]
+LONG = {"model": NAME, "prompt": "Lily and Tom", "temperature": 0.9, "seed": 7, "max_tokens": 400}
+BODIES = [{"model": NAME, "prompt": "Once upon a time", "temperature": 0, "max_tokens": 30},
+          {"model": NAME, "prompt": "One day a cat", "temperature": 1.1, "seed": 5, "max_tokens": 30}]
+UNNOTICED_S = 1.0
+IDLE_CORE_SHARE = 0.01
+IDLE_SECONDS = 10.0
+
+
+def thread_seconds(pid):
+    """Processor seconds of each thread of a process: {(pid, thread, name): seconds}."""
+    seconds = {}
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
+                name, fields = file.read().split("(", 1)[1].rsplit(")", 1)
+        except OSError:  # it has ended
+            continue
+        ticks = sum(int(field) for field in fields.split()[11:13])
+        seconds[pid, int(thread), name] = ticks / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+class FourMachinesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        *cls.expected, cls.long_text = machines.texts_alone([*BODIES, LONG])
+        cls.cluster = Cluster(NAMES, SLOWED)
+        cls.addClassCleanup(cls.cluster.__exit__)
+        cls.cluster.start()
+
+    def setUp(self):
+        """Four machines on which nothing is loaded."""
+        cluster = self.cluster
+        for machine in cluster.machines:
+            if machine.node.poll() is not None:
+                machine.start()
+        cluster.wait_until_together()
+        for model in cluster.machines[0].status()["models"]:
+            cluster.machines[0].unload(model["name"])
+        cluster.wait_until_empty()
+
+    def check_answers(self, asked=None):
+        for machine in asked or self.cluster.machines:
+            self.assertEqual([machine.answer(body) for body in BODIES], self.expected, machine.name)
+
+    def check_whole(self, stream):
+        stream.join(machines.PATIENCE_S)
+        self.assertFalse(stream.is_alive())
+        self.assertIsNone(stream.problem)
+        self.assertEqual(stream.text(), self.long_text)
+
+    def coordinator(self, asked):
+        found = [node for node in asked.status()["nodes"] if node["is_coordinator"]]
+        self.assertEqual(len(found), 1, found)
+        return found[0]
+
+    def test_one_answer_wherever_it_is_asked_for_and_computed(self):
+        alone = harness.run_json("run", MODEL, BODIES[0]["prompt"], "--temperature", 0, "-n", 30, "--json")["text"]
+        self.assertEqual(self.expected[0], alone)
+        for through, ranks in zip(self.cluster.machines, (1, 2, 3, 4)):
+            with self.subTest(ranks=ranks, through=through.name):
+                through.load("--ranks", str(ranks), "--nodes", ",".join(NAMES[:ranks]))
+                self.assertEqual(len(set(through.placement())), ranks)
+                self.assertEqual(sum(len(machine.workers()) for machine in self.cluster.machines), ranks)
+                self.check_answers()
+                self.cluster.machines[ranks % 4].unload()
+                self.cluster.wait_until_empty()
+
+    def test_flags_of_links_hold_between_machines(self):
+        self.cluster.machines[0].load("--ranks", "2")
+        link, = wait_for(lambda: self.cluster.machines[0].model(NAME)["links"], "the links' times")
+        self.assertEqual((link["path"], link["encrypted"]), ("tcp", True))
+        self.assertGreater(link["p50_us"], 3000)
+
+    def test_what_is_unloaded_ends_its_streams_and_frees_its_memory(self):
+        anna, berta, clara, dora = self.cluster.machines
+        anna.load("--ranks", "3")
+        stream = Stream(berta, LONG).wait_for_pieces(5)
+        clara.unload()
+        stream.join(machines.PATIENCE_S)
+        self.assertIn("unloaded", stream.problem)
+        self.cluster.wait_until_empty()
+        self.assertEqual(dora.request("POST", "/v1/completions", BODIES[0])[0], 404)
+        dora.load()
+        self.check_answers()
+
+    def test_aliases_are_names_and_a_wrong_name_is_answered_with_near_ones(self):
+        anna, berta, clara, dora = self.cluster.machines
+        anna.load("--alias", "teller", "--alias", "of-stories")
+        for alias in ("teller", "of-stories"):
+            self.assertEqual(dora.answer({**BODIES[0], "model": alias}), self.expected[0])
+        status, answer = clara.request("POST", "/v1/completions", {**BODIES[0], "model": "storys260k"})
+        self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
+        self.assertIn(f"did you mean {NAME}", answer["error"]["message"])
+        berta.unload("teller")
+        self.cluster.wait_until_empty()
+
+    def test_a_model_on_demand_is_there_while_it_is_used(self):
+        loaded = self.cluster.machines[0].lockstep("load", MODEL, "--idle-unload", "3", "--ranks", "2")
+        self.assertEqual(loaded.returncode, 0, loaded.stderr)
+        no_workers = lambda: not any(machine.workers() for machine in self.cluster.machines)  # noqa: E731
+        for machine in self.cluster.machines[1:3]:
+            wait_for(no_workers, "the end of the unused model")
+            wait_for(lambda m=machine: m.model(NAME), "word of the model")
+            started = time.monotonic()
+            self.assertEqual(machine.answer(BODIES[0]), self.expected[0])
+            print(f"a model that was asked for answered after {time.monotonic() - started:.2f} s")
+        wait_for(no_workers, "the end of the unused model")
+
+    def test_an_idle_model_costs_nothing(self):
+        self.cluster.machines[0].load("--ranks", "4", "--nodes", ",".join(NAMES))
+        self.check_answers()
+        pids = [[machine.node.pid, *machine.workers()] for machine in self.cluster.machines]
+        before = [thread_seconds(pid) for each in pids for pid in each]
+        select.select([], [], [], IDLE_SECONDS)
+        after = [thread_seconds(pid) for each in pids for pid in each]
+        used = {key: seconds - was.get(key, 0.0) for was, now in zip(before, after) for key, seconds in now.items()}
+        shares = [sum(used[key] for key in used if key[0] in each) / IDLE_SECONDS for each in pids]
+        print("idle, node and worker take of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
+        busiest = sorted(((seconds, key) for key, seconds in used.items()), reverse=True)[:8]
+        self.assertLess(max(shares), IDLE_CORE_SHARE, busiest)
+
+    def test_no_stream_notices_that_the_coordinator_is_lost(self):
+        first = self.coordinator(self.cluster.machines[0])
+        victim = self.cluster.machine(first["name"])
+        client, *holders = [machine for machine in self.cluster.machines if machine is not victim]
+        client.load("--ranks", "2", "--nodes", ",".join(machine.name for machine in holders))
+        self.assertEqual(set(client.placement()), set(holders))
+        self.assertEqual(first["id"], min(node["id"] for node in client.status()["nodes"]))
+        stream = Stream(client, LONG).wait_for_pieces(20)
+        victim.kill()
+        self.check_whole(stream)
+        print(f"coordinator killed: longest pause of the stream {stream.longest_pause():.2f} s")
+        self.assertLess(stream.longest_pause(), UNNOTICED_S)
+        self.cluster.wait_until_together([client, *holders])
+        for machine in (client, *holders):
+            alive = [node["id"] for node in machine.status()["nodes"] if node["state"] == "alive"]
+            wait_for(lambda m=machine, lowest=min(alive): self.coordinator(m)["id"] == lowest, "the next coordinator")
+        self.check_answers([client, *holders])
+
+    def test_a_stream_goes_on_when_the_node_that_serves_it_is_told_to_end(self):
+        self.cluster.machines[0].load("--ranks", "2")
+        owner, other = self.cluster.machines[0].placement()
+        client = next(machine for machine in self.cluster.machines if machine not in (owner, other))
+        stream = Stream(client, LONG).wait_for_pieces(20)
+        owner.node.send_signal(signal.SIGTERM)
+        self.assertEqual(owner.node.wait(machines.PATIENCE_S), 0)
+        self.assertTrue(stream.is_alive(), "the stream ended before its node did: it shows nothing")
+        self.check_whole(stream)
+        print(f"owner told to end: longest pause of the stream {stream.longest_pause():.2f} s")
+
+    def test_power_cycled_machines_serve_again_by_themselves(self):
+        self.cluster.machines[3].load("--ranks", "3")
+        doomed = [pid for machine in self.cluster.machines for pid in (machine.node.pid, *machine.workers())]
+        self.assertEqual(len(doomed), 7)
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+        for machine in self.cluster.machines:
+            machine.node.wait()
+        started = time.monotonic()
+        for machine in self.cluster.machines:
+            machine.start()
+        self.cluster.wait_until_ready(NAME)
+        print(f"ready again {time.monotonic() - started:.1f} s after the power came back")
+        self.check_answers()
+
+
+if __name__ == "__main__":
+    machines.enter_own_namespace()
+    harness.main()
