@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kContext = 64;
 constexpr int kExchangeRounds = 2'000;
-constexpr size_t kPairsProbed = 6;  // at least
+constexpr int kPairsProbed = 6;  // at least
 // As good as the best: what a choice may lack of it, and what a prediction may be off.
 constexpr double kChoiceSlack = 0.05;
 constexpr double kPredictionSlack = 0.15;
@@ -87,11 +87,11 @@ Result<MeasuredLinks> measure_links(const Subject& subject) {
   probe.ranks = static_cast<int>(subject.cluster.machines.size());
   probe.link.delay_us = subject.cluster.delay_us;
   probe.link.gbit_s = subject.cluster.gbit_s;
+  probe.pin_threads = false;  // like the groups that are measured
   LinkFigures link{.kind = LinkKind::kShm, .latency_us = std::numeric_limits<double>::max()};
-  for (size_t probed = 0; probed < kPairsProbed;) {
-    const std::vector<PairTimes> pairs = TRY(probe_processes(probe));
-    probed += pairs.size();
-    for (const PairTimes& pair : pairs) {
+  const int ranks = probe.ranks;
+  for (int pairs = 0; pairs < kPairsProbed; pairs += ranks * (ranks - 1) / 2) {
+    for (const PairTimes& pair : TRY(probe_processes(probe))) {
       link.latency_us = std::min(link.latency_us, pair.p50_us);
       link.bytes_per_us = std::max(link.bytes_per_us, pair.gbit_s * 1e3 / 8);
     }
