@@ -253,6 +253,15 @@ class StrangersTest(unittest.TestCase):
         self.assertTrue(met and silent)
         self.check_unharmed()
 
+    def control_and_data(self, capture):
+        """The packets of nodes and of ranks. The status that this test itself asks for is public."""
+        control, data = [], []
+        for _, _, packet in capture.ipv4(6):
+            ports = struct.unpack(">HH", packet[:4])
+            if HTTP_PORT not in ports:
+                (control if CONTROL_PORT in ports else data).append(packet)
+        return control, data
+
     def test_what_travels_tells_nothing_of_prompt_answer_or_model(self):
         client = self.cluster.machines[2]
         prompt = "Zacharias Quillenfeather went to the market to buy a big red balloon"
@@ -266,15 +275,10 @@ class StrangersTest(unittest.TestCase):
         asked = client.inside(sys.executable, "-c", ASK, json.dumps(body))
         answer = asked.stdout
         self.assertGreater(len(answer), 60)
-        # The status that this test itself asks for is public and speaks of the model.
-        asking = struct.pack(">H", HTTP_PORT)
-        packets = [payload for _, _, payload in capture.ipv4(6) if asking not in (payload[:2], payload[2:4])]
-        control = [packet for packet in packets if struct.pack(">H", CONTROL_PORT) in (packet[:2], packet[2:4])]
         # The capture has what went by: control, and the data of the ranks.
-        control_bytes = sum(map(len, control))
-        self.assertGreater(control_bytes, 10_000)
-        self.assertGreater(sum(map(len, packets)) - control_bytes, 10_000)
-        heard = b"\n".join([*packets, *(payload for _, _, payload in capture.ipv4(17))])
+        wait_for(lambda: all(sum(map(len, part)) > 10_000 for part in self.control_and_data(capture)),
+                 lambda: f"control and data are heard: {[len(part) for part in self.control_and_data(capture)]}", 20)
+        heard = b"\n".join([*sum(self.control_and_data(capture), []), *(data for _, _, data in capture.ipv4(17))])
         said = prompt + answer
         secrets_said = [MODEL_NAME.encode(), MODEL.encode(), self.cluster.key.encode(), bytes.fromhex(self.cluster.key)]
         secrets_said += [said[at : at + 8].encode() for at in range(len(said) - 8)]
