@@ -85,7 +85,8 @@ class FourMachinesTest(unittest.TestCase):
 
     def test_flags_of_links_hold_between_machines(self):
         self.cluster.machines[0].load("--ranks", "2")
-        link, = wait_for(lambda: self.cluster.machines[0].model(NAME)["links"], "the links' times")
+        owner = self.cluster.machines[0].placement()[0]
+        link, = wait_for(lambda: owner.model(NAME)["links"], "the links' times")
         self.assertEqual((link["path"], link["encrypted"]), ("tcp", True))
         self.assertGreater(link["p50_us"], 3000)
 
