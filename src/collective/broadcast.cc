@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPrefixBytes = sizeof(uint64_t);
 
-constexpr std::chrono::milliseconds kSleep{10};  // between two looks at `cancelled`
+constexpr std::chrono::milliseconds kSleep{40};  // between two looks at `cancelled`
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int kSilenceFactor = 30;
 
 // Between two looks at what else may end the wait.
-constexpr std::chrono::milliseconds kIdleSleep{10};
+constexpr std::chrono::milliseconds kIdleSleep{40};
 constexpr std::chrono::milliseconds kResultSleep{2};
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace lockstep {
 
 struct MonitorTimeouts {
-  // Without a heartbeat (one each 100 ms) for this long a process is stopped or hung.
+  // Without a heartbeat (one each 250 ms) for this long a process is stopped or hung.
   std::chrono::milliseconds heartbeat{1500};
   // Computing without a tick for this long.
   std::chrono::milliseconds progress{10'000};

@@ -1,5 +1,5 @@
 // WorkerControl: a worker's side of the control channel. Its thread reads what the node says, hands
-// requests to the engine and sends a heartbeat every 100 ms, whatever the computing thread does.
+// requests to the engine and sends a heartbeat every 250 ms, whatever the computing thread does.
 // When the node is gone the process ends at once. send() may be called from any thread.
 #pragma once
 
@@ -32,7 +32,7 @@ struct EpochOrder {
 
 class WorkerControl {
  public:
-  static constexpr std::chrono::milliseconds kHeartbeatInterval{100};
+  static constexpr std::chrono::milliseconds kHeartbeatInterval{250};
 
   // Starts the thread.
   static Result<std::unique_ptr<WorkerControl>> open(UniqueFd fd);
