@@ -231,10 +231,11 @@ void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry) {
       return;
     }
     book.refusal = chosen.error().message;
+    book.is_awaited = chosen.error().code == ErrorCode::kTimeout;
     book.plan_at_ms = round.now_ms + options_.replan_ms;
     book.planned_for = key;
   }
-  tell(entry.name, ModelPhase::kWaiting, {}, book.refusal);
+  tell(entry.name, book.is_awaited ? ModelPhase::kPlacing : ModelPhase::kWaiting, {}, book.refusal);
 }
 
 // Among the nodes it is pinned to, or among all; with spares only where it does not fit without.

@@ -74,7 +74,8 @@ class Coordinator {
     int64_t retry_at_ms = 0;
     std::string failure;  // the last one's reason
     PlacementEpoch failed_epoch;
-    std::string refusal;  // why it does not fit
+    std::string refusal;      // why it does not fit
+    bool is_awaited = false;  // what the plan needs is on its way: that is no refusal
     int64_t plan_at_ms = 0;
     int64_t planned_for = 0;  // the offers of that plan
     PlacementEpoch forming;   // by another coordinator, since:

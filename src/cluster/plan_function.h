@@ -25,8 +25,9 @@ struct NodeOffer {
 };
 
 // kExhausted: it does not fit. Called seldom (when something changed, or each few seconds for a
-// model that does not fit), on the brain's thread: some 50 ms at most. What has to be read from a
-// disk first is an error too; Brain::plan_again() when it is there.
+// model that does not fit), on the brain's thread: some 50 ms at most. kTimeout: what has to be
+// read or brought here first is on its way, which refuses nothing; Brain::plan_again() when it is
+// there.
 using PlanFunction =
     std::function<Result<RankPlan>(const DesiredEntry& entry, std::span<const NodeOffer> offers)>;
 

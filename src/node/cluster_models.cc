@@ -147,6 +147,7 @@ void ClusterModels::fetch_whole(const std::string& name, Item& item) {
                of.is_whole_here = fetched.ok();
                if (fetched.ok()) return;
                of.problem = fetched.error().message;
+               publish();
                of.retry = loop_.call_after(kFetchRetry, [this] { update(); });
              }});
 }
@@ -289,6 +290,15 @@ void ClusterModels::publish() {
   const std::lock_guard lock(mutex_);
   desired_ = around_->driver.brain().desired();
   offered_ = std::move(offered);
+}
+
+std::string ClusterModels::problem_of(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, offered] : offered_) {
+    const DesiredEntry* entry = desired_.find(name);
+    if (entry && entry->path == path && !offered.problem.empty()) return offered.problem;
+  }
+  return "";
 }
 
 std::vector<std::shared_ptr<ModelService>> ClusterModels::models() const {

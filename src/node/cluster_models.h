@@ -52,6 +52,10 @@ class ClusterModels final : public ModelDirectory,
   // A stream of kind kRequestStream.
   void on_stream(const Channel& channel, FrameConnection connection);
 
+  // Why the files of a model that is to run are not on this node; empty: they are on their way. Any
+  // thread.
+  std::string problem_of(const std::string& path) const;
+
   std::vector<std::shared_ptr<ModelService>> models() const override;
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
 

@@ -36,6 +36,18 @@ MeasuredSpeed speed_of_this_machine() {
   return {};
 }
 
+// Of a model whose weights are to be placed. kTimeout while its files come here.
+Result<std::string> path_for_plan(const std::string& model, const FetchSettings& settings,
+                                  const std::weak_ptr<ClusterModels>& models) {
+  const auto here = ModelFetch::whole_here(model, settings);
+  if (here.ok()) return here.value().string();
+  if (here.error().code != ErrorCode::kNotFound) return here.error();
+  const auto known = models.lock();
+  const std::string why = known ? known->problem_of(model) : "";
+  if (!why.empty()) return Error{ErrorCode::kNotFound, why};
+  return Error{ErrorCode::kTimeout, "its files are being brought to the node that places it"};
+}
+
 }  // namespace
 
 struct ClusterNode::Impl {
@@ -51,9 +63,9 @@ struct ClusterNode::Impl {
   const FetchSettings settings;
   const NodeId self;
   const std::unique_ptr<EventLoop> loop = EventLoop::start();
+  const std::shared_ptr<ClusterModels> models;
   ClusterPlanner planner;
   std::unique_ptr<ClusterParts> parts;
-  const std::shared_ptr<ClusterModels> models;
   std::unique_ptr<ClusterDriver> driver;
   std::unique_ptr<PeersNetwork> network;
   std::unique_ptr<ModelFetcher> fetcher;
@@ -68,12 +80,12 @@ ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
     : options(std::move(chosen)),
       settings(std::move(fetching)),
       self(options.identity.id()),
-      planner([own = settings](const std::string& model) -> Result<std::string> {
-        return TRY(ModelFetch::whole_here(model, own)).string();
+      models(std::make_shared<ClusterModels>(*loop)),
+      planner([own = settings, weak = std::weak_ptr(models)](const std::string& model) {
+        return path_for_plan(model, own, weak);
       }),
       parts(std::make_unique<ClusterParts>(
-          *loop, ClusterParts::Options{.self = self, .link = options.link})),
-      models(std::make_shared<ClusterModels>(*loop)) {}
+          *loop, ClusterParts::Options{.self = self, .link = options.link})) {}
 
 ClusterDriver::Options ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
   ClusterDriver::Options driver_options;

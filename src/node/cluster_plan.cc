@@ -82,7 +82,7 @@ ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
   lock.unlock();
   if (is_due) start_reading(entry.path, reading);
   if (reading) return reading->facts;
-  return Error{ErrorCode::kExhausted,
+  return Error{ErrorCode::kTimeout,
                fmt::format("the table of weights of model '{}' is being read", entry.name)};
 }
 

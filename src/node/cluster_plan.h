@@ -51,7 +51,7 @@ class ClusterPlanner {
   // more.
   void set_on_facts(std::function<void()> call);
 
-  // kExhausted at the first call for a model: what is needed is still read.
+  // kTimeout at the first call for a model: what is needed is still read.
   Result<RankPlan> plan(const DesiredEntry& entry, std::span<const NodeOffer> offers);
   // plan() as a function, which must not outlive this.
   PlanFunction function();

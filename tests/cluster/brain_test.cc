@@ -327,7 +327,7 @@ TEST_CASE("a plan function that had to read first is asked again at once, and no
     CHECK(offers[0].operations_s == 5);
     CHECK(offers[0].link_bytes_s == 6);
     CHECK(offers[0].round_trips == std::vector<RoundTrip>{{node(2), 9}});
-    return Error{ErrorCode::kExhausted, "the table of " + entry.name + " is being read"};
+    return Error{ErrorCode::kTimeout, "the table of " + entry.name + " is being read"};
   };
   BrainOptions options;
   options.self = node(1);
@@ -343,6 +343,7 @@ TEST_CASE("a plan function that had to read first is asked again at once, and no
   for (int64_t ms = 0; ms <= 4'000; ms += kTickMs) brain.on_tick({ms, 1'000 + ms});
   CHECK(asked == 1);
   CHECK(brain.progress()[0].sentence == "the table of m is being read");
+  CHECK(brain.progress()[0].phase == ModelPhase::kPlacing);  // nobody has refused it
   has_read = true;
   const ClusterActions actions = brain.plan_again({4'001, 5'001});
   CHECK(asked == 2);
