@@ -1,5 +1,6 @@
-"""A hub on the loopback with byte counters, which can be told to misbehave. Files are served by ranges, the large ones
-behind a redirect to a second port that stands for another host. Nothing here sleeps longer than `stall_s`."""
+"""A hub with byte counters, on the loopback or another address, which can be told to misbehave. Files are served by
+ranges, the large ones behind a redirect to a second port that stands for another host. Nothing here sleeps longer than
+`stall_s`."""
 
 import hashlib
 import http.server
@@ -41,7 +42,8 @@ class Faults:
 class Hub:
     """Use as a context. `files` is {name: bytes} of one model, `repository`."""
 
-    def __init__(self, files, repository="org/tiny"):
+    def __init__(self, files, repository="org/tiny", host="127.0.0.1"):
+        self.host = host
         self.files = dict(files)
         self.repository = repository
         self.faults = Faults()
@@ -50,11 +52,12 @@ class Hub:
         self.stopped = threading.Event()
         self.front = self._serve(Front)
         self.storage = self._serve(Storage)
-        self.url = f"http://127.0.0.1:{self.front.server_address[1]}"
-        self.storage_url = f"http://localhost:{self.storage.server_address[1]}"
+        self.url = f"http://{host}:{self.front.server_address[1]}"
+        storage_host = "localhost" if host == "127.0.0.1" else host
+        self.storage_url = f"http://{storage_host}:{self.storage.server_address[1]}"
 
     def _serve(self, handler):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"hub": self}))
+        server = http.server.ThreadingHTTPServer((self.host, 0), type("Handler", (handler,), {"hub": self}))
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return server

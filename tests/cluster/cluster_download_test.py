@@ -1,0 +1,219 @@
+"""A cluster of four loads a model of a hub: the hub sends each byte once, whoever is killed meanwhile; what one node has
+the others have from it when there is no hub; and damage on a disk is found. SEED chooses the moments."""
+
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hub"))
+import fake_hub
+import harness
+import machines
+from machines import PROGRAM, Cluster, wait_for
+from random_checkpoint import write_checkpoint
+
+NAMES = ["anna", "berta", "clara", "dora"]
+MODEL = "org/tiny"
+NAME = MODEL
+WEIGHTS = "model.safetensors"
+LAYERS = 4  # some 90 MB
+PIECE = 8 << 20
+SEEDS = 2
+PATIENCE_S = 90.0
+
+
+class Download(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="lockstep_models_")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        write_checkpoint(os.path.join(folder, "tiny"), LAYERS, hidden=1024, inner=2816)
+        cls.files = {}
+        for name in os.listdir(os.path.join(folder, "tiny")):
+            with open(os.path.join(folder, "tiny", name), "rb") as file:
+                cls.files[name] = file.read()
+
+    def start(self):
+        """Four machines that know a hub, and it."""
+        self.cluster = self.enterContext(Cluster(NAMES))
+        self.hub = fake_hub.Hub(self.files, MODEL, host="10.86.0.254")
+        self.addCleanup(self.hub.close)
+        for machine in self.cluster.machines:
+            self.cluster.environment_of[machine.name] = {
+                "HF_ENDPOINT": self.hub.url, "HF_HOME": self.disk(machine), "HF_HUB_DOWNLOAD_TIMEOUT": "5"}
+        self.cluster.start()
+        self.cluster.wait_until_together()
+
+    def disk(self, machine):
+        return os.path.join(self.cluster.folder, machine.name + "_models")
+
+    def command(self, machine, *arguments):
+        """The finished process of a command on this machine, which knows the hub like its node."""
+        environment = self.cluster.environment_of[machine.name]
+        return machine.inside("env", *(f"{key}={value}" for key, value in environment.items()), PROGRAM, *arguments,
+                              check=False)
+
+    def load(self, machine, ranks=4, waits=True, everywhere=False):
+        """`everywhere`: also on a machine that was lost a moment ago."""
+        where = ["--nodes", ",".join(NAMES)] if everywhere else []
+        loaded = self.command(machine, "load", MODEL, "--ranks", str(ranks), *where, "--timeout", str(int(PATIENCE_S)),
+                              *([] if waits else ["--no-wait"]))
+        self.assertEqual(loaded.returncode, 0, loaded.stderr + self.told())
+
+    def told(self):
+        return "".join(f"\n--- {machine.name}\n{machine.said()[-2500:]}" for machine in self.cluster.machines)
+
+    def wait_until_ready(self, machine):
+        wait_for(lambda: machine.model(NAME).get("state") == "ready",
+                 lambda: f"ready at {machine.name}: {machine.status()} {self.told()}", PATIENCE_S)
+
+    def complete(self, machine):
+        status, body = machine.request("POST", "/v1/completions", {
+            "model": NAME, "prompt": "Once upon a time", "temperature": 0, "max_tokens": 8})
+        self.assertEqual(status, 200, str(body) + self.told())
+        return body["choices"][0]["text"]
+
+    def blob(self, machine, name):
+        content = self.files[name]
+        large = len(content) >= fake_hub.LARGE
+        name = fake_hub.hashlib.sha256(content).hexdigest() if large else fake_hub.git_hash(content)
+        return os.path.join(self.disk(machine), "hub", "models--org--tiny", "blobs", name)
+
+    def has_all(self, machine):
+        for name, content in self.files.items():
+            try:
+                with open(self.blob(machine, name), "rb") as file:
+                    if file.read() != content:
+                        return False
+            except FileNotFoundError:
+                return False
+        return True
+
+    def holders(self):
+        return [machine.name for machine in self.cluster.machines if self.has_all(machine)]
+
+    def lose_with_disk(self, machine):
+        machine.kill()
+        for folder in (machine.home, self.disk(machine)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def start_again(self, machine):
+        self.cluster.give_key(machine)
+        machine.start()
+
+    def check_sent(self, at_most):
+        times = self.hub.sent_bytes() / self.hub.total()
+        print(f"the hub sent {times:.4f} times {self.hub.total()} bytes", flush=True)
+        self.assertGreaterEqual(times, 1.0)
+        self.assertLessEqual(times, at_most)
+
+    def test_all_load_it_the_hub_sends_it_once_and_is_needed_no_more(self):
+        self.start()
+        loads = [threading.Thread(target=self.load, args=(machine,)) for machine in self.cluster.machines]
+        for thread in loads:
+            thread.start()
+        for thread in loads:
+            thread.join(PATIENCE_S)
+        for machine in self.cluster.machines:
+            self.wait_until_ready(machine)
+        expected = self.complete(self.cluster.machines[0])
+        for machine in self.cluster.machines:
+            self.assertEqual(self.complete(machine), expected)
+            self.assertTrue(self.has_all(machine), machine.name)
+        self.check_sent(1.02)
+
+        self.hub.close()
+        anna, lost = self.cluster.machines[0], self.cluster.machines[2]
+        self.lose_with_disk(lost)
+        wait_for(lambda: anna.sees_alive() == 3, "the loss is seen", PATIENCE_S)
+        self.wait_until_ready(anna)
+        self.assertEqual(self.complete(anna), expected)
+        self.start_again(lost)
+        self.cluster.wait_until_together()
+        self.assertEqual(self.command(lost, "unload", NAME).returncode, 0)
+        self.load(lost)
+        self.assertEqual(self.complete(lost), expected)
+        self.assertTrue(self.has_all(lost))
+
+    def test_a_node_that_is_killed_at_any_moment_goes_on(self):
+        seed = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 30)))
+        for number in range(seed, seed + SEEDS):
+            chance = random.Random(number)
+            with self.subTest(seed=number):
+                self.go_on_after_a_kill(chance, number)
+                self.doCleanups()
+
+    def go_on_after_a_kill(self, chance, seed):
+        self.start()
+        self.hub.faults.drip = 64 << 10
+        some, victim = chance.randrange(self.hub.total()), chance.choice(self.cluster.machines)
+        client = chance.choice([machine for machine in self.cluster.machines if machine is not victim])
+        self.load(client, waits=False)
+        wait_for(lambda: self.hub.sent_bytes() >= some, "the download", PATIENCE_S)
+        victim.kill()
+        print(f"seed {seed}: {victim.name} killed after {some} bytes", flush=True)
+        self.start_again(victim)
+        self.wait_until_ready(client)
+        self.wait_until_ready(victim)
+        self.assertEqual(self.complete(client), self.complete(victim))
+        # What was under way on the victim's connections is lost, and other nodes may take over what it was getting.
+        self.check_sent(1 + 8 * PIECE / self.hub.total())
+
+    def test_a_model_on_one_node_alone_has_a_copy_that_serves_when_it_is_lost(self):
+        self.start()
+        self.load(self.cluster.machines[0], ranks=1)
+        anna = self.cluster.machines[0]
+        expected = self.complete(anna)
+        wait_for(lambda: len(self.holders()) >= 2, lambda: f"a second copy {self.told()}", PATIENCE_S)
+        self.check_sent(1.02)
+        self.hub.close()
+        holder = next(machine for machine in self.cluster.machines
+                      if machine.name == anna.model(NAME)["placement"][0]["node_name"])
+        client = next(machine for machine in self.cluster.machines if machine is not holder)
+        self.lose_with_disk(holder)
+        wait_for(lambda: client.sees_alive() == 3, "the loss is seen", PATIENCE_S)
+        self.wait_until_ready(client)
+        self.assertEqual(self.complete(client), expected)
+        wait_for(lambda: len(self.holders()) >= 2, lambda: f"a second copy again {self.told()}", PATIENCE_S)
+
+    def test_damage_on_a_disk_is_found(self):
+        self.start()
+        anna, berta, clara = self.cluster.machines[:3]
+        self.load(anna, everywhere=True)
+        expected = self.complete(anna)
+        self.assertEqual(self.command(anna, "unload", NAME).returncode, 0)
+        with open(self.blob(berta, WEIGHTS), "r+b") as file:
+            file.seek(len(self.files[WEIGHTS]) // 2)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
+
+        # Who gets the file from there and from others has it right.
+        sent = self.hub.sent_bytes()
+        clara.kill()
+        shutil.rmtree(self.disk(clara))
+        self.start_again(clara)
+        self.cluster.wait_until_together()
+        self.load(anna, everywhere=True)
+        self.assertTrue(self.has_all(clara))
+        self.assertLessEqual(self.hub.sent_bytes() - sent, 2 * PIECE)
+
+        # And the file itself is mended where its user asks for it.
+        self.assertEqual(self.command(anna, "unload", NAME).returncode, 0)
+        self.assertFalse(self.has_all(berta))
+        verified = self.command(berta, "pull", MODEL, "--verify")
+        self.assertEqual(verified.returncode, 0, verified.stderr)
+        print(verified.stdout.strip())
+        self.assertTrue(self.has_all(berta))
+        self.load(anna, everywhere=True)
+        self.assertEqual(self.complete(clara), expected)
+
+
+if __name__ == "__main__":
+    machines.enter_own_namespace()
+    machines.PATIENCE_S = PATIENCE_S
+    harness.main()
