@@ -47,8 +47,11 @@ def children(pid):
     """The processes that the threads of a process have started, the oldest first. Linux."""
     found = []
     for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
-            found += [int(child) for child in file.read().split()]
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
+                found += [int(child) for child in file.read().split()]
+        except FileNotFoundError:  # the thread has ended meanwhile, and its children with it
+            pass
     return sorted(found)
 
 
