@@ -128,11 +128,13 @@ Status Identity::join_cluster(const ClusterKey& key) {
 }
 
 Status Identity::leave_cluster() {
-  std::error_code error;
-  std::filesystem::remove(folder_ / kClusterKeyFile, error);
-  if (error) {
-    return Error{ErrorCode::kInternal,
-                 (folder_ / kClusterKeyFile).string() + " cannot be deleted: " + error.message()};
+  // The key last: a node without one that remembers models would take them to its next cluster.
+  for (const auto& path : {cluster_folder(), folder_ / kClusterKeyFile}) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (error) {
+      return Error{ErrorCode::kInternal, path.string() + " cannot be deleted: " + error.message()};
+    }
   }
   cluster_.reset();
   return Ok{};

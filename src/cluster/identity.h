@@ -7,6 +7,7 @@
 //   node_key.pem      PKCS #8, Ed25519
 //   cluster_key       64 hex digits
 //   name              one line
+//   cluster/          what the node remembers of its cluster
 #pragma once
 
 #include <filesystem>
@@ -36,13 +37,16 @@ class Identity {
   const std::string& name() const { return name_; }
   const KeyPair& key() const { return key_; }
   const std::filesystem::path& folder() const { return folder_; }
+  // For what is known of the cluster: its nodes, what should be loaded. It may not be there yet; it
+  // goes when the node leaves the cluster.
+  std::filesystem::path cluster_folder() const { return folder_ / "cluster"; }
   const std::optional<ClusterKey>& cluster() const { return cluster_; }
 
   // A new cluster with this node alone. kInvalidArgument if it is in one.
   Status found_cluster();
   // The cluster whose key another node has sent. kInvalidArgument if it is in another one.
   Status join_cluster(const ClusterKey& key);
-  // Forgets the key. The others do not learn of it.
+  // Forgets the key and all that is known of the cluster. The others do not learn of it.
   Status leave_cluster();
 
  private:

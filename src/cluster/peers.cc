@@ -83,7 +83,8 @@ Status Peers::Impl::open() {
   }
   for (const NetAddress& address : options.join) book.want(address, Clock::now());
   if (options.remembers) {
-    if (auto text = read_private_file(identity.folder() / kPeersFile); text.ok()) {
+    TRY(make_private_folder(identity.cluster_folder()));
+    if (auto text = read_private_file(identity.cluster_folder() / kPeersFile); text.ok()) {
       remembered = std::move(text.value());
       book.read(remembered, Clock::now());
     }

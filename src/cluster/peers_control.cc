@@ -243,7 +243,7 @@ void Peers::Impl::remember() {
   if (!options.remembers) return;
   std::string text = book.text();
   if (text == remembered) return;
-  const auto written = replace_remembered_file(identity.folder() / kPeersFile, text);
+  const auto written = replace_remembered_file(identity.cluster_folder() / kPeersFile, text);
   if (!written.ok()) return log_warn("cluster: {}", written.error().message);
   remembered = std::move(text);
 }

@@ -26,7 +26,7 @@ struct Peers::Impl : std::enable_shared_from_this<Impl> {
   using Clock = std::chrono::steady_clock;
   using StreamReady = std::function<void(Result<FrameConnection>)>;
 
-  static constexpr const char* kPeersFile = "peers.json";  // in the node's folder
+  static constexpr const char* kPeersFile = "peers.json";  // in the cluster's folder of the node
 
   // A call that is under way: to be connected, or for a stream.
   struct Call {

@@ -72,7 +72,7 @@ void add_desired_state(const fs::path& home, const Redaction& redaction, BugRepo
 
 Result<std::string> redacted_desired_state(const fs::path& home, const Redaction& redaction) {
   // The node's folder, or one in it for the state alone (cluster/desired_store.h).
-  for (const fs::path& folder : {home, home / "desired"}) {
+  for (const fs::path& folder : {home, home / "cluster"}) {
     const auto file = read_small_file(folder / "desired.json");
     if (!file.ok()) continue;
     const std::string& text = file.value();

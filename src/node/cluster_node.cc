@@ -91,7 +91,7 @@ ClusterDriver::Options ClusterNode::Impl::driver_options(const MeasuredSpeed& sp
   ClusterDriver::Options driver_options;
   driver_options.peers = options.peers;
   driver_options.peers.version = options.version;
-  driver_options.folder = options.identity.folder() / "desired";
+  driver_options.folder = options.identity.cluster_folder();
   driver_options.brain.program = options.version;
   driver_options.brain.budget_bytes = options.budget_bytes;
   driver_options.brain.is_spare = options.is_spare;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "cluster/private_file.h"
 #include "support/temporary_folder.h"
@@ -77,7 +78,11 @@ TEST_CASE("identity: a node is in one cluster, until it leaves") {
   const auto other = ClusterKey::generate();
   CHECK(node.value().join_cluster(other.value()).error().code == ErrorCode::kInvalidArgument);
   CHECK(*node.value().cluster() == own);
+  const auto known = node.value().cluster_folder();
+  std::filesystem::create_directory(known);
+  std::ofstream(known / "desired.json") << "{}";
   REQUIRE(node.value().leave_cluster().ok());
+  CHECK(!std::filesystem::exists(known));
   CHECK(node.value().join_cluster(other.value()).ok());
   CHECK(*Identity::open(folder.path() / "home").value().cluster() == other.value());
   CHECK(own.id() != other.value().id());
