@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/private_file.h"
 #include "hub/settings.h"
 #include "net/event_loop.h"
 #include "node/cluster_driver.h"
@@ -102,6 +103,7 @@ ClusterDriver::Options ClusterNode::Impl::driver_options(const MeasuredSpeed& sp
 }
 
 Status ClusterNode::Impl::open() {
+  TRY(make_private_folder(options.identity.cluster_folder()));
   driver = TRY(ClusterDriver::start(
       *loop, options.identity, driver_options(speed_of_this_machine()), planner.function(), *parts,
       {.on_change = [this] { models->update(); },
