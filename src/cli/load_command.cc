@@ -25,6 +25,7 @@ struct Flags {
   std::vector<std::string> nodes;
   std::vector<std::string> aliases;
   int ranks = 0;
+  std::string parallelism = "auto";
   int context = 0;
   int streams = 0;
   int idle_unload_s = 0;
@@ -45,6 +46,7 @@ JsonObject request_of(const Flags& flags, const WantedModel& wanted) {
           {"context", flags.context},
           {"streams", flags.streams},
           {"parallel", flags.ranks},
+          {"parallelism", flags.parallelism},
           {"nodes", texts(flags.nodes)},
           {"aliases", texts(flags.aliases)},
           {"idle_unload_s", flags.idle_unload_s}};
@@ -124,6 +126,11 @@ void add_load_command(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command->add_option("--ranks", flags->ranks, "over how many ranks (default: the cluster decides)")
       ->check(CLI::Range(1, LocalGroup::kRanksMax));
+  command
+      ->add_option("--parallel", flags->parallelism,
+                   "how ranks share it: tensor (each layer cut), pipeline (each has whole layers) "
+                   "or auto (default)")
+      ->check(CLI::IsMember({"auto", "tensor", "pipeline"}));
   command->add_option("--context", flags->context, "positions of a sequence (default: it decides)")
       ->check(at_least(1));
   command->add_option("--streams", flags->streams, "answers at once (default: it decides)")

@@ -10,9 +10,13 @@ Json promises_json(const ModelPromises& promises) {
   for (const NodeId& id : promises.pinned) pinned.emplace_back(id.text());
   JsonArray aliases;
   for (const std::string& alias : promises.aliases) aliases.emplace_back(alias);
-  return JsonObject{{"context", promises.context},   {"streams", promises.streams},
-                    {"parallel", promises.parallel}, {"pinned", std::move(pinned)},
-                    {"aliases", std::move(aliases)}, {"idle_unload_s", promises.idle_unload_s}};
+  return JsonObject{{"context", promises.context},
+                    {"streams", promises.streams},
+                    {"parallel", promises.parallel},
+                    {"pinned", std::move(pinned)},
+                    {"aliases", std::move(aliases)},
+                    {"idle_unload_s", promises.idle_unload_s},
+                    {"parallelism", name_in(kParallelisms, promises.parallelism)}};
 }
 
 Result<ModelPromises> promises_of(const Json& value) {
@@ -21,6 +25,10 @@ Result<ModelPromises> promises_of(const Json& value) {
   promises.streams = TRY(number_field(value, "streams", kPromiseMax));
   promises.parallel = TRY(number_field(value, "parallel", kPromiseMax));
   promises.idle_unload_s = TRY(number_field(value, "idle_unload_s", kPromiseMax));
+  if (find(value, "parallelism") != nullptr) {  // files of earlier versions say nothing of it
+    const std::string parallelism = TRY(text_field(value, "parallelism", 16));
+    promises.parallelism = TRY(value_named(kParallelisms, parallelism, "parallelism"));
+  }
   for (const Json& item : *TRY(list_field(value, "pinned", kPinnedMax))) {
     promises.pinned.push_back(TRY(node_of(item)));
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/named_values.h"
 #include "base/result.h"
 #include "cluster/node_id.h"
 #include "cluster/stamp.h"
@@ -25,11 +26,18 @@ inline constexpr size_t kAliasesMax = 16;
 inline constexpr size_t kPinnedMax = 64;
 inline constexpr int64_t kPromiseMax = int64_t{1} << 40;
 
+enum class Parallelism : uint8_t { kAuto, kTensor, kPipeline };
+
+inline constexpr NamedValues<Parallelism, 3> kParallelisms{{{Parallelism::kAuto, "auto"},
+                                                            {Parallelism::kTensor, "tensor"},
+                                                            {Parallelism::kPipeline, "pipeline"}}};
+
 // 0 leaves a number to the planner.
 struct ModelPromises {
   int64_t context = 0;
   int64_t streams = 0;
-  int64_t parallel = 0;        // ranks
+  int64_t parallel = 0;  // ranks
+  Parallelism parallelism = Parallelism::kAuto;
   std::vector<NodeId> pinned;  // only on these; empty: anywhere
   std::vector<std::string> aliases;
   // 0: loaded always. Else loaded on demand, and unloaded when unused for so long.

@@ -94,24 +94,47 @@ ClusterFacts cluster_of(const Places& places) {
   return cluster;
 }
 
-bool is_allowed(const PlannedPlacement& plan, size_t ranks) {
-  return plan.placement.groups.size() == 1 &&
-         (ranks == 0 || plan.placement.groups.front().ranks.size() == ranks);
-}
+// What a user says of how a model is cut.
+struct Wish {
+  size_t ranks = 0;  // 0: any number
+  Parallelism parallelism = Parallelism::kAuto;
+
+  bool allows(const PlannedPlacement& plan) const {
+    if (plan.placement.groups.size() != 1) return false;
+    const PlacedGroup& group = plan.placement.groups.front();
+    if (ranks != 0 && group.ranks.size() != ranks) return false;
+    switch (parallelism) {
+      case Parallelism::kAuto:
+        return true;
+      case Parallelism::kTensor:
+        return group.stages == 1;
+      case Parallelism::kPipeline:
+        return group.stages == static_cast<int>(group.ranks.size());
+    }
+    return true;
+  }
+
+  // "2 ranks in pipeline"
+  std::string text() const {
+    const std::string count = ranks == 0 ? "any number of ranks" : fmt::format("{} ranks", ranks);
+    if (parallelism == Parallelism::kAuto) return count;
+    return fmt::format("{} in {}", count, name_in(kParallelisms, parallelism));
+  }
+};
 
 // The fastest, but no machine more for next to nothing, as plan_model() chooses among all.
-const PlannedPlacement* best_group(const std::vector<PlannedPlacement>& plans, size_t ranks,
+const PlannedPlacement* best_group(const std::vector<PlannedPlacement>& plans, const Wish& wish,
                                    bool promises_streams) {
   const auto speed = [&](const PlannedPlacement& plan) {
     return promises_streams ? plan.total_tok_s : plan.decode_tok_s;
   };
   double fastest = 0;
   for (const PlannedPlacement& plan : plans) {
-    if (is_allowed(plan, ranks)) fastest = std::max(fastest, speed(plan));
+    if (wish.allows(plan)) fastest = std::max(fastest, speed(plan));
   }
   const PlannedPlacement* best = nullptr;
   for (const PlannedPlacement& plan : plans) {
-    if (!is_allowed(plan, ranks) || speed(plan) * kWorthAnotherMachine < fastest) continue;
+    if (!wish.allows(plan) || speed(plan) * kWorthAnotherMachine < fastest) continue;
     const size_t machines = plan.placement.machine_count();
     const size_t least = best == nullptr ? SIZE_MAX : best->placement.machine_count();
     const bool is_faster = best != nullptr && machines == least && speed(plan) > speed(*best);
@@ -135,14 +158,13 @@ RankPlan ranks_of(const PlacedGroup& group, const Places& places) {
 }
 
 Error refusal(const DesiredEntry& entry, const ModelPlan& plan, const ClusterFacts& cluster,
-              size_t ranks) {
-  const auto nearest =
-      std::find_if(plan.refused.begin(), plan.refused.end(),
-                   [&](const PlannedPlacement& one) { return is_allowed(one, ranks); });
+              const Wish& wish) {
+  const auto nearest = std::find_if(plan.refused.begin(), plan.refused.end(),
+                                    [&](const PlannedPlacement& one) { return wish.allows(one); });
   if (nearest == plan.refused.end()) {
     return {ErrorCode::kExhausted,
-            fmt::format("model '{}' cannot be placed on {} ranks with what {} nodes have free",
-                        entry.name, ranks, cluster.machines.size())};
+            fmt::format("model '{}' cannot be placed on {} with what {} nodes have free",
+                        entry.name, wish.text(), cluster.machines.size())};
   }
   return {ErrorCode::kExhausted,
           fmt::format("model '{}' needs {} more than there is: in the nearest placement, {}, {}",
@@ -178,8 +200,8 @@ Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
                  fmt::format("model '{}' asks for {} ranks, the most is {}", entry.name,
                              promises.parallel, kPlacementRanksMax)};
   }
-  const auto ranks = static_cast<size_t>(promises.parallel);
-  const Places places = places_of(offers, ranks);
+  const Wish wish{static_cast<size_t>(promises.parallel), promises.parallelism};
+  const Places places = places_of(offers, wish.ranks);
   if (places.empty()) {
     return Error{ErrorCode::kExhausted, fmt::format("none of {} nodes has memory free for '{}'",
                                                     offers.size(), entry.name)};
@@ -189,8 +211,8 @@ Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
                                        .streams = limits.streams,
                                        .batch_tokens_max = std::max(kBatchTokens, limits.streams)}};
   const ModelPlan plan = TRY(plan_model(facts, cluster, request));
-  const PlannedPlacement* best = best_group(plan.fitting, ranks, promises.streams > 1);
-  if (best == nullptr) return refusal(entry, plan, cluster, ranks);
+  const PlannedPlacement* best = best_group(plan.fitting, wish, promises.streams > 1);
+  if (best == nullptr) return refusal(entry, plan, cluster, wish);
   return ranks_of(best->placement.groups.front(), places);
 }
 

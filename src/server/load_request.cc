@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "node/model_name.h"
+#include "server/named_node.h"
 #include "server/request_fields.h"
 
 namespace lockstep {
@@ -29,36 +30,17 @@ ApiResult<std::vector<std::string>> texts(RequestFields& fields, std::string_vie
   return values;
 }
 
-// "alpha, beta (1a2b3c4d)"
-std::string node_names(const ClusterReport& report) {
-  std::string names;
-  for (const ClusterNodeReport& node : report.nodes) {
-    const std::string name = node.name.empty() ? node.id.short_text() : node.name;
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  return names.empty() ? "none" : names;
-}
-
-ApiResult<NodeId> node_named(const ClusterReport& report, const std::string& name) {
-  const bool is_id_part = name.size() >= NodeId::kShortDigits;
-  std::vector<NodeId> found;
-  for (const ClusterNodeReport& node : report.nodes) {
-    const bool is_meant = node.name == name || (is_id_part && node.id.text().starts_with(name));
-    if (is_meant) found.push_back(node.id);
-  }
-  if (found.size() == 1) return found.front();
-  if (found.empty()) {
-    return bad_field(
-        "nodes", fmt::format("there is no node \"{}\"; there are {}", name, node_names(report)));
-  }
-  return bad_field("nodes", fmt::format("{} nodes are named \"{}\": write the first {} digits of "
-                                        "the id of one",
-                                        found.size(), name, NodeId::kShortDigits));
-}
-
 ApiResult<int64_t> promise(RequestFields& fields, std::string_view key) {
   const auto value = TRY(fields.integer(key, 0, kPromiseMax));
   return value.value_or(0);
+}
+
+ApiResult<Parallelism> parallelism(RequestFields& fields) {
+  const auto name = TRY(fields.text("parallelism"));
+  if (!name) return Parallelism::kAuto;
+  const auto value = value_named(kParallelisms, *name, "parallelism");
+  if (!value.ok()) return bad_field("parallelism", value.error().message);
+  return value.value();
 }
 
 ApiResult<ModelPromises> parse_promises(RequestFields& fields, const ClusterReport& report) {
@@ -66,10 +48,11 @@ ApiResult<ModelPromises> parse_promises(RequestFields& fields, const ClusterRepo
   promises.context = TRY(promise(fields, "context"));
   promises.streams = TRY(promise(fields, "streams"));
   promises.parallel = TRY(promise(fields, "parallel"));
+  promises.parallelism = TRY(parallelism(fields));
   promises.idle_unload_s = TRY(promise(fields, "idle_unload_s"));
   promises.aliases = TRY(texts(fields, "aliases", kAliasesMax));
   for (const std::string& name : TRY(texts(fields, "nodes", kPinnedMax))) {
-    promises.pinned.push_back(TRY(node_named(report, name)));
+    promises.pinned.push_back(TRY(node_named(report, name, "nodes")));
   }
   return promises;
 }

@@ -25,7 +25,7 @@ DesiredEntry some_entry() {
   entry.stamp = {5, 6, node(7), 8};
   entry.wanted = true;
   entry.path = "/models/\"q\"";
-  entry.promises = {4096, 2, 3, {node(1)}, {"gpt"}, 60};
+  entry.promises = {4096, 2, 3, Parallelism::kAuto, {node(1)}, {"gpt"}, 60};
   return entry;
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("a user is told which limit a write exceeds") {
 
 TEST_CASE("an entry survives JSON, and broken JSON is named") {
   auto made = entry("näme \"x\"", 123);
-  made.promises = {4096, 8, 2, {node(3), node(4)}, {"alias"}, 600};
+  made.promises = {4096, 8, 2, Parallelism::kAuto, {node(3), node(4)}, {"alias"}, 600};
   const auto read = entry_of(entry_json(made));
   REQUIRE(read.ok());
   CHECK(read.value() == made);
@@ -135,6 +135,10 @@ TEST_CASE("a new placement is needed for other promises, not for other names") {
   CHECK(placement_key(before) == placement_key(after));
   after.promises.context = 8192;
   CHECK(placement_key(before) != placement_key(after));
+  after = before;
+  after.promises.parallelism = Parallelism::kPipeline;
+  CHECK(placement_key(before) != placement_key(after));
+  CHECK(entry_of(entry_json(after)).value() == after);
 }
 
 TEST_CASE("stamps go on when the wall clock goes back, and pass what was seen") {

@@ -117,6 +117,26 @@ TEST_CASE("cluster plan: as many ranks as were asked for, also on fewer nodes") 
   CHECK(two.ranks[0].share == two.ranks[1].share);
 }
 
+TEST_CASE("cluster plan: layers are cut or handed out whole, as was asked for") {
+  const auto three = offers_of({8 * kGib, 8 * kGib, 8 * kGib});
+  for (const int64_t ranks : {2, 3}) {
+    ModelPromises promises{.context = 4096, .streams = 1, .parallel = ranks};
+    promises.parallelism = Parallelism::kTensor;
+    CHECK(plan_of(promises, three).stages == 1);
+    promises.parallelism = Parallelism::kPipeline;
+    CHECK(plan_of(promises, three).stages == ranks);
+  }
+  const ModelPromises pipeline{
+      .context = 4096, .streams = 1, .parallelism = Parallelism::kPipeline};
+  const RankPlan free = plan_of(pipeline, three);
+  CHECK(free.stages == static_cast<int64_t>(free.ranks.size()));
+  const ModelPromises many{
+      .context = 4096, .streams = 1, .parallel = 17, .parallelism = Parallelism::kPipeline};
+  const auto refused = plan_ranks(entry_of(many), llama(), three);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.find("in pipeline") != std::string::npos);
+}
+
 TEST_CASE("cluster plan: a refusal says what is lacking where") {
   const ModelPromises promises{.context = 4096, .streams = 1};
   const auto refused = plan_ranks(entry_of(promises), llama(), offers_of({kGib, kGib / 2}));
