@@ -1,10 +1,12 @@
-// `lockstep cluster id`, `token` and `leave`: this machine's membership of a cluster.
+// `lockstep cluster id`, `token` and `leave`: this machine's membership of a cluster; `restart` is
+// in cli/cluster_restart.h.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
 
+#include "cli/cluster_restart.h"
 #include "cli/commands.h"
 #include "cli/node_client.h"
 #include "cli/output.h"
@@ -106,6 +108,7 @@ void add_cluster_command(CLI::App& app, Command& chosen) {
   add(*cluster, chosen, "token", "a token with which other machines join without a PIN", make_token,
       true);
   add(*cluster, chosen, "leave", "forget the cluster (the node must not be running)", leave, true);
+  add_cluster_restart_command(*cluster, chosen);
 }
 
 }  // namespace lockstep

@@ -34,6 +34,8 @@ std::string notes_text(const Json& node) {
   add(flag_in(node, "is_self"), "this node");
   add(flag_in(node, "is_coordinator"), "coordinator");
   add(flag_in(node, "is_spare"), "spare");
+  const double power_w = real_in(node, "power_w");
+  add(power_w > 0, fmt::format("{:.0f} W", power_w));
   const std::string note = text_in(node, "note");
   add(!note.empty(), note);
   return notes;

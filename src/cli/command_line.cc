@@ -2,8 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +35,18 @@ int run_worker(std::span<char* const> arguments) {
   const auto flags = parse_worker_arguments(arguments);
   if (!flags.ok()) return fail(flags.error());
   return worker_main(flags.value(), load_engine);
+}
+
+// In this process, so that whoever watches over it sees one that never ended; with the program that
+// stands at its path now, which may be a newer one.
+int begin_anew(char** argv) {
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);  // a signal that came meanwhile ends it here
+  ::execvp(argv[0], argv);
+  return fail(
+      {ErrorCode::kInternal, fmt::format("this node has ended and cannot begin anew: {}: {}",
+                                         argv[0], std::strerror(errno))});
 }
 
 bool has_command(const CLI::App& app, const std::string& name) {
@@ -100,7 +117,8 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report(app, error);
   }
-  return chosen();
+  const int status = chosen();
+  return status == kBeginAnew ? begin_anew(argv) : status;
 }
 
 }  // namespace lockstep

@@ -9,6 +9,9 @@ namespace lockstep {
 
 using Command = std::function<int()>;
 
+// Instead of an exit status: the program is to be started anew with the same arguments.
+inline constexpr int kBeginAnew = -1;
+
 void add_run_command(CLI::App& app, Command& chosen);
 void add_serve_command(CLI::App& app, Command& chosen);
 void add_logits_command(CLI::App& app, Command& chosen);

@@ -1,10 +1,13 @@
 // `lockstep serve`: this machine's node: models as worker processes, the APIs and the page, alone
 // or as a part of a cluster.
 #include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -39,6 +42,16 @@ struct Flags {
   bool json = false;
   bool json_log = false;
 };
+
+// Why a node ends, by who came first: a signal, or a user who wants it to begin anew. Shared with
+// the node, which may be told at any time.
+enum class Ending : uint8_t { kNone, kEnds, kBeginsAnew };
+using SharedEnding = std::shared_ptr<std::atomic<Ending>>;
+
+bool claim(const SharedEnding& ending, Ending value) {
+  Ending none = Ending::kNone;
+  return ending->compare_exchange_strong(none, value);
+}
 
 // What serves until the end; destroyed from the last to the first.
 struct Serving {
@@ -115,7 +128,8 @@ Result<LinkOptions> link_between_machines(const Flags& flags) {
 
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                                                 const ClusterEntry& entry, int64_t budget_bytes,
-                                                const LinkOptions& link) {
+                                                const LinkOptions& link,
+                                                std::function<void()> on_restart) {
   Peers::Options peers;
   peers.port = static_cast<uint16_t>(flags.control_port);
   peers.uses_beacon = !flags.no_beacon;
@@ -126,7 +140,8 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .budget_bytes = std::max<int64_t>(0, budget_bytes),
                              .is_spare = flags.spare,
                              .version = kVersion,
-                             .link = link});
+                             .link = link,
+                             .on_restart = std::move(on_restart)});
 }
 
 // What is wanted already keeps its promises, unless a flag makes another one.
@@ -211,12 +226,14 @@ Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& 
   return Server::start(options, models, &serving.node->control());
 }
 
-void run_until_signalled(const Flags& flags, StopSignals& signals, Serving& serving) {
+void run_until_signalled(const Flags& flags, StopSignals& signals, Serving& serving,
+                         const SharedEnding& ending) {
   using Clock = std::chrono::steady_clock;
   const auto limit = std::chrono::seconds(flags.drain_s);
   std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
   signals.watch(
       [&] {
+        claim(ending, Ending::kEnds);
         deadline.store(Clock::now() + limit);
         log_info("stopping: no more requests, those under way have {} s", flags.drain_s);
         serving.server->drain(limit);
@@ -233,7 +250,8 @@ void run_until_signalled(const Flags& flags, StopSignals& signals, Serving& serv
   if (left.count() > 0) serving.node->drain(left);
 }
 
-Status serve(const Flags& flags) {
+// Whether the program is to begin anew.
+Result<bool> serve(const Flags& flags) {
   Serving serving;
   const bool runs_groups = flags.alone || flags.groups_here;
   if (!runs_groups) serving.wanted = TRY(wanted_models(flags));
@@ -241,19 +259,24 @@ Status serve(const Flags& flags) {
   if (!flags.alone) entry = TRY(enter_cluster(flags.cluster));
   if (flags.json_log) set_log_json(true);
   StopSignals signals;  // goes before what its thread uses
+  const auto ending = std::make_shared<std::atomic<Ending>>(Ending::kNone);
+  const auto begin_anew = [ending] {
+    if (claim(ending, Ending::kBeginsAnew)) ::kill(::getpid(), SIGTERM);
+  };
   const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
   if (runs_groups) serving.own = TRY(start_groups(flags));
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
-    serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link));
+    serving.node =
+        TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link, begin_anew));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.context));
     }
   }
   serving.server = TRY(start_server(flags, serving));
   announce(flags, serving, entry && entry->has_founded);
-  run_until_signalled(flags, signals, serving);
-  return Ok{};
+  run_until_signalled(flags, signals, serving, ending);
+  return ending->load() == Ending::kBeginsAnew && !signals.is_urgent();
 }
 
 // A flag of these speaks of worker processes of this machine, which no cluster plans.
@@ -297,8 +320,9 @@ void add_serve_command(CLI::App& app, Command& chosen) {
       throw CLI::RequiredError("MODEL (with --alone)");
     }
     chosen = [flags] {
-      const Status status = serve(*flags);
-      return status.ok() ? 0 : fail(status.error());
+      const auto begins_anew = serve(*flags);
+      if (!begins_anew.ok()) return fail(begins_anew.error());
+      return begins_anew.value() ? kBeginAnew : 0;
     };
   });
 }

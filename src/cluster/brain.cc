@@ -34,12 +34,11 @@ ClusterActions Brain::on_tick(ClusterTime now) {
   return finish(now, true);
 }
 
-// A heartbeat that hears nobody is no sign of life.
 ClusterActions Brain::leave(ClusterTime now) {
   if (!std::exchange(is_leaving_, true)) {
     NodeHeartbeat last = own_beat(now);
     last.sequence = ++sequence_;
-    last.hears.clear();
+    last.is_leaving = true;
     send_all(std::move(last));
   }
   return finish(now);
@@ -110,6 +109,20 @@ ClusterActions Brain::unload(ClusterTime now, int64_t request, std::string_view 
   return finish(now);
 }
 
+ClusterActions Brain::restart(ClusterTime now, int64_t request, const NodeId& node) {
+  const Member* member = membership_.find(node);
+  if (node != options_.self && (member == nullptr || !member->is_alive())) {
+    answer(request, Error{ErrorCode::kPeerLost,
+                          fmt::format("node {} does not answer: it can be started only on its own "
+                                      "machine",
+                                      node.short_text())});
+    return finish(now);
+  }
+  send(node, RestartOrder{});
+  answer(request, Ok{});
+  return finish(now);
+}
+
 ClusterActions Brain::on_model_used(ClusterTime now, const std::string& model) {
   const DesiredEntry* entry = desired_.find(model);
   if (entry != nullptr && entry->wanted) used_ms_[model] = now.ms;
@@ -144,7 +157,7 @@ void Brain::take_heartbeat(ClusterTime now, const NodeId& from,
   const Member* before = membership_.find(from);
   const auto last = before == nullptr ? nullptr : before->last;
   const bool was_alive = before != nullptr && before->is_alive();
-  membership_.heard(now.ms, from, beat);
+  membership_.heard(now.ms, from, beat, beat->wall_ms - now.wall_ms);
   const Member* member = membership_.find(from);
   if (member == nullptr || member->last != beat) return;  // late, or no room for it
   is_news_ = is_news_ || last == nullptr || was_alive != member->is_alive() ||
@@ -217,6 +230,16 @@ void Brain::take(ClusterTime, const NodeId& from, const StartOrder& order) {
 
 void Brain::take(ClusterTime, const NodeId& from, const StopOrder& order) {
   if (obeys(from)) stop_part(order.model, order.epoch);
+}
+
+// Who is about to end does not begin anew.
+void Brain::take(ClusterTime, const NodeId& from, const RestartOrder&) {
+  if (is_leaving_) return;
+  if (from != options_.self) {
+    actions_.push_back(
+        NewsAction{fmt::format("node {} asks this node to begin anew", from.short_text())});
+  }
+  actions_.push_back(RestartAction{});
 }
 
 void Brain::take(ClusterTime now, const NodeId& from, const ForeignMessage& message) {
@@ -366,6 +389,8 @@ NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   beat.operations_s = options_.operations_s;
   beat.link_bytes_s = options_.link_bytes_s;
   beat.is_spare = options_.is_spare;
+  beat.wall_ms = now.wall_ms;
+  beat.power_mw = power_mw_;
   beat.coordinator = coordinator();
   beat.desired_digest = desired_.digest();
   beat.hears = membership_.hears(now.ms);

@@ -58,12 +58,15 @@ struct AnswerAction {
   Status status = Ok{};
 };
 
+// A user wants this node to drain, end and begin anew.
+struct RestartAction {};
+
 struct NewsAction {
   std::string sentence;  // for the log
 };
 
 using ClusterAction = std::variant<SendAction, StartPartAction, StopPartAction, PersistAction,
-                                   AnswerAction, NewsAction>;
+                                   AnswerAction, RestartAction, NewsAction>;
 using ClusterActions = std::vector<ClusterAction>;
 
 struct BrainOptions {
@@ -106,6 +109,8 @@ class Brain {
   // A user's: `request` comes back in the AnswerAction.
   ClusterActions load(ClusterTime now, int64_t request, DesiredEntry entry);
   ClusterActions unload(ClusterTime now, int64_t request, std::string_view name);
+  // A user's, for this node or another one that is alive; the answer says that the order was sent.
+  ClusterActions restart(ClusterTime now, int64_t request, const NodeId& node);
   // A request for a model came in here; loads what is loaded on demand.
   ClusterActions on_model_used(ClusterTime now, const std::string& model);
 
@@ -113,6 +118,9 @@ class Brain {
   ClusterActions plan_again(ClusterTime now);
   // For the next heartbeats; at most kNodesMax.
   void set_round_trips(std::vector<RoundTrip> round_trips);
+  void set_power_mw(int64_t power_mw) { power_mw_ = power_mw; }
+
+  int64_t power_mw() const { return power_mw_; }
 
   NodeId coordinator() const { return membership_.coordinator(); }
   const DesiredState& desired() const { return desired_; }
@@ -128,6 +136,7 @@ class Brain {
   void take(ClusterTime now, const NodeId& from, const ReserveReply& reply);
   void take(ClusterTime now, const NodeId& from, const StartOrder& order);
   void take(ClusterTime now, const NodeId& from, const StopOrder& order);
+  void take(ClusterTime now, const NodeId& from, const RestartOrder& order);
   void take(ClusterTime now, const NodeId& from, const ForeignMessage& message);
   void take_heartbeat(ClusterTime now, const NodeId& from,
                       std::shared_ptr<const NodeHeartbeat> beat);
@@ -161,6 +170,7 @@ class Brain {
   std::map<NodeId, int64_t> summary_ms_;                 // when sent; of members alone
   std::map<int64_t, int64_t> waiting_;                   // request -> revision; kRequestsWaitingMax
   std::vector<RoundTrip> round_trips_;
+  int64_t power_mw_ = 0;
   int64_t revision_ = 0;  // of desired_
   int64_t persisted_ = 0;
   int64_t persisting_ = 0;  // 0: nothing is under way

@@ -27,7 +27,7 @@ void Membership::disconnected(int64_t now_ms, const NodeId& peer) {
 }
 
 void Membership::heard(int64_t now_ms, const NodeId& peer,
-                       std::shared_ptr<const NodeHeartbeat> beat) {
+                       std::shared_ptr<const NodeHeartbeat> beat, int64_t clock_ahead_ms) {
   Member* member = known(now_ms, peer);
   if (member == nullptr) return;
   const NodeHeartbeat* last = member->last.get();
@@ -42,6 +42,7 @@ void Membership::heard(int64_t now_ms, const NodeId& peer,
   }
   member->last = std::move(beat);
   member->heard_ms = now_ms;
+  member->clock_ahead_ms = clock_ahead_ms;
   member->note.clear();
   if (member->state == MemberState::kForeign) member->state = MemberState::kDead;
   judge(now_ms, peer, *member);
@@ -119,6 +120,10 @@ bool Membership::make_room() {
 void Membership::judge(int64_t now_ms, const NodeId& peer, Member& member) {
   if (member.state == MemberState::kForeign || member.last == nullptr) return;
   const int64_t silence_ms = now_ms - member.heard_ms;
+  if (member.last->is_leaving) {
+    if (member.is_alive()) left(now_ms, peer, member);
+    return;
+  }
   const bool is_mutual = contains(member.last->hears, self_);
   if (silence_ms >= options_.dead_ms || !is_mutual) {
     if (!member.is_alive()) return;
@@ -160,6 +165,13 @@ void Membership::lost(int64_t now_ms, const NodeId& peer, Member& member, const 
   member.losses = std::min(member.losses + 1, kLossesMax);
   member.loss_ms = now_ms;
   news_.push_back(fmt::format("node {} is lost: {}", peer.short_text(), why));
+}
+
+// Not held against it: a node that is started anew gets models at once.
+void Membership::left(int64_t now_ms, const NodeId& peer, Member& member) {
+  member.state = MemberState::kDead;
+  member.gone_ms = now_ms;
+  news_.push_back(fmt::format("node {} was told to end", peer.short_text()));
 }
 
 void Membership::forgive(int64_t now_ms, Member& member) const {

@@ -43,6 +43,7 @@ struct Member {
   int losses = 0;                             // not forgiven yet
   int64_t loss_ms = 0;                        // the last one, or when one was forgiven last
   int64_t previous_life = -1;                 // an incarnation that is over
+  int64_t clock_ahead_ms = 0;                 // its wall clock less ours, by the last heartbeat
   std::string note;                           // of a foreign one: what to do
 
   bool is_connected() const { return connections > 0; }
@@ -57,7 +58,8 @@ class Membership {
 
   void connected(int64_t now_ms, const NodeId& peer);
   void disconnected(int64_t now_ms, const NodeId& peer);
-  void heard(int64_t now_ms, const NodeId& peer, std::shared_ptr<const NodeHeartbeat> beat);
+  void heard(int64_t now_ms, const NodeId& peer, std::shared_ptr<const NodeHeartbeat> beat,
+             int64_t clock_ahead_ms = 0);
   void heard_foreign(int64_t now_ms, const NodeId& peer, const ForeignMessage& message);
   void tick(int64_t now_ms);
 
@@ -77,6 +79,7 @@ class Membership {
   void judge(int64_t now_ms, const NodeId& peer, Member& member);
   void gained(int64_t now_ms, const NodeId& peer, Member& member);
   void lost(int64_t now_ms, const NodeId& peer, Member& member, const std::string& why);
+  void left(int64_t now_ms, const NodeId& peer, Member& member);
   void forgive(int64_t now_ms, Member& member) const;
 
   NodeId self_;

@@ -128,6 +128,9 @@ JsonObject fields_of(const NodeHeartbeat& beat) {
           {"operations_s", beat.operations_s},
           {"link_bytes_s", beat.link_bytes_s},
           {"is_spare", beat.is_spare},
+          {"is_leaving", beat.is_leaving},
+          {"wall_ms", beat.wall_ms},
+          {"power_mw", beat.power_mw},
           {"coordinator", beat.coordinator.text()},
           {"desired_digest", beat.desired_digest},
           {"hears", list_json(beat.hears, [](const NodeId& id) { return Json(id.text()); })},
@@ -148,6 +151,9 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.operations_s = TRY(number_field(value, "operations_s"));
   beat.link_bytes_s = TRY(number_field(value, "link_bytes_s"));
   beat.is_spare = TRY(bool_field(value, "is_spare"));
+  beat.is_leaving = TRY(bool_field(value, "is_leaving"));
+  beat.wall_ms = TRY(number_field(value, "wall_ms"));
+  beat.power_mw = TRY(number_field(value, "power_mw"));
   beat.coordinator = TRY(node_field(value, "coordinator"));
   beat.desired_digest = TRY(number_field(value, "desired_digest"));
   beat.hears = TRY(list_of<NodeId>(value, "hears", kNodesMax, node_of));
@@ -232,19 +238,24 @@ Result<ClusterMessage> read_stop(const Json& value) {
   return ClusterMessage(StopOrder{TRY(model_field(value)), TRY(epoch_field(value))});
 }
 
+JsonObject fields_of(const RestartOrder&) {
+  return {{"type", "restart"}};
+}
+
+Result<ClusterMessage> read_restart(const Json&) {
+  return ClusterMessage(RestartOrder{});
+}
+
 // Only a test says so of itself; a real node of another version uses that version's own form.
 JsonObject fields_of(const ForeignMessage& foreign) {
   return {{"type", "foreign"}, {"program", foreign.program}};
 }
 
 using Reader = Result<ClusterMessage> (*)(const Json&);
-constexpr std::pair<std::string_view, Reader> kReaders[] = {{"heartbeat", read_heartbeat},
-                                                            {"summary", read_summary},
-                                                            {"update", read_update},
-                                                            {"reserve", read_reserve},
-                                                            {"reserved", read_reply},
-                                                            {"start", read_start},
-                                                            {"stop", read_stop}};
+constexpr std::pair<std::string_view, Reader> kReaders[] = {
+    {"heartbeat", read_heartbeat}, {"summary", read_summary}, {"update", read_update},
+    {"reserve", read_reserve},     {"reserved", read_reply},  {"start", read_start},
+    {"stop", read_stop},           {"restart", read_restart}};
 
 }  // namespace
 

@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kClusterVersion = 2;
+inline constexpr int64_t kClusterVersion = 3;
 inline constexpr size_t kClusterMessageBytesMax = (1 << 20) - 1;  // as cluster/peers.h carries
 inline constexpr size_t kNodesMax = 64;                           // that one node knows
 inline constexpr size_t kEntriesPerMessage = 64;
@@ -66,6 +66,9 @@ struct NodeHeartbeat {
   int64_t operations_s = 0;  // multiplications and additions of a prompt; 0: not known
   int64_t link_bytes_s = 0;  // of its network; 0: not known
   bool is_spare = false;     // used only where the others do not suffice
+  bool is_leaving = false;   // the last one of a node that was told to end
+  int64_t wall_ms = 0;       // since 1970, by the sender's clock
+  int64_t power_mw = 0;      // of its processors and memory of late; 0: not known
   NodeId coordinator;        // whom the node obeys
   int64_t desired_digest = 0;
   std::vector<NodeId> hears;  // whose heartbeats reach it
@@ -109,14 +112,18 @@ struct StopOrder {
   PlacementEpoch epoch;
 };
 
+// Of any node, for a user: drain, end and begin anew.
+struct RestartOrder {};
+
 // What a node of another version says.
 struct ForeignMessage {
   int64_t version = 0;
   std::string program;
 };
 
-using ClusterMessage = std::variant<NodeHeartbeat, DesiredSummary, DesiredUpdate, ReserveOrder,
-                                    ReserveReply, StartOrder, StopOrder, ForeignMessage>;
+using ClusterMessage =
+    std::variant<NodeHeartbeat, DesiredSummary, DesiredUpdate, ReserveOrder, ReserveReply,
+                 StartOrder, StopOrder, RestartOrder, ForeignMessage>;
 
 std::string encode_cluster_message(const ClusterMessage& message);
 Result<ClusterMessage> decode_cluster_message(std::string_view text);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ struct ClusterNodeReport {
   int64_t budget_bytes = 0;    // memory that models may use
   int64_t promised_bytes = 0;  // of it, to models
   int64_t read_bytes_s = 0;    // memory bandwidth
+  std::string life;            // another one after each start; empty: never told
+  // Its wall clock less this node's, as its last heartbeat came in; 0 for this node.
+  std::optional<double> clock_ahead_s;
+  std::optional<double> power_w;  // of processors and memory of late
 };
 
 struct ClusterModelReport {
@@ -60,6 +65,8 @@ class ClusterControl {
   virtual ClusterReport report() const = 0;
   virtual Status load(DesiredEntry entry) = 0;  // its stamp is set here
   virtual Status unload(std::string_view name) = 0;
+  // A node drains, ends and begins anew; Ok once it has been told. kPeerLost if it does not answer.
+  virtual Status restart(const NodeId& node) = 0;
   // With which another machine joins without a PIN (cluster/join_token.h).
   virtual Result<std::string> make_join_token() = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/power_meter.h"
 #include "base/secrets.h"
 #include "cluster/desired_store.h"
 #include "cluster/join_token.h"
@@ -24,7 +26,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kRoundTripsPeriodMs = 1'000;
+constexpr int64_t kLookAroundPeriodMs = 1'000;
 constexpr int64_t kComplaintPeriodMs = 60'000;
 constexpr int64_t kUsePeriodMs = 500;
 
@@ -106,7 +108,7 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   void begin(std::unique_ptr<Peers> started);
   std::unique_ptr<Peers> stop();
   void tick();
-  void look_at_peers();
+  void look_around();
   void on_message(const NodeId& from, const std::string& text);
   void model_used(const std::string& model);
 
@@ -116,6 +118,7 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   void act(StopPartAction& action) { runner.stop_part(action.model, action.epoch); }
   void act(PersistAction& action);
   void act(AnswerAction& action);
+  void act(RestartAction& action);
   void act(NewsAction& action) { log_info("cluster: {}", action.sentence); }
   void note_change();
 
@@ -151,7 +154,8 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   std::map<int64_t, std::shared_ptr<Waiter>> waiters;
   int64_t last_request = 0;
   std::map<std::string, int64_t> used_told_ms;  // at most kDesiredNamesMax
-  int64_t peers_seen_ms = 0;
+  int64_t looked_around_ms = 0;
+  PowerGauge power{PowerMeter::open()};
   int64_t unreadable_count = 0;
   int64_t unreadable_told_ms = 0;
   bool is_large_told = false;
@@ -192,15 +196,16 @@ std::unique_ptr<Peers> ClusterDriver::Impl::stop() {
 
 void ClusterDriver::Impl::tick() {
   if (is_stopped) return;
-  look_at_peers();
+  look_around();
   perform(brain.on_tick(cluster_time()));
   tick_timer = loop.call_after(std::chrono::milliseconds(options.tick_ms), [this] { tick(); });
 }
 
-void ClusterDriver::Impl::look_at_peers() {
+// What heartbeats tell of this machine.
+void ClusterDriver::Impl::look_around() {
   const int64_t now_ms = cluster_time().ms;
-  if (peers_seen_ms != 0 && now_ms - peers_seen_ms < kRoundTripsPeriodMs) return;
-  peers_seen_ms = now_ms;
+  if (looked_around_ms != 0 && now_ms - looked_around_ms < kLookAroundPeriodMs) return;
+  looked_around_ms = now_ms;
   std::vector<RoundTrip> trips;
   for (const Peer& peer : peers->report().connected) {
     if (peer.round_trip.count() > 0 && trips.size() < kNodesMax) {
@@ -208,6 +213,7 @@ void ClusterDriver::Impl::look_at_peers() {
     }
   }
   brain.set_round_trips(std::move(trips));
+  brain.set_power_mw(std::llround(power.watts().value_or(0) * 1e3));
 }
 
 void ClusterDriver::Impl::on_message(const NodeId& from, const std::string& text) {
@@ -281,6 +287,10 @@ void ClusterDriver::Impl::act(AnswerAction& action) {
   if (found == waiters.end()) return;  // it does not wait any more
   found->second->answer(std::move(action.status));
   waiters.erase(found);
+}
+
+void ClusterDriver::Impl::act(RestartAction&) {
+  if (events.on_restart) events.on_restart();
 }
 
 void ClusterDriver::Impl::note_change() {
@@ -400,6 +410,12 @@ Status ClusterDriver::load(DesiredEntry entry) {
 Status ClusterDriver::unload(std::string_view name) {
   return impl_->request([name = std::string(name)](Brain& brain, int64_t request) {
     return brain.unload(cluster_time(), request, name);
+  });
+}
+
+Status ClusterDriver::restart(const NodeId& node) {
+  return impl_->request([node](Brain& brain, int64_t request) {
+    return brain.restart(cluster_time(), request, node);
   });
 }
 

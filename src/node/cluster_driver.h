@@ -37,6 +37,8 @@ class ClusterDriver final : public ClusterControl {
     // Loop's thread, never from within a call to this object: the desired state, which placements
     // serve, who is there or who coordinates has changed.
     std::function<void()> on_change;
+    // Loop's thread: a user wants this node to drain, end and begin anew.
+    std::function<void()> on_restart;
     // As Peers::Events has it.
     std::function<void(const NodeId&, const Channel&, FrameConnection)> on_stream;
   };
@@ -66,6 +68,7 @@ class ClusterDriver final : public ClusterControl {
   ClusterReport report() const override;
   Status load(DesiredEntry entry) override;
   Status unload(std::string_view name) override;
+  Status restart(const NodeId& node) override;
   Result<std::string> make_join_token() override;
 
  private:

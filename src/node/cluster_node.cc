@@ -107,6 +107,7 @@ Status ClusterNode::Impl::open() {
   driver = TRY(ClusterDriver::start(
       *loop, options.identity, driver_options(speed_of_this_machine()), planner.function(), *parts,
       {.on_change = [this] { models->update(); },
+       .on_restart = options.on_restart,
        .on_stream =
            [this](const NodeId& from, const Channel& channel, FrameConnection connection) {
              on_stream(from, channel, std::move(connection));

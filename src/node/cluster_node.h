@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,9 @@ struct ClusterNodeOptions {
   bool is_spare = false;     // used only where the others do not suffice
   std::string version;
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
+  // A user wants this node to drain, end and begin anew; the node's loop calls it, until the node
+  // has ended.
+  std::function<void()> on_restart;
 };
 
 class ClusterNode {

@@ -36,6 +36,15 @@ std::string member_note(const Member& member, int64_t now_ms) {
                      (member.usable_ms - now_ms + 999) / 1000);
 }
 
+std::string life_text(int64_t incarnation) {
+  return fmt::format("{:016x}", incarnation);
+}
+
+std::optional<double> watts(int64_t power_mw) {
+  if (power_mw <= 0) return std::nullopt;
+  return static_cast<double>(power_mw) / 1e3;
+}
+
 void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int64_t now_ms) {
   ClusterNodeReport& node = node_in(nodes, id);
   node.state = name_in(kMemberStates, member.state);
@@ -46,6 +55,9 @@ void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int6
   node.budget_bytes = member.last->budget_bytes;
   node.promised_bytes = promised_bytes(member.last->parts);
   node.read_bytes_s = member.last->speed;
+  node.life = life_text(member.last->incarnation);
+  node.power_w = watts(member.last->power_mw);
+  if (member.is_alive()) node.clock_ahead_s = static_cast<double>(member.clock_ahead_ms) / 1e3;
 }
 
 ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
@@ -60,6 +72,9 @@ ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
   node.budget_bytes = own.budget_bytes;
   node.promised_bytes = brain.parts().promised_bytes();
   node.read_bytes_s = own.speed;
+  node.life = life_text(own.incarnation);
+  node.power_w = watts(brain.power_mw());
+  node.clock_ahead_s = 0;
   return node;
 }
 

@@ -10,6 +10,7 @@
 #include "server/api_context.h"
 #include "server/load_request.h"
 #include "server/local_caller.h"
+#include "server/named_node.h"
 #include "server/request_fields.h"
 
 namespace lockstep {
@@ -68,6 +69,28 @@ ApiResult<JsonObject> unload(ApiContext& context, const HttpRequest& request) {
   return JsonObject{{"model", name.value()}};
 }
 
+const ClusterNodeReport* find_node(const ClusterReport& report, const NodeId& id) {
+  for (const ClusterNodeReport& node : report.nodes) {
+    if (node.id == id) return &node;
+  }
+  return nullptr;
+}
+
+ApiResult<JsonObject> restart(ApiContext& context, const HttpRequest& request) {
+  ClusterControl* const cluster = TRY(cluster_for(context, request));
+  const Json json = TRY(parse_body(request.body));
+  RequestFields fields(json.get_object());
+  const auto name = TRY(fields.text("node"));
+  if (!name || name->empty()) {
+    return ApiError{400, "\"node\" is required", "node", "missing_required_parameter"};
+  }
+  const ClusterReport report = cluster->report();
+  const NodeId id = TRY(node_named(report, *name, "node"));
+  const ClusterNodeReport* const node = find_node(report, id);
+  TRY(checked(cluster->restart(id)));
+  return JsonObject{{"node", id.text()}, {"life", node->life}};
+}
+
 ApiResult<JsonObject> token(ApiContext& context, const HttpRequest& request) {
   ClusterControl* const cluster = TRY(cluster_for(context, request));
   auto made = cluster->make_join_token();
@@ -88,6 +111,11 @@ void serve_cluster_load(ApiContext& context, const HttpRequest& request, const H
 
 void serve_cluster_unload(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
   answer(reply, unload(context, request));
+}
+
+void serve_cluster_restart(ApiContext& context, const HttpRequest& request,
+                           const HttpReply& reply) {
+  answer(reply, restart(context, request));
 }
 
 void serve_cluster_token(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {

@@ -37,6 +37,7 @@ JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
           {"context", promises.context},
           {"streams", promises.streams},
           {"parallel", promises.parallel},
+          {"parallelism", name_in(kParallelisms, promises.parallelism)},
           {"nodes", std::move(nodes)},
           {"aliases", std::move(aliases)},
           {"idle_unload_s", promises.idle_unload_s}};
@@ -84,7 +85,10 @@ JsonObject node_json(const ClusterNodeReport& node) {
           {"is_spare", node.is_spare},
           {"budget_bytes", node.budget_bytes},
           {"promised_bytes", node.promised_bytes},
-          {"read_bytes_s", node.read_bytes_s}};
+          {"read_bytes_s", node.read_bytes_s},
+          {"life", node.life},
+          {"clock_skew_s", node.clock_ahead_s ? Json(*node.clock_ahead_s) : Json(nullptr)},
+          {"power_w", node.power_w ? Json(*node.power_w) : Json(nullptr)}};
 }
 
 void add_placement(JsonObject& model, const ClusterModelReport& placed,

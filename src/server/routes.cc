@@ -61,6 +61,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/cluster/status", false, ServedBy::kClusterWorker, serve_cluster_status},
     {"POST", "/cluster/load", false, ServedBy::kClusterWorker, serve_cluster_load},
     {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, serve_cluster_unload},
+    {"POST", "/cluster/restart", false, ServedBy::kClusterWorker, serve_cluster_restart},
     {"POST", "/cluster/token", false, ServedBy::kClusterWorker, serve_cluster_token},
     {"GET", "/models", true, ServedBy::kLoop, serve_models},
     {"GET", kModelPrefix, true, ServedBy::kLoop, serve_model},
@@ -117,7 +118,7 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
       {404,
        fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
                    "/v1/completions, /v1/embeddings, /health, /cluster/status, /cluster/load, "
-                   "/cluster/unload, /cluster/token and /",
+                   "/cluster/unload, /cluster/restart, /cluster/token and /",
                    method, path),
        "", "route_not_found"}));
 }

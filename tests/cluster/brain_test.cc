@@ -63,6 +63,13 @@ class Cluster {
     act(number, at(number).unload(now(), ++request_, name));
     return std::exchange(answer_, std::nullopt);
   }
+  // What the node that was asked answers; who begins anew is left in restarted().
+  std::optional<Status> restart(int asked, int number) {
+    act(asked, at(asked).restart(now(), ++request_, node(number)));
+    return std::exchange(answer_, std::nullopt);
+  }
+  std::vector<int> restarted() { return std::exchange(restarted_, {}); }
+  void leave(int number) { act(number, at(number).leave(now())); }
   void use(int number, const std::string& name) {
     act(number, at(number).on_model_used(now(), name));
   }
@@ -115,6 +122,8 @@ class Cluster {
         act(number, brain.on_persisted(now(), persist->revision, disks_refuse_ ? full : Ok{}));
       } else if (const auto* answer = std::get_if<AnswerAction>(&action)) {
         answer_ = answer->status;
+      } else if (std::holds_alternative<RestartAction>(action)) {
+        restarted_.push_back(number);
       }
     }
   }
@@ -123,6 +132,7 @@ class Cluster {
   int64_t lives_ = 0;
   int64_t request_ = 0;
   std::optional<Status> answer_;
+  std::vector<int> restarted_;
   std::map<int, std::unique_ptr<Brain>> brains_;
   std::map<int, DesiredState> disks_;
 };
@@ -195,6 +205,25 @@ TEST_CASE("a new coordinator touches no placement") {
   CHECK(cluster.at(4).coordinator() == node(3));
   CHECK(cluster.where("a") == std::vector<int>{4});
   CHECK(cluster.starts_ == 1);
+}
+
+TEST_CASE("any node can be told to begin anew, but for one that is away or about to end") {
+  Cluster cluster;
+  for (const int number : {1, 2, 3}) cluster.add(number, 100);
+  cluster.pass(1'000);
+  CHECK(cluster.restart(3, 1)->ok());
+  CHECK(cluster.restarted() == std::vector{1});
+  CHECK(cluster.restart(2, 2)->ok());
+  CHECK(cluster.restarted() == std::vector{2});
+  cluster.kill(3);
+  cluster.pass(2'000);
+  const auto away = cluster.restart(1, 3);
+  REQUIRE((away && !away->ok()));
+  CHECK(away->error().code == ErrorCode::kPeerLost);
+  CHECK(cluster.restarted().empty());
+  cluster.leave(2);
+  cluster.restart(2, 2);
+  CHECK(cluster.restarted().empty());
 }
 
 TEST_CASE("a part that fails is started again after a growing time") {

@@ -25,7 +25,7 @@ DesiredEntry some_entry() {
   entry.stamp = {5, 6, node(7), 8};
   entry.wanted = true;
   entry.path = "/models/\"q\"";
-  entry.promises = {4096, 2, 3, Parallelism::kAuto, {node(1)}, {"gpt"}, 60};
+  entry.promises = {4096, 2, 3, Parallelism::kTensor, {node(1)}, {"gpt"}, 60};
   return entry;
 }
 
@@ -48,6 +48,9 @@ TEST_CASE("every message survives the way to another node") {
   beat.sequence = 9;
   beat.budget_bytes = int64_t{64} << 30;
   beat.is_spare = true;
+  beat.is_leaving = true;
+  beat.wall_ms = 1'900'000'000'000;
+  beat.power_mw = 45'500;
   beat.coordinator = node(1);
   beat.hears = {node(1), node(2)};
   beat.parts = {
@@ -67,6 +70,10 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(heard.link_bytes_s == 12);
   CHECK(heard.round_trips == beat.round_trips);
   CHECK(heard.is_spare);
+  CHECK(heard.is_leaving);
+  CHECK(heard.wall_ms == beat.wall_ms);
+  CHECK(heard.power_mw == beat.power_mw);
+  again(RestartOrder{});
 
   CHECK(std::get<DesiredUpdate>(again(DesiredUpdate{{some_entry()}})).entries[0] == some_entry());
   const auto order =
@@ -87,19 +94,19 @@ TEST_CASE("every message survives the way to another node") {
 
 TEST_CASE("a message of another version is named and not read further") {
   const auto decoded =
-      decode_cluster_message(R"({"version":3,"type":"unheard","program":"9.1","x":[]})");
+      decode_cluster_message(R"({"version":9,"type":"unheard","program":"9.1","x":[]})");
   REQUIRE(decoded.ok());
   const auto* foreign = std::get_if<ForeignMessage>(&decoded.value());
   REQUIRE(foreign != nullptr);
-  CHECK(foreign->version == 3);
+  CHECK(foreign->version == 9);
   CHECK(foreign->program == "9.1");
 }
 
 TEST_CASE("what makes no sense is corrupt") {
   for (const std::string text :
-       {"", "{}", "[]", R"({"version":2})", R"({"version":2,"type":"vote"})",
-        R"({"version":2,"type":"start","model":"m"})", R"({"version":-1})",
-        R"({"version":2,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
+       {"", "{}", "[]", R"({"version":3})", R"({"version":3,"type":"vote"})",
+        R"({"version":3,"type":"start","model":"m"})", R"({"version":-1})",
+        R"({"version":3,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
     CAPTURE(text);
     CHECK(!decode_cluster_message(text).ok());
   }

@@ -1,6 +1,7 @@
 """`lockstep serve` on four machines that find each other by beacon: one answer wherever it is asked for and computed, and
 streams that go on when machines leave, die or lose their power."""
 
+import json
 import os
 import select
 import signal
@@ -177,6 +178,29 @@ class FourMachinesTest(unittest.TestCase):
         self.assertTrue(stream.is_alive(), "the stream ended before its node did: it shows nothing")
         self.check_whole(stream)
         print(f"owner told to end: longest pause of the stream {stream.longest_pause():.2f} s")
+
+    def test_nodes_begin_anew_one_after_another_while_a_stream_goes_on(self):
+        anna, berta, clara, dora = self.cluster.machines
+        dora.load("--ranks", "2", "--nodes", "berta,clara", "--parallel", "pipeline")
+        self.assertEqual(anna.model(NAME)["wanted"]["parallelism"], "pipeline")
+        wait_for(lambda: anna.model(NAME).get("stages") == 2, "a stage for each rank")
+        lives = {node["name"]: node["life"] for node in anna.status()["nodes"]}
+        stream = Stream(anna, LONG).wait_for_pieces(20)
+        done = dora.lockstep("cluster", "restart", "berta", "clara", "dora", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        restarted = json.loads(done.stdout)["restarted"]
+        print("begun anew: " + ", ".join(f"{node['name']} after {node['seconds']:.1f} s" for node in restarted))
+        self.assertEqual(restarted[-1]["name"], "dora")
+        self.assertEqual({node["name"] for node in restarted}, {"berta", "clara", "dora"})
+        self.check_whole(stream)
+        now = {node["name"]: node["life"] for node in anna.status()["nodes"]}
+        self.assertEqual({name for name in NAMES if lives[name] != now[name]}, {"berta", "clara", "dora"})
+        for machine in self.cluster.machines:
+            self.assertIsNone(machine.node.poll(), "a node that begins anew keeps its process")
+        self.check_answers()
+        unknown = dora.lockstep("cluster", "restart", "emil")
+        self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))
+        self.assertIn("there is no node emil; there are", unknown.stderr)
 
     def test_power_cycled_machines_serve_again_by_themselves(self):
         self.cluster.machines[3].load("--ranks", "3")

@@ -94,6 +94,34 @@ TEST_CASE("a node that comes and goes must stay longer each time, and is forgive
   CHECK(heard.membership.find(node(3))->is_usable(now_ms));
 }
 
+TEST_CASE("a node that says that it ends is lost at once, and this is not held against it") {
+  Heard heard;
+  heard.beat(1'000, 3);
+  auto last = std::make_shared<NodeHeartbeat>();
+  last->incarnation = 1;
+  last->sequence = ++heard.sequence;
+  last->hears = {node(5)};
+  last->is_leaving = true;
+  heard.membership.heard(1'100, node(3), last);
+  CHECK(!heard.is_alive(3));
+  heard.membership.tick(1'300);
+  CHECK(!heard.is_alive(3));
+  heard.beat(1'900, 3, true, 2);
+  CHECK(heard.is_alive(3));
+  CHECK(heard.membership.find(node(3))->losses == 0);
+  CHECK(heard.membership.find(node(3))->is_usable(1'900));
+}
+
+TEST_CASE("how far a node's clock goes ahead is kept from its last heartbeat") {
+  Heard heard;
+  heard.beat(1'000, 3);
+  auto late = std::make_shared<NodeHeartbeat>();
+  late->incarnation = 1;
+  late->sequence = ++heard.sequence;
+  heard.membership.heard(1'100, node(3), late, -42'000);
+  CHECK(heard.membership.find(node(3))->clock_ahead_ms == -42'000);
+}
+
 TEST_CASE("a new life of a node is a loss, and a late word of the old one is nothing") {
   Heard heard;
   heard.beat(1'000, 3, true, 1);

@@ -267,6 +267,11 @@ void SimulationRun::act(int index, PersistAction& action) {
   });
 }
 
+// Nobody asks for one here.
+void SimulationRun::act(int, RestartAction&) {
+  fail("a node begins anew that nobody told to");
+}
+
 void SimulationRun::act(int index, AnswerAction& action) {
   const auto found = requests_.find(action.request);
   if (found == requests_.end()) return fail("an answer to no request, or a second one");

@@ -63,6 +63,7 @@ class SimulationRun {
   void act(int index, StopPartAction& action);
   void act(int index, PersistAction& action);
   void act(int index, AnswerAction& action);
+  void act(int index, RestartAction& action);
   void act(int index, NewsAction& action);
   void end_part(int index, const std::string& model, const PlacementEpoch& epoch,
                 const PartEvent& event);

@@ -39,6 +39,10 @@ TEST_CASE("the status shows nodes, placements, what waits and why") {
   CHECK(at(status, "nodes", 1, "address") == "10.0.0.2:8601");
   CHECK(at(status, "nodes", 1, "state") == "suspect");
   CHECK(at(status, "nodes", 1, "note") == "silent for 2 s");
+  CHECK(at(status, "nodes", 0, "life") == "00000000000000a1");
+  CHECK(at(status, "nodes", 0, "power_w") == 12.5);
+  CHECK(at(status, "nodes", 1, "power_w").is_null());
+  CHECK(at(status, "nodes", 1, "clock_skew_s") == -2.5);
   const Json ready = at(status, "models", 0);
   CHECK(at(ready, "name") == "org/Tiny-Model");
   CHECK(at(ready, "phase") == "ready");
@@ -82,9 +86,10 @@ TEST_CASE("a load is a wish with its promises") {
   CHECK(server.post("/cluster/load", R"({"model":"/models/phi.gguf"})").status == 200);
   const Answer full = server.post(
       "/cluster/load",
-      fmt::format(R"({{"model":"m","path":"/p","context":4096,"streams":2,"parallel":2,)"
-                  R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
-                  std::string(8, 'a')));
+      fmt::format(
+          R"({{"model":"m","path":"/p","context":4096,"streams":2,"parallel":2,"parallelism":"pipeline",)"
+          R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
+          std::string(8, 'a')));
   CHECK(full.status == 200);
   const auto loaded = cluster.loaded();
   REQUIRE(loaded.size() == 4);
@@ -99,6 +104,7 @@ TEST_CASE("a load is a wish with its promises") {
   CHECK(loaded[3].promises == ModelPromises{.context = 4096,
                                             .streams = 2,
                                             .parallel = 2,
+                                            .parallelism = Parallelism::kPipeline,
                                             .pinned = {fake_node_id('b'), fake_node_id('a')},
                                             .aliases = {"gpt-4"},
                                             .idle_unload_s = 60});
@@ -118,6 +124,8 @@ TEST_CASE("a load that makes no sense names the field") {
   CHECK(contains(refusal(R"({"model":5})"), "\"model\" must be a string"));
   CHECK(contains(refusal(R"({"model":"a\u0001"})"), "without control characters"));
   CHECK(contains(refusal(R"({"model":"a","context":-1})"), "\"context\" must be from 0"));
+  CHECK(refusal(R"({"model":"a","parallelism":"both"})") ==
+        "'both' is no parallelism; there are auto, tensor and pipeline");
   CHECK(contains(refusal(R"({"model":"a","nodes":"alpha"})"), "\"nodes\" must be an array"));
   CHECK(contains(refusal(R"({"model":"a","nodes":[1]})"), "array of strings"));
   CHECK(refusal(R"({"model":"a","nodes":["delta"]})") ==
@@ -146,6 +154,26 @@ TEST_CASE("a model is unloaded by its name, an alias or its path, and others by 
   CHECK(own.status == 400);
   CHECK(contains(message_of(own), "it ends with the node"));
   CHECK(server.post("/cluster/unload", "{}").status == 400);
+}
+
+TEST_CASE("a node is told to begin anew by its name or id, with the life that ends") {
+  FakeCluster cluster;
+  Served server(kSilence, &cluster);
+  const Answer named = server.post("/cluster/restart", R"({"node":"beta"})");
+  CHECK(named.status == 200);
+  CHECK(named.body ==
+        fmt::format(R"({{"node":"{}","life":"00000000000000b1"}})", fake_node_id('b').text()));
+  CHECK(server.post("/cluster/restart", R"({"node":"aaaaaaaa"})").status == 200);
+  CHECK(cluster.restarted() == std::vector{fake_node_id('b'), fake_node_id('a')});
+  const Answer nobody = server.post("/cluster/restart", "{}");
+  CHECK(nobody.status == 400);
+  CHECK(message_of(nobody) == "\"node\" is required");
+  const Answer unknown = server.post("/cluster/restart", R"({"node":"delta"})");
+  CHECK(unknown.status == 400);
+  CHECK(message_of(unknown) == "there is no node \"delta\"; there are alpha, beta");
+  cluster.refuses({ErrorCode::kPeerLost, "node bbbbbbbb does not answer"});
+  CHECK(server.post("/cluster/restart", R"({"node":"beta"})").status >= 500);
+  CHECK(cluster.restarted().size() == 2);
 }
 
 TEST_CASE("a token is made here and not kept by anybody on the way") {

@@ -27,12 +27,17 @@ class FakeCluster : public ClusterControl {
                              .is_coordinator = true,
                              .budget_bytes = 1000,
                              .promised_bytes = 400,
-                             .read_bytes_s = 50});
+                             .read_bytes_s = 50,
+                             .life = "00000000000000a1",
+                             .clock_ahead_s = 0,
+                             .power_w = 12.5});
     report_.nodes.push_back({.id = fake_node_id('b'),
                              .name = "beta",
                              .address = "10.0.0.2:8601",
                              .state = "suspect",
-                             .note = "silent for 2 s"});
+                             .note = "silent for 2 s",
+                             .life = "00000000000000b1",
+                             .clock_ahead_s = -2.5});
     ClusterModelReport ready;
     ready.entry.name = "org/Tiny-Model";
     ready.entry.path = "/models/Tiny-Model";
@@ -67,6 +72,11 @@ class FakeCluster : public ClusterControl {
     return unloaded_;
   }
 
+  std::vector<NodeId> restarted() {
+    std::lock_guard lock(mutex_);
+    return restarted_;
+  }
+
   ClusterReport report() const override { return report_; }
   Status load(DesiredEntry entry) override {
     std::lock_guard lock(mutex_);
@@ -78,6 +88,12 @@ class FakeCluster : public ClusterControl {
     std::lock_guard lock(mutex_);
     if (refusal_) return *refusal_;
     unloaded_.emplace_back(name);
+    return Ok{};
+  }
+  Status restart(const NodeId& node) override {
+    std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    restarted_.push_back(node);
     return Ok{};
   }
   Result<std::string> make_join_token() override {
@@ -92,6 +108,7 @@ class FakeCluster : public ClusterControl {
   std::optional<Error> refusal_;
   std::vector<DesiredEntry> loaded_;
   std::vector<std::string> unloaded_;
+  std::vector<NodeId> restarted_;
 };
 
 }  // namespace lockstep
