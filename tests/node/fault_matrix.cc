@@ -27,6 +27,8 @@ constexpr milliseconds kHeartbeat{1500};
 constexpr milliseconds kProgress{1600};
 constexpr milliseconds kRestartWait{5000};
 constexpr double kLoadMs = 60;  // from the start of a process to its group, about
+// That a network stays away while a group is formed, at most: longer than it takes to be noticed.
+constexpr double kAwayMs = 2'500;
 // Longer than anything here takes: a wait that reaches it is a hang.
 constexpr milliseconds kHang{30'000};
 // A fault that nobody notices hits the next request; more than one has no excuse.
@@ -211,7 +213,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   if (is_network && cell.phase != Phase::kLoad) stage_.rdma.lose_messages();
   if (cell.phase == Phase::kLoad) {
     // A network that stays away keeps the ranks apart, so it comes back at a random moment.
-    if (is_network) pause(500);
+    if (is_network) pause(kAwayMs);
     if (cell.fault == Fault::kVersion && !wait_error("version")) {
       result.findings.push_back("no error speaks of the version: " + group_->status().last_error);
     }
