@@ -22,15 +22,12 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 3;
 constexpr int kPromptTokens = 120;
-constexpr int kMaxTokens = 100;
 constexpr milliseconds kHeartbeat{1500};
 constexpr milliseconds kProgress{1600};
 constexpr milliseconds kRestartWait{5000};
 constexpr double kLoadMs = 60;  // from the start of a process to its group, about
 // That a network stays away while a group is formed, at most: longer than it takes to be noticed.
 constexpr double kAwayMs = 2'500;
-// Longer than anything here takes: a wait that reaches it is a hang.
-constexpr milliseconds kHang{30'000};
 // A fault that nobody notices hits the next request; more than one has no excuse.
 constexpr int kAttemptsMax = 3;
 // The kernel joins neighbouring maps of the heap, or does not.
@@ -74,6 +71,9 @@ std::string reason_to_skip(const Cell& cell, const FaultStage& stage) {
 
 // One request and what it was told.
 struct FaultBench::Stream {
+  explicit Stream(milliseconds longest) : hang(longest) {}
+
+  const milliseconds hang;
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<int32_t> tokens;
@@ -84,7 +84,7 @@ struct FaultBench::Stream {
   // Waits until it has so many tokens or has ended.
   bool wait(size_t count) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, kHang, [&] { return outcome || tokens.size() >= count; });
+    return changed.wait_for(lock, hang, [&] { return outcome || tokens.size() >= count; });
   }
   bool has_ended() {
     std::lock_guard lock(mutex);
@@ -120,10 +120,11 @@ Status FaultBench::start() {
   }
   for (int i = 0; i < 3; ++i) {  // the first one warms up
     const auto begin = Clock::now();
-    const auto stream = start_stream(kMaxTokens);
+    const auto stream = start_stream();
     stream->wait(1);
-    prefill_ms_ = i == 0 ? kHang.count() : std::min(prefill_ms_, ms_since(begin));
-    stream->wait(kMaxTokens + 1);
+    prefill_ms_ =
+        i == 0 ? static_cast<double>(stage_.hang.count()) : std::min(prefill_ms_, ms_since(begin));
+    stream->wait(static_cast<size_t>(stage_.answer_tokens) + 1);
     if (!stream->outcome || !stream->outcome->ok()) {
       return Error{ErrorCode::kInternal, "the group does not serve before any fault"};
     }
@@ -132,11 +133,11 @@ Status FaultBench::start() {
   return Ok{};
 }
 
-std::unique_ptr<FaultBench::Stream> FaultBench::start_stream(int max_tokens) {
-  auto stream = std::make_unique<Stream>();
+std::unique_ptr<FaultBench::Stream> FaultBench::start_stream() {
+  auto stream = std::make_unique<Stream>(stage_.hang);
   GenerateRequest request;
   request.prompt = prompt_;
-  request.max_tokens = max_tokens;
+  request.max_tokens = stage_.answer_tokens;
   request.sampling = {.temperature = 1, .seed = 3};
   request.chunk = 2;  // many steps: more moments
   GenerationEvents events;
@@ -198,13 +199,14 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   if (cell.phase == Phase::kLoad) {
     const int lost = (struck + 1) % kRanks;
     if (!reload(lost)) result.findings.push_back("a lost rank was not started anew");
-    stream = start_stream(kMaxTokens);  // held until the group serves
+    stream = start_stream();  // held until the group serves
     pause(kLoadMs);
   } else {
-    stream = start_stream(kMaxTokens);
+    stream = start_stream();
     if (cell.phase == Phase::kPrefill) pause(prefill_ms_);
     // Most of the answer is left, for faults that take their time to be made.
-    if (cell.phase == Phase::kDecode) stream->wait(1 + random_() % (kMaxTokens / 2));
+    if (cell.phase == Phase::kDecode)
+      stream->wait(1 + random_() % static_cast<uint64_t>(stage_.answer_tokens / 2));
   }
   const auto begin = Clock::now();
   if (cell.fault != Fault::kVersion) strike(cell.fault, struck);
@@ -226,7 +228,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   for (int attempt = 0; attempt < kAttemptsMax && !is_right; ++attempt) {
     const auto repeated = Clock::now();
     const uint64_t messages = stage_.rdma.message_count();
-    stream = start_stream(kMaxTokens);
+    stream = start_stream();
     check_stream(*stream, repeated, stage_.report + kRestartWait, result, "the repeated request");
     is_right = stream->outcome && stream->outcome->ok();
     if (is_right) check_rdma(messages, result);
@@ -242,7 +244,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
 // Ended in time, exactly once, and with nothing but the beginning of the right answer.
 void FaultBench::check_stream(Stream& stream, Clock::time_point since, milliseconds limit,
                               CellResult& result, const char* what) {
-  if (!stream.wait(kMaxTokens + 1)) {
+  if (!stream.wait(static_cast<size_t>(stage_.answer_tokens) + 1)) {
     result.findings.push_back(fmt::format("{} hangs", what));
     std::fprintf(stderr, "hang: %s\n", what);
     std::exit(1);  // it refers to memory of this round
@@ -272,7 +274,7 @@ void FaultBench::check_stream(Stream& stream, Clock::time_point since, milliseco
 // A group that has gone back to TCP would show nothing of RDMA.
 void FaultBench::check_rdma(uint64_t messages_before, CellResult& result) const {
   if (link_ != LinkKind::kVerbs || !stage_.rdma.is_played()) return;
-  if (stage_.rdma.message_count() < messages_before + kMaxTokens) {
+  if (stage_.rdma.message_count() < messages_before + static_cast<uint64_t>(stage_.answer_tokens)) {
     result.findings.push_back("the repeated request did not go over RDMA");
   }
 }
@@ -321,7 +323,7 @@ void FaultBench::mend(Fault fault) {
 }
 
 bool FaultBench::wait_ready() {
-  const auto deadline = Clock::now() + kHang;
+  const auto deadline = Clock::now() + stage_.hang;
   while (group_->status().state != ModelStatus::State::kReady) {
     if (Clock::now() > deadline) return false;
     ::sched_yield();
@@ -340,7 +342,7 @@ bool FaultBench::wait_error(const std::string& part) {
 
 // Kills a rank and waits until the process that replaces it is known.
 bool FaultBench::reload(int rank) {
-  const auto deadline = Clock::now() + kHang;
+  const auto deadline = Clock::now() + stage_.hang;
   const auto r = static_cast<size_t>(rank);
   const int64_t old_pid = group_->status().ranks[r].pid;
   strike(Fault::kKill, rank);

@@ -41,6 +41,9 @@ struct FaultStage {
   bool has_rdma = false;
   // What a fault may take to end a stream. An emulated machine is slow.
   std::chrono::milliseconds report{2000};
+  int answer_tokens = 100;
+  // Longer than anything here takes: a wait that reaches it is a hang.
+  std::chrono::milliseconds hang{30'000};
 };
 
 // Why this cell cannot occur, or is not run here; empty if it is run.
@@ -72,7 +75,7 @@ class FaultBench {
   using Clock = std::chrono::steady_clock;
 
   void run_round(const Cell& cell, CellResult& result);
-  std::unique_ptr<Stream> start_stream(int max_tokens);
+  std::unique_ptr<Stream> start_stream();
   void check_stream(Stream& stream, Clock::time_point since, std::chrono::milliseconds limit,
                     CellResult& result, const char* what);
   void check_rdma(uint64_t messages_before, CellResult& result) const;
@@ -93,7 +96,7 @@ class FaultBench {
   std::vector<int32_t> expected_;
   std::unique_ptr<Holding> holding_;
   std::vector<int64_t> altered_pids_;  // that behave otherwise until mend()
-  double prefill_ms_ = 0;  // the shortest so far
+  double prefill_ms_ = 0;              // the shortest so far
 };
 
 }  // namespace lockstep

@@ -29,6 +29,8 @@ struct Options {
 
 // Everything takes longer in an emulated machine.
 constexpr std::chrono::seconds kGuestReport{20};
+constexpr std::chrono::seconds kGuestHang{120};
+constexpr int kGuestAnswerTokens = 24;
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -81,6 +83,8 @@ int run_matrix(const Options& options) {
     stage.network.use_guest_ports();
     stage.has_rdma = true;
     stage.report = kGuestReport;
+    stage.hang = kGuestHang;
+    stage.answer_tokens = kGuestAnswerTokens;
   } else {
     stage.network.enter();
     stage.has_rdma = stage.rdma.play();
