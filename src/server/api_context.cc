@@ -63,7 +63,7 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
                       .is_streamed = options.is_streamed,
                       .includes_usage = options.includes_usage,
                       .ignored = options.ignored};
-  Generation::start(model, {housekeeper_, silence_max_}, std::move(plan),
+  Generation::start(model, {housekeeper_, silence_max_, metrics_}, std::move(plan),
                     make_openai_answer(format, std::move(answer), reply), reply);
 }
 

@@ -19,6 +19,7 @@
 #include "server/generation_options.h"
 #include "server/node_power.h"
 #include "server/openai_answer.h"
+#include "server/request_metrics.h"
 #include "server/request_workers.h"
 
 namespace lockstep {
@@ -35,6 +36,8 @@ class ApiContext {
   int64_t created() const { return created_; }  // Unix seconds
   // Of this machine; nullopt where it has no meter.
   std::optional<double> power_w() const { return power_->watts(); }
+
+  const RequestMetrics& metrics() const { return *metrics_; }
 
   // As ModelDirectory::find(): 400 where a name is needed, 404 for an unknown one.
   ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
@@ -59,6 +62,7 @@ class ApiContext {
   const std::chrono::milliseconds silence_max_;
   const int64_t created_;
   const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();
+  const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<Housekeeper> housekeeper_;
   // Last: their work uses all of the above.
   RequestWorkers workers_;

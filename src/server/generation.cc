@@ -25,6 +25,8 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
       setup_(std::move(setup)),
       plan_(std::move(plan)),
       sink_(std::move(sink)),
+      meter_(setup_.metrics, service->status().name, plan_.choices.size(),
+             Housekeeper::Clock::now()),
       last_event_(Housekeeper::Clock::now()) {
   const auto tokenizer = service->tokenizer();
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
@@ -62,6 +64,7 @@ bool Generation::submit(ModelService& service, size_t choice) {
 void Generation::open() {
   std::lock_guard lock(mutex_);
   is_open_ = true;
+  meter_.accepted(plan_.prompt_tokens);
   for (const Event& event : std::exchange(early_, {})) process(event);
 }
 
@@ -86,6 +89,7 @@ void Generation::process(const Event& event) {
 
 void Generation::process_token(size_t choice, int32_t token) {
   begin();
+  meter_.token(choice, last_event_);
   ++completion_tokens_;
   Choice& state = choices_[choice];
   emit(choice, state.matcher.push(state.decoder.push(token)));
@@ -127,11 +131,13 @@ void Generation::end_choice(size_t choice, std::string_view reason) {
   sink_->on_choice_end(choice, reason);
   const auto has_ended = [](const Choice& other) { return other.has_ended; };
   if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
+  meter_.end(RequestOutcome::kEnded, last_event_);
   sink_->on_end({plan_.prompt_tokens, completion_tokens_});
   sink_.reset();
 }
 
 void Generation::fail(const ApiError& error) {
+  meter_.end(RequestOutcome::kFailed, Housekeeper::Clock::now());
   sink_->on_error(error);
   sink_.reset();
   cancel_soon(running());
@@ -142,6 +148,7 @@ void Generation::abandon() {
   {
     std::lock_guard lock(mutex_);
     if (sink_ == nullptr) return;
+    meter_.end(RequestOutcome::kCancelled, Housekeeper::Clock::now());
     sink_.reset();
     requests = running();
   }

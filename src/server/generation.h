@@ -18,6 +18,7 @@
 #include "node/model_service.h"
 #include "server/errors.h"
 #include "server/housekeeper.h"
+#include "server/request_metrics.h"
 #include "server/stop_matcher.h"
 
 namespace lockstep {
@@ -59,6 +60,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   struct Setup {
     std::weak_ptr<Housekeeper> housekeeper;  // generations may outlive the server
     std::chrono::milliseconds silence_max;   // then GenerationSink::on_silence
+    std::shared_ptr<RequestMetrics> metrics;
   };
 
   // Submits everything. Refusals reach the sink as on_error.
@@ -107,6 +109,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   std::vector<Event> early_;  // that came before open(); at most max_tokens + 1 of each choice
   bool is_open_ = false;
   bool has_begun_ = false;
+  RequestMeter meter_;
   int64_t completion_tokens_ = 0;
   Housekeeper::Clock::time_point last_event_;
 };

@@ -11,6 +11,7 @@
 #include "server/cluster_routes.h"
 #include "server/cluster_status.h"
 #include "server/health.h"
+#include "server/node_metrics.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/openai_embeddings.h"
@@ -47,6 +48,10 @@ void serve_health(ApiContext& context, const HttpRequest&, const HttpReply& repl
   reply.send(health(context));
 }
 
+void serve_node_metrics(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
+  reply.send(serve_metrics(context));
+}
+
 void serve_cluster_status(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
   reply.send(cluster_status(context, request));
 }
@@ -58,6 +63,7 @@ void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) 
 constexpr Route kRoutes[] = {
     {"GET", "/", false, ServedBy::kLoop, serve_status_page},
     {"GET", "/health", false, ServedBy::kLoop, serve_health},
+    {"GET", "/metrics", false, ServedBy::kClusterWorker, serve_node_metrics},
     {"GET", "/cluster/status", false, ServedBy::kClusterWorker, serve_cluster_status},
     {"POST", "/cluster/load", false, ServedBy::kClusterWorker, serve_cluster_load},
     {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, serve_cluster_unload},
@@ -116,10 +122,11 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   const std::string path = replace_invalid_utf8(std::string_view(request.path).substr(0, 200));
   reply.send(error_response(
       {404,
-       fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
-                   "/v1/completions, /v1/embeddings, /health, /cluster/status, /cluster/load, "
-                   "/cluster/unload, /cluster/restart, /cluster/token and /",
-                   method, path),
+       fmt::format(
+           "there is no route {} {}; there are /v1/models, /v1/chat/completions, "
+           "/v1/completions, /v1/embeddings, /health, /metrics, /cluster/status, /cluster/load, "
+           "/cluster/unload, /cluster/restart, /cluster/token and /",
+           method, path),
        "", "route_not_found"}));
 }
 

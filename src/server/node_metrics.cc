@@ -1,0 +1,172 @@
+#include "server/node_metrics.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "server/api_context.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::pair<RequestOutcome, std::string_view> kOutcomes[] = {
+    {RequestOutcome::kEnded, "ended"},
+    {RequestOutcome::kFailed, "failed"},
+    {RequestOutcome::kCancelled, "cancelled"}};
+
+// The value of a label: names may hold anything.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string label(std::string_view key, std::string_view value) {
+  return fmt::format("{}=\"{}\"", key, escaped(value));
+}
+
+class MetricsText {
+ public:
+  void head(std::string_view name, std::string_view type, std::string_view meaning) {
+    add("# HELP {0} {1}\n# TYPE {0} {2}\n", name, meaning, type);
+  }
+  template <class Value>
+  void value(std::string_view name, const std::string& labels, Value value) {
+    if (labels.empty()) {
+      add("{} {}\n", name, value);
+    } else {
+      add("{}{{{}}} {}\n", name, labels, value);
+    }
+  }
+  void histogram(std::string_view name, const std::string& labels, const SecondsHistogram& seen) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < seen.counts.size(); ++i) {
+      count += seen.counts[i];
+      const std::string bound = i < SecondsHistogram::kBounds.size()
+                                    ? fmt::format("{}", SecondsHistogram::kBounds[i])
+                                    : "+Inf";
+      add("{}_bucket{{{},le=\"{}\"}} {}\n", name, labels, bound, count);
+    }
+    add("{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", name, labels, seen.sum, name, labels, count);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+  std::string out_;
+};
+
+void add_requests(MetricsText& text, const std::map<std::string, ModelRequests>& models) {
+  text.head("lockstep_requests_total", "counter", "Requests for a model that came to an end.");
+  for (const auto& [name, model] : models) {
+    for (const auto& [outcome, word] : kOutcomes) {
+      text.value("lockstep_requests_total", label("model", name) + "," + label("outcome", word),
+                 model.outcomes[static_cast<size_t>(outcome)]);
+    }
+  }
+  const auto counter = [&](std::string_view name, std::string_view meaning,
+                           uint64_t ModelRequests::*count) {
+    text.head(name, "counter", meaning);
+    for (const auto& [model, requests] : models) {
+      text.value(name, label("model", model), requests.*count);
+    }
+  };
+  counter("lockstep_prompt_tokens_total", "Tokens of prompts that were accepted.",
+          &ModelRequests::prompt_tokens);
+  counter("lockstep_generated_tokens_total", "Tokens that were generated.",
+          &ModelRequests::generated_tokens);
+  const auto histogram = [&](std::string_view name, std::string_view meaning,
+                             SecondsHistogram ModelRequests::*seen) {
+    text.head(name, "histogram", meaning);
+    for (const auto& [model, requests] : models) {
+      text.histogram(name, label("model", model), requests.*seen);
+    }
+  };
+  histogram("lockstep_time_to_first_token_seconds",
+            "From the arrival of a request to its first token.", &ModelRequests::first_token);
+  histogram("lockstep_inter_token_latency_seconds", "Between two tokens of a request.",
+            &ModelRequests::next_token);
+  histogram("lockstep_request_duration_seconds", "From the arrival of a request to its end.",
+            &ModelRequests::request);
+}
+
+void add_models(MetricsText& text, const std::vector<ModelStatus>& models) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view meaning,
+                        uint64_t (*value)(const ModelStatus&)) {
+    text.head(name, type, meaning);
+    for (const ModelStatus& model : models) {
+      text.value(name, label("model", model.name), value(model));
+    }
+  };
+  each("lockstep_model_ready", "gauge", "Whether the model answers.", [](const ModelStatus& model) {
+    return uint64_t{model.state == ModelStatus::State::kReady};
+  });
+  each("lockstep_model_running_requests", "gauge", "Requests that have not ended.",
+       [](const ModelStatus& model) { return static_cast<uint64_t>(model.running); });
+  each("lockstep_model_restarts_total", "counter", "Groups of ranks that were formed anew.",
+       [](const ModelStatus& model) { return static_cast<uint64_t>(model.restarts); });
+  each("lockstep_model_late_frames_total", "counter",
+       "What came late from earlier epochs and was dropped.",
+       [](const ModelStatus& model) { return model.late_calls + model.late_frames; });
+}
+
+void add_cluster(MetricsText& text, const ClusterReport& cluster) {
+  std::map<std::string, int> states{{"alive", 0}};
+  for (const ClusterNodeReport& node : cluster.nodes) ++states[node.state];
+  text.head("lockstep_cluster_nodes", "gauge", "Nodes of the cluster, as this node sees them.");
+  for (const auto& [state, count] : states) {
+    text.value("lockstep_cluster_nodes", label("state", state), count);
+  }
+  text.head("lockstep_cluster_strangers_refused_total", "counter",
+            "Connections of nodes that are not of this cluster.");
+  text.value("lockstep_cluster_strangers_refused_total", "", cluster.strangers_refused);
+  const auto self = std::find_if(cluster.nodes.begin(), cluster.nodes.end(),
+                                 [](const ClusterNodeReport& node) { return node.is_self; });
+  if (self == cluster.nodes.end()) return;
+  text.head("lockstep_node_memory_budget_bytes", "gauge", "Memory that models may use here.");
+  text.value("lockstep_node_memory_budget_bytes", "", self->budget_bytes);
+  text.head("lockstep_node_memory_promised_bytes", "gauge", "Of it, promised to models.");
+  text.value("lockstep_node_memory_promised_bytes", "", self->promised_bytes);
+}
+
+}  // namespace
+
+std::string node_metrics(const NodeFigures& figures) {
+  MetricsText text;
+  text.head("lockstep_build_info", "gauge", "Which lockstep this is.");
+  text.value("lockstep_build_info", label("version", figures.version), 1);
+  if (figures.power_w) {
+    text.head("lockstep_node_power_watts", "gauge",
+              "Mean power of processors and memory since it was asked for last.");
+    text.value("lockstep_node_power_watts", "", *figures.power_w);
+  }
+  add_requests(text, figures.requests);
+  add_models(text, figures.models);
+  if (figures.cluster) add_cluster(text, *figures.cluster);
+  return text.take();
+}
+
+HttpResponse serve_metrics(const ApiContext& context) {
+  NodeFigures figures{.version = context.version(),
+                      .power_w = context.power_w(),
+                      .requests = context.metrics().models(),
+                      .models = {},
+                      .cluster = {}};
+  for (const auto& model : context.models()) figures.models.push_back(model->status());
+  if (context.cluster() != nullptr) figures.cluster = context.cluster()->report();
+  return {200, "text/plain; version=0.0.4; charset=utf-8", node_metrics(figures), {}};
+}
+
+}  // namespace lockstep

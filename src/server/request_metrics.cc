@@ -1,0 +1,78 @@
+#include "server/request_metrics.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+double seconds(RequestMeter::Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+template <RequestOutcome kOutcome>
+void count_outcome(ModelRequests& model, double took) {
+  ++model.outcomes[static_cast<size_t>(kOutcome)];
+  model.request.add(took);
+}
+
+}  // namespace
+
+void SecondsHistogram::add(double seconds) {
+  const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), seconds);
+  ++counts[static_cast<size_t>(bound - kBounds.begin())];
+  sum += seconds;
+}
+
+void RequestMetrics::change(const std::string& model, Change change, double value) {
+  const std::lock_guard lock(mutex_);
+  auto found = models_.find(model);
+  if (found == models_.end()) {
+    const bool has_room = models_.size() < kModelsMax;
+    found = models_.try_emplace(has_room ? model : std::string(kOthers)).first;
+  }
+  change(found->second, value);
+}
+
+std::map<std::string, ModelRequests> RequestMetrics::models() const {
+  const std::lock_guard lock(mutex_);
+  return models_;
+}
+
+void RequestMeter::accepted(int64_t prompt_tokens) {
+  if (!metrics_) return;
+  metrics_->change(
+      model_,
+      [](ModelRequests& model, double tokens) {
+        model.prompt_tokens += static_cast<uint64_t>(tokens);
+      },
+      static_cast<double>(prompt_tokens));
+}
+
+void RequestMeter::token(size_t choice, Clock::time_point now) {
+  if (!metrics_) return;
+  std::optional<Clock::time_point>& last = last_tokens_[choice];
+  RequestMetrics::Change count = [](ModelRequests& model, double) { ++model.generated_tokens; };
+  if (last) {
+    count = [](ModelRequests& model, double took) {
+      ++model.generated_tokens;
+      model.next_token.add(took);
+    };
+  } else if (!std::exchange(has_first_, true)) {
+    count = [](ModelRequests& model, double took) {
+      ++model.generated_tokens;
+      model.first_token.add(took);
+    };
+  }
+  metrics_->change(model_, count, seconds(now - last.value_or(began_)));
+  last = now;
+}
+
+void RequestMeter::end(RequestOutcome outcome, Clock::time_point now) {
+  if (!metrics_ || std::exchange(has_ended_, true)) return;
+  constexpr RequestMetrics::Change kCounts[] = {count_outcome<RequestOutcome::kEnded>,
+                                                count_outcome<RequestOutcome::kFailed>,
+                                                count_outcome<RequestOutcome::kCancelled>};
+  metrics_->change(model_, kCounts[static_cast<size_t>(outcome)], seconds(now - began_));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include "server/fake_cluster.h"
+#include "server/node_metrics.h"
+#include "server/served.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = RequestMeter::Clock;
+using std::chrono::milliseconds;
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("metrics: a request is counted with its times, each choice by itself") {
+  const auto metrics = std::make_shared<RequestMetrics>();
+  const Clock::time_point start = Clock::now();
+  {
+    RequestMeter meter(metrics, "m", 2, start);
+    meter.accepted(7);
+    meter.token(0, start + milliseconds(200));
+    meter.token(1, start + milliseconds(210));
+    meter.token(0, start + milliseconds(230));
+    meter.end(RequestOutcome::kEnded, start + milliseconds(700));
+    meter.end(RequestOutcome::kFailed, start + milliseconds(800));  // too late to count
+  }
+  RequestMeter(metrics, "m", 1, start).accepted(3);  // and goes without an end
+  const auto models = metrics->models();
+  REQUIRE(models.size() == 1);
+  const ModelRequests& seen = models.at("m");
+  CHECK(seen.outcomes == std::array<uint64_t, 3>{1, 0, 1});
+  CHECK(seen.prompt_tokens == 10);
+  CHECK(seen.generated_tokens == 3);
+  CHECK(seen.first_token.sum == doctest::Approx(0.2));
+  CHECK(seen.next_token.sum == doctest::Approx(0.03));
+  CHECK(seen.first_token.counts[7] == 1);  // up to 0.25 s
+  CHECK(seen.next_token.counts[5] == 1);   // up to 0.05 s
+}
+
+TEST_CASE("metrics: names of models have a limit and may hold anything") {
+  const auto metrics = std::make_shared<RequestMetrics>();
+  for (size_t i = 0; i < RequestMetrics::kModelsMax + 5; ++i) {
+    RequestMeter(metrics, fmt::format("m{}", i), 1, Clock::now()).accepted(1);
+  }
+  const auto models = metrics->models();
+  CHECK(models.size() == RequestMetrics::kModelsMax + 1);
+  CHECK(models.at(std::string(RequestMetrics::kOthers)).prompt_tokens == 5);
+  const std::string text = node_metrics({.requests = {{"a\"b\\c\nd", {}}}});
+  CHECK(has_line(text, R"(lockstep_prompt_tokens_total{model="a\"b\\c\nd"} 0)"));
+}
+
+TEST_CASE("metrics: a node tells its requests, models, cluster and power") {
+  FakeCluster cluster;
+  Served server(milliseconds(60'000), &cluster);
+  server.model->says(" was a byte.");
+  CHECK(server.post("/v1/completions", R"({"prompt":"There","max_tokens":6})").status == 200);
+  const Answer answer = server.get("/metrics");
+  CHECK(answer.status == 200);
+  CHECK(answer.has_header("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  const std::string name = R"({model="org/Tiny-Model"})";
+  for (const std::string& line :
+       {std::string(R"(lockstep_requests_total{model="org/Tiny-Model",outcome="ended"} 1)"),
+        std::string(R"(lockstep_requests_total{model="org/Tiny-Model",outcome="failed"} 0)"),
+        "lockstep_prompt_tokens_total" + name + " 6",
+        "lockstep_generated_tokens_total" + name + " 6",
+        "lockstep_time_to_first_token_seconds_count" + name + " 1",
+        "lockstep_inter_token_latency_seconds_count" + name + " 5",
+        std::string(
+            R"(lockstep_request_duration_seconds_bucket{model="org/Tiny-Model",le="+Inf"} 1)"),
+        "lockstep_model_ready" + name + " 1", std::string("# TYPE lockstep_model_ready gauge"),
+        std::string(R"(lockstep_cluster_nodes{state="alive"} 1)"),
+        std::string("lockstep_cluster_strangers_refused_total 5"),
+        std::string("lockstep_node_memory_budget_bytes 1000")}) {
+    CHECK_MESSAGE(has_line(answer.body, line), line);
+  }
+}
+
+TEST_CASE("metrics: a node that serves alone says nothing of a cluster") {
+  Served server;
+  const Answer answer = server.get("/metrics");
+  CHECK(answer.status == 200);
+  CHECK(answer.body.find("lockstep_cluster") == std::string::npos);
+  CHECK(has_line(answer.body, R"(lockstep_build_info{version="0.1.0"} 1)"));
+}
+
+}  // namespace lockstep
