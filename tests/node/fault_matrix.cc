@@ -21,7 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kRanks = 3;
-constexpr int kPromptTokens = 120;
 constexpr milliseconds kHeartbeat{1500};
 constexpr milliseconds kProgress{1600};
 constexpr milliseconds kRestartWait{5000};
@@ -115,7 +114,7 @@ Status FaultBench::start() {
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_fault_worker";
   group_ = TRY(LocalGroup::start(options));
   prompt_.assign(1, 1);
-  while (prompt_.size() < kPromptTokens) {
+  while (prompt_.size() < static_cast<size_t>(stage_.prompt_tokens)) {
     prompt_.push_back(static_cast<int32_t>(3 + random_() % 500));
   }
   for (int i = 0; i < 3; ++i) {  // the first one warms up

@@ -41,6 +41,7 @@ struct FaultStage {
   bool has_rdma = false;
   // What a fault may take to end a stream. An emulated machine is slow.
   std::chrono::milliseconds report{2000};
+  int prompt_tokens = 120;
   int answer_tokens = 100;
   // Longer than anything here takes: a wait that reaches it is a hang.
   std::chrono::milliseconds hang{30'000};

@@ -30,7 +30,8 @@ struct Options {
 // Everything takes longer in an emulated machine.
 constexpr std::chrono::seconds kGuestReport{20};
 constexpr std::chrono::seconds kGuestHang{120};
-constexpr int kGuestAnswerTokens = 24;
+constexpr int kGuestPromptTokens = 40;
+constexpr int kGuestAnswerTokens = 16;
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -84,6 +85,7 @@ int run_matrix(const Options& options) {
     stage.has_rdma = true;
     stage.report = kGuestReport;
     stage.hang = kGuestHang;
+    stage.prompt_tokens = kGuestPromptTokens;
     stage.answer_tokens = kGuestAnswerTokens;
   } else {
     stage.network.enter();
@@ -112,6 +114,7 @@ int run_matrix(const Options& options) {
         const std::string skipped = reason_to_skip(cell, stage);
         const CellResult result = skipped.empty() ? bench.run(cell, options.rounds) : CellResult{};
         print_row(cell, skipped, result);
+        std::fflush(stdout);
         std::fflush(stdout);
         findings += result.findings.size();
         cells += skipped.empty() ? 1 : 0;
