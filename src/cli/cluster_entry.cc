@@ -137,6 +137,9 @@ std::vector<CLI::Option*> add_cluster_flags(CLI::App& command, ClusterFlags& fla
           ->check(CLI::PositiveNumber),
       command.add_flag("--spare", flags.spare,
                        "use this node only where the others do not suffice"),
+      command.add_option("--data-network", flags.data_network,
+                         "where ranks of different machines talk, as in 10.9.0.0/24 (default: "
+                         "where the nodes do)"),
   };
 }
 

@@ -24,6 +24,7 @@ struct ClusterFlags {
   bool no_beacon = false;
   double memory_gib = 0;  // 0: most of what is free
   bool spare = false;
+  std::string data_network;
 };
 
 // The options that they became; --alone excludes them.

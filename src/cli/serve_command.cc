@@ -135,12 +135,15 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
   peers.uses_beacon = !flags.no_beacon;
   peers.join = entry.join;
   peers.version = kVersion;
+  std::optional<DataNetwork> data_network;
+  if (!flags.data_network.empty()) data_network = TRY(DataNetwork::parse(flags.data_network));
   return ClusterNode::start({.identity = entry.identity,
                              .peers = std::move(peers),
                              .budget_bytes = std::max<int64_t>(0, budget_bytes),
                              .is_spare = flags.spare,
                              .version = kVersion,
                              .link = link,
+                             .data_network = std::move(data_network),
                              .on_restart = std::move(on_restart)});
 }
 

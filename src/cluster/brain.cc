@@ -384,6 +384,8 @@ NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   NodeHeartbeat beat;
   beat.incarnation = options_.incarnation;
   beat.program = options_.program;
+  beat.name = options_.name;
+  beat.data_host = options_.data_host;
   beat.budget_bytes = options_.budget_bytes;
   beat.speed = options_.speed;
   beat.operations_s = options_.operations_s;

@@ -73,6 +73,8 @@ struct BrainOptions {
   NodeId self;
   int64_t incarnation = 0;  // random, not negative: another one at each start
   std::string program;      // lockstep's version
+  std::string name;
+  std::string data_host;  // numeric; empty: ranks are reached where the node is
   int64_t budget_bytes = 0;
   int64_t speed = 0;
   int64_t operations_s = 0;

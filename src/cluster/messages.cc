@@ -10,6 +10,8 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kProgramBytesMax = 64;
+constexpr size_t kNodeNameBytesMax = 64;  // as cluster/identity.h has it
+constexpr size_t kHostBytesMax = 64;
 
 Result<std::string> model_field(const Json& value) {
   return text_field(value, "model", kModelNameBytesMax);
@@ -138,7 +140,9 @@ JsonObject fields_of(const NodeHeartbeat& beat) {
           {"parts", list_json(beat.parts, part_json)},
           {"uses", list_json(beat.uses, use_json)},
           {"models", list_json(beat.models, progress_json)},
-          {"program", beat.program}};
+          {"program", beat.program},
+          {"name", beat.name},
+          {"data_host", beat.data_host}};
 }
 
 Result<ClusterMessage> read_heartbeat(const Json& value) {
@@ -146,6 +150,8 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.incarnation = TRY(number_field(value, "incarnation"));
   beat.sequence = TRY(number_field(value, "sequence"));
   beat.program = TRY(text_field(value, "program", kProgramBytesMax));
+  beat.name = TRY(text_field(value, "name", kNodeNameBytesMax));
+  beat.data_host = TRY(text_field(value, "data_host", kHostBytesMax));
   beat.budget_bytes = TRY(number_field(value, "budget_bytes", INT64_MAX / (2 * kNodesMax)));
   beat.speed = TRY(number_field(value, "speed"));
   beat.operations_s = TRY(number_field(value, "operations_s"));

@@ -60,7 +60,9 @@ struct ModelProgress {
 struct NodeHeartbeat {
   int64_t incarnation = 0;  // drawn at random at each start of the node
   int64_t sequence = 0;
-  std::string program;       // its version, for people
+  std::string program;    // its version, for people
+  std::string name;       // its name, for people
+  std::string data_host;  // its address for links between ranks; empty: that of this control link
   int64_t budget_bytes = 0;  // memory that models may use, whether or not they do
   int64_t speed = 0;         // memory bandwidth, bytes/s
   int64_t operations_s = 0;  // multiplications and additions of a prompt; 0: not known

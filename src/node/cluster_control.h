@@ -29,6 +29,7 @@ struct ClusterNodeReport {
   int64_t budget_bytes = 0;    // memory that models may use
   int64_t promised_bytes = 0;  // of it, to models
   int64_t read_bytes_s = 0;    // memory bandwidth
+  std::string data_host;       // its address for links between ranks; empty: that of control
   std::string life;            // another one after each start; empty: never told
   // Its wall clock less this node's, as its last heartbeat came in; 0 for this node.
   std::optional<double> clock_ahead_s;

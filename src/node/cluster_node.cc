@@ -15,6 +15,7 @@
 #include "node/cluster_plan.h"
 #include "node/model_fetcher.h"
 #include "node/network_speed.h"
+#include "node/own_addresses.h"
 #include "node/piece_host.h"
 #include "node/stream_route.h"
 #include "node/worker_stream.h"
@@ -56,7 +57,8 @@ struct ClusterNode::Impl {
   Status open();
   void close();
   void drain(milliseconds limit);
-  ClusterDriver::Options driver_options(const MeasuredSpeed& speed) const;
+  Result<ClusterDriver::Options> driver_options(const MeasuredSpeed& speed) const;
+  std::string data_host_of(const NodeId& node) const;
   void connect();
   void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
 
@@ -88,24 +90,39 @@ ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
       parts(std::make_unique<ClusterParts>(
           *loop, ClusterParts::Options{.self = self, .link = options.link})) {}
 
-ClusterDriver::Options ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
+Result<ClusterDriver::Options> ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
   ClusterDriver::Options driver_options;
   driver_options.peers = options.peers;
   driver_options.peers.version = options.version;
   driver_options.folder = options.identity.cluster_folder();
   driver_options.brain.program = options.version;
+  driver_options.brain.name = options.identity.name();
   driver_options.brain.budget_bytes = options.budget_bytes;
   driver_options.brain.is_spare = options.is_spare;
   driver_options.brain.speed = speed.read_bytes_s;
   driver_options.brain.operations_s = speed.operations_s;
-  driver_options.brain.link_bytes_s = network_bytes_s(options.peers.host);
+  std::string network_host = options.peers.host;
+  if (options.data_network) {
+    network_host = TRY(options.data_network->own_host(own_addresses()));
+    driver_options.brain.data_host = network_host;
+  }
+  driver_options.brain.link_bytes_s = network_bytes_s(network_host);
   return driver_options;
+}
+
+// Empty: ranks there are reached as the node is.
+std::string ClusterNode::Impl::data_host_of(const NodeId& node) const {
+  const Member* const member = driver->brain().membership().find(node);
+  if (!options.data_network || member == nullptr || member->last == nullptr) return "";
+  const std::string& host = member->last->data_host;
+  return options.data_network->contains(host) ? host : "";
 }
 
 Status ClusterNode::Impl::open() {
   TRY(make_private_folder(options.identity.cluster_folder()));
   driver = TRY(ClusterDriver::start(
-      *loop, options.identity, driver_options(speed_of_this_machine()), planner.function(), *parts,
+      *loop, options.identity, TRY(driver_options(speed_of_this_machine())), planner.function(),
+      *parts,
       {.on_change = [this] { models->update(); },
        .on_restart = options.on_restart,
        .on_stream =
@@ -123,6 +140,7 @@ void ClusterNode::Impl::connect() {
   parts->connect(
       {.peers = driver->peers(),
        .fetcher = *fetcher,
+       .data_host_of = [this](const NodeId& node) { return data_host_of(node); },
        .on_event = [this](const std::string& model, const PlacementEpoch& epoch,
                           const PartEvent& event) { driver->part_event(model, epoch, event); },
        .on_change = [this] { models->update(); }});

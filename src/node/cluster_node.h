@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "cluster/identity.h"
 #include "cluster/peers.h"
 #include "node/cluster_control.h"
+#include "node/data_network.h"
 #include "node/model_directory.h"
 #include "transport/link_options.h"
 
@@ -27,6 +29,8 @@ struct ClusterNodeOptions {
   bool is_spare = false;     // used only where the others do not suffice
   std::string version;
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
+  // Where their links go, between two machines that are both in it; else where control goes.
+  std::optional<DataNetwork> data_network;
   // A user wants this node to drain, end and begin anew; the node's loop calls it, until the node
   // has ended.
   std::function<void()> on_restart;

@@ -134,8 +134,10 @@ Result<MachineHosts> ClusterParts::machine_hosts(const PartReport& report) const
       return Error{ErrorCode::kPeerLost,
                    fmt::format("there is no connection to node {}", rank.node.short_text())};
     }
-    machine.hosts.back() = peer->address.host;
-    has_ipv6 = has_ipv6 || peer->address.host.find(':') != std::string::npos;
+    std::string& host = machine.hosts.back();
+    host = around_->data_host_of(rank.node);
+    if (host.empty()) host = peer->address.host;
+    has_ipv6 = has_ipv6 || host.find(':') != std::string::npos;
   }
   for (const int rank : machine.ranks) {
     machine.hosts[static_cast<size_t>(rank)] = has_ipv6 ? "::" : "0.0.0.0";

@@ -37,6 +37,8 @@ class ClusterParts final : public PartRunner {
   struct Surroundings {
     Peers& peers;
     ModelFetcher& fetcher;
+    // Where ranks of a node are reached; empty: where the node is.
+    std::function<std::string(const NodeId&)> data_host_of;
     std::function<void(const std::string& model, const PlacementEpoch&, const PartEvent&)> on_event;
     std::function<void()> on_change;  // group() may answer otherwise
   };

@@ -55,7 +55,9 @@ void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int6
   node.budget_bytes = member.last->budget_bytes;
   node.promised_bytes = promised_bytes(member.last->parts);
   node.read_bytes_s = member.last->speed;
+  node.data_host = member.last->data_host;
   node.life = life_text(member.last->incarnation);
+  if (node.name.empty()) node.name = member.last->name;
   node.power_w = watts(member.last->power_mw);
   if (member.is_alive()) node.clock_ahead_s = static_cast<double>(member.clock_ahead_ms) / 1e3;
 }
@@ -72,6 +74,7 @@ ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
   node.budget_bytes = own.budget_bytes;
   node.promised_bytes = brain.parts().promised_bytes();
   node.read_bytes_s = own.speed;
+  node.data_host = own.data_host;
   node.life = life_text(own.incarnation);
   node.power_w = watts(brain.power_mw());
   node.clock_ahead_s = 0;

@@ -78,6 +78,7 @@ JsonObject node_json(const ClusterNodeReport& node) {
           {"name", node.name},
           {"version", node.version},
           {"address", node.address},
+          {"data_host", node.data_host},
           {"state", node.state},
           {"note", node.note},
           {"is_self", node.is_self},

@@ -51,6 +51,8 @@ TEST_CASE("every message survives the way to another node") {
   beat.is_leaving = true;
   beat.wall_ms = 1'900'000'000'000;
   beat.power_mw = 45'500;
+  beat.name = "berta";
+  beat.data_host = "10.9.0.2";
   beat.coordinator = node(1);
   beat.hears = {node(1), node(2)};
   beat.parts = {
@@ -73,6 +75,8 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(heard.is_leaving);
   CHECK(heard.wall_ms == beat.wall_ms);
   CHECK(heard.power_mw == beat.power_mw);
+  CHECK(heard.name == "berta");
+  CHECK(heard.data_host == "10.9.0.2");
   again(RestartOrder{});
 
   CHECK(std::get<DesiredUpdate>(again(DesiredUpdate{{some_entry()}})).entries[0] == some_entry());

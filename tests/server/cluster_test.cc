@@ -37,6 +37,7 @@ TEST_CASE("the status shows nodes, placements, what waits and why") {
   CHECK(at(status, "nodes", 0, "read_bytes_s") == 50);
   CHECK(at(status, "nodes", 1, "name") == "beta");
   CHECK(at(status, "nodes", 1, "address") == "10.0.0.2:8601");
+  CHECK(at(status, "nodes", 1, "data_host") == "10.9.0.2");
   CHECK(at(status, "nodes", 1, "state") == "suspect");
   CHECK(at(status, "nodes", 1, "note") == "silent for 2 s");
   CHECK(at(status, "nodes", 0, "life") == "00000000000000a1");

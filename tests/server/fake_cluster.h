@@ -36,6 +36,7 @@ class FakeCluster : public ClusterControl {
                              .address = "10.0.0.2:8601",
                              .state = "suspect",
                              .note = "silent for 2 s",
+                             .data_host = "10.9.0.2",
                              .life = "00000000000000b1",
                              .clock_ahead_s = -2.5});
     ClusterModelReport ready;
