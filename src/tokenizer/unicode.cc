@@ -85,6 +85,10 @@ std::string lowercase(std::string_view text) {
   return result;
 }
 
+std::string_view unicode_category(uint32_t code_point) {
+  return utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
+}
+
 bool is_white_space(uint32_t c) {
   return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||

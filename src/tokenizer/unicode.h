@@ -13,6 +13,9 @@ enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 std::string normalize_unicode(std::string_view text, NormalForm form);
 std::string lowercase(std::string_view text);
 
+// The general category's two letters: "Lu", "Nd", "Zs"; "Cn" for what is unassigned.
+std::string_view unicode_category(uint32_t code_point);
+
 // The White_Space property, as Rust's char::is_whitespace has it.
 bool is_white_space(uint32_t code_point);
 bool is_nonspacing_mark(uint32_t code_point);  // category Mn

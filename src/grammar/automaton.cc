@@ -1,0 +1,403 @@
+#include "grammar/automaton.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "grammar/limits.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = CompiledGrammar::Kind;
+using Position = CompiledGrammar::Position;
+
+uint64_t hash_of(std::span<const uint32_t> values, uint64_t seed) {
+  for (const uint32_t value : values) seed = mixed_hash(seed, value);
+  return seed;
+}
+
+}  // namespace
+
+GrammarAutomaton::GrammarAutomaton(std::shared_ptr<const CompiledGrammar> grammar)
+    : grammar_(std::move(grammar)) {
+  clear();
+  start_ = closed_state({{grammar_->start, intern_set(std::span(&kRootEntry, 1))}});
+}
+
+void GrammarAutomaton::clear() {
+  entries_ = {{CompiledGrammar::kEndPosition, 0, 0}};
+  sets_.clear();
+  set_entries_.clear();
+  kernels_.clear();
+  states_.clear();
+  state_sets_.clear();
+  rows_.clear();
+  entry_table_.clear();
+  set_table_.clear();
+  kernel_table_.clear();
+  state_table_.clear();
+  std::vector<Thread> none;
+  const StateId dead = intern_state(none, false);
+  LOCKSTEP_CHECK(dead == kDead);
+}
+
+std::span<const uint32_t> GrammarAutomaton::entries_of(uint32_t set) const {
+  return std::span(set_entries_).subspan(sets_[set].first, sets_[set].count);
+}
+
+GrammarAutomaton::StateId GrammarAutomaton::find_step(StateId state, uint8_t byte) {
+  const Kernel& kernel = *kernels_[states_[state].kernel];
+  const uint8_t byte_class = kernel.classes[byte];
+  std::vector<Thread> seeds;
+  for (const Move move : kernel.moves[byte_class]) {
+    seeds.push_back({move.target, state_sets_[states_[state].sets + move.thread]});
+  }
+  const StateId next = closed_state(std::move(seeds));
+  rows_[states_[state].row + byte_class] = next;
+  return next;
+}
+
+GrammarAutomaton::StateId GrammarAutomaton::step_token(StateId state, int32_t token) {
+  const Kernel& kernel = *kernels_[states_[state].kernel];
+  std::vector<Thread> seeds;
+  for (const uint32_t thread : kernel.token_threads) {
+    const Position& position = grammar_->positions[kernel.positions[thread]];
+    if (static_cast<int32_t>(position.first) != token) continue;
+    seeds.push_back({position.next, state_sets_[states_[state].sets + thread]});
+  }
+  return closed_state(std::move(seeds));
+}
+
+std::vector<int32_t> GrammarAutomaton::tokens(StateId state) const {
+  const Kernel& kernel = *kernels_[states_[state].kernel];
+  std::vector<int32_t> tokens;
+  for (const uint32_t thread : kernel.token_threads) {
+    tokens.push_back(static_cast<int32_t>(grammar_->positions[kernel.positions[thread]].first));
+  }
+  return tokens;
+}
+
+// Follows everything that needs no byte, until only positions that do are left.
+GrammarAutomaton::StateId GrammarAutomaton::closed_state(std::vector<Thread> seeds) {
+  if (seeds.empty()) return kDead;
+  pending_.clear();
+  reached_.clear();
+  seen_.clear();
+  seen_threads_.clear();
+  reaches_end_ = false;
+  for (const Thread seed : seeds) push(seed.position, seed.set);
+  while (!pending_.empty()) {
+    if (seen_threads_.size() > kStepThreadsMax) {
+      is_overloaded_ = true;
+      return kDead;
+    }
+    const Thread thread = pending_.back();
+    pending_.pop_back();
+    expand(thread);
+  }
+  return intern_state(reached_, reaches_end_);
+}
+
+void GrammarAutomaton::push(uint32_t position, uint32_t set) {
+  const Thread thread{position, set};
+  const auto count = static_cast<uint32_t>(seen_threads_.size());
+  const uint32_t index = seen_.intern(
+      mixed_hash(mixed_hash(1, position), set),
+      [&](uint32_t other) { return seen_threads_[other] == thread; },
+      [&] {
+        seen_threads_.push_back(thread);
+        return count;
+      });
+  if (index == count) pending_.push_back(thread);
+}
+
+void GrammarAutomaton::expand(Thread thread) {
+  const Position& position = grammar_->positions[thread.position];
+  switch (position.kind) {
+    case Kind::kBytes:
+    case Kind::kToken:
+      reached_.push_back(thread);
+      return;
+    case Kind::kSplit:
+      for (uint32_t i = 0; i < position.count; ++i) {
+        push(grammar_->targets[position.first + i], thread.set);
+      }
+      return;
+    case Kind::kCall: {
+      if (sets_[thread.set].depth >= kStackDepthMax) return;
+      const uint32_t entry = intern_entry({position.next, 0, thread.set});
+      push(position.first, intern_set(std::span(&entry, 1)));
+      return;
+    }
+    case Kind::kRepeat:
+      enter_round(thread, 0);
+      return;
+    case Kind::kEnd:
+      leave_rule(thread.set);
+      return;
+  }
+}
+
+// At a repetition of which `count` rounds are done.
+void GrammarAutomaton::enter_round(Thread thread, uint32_t count) {
+  const Position& position = grammar_->positions[thread.position];
+  const bool has_end = position.max != UINT32_MAX;
+  if (!has_end) count = std::min(count, position.min);  // beyond it nothing changes any more
+  if (count >= position.min) push(position.next, thread.set);
+  if (has_end && count >= position.max) return;
+  if (sets_[thread.set].depth >= kStackDepthMax) return;
+  const uint32_t entry = intern_entry({thread.position, count, thread.set});
+  push(position.first, intern_set(std::span(&entry, 1)));
+}
+
+void GrammarAutomaton::leave_rule(uint32_t set) {
+  // A copy: what follows may add to set_entries_.
+  const auto span = entries_of(set);
+  const std::vector<uint32_t> entries(span.begin(), span.end());
+  for (const uint32_t index : entries) {
+    if (index == kRootEntry) {
+      reaches_end_ = true;
+      continue;
+    }
+    const Entry entry = entries_[index];
+    if (grammar_->positions[entry.position].kind == Kind::kRepeat) {
+      enter_round({entry.position, entry.below}, entry.count + 1);
+    } else {
+      push(entry.position, entry.below);
+    }
+  }
+}
+
+uint32_t GrammarAutomaton::intern_entry(Entry entry) {
+  const uint64_t hash =
+      mixed_hash(mixed_hash(mixed_hash(2, entry.position), entry.count), entry.below);
+  return entry_table_.intern(
+      hash,
+      [&](uint32_t index) {
+        const Entry& other = entries_[index];
+        return other.position == entry.position && other.count == entry.count &&
+               other.below == entry.below;
+      },
+      [&] {
+        entries_.push_back(entry);
+        return static_cast<uint32_t>(entries_.size() - 1);
+      });
+}
+
+// `entries` are sorted.
+uint32_t GrammarAutomaton::intern_set(std::span<const uint32_t> entries) {
+  return set_table_.intern(
+      hash_of(entries, 3),
+      [&](uint32_t index) {
+        const auto other = entries_of(index);
+        return std::equal(other.begin(), other.end(), entries.begin(), entries.end());
+      },
+      [&] {
+        uint32_t depth = 0;
+        for (const uint32_t entry : entries) {
+          if (entry != kRootEntry) depth = std::max(depth, sets_[entries_[entry].below].depth + 1);
+        }
+        sets_.push_back({static_cast<uint32_t>(set_entries_.size()),
+                         static_cast<uint32_t>(entries.size()), depth});
+        set_entries_.insert(set_entries_.end(), entries.begin(), entries.end());
+        return static_cast<uint32_t>(sets_.size() - 1);
+      });
+}
+
+uint32_t GrammarAutomaton::united(uint32_t a, uint32_t b) {
+  std::vector<uint32_t> entries;
+  const auto first = entries_of(a);
+  const auto second = entries_of(b);
+  std::set_union(first.begin(), first.end(), second.begin(), second.end(),
+                 std::back_inserter(entries));
+  return intern_set(entries);
+}
+
+GrammarAutomaton::StateId GrammarAutomaton::intern_state(std::vector<Thread>& threads,
+                                                         bool is_accepting) {
+  std::sort(threads.begin(), threads.end(),
+            [](Thread a, Thread b) { return a.position < b.position; });
+  size_t kept = 0;
+  for (const Thread thread : threads) {
+    if (kept > 0 && threads[kept - 1].position == thread.position) {
+      threads[kept - 1].set = united(threads[kept - 1].set, thread.set);
+    } else {
+      threads[kept++] = thread;
+    }
+  }
+  threads.resize(kept);
+  uint64_t hash = is_accepting ? 5 : 4;
+  for (const Thread thread : threads) {
+    hash = mixed_hash(mixed_hash(hash, thread.position), thread.set);
+  }
+  return state_table_.intern(
+      hash,
+      [&](uint32_t index) {
+        const State& other = states_[index];
+        const auto& positions = kernels_[other.kernel]->positions;
+        if (other.is_accepting != is_accepting || positions.size() != threads.size()) return false;
+        for (size_t i = 0; i < threads.size(); ++i) {
+          if (positions[i] != threads[i].position ||
+              state_sets_[other.sets + i] != threads[i].set) {
+            return false;
+          }
+        }
+        return true;
+      },
+      [&] {
+        std::vector<uint32_t> positions;
+        State state{.sets = static_cast<uint32_t>(state_sets_.size()),
+                    .row = static_cast<uint32_t>(rows_.size()),
+                    .is_accepting = is_accepting,
+                    .plain_characters = plain_characters_of(threads)};
+        for (const Thread thread : threads) {
+          positions.push_back(thread.position);
+          state_sets_.push_back(thread.set);
+        }
+        state.kernel = intern_kernel(std::move(positions));
+        const Kernel& kernel = *kernels_[state.kernel];
+        state.classes = &kernel.classes;
+        rows_.resize(rows_.size() + kernel.moves.size(), kUnknown);
+        if (kernel.moves[0].empty()) rows_[state.row] = kDead;
+        states_.push_back(state);
+        return static_cast<uint32_t>(states_.size() - 1);
+      });
+}
+
+uint32_t GrammarAutomaton::plain_characters_of(const std::vector<Thread>& threads) const {
+  uint32_t most = 0;
+  for (const Thread thread : threads) {
+    if (!grammar_->positions[thread.position].is_json_character) continue;
+    for (const uint32_t index : entries_of(thread.set)) {
+      const Position& position = grammar_->positions[entries_[index].position];
+      if (index == kRootEntry || position.kind != Kind::kRepeat) continue;
+      const bool has_end = position.max != UINT32_MAX;
+      most = std::max(most, has_end ? position.max - entries_[index].count : UINT32_MAX);
+    }
+  }
+  return most;
+}
+
+uint32_t GrammarAutomaton::intern_kernel(std::vector<uint32_t> positions) {
+  return kernel_table_.intern(
+      hash_of(positions, 6),
+      [&](uint32_t index) { return kernels_[index]->positions == positions; },
+      [&] {
+        kernels_.push_back(std::make_unique<Kernel>(make_kernel(positions)));
+        return static_cast<uint32_t>(kernels_.size() - 1);
+      });
+}
+
+// Bytes over which the same threads move to the same places are one class.
+GrammarAutomaton::Kernel GrammarAutomaton::make_kernel(std::vector<uint32_t> positions) const {
+  Kernel kernel;
+  kernel.positions = std::move(positions);
+  std::vector<std::vector<Move>> moves_of(256);
+  for (uint32_t thread = 0; thread < kernel.positions.size(); ++thread) {
+    const Position& position = grammar_->positions[kernel.positions[thread]];
+    if (position.kind == Kind::kToken) {
+      kernel.token_threads.push_back(thread);
+      continue;
+    }
+    for (uint32_t i = 0; i < position.count; ++i) {
+      const CompiledGrammar::Edge& edge = grammar_->edges[position.first + i];
+      for (uint32_t byte = edge.first; byte <= edge.last; ++byte) {
+        moves_of[byte].push_back({thread, edge.target});
+      }
+    }
+  }
+  kernel.moves.emplace_back();
+  const auto equal = [](const std::vector<Move>& a, const std::vector<Move>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](Move x, Move y) { return x.thread == y.thread && x.target == y.target; });
+  };
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    size_t found = 0;
+    while (found < kernel.moves.size() && !equal(kernel.moves[found], moves_of[byte])) ++found;
+    if (found == kernel.moves.size()) {
+      // 256 classes and the dead one do not fit a byte; then no byte is dead.
+      if (found == 256) {
+        kernel.moves[0] = std::move(moves_of[byte]);
+        kernel.classes[byte] = 0;
+        continue;
+      }
+      kernel.moves.push_back(std::move(moves_of[byte]));
+    }
+    kernel.classes[byte] = static_cast<uint8_t>(found);
+  }
+  return kernel;
+}
+
+bool GrammarAutomaton::needs_collection() const {
+  return states_.size() > kAutomatonStatesMax || entries_.size() > kAutomatonStackMax ||
+         set_entries_.size() > kAutomatonStackMax;
+}
+
+void GrammarAutomaton::release(std::vector<StateId>* states) {
+  held_.erase(std::remove(held_.begin(), held_.end(), states), held_.end());
+}
+
+// What a collection copies from.
+struct GrammarAutomaton::Old {
+  std::vector<Entry> entries;
+  std::vector<EntrySet> sets;
+  std::vector<uint32_t> set_entries;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<State> states;
+  std::vector<uint32_t> state_sets;
+};
+
+void GrammarAutomaton::collect(std::span<StateId> holders) {
+  Old old{std::move(entries_), std::move(sets_),   std::move(set_entries_),
+          std::move(kernels_), std::move(states_), std::move(state_sets_)};
+  clear();
+  ++collection_count_;
+  std::vector<uint32_t> set_of(old.sets.size(), UINT32_MAX);
+  std::vector<StateId> state_of(old.states.size(), kUnknown);
+  for (StateId& state : holders) state = copied(old, state, set_of, state_of);
+  for (std::vector<StateId>* list : held_) {
+    for (StateId& state : *list) state = copied(old, state, set_of, state_of);
+  }
+  start_ = copied(old, start_, set_of, state_of);
+}
+
+GrammarAutomaton::StateId GrammarAutomaton::copied(const Old& old, StateId state,
+                                                   std::vector<uint32_t>& set_of,
+                                                   std::vector<StateId>& state_of) {
+  if (state_of[state] != kUnknown) return state_of[state];
+  const State& from = old.states[state];
+  const auto& positions = old.kernels[from.kernel]->positions;
+  // A set is copied after all sets below it; an explicit stack, since they may be deep.
+  std::vector<uint32_t> path;
+  std::vector<Thread> threads;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    path.push_back(old.state_sets[from.sets + i]);
+    while (!path.empty()) {
+      const uint32_t set = path.back();
+      const auto entries =
+          std::span(old.set_entries).subspan(old.sets[set].first, old.sets[set].count);
+      bool is_ready = true;
+      for (const uint32_t entry : entries) {
+        if (entry == kRootEntry || set_of[old.entries[entry].below] != UINT32_MAX) continue;
+        path.push_back(old.entries[entry].below);
+        is_ready = false;
+      }
+      if (!is_ready) continue;
+      path.pop_back();
+      if (set_of[set] != UINT32_MAX) continue;
+      std::vector<uint32_t> renewed;
+      for (const uint32_t entry : entries) {
+        const Entry& copy = old.entries[entry];
+        renewed.push_back(entry == kRootEntry
+                              ? kRootEntry
+                              : intern_entry({copy.position, copy.count, set_of[copy.below]}));
+      }
+      std::sort(renewed.begin(), renewed.end());
+      set_of[set] = intern_set(renewed);
+    }
+    threads.push_back({positions[i], set_of[old.state_sets[from.sets + i]]});
+  }
+  return state_of[state] = intern_state(threads, from.is_accepting);
+}
+
+}  // namespace lockstep

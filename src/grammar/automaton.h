@@ -1,0 +1,143 @@
+// GrammarAutomaton: where in a grammar a text may be, byte by byte. All readings of a text are
+// followed at once; each is a position and the stacks it may return to. What has been met once is
+// kept: a state (all readings) has a number, and its step over a byte is a table lookup from the
+// second time on. So a state costs four bytes to hold, to fork and to roll back.
+//
+// Stacks are shared: a stack entry (a position to return to, a count of a repetition) points to a
+// set of entries below it, and equal sets have one number. A grammar that is ambiguous in many ways
+// at once therefore still has few entries.
+//
+// One thread; used by Matcher, which is what others should use.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "grammar/compiled_grammar.h"
+#include "grammar/intern_table.h"
+
+namespace lockstep {
+
+class GrammarAutomaton {
+ public:
+  using StateId = uint32_t;
+  static constexpr StateId kDead = 0;  // no reading is left
+
+  explicit GrammarAutomaton(std::shared_ptr<const CompiledGrammar> grammar);
+  GrammarAutomaton(const GrammarAutomaton&) = delete;
+  GrammarAutomaton& operator=(const GrammarAutomaton&) = delete;
+
+  StateId start() { return start_; }
+  StateId step(StateId state, uint8_t byte) {
+    const State& from = states_[state];
+    const StateId known = rows_[from.row + (*from.classes)[byte]];
+    return known != kUnknown ? known : find_step(state, byte);
+  }
+  StateId step_token(StateId state, int32_t token);
+  bool is_accepting(StateId state) const { return states_[state].is_accepting; }
+  // The special tokens that may follow.
+  std::vector<int32_t> tokens(StateId state) const;
+  // So many characters of a JSON string, any of them, may follow here; 0 outside of one.
+  uint32_t plain_characters(StateId state) const { return states_[state].plain_characters; }
+
+  // Once a grammar had more than kStepThreadsMax readings, what the automaton says is too little.
+  bool is_overloaded() const { return is_overloaded_; }
+
+  // What is kept grows until this says so; then collect() drops all but the states in `holders`,
+  // which get new numbers, and in the lists that are held.
+  bool needs_collection() const;
+  void collect(std::span<StateId> holders);
+  uint64_t collection_count() const { return collection_count_; }
+  void hold(std::vector<StateId>* states) { held_.push_back(states); }
+  void release(std::vector<StateId>* states);
+  size_t state_count() const { return states_.size(); }
+
+ private:
+  static constexpr StateId kUnknown = UINT32_MAX;
+  static constexpr uint32_t kRootEntry = 0;  // below every stack
+  using Classes = std::array<uint8_t, 256>;
+
+  // A stack entry: return to `position` with `count` rounds done, above any entry of `below`.
+  struct Entry {
+    uint32_t position;
+    uint32_t count;
+    uint32_t below;
+  };
+  struct EntrySet {
+    uint32_t first;  // in set_entries_
+    uint32_t count;
+    uint32_t depth;
+  };
+  struct Thread {
+    uint32_t position;
+    uint32_t set;
+    bool operator==(const Thread&) const = default;
+  };
+  struct Move {
+    uint32_t thread;  // which thread of the state moves
+    uint32_t target;
+  };
+  // What states at the same positions share, whatever their stacks.
+  struct Kernel {
+    std::vector<uint32_t> positions;
+    Classes classes{};  // byte -> class; class 0 leads nowhere
+    std::vector<std::vector<Move>> moves;
+    std::vector<uint32_t> token_threads;
+  };
+  struct State {
+    uint32_t kernel = 0;
+    uint32_t sets = 0;  // in state_sets_, one for each position of the kernel
+    uint32_t row = 0;   // in rows_, one for each class
+    bool is_accepting = false;
+    uint32_t plain_characters = 0;
+    const Classes* classes = nullptr;
+  };
+
+  StateId find_step(StateId state, uint8_t byte);
+  StateId closed_state(std::vector<Thread> seeds);
+  void expand(Thread thread);
+  void enter_round(Thread thread, uint32_t count);
+  void leave_rule(uint32_t set);
+  void push(uint32_t position, uint32_t set);
+  StateId intern_state(std::vector<Thread>& threads, bool is_accepting);
+  uint32_t intern_kernel(std::vector<uint32_t> positions);
+  Kernel make_kernel(std::vector<uint32_t> positions) const;
+  uint32_t intern_entry(Entry entry);
+  uint32_t intern_set(std::span<const uint32_t> entries);
+  uint32_t united(uint32_t a, uint32_t b);
+  uint32_t plain_characters_of(const std::vector<Thread>& threads) const;
+  std::span<const uint32_t> entries_of(uint32_t set) const;
+  void clear();
+  struct Old;
+  StateId copied(const Old& old, StateId state, std::vector<uint32_t>& set_of,
+                 std::vector<StateId>& state_of);
+
+  std::shared_ptr<const CompiledGrammar> grammar_;
+  std::vector<Entry> entries_;
+  std::vector<EntrySet> sets_;
+  std::vector<uint32_t> set_entries_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<State> states_;
+  std::vector<uint32_t> state_sets_;
+  std::vector<StateId> rows_;
+  InternTable entry_table_;
+  InternTable set_table_;
+  InternTable kernel_table_;
+  InternTable state_table_;
+  StateId start_ = kDead;
+  bool is_overloaded_ = false;
+  uint64_t collection_count_ = 0;
+  std::vector<std::vector<StateId>*> held_;
+
+  // Of one closure.
+  std::vector<Thread> pending_;
+  std::vector<Thread> reached_;
+  InternTable seen_;
+  std::vector<Thread> seen_threads_;
+  bool reaches_end_ = false;
+};
+
+}  // namespace lockstep
