@@ -85,6 +85,7 @@ int run_command_line(int argc, char** argv) {
   add_logits_command(app, chosen);
   add_tokenize_command(app, chosen);
   add_template_command(app, chosen);
+  add_schema_command(app, chosen);
   add_show_command(app, chosen);
   add_pull_command(app, chosen);
   add_list_command(app, chosen);

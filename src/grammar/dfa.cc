@@ -320,13 +320,28 @@ Result<Dfa> join(const Dfa& a, const Dfa& b, DfaJoin how, WorkBudget& budget) {
   return reduced(std::move(dfa));
 }
 
-Dfa dfa_of_word(const std::vector<uint32_t>& symbols) {
-  Dfa dfa;
-  dfa.states.resize(symbols.size() + 1);
-  for (uint32_t i = 0; i < symbols.size(); ++i) {
-    dfa.states[i].edges.push_back({symbols[i], symbols[i], i + 1});
+Dfa dfa_of_words(const std::vector<std::vector<uint32_t>>& words) {
+  if (words.empty()) return {};
+  std::vector<std::map<uint32_t, uint32_t>> children(1);
+  std::vector<bool> is_word(1);
+  for (const auto& word : words) {
+    uint32_t state = 0;
+    for (const uint32_t symbol : word) {
+      const auto next = static_cast<uint32_t>(children.size());
+      const auto [entry, is_new] = children[state].try_emplace(symbol, next);
+      state = entry->second;
+      if (!is_new) continue;
+      children.emplace_back();
+      is_word.push_back(false);
+    }
+    is_word[state] = true;
   }
-  dfa.states.back().is_accepting = true;
+  Dfa dfa;
+  for (size_t i = 0; i < children.size(); ++i) {
+    Dfa::State state{is_word[i], {}};
+    for (const auto& [symbol, target] : children[i]) add_edge(state, {symbol, symbol, target});
+    dfa.states.push_back(std::move(state));
+  }
   return dfa;
 }
 

@@ -56,7 +56,7 @@ Result<Dfa> join(const Dfa& a, const Dfa& b, DfaJoin how, WorkBudget& budget);
 // Drops states from which nothing is accepted, and joins equal states where there are few.
 Dfa reduced(Dfa dfa);
 
-Dfa dfa_of_word(const std::vector<uint32_t>& symbols);
+Dfa dfa_of_words(const std::vector<std::vector<uint32_t>>& words);
 // Words of min to max symbols of `set`; no end with max = UINT32_MAX.
 Result<Dfa> dfa_of_length(const SymbolSet& set, uint32_t min, uint32_t max);
 bool dfa_accepts(const Dfa& dfa, const std::vector<uint32_t>& symbols);

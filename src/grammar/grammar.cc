@@ -6,6 +6,19 @@
 #include "grammar/character_code.h"
 
 namespace lockstep {
+namespace {
+
+// Whether everything follows from here.
+bool is_any_text(const Dfa& dfa, uint32_t index) {
+  const Dfa::State& state = dfa.states[index];
+  std::vector<SymbolRange> ranges;
+  for (const Dfa::Edge& edge : state.edges) {
+    if (edge.target == index) ranges.push_back({edge.first, edge.last});
+  }
+  return state.is_accepting && SymbolSet(std::move(ranges)) == SymbolSet::scalar_values();
+}
+
+}  // namespace
 
 Grammar::Grammar() {
   add({.kind = Kind::kEmpty, .parts = {}, .bytes = {}});
@@ -103,8 +116,15 @@ Grammar::Expression Grammar::character(const SymbolSet& set, CharacterCoding cod
 
 Grammar::Expression Grammar::text(const Dfa& code_points, CharacterCoding coding) {
   std::vector<State> states;
+  const auto end = static_cast<uint32_t>(code_points.states.size());
   for (const Dfa::State& state : code_points.states) {
     State copy{state.is_accepting, {}};
+    if (is_any_text(code_points, static_cast<uint32_t>(states.size()))) {
+      // As a repetition, which masks know; the state that it leads to is the last one.
+      const Expression any = character(SymbolSet::scalar_values(), coding);
+      states.push_back({false, {{repeat(any, 0, kUnbounded), end}}});
+      continue;
+    }
     std::map<uint32_t, std::vector<SymbolRange>> by_target;
     for (const Dfa::Edge& edge : state.edges) {
       by_target[edge.target].push_back({edge.first, edge.last});
@@ -115,6 +135,7 @@ Grammar::Expression Grammar::text(const Dfa& code_points, CharacterCoding coding
     }
     states.push_back(std::move(copy));
   }
+  if (!states.empty()) states.push_back({true, {}});
   return automaton(std::move(states));
 }
 

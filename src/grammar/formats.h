@@ -1,0 +1,19 @@
+// The values of the keyword "format" that can be enforced, as automata over code points. Pure
+// functions; each automaton is made at its first use and kept.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "grammar/dfa.h"
+
+namespace lockstep {
+
+// date-time, time, date, duration, email, hostname, ipv4, ipv6, uuid, uri; nullptr for others.
+// Narrower than the standards in three things: no year 0000; leap seconds only with offsets of
+// whole quarters of an hour; no internationalised host names (labels with "--" in their third and
+// fourth place), whose validity no automaton can see.
+const Dfa* format_dfa(std::string_view format);
+std::string known_formats();  // for messages
+
+}  // namespace lockstep
