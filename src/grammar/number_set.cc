@@ -173,7 +173,7 @@ Decimal decimal_of(const Json& number) {
 }
 
 const Dfa& any_number() {
-  static const Dfa dfa = number_regex("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?");
+  static const Dfa dfa = number_regex("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?");
   return dfa;
 }
 

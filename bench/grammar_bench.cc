@@ -1,0 +1,193 @@
+// Grammars: what constrained decoding costs at a large vocabulary, over schemas of JSON Lines or
+// arrays of JSON files.
+//   grammar_bench [--tokenizer FILE] [--schemas FILE]... [--json]
+// Each instance of each schema is tokenized and fed to a matcher: the time to accept a token, the
+// time of the mask before it (nothing is kept between instances), and the time to compile a schema.
+// Then masks along random walks of 60 tokens.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "grammar/json_schema.h"
+#include "grammar/matcher.h"
+#include "json/json_file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Times {
+ public:
+  explicit Times(std::string name) : name_(std::move(name)) {}
+
+  template <class Work>
+  auto measure(Work&& work) {
+    const auto begin = Clock::now();
+    auto result = work();
+    values_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    return result;
+  }
+
+  void print() {
+    fmt::print("{:24} {:>9} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", name_, values_.size(),
+               at(0.5), at(0.9), at(0.99), at(1));
+  }
+  JsonObject json() {
+    return {{"name", name_},     {"count", values_.size()}, {"p50_us", at(0.5)},
+            {"p90_us", at(0.9)}, {"p99_us", at(0.99)},      {"worst_us", at(1)}};
+  }
+
+ private:
+  double at(double share) {
+    if (values_.empty()) return 0;
+    std::sort(values_.begin(), values_.end());
+    const auto index = static_cast<size_t>(share * static_cast<double>(values_.size()));
+    return values_[std::min(index, values_.size() - 1)];
+  }
+
+  std::string name_;
+  std::vector<double> values_;
+};
+
+struct Case {
+  Json schema;
+  std::vector<std::string> texts;
+};
+
+// {"schema", "valid"} or, as in a test suite, {"schema", "tests": [[description, data, valid]]}.
+void add_cases(const std::string& path, std::vector<Case>& cases) {
+  const auto file = read_json_file(path);
+  if (!file.ok() || !file.value().is_array()) {
+    fmt::print(stderr, "{} holds no array of JSON\n", path);
+    return;
+  }
+  for (const Json& entry : file.value().get_array()) {
+    Case one{*find(entry, "schema"), {}};
+    if (const Json* valid = find(entry, "valid")) {
+      for (const Json& instance : valid->get_array()) one.texts.push_back(dump_json(instance));
+    }
+    if (const Json* tests = find(entry, "tests")) {
+      for (const Json& test : tests->get_array()) {
+        const Json* data = test.is_array() ? &test.get_array()[1] : find(test, "data");
+        one.texts.push_back(dump_json(*data));
+      }
+    }
+    cases.push_back(std::move(one));
+  }
+}
+
+struct Bench {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const VocabularyTrie> trie;
+  Times compile{"compile a schema"};
+  Times accept_first{"accept, seen never"};
+  Times accept{"accept, seen before"};
+  Times mask{"build a mask"};
+  Times kept{"mask on a walk"};
+  int compiled_count = 0;
+
+  void run(const Case& one) {
+    const auto compiled = compile.measure([&]() -> Result<std::shared_ptr<const CompiledGrammar>> {
+      Grammar grammar;
+      const auto built = TRY(add_json_schema(grammar, one.schema));
+      return compile_grammar(grammar, built.expression);
+    });
+    if (!compiled.ok()) return;
+    ++compiled_count;
+    for (const std::string& text : one.texts) follow(compiled.value(), text);
+    walk(Matcher(compiled.value(), trie));
+  }
+
+  // Fed tokens as a model would write them, up to the first that does not fit: once to an automaton
+  // that has seen nothing, once more, and once to one that makes all masks.
+  void follow(const std::shared_ptr<const CompiledGrammar>& grammar, const std::string& text) {
+    const std::vector<int32_t> tokens = tokenizer->encode(text, {});
+    Matcher first(grammar, trie);
+    accept_all(first, tokens, accept_first);
+    Matcher again = first.restarted();
+    accept_all(again, tokens, accept);
+    Matcher masked(grammar, trie);
+    std::vector<uint64_t> words(trie->mask_words());
+    for (const int32_t token : tokens) {
+      if (!mask.measure([&] { return masked.mask(words); }).ok()) return;
+      if (!masked.accept_token(token)) return;
+    }
+  }
+
+  void accept_all(Matcher& matcher, const std::vector<int32_t>& tokens, Times& times) {
+    for (const int32_t token : tokens) {
+      if (!times.measure([&] { return matcher.accept_token(token); })) return;
+    }
+  }
+
+  void walk(Matcher matcher) {
+    constexpr int kSteps = 60;
+    std::mt19937 random(1);
+    std::vector<uint64_t> words(trie->mask_words());
+    for (int step = 0; step < kSteps && !matcher.has_ended(); ++step) {
+      if (!kept.measure([&] { return matcher.mask(words); }).ok()) return;
+      std::vector<int32_t> allowed;
+      for (size_t i = 0; i < words.size(); ++i) {
+        for (uint64_t word = words[i]; word != 0; word &= word - 1) {
+          allowed.push_back(static_cast<int32_t>(i * 64) + __builtin_ctzll(word));
+        }
+      }
+      if (allowed.empty()) return;
+      matcher.accept_token(allowed[random() % allowed.size()]);
+    }
+  }
+};
+
+int run(const std::string& tokenizer_path, const std::vector<std::string>& files, bool json) {
+  auto tokenizer = Tokenizer::load(tokenizer_path);
+  if (!tokenizer.ok()) {
+    fmt::print(stderr, "{}\n", tokenizer.error().message);
+    return 1;
+  }
+  Bench bench;
+  bench.tokenizer = tokenizer.value();
+  Times build{"build the vocabulary"};
+  const int32_t end = 0;
+  const auto trie =
+      build.measure([&] { return VocabularyTrie::build(*tokenizer.value(), std::span(&end, 1)); });
+  bench.trie = trie.value();
+  std::vector<Case> cases;
+  for (const std::string& file : files) add_cases(file, cases);
+  for (const Case& one : cases) bench.run(one);
+  fmt::print("{} tokens, {} schemas of which {} can be enforced\n", bench.trie->token_count(),
+             cases.size(), bench.compiled_count);
+  fmt::print("{:24} {:>9} {:>10} {:>10} {:>10} {:>10}\n", "us", "count", "p50", "p90", "p99",
+             "worst");
+  JsonArray rows;
+  for (Times* times :
+       {&build, &bench.compile, &bench.accept_first, &bench.accept, &bench.mask, &bench.kept}) {
+    times->print();
+    rows.push_back(times->json());
+  }
+  if (json) fmt::print("{}\n", dump_json(JsonObject{{"grammar", std::move(rows)}}));
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int count, char** arguments) {
+  CLI::App app{"what constrained decoding costs"};
+  std::string tokenizer = "tests/data/tokenizer/qwen2/tokenizer.json";
+  std::vector<std::string> files{"tests/data/json_schema/tool_schemas.json",
+                                 "tests/data/json_schema/test_suite.json"};
+  bool json = false;
+  app.add_option("--tokenizer", tokenizer, "a model folder or a tokenizer's file");
+  app.add_option("--schemas", files, "arrays of {\"schema\", \"valid\" or \"tests\"}");
+  app.add_flag("--json", json, "a line of JSON behind the table");
+  CLI11_PARSE(app, count, arguments);
+  return lockstep::run(tokenizer, files, json);
+}
