@@ -48,11 +48,12 @@ std::span<const uint32_t> GrammarAutomaton::entries_of(uint32_t set) const {
 GrammarAutomaton::StateId GrammarAutomaton::find_step(StateId state, uint8_t byte) {
   const Kernel& kernel = *kernels_[states_[state].kernel];
   const uint8_t byte_class = kernel.classes[byte];
-  std::vector<Thread> seeds;
+  std::vector<Thread>& seeds = seeds_;
+  seeds.clear();
   for (const Move move : kernel.moves[byte_class]) {
     seeds.push_back({move.target, state_sets_[states_[state].sets + move.thread]});
   }
-  const StateId next = closed_state(std::move(seeds));
+  const StateId next = closed_state(seeds);
   rows_[states_[state].row + byte_class] = next;
   return next;
 }
@@ -65,7 +66,7 @@ GrammarAutomaton::StateId GrammarAutomaton::step_token(StateId state, int32_t to
     if (static_cast<int32_t>(position.first) != token) continue;
     seeds.push_back({position.next, state_sets_[states_[state].sets + thread]});
   }
-  return closed_state(std::move(seeds));
+  return closed_state(seeds);
 }
 
 std::vector<int32_t> GrammarAutomaton::tokens(StateId state) const {
@@ -78,11 +79,11 @@ std::vector<int32_t> GrammarAutomaton::tokens(StateId state) const {
 }
 
 // Follows everything that needs no byte, until only positions that do are left.
-GrammarAutomaton::StateId GrammarAutomaton::closed_state(std::vector<Thread> seeds) {
+GrammarAutomaton::StateId GrammarAutomaton::closed_state(const std::vector<Thread>& seeds) {
   if (seeds.empty()) return kDead;
   pending_.clear();
   reached_.clear();
-  seen_.clear();
+  if (seen_threads_.size() >= kFewThreads) seen_.clear();
   seen_threads_.clear();
   reaches_end_ = false;
   for (const Thread seed : seeds) push(seed.position, seed.set);
@@ -95,20 +96,34 @@ GrammarAutomaton::StateId GrammarAutomaton::closed_state(std::vector<Thread> see
     pending_.pop_back();
     expand(thread);
   }
+  work_ += seen_threads_.size();
   return intern_state(reached_, reaches_end_);
 }
 
+// Few threads, as nearly always, are compared one by one; more of them by a table.
 void GrammarAutomaton::push(uint32_t position, uint32_t set) {
   const Thread thread{position, set};
+  if (seen_threads_.size() < kFewThreads) {
+    if (std::find(seen_threads_.begin(), seen_threads_.end(), thread) != seen_threads_.end()) {
+      return;
+    }
+    seen_threads_.push_back(thread);
+    pending_.push_back(thread);
+    if (seen_threads_.size() < kFewThreads) return;
+    for (uint32_t i = 0; i < kFewThreads; ++i) add_seen(seen_threads_[i], i);
+    return;
+  }
   const auto count = static_cast<uint32_t>(seen_threads_.size());
-  const uint32_t index = seen_.intern(
-      mixed_hash(mixed_hash(1, position), set),
-      [&](uint32_t other) { return seen_threads_[other] == thread; },
-      [&] {
-        seen_threads_.push_back(thread);
-        return count;
-      });
-  if (index == count) pending_.push_back(thread);
+  if (add_seen(thread, count) != count) return;
+  seen_threads_.push_back(thread);
+  pending_.push_back(thread);
+}
+
+// The number of an equal thread, else `index`.
+uint32_t GrammarAutomaton::add_seen(Thread thread, uint32_t index) {
+  return seen_.intern(
+      mixed_hash(mixed_hash(1, thread.position), thread.set),
+      [&](uint32_t other) { return seen_threads_[other] == thread; }, [&] { return index; });
 }
 
 void GrammarAutomaton::expand(Thread thread) {
@@ -125,7 +140,7 @@ void GrammarAutomaton::expand(Thread thread) {
       return;
     case Kind::kCall: {
       if (sets_[thread.set].depth >= kStackDepthMax) return;
-      const uint32_t entry = intern_entry({position.next, 0, thread.set});
+      const uint32_t entry = intern_entry({position.next, kCalled, thread.set});
       push(position.first, intern_set(std::span(&entry, 1)));
       return;
     }
@@ -160,7 +175,7 @@ void GrammarAutomaton::leave_rule(uint32_t set) {
       continue;
     }
     const Entry entry = entries_[index];
-    if (grammar_->positions[entry.position].kind == Kind::kRepeat) {
+    if (entry.count != kCalled) {
       enter_round({entry.position, entry.below}, entry.count + 1);
     } else {
       push(entry.position, entry.below);
@@ -204,12 +219,16 @@ uint32_t GrammarAutomaton::intern_set(std::span<const uint32_t> entries) {
       });
 }
 
-uint32_t GrammarAutomaton::united(uint32_t a, uint32_t b) {
+// One set of what all these threads, which are at one position, may return to.
+uint32_t GrammarAutomaton::united(std::span<const Thread> threads) {
+  if (threads.size() == 1) return threads[0].set;
   std::vector<uint32_t> entries;
-  const auto first = entries_of(a);
-  const auto second = entries_of(b);
-  std::set_union(first.begin(), first.end(), second.begin(), second.end(),
-                 std::back_inserter(entries));
+  for (const Thread thread : threads) {
+    const auto of_thread = entries_of(thread.set);
+    entries.insert(entries.end(), of_thread.begin(), of_thread.end());
+  }
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
   return intern_set(entries);
 }
 
@@ -218,12 +237,11 @@ GrammarAutomaton::StateId GrammarAutomaton::intern_state(std::vector<Thread>& th
   std::sort(threads.begin(), threads.end(),
             [](Thread a, Thread b) { return a.position < b.position; });
   size_t kept = 0;
-  for (const Thread thread : threads) {
-    if (kept > 0 && threads[kept - 1].position == thread.position) {
-      threads[kept - 1].set = united(threads[kept - 1].set, thread.set);
-    } else {
-      threads[kept++] = thread;
-    }
+  for (size_t i = 0; i < threads.size();) {
+    size_t next = i + 1;
+    while (next < threads.size() && threads[next].position == threads[i].position) ++next;
+    threads[kept++] = {threads[i].position, united(std::span(threads).subspan(i, next - i))};
+    i = next;
   }
   threads.resize(kept);
   uint64_t hash = is_accepting ? 5 : 4;
@@ -270,7 +288,7 @@ uint32_t GrammarAutomaton::plain_characters_of(const std::vector<Thread>& thread
     if (!grammar_->positions[thread.position].is_json_character) continue;
     for (const uint32_t index : entries_of(thread.set)) {
       const Position& position = grammar_->positions[entries_[index].position];
-      if (index == kRootEntry || position.kind != Kind::kRepeat) continue;
+      if (index == kRootEntry || entries_[index].count == kCalled) continue;
       const bool has_end = position.max != UINT32_MAX;
       most = std::max(most, has_end ? position.max - entries_[index].count : UINT32_MAX);
     }
@@ -288,11 +306,18 @@ uint32_t GrammarAutomaton::intern_kernel(std::vector<uint32_t> positions) {
       });
 }
 
-// Bytes over which the same threads move to the same places are one class.
+// Bytes over which the same threads move to the same places are one class. Between two borders of
+// edges nothing changes.
 GrammarAutomaton::Kernel GrammarAutomaton::make_kernel(std::vector<uint32_t> positions) const {
+  struct ThreadEdge {
+    uint32_t first;
+    uint32_t last;
+    Move move;
+  };
   Kernel kernel;
   kernel.positions = std::move(positions);
-  std::vector<std::vector<Move>> moves_of(256);
+  std::vector<ThreadEdge> edges;
+  std::array<bool, 257> is_border{};
   for (uint32_t thread = 0; thread < kernel.positions.size(); ++thread) {
     const Position& position = grammar_->positions[kernel.positions[thread]];
     if (position.kind == Kind::kToken) {
@@ -301,29 +326,29 @@ GrammarAutomaton::Kernel GrammarAutomaton::make_kernel(std::vector<uint32_t> pos
     }
     for (uint32_t i = 0; i < position.count; ++i) {
       const CompiledGrammar::Edge& edge = grammar_->edges[position.first + i];
-      for (uint32_t byte = edge.first; byte <= edge.last; ++byte) {
-        moves_of[byte].push_back({thread, edge.target});
-      }
+      edges.push_back({edge.first, edge.last, {thread, edge.target}});
+      is_border[edge.first] = is_border[edge.last + 1U] = true;
     }
   }
   kernel.moves.emplace_back();
-  const auto equal = [](const std::vector<Move>& a, const std::vector<Move>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](Move x, Move y) { return x.thread == y.thread && x.target == y.target; });
-  };
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    size_t found = 0;
-    while (found < kernel.moves.size() && !equal(kernel.moves[found], moves_of[byte])) ++found;
-    if (found == kernel.moves.size()) {
-      // 256 classes and the dead one do not fit a byte; then no byte is dead.
-      if (found == 256) {
-        kernel.moves[0] = std::move(moves_of[byte]);
-        kernel.classes[byte] = 0;
-        continue;
-      }
-      kernel.moves.push_back(std::move(moves_of[byte]));
+  std::vector<Move> moves;
+  for (uint32_t first = 0; first < 256;) {
+    uint32_t next = first + 1;
+    while (next < 256 && !is_border[next]) ++next;
+    moves.clear();
+    for (const ThreadEdge& edge : edges) {
+      if (edge.first <= first && first <= edge.last) moves.push_back(edge.move);
     }
-    kernel.classes[byte] = static_cast<uint8_t>(found);
+    const size_t found = static_cast<size_t>(
+        std::find(kernel.moves.begin(), kernel.moves.end(), moves) - kernel.moves.begin());
+    // 256 classes and the dead one do not fit a byte; then no byte is dead.
+    const size_t index = found == 256 ? 0 : found;
+    if (index == kernel.moves.size()) {
+      kernel.moves.push_back(moves);
+    } else if (found == 256) {
+      kernel.moves[0] = moves;
+    }
+    for (; first < next; ++first) kernel.classes[first] = static_cast<uint8_t>(index);
   }
   return kernel;
 }

@@ -45,6 +45,9 @@ class GrammarAutomaton {
 
   // Once a grammar had more than kStepThreadsMax readings, what the automaton says is too little.
   bool is_overloaded() const { return is_overloaded_; }
+  void overload() { is_overloaded_ = true; }
+  // Readings followed so far, but for those that were kept.
+  uint64_t work() const { return work_; }
 
   // What is kept grows until this says so; then collect() drops all but the states in `holders`,
   // which get new numbers, and in the lists that are held.
@@ -58,9 +61,12 @@ class GrammarAutomaton {
  private:
   static constexpr StateId kUnknown = UINT32_MAX;
   static constexpr uint32_t kRootEntry = 0;  // below every stack
+  static constexpr uint32_t kFewThreads = 24;
   using Classes = std::array<uint8_t, 256>;
 
-  // A stack entry: return to `position` with `count` rounds done, above any entry of `below`.
+  // A stack entry, above any entry of `below`: where a rule returns to (`count` is kCalled), or a
+  // repetition of which `count` rounds are done.
+  static constexpr uint32_t kCalled = UINT32_MAX;
   struct Entry {
     uint32_t position;
     uint32_t count;
@@ -79,6 +85,7 @@ class GrammarAutomaton {
   struct Move {
     uint32_t thread;  // which thread of the state moves
     uint32_t target;
+    bool operator==(const Move&) const = default;
   };
   // What states at the same positions share, whatever their stacks.
   struct Kernel {
@@ -97,17 +104,18 @@ class GrammarAutomaton {
   };
 
   StateId find_step(StateId state, uint8_t byte);
-  StateId closed_state(std::vector<Thread> seeds);
+  StateId closed_state(const std::vector<Thread>& seeds);
   void expand(Thread thread);
   void enter_round(Thread thread, uint32_t count);
   void leave_rule(uint32_t set);
   void push(uint32_t position, uint32_t set);
+  uint32_t add_seen(Thread thread, uint32_t index);
   StateId intern_state(std::vector<Thread>& threads, bool is_accepting);
   uint32_t intern_kernel(std::vector<uint32_t> positions);
   Kernel make_kernel(std::vector<uint32_t> positions) const;
   uint32_t intern_entry(Entry entry);
   uint32_t intern_set(std::span<const uint32_t> entries);
-  uint32_t united(uint32_t a, uint32_t b);
+  uint32_t united(std::span<const Thread> threads);
   uint32_t plain_characters_of(const std::vector<Thread>& threads) const;
   std::span<const uint32_t> entries_of(uint32_t set) const;
   void clear();
@@ -130,9 +138,11 @@ class GrammarAutomaton {
   StateId start_ = kDead;
   bool is_overloaded_ = false;
   uint64_t collection_count_ = 0;
+  uint64_t work_ = 0;
   std::vector<std::vector<StateId>*> held_;
 
   // Of one closure.
+  std::vector<Thread> seeds_;
   std::vector<Thread> pending_;
   std::vector<Thread> reached_;
   InternTable seen_;

@@ -181,7 +181,13 @@ Dfa character_code(const SymbolSet& set, CharacterCoding coding) {
     return coder.take();
   }
   add_utf8(coder, set.without(SymbolSet{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}));
-  add_escapes(coder, set);
+  if (set == SymbolSet::scalar_values()) {
+    add_escapes(coder, set);
+  } else {
+    // Where only some characters fit, those of ASCII that need no escape have none, as all printers
+    // of JSON have it: so constants can be told ahead.
+    add_escapes(coder, set.without(SymbolSet{{' ', '!'}, {'#', '.'}, {'0', '['}, {']', '~'}}));
+  }
   return coder.take();
 }
 

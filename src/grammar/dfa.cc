@@ -7,12 +7,15 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t kDead = UINT32_MAX;
-constexpr size_t kReduceStatesMax = 400;  // joining equal states takes up to its square of steps
+// Joining equal states takes up to states times edges of steps.
+constexpr size_t kReduceStatesMax = 400;
+constexpr size_t kReduceEdgesMax = 10'000;
 
 Error too_many_states() {
-  return Error{ErrorCode::kExhausted, "a string or number of the grammar needs more than " +
-                                          std::to_string(kDfaStatesMax) +
-                                          " states; use a shorter repetition or a simpler pattern"};
+  return Error{ErrorCode::kExhausted,
+               "a string or number of the grammar needs more than the limit of " +
+                   std::to_string(kDfaStatesMax) +
+                   " states; use a shorter repetition or a simpler pattern"};
 }
 
 using StateSet = std::vector<uint32_t>;  // sorted
@@ -198,7 +201,10 @@ Dfa reduced(Dfa dfa) {
     if (live[state]) class_of[state] = state;
   }
   Dfa trimmed = renumbered(dfa, class_of);
-  return trimmed.states.size() > kReduceStatesMax ? trimmed : with_equal_states_joined(trimmed);
+  size_t edges = 0;
+  for (const Dfa::State& state : trimmed.states) edges += state.edges.size();
+  const bool is_large = trimmed.states.size() > kReduceStatesMax || edges > kReduceEdgesMax;
+  return is_large ? trimmed : with_equal_states_joined(trimmed);
 }
 
 Result<Dfa> determinize(const Nfa& nfa, WorkBudget& budget) {

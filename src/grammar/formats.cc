@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -25,21 +26,22 @@ constexpr std::string_view kUuid =
     "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
 constexpr std::string_view kIpv4 =
     "((25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
-constexpr std::string_view kLabel = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 
 // RFC 3339: any time with a fraction and an offset, and the 61st second of 23:59 UTC.
 std::string time_pattern() {
   std::string pattern = fmt::format(
       "(([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d{0}([zZ]|[+-]([01]\\d|2[0-3]):[0-5]\\d)|"
-      "23:59:60{0}[zZ]",
+      "23:59:60(\\.\\d+)?[zZ]",
       kFraction);
+  // Of the 61st second the digits of the fraction are not counted, which would take many states.
+  constexpr std::string_view kAnyFraction = "(\\.\\d+)?";
   constexpr int kDay = 24 * 60;
   for (int offset = -(kDay - 15); offset < kDay; offset += 15) {
     const int local = (kDay - 1 + offset + kDay) % kDay;
     const int distance = offset < 0 ? -offset : offset;
-    pattern += fmt::format("|{:02}:{:02}:60{}\\{}{:02}:{:02}", local / 60, local % 60, kFraction,
+    pattern += fmt::format("|{:02}:{:02}:60{}\\{}{:02}:{:02}", local / 60, local % 60, kAnyFraction,
                            offset < 0 ? '-' : '+', distance / 60, distance % 60);
-    if (offset == 0) pattern += fmt::format("|23:59:60{}-00:00", kFraction);
+    if (offset == 0) pattern += fmt::format("|23:59:60{}-00:00", kAnyFraction);
   }
   return pattern + ")";
 }
@@ -62,8 +64,15 @@ std::string ipv6_pattern() {
   return pattern + ")";
 }
 
+// RFC 1123: labels of up to 63 characters, 253 in all. To count both exactly would take 30000
+// states, so many labels must be shorter: 3 of 63, 7 of 35 or 15 of 15.
 std::string hostname_pattern() {
-  return fmt::format("{0}(\\.{0})*", kLabel);
+  const auto labels = [](int count, int length) {
+    const std::string label =
+        fmt::format("[A-Za-z0-9]([A-Za-z0-9-]{{0,{}}}[A-Za-z0-9])?", length - 2);
+    return fmt::format("{0}(\\.{0}){{0,{1}}}", label, count - 1);
+  };
+  return "(" + labels(3, 63) + "|" + labels(7, 35) + "|" + labels(15, 15) + ")";
 }
 
 std::string email_pattern() {
@@ -76,7 +85,7 @@ std::string email_pattern() {
 // RFC 3986, appendix A.
 std::string uri_pattern() {
   const std::string coded = "%[0-9A-Fa-f]{2}";
-  const std::string letters = "A-Za-z0-9._~!$&'()*+,;=-";
+  const std::string letters = "-A-Za-z0-9._~!$&'()*+,;=";
   const std::string character = fmt::format("([{}:@]|{})", letters, coded);
   const std::string segments = fmt::format("(/{}*)*", character);
   const std::string host = fmt::format("(\\[({}|[vV][0-9A-Fa-f]+\\.[{}:]+)\\]|([{}]|{})*)",

@@ -10,9 +10,9 @@
 namespace lockstep {
 
 // date-time, time, date, duration, email, hostname, ipv4, ipv6, uuid, uri; nullptr for others.
-// Narrower than the standards in three things: no year 0000; leap seconds only with offsets of
-// whole quarters of an hour; no internationalised host names (labels with "--" in their third and
-// fourth place), whose validity no automaton can see.
+// Narrower than the standards in four things: no year 0000; leap seconds only with offsets of whole
+// quarters of an hour; no internationalised host names (labels with "--" in their third and fourth
+// place), whose validity no automaton can see; host names with many labels only if those are short.
 const Dfa* format_dfa(std::string_view format);
 std::string known_formats();  // for messages
 

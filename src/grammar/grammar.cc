@@ -99,7 +99,7 @@ Grammar::Expression Grammar::bytes(const Dfa& dfa) {
 
 Grammar::Expression Grammar::character(const SymbolSet& set, CharacterCoding coding) {
   const SymbolSet scalars = set.intersected(SymbolSet::scalar_values());
-  if (scalars.empty()) return never();
+  if (scalars.empty() || !within_limits()) return never();
   for (const CharacterRule& rule : characters_) {
     if (rule.coding == coding && rule.set == scalars) return rule.use;
   }

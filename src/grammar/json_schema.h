@@ -27,6 +27,8 @@ enum class JsonSpace {
 struct JsonSchemaOptions {
   bool is_strict = true;
   JsonSpace space = JsonSpace::kBounded;
+  // What "#" of a $ref means, for a schema that is a part of another one; null: the schema itself.
+  const Json* root = nullptr;
 };
 
 struct JsonSchemaGrammar {

@@ -168,7 +168,7 @@ class Parser {
 
   Result<SymbolSet> bracket() {
     const bool is_negated = take('^');
-    SymbolSet set;
+    std::vector<SymbolRange> ranges;
     while (true) {
       if (!more()) return bad("a \"[\" without its \"]\"");
       if (take(']')) break;
@@ -184,8 +184,9 @@ class Parser {
         if (from > to) return bad("a range in the wrong order");
         item = SymbolSet{{from, to}};
       }
-      set = set.united(item);
+      ranges.insert(ranges.end(), item.ranges().begin(), item.ranges().end());
     }
+    SymbolSet set(std::move(ranges));
     return is_negated ? SymbolSet::scalar_values().without(set) : set;
   }
 

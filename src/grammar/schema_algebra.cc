@@ -33,6 +33,10 @@ void append_all(SchemaList& list, const SchemaList& others) {
   }
 }
 
+bool is_never(const Json* schema) {
+  return schema->is_bool() && !schema->get_bool();
+}
+
 Error too_many_alternatives() {
   return Error{ErrorCode::kExhausted,
                "the schema's anyOf, oneOf and allOf multiply out to more than the limit of " +
@@ -83,7 +87,8 @@ Result<Dfa> SchemaShapes::words_of(const StringShape& strings) {
 }
 
 Result<SchemaShape> SchemaShapes::intersected(const SchemaShape& a, const SchemaShape& b) {
-  if (!budget_.spend(50)) return too_much_work();
+  const size_t crossings = a.arrays.size() * b.arrays.size() + a.objects.size() * b.objects.size();
+  if (!budget_.spend(50 + 20 * crossings)) return too_much_work();
   SchemaShape shape;
   shape.allows_null = a.allows_null && b.allows_null;
   shape.allows_true = a.allows_true && b.allows_true;
@@ -187,18 +192,27 @@ Result<bool> SchemaShapes::refuses_all_of(const ObjectShape& texts, const Object
                                   [&](const KeySchema& entry) { return entry.name == name; });
     return key == keys.end() ? nullptr : &*key;
   };
+  std::vector<SchemaList> both;  // of each key that would have to fit both
   for (const KeySchema& key : judged) {
     const KeySchema* own = named(written, key.name);
-    if (!own) {
-      if (key.is_required && is_closed(texts)) return true;
-      continue;
-    }
-    if (!key.is_required && !own->is_required) continue;
-    SchemaList both = own->value;
-    append_all(both, key.value);
-    if (TRY(shape_of(both)).is_empty()) return true;
+    if (!key.is_required && (!own || !own->is_required)) continue;
+    if (!own && is_closed(texts)) return true;
+    SchemaList value = TRY(value_of_key(*this, texts, key.name));
+    append_all(value, key.value);
+    if (std::any_of(value.begin(), value.end(), is_never)) return true;
+    both.push_back(std::move(value));
+  }
+  for (const SchemaList& value : both) {
+    if (TRY(is_empty(value))) return true;
   }
   return false;
+}
+
+// False where it cannot be told.
+Result<bool> SchemaShapes::is_empty(const SchemaList& schemas) {
+  const auto shape = shape_of(schemas);
+  if (!shape.ok() && shape.error().code != ErrorCode::kUnsupported) return shape.error();
+  return shape.ok() && shape.value().is_empty();
 }
 
 Result<bool> SchemaShapes::are_disjoint(const ObjectShape& a, const ObjectShape& b) {
@@ -218,7 +232,7 @@ Result<bool> SchemaShapes::are_disjoint(const ArrayShape& a, const ArrayShape& b
   for (size_t i = 0; i < std::min<size_t>(sure, named); ++i) {
     SchemaList both = i < first.first.size() ? first.first[i] : first.rest;
     append_all(both, i < second.first.size() ? second.first[i] : second.rest);
-    if (TRY(shape_of(both)).is_empty()) return true;
+    if (TRY(is_empty(both))) return true;
   }
   return false;
 }

@@ -37,8 +37,8 @@ class SchemaGrammar {
     }
   }
 
-  Result<JsonSchemaGrammar> build(const Json& root) {
-    const Expression start = value({&root});
+  Result<JsonSchemaGrammar> build(const Json& schema) {
+    const Expression start = value({&schema});
     while (!pending_.empty()) {
       const Pending next = std::move(pending_.front());
       pending_.pop_front();
@@ -245,12 +245,13 @@ Result<JsonSchemaGrammar> add_json_schema(Grammar& grammar, const Json& schema,
     return Error{ErrorCode::kExhausted, "the schema is longer than the limit of " +
                                             std::to_string(kSchemaBytesMax) + " bytes"};
   }
-  return SchemaGrammar(grammar, schema, options).build(schema);
+  return SchemaGrammar(grammar, options.root ? *options.root : schema, options).build(schema);
 }
 
 Grammar::Expression add_json_object(Grammar& grammar, JsonSpace space) {
   const Json schema = JsonObject{{"type", "object"}};
-  auto built = add_json_schema(grammar, schema, {.is_strict = true, .space = space});
+  auto built =
+      add_json_schema(grammar, schema, {.is_strict = true, .space = space, .root = nullptr});
   return built.ok() ? built.value().expression : grammar.never();
 }
 

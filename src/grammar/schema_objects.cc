@@ -22,6 +22,7 @@ void append(SchemaList& list, const Json* schema) {
 Status append_key(SchemaShapes& shapes, const Json& schema, std::string_view name,
                   SchemaList& value) {
   bool is_named = false;
+  if (!shapes.budget().spend(20)) return too_much_work();
   if (const JsonObject* properties = object_at(schema, "properties")) {
     if (const Json* property = properties->if_contains(name)) {
       append(value, property);
@@ -31,6 +32,7 @@ Status append_key(SchemaShapes& shapes, const Json& schema, std::string_view nam
   if (const JsonObject* patterns = object_at(schema, "patternProperties")) {
     for (const auto& entry : *patterns) {
       const auto dfa = TRY(shapes.pattern(std::string(entry.key())));
+      if (!shapes.budget().spend(name.size() + 10)) return too_much_work();
       if (!dfa_accepts(*dfa, code_points(name))) continue;
       append(value, &entry.value());
       is_named = true;
@@ -92,7 +94,15 @@ Status cut(SchemaShapes& shapes, std::vector<KeyKind>& kinds, size_t schema,
 Result<std::vector<OtherKeys>> other_keys(SchemaShapes& shapes, const ObjectShape& shape,
                                           const std::vector<KeySchema>& keys, Dfa names) {
   std::vector<std::vector<uint32_t>> named;
-  for (const KeySchema& key : keys) named.push_back(code_points(key.name));
+  size_t characters = 0;
+  for (const KeySchema& key : keys) {
+    named.push_back(code_points(key.name));
+    characters += named.back().size();
+  }
+  if (characters > kEnumCharactersMax) {
+    return Error{ErrorCode::kExhausted, "the keys of an object have more than the limit of " +
+                                            std::to_string(kEnumCharactersMax) + " characters"};
+  }
   names = TRY(join(names, dfa_of_words(named), DfaJoin::kFirstOnly, shapes.budget()));
   if (names.empty()) return std::vector<OtherKeys>{};
   const size_t count = shape.schemas.size();
@@ -144,13 +154,20 @@ bool is_closed(const ObjectShape& shape) {
   return names_keys;
 }
 
+Result<SchemaList> value_of_key(SchemaShapes& shapes, const ObjectShape& shape,
+                                std::string_view name) {
+  SchemaList value;
+  for (const Json* schema : shape.schemas) TRY(append_key(shapes, *schema, name, value));
+  return value;
+}
+
 Result<std::vector<KeySchema>> named_keys(SchemaShapes& shapes, const ObjectShape& shape) {
   std::vector<KeySchema> keys;
+  std::unordered_map<std::string, size_t> places;
   const auto key_of = [&](std::string_view name) -> KeySchema& {
-    const auto known = std::find_if(keys.begin(), keys.end(),
-                                    [&](const KeySchema& key) { return key.name == name; });
-    if (known != keys.end()) return *known;
-    return keys.emplace_back(KeySchema{std::string(name), {}, false});
+    const auto [place, is_new] = places.try_emplace(std::string(name), keys.size());
+    if (is_new) keys.push_back({std::string(name), {}, false});
+    return keys[place->second];
   };
   for (const Json* schema : shape.schemas) {
     if (const JsonObject* properties = object_at(*schema, "properties")) {
@@ -164,12 +181,7 @@ Result<std::vector<KeySchema>> named_keys(SchemaShapes& shapes, const ObjectShap
       if (name.is_string()) key_of(name.get_string()).is_required = true;
     }
   }
-  if (!shapes.budget().spend(keys.size() * keys.size() / 16)) return too_much_work();
-  for (KeySchema& key : keys) {
-    for (const Json* schema : shape.schemas) {
-      TRY(append_key(shapes, *schema, key.name, key.value));
-    }
-  }
+  for (KeySchema& key : keys) key.value = TRY(value_of_key(shapes, shape, key.name));
   return keys;
 }
 

@@ -40,6 +40,9 @@ struct ArrayFacts {
 Result<ObjectFacts> object_facts(SchemaShapes& shapes, const ObjectShape& shape);
 // Only named and required keys, without `others`; cheap.
 Result<std::vector<KeySchema>> named_keys(SchemaShapes& shapes, const ObjectShape& shape);
+// What the schemas say about the key `name`, whether they name it or not.
+Result<SchemaList> value_of_key(SchemaShapes& shapes, const ObjectShape& shape,
+                                std::string_view name);
 // Whether keys that no schema names are refused.
 bool is_closed(const ObjectShape& shape);
 Result<ArrayFacts> array_facts(SchemaShapes& shapes, const ArrayShape& shape);

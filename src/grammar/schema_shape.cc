@@ -106,7 +106,8 @@ const Json* SchemaShapes::keep(Json schema) {
 Status SchemaShapes::cannot_enforce(std::string_view keyword, std::string_view why) {
   std::string text = "the keyword \"" + std::string(keyword) + "\"";
   if (!why.empty()) text += " " + std::string(why);
-  if (is_strict_) {
+  // What is only compared is not what is enforced: no warning of it.
+  if (is_strict_ || comparing_depth_ > 0) {
     return Error{ErrorCode::kUnsupported, text + " cannot be enforced while decoding"};
   }
   text += " is not enforced";
@@ -348,12 +349,18 @@ Result<const Json*> SchemaShapes::referenced(std::string_view reference) {
 Result<SchemaShape> SchemaShapes::shape_of_values(const JsonArray& values) {
   SchemaShape shape;
   std::vector<std::vector<uint32_t>> words;
+  size_t characters = 0;
   for (const Json& value : values) {
     if (value.is_string()) {
       words.push_back(code_points(value.get_string()));
+      characters += words.back().size();
     } else {
       shape = TRY(united(shape, TRY(shape_of_value(value))));
     }
+  }
+  if (characters > kEnumCharactersMax) {
+    return Error{ErrorCode::kExhausted, "\"enum\" of the schema has more than the limit of " +
+                                            std::to_string(kEnumCharactersMax) + " characters"};
   }
   if (!words.empty()) {
     shape.strings = StringShape{std::make_shared<const Dfa>(dfa_of_words(words))};

@@ -90,6 +90,7 @@ class SchemaShapes {
   Result<SchemaShape> without(const SchemaShape& a, const SchemaShape& b, std::string_view keyword);
   Result<bool> are_disjoint(const ObjectShape& a, const ObjectShape& b);
   Result<bool> are_disjoint(const ArrayShape& a, const ArrayShape& b);
+  Result<bool> is_empty(const SchemaList& schemas);
   Result<bool> refuses_all_of(const ObjectShape& texts, const ObjectShape& judge);
 
   const Json& root_;

@@ -57,7 +57,8 @@ Result<Grammar::Expression> text_without(Grammar& grammar,
                                             std::to_string(kMarkerCharactersMax) +
                                             " characters together"};
   }
-  const SymbolSet others = SymbolSet::scalar_values().without(SymbolSet(symbols));
+  const SymbolSet of_markers(std::move(symbols));
+  const SymbolSet others = SymbolSet::scalar_values().without(of_markers);
   std::map<std::vector<uint32_t>, uint32_t> numbers{{{}, 0}};
   std::vector<std::vector<uint32_t>> pending{{}};
   Dfa dfa;
@@ -70,7 +71,7 @@ Result<Grammar::Expression> text_without(Grammar& grammar,
       state.edges.push_back({range.first, range.last, entry->second});
     };
     for (const SymbolRange range : others.ranges()) lead_to(range, {});
-    for (const SymbolRange range : SymbolSet(symbols).ranges()) {
+    for (const SymbolRange range : of_markers.ranges()) {
       for (uint32_t symbol = range.first; symbol <= range.last; ++symbol) {
         std::vector<uint32_t> text = read;
         text.push_back(symbol);

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 
+#include "grammar/free_text.h"
 #include "grammar/limits.h"
 
 namespace lockstep {
 namespace {
+
+// Subtrees of fewer nodes are walked sooner than it is found out whether they can be skipped.
+constexpr uint32_t kLargeSubtree = 64;
+// So many nodes are visited between two looks at the limits.
+constexpr uint32_t kVisitsMax = 1024;
 
 void set_bit(std::span<uint64_t> words, int32_t token) {
   words[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
@@ -13,9 +19,14 @@ void set_bit(std::span<uint64_t> words, int32_t token) {
 
 }  // namespace
 
+void TokenMasks::forget() {
+  for (auto& answers : free_) answers.clear();
+}
+
 void TokenMasks::mask(StateId state, std::span<uint64_t> words) {
   if (kept_of_collection_ != automaton_.collection_count()) {
     kept_.clear();
+    forget();
     kept_of_collection_ = automaton_.collection_count();
   }
   const auto known = kept_.find(state);
@@ -30,7 +41,7 @@ void TokenMasks::mask(StateId state, std::span<uint64_t> words) {
 }
 
 void TokenMasks::build(StateId state, std::span<uint64_t> words) {
-  const uint32_t characters = automaton_.plain_characters(state);
+  const uint32_t characters = plain_characters(state);
   const auto ready = vocabulary_.plain_mask(characters);
   std::copy(ready.begin(), ready.end(), words.begin());
   for (const int32_t token : automaton_.tokens(state)) {
@@ -41,9 +52,41 @@ void TokenMasks::build(StateId state, std::span<uint64_t> words) {
   if (automaton_.is_accepting(state)) {
     for (const int32_t token : vocabulary_.end_tokens()) set_bit(words, token);
   }
-  path_.assign(1, state);
+  work_max_ = automaton_.work() + kMaskWorkMax;
+  path_.assign(vocabulary_.token_bytes_max() + 1, GrammarAutomaton::kDead);
+  path_[0] = state;
   walk(vocabulary_.plain(), vocabulary_.plain_mask_characters(characters), words);
   walk(vocabulary_.others(), 0, words);
+}
+
+// How many plain characters, any of them, may follow: in a string of a schema the automaton knows;
+// what patterns leave free is found out once for each state.
+uint32_t TokenMasks::plain_characters(StateId state) {
+  const uint32_t known = automaton_.plain_characters(state);
+  if (known > 0) return known;
+  return is_free(state, Free::kPlainCharacters) ? UINT32_MAX : 0;
+}
+
+bool TokenMasks::is_free(StateId state, Free kind) {
+  auto& answers = free_[static_cast<size_t>(kind)];
+  if (state >= answers.size()) answers.resize(automaton_.state_count(), Answer::kUnknown);
+  if (answers[state] != Answer::kUnknown) return answers[state] == Answer::kYes;
+  const auto states = kind == Free::kAsciiWord ? states_of_free_words(automaton_, state)
+                                               : states_of_free_text(automaton_, state);
+  answers.resize(automaton_.state_count(), Answer::kUnknown);
+  answers[state] = Answer::kNo;
+  for (const StateId free_state : states) answers[free_state] = Answer::kYes;
+  return answers[state] == Answer::kYes;
+}
+
+// Whether all tokens below a node of the plain tree may follow, `state` being where the node leads.
+bool TokenMasks::allows_subtree(const VocabularyTrie::Node& node, StateId state,
+                                uint32_t node_count) {
+  const auto longest = static_cast<uint32_t>(node.characters_max - node.characters);
+  if (automaton_.plain_characters(state) >= longest) return true;
+  if (node_count <= kLargeSubtree) return false;
+  return (node.is_word_below && is_free(state, Free::kAsciiWord)) ||
+         plain_characters(state) >= longest;
 }
 
 // Tokens of at most `characters_done` characters are in the mask already.
@@ -51,32 +94,32 @@ void TokenMasks::walk(const VocabularyTrie::Tree& tree, uint32_t characters_done
                       std::span<uint64_t> words) {
   const bool is_plain = &tree == &vocabulary_.plain();
   const auto node_count = static_cast<uint32_t>(tree.node_count());
+  uint32_t visits = 0;
   for (uint32_t index = 0; index < node_count;) {
     const VocabularyTrie::Node& node = tree.nodes[index];
-    if (is_plain && node.characters_max <= characters_done) {
+    if (characters_done > 0 && node.characters_max <= characters_done) {
       index = node.end;
       continue;
     }
-    path_.resize(node.depth);
-    const StateId next = automaton_.step(path_.back(), node.byte);
+    const StateId next = automaton_.step(path_[node.depth - 1U], node.byte);
     if (next == GrammarAutomaton::kDead) {
       index = node.end;
       continue;
     }
-    uint32_t last = tree.nodes[index + 1].tokens;
-    uint32_t following = index + 1;
-    if (is_plain && node.is_boundary &&
-        automaton_.plain_characters(next) >=
-            static_cast<uint32_t>(node.characters_max - node.characters)) {
-      last = tree.nodes[node.end].tokens;
-      following = node.end;
-    }
+    path_[node.depth] = next;
+    const bool skips = is_plain && node.is_boundary && allows_subtree(node, next, node.end - index);
+    const uint32_t following = skips ? node.end : index + 1;
+    const uint32_t last = tree.nodes[following].tokens;
     for (uint32_t i = node.tokens; i < last; ++i) set_bit(words, tree.tokens[i]);
-    path_.push_back(next);
     index = following;
-    if (automaton_.needs_collection()) automaton_.collect(path_);
+    if (++visits < kVisitsMax) continue;
+    visits = 0;
+    if (automaton_.work() > work_max_) return automaton_.overload();
+    if (automaton_.needs_collection()) {
+      automaton_.collect(std::span(path_).first(node.depth + 1U));
+      forget();
+    }
   }
-  path_.resize(1);
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 // is there before. Part of Matcher; one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -25,14 +26,24 @@ class TokenMasks {
  private:
   using StateId = GrammarAutomaton::StateId;
 
+  // What may follow for ever, whatever of it comes.
+  enum class Free : uint8_t { kPlainCharacters, kAsciiWord };
+  enum class Answer : uint8_t { kUnknown, kNo, kYes };
+
   void build(StateId state, std::span<uint64_t> words);
   void walk(const VocabularyTrie::Tree& tree, uint32_t characters_done, std::span<uint64_t> words);
+  bool allows_subtree(const VocabularyTrie::Node& node, StateId state, uint32_t node_count);
+  uint32_t plain_characters(StateId state);
+  bool is_free(StateId state, Free kind);
+  void forget();
 
   GrammarAutomaton& automaton_;
   const VocabularyTrie& vocabulary_;
   std::unordered_map<StateId, std::vector<uint64_t>> kept_;
   uint64_t kept_of_collection_ = 0;
-  std::vector<StateId> path_;  // the states along the current branch of the tree
+  std::array<std::vector<Answer>, 2> free_;  // of each kind and state
+  uint64_t work_max_ = 0;                    // of the automaton, for the mask that is being made
+  std::vector<StateId> path_;  // the states along the current branch of the tree, by depth
 };
 
 }  // namespace lockstep

@@ -11,6 +11,11 @@ namespace {
 constexpr size_t kTokenBytesMax = 60'000;   // depths are 16 bits
 constexpr uint32_t kPlainMaskLengths = 32;  // 0.5 MiB at 128k tokens
 
+bool is_ascii_word(uint8_t byte) {
+  return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+         (byte >= 'a' && byte <= 'z');
+}
+
 // The characters of a token that is whole plain characters of a JSON string; 0 if it is not.
 uint32_t plain_characters(std::string_view bytes) {
   uint32_t count = 0;
@@ -52,6 +57,7 @@ class TreeBuilder {
       before = bytes;
     }
     close_to(0);
+    mark_words();
     VocabularyTrie::Node sentinel{};
     sentinel.tokens = static_cast<uint32_t>(tokens_.size());
     tree_.nodes.push_back(sentinel);
@@ -60,6 +66,17 @@ class TreeBuilder {
   }
 
  private:
+  void mark_words() {
+    for (size_t i = tree_.nodes.size(); i-- > 0;) {
+      bool is_word = true;
+      for (size_t child = i + 1; child < tree_.nodes[i].end; child = tree_.nodes[child].end) {
+        const VocabularyTrie::Node& node = tree_.nodes[child];
+        is_word &= is_ascii_word(node.byte) && node.is_word_below;
+      }
+      tree_.nodes[i].is_word_below = is_word;
+    }
+  }
+
   void open(uint8_t byte, uint32_t token) {
     VocabularyTrie::Node node{};
     node.tokens = token;
@@ -142,6 +159,12 @@ Result<std::shared_ptr<const VocabularyTrie>> VocabularyTrie::build(
       mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
     }
     trie->plain_masks_.push_back(mask);
+  }
+  for (const int32_t token : plain) {
+    trie->token_bytes_max_ = std::max(trie->token_bytes_max_, trie->bytes_of(token).size());
+  }
+  for (const int32_t token : others) {
+    trie->token_bytes_max_ = std::max(trie->token_bytes_max_, trie->bytes_of(token).size());
   }
   trie->plain_ = TreeBuilder(*trie, std::move(plain)).build();
   trie->others_ = TreeBuilder(*trie, std::move(others)).build();

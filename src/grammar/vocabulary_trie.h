@@ -30,7 +30,8 @@ class VocabularyTrie {
     uint16_t characters;      // whole characters up to here
     uint16_t characters_max;  // of the longest token in the subtree
     uint8_t byte;
-    bool is_boundary;  // a character ends here
+    bool is_boundary : 1;    // a character ends here
+    bool is_word_below : 1;  // only ASCII letters and digits follow in the subtree
   };
   struct Tree {
     std::vector<Node> nodes;      // one more than there are, for `tokens`
@@ -47,6 +48,7 @@ class VocabularyTrie {
                                                              std::span<const int32_t> end_tokens);
 
   int32_t token_count() const { return static_cast<int32_t>(token_count_); }
+  size_t token_bytes_max() const { return token_bytes_max_; }
   size_t mask_words() const { return (token_count_ + 63) / 64; }
   // Nothing for special tokens and for ids that are none.
   std::string_view bytes_of(int32_t token) const;
@@ -64,6 +66,7 @@ class VocabularyTrie {
   VocabularyTrie() = default;
 
   size_t token_count_ = 0;
+  size_t token_bytes_max_ = 0;
   std::vector<uint32_t> byte_starts_;
   std::string bytes_;
   std::vector<int32_t> end_tokens_;

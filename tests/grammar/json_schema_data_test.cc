@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "base/mapped_file.h"
+#include "base/utf8.h"
 #include "grammar/grammar_checks.h"
 #include "json/json_file.h"
 
@@ -123,7 +123,8 @@ TEST_CASE("the test suite: what is invalid is refused, what is valid accepted, o
   int valid = 0;
   int undeclared = 0;
   int host_names = 0;
-  for (const Json& group : data("test_suite.json").get_array()) {
+  const Json all = data("test_suite.json");
+  for (const Json& group : all.get_array()) {
     const Json& schema = *find(group, "schema");
     const std::string keyword = *get_string(group, "keyword").value();
     CAPTURE(keyword);
@@ -168,7 +169,7 @@ TEST_CASE("the test suite: what is invalid is refused, what is valid accepted, o
     CAPTURE(keyword);
     CHECK(known.contains(keyword));
   }
-  CHECK(host_names == 8);
+  CHECK(host_names == 9);
 }
 
 }  // namespace lockstep

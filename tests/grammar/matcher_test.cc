@@ -101,13 +101,15 @@ std::vector<int32_t> checked_walk(Matcher matcher, const Vocabulary& vocabulary,
 }
 
 const char* const kSchemas[] = {
-    R"({"type":"object","properties":{"name":{"type":"string"},"city":{"type":"string","maxLength":5},
+    R"({"type":"object","properties":{"name":{"type":"string"},
+        "city":{"type":"string","maxLength":5},
         "n":{"type":"integer","minimum":-5,"maximum":120}},"required":["name"]})",
     R"({})",
     R"({"type":"string","minLength":3,"maxLength":20})",
     R"({"anyOf":[{"type":"string","maxLength":3},{"type":"string","pattern":"^a+$"}]})",
     R"({"type":"string","pattern":"^[a-z ]{2,9}$"})",
-    R"({"type":"object","additionalProperties":{"type":"number","multipleOf":0.5},"properties":{"the":true}})",
+    R"({"type":"object","additionalProperties":{"type":"number","multipleOf":0.5},
+        "properties":{"the":true}})",
     R"({"type":"array","items":{"type":"string","format":"date"},"minItems":1,"maxItems":3})",
 };
 
@@ -239,7 +241,7 @@ TEST_CASE("values nested deeper than the limit are refused, those above it are n
   const Compiled grammar = grammar_of(compile_schema(R"({"type":"array"})"));
   CHECK(accepts(grammar, std::string(400, '[') + std::string(400, ']')));
   Matcher matcher(grammar);
-  CHECK_FALSE(matcher.accept_bytes(std::string(kStackDepthMax, '[')));
+  CHECK_FALSE(matcher.accept_bytes(std::string(kStackDepthMax + 1, '[')));
 }
 
 TEST_CASE("an ambiguous grammar has few stacks") {

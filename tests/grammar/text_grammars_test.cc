@@ -85,14 +85,14 @@ TEST_CASE("what a regex cannot do here is refused by name and place") {
 }
 
 TEST_CASE("GBNF texts say what they say in llama.cpp") {
-  const char* arithmetic = R"(
+  const char* arithmetic = R"EBNF(
 root  ::= (expr "=" ws term "\n")+   # lines
 expr  ::= term ([-+*/] term)*
 term  ::= ident | num | "(" ws expr ")" ws
 ident ::= [a-z] [a-z0-9_]* ws
 num   ::= [0-9]+ ws
 ws    ::= [ \t\n]*
-)";
+)EBNF";
   CHECK(ebnf_accepts(arithmetic, "a+1=2\n(b*3) = c1\n"));
   CHECK_FALSE(ebnf_accepts(arithmetic, "a+=2\n"));
   CHECK(ebnf_accepts("root ::= \"a\"{2,3} [^\\]\"]? \"\\x41\\u00E9\"", "aaaA\xC3\xA9"));

@@ -6,6 +6,7 @@ tool_schemas.json and test_suite.json. Exits 77 (skipped) without python3-jsonsc
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -15,7 +16,9 @@ except ImportError:
     print("python3-jsonschema is not installed")
     sys.exit(77)
 
-# Whole numbers and fractions that a validator must not round.
+# Python's floats would round these, and judge another number.
+LONG_NUMBER = re.compile(r"\d[\d.]{15,}|[eE]")
+
 EXACT = [
     {"type": "number", "minimum": -1.5, "exclusiveMaximum": 1000.25},
     {"type": "integer", "minimum": 17, "maximum": 4096, "multipleOf": 7},
@@ -49,13 +52,18 @@ def main():
     # By default a format is no more than a remark.
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     validators = [jsonschema.Draft202012Validator(schema, format_checker=checker) for schema in known]
-    texts = refused = 0
+    texts = refused = unjudged = 0
     wrong = []
-    for line in result.stdout.splitlines():
+    for line in result.stdout.split("\n"):
+        if not line:
+            continue
         answer = json.loads(line)
         schema = known[answer["schema"]]
         if "refused" in answer:
             refused += 1
+            continue
+        if LONG_NUMBER.search(re.sub(r'"(\\.|[^"\\])*"', '""', answer["text"]).replace("true", "").replace("false", "")):
+            unjudged += 1
             continue
         texts += 1
         try:
@@ -68,7 +76,8 @@ def main():
             wrong.append((schema, answer["text"], faults[0]))
     for schema, text, fault in wrong[:20]:
         print(f"{json.dumps(schema)[:300]}\n  wrote {text[:300]!r}\n  {fault[:200]}")
-    print(f"{texts} texts of {len(known) - refused} schemas, {len(wrong)} wrong; {refused} schemas refused")
+    print(f"{texts} texts of {len(known) - refused} schemas, {len(wrong)} wrong; {refused} schemas refused, "
+          f"{unjudged} texts with numbers too long for the validator")
     sys.exit(1 if wrong or texts < 10 * (len(known) - refused) / 2 else 0)
 
 
