@@ -31,7 +31,7 @@ struct Options {
 constexpr std::chrono::seconds kGuestReport{20};
 constexpr std::chrono::seconds kGuestHang{120};
 constexpr int kGuestPromptTokens = 40;
-constexpr int kGuestAnswerTokens = 16;
+constexpr int kGuestAnswerTokens = 60;  // a network is taken away by commands that take a second
 
 Options parse(int argc, char** argv) {
   Options options;
