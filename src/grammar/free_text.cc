@@ -7,7 +7,8 @@ namespace {
 
 using StateId = GrammarAutomaton::StateId;
 
-constexpr size_t kPlacesMax = 200;
+constexpr size_t kStatesMax = 300;
+constexpr uint32_t kCharactersMax = 70;  // longer tokens are rare
 
 // Bytes that begin a character, and what may follow them (Unicode, table 3-7).
 struct Lead {
@@ -23,61 +24,68 @@ constexpr Lead kLeads[] = {
     {0xF1, 0xF3, 3, 0x80, 0xBF}, {0xF4, 0xF4, 3, 0x80, 0x8F},
 };
 
+// Goes on character by character: level i has the states that i characters lead to, and no fewer.
 class Search {
  public:
-  Search(GrammarAutomaton& automaton, StateId start) : automaton_(automaton) {
-    places_.push_back({start, 0});
+  Search(GrammarAutomaton& automaton, StateId start, FreeKind kind)
+      : automaton_(automaton), kind_(kind) {
+    states_.push_back({start, 0});
   }
 
-  bool plain() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const Place place = places_[i];
-      const bool follows = place.missing > 0 ? follow(place.state, 0x80, 0xBF, place.missing - 1)
-                                             : begin_character(place.state);
-      if (!follows) return false;
-    }
-    return true;
-  }
-
-  bool words() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const StateId state = places_[i].state;
-      if (!follow(state, 'a', 'z', 0) || !follow(state, 'A', 'Z', 0) ||
-          !follow(state, '0', '9', 0)) {
-        return false;
+  FreeText run() {
+    bool is_exact = true;
+    uint32_t characters = UINT32_MAX;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const FreeText::After at = states_[i];
+      is_exact = at.characters < kCharactersMax && states_.size() < kStatesMax;
+      if (!is_exact || !expand(at)) {
+        characters = at.characters;
+        break;
       }
     }
-    return true;
-  }
-
-  std::vector<StateId> states() const {
-    std::vector<StateId> states;
-    for (const Place place : places_) {
-      if (place.missing == 0) states.push_back(place.state);
+    FreeText result{characters, {}};
+    for (const FreeText::After& seen : states_) {
+      if (characters == UINT32_MAX) {
+        result.after.push_back({seen.state, characters});
+      } else if (is_exact && seen.characters <= characters) {
+        result.after.push_back({seen.state, characters - seen.characters});
+      }
     }
-    return states;
+    return result;
   }
 
  private:
-  struct Place {
+  struct Part {
     StateId state;
     int missing;  // bytes of the character that has begun
-    bool operator==(const Place&) const = default;
+    bool operator==(const Part&) const = default;
   };
 
-  bool begin_character(StateId state) {
-    if (!follow(state, ' ', '!', 0) || !follow(state, '#', '[', 0) ||
-        !follow(state, ']', 0x7F, 0)) {
+  bool expand(FreeText::After at) {
+    level_ = at.characters + 1;
+    if (kind_ == FreeKind::kAsciiWords) {
+      return follow(at.state, 'a', 'z', 0) && follow(at.state, 'A', 'Z', 0) &&
+             follow(at.state, '0', '9', 0);
+    }
+    // The quote and the backslash lie between these.
+    if (!follow(at.state, ' ', '!', 0) || !follow(at.state, '#', '[', 0) ||
+        !follow(at.state, ']', 0x7F, 0)) {
       return false;
     }
+    parts_.clear();
     for (const Lead& lead : kLeads) {
+      StateId before = GrammarAutomaton::kDead;
       for (uint32_t byte = lead.first; byte <= lead.last; ++byte) {
-        const StateId next = automaton_.step(state, static_cast<uint8_t>(byte));
-        if (next == GrammarAutomaton::kDead ||
-            !follow(next, lead.next_first, lead.next_last, lead.missing - 1)) {
-          return false;
-        }
+        const StateId next = automaton_.step(at.state, static_cast<uint8_t>(byte));
+        if (next == GrammarAutomaton::kDead) return false;
+        if (next == before) continue;
+        before = next;
+        if (!follow(next, lead.next_first, lead.next_last, lead.missing - 1)) return false;
       }
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const Part part = parts_[i];
+      if (!follow(part.state, 0x80, 0xBF, part.missing - 1)) return false;
     }
     return true;
   }
@@ -89,28 +97,33 @@ class Search {
       if (next == GrammarAutomaton::kDead) return false;
       if (next == before) continue;
       before = next;
-      const Place place{next, missing};
-      if (std::find(places_.begin(), places_.end(), place) == places_.end()) {
-        places_.push_back(place);
+      if (missing > 0) {
+        const Part part{next, missing};
+        if (std::find(parts_.begin(), parts_.end(), part) == parts_.end()) parts_.push_back(part);
+      } else {
+        add_state(next);
       }
     }
-    return places_.size() <= kPlacesMax;
+    return true;
+  }
+
+  void add_state(StateId state) {
+    const bool is_known = std::any_of(states_.begin(), states_.end(),
+                                      [&](FreeText::After seen) { return seen.state == state; });
+    if (!is_known) states_.push_back({state, level_});
   }
 
   GrammarAutomaton& automaton_;
-  std::vector<Place> places_;
+  FreeKind kind_;
+  std::vector<FreeText::After> states_;  // `characters` is the level here
+  std::vector<Part> parts_;
+  uint32_t level_ = 0;
 };
 
 }  // namespace
 
-std::vector<StateId> states_of_free_text(GrammarAutomaton& automaton, StateId start) {
-  Search search(automaton, start);
-  return search.plain() ? search.states() : std::vector<StateId>();
-}
-
-std::vector<StateId> states_of_free_words(GrammarAutomaton& automaton, StateId start) {
-  Search search(automaton, start);
-  return search.words() ? search.states() : std::vector<StateId>();
+FreeText free_text(GrammarAutomaton& automaton, StateId start, FreeKind kind) {
+  return Search(automaton, start, kind).run();
 }
 
 }  // namespace lockstep

@@ -1,20 +1,31 @@
-// Where a text is free: states of an automaton behind which any plain characters may follow, for
-// ever. Masks are made ahead for them. Part of TokenMasks.
+// Where a text is free: how many characters may follow a state of an automaton, whatever they are.
+// Masks are made ahead for that. Part of TokenMasks.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "grammar/automaton.h"
 
 namespace lockstep {
 
-// `start` and all states that plain characters of a JSON string lead to from there (whole UTF-8
-// without quotes, backslashes and control characters), if none of them leads nowhere and they are
-// few; else none.
-std::vector<GrammarAutomaton::StateId> states_of_free_text(GrammarAutomaton& automaton,
-                                                           GrammarAutomaton::StateId start);
-// The same with ASCII letters and digits alone.
-std::vector<GrammarAutomaton::StateId> states_of_free_words(GrammarAutomaton& automaton,
-                                                            GrammarAutomaton::StateId start);
+enum class FreeKind : uint8_t {
+  kPlainCharacters,  // of a JSON string: whole UTF-8, no quote, backslash or control character
+  kAsciiWords,       // letters and digits
+};
+
+struct FreeText {
+  struct After {
+    GrammarAutomaton::StateId state;
+    uint32_t characters;
+  };
+  // So many characters may follow the state that was asked for; UINT32_MAX: for ever.
+  uint32_t characters = 0;
+  // The same for others that were looked at on the way.
+  std::vector<After> after;
+};
+
+// Never more than is true; less where the states that follow are many.
+FreeText free_text(GrammarAutomaton& automaton, GrammarAutomaton::StateId start, FreeKind kind);
 
 }  // namespace lockstep

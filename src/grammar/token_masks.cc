@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "grammar/free_text.h"
 #include "grammar/limits.h"
 
 namespace lockstep {
@@ -10,6 +9,7 @@ namespace {
 
 // Subtrees of fewer nodes are walked sooner than it is found out whether they can be skipped.
 constexpr uint32_t kLargeSubtree = 64;
+constexpr uint32_t kUnknown = UINT32_MAX - 1;
 // So many nodes are visited between two looks at the limits.
 constexpr uint32_t kVisitsMax = 1024;
 
@@ -20,7 +20,7 @@ void set_bit(std::span<uint64_t> words, int32_t token) {
 }  // namespace
 
 void TokenMasks::forget() {
-  for (auto& answers : free_) answers.clear();
+  for (auto& known : free_) known.clear();
 }
 
 void TokenMasks::mask(StateId state, std::span<uint64_t> words) {
@@ -64,19 +64,17 @@ void TokenMasks::build(StateId state, std::span<uint64_t> words) {
 uint32_t TokenMasks::plain_characters(StateId state) {
   const uint32_t known = automaton_.plain_characters(state);
   if (known > 0) return known;
-  return is_free(state, Free::kPlainCharacters) ? UINT32_MAX : 0;
+  return free_characters(state, FreeKind::kPlainCharacters);
 }
 
-bool TokenMasks::is_free(StateId state, Free kind) {
-  auto& answers = free_[static_cast<size_t>(kind)];
-  if (state >= answers.size()) answers.resize(automaton_.state_count(), Answer::kUnknown);
-  if (answers[state] != Answer::kUnknown) return answers[state] == Answer::kYes;
-  const auto states = kind == Free::kAsciiWord ? states_of_free_words(automaton_, state)
-                                               : states_of_free_text(automaton_, state);
-  answers.resize(automaton_.state_count(), Answer::kUnknown);
-  answers[state] = Answer::kNo;
-  for (const StateId free_state : states) answers[free_state] = Answer::kYes;
-  return answers[state] == Answer::kYes;
+uint32_t TokenMasks::free_characters(StateId state, FreeKind kind) {
+  auto& known = free_[static_cast<size_t>(kind)];
+  if (state >= known.size()) known.resize(automaton_.state_count(), kUnknown);
+  if (known[state] != kUnknown) return known[state];
+  const FreeText found = free_text(automaton_, state, kind);
+  known.resize(automaton_.state_count(), kUnknown);
+  for (const FreeText::After& after : found.after) known[after.state] = after.characters;
+  return known[state] = found.characters;
 }
 
 // Whether all tokens below a node of the plain tree may follow, `state` being where the node leads.
@@ -85,7 +83,7 @@ bool TokenMasks::allows_subtree(const VocabularyTrie::Node& node, StateId state,
   const auto longest = static_cast<uint32_t>(node.characters_max - node.characters);
   if (automaton_.plain_characters(state) >= longest) return true;
   if (node_count <= kLargeSubtree) return false;
-  return (node.is_word_below && is_free(state, Free::kAsciiWord)) ||
+  return (node.is_word_below && free_characters(state, FreeKind::kAsciiWords) >= longest) ||
          plain_characters(state) >= longest;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "grammar/automaton.h"
+#include "grammar/free_text.h"
 #include "grammar/vocabulary_trie.h"
 
 namespace lockstep {
@@ -26,23 +27,19 @@ class TokenMasks {
  private:
   using StateId = GrammarAutomaton::StateId;
 
-  // What may follow for ever, whatever of it comes.
-  enum class Free : uint8_t { kPlainCharacters, kAsciiWord };
-  enum class Answer : uint8_t { kUnknown, kNo, kYes };
-
   void build(StateId state, std::span<uint64_t> words);
   void walk(const VocabularyTrie::Tree& tree, uint32_t characters_done, std::span<uint64_t> words);
   bool allows_subtree(const VocabularyTrie::Node& node, StateId state, uint32_t node_count);
   uint32_t plain_characters(StateId state);
-  bool is_free(StateId state, Free kind);
+  uint32_t free_characters(StateId state, FreeKind kind);
   void forget();
 
   GrammarAutomaton& automaton_;
   const VocabularyTrie& vocabulary_;
   std::unordered_map<StateId, std::vector<uint64_t>> kept_;
   uint64_t kept_of_collection_ = 0;
-  std::array<std::vector<Answer>, 2> free_;  // of each kind and state
-  uint64_t work_max_ = 0;                    // of the automaton, for the mask that is being made
+  std::array<std::vector<uint32_t>, 2> free_;  // of each kind and state
+  uint64_t work_max_ = 0;                      // of the automaton, for the mask that is being made
   std::vector<StateId> path_;  // the states along the current branch of the tree, by depth
 };
 
