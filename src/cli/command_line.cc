@@ -86,6 +86,7 @@ int run_command_line(int argc, char** argv) {
   add_tokenize_command(app, chosen);
   add_template_command(app, chosen);
   add_schema_command(app, chosen);
+  add_toolparse_command(app, chosen);
   add_show_command(app, chosen);
   add_pull_command(app, chosen);
   add_list_command(app, chosen);

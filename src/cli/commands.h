@@ -18,6 +18,7 @@ void add_logits_command(CLI::App& app, Command& chosen);
 void add_tokenize_command(CLI::App& app, Command& chosen);
 void add_template_command(CLI::App& app, Command& chosen);
 void add_schema_command(CLI::App& app, Command& chosen);
+void add_toolparse_command(CLI::App& app, Command& chosen);
 void add_show_command(CLI::App& app, Command& chosen);
 void add_plan_command(CLI::App& app, Command& chosen);
 void add_bench_command(CLI::App& app, Command& chosen);

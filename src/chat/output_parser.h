@@ -1,0 +1,52 @@
+// OutputParser: what a model writes, piece by piece, to the deltas of a message: content, reasoning
+// and tool calls. Whatever the model writes, nothing is taken back that was sent, and text that is
+// no call, or a broken one whose name has not been sent, is content. Used by the server and by
+// `lockstep toolparse`; one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/output_delta.h"
+#include "chat/output_reader.h"
+#include "chat/tool_format.h"
+#include "chat/tool_set.h"
+
+namespace lockstep {
+
+class OutputParser {
+ public:
+  struct Options {
+    const ToolFormat* format = nullptr;    // one of tool_formats(); null: all output is content
+    std::shared_ptr<const ToolSet> tools;  // null or empty: no calls are looked for
+    bool reasoning_is_open = false;        // the prompt ends inside the reasoning
+    bool continues_text = false;           // the prompt ends inside the answer's text
+    uint64_t id_seed = 0;                  // of call ids that the model does not give itself
+    size_t calls_before = 0;               // in the conversation
+  };
+
+  explicit OutputParser(Options options);
+
+  // Pieces may end anywhere, in the middle of a character too.
+  std::vector<OutputDelta> push(std::string_view piece);
+  // `is_truncated`: the model was stopped and would have gone on.
+  std::vector<OutputDelta> finish(bool is_truncated);
+
+  // OpenAI's word for how the answer ended; after finish().
+  std::string_view finish_reason() const;
+  size_t call_count() const { return writer_.call_count(); }
+
+ private:
+  std::vector<OutputDelta> read();
+
+  Options options_;
+  DeltaWriter writer_;
+  std::unique_ptr<OutputReader> reader_;  // null without a format
+  PendingText pending_;
+  std::string half_character_;
+  bool is_truncated_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// ToolSet: the functions that a request offers to the model, as far as its output is read by them:
+// their names, and which JSON types each parameter may have. Immutable, any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "json/json.h"
+
+namespace lockstep {
+
+// A set of JSON types as bits.
+using JsonTypes = uint8_t;
+inline constexpr JsonTypes kJsonString = 1;
+inline constexpr JsonTypes kJsonNull = 2;
+inline constexpr JsonTypes kJsonBool = 4;
+inline constexpr JsonTypes kJsonInteger = 8;
+inline constexpr JsonTypes kJsonFraction = 16;
+inline constexpr JsonTypes kJsonArray = 32;
+inline constexpr JsonTypes kJsonObject = 64;
+inline constexpr JsonTypes kJsonAny = 127;
+
+class ToolSet {
+ public:
+  ToolSet() = default;
+  // `tools` in OpenAI's form; what has no name is left out.
+  explicit ToolSet(const Json& tools);
+
+  bool empty() const { return tools_.empty(); }
+  bool has(std::string_view name) const { return tools_.find(name) != tools_.end(); }
+  // kJsonAny where the tool, the parameter or its type is not known.
+  JsonTypes types_of(std::string_view tool, std::string_view parameter) const;
+
+ private:
+  using Parameters = std::map<std::string, JsonTypes, std::less<>>;
+  std::map<std::string, Parameters, std::less<>> tools_;
+};
+
+// The JSON text that a value stands for which a model wrote without quotes: what is JSON of one of
+// `types` stays as it is written, anything else becomes a string.
+std::string value_as_json(std::string_view text, JsonTypes types);
+
+}  // namespace lockstep
