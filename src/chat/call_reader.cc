@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -155,14 +156,14 @@ bool ArgumentsReader::read_broken(PendingText& pending, std::string& text) {
   return stop.found() || pending.has_ended();
 }
 
-void ArgumentsWriter::write(std::string_view text, bool is_last, DeltaWriter& out) {
-  if (is_last && !has_written_ && text.size() > kAtOnceMax) {
-    out.arguments(text.substr(0, text.size() - 1));
-    out.last_argument(text.substr(text.size() - 1));
-  } else {
-    out.arguments(text);
+void ArgumentsWriter::write(std::string_view text, DeltaWriter& out) {
+  if (text.empty()) return;
+  if (!std::exchange(has_written_, true) && text.size() > kAtOnceMax) {
+    out.arguments(text.substr(0, 1));
+    text.remove_prefix(1);
+    out.end_delta();
   }
-  has_written_ = has_written_ || !text.empty();
+  out.arguments(text);
 }
 
 }  // namespace lockstep

@@ -88,11 +88,10 @@ class ArgumentsReader {
   std::string held_;
 };
 
-// Sends arguments on, so that long ones that come at once are still two deltas: a client that shows
-// them as they grow sees the end of each.
+// Sends arguments on. Long ones that come at once are still two deltas, as clients are used to.
 class ArgumentsWriter {
  public:
-  void write(std::string_view text, bool is_last, DeltaWriter& out);
+  void write(std::string_view text, DeltaWriter& out);
 
  private:
   static constexpr size_t kAtOnceMax = 20;

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "chat/pending_text.h"
+#include "chat/template_facts.h"
+
 namespace lockstep {
 namespace {
 
@@ -58,6 +61,11 @@ Result<std::vector<PromptPiece>> cut_behind(const std::vector<PromptPiece>& piec
 
 }  // namespace
 
+ChatFormat::ChatFormat(const TemplateSource& source) : text_(source.text + source.tool_text) {
+  const std::string& with_tools = source.tool_text.empty() ? source.text : source.tool_text;
+  tool_format_ = find_tool_format(template_facts(with_tools).tool_format);
+}
+
 Result<std::shared_ptr<const ChatFormat>> ChatFormat::parse(const TemplateSource& source) {
   ModelTemplate model = TRY(parse_model_template(source));
   std::shared_ptr<ChatFormat> format(new ChatFormat(source));
@@ -69,6 +77,19 @@ Result<std::shared_ptr<const ChatFormat>> ChatFormat::parse(const TemplateSource
     format->variants_.push_back({std::move(*model.tool_template), tool_needs});
   }
   return std::shared_ptr<const ChatFormat>(std::move(format));
+}
+
+const ToolFormat* ChatFormat::tool_format(bool has_tools) const {
+  if (tool_format_ != nullptr) return tool_format_;
+  const ToolFormat* generic = find_tool_format("generic");
+  return has_tools || mentions(generic->reasoning_begin) ? generic : nullptr;
+}
+
+bool ChatFormat::opens_reasoning(const std::vector<PromptPiece>& prompt) const {
+  const ToolFormat* format = tool_format(false);
+  if (format == nullptr || format->reasoning_begin.empty()) return false;
+  if (prompt.empty() || prompt.back().is_from_input) return false;
+  return without_blanks(prompt.back().text).ends_with(format->reasoning_begin);
 }
 
 Result<std::vector<PromptPiece>> ChatFormat::write(const ChatInput& input) const {

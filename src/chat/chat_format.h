@@ -10,6 +10,7 @@
 
 #include "chat/normalise.h"
 #include "chat/template_file.h"
+#include "chat/tool_format.h"
 
 namespace lockstep {
 
@@ -32,6 +33,12 @@ class ChatFormat {
   // be continued.
   Result<std::vector<PromptPiece>> write(const ChatInput& input) const;
 
+  // How the model writes calls and reasoning. "generic" where the template does not tell; null
+  // where there is nothing to look for: no tools, and a template that knows no reasoning.
+  const ToolFormat* tool_format(bool has_tools) const;
+  // Whether a prompt ends inside the model's reasoning, because its template has begun it.
+  bool opens_reasoning(const std::vector<PromptPiece>& prompt) const;
+
   // Whether the template's text has this word, so that setting such a variable may matter.
   bool mentions(std::string_view word) const { return text_.find(word) != std::string::npos; }
 
@@ -41,9 +48,10 @@ class ChatFormat {
     TemplateNeeds needs;
   };
 
-  explicit ChatFormat(const TemplateSource& source) : text_(source.text + source.tool_text) {}
+  explicit ChatFormat(const TemplateSource& source);
 
   std::string text_;
+  const ToolFormat* tool_format_;  // null: the template does not tell
   JsonObject tokens_;
   std::vector<Variant> variants_;  // without tools, with tools; one of them alone may do for both
 };

@@ -153,7 +153,7 @@ class HarmonyReader final : public OutputReader {
   bool read_arguments(PendingText& pending, DeltaWriter& out) {
     std::string text;
     const bool is_last = arguments_->read(pending, text);
-    writer_.write(text, is_last, out);
+    writer_.write(text, out);
     if (is_last) state_ = State::kBetween;
     return is_last;
   }

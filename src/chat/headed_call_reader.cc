@@ -34,7 +34,7 @@ class HeadedCallReader final : public CallReader {
     }
     std::string text;
     const bool is_last = arguments_.read(pending, text);
-    writer_.write(text, is_last, out);
+    writer_.write(text, out);
     return is_last ? Progress::kDone : Progress::kMore;
   }
 

@@ -25,7 +25,7 @@ class JsonCallReader final : public CallReader {
           if (is_announced_ || pending.held_bytes() <= kHeldBytesMax) return Progress::kMore;
           if (name_.empty() || state_ != State::kArguments) return Progress::kNoCall;
           announce(pending, out);  // without an id that may come behind them
-          send(out, false);
+          send(out);
           return Progress::kMore;
       }
     }
@@ -109,7 +109,7 @@ class JsonCallReader final : public CallReader {
 
   Step read_arguments(PendingText& pending, DeltaWriter& out) {
     has_arguments_ = arguments_.read(pending, text_);
-    if (is_announced_) send(out, has_arguments_);
+    if (is_announced_) send(out);
     if (!has_arguments_) return Step::kWait;
     state_ = State::kNext;
     return Step::kGoOn;
@@ -132,7 +132,7 @@ class JsonCallReader final : public CallReader {
     if (is_announced_) return Progress::kDone;
     announce(pending, out);
     if (text_.empty() && !pending.is_truncated()) text_ = "{}";
-    send(out, true);
+    send(out);
     return Progress::kDone;
   }
 
@@ -142,8 +142,8 @@ class JsonCallReader final : public CallReader {
     out.call(name_, id_);
   }
 
-  void send(DeltaWriter& out, bool is_last) {
-    writer_.write(text_, is_last, out);
+  void send(DeltaWriter& out) {
+    writer_.write(text_, out);
     text_.clear();
   }
 

@@ -138,7 +138,7 @@ class MarkedReader final : public OutputReader {
     section_is_bare_ = is_bare;
     section_has_calls_ = false;
     section_has_ended_ = false;
-    has_line_end_ = false;
+    gap_ = {};
   }
 
   void begin_call(std::unique_ptr<CallReader> call) {
@@ -163,7 +163,9 @@ class MarkedReader final : public OutputReader {
     const bool is_more =
         pending.skip_blanks(section_has_ended_ ? std::string_view() : format_.section_filler);
     const std::string_view skipped = before.substr(0, before.size() - pending.rest().size());
-    if (skipped.find('\n') != std::string_view::npos) has_line_end_ = true;
+    if (!skipped.empty() && gap_ != "\n") {
+      gap_ = skipped.find('\n') != std::string_view::npos ? "\n" : " ";
+    }
     return is_more;
   }
 
@@ -180,7 +182,7 @@ class MarkedReader final : public OutputReader {
     } else if (match.index < section_ends) {
       begin_section(false);
     } else {
-      has_line_end_ = false;
+      gap_ = {};
       const bool ends_section = match.index < call_ends || format_.section_begin.empty();
       const bool is_fence = match.index >= call_ends + format_.call_end.size();
       section_has_ended_ = section_has_ended_ || (ends_section && !is_fence);
@@ -204,8 +206,8 @@ class MarkedReader final : public OutputReader {
   void end_section(PendingText& pending, DeltaWriter& out) {
     if (!section_has_calls_) {
       hand_over(pending, out);
-    } else if (has_line_end_ && out.has_content() && !pending.empty()) {
-      out.content("\n");
+    } else if (out.has_content() && !pending.empty()) {
+      out.content(gap_);
     }
     state_ = State::kText;
   }
@@ -217,7 +219,7 @@ class MarkedReader final : public OutputReader {
       case CallReader::Progress::kDone:
         section_has_calls_ = true;
         section_has_ended_ = false;
-        has_line_end_ = false;
+        gap_ = {};
         state_ = State::kSection;
         break;
       case CallReader::Progress::kNoCall:
@@ -251,7 +253,7 @@ class MarkedReader final : public OutputReader {
   bool section_is_bare_ = false;
   bool section_has_calls_ = false;
   bool section_has_ended_ = false;  // only the next one may follow
-  bool has_line_end_ = false;       // skipped since the last call
+  std::string_view gap_;            // between the last call and text behind it
   std::unique_ptr<CallReader> call_;
 };
 

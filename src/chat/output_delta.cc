@@ -100,10 +100,6 @@ void DeltaWriter::call(std::string_view name, std::string_view id) {
   ++call_count_;
 }
 
-void DeltaWriter::last_argument(std::string_view text) {
-  deltas_.push_back({Kind::kArguments, std::string(text), call_count_ - 1, "", ""});
-}
-
 std::vector<OutputDelta> DeltaWriter::take() {
   return std::exchange(deltas_, {});
 }
@@ -112,7 +108,9 @@ void DeltaWriter::append(Kind kind, std::string_view text) {
   if (text.empty()) return;
   if (kind == Kind::kContent) has_content_ = true;
   const size_t index = kind == Kind::kArguments ? call_count_ - 1 : 0;
-  if (!deltas_.empty() && deltas_.back().kind == kind && deltas_.back().index == index) {
+  const bool goes_on = !std::exchange(has_delta_ended_, false) && !deltas_.empty() &&
+                       deltas_.back().kind == kind && deltas_.back().index == index;
+  if (goes_on) {
     deltas_.back().text += text;
   } else {
     deltas_.push_back({kind, std::string(text), index, "", ""});

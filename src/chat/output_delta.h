@@ -66,8 +66,8 @@ class DeltaWriter {
   // Without an id of the model's own, or with one that this message has already, one is made.
   void call(std::string_view name, std::string_view id);
   void arguments(std::string_view text) { append(OutputDelta::Kind::kArguments, text); }
-  // The brace that ends the arguments: a delta of its own.
-  void last_argument(std::string_view text);
+  // What follows is another delta, also where it could be part of the last.
+  void end_delta() { has_delta_ended_ = true; }
 
   size_t call_count() const { return call_count_; }
   bool has_content() const { return has_content_; }
@@ -81,6 +81,7 @@ class DeltaWriter {
   std::set<std::string, std::less<>> used_ids_;
   size_t call_count_ = 0;
   bool has_content_ = false;
+  bool has_delta_ended_ = false;
   std::vector<OutputDelta> deltas_;
 };
 

@@ -108,7 +108,7 @@ class PythonCallReader final : public CallReader {
     const auto arguments = PythonArguments(rest.substr(size + kCall.size())).read();
     if (!arguments) return Progress::kNoCall;
     out.call(rest.substr(0, size), "");
-    ArgumentsWriter().write(*arguments, true, out);
+    ArgumentsWriter().write(*arguments, out);
     pending.take(rest.size());
     pending.unmark();
     return Progress::kDone;

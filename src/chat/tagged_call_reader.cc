@@ -32,9 +32,8 @@ class TaggedCallReader final : public CallReader {
     while (state_ != State::kEnd && step(pending, text)) {
     }
     if (pending.has_ended()) end_early(pending, text);
-    const bool is_last = state_ == State::kEnd;
-    writer_.write(text, is_last, out);
-    return is_last ? Progress::kDone : Progress::kMore;
+    writer_.write(text, out);
+    return state_ == State::kEnd ? Progress::kDone : Progress::kMore;
   }
 
  private:

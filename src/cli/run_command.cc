@@ -80,7 +80,7 @@ Result<std::vector<int32_t>> prompt_of(bool is_chat, const ModelService& model,
   ChatInput input;
   input.messages = &messages;
   input.now = local_time_now();
-  return chat_prompt(model, input);
+  return TRY(chat_prompt(model, input)).ids;
 }
 
 // Answers the last message; prints the pieces as they come unless the whole is wanted as JSON.

@@ -53,13 +53,13 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::strin
 }
 
 void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
-                          const OpenAiFormat& format, const GenerationOptions& options,
-                          const HttpReply& reply) {
+                          const OpenAiFormat& format, ChoiceWriters choices,
+                          const GenerationOptions& options, const HttpReply& reply) {
   plan.sampling = sampling_of(options, model->sampling_defaults());
   plan.stop = options.stop;
   OpenAiAnswer answer{.model = model->status().name,
                       .fingerprint = "lockstep-" + version_,
-                      .choice_count = plan.choices.size(),
+                      .choices = std::move(choices),
                       .is_streamed = options.is_streamed,
                       .includes_usage = options.includes_usage,
                       .ignored = options.ignored};

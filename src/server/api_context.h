@@ -52,7 +52,7 @@ class ApiContext {
   std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
 
   void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
-                const OpenAiFormat& format, const GenerationOptions& options,
+                const OpenAiFormat& format, ChoiceWriters choices, const GenerationOptions& options,
                 const HttpReply& reply);
 
  private:

@@ -16,15 +16,17 @@ std::string content_text(const Json* content) {
 
 }  // namespace
 
-Result<std::vector<int32_t>> chat_prompt(const ModelService& model, const ChatInput& input) {
+Result<ChatPrompt> chat_prompt(const ModelService& model, const ChatInput& input) {
   const std::shared_ptr<const Tokenizer> tokenizer = model.tokenizer();
   const auto format = TRY(model.chat_format());
-  if (format == nullptr) return encode_prompt(*tokenizer, plain_conversation(*input.messages));
+  if (format == nullptr) {
+    return ChatPrompt{encode_prompt(*tokenizer, plain_conversation(*input.messages))};
+  }
   const std::vector<PromptPiece> pieces = TRY(format->write(input));
   std::vector<PromptText> texts;
   texts.reserve(pieces.size());
   for (const PromptPiece& piece : pieces) texts.push_back({piece.text, !piece.is_from_input});
-  return tokenizer->encode_pieces(texts, false);
+  return ChatPrompt{tokenizer->encode_pieces(texts, false), format->opens_reasoning(pieces)};
 }
 
 std::string plain_conversation(const Json& messages) {

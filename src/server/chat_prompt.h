@@ -11,11 +11,16 @@
 
 namespace lockstep {
 
+struct ChatPrompt {
+  std::vector<int32_t> ids;
+  bool reasoning_is_open = false;  // the model goes on inside its reasoning
+};
+
 // Through the model's chat template. Special tokens come from the template's own text alone, the
 // beginning-of-sequence token too. A model without a template reads plain_conversation(), which
 // shows nothing else of `input`. The errors are about the conversation or the template. The model
 // must have a tokenizer.
-Result<std::vector<int32_t>> chat_prompt(const ModelService& model, const ChatInput& input);
+Result<ChatPrompt> chat_prompt(const ModelService& model, const ChatInput& input);
 
 // The messages' texts joined with line ends, without any mark of who spoke: what a base model can
 // continue.

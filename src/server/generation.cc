@@ -30,7 +30,7 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
       last_event_(Housekeeper::Clock::now()) {
   const auto tokenizer = service->tokenizer();
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
-    choices_.push_back({StreamDecoder(tokenizer, plan_.strips_leading_space),
+    choices_.push_back({StreamDecoder(tokenizer, plan_.strips_leading_space, plan_.printed_tokens),
                         StopMatcher(plan_.stop), std::nullopt, false});
   }
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -52,7 +53,8 @@ struct GenerationPlan {
   SamplingOptions sampling;  // without the seed
   std::vector<std::string> stop;
   bool strips_leading_space = false;
-  int64_t prompt_tokens = 0;  // each prompt once, however many choices it has
+  std::map<int32_t, std::string> printed_tokens;  // special tokens that are part of the text
+  int64_t prompt_tokens = 0;                      // each prompt once, however many choices it has
 };
 
 class Generation : public Housekeeper::Watched, public std::enable_shared_from_this<Generation> {

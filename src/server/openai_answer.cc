@@ -59,28 +59,22 @@ class OpenAiSink : public GenerationSink {
 class WholeSink final : public OpenAiSink {
  public:
   WholeSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
-      : OpenAiSink(format, std::move(answer), std::move(reply)),
-        texts_(answer_.choice_count),
-        reasons_(answer_.choice_count) {}
+      : OpenAiSink(format, std::move(answer), std::move(reply)) {}
 
   void on_start() override {}
   void on_silence() override {}
-  void on_text(size_t choice, std::string text) override { texts_[choice] += text; }
-  void on_choice_end(size_t choice, std::string_view reason) override { reasons_[choice] = reason; }
+  void on_text(size_t choice, std::string text) override { answer_.choices[choice]->text(text); }
+  void on_choice_end(size_t choice, std::string_view reason) override {
+    answer_.choices[choice]->end(reason);
+  }
   void on_error(const ApiError& error) override { reply_.send(error_response(error)); }
   void on_end(GenerationUsage usage) override {
     JsonArray choices;
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      choices.push_back(format_.whole_choice(i, texts_[i], reasons_[i]));
-    }
+    for (const auto& choice : answer_.choices) choices.push_back(choice->whole());
     JsonObject body = frame(format_.whole_object, std::move(choices));
     body["usage"] = usage_object(usage);
     reply_.send({200, "application/json", dump_json(body), ignored_fields_header(answer_.ignored)});
   }
-
- private:
-  std::vector<std::string> texts_;
-  std::vector<std::string> reasons_;
 };
 
 class StreamSink final : public OpenAiSink {
@@ -95,19 +89,18 @@ class StreamSink final : public OpenAiSink {
     headers.emplace_back("Cache-Control", "no-cache");
     headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
     reply_.start(200, kSseContentType, std::move(headers));
-    if (format_.first_choice == nullptr) return;
-    for (size_t i = 0; i < answer_.choice_count; ++i) write_choice(format_.first_choice(i));
+    for (const auto& choice : answer_.choices) write_choices(choice->begin());
   }
   void on_text(size_t choice, std::string text) override {
-    write_choice(format_.text_choice(choice, text));
+    write_choices(answer_.choices[choice]->text(text));
   }
   void on_choice_end(size_t choice, std::string_view reason) override {
-    write_choice(format_.end_choice(choice, reason));
+    write_choices(answer_.choices[choice]->end(reason));
   }
   // An empty delta and not a comment line, which some clients reject.
   void on_silence() override {
     on_start();
-    write_choice(format_.text_choice(0, ""));
+    write_choice(answer_.choices.front()->silence());
   }
   void on_end(GenerationUsage usage) override {
     if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage));
@@ -121,6 +114,9 @@ class StreamSink final : public OpenAiSink {
   }
 
  private:
+  void write_choices(ChoiceWriter::Objects choices) {
+    for (JsonObject& choice : choices) write_choice(std::move(choice));
+  }
   void write_choice(JsonObject choice) {
     JsonArray choices;
     choices.push_back(std::move(choice));

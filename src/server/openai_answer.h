@@ -1,5 +1,5 @@
-// The answers of OpenAI's text APIs, whole or streamed, for any of their two shapes of a choice.
-// Used by openai_completions.cc and openai_chat.cc.
+// The answers of OpenAI's text APIs, whole or streamed; what a choice looks like its ChoiceWriter
+// says. Used by openai_completions.cc and openai_chat.cc.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "json/json.h"
 #include "net/http_server.h"
+#include "server/choice_writer.h"
 #include "server/generation.h"
 
 namespace lockstep {
@@ -19,16 +20,14 @@ struct OpenAiFormat {
   const char* id_prefix;
   const char* whole_object;
   const char* chunk_object;
-  JsonObject (*first_choice)(size_t index);  // opens a choice of a stream; null: not needed
-  JsonObject (*text_choice)(size_t index, std::string_view text);
-  JsonObject (*end_choice)(size_t index, std::string_view finish_reason);
-  JsonObject (*whole_choice)(size_t index, std::string_view text, std::string_view finish_reason);
 };
+
+using ChoiceWriters = std::vector<std::unique_ptr<ChoiceWriter>>;
 
 struct OpenAiAnswer {
   std::string model;
   std::string fingerprint;
-  size_t choice_count = 1;
+  ChoiceWriters choices;
   bool is_streamed = false;
   bool includes_usage = false;
   std::vector<std::string> ignored;  // told in the header x-lockstep-ignored-fields

@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <limits>
+#include <random>
 #include <utility>
 
 #include "server/api_context.h"
+#include "server/chat_choice.h"
 #include "server/chat_messages.h"
 #include "server/chat_prompt.h"
 
@@ -94,7 +96,7 @@ ApiResult<Ok> check_plain(const ChatRequest& request) {
   return Ok{};
 }
 
-ApiResult<std::vector<int32_t>> prompt_ids(const ChatRequest& request, const ModelService& model) {
+ApiResult<ChatPrompt> make_prompt(const ChatRequest& request, const ModelService& model) {
   const ModelChatFormat format = model.chat_format();
   if (!format.ok()) {
     return ApiError{400,
@@ -112,17 +114,51 @@ ApiResult<std::vector<int32_t>> prompt_ids(const ChatRequest& request, const Mod
   input.add_generation_prompt = request.add_generation_prompt;
   input.continue_final_message = request.continue_final_message;
   input.now = local_time_now();
-  auto ids = chat_prompt(model, input);
-  if (ids.ok()) return std::move(ids.value());
+  auto prompt = chat_prompt(model, input);
+  if (prompt.ok()) return std::move(prompt.value());
   // Whatever it is, also a limit that a rendering reached, is about this conversation.
-  return ApiError{400, ids.error().message, "messages", "chat_template_error"};
+  return ApiError{400, prompt.error().message, "messages", "chat_template_error"};
 }
 
-ApiResult<GenerationPlan> plan_chat(const ChatRequest& request, const ModelService& model) {
+int64_t count_calls(const Json& messages) {
+  int64_t count = 0;
+  for (const Json& message : messages.get_array()) {
+    const Json* calls = find(message, "tool_calls");
+    if (calls != nullptr) count += static_cast<int64_t>(calls->get_array().size());
+  }
+  return count;
+}
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// A request to generate, and who reads what is generated.
+struct ChatPlan {
+  GenerationPlan generation;
+  ChoiceWriters choices;
+};
+
+OutputParser::Options parser_options(const ChatRequest& request, const ChatFormat* format,
+                                     bool reasoning_is_open) {
+  OutputParser::Options options;
+  const bool has_tools = !request.tools.is_null();
+  if (format != nullptr) options.format = format->tool_format(has_tools);
+  if (has_tools) options.tools = std::make_shared<const ToolSet>(request.tools);
+  options.reasoning_is_open = reasoning_is_open;
+  options.continues_text = request.continue_final_message;
+  options.calls_before = static_cast<size_t>(count_calls(request.messages));
+  return options;
+}
+
+ApiResult<ChatPlan> plan_chat(const ChatRequest& request, const ModelService& model) {
   const ModelStatus status = model.status();
-  GenerationPlan plan;
+  ChatPlan made;
+  GenerationPlan& plan = made.generation;
   GenerationPlan::Choice choice;
-  choice.prompt = TRY(prompt_ids(request, model));
+  ChatPrompt prompt = TRY(make_prompt(request, model));
+  choice.prompt = std::move(prompt.ids);
   TRY(check_prompt(choice.prompt, status, "messages"));
   const int prompt_tokens = static_cast<int>(choice.prompt.size());
   const int room = status.context > 0 ? status.context - prompt_tokens
@@ -130,42 +166,22 @@ ApiResult<GenerationPlan> plan_chat(const ChatRequest& request, const ModelServi
   plan.max_tokens = request.options.max_tokens.value_or(room);
   plan.prompt_tokens = prompt_tokens;
   plan.strips_leading_space = !request.continue_final_message;
+  const auto format = model.chat_format();
+  OutputParser::Options parser = parser_options(
+      request, format.ok() ? format.value().get() : nullptr, prompt.reasoning_is_open);
+  if (parser.format != nullptr) {
+    plan.printed_tokens = marker_tokens(*parser.format, *model.tokenizer());
+  }
   for (int i = 0; i < request.options.n; ++i) {
     choice.seed = request.options.seed + static_cast<uint64_t>(i);
     plan.choices.push_back(choice);
+    parser.id_seed = random_seed();
+    made.choices.push_back(make_chat_choice(static_cast<size_t>(i), parser));
   }
-  return plan;
+  return made;
 }
 
-JsonObject delta_choice(size_t index, JsonObject delta, Json finish_reason) {
-  return {{"index", index},
-          {"delta", std::move(delta)},
-          {"logprobs", nullptr},
-          {"finish_reason", std::move(finish_reason)}};
-}
-
-JsonObject first_choice(size_t index) {
-  return delta_choice(index, {{"role", "assistant"}, {"content", ""}}, nullptr);
-}
-
-JsonObject text_choice(size_t index, std::string_view text) {
-  return delta_choice(index, {{"content", text}}, nullptr);
-}
-
-JsonObject end_choice(size_t index, std::string_view finish_reason) {
-  return delta_choice(index, {}, Json(finish_reason));
-}
-
-JsonObject whole_choice(size_t index, std::string_view text, std::string_view finish_reason) {
-  return {{"index", index},
-          {"message", JsonObject{{"role", "assistant"}, {"content", text}, {"refusal", nullptr}}},
-          {"logprobs", nullptr},
-          {"finish_reason", finish_reason}};
-}
-
-constexpr OpenAiFormat kChatFormat = {"chatcmpl-",  "chat.completion", "chat.completion.chunk",
-                                      first_choice, text_choice,       end_choice,
-                                      whole_choice};
+constexpr OpenAiFormat kChatFormat = {"chatcmpl-", "chat.completion", "chat.completion.chunk"};
 
 }  // namespace
 
@@ -194,8 +210,8 @@ void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply
   if (!model.ok()) return reply.send(error_response(model.error()));
   auto plan = plan_chat(parsed.value(), *model.value());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
-  context.generate(model.value(), std::move(plan.value()), kChatFormat, parsed.value().options,
-                   reply);
+  context.generate(model.value(), std::move(plan.value().generation), kChatFormat,
+                   std::move(plan.value().choices), parsed.value().options, reply);
 }
 
 }  // namespace lockstep

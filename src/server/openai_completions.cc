@@ -50,21 +50,36 @@ ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
   return plan;
 }
 
-JsonObject text_choice(size_t index, std::string_view text) {
-  return {{"text", text}, {"index", index}, {"logprobs", nullptr}, {"finish_reason", nullptr}};
-}
+class CompletionChoice final : public ChoiceWriter {
+ public:
+  explicit CompletionChoice(size_t index) : index_(index) {}
 
-JsonObject whole_choice(size_t index, std::string_view text, std::string_view finish_reason) {
-  return {
-      {"text", text}, {"index", index}, {"logprobs", nullptr}, {"finish_reason", finish_reason}};
-}
+  Objects begin() override { return {}; }
+  Objects text(std::string_view text) override {
+    text_ += text;
+    return {choice(text, nullptr)};
+  }
+  Objects end(std::string_view finish_reason) override {
+    finish_reason_ = finish_reason;
+    return {choice("", finish_reason)};
+  }
+  JsonObject silence() const override { return choice("", nullptr); }
+  JsonObject whole() const override { return choice(text_, finish_reason_); }
 
-JsonObject end_choice(size_t index, std::string_view finish_reason) {
-  return whole_choice(index, "", finish_reason);
-}
+ private:
+  JsonObject choice(std::string_view text, Json finish_reason) const {
+    return {{"text", text},
+            {"index", index_},
+            {"logprobs", nullptr},
+            {"finish_reason", std::move(finish_reason)}};
+  }
 
-constexpr OpenAiFormat kCompletionFormat = {
-    "cmpl-", "text_completion", "text_completion", nullptr, text_choice, end_choice, whole_choice};
+  const size_t index_;
+  std::string text_;
+  std::string_view finish_reason_;
+};
+
+constexpr OpenAiFormat kCompletionFormat = {"cmpl-", "text_completion", "text_completion"};
 
 }  // namespace
 
@@ -99,7 +114,11 @@ void serve_completion(ApiContext& context, const HttpRequest& request, const Htt
   if (!model.ok()) return reply.send(error_response(model.error()));
   auto plan = plan_completion(parsed.value(), *model.value());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
-  context.generate(model.value(), std::move(plan.value()), kCompletionFormat,
+  ChoiceWriters choices;
+  for (size_t i = 0; i < plan.value().choices.size(); ++i) {
+    choices.push_back(std::make_unique<CompletionChoice>(i));
+  }
+  context.generate(model.value(), std::move(plan.value()), kCompletionFormat, std::move(choices),
                    parsed.value().options, reply);
 }
 

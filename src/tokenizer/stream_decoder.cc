@@ -5,11 +5,17 @@
 
 namespace lockstep {
 
-StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool strip_leading_space)
+StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool strip_leading_space,
+                             std::map<int32_t, std::string> printed)
     : tokenizer_(std::move(tokenizer)),
+      printed_(std::move(printed)),
       strip_leading_space_(strip_leading_space && tokenizer_->strips_leading_space()) {}
 
 std::string StreamDecoder::push(int32_t id) {
+  if (const auto printed = printed_.find(id); printed != printed_.end()) {
+    strip_leading_space_ = false;
+    return finish() + printed->second;
+  }
   std::string bytes = tokenizer_->token_bytes(id);
   if (bytes.empty()) return "";
   if (std::exchange(strip_leading_space_, false) && bytes.front() == ' ') bytes.erase(0, 1);

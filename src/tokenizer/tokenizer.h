@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -66,12 +67,14 @@ class Tokenizer {
 
 // Turns generated tokens into text as they come, never half a UTF-8 character. All that push() and
 // finish() return is, one behind the other, what decode() makes of the same ids without the special
-// ones. One thread.
+// ones, except for those that are to be printed. One thread.
 class StreamDecoder {
  public:
   // `strip_leading_space`: drop the dummy space if the tokenizer has one; false in the middle of a
   // text.
-  StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool strip_leading_space);
+  // `printed`: special tokens that are part of the text, with what they stand for.
+  StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool strip_leading_space,
+                std::map<int32_t, std::string> printed = {});
 
   // What can be printed now; bytes of an incomplete character are held back (at most 3).
   std::string push(int32_t id);
@@ -80,6 +83,7 @@ class StreamDecoder {
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::map<int32_t, std::string> printed_;
   std::string held_;
   bool strip_leading_space_;
 };

@@ -1,0 +1,80 @@
+#include "server/chat_choice.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+class ChatChoice final : public ChoiceWriter {
+ public:
+  ChatChoice(size_t index, OutputParser::Options options)
+      : index_(index), parser_(std::move(options)) {}
+
+  Objects begin() override {
+    Objects objects;
+    objects.push_back(choice({{"role", "assistant"}, {"content", ""}}, nullptr));
+    return objects;
+  }
+
+  Objects text(std::string_view text) override { return take(parser_.push(text)); }
+
+  Objects end(std::string_view finish_reason) override {
+    Objects objects = take(parser_.finish(finish_reason == "length"));
+    objects.push_back(choice({}, Json(parser_.finish_reason())));
+    return objects;
+  }
+
+  JsonObject silence() const override { return choice({{"content", ""}}, nullptr); }
+
+  JsonObject whole() const override {
+    const OutputMessage& said = message_.message();
+    JsonObject message{{"role", "assistant"}, {"content", said.content}, {"refusal", nullptr}};
+    if (!said.reasoning.empty()) message["reasoning_content"] = said.reasoning;
+    if (!said.calls.empty()) {
+      if (said.content.empty()) message["content"] = nullptr;
+      message["tool_calls"] = calls_json(said.calls);
+    }
+    return {{"index", index_},
+            {"message", std::move(message)},
+            {"logprobs", nullptr},
+            {"finish_reason", parser_.finish_reason()}};
+  }
+
+ private:
+  JsonObject choice(JsonObject delta, Json finish_reason) const {
+    return {{"index", index_},
+            {"delta", std::move(delta)},
+            {"logprobs", nullptr},
+            {"finish_reason", std::move(finish_reason)}};
+  }
+
+  Objects take(const std::vector<OutputDelta>& deltas) {
+    Objects objects;
+    for (const OutputDelta& delta : deltas) {
+      message_.add(delta);
+      objects.push_back(choice(delta_json(delta), nullptr));
+    }
+    return objects;
+  }
+
+  const size_t index_;
+  OutputParser parser_;
+  MessageBuilder message_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChoiceWriter> make_chat_choice(size_t index, OutputParser::Options options) {
+  return std::make_unique<ChatChoice>(index, std::move(options));
+}
+
+std::map<int32_t, std::string> marker_tokens(const ToolFormat& format, const Tokenizer& tokenizer) {
+  std::map<int32_t, std::string> tokens;
+  for (const std::string_view marker : format.markers()) {
+    const auto ids = tokenizer.encode(marker, {.parse_special = true});
+    if (ids.size() == 1 && tokenizer.is_special(ids.front())) tokens[ids.front()] = marker;
+  }
+  return tokens;
+}
+
+}  // namespace lockstep
