@@ -4,6 +4,7 @@
 
 #include "chat/pending_text.h"
 #include "chat/template_facts.h"
+#include "chat/tool_instructions.h"
 
 namespace lockstep {
 namespace {
@@ -59,11 +60,44 @@ Result<std::vector<PromptPiece>> cut_behind(const std::vector<PromptPiece>& piec
   return prompt.part(0, *end).pieces();
 }
 
+// The arguments of one call as the model wrote them, if it did: put into the place of a text, or
+// returned for an object.
+std::optional<std::string> sampled_arguments(Json& call, const SampledCalls& sampled) {
+  const Json* id = find(call, "id");
+  Json* function = call.is_object() ? call.get_object().if_contains("function") : nullptr;
+  if (!id || !id->is_string() || !function || !function->is_object()) return std::nullopt;
+  Json* arguments = function->get_object().if_contains("arguments");
+  if (!arguments) return std::nullopt;
+  if (arguments->is_object()) return sampled.find(id->get_string(), *arguments);
+  if (!arguments->is_string()) return std::nullopt;
+  const auto value = parse_json(arguments->get_string());
+  const auto text = value.ok() ? sampled.find(id->get_string(), value.value()) : std::nullopt;
+  if (text) *arguments = *text;
+  return std::nullopt;
+}
+
+JsonTexts sampled_texts(Json& messages, const SampledCalls& sampled) {
+  JsonTexts texts;
+  if (!messages.is_array()) return texts;
+  for (Json& message : messages.get_array()) {
+    Json* calls = message.is_object() ? message.get_object().if_contains("tool_calls") : nullptr;
+    if (!calls || !calls->is_array()) continue;
+    for (Json& call : calls->get_array()) {
+      if (auto text = sampled_arguments(call, sampled)) {
+        texts.emplace(&call.at("function").at("arguments").get_object(), std::move(*text));
+      }
+    }
+  }
+  return texts;
+}
+
 }  // namespace
 
 ChatFormat::ChatFormat(const TemplateSource& source) : text_(source.text + source.tool_text) {
   const std::string& with_tools = source.tool_text.empty() ? source.text : source.tool_text;
-  tool_format_ = find_tool_format(template_facts(with_tools).tool_format);
+  const TemplateFacts facts = template_facts(with_tools);
+  tool_format_ = find_tool_format(facts.tool_format);
+  knows_tools_ = tool_format_ != nullptr || facts.takes_tools;
 }
 
 Result<std::shared_ptr<const ChatFormat>> ChatFormat::parse(const TemplateSource& source) {
@@ -93,11 +127,20 @@ bool ChatFormat::opens_reasoning(const std::vector<PromptPiece>& prompt) const {
 }
 
 Result<std::vector<PromptPiece>> ChatFormat::write(const ChatInput& input) const {
+  if (input.tools && !knows_tools_) {
+    const Json told = with_tools_as_text(*input.messages, *input.tools);
+    ChatInput plain = input;
+    plain.messages = &told;
+    plain.tools = nullptr;
+    return write(plain);
+  }
   const Variant& variant = input.tools ? variants_.back() : variants_.front();
-  const Json messages = normalised_messages(*input.messages, variant.needs);
+  Json messages = normalised_messages(*input.messages, variant.needs);
+  const JsonTexts texts = input.sampled ? sampled_texts(messages, *input.sampled) : JsonTexts();
   const Json tools = normalised_tools(input.tools, variant.needs);
   ChatTemplateInput rendered;
   rendered.messages = &messages;
+  rendered.json_texts = &texts;
   rendered.tools = &tools;
   rendered.model_variables = &tokens_;
   rendered.request_variables = input.variables;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "chat/normalise.h"
+#include "chat/sampled_calls.h"
 #include "chat/template_file.h"
 #include "chat/tool_format.h"
 
@@ -18,6 +19,7 @@ namespace lockstep {
 struct ChatInput {
   const Json* messages = nullptr;         // never null
   const Json* tools = nullptr;            // null: none
+  const SampledCalls* sampled = nullptr;  // calls in the messages that models wrote; null: none
   const JsonObject* variables = nullptr;  // that the request sets for the template; null: none
   bool add_generation_prompt = true;      // false with continue_final_message
   bool continue_final_message = false;    // the prompt ends with the last message's text
@@ -52,6 +54,7 @@ class ChatFormat {
 
   std::string text_;
   const ToolFormat* tool_format_;  // null: the template does not tell
+  bool knows_tools_;               // the template shows them
   JsonObject tokens_;
   std::vector<Variant> variants_;  // without tools, with tools; one of them alone may do for both
 };

@@ -27,12 +27,12 @@ constexpr std::pair<std::string_view, JinjaFunction> kFunctions[] = {
 constexpr std::string_view kRoles[] = {"system",    "developer", "user",
                                        "assistant", "tool",      "function"};
 
-JinjaValue message_value(JinjaHeap& heap, const Json& message) {
+JinjaValue message_value(JinjaHeap& heap, const Json& message, const JsonTexts* texts) {
   if (!message.is_object()) return from_json_value(heap, message, true);
   const JinjaValue result = heap.dict();
   for (const auto& field : message.get_object()) {
     const std::string_view key(field.key().data(), field.key().size());
-    JinjaValue value = from_json_value(heap, field.value(), true);
+    JinjaValue value = from_json_value(heap, field.value(), true, texts);
     const bool role =
         key == "role" && value.is(JinjaKind::kText) &&
         std::find(std::begin(kRoles), std::end(kRoles), value.as_string()) != std::end(kRoles);
@@ -42,10 +42,11 @@ JinjaValue message_value(JinjaHeap& heap, const Json& message) {
   return result;
 }
 
-JinjaValue messages_value(JinjaHeap& heap, const Json& messages) {
+JinjaValue messages_value(JinjaHeap& heap, const Json& messages, const JsonTexts* texts) {
   if (!messages.is_array()) return from_json_value(heap, messages, true);
   std::vector<JinjaValue> items;
-  for (const Json& message : messages.get_array()) items.push_back(message_value(heap, message));
+  for (const Json& message : messages.get_array())
+    items.push_back(message_value(heap, message, texts));
   return heap.list(std::move(items));
 }
 
@@ -56,7 +57,7 @@ const Json* find_variable(const JsonObject* variables, std::string_view name) {
 // The value of a variable that the template names; none if the request does not set it.
 std::optional<JinjaValue> variable_value(JinjaHeap& heap, const ChatTemplateInput& input,
                                          std::string_view name) {
-  if (name == "messages") return messages_value(heap, *input.messages);
+  if (name == "messages") return messages_value(heap, *input.messages, input.json_texts);
   if (name == "tools") {
     return input.tools ? from_json_value(heap, *input.tools, true) : JinjaValue();
   }

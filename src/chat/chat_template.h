@@ -5,7 +5,9 @@
 
 #include <ctime>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -15,8 +17,13 @@
 
 namespace lockstep {
 
+// Objects of a conversation whose JSON is to be written exactly so, where a template writes it
+// without options.
+using JsonTexts = std::unordered_map<const JsonObject*, std::string>;
+
 struct ChatTemplateInput {
   const Json* messages = nullptr;                 // never null when rendering
+  const JsonTexts* json_texts = nullptr;          // of objects in the messages; null: none
   const Json* tools = nullptr;                    // null: none
   const JsonObject* model_variables = nullptr;    // bos_token...: part of the template's own text
   const JsonObject* request_variables = nullptr;  // what a request sets; marked as input

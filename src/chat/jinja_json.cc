@@ -72,7 +72,16 @@ class DumpsWriter {
     return Ok{};
   }
 
+  bool is_plain() const {
+    return !options_.indent && !options_.item_separator && !options_.sort_keys &&
+           !options_.ensure_ascii && options_.key_separator == DumpsOptions().key_separator;
+  }
+
   Status write_dict(const JinjaDict& dict, int depth) {
+    if (!dict.json_text().empty() && is_plain()) {
+      out_.append(dict.json_text(), true);
+      return Ok{};
+    }
     std::vector<const JinjaPair*> entries;
     for (const JinjaPair& entry : dict.entries()) entries.push_back(&entry);
     if (options_.sort_keys) {
@@ -176,7 +185,8 @@ Result<MarkedText> jinja_dumps(JinjaHeap& heap, const JinjaValue& value,
   return std::move(out.text());
 }
 
-JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input) {
+JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input,
+                           const JsonTexts* texts) {
   if (json.is_null()) return JinjaValue();
   if (json.is_bool()) return JinjaValue::boolean(json.get_bool());
   if (json.is_int64()) return JinjaValue::of(json.get_int64());
@@ -188,7 +198,7 @@ JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input
   if (json.is_array()) {
     std::vector<JinjaValue> items;
     for (const Json& item : json.get_array()) {
-      items.push_back(from_json_value(heap, item, is_from_input));
+      items.push_back(from_json_value(heap, item, is_from_input, texts));
     }
     return heap.list(std::move(items));
   }
@@ -196,7 +206,12 @@ JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input
   for (const auto& entry : json.get_object()) {
     const std::string_view key(entry.key().data(), entry.key().size());
     dict.dict->set(heap.text(key, is_from_input),
-                   from_json_value(heap, entry.value(), is_from_input));
+                   from_json_value(heap, entry.value(), is_from_input, texts));
+  }
+  if (texts == nullptr) return dict;
+  if (const auto text = texts->find(&json.get_object()); text != texts->end()) {
+    heap.charge_bytes(text->second.size());
+    dict.dict->set_json_text(text->second);
   }
   return dict;
 }

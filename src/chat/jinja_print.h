@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "chat/chat_template.h"
 #include "chat/jinja_value.h"
 #include "json/json.h"
 
@@ -27,7 +28,8 @@ struct DumpsOptions {  // the parameters of json.dumps and their defaults in cha
 Result<MarkedText> jinja_dumps(JinjaHeap& heap, const JinjaValue& value,
                                const DumpsOptions& options);
 
-// Strings and keys are marked as given.
-JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input);
+// Strings and keys are marked as given. Objects that `texts` (may be null) names keep their texts.
+JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input,
+                           const JsonTexts* texts = nullptr);
 
 }  // namespace lockstep

@@ -114,12 +114,14 @@ const JinjaValue* JinjaDict::find(const JinjaValue& key) const {
 }
 
 bool JinjaDict::replace(std::string_view key, const JinjaValue& value) {
+  json_text_.clear();
   const size_t at = text_position(key);
   if (at != kAbsent) entries_[at].second = value;
   return at != kAbsent;
 }
 
 void JinjaDict::set(const JinjaValue& key, const JinjaValue& value) {
+  json_text_.clear();
   const size_t at = position(key);
   if (at != kAbsent) {
     entries_[at].second = value;

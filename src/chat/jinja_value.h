@@ -95,6 +95,9 @@ class JinjaDict {
   const JinjaValue* find(const JinjaValue& key) const;
   void set(const JinjaValue& key, const JinjaValue& value);
   bool replace(std::string_view key, const JinjaValue& value);  // false: there is no such key
+  // What its JSON is known to look like; empty: it is made of the entries. Lost by a change.
+  const std::string& json_text() const { return json_text_; }
+  void set_json_text(std::string text) { json_text_ = std::move(text); }
 
  private:
   size_t position(const JinjaValue& key) const;
@@ -102,6 +105,7 @@ class JinjaDict {
 
   std::vector<JinjaPair> entries_;  // in the order of the first insertion
   std::unordered_map<std::string_view, size_t> text_keys_;
+  std::string json_text_;
 };
 
 struct JinjaLoop {

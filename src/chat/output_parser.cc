@@ -26,16 +26,18 @@ OutputParser::OutputParser(Options options)
 std::vector<OutputDelta> OutputParser::push(std::string_view piece) {
   half_character_ += piece;
   const size_t whole = half_character_.size() - incomplete_utf8_tail(half_character_);
-  pending_.append(replace_invalid_utf8(std::string_view(half_character_).substr(0, whole)));
+  const std::string text = replace_invalid_utf8(std::string_view(half_character_).substr(0, whole));
   half_character_.erase(0, whole);
-  return read();
+  read(text);
+  return writer_.take();
 }
 
 std::vector<OutputDelta> OutputParser::finish(bool is_truncated) {
   is_truncated_ = is_truncated;
-  pending_.append(replace_invalid_utf8(std::exchange(half_character_, {})));
+  read(replace_invalid_utf8(std::exchange(half_character_, {})));
   pending_.end(is_truncated);
-  return read();
+  read_pending();
+  return writer_.take();
 }
 
 std::string_view OutputParser::finish_reason() const {
@@ -43,7 +45,19 @@ std::string_view OutputParser::finish_reason() const {
   return writer_.call_count() > 0 ? "tool_calls" : "stop";
 }
 
-std::vector<OutputDelta> OutputParser::read() {
+// Long pieces are read bit by bit, or a search for one marker would go through all of them again
+// and again.
+void OutputParser::read(std::string_view text) {
+  while (!text.empty()) {
+    std::string_view bit = text.substr(0, kBitBytesMax);
+    bit.remove_suffix(incomplete_utf8_tail(bit));
+    pending_.append(bit);
+    text.remove_prefix(bit.size());
+    read_pending();
+  }
+}
+
+void OutputParser::read_pending() {
   if (reader_) {
     reader_->read(pending_, writer_);
   } else {
@@ -51,7 +65,6 @@ std::vector<OutputDelta> OutputParser::read() {
     pending_.take(pending_.rest().size());
   }
   pending_.compact();
-  return writer_.take();
 }
 
 }  // namespace lockstep

@@ -39,7 +39,10 @@ class OutputParser {
   size_t call_count() const { return writer_.call_count(); }
 
  private:
-  std::vector<OutputDelta> read();
+  static constexpr size_t kBitBytesMax = 4096;
+
+  void read(std::string_view text);
+  void read_pending();
 
   Options options_;
   DeltaWriter writer_;

@@ -1,5 +1,7 @@
 // Calls whose arguments are one tag each with a value as text: the tool's schema says what JSON
 // they stand for. Texts are sent on as they come, other values whole.
+#include <algorithm>
+
 #include "chat/call_reader.h"
 
 namespace lockstep {
@@ -105,6 +107,7 @@ class TaggedCallReader final : public CallReader {
     append_json_string(out, key_);
     out += ": ";
     has_values_ = true;
+    searched_ = 0;
     state_ = types_ == kJsonString ? State::kText : State::kValue;
     if (state_ == State::kText) out += '"';
     return true;
@@ -128,7 +131,8 @@ class TaggedCallReader final : public CallReader {
 
   bool read_value(PendingText& pending, std::string& out) {
     const std::string_view rest = pending.rest();
-    const size_t at = rest.find(format_.value_end);
+    const size_t at = rest.find(format_.value_end, searched_);
+    searched_ = rest.size() - std::min(rest.size(), format_.value_end.size());
     if (at != std::string_view::npos) {
       out += value_as_json(without_line_end(rest.substr(0, at)), types_);
       pending.take(at + format_.value_end.size());
@@ -182,6 +186,7 @@ class TaggedCallReader final : public CallReader {
   State state_ = State::kHeader;
   std::string key_;
   JsonTypes types_ = kJsonAny;
+  size_t searched_ = 0;  // bytes of a held value that do not contain its end
   bool has_values_ = false;
   bool has_value_begin_ = false;
   ArgumentsWriter writer_;

@@ -94,4 +94,10 @@ TemplateFacts template_facts(std::string_view source) {
   return facts;
 }
 
+std::vector<std::string_view> known_tool_formats() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
+}
+
 }  // namespace lockstep

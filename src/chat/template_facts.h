@@ -16,5 +16,7 @@ struct TemplateFacts {
 };
 
 TemplateFacts template_facts(std::string_view source);
+// All names that tool_format can have, some more than once.
+std::vector<std::string_view> known_tool_formats();
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/sampled_calls.h"
 #include "net/http_server.h"
 #include "node/cluster_control.h"
 #include "node/model_directory.h"
@@ -44,6 +45,9 @@ class ApiContext {
   // The same, and it has not ended for good (503 otherwise) and can read text.
   ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
 
+  // Calls that models wrote for this node's clients; answers may outlive this.
+  const std::shared_ptr<SampledCalls>& sampled_calls() const { return sampled_calls_; }
+
   // Where long requests are read.
   RequestWorkers& workers() { return workers_; }
   // Where the cluster is asked, which may take seconds; null without one.
@@ -64,6 +68,7 @@ class ApiContext {
   const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<Housekeeper> housekeeper_;
+  const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
   // Last: their work uses all of the above.
   RequestWorkers workers_;
   std::unique_ptr<RequestWorkers> cluster_workers_;

@@ -7,8 +7,8 @@ namespace {
 
 class ChatChoice final : public ChoiceWriter {
  public:
-  ChatChoice(size_t index, OutputParser::Options options)
-      : index_(index), parser_(std::move(options)) {}
+  ChatChoice(size_t index, OutputParser::Options options, std::shared_ptr<SampledCalls> sampled)
+      : index_(index), parser_(std::move(options)), sampled_(std::move(sampled)) {}
 
   Objects begin() override {
     Objects objects;
@@ -21,6 +21,7 @@ class ChatChoice final : public ChoiceWriter {
   Objects end(std::string_view finish_reason) override {
     Objects objects = take(parser_.finish(finish_reason == "length"));
     objects.push_back(choice({}, Json(parser_.finish_reason())));
+    for (const OutputCall& call : message_.message().calls) sampled_->remember(call);
     return objects;
   }
 
@@ -60,12 +61,14 @@ class ChatChoice final : public ChoiceWriter {
   const size_t index_;
   OutputParser parser_;
   MessageBuilder message_;
+  const std::shared_ptr<SampledCalls> sampled_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChoiceWriter> make_chat_choice(size_t index, OutputParser::Options options) {
-  return std::make_unique<ChatChoice>(index, std::move(options));
+std::unique_ptr<ChoiceWriter> make_chat_choice(size_t index, OutputParser::Options options,
+                                               std::shared_ptr<SampledCalls> sampled) {
+  return std::make_unique<ChatChoice>(index, std::move(options), std::move(sampled));
 }
 
 std::map<int32_t, std::string> marker_tokens(const ToolFormat& format, const Tokenizer& tokenizer) {

@@ -8,12 +8,15 @@
 #include <string>
 
 #include "chat/output_parser.h"
+#include "chat/sampled_calls.h"
 #include "server/choice_writer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 
-std::unique_ptr<ChoiceWriter> make_chat_choice(size_t index, OutputParser::Options options);
+// The answer's calls are remembered in `sampled`.
+std::unique_ptr<ChoiceWriter> make_chat_choice(size_t index, OutputParser::Options options,
+                                               std::shared_ptr<SampledCalls> sampled);
 
 // The special tokens of a model that are markers of the format, with their texts: all others are no
 // part of what is generated.

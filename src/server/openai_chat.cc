@@ -96,7 +96,8 @@ ApiResult<Ok> check_plain(const ChatRequest& request) {
   return Ok{};
 }
 
-ApiResult<ChatPrompt> make_prompt(const ChatRequest& request, const ModelService& model) {
+ApiResult<ChatPrompt> make_prompt(const ChatRequest& request, const ModelService& model,
+                                  const SampledCalls& sampled) {
   const ModelChatFormat format = model.chat_format();
   if (!format.ok()) {
     return ApiError{400,
@@ -110,6 +111,7 @@ ApiResult<ChatPrompt> make_prompt(const ChatRequest& request, const ModelService
   ChatInput input;
   input.messages = &request.messages;
   input.tools = request.tools.is_null() ? nullptr : &request.tools;
+  input.sampled = &sampled;
   input.variables = &variables;
   input.add_generation_prompt = request.add_generation_prompt;
   input.continue_final_message = request.continue_final_message;
@@ -152,12 +154,13 @@ OutputParser::Options parser_options(const ChatRequest& request, const ChatForma
   return options;
 }
 
-ApiResult<ChatPlan> plan_chat(const ChatRequest& request, const ModelService& model) {
+ApiResult<ChatPlan> plan_chat(const ChatRequest& request, const ModelService& model,
+                              const std::shared_ptr<SampledCalls>& sampled) {
   const ModelStatus status = model.status();
   ChatPlan made;
   GenerationPlan& plan = made.generation;
   GenerationPlan::Choice choice;
-  ChatPrompt prompt = TRY(make_prompt(request, model));
+  ChatPrompt prompt = TRY(make_prompt(request, model, *sampled));
   choice.prompt = std::move(prompt.ids);
   TRY(check_prompt(choice.prompt, status, "messages"));
   const int prompt_tokens = static_cast<int>(choice.prompt.size());
@@ -176,7 +179,7 @@ ApiResult<ChatPlan> plan_chat(const ChatRequest& request, const ModelService& mo
     choice.seed = request.options.seed + static_cast<uint64_t>(i);
     plan.choices.push_back(choice);
     parser.id_seed = random_seed();
-    made.choices.push_back(make_chat_choice(static_cast<size_t>(i), parser));
+    made.choices.push_back(make_chat_choice(static_cast<size_t>(i), parser, sampled));
   }
   return made;
 }
@@ -208,7 +211,7 @@ void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply
   if (!parsed.ok()) return reply.send(error_response(parsed.error()));
   auto model = context.find_ready_model(parsed.value().options.model);
   if (!model.ok()) return reply.send(error_response(model.error()));
-  auto plan = plan_chat(parsed.value(), *model.value());
+  auto plan = plan_chat(parsed.value(), *model.value(), context.sampled_calls());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
   context.generate(model.value(), std::move(plan.value().generation), kChatFormat,
                    std::move(plan.value().choices), parsed.value().options, reply);

@@ -61,10 +61,10 @@ class CompletionChoice final : public ChoiceWriter {
   }
   Objects end(std::string_view finish_reason) override {
     finish_reason_ = finish_reason;
-    return {choice("", finish_reason)};
+    return {choice("", Json(finish_reason))};
   }
   JsonObject silence() const override { return choice("", nullptr); }
-  JsonObject whole() const override { return choice(text_, finish_reason_); }
+  JsonObject whole() const override { return choice(text_, Json(finish_reason_)); }
 
  private:
   JsonObject choice(std::string_view text, Json finish_reason) const {

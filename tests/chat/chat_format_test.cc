@@ -102,4 +102,22 @@ TEST_CASE("a message is continued where its text ends, whatever the template put
         std::string::npos);
 }
 
+TEST_CASE("a format says how its model writes calls, and whether a prompt opens the reasoning") {
+  const auto hermes = ChatFormat::parse({"<tool_call> \"name\" <think>", "", {}}).value();
+  CHECK(hermes->tool_format(false)->name == "hermes");
+  const auto plain = ChatFormat::parse({"{{ messages }}", "", {}}).value();
+  CHECK(plain->tool_format(false) == nullptr);
+  CHECK(plain->tool_format(true)->name == "generic");
+  const auto thinks = ChatFormat::parse({"<think>", "", {}}).value();
+  CHECK(thinks->tool_format(false)->name == "generic");
+  const auto with_tools = ChatFormat::parse({"x", "<tool_call> \"name\"", {}}).value();
+  CHECK(with_tools->tool_format(true)->name == "hermes");
+
+  CHECK(thinks->opens_reasoning({{"hi", true}, {"<end><think>\n", false}}));
+  CHECK_FALSE(thinks->opens_reasoning({{"<think>", true}}));  // somebody typed it
+  CHECK_FALSE(thinks->opens_reasoning({{"<think></think>", false}}));
+  CHECK_FALSE(thinks->opens_reasoning({}));
+  CHECK_FALSE(plain->opens_reasoning({{"<think>", false}}));
+}
+
 }  // namespace lockstep

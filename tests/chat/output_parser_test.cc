@@ -135,9 +135,11 @@ TEST_CASE("the brackets of a value decide its end, and a key's type what it is")
 TEST_CASE("types come from unions, enumerations and references") {
   const ToolSet tools(
       parse_json(
-          R"([{"function":{"name":"f","parameters":{"$defs":{"n":{"type":"integer"}},"properties":{)"
+          R"([{"function":{"name":"f","parameters":{"$defs":{"n":{"type":"integer"}},)"
+          R"("properties":{)"
           R"("ref":{"$ref":"#/$defs/n"},"any":{"anyOf":[{"type":"string"},{"type":"null"}]},)"
-          R"("word":{"enum":["a","b"]},"mixed":{"enum":["a",1]},"loop":{"$ref":"#/properties/loop"},)"
+          R"("word":{"enum":["a","b"]},"mixed":{"enum":["a",1]},)"
+          R"("loop":{"$ref":"#/properties/loop"},)"
           R"("all":{"allOf":[{"type":"number"}]},"none":{}}}}}])")
           .value());
   CHECK(tools.types_of("f", "ref") == kJsonInteger);

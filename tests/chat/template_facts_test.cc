@@ -2,10 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
+
+#include "chat/tool_format.h"
 
 namespace lockstep {
 namespace {
@@ -40,6 +44,54 @@ TEST_CASE("published templates say in which format their models call tools") {
     const std::string source = read_template(expected.name);
     CHECK(template_facts(source).tool_format == expected.format);
     CHECK(template_facts(source).takes_tools == expected.takes_tools);
+  }
+}
+
+TEST_CASE("templates that are not shipped say so too") {
+  const char* given = std::getenv("LOCKSTEP_SHARED_DIR");
+  const std::string shared = given ? given : LOCKSTEP_SOURCE_DIR "/../shared";
+  const std::string folder = shared + "/data/templates/jinja/";
+  if (!std::filesystem::is_directory(folder)) {
+    MESSAGE("skipped: there is no " << folder);
+    return;
+  }
+  const std::map<std::string, std::string_view> formats = {
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", ""},
+      {"GLM-4.6", "glm45"},
+      {"HuggingFaceTB-SmolLM3-3B", ""},
+      {"Kimi-K2-Instruct", "kimi_k2"},
+      {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", "hermes"},
+      {"Qwen-Qwen2.5-7B-Instruct", "hermes"},
+      {"Qwen-Qwen3-0.6B", "hermes"},
+      {"Qwen3-Coder", "qwen3_coder"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek_v3"},
+      {"deepseek-ai-DeepSeek-V3.1", "deepseek_v31"},
+      {"google-gemma-2-2b-it", ""},
+      {"ibm-granite-granite-3.3-2B-Instruct", ""},
+      {"meetkai-functionary-medium-v3.2", ""},
+      {"meta-llama-Llama-3.1-8B-Instruct", "llama3"},
+      {"meta-llama-Llama-3.2-3B-Instruct", "llama3"},
+      {"microsoft-Phi-3.5-mini-instruct", ""},
+      {"mistral-common-v13", "mistral_v11"},
+      {"mistral-common-v3", "mistral_v3"},
+      {"mistralai-Mistral-Nemo-Instruct-2407", "mistral_v3"},
+      {"moonshotai-Kimi-K2", "kimi_k2"},
+      {"openai-gpt-oss-120b", "gpt_oss"},
+      {"unsloth-mistral-Devstral-Small-2507", "mistral_v11"}};
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().stem().string();
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string source{std::istreambuf_iterator<char>(file), {}};
+    CAPTURE(name);
+    REQUIRE(formats.count(name) == 1);
+    CHECK(template_facts(source).tool_format == formats.at(name));
+  }
+}
+
+TEST_CASE("every format that a template can have is known to the parser") {
+  for (const std::string_view name : known_tool_formats()) {
+    CAPTURE(name);
+    CHECK(find_tool_format(name) != nullptr);
   }
 }
 

@@ -157,7 +157,8 @@ TEST_CASE("an answer that is cut off says length, with what has come of its call
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   const Json choice = qwen.choice(kHermesCall, std::string(kTools) + R"(,"max_tokens":70)");
   CHECK(at(choice, "finish_reason") == "length");
-  CHECK(at(choice, "message", "tool_calls", 0, "function", "arguments") == R"({"city": "Bonn")");
+  CHECK(at(choice, "message", "tool_calls", 0, "function", "arguments") ==
+        R"({"city": "Bonn", "days": )");
 }
 
 TEST_CASE("a prompt that opens the reasoning makes the answer begin with it") {
@@ -220,6 +221,33 @@ TEST_CASE("ids have the form that the family's templates take") {
       R"("function":{"name":"weather","arguments":"{}"}}]},)"
       R"({"role":"tool","tool_call_id":"functions.weather:0","content":"no"})");
   CHECK(at(choice, "message", "tool_calls", 0, "id") == "functions.weather:1");
+}
+
+TEST_CASE("a call that is sent back reads as the model wrote it") {
+  ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
+  const std::string arguments = R"({"city":"Bonn" ,"days":2})";
+  const Json choice = qwen.choice(
+      "<tool_call>\n{\"name\": \"weather\", \"arguments\": " + arguments + "}\n</tool_call>",
+      kTools);
+  const Json call = at(choice, "message", "tool_calls", 0);
+  const auto prompt_of = [&](const std::string& id) {
+    const Json back = JsonObject{
+        {"role", "assistant"},
+        {"content", nullptr},
+        {"tool_calls",
+         JsonArray{JsonObject{
+             {"id", id},
+             {"function",
+              JsonObject{{"name", "weather"}, {"arguments", R"({"city":"Bonn","days":2})"}}}}}}};
+    const size_t index = qwen.server.model->request_count();
+    qwen.choice("ok", kTools,
+                "," + dump_json(back) + R"(,{"role":"tool","tool_call_id":"x","content":"no"})");
+    const auto ids = qwen.server.model->request(index).request.prompt;
+    return ByteTokenizer().decode(ids).value();
+  };
+  const std::string written = "\"arguments\": " + arguments + "}\n</tool_call>";
+  CHECK(prompt_of(text_at(at(call, "id"))).find(written) != std::string::npos);
+  CHECK(prompt_of("call_other").find(written) == std::string::npos);
 }
 
 TEST_CASE("each of several choices has a parser of its own") {
