@@ -4,6 +4,8 @@
 #include <cctype>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace lockstep {
 namespace {
 
@@ -159,8 +161,9 @@ bool ArgumentsReader::read_broken(PendingText& pending, std::string& text) {
 void ArgumentsWriter::write(std::string_view text, DeltaWriter& out) {
   if (text.empty()) return;
   if (!std::exchange(has_written_, true) && text.size() > kAtOnceMax) {
-    out.arguments(text.substr(0, 1));
-    text.remove_prefix(1);
+    const size_t first = first_utf8_character(text).bytes;
+    out.arguments(text.substr(0, first));
+    text.remove_prefix(first);
     out.end_delta();
   }
   out.arguments(text);

@@ -75,13 +75,13 @@ class HarmonyReader final : public OutputReader {
 
   bool read_header(PendingText& pending, DeltaWriter& out) {
     const std::string_view rest = pending.rest();
-    const size_t end = rest.find(kMessage);
-    if (end == std::string_view::npos) {
-      if (!pending.has_ended() && may_be_header(pending)) return false;
-      if (pending.empty()) return false;
+    const bool may_be_header = begins_header(rest);
+    const size_t end = rest.substr(0, kHeaderBytesMax).find(kMessage);
+    if (!may_be_header || end == std::string_view::npos) {
+      const bool is_short = may_be_header && rest.size() < kHeaderBytesMax;
+      if (pending.empty() || (is_short && !pending.has_ended())) return false;
       // No header at all is text; one that was cut off says nothing.
-      const bool is_cut_off = pending.is_truncated() && may_be_header(pending);
-      if (is_cut_off) pending.take(rest.size());
+      if (is_short && pending.is_truncated()) pending.take(rest.size());
       begin_body(false);
       return true;
     }
@@ -104,10 +104,7 @@ class HarmonyReader final : public OutputReader {
     return true;
   }
 
-  // Whether the pending text can still become a header.
-  bool may_be_header(const PendingText& pending) const {
-    const std::string_view rest = pending.rest();
-    if (rest.size() > kHeaderBytesMax) return false;
+  static bool begins_header(std::string_view rest) {
     const size_t blanks = std::min(rest.find_first_not_of(kBlanks), rest.size());
     if (blanks == rest.size()) return true;
     for (const std::string_view begin : {kChannel, kMessage, kRecipient}) {

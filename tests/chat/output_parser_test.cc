@@ -18,6 +18,9 @@ std::string tell(std::string_view format, std::string_view raw, bool is_truncate
   const Parsed by_bytes = parse_chunks(options, bytes_of(raw), is_truncated);
   CHECK(told(by_bytes.message) == told(parsed.message));
   CHECK(by_bytes.finish_reason == parsed.finish_reason);
+  for (const auto& some : parsed.deltas) {
+    for (const OutputDelta& delta : some) CHECK(is_valid_utf8(delta.text));
+  }
   return told(parsed.message);
 }
 
@@ -47,6 +50,7 @@ TEST_CASE("what looks like a call and is none is content, all of it") {
       {"generic", "{\"answer\": 4}"},
       {"gpt_oss", "no header at all"},
       {"gpt_oss", "<|channel|>final and no more"},
+      {"gpt_oss", "<|chan<|channel|>final<|message|>a"},
   };
   for (const auto& [format, raw] : kCases) {
     CAPTURE(format);
@@ -60,6 +64,8 @@ TEST_CASE("a call that breaks behind its name keeps what the model wrote") {
         "[!][] now{\"a\": [1}}");
   CHECK(tell("mistral_v11", "[TOOL_CALLS]now[ARGS]nothing[TOOL_CALLS]now[ARGS]{}") ==
         "[][] nownothing now{}");
+  CHECK(tell("mistral_v11", "[TOOL_CALLS]now[ARGS]é, and no JSON follows") ==
+        "[][] nowé, and no JSON follows");
   CHECK(tell("qwen3_coder", "<tool_call><function=now>rubbish</function></tool_call>") ==
         "[rubbish</function></tool_call>][] now{}");
   CHECK(tell("gpt_oss", "<|channel|>commentary to=functions.now code<|message|>x = 1<|call|>") ==
