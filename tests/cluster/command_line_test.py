@@ -29,8 +29,8 @@ class CommandLine(unittest.TestCase):
     def test_version_and_help(self):
         self.assertRegex(harness.run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
         overview = harness.run("--help").stdout
-        for command in ("run", "serve", "logits", "tokenize", "template", "show", "pull", "list", "remove", "plan", "bench",
-                        "status", "probe", "quantize", "load", "unload", "cluster"):
+        for command in ("run", "serve", "logits", "tokenize", "template", "toolparse", "show", "pull", "list", "remove",
+                        "plan", "bench", "status", "probe", "quantize", "load", "unload", "cluster"):
             self.assertIn(command, overview)
             self.assertIn("Usage", harness.run(command, "--help").stdout)
         self.assertNotIn("worker ", overview)

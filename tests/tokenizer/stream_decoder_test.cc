@@ -35,6 +35,15 @@ TEST_CASE("a character that never ends is U+FFFD, in the middle and at the end")
   CHECK(stream.finish() == "\uFFFD");
 }
 
+TEST_CASE("special tokens that are to be printed are, and end what is held") {
+  StreamDecoder stream(stories_tokenizer(), true, {{1, "<s>"}});
+  CHECK(stream.push(1) == "<s>");
+  CHECK(stream.push(2).empty());  // another one
+  CHECK(stream.push(byte_token(0xE2)).empty());
+  CHECK(stream.push(1) == "\uFFFD<s>");
+  CHECK(stream.push(byte_token('x')) == "x");
+}
+
 TEST_CASE("only the first space of a text is a dummy") {
   StreamDecoder stream(stories_tokenizer(), true);
   CHECK(stream.push(1).empty());
