@@ -101,6 +101,24 @@ std::string group_text(const PlacedGroup& group) {
                      group.ranks.size() / static_cast<size_t>(group.stages));
 }
 
+// "2 replicas of 2 machines each (tensor)", "3 replicas of 1 to 4 machines"
+std::string replicas_text(const std::vector<PlacedGroup>& groups) {
+  const auto by_size = [](const PlacedGroup& a, const PlacedGroup& b) {
+    return a.ranks.size() < b.ranks.size();
+  };
+  const auto [least, most] = std::minmax_element(groups.begin(), groups.end(), by_size);
+  const size_t fewest = least->ranks.size(), largest = most->ranks.size();
+  if (fewest != largest) {
+    return fmt::format("{} replicas of {} to {} machines", groups.size(), fewest, largest);
+  }
+  const std::string way = group_text(groups.front());
+  const bool are_alike = std::all_of(groups.begin(), groups.end(), [&](const PlacedGroup& group) {
+    return group_text(group) == way;
+  });
+  return fmt::format("{} replicas of {} machine{} each{}", groups.size(), fewest,
+                     fewest == 1 ? "" : "s", are_alike ? fmt::format(" ({})", way) : "");
+}
+
 }  // namespace
 
 std::string gib_text(uint64_t bytes) {
@@ -110,8 +128,7 @@ std::string gib_text(uint64_t bytes) {
 std::string placement_text(const Placement& placement) {
   const PlacedGroup& group = placement.groups.front();
   if (placement.kind == PlacementKind::kReplicas) {
-    return fmt::format("{} replicas of {} machine{} each ({})", placement.groups.size(),
-                       group.ranks.size(), group.ranks.size() == 1 ? "" : "s", group_text(group));
+    return replicas_text(placement.groups);
   }
   if (placement.kind == PlacementKind::kOne) return "one machine";
   if (placement.kind == PlacementKind::kTensorPipeline) {

@@ -18,7 +18,8 @@ namespace lockstep {
 
 struct PlanRequest {
   LoadLimits limits;
-  int prompt_tokens = 512;  // of which the time to the first token is told
+  int prompt_tokens = 512;    // of which the time to the first token is told
+  bool is_one_group = false;  // no replicas
 };
 
 struct GroupPlan {

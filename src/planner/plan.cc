@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "planner/explain.h"
+#include "planner/partition.h"
 
 namespace lockstep {
 namespace {
 
-using Order = std::vector<size_t>;
+using Order = MachineOrder;
 
 double speed_of(const PlannedPlacement& plan) {
   return plan.streams > 1 ? plan.total_tok_s : plan.decode_tok_s;
@@ -24,27 +26,6 @@ Order order_by(const ClusterFacts& cluster, Figure figure) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return figure(cluster.machines[a]) > figure(cluster.machines[b]);
   });
-  return order;
-}
-
-// From `seed` always on to the machine that is nearest to the last one.
-Order nearest_order(const ClusterFacts& cluster, size_t seed) {
-  Order order{seed};
-  std::vector<bool> is_taken(cluster.machines.size(), false);
-  is_taken[seed] = true;
-  while (order.size() < cluster.machines.size()) {
-    std::optional<size_t> next;
-    double least = 0;
-    for (size_t i = 0; i < is_taken.size(); ++i) {
-      const auto& way = cluster.links.between(order.back(), i);
-      if (is_taken[i] || !way || (next && way->latency_us >= least)) continue;
-      next = i;
-      least = way->latency_us;
-    }
-    if (!next) break;  // the others cannot be reached
-    order.push_back(*next);
-    is_taken[*next] = true;
-  }
   return order;
 }
 
@@ -90,7 +71,18 @@ class Search {
           if (count % static_cast<size_t>(stages) == 0) TRY(try_group(machines, stages));
         }
       }
-      for (size_t size = 1; 2 * size <= order.size(); ++size) TRY(try_replicas(order, size));
+      for (size_t size = 1; 2 * size <= order.size() && !request_.is_one_group; ++size) {
+        TRY(try_replicas(order, size));
+      }
+    }
+    // More groups than there are of one size: of machines that are not alike.
+    for (size_t count = most_groups() + 1; count <= cluster_.machines.size(); ++count) {
+      bool fits = false;
+      if (request_.is_one_group || are_alike()) break;
+      for (const MachineGroups& groups : partitions(cluster_, count)) {
+        fits = TRY(try_partition(groups)) || fits;
+      }
+      if (!fits) break;
     }
     return std::move(best_);
   }
@@ -108,8 +100,7 @@ class Search {
     for (int stages = 1; stages <= static_cast<int>(size); ++stages) {
       if (size % static_cast<size_t>(stages) != 0) continue;
       std::vector<GroupPlan> groups;
-      const int streams = (request_.limits.streams + static_cast<int>(groups_max) - 1) /
-                          static_cast<int>(groups_max);
+      const int streams = streams_of_each(groups_max);
       for (size_t i = 0; i < groups_max; ++i) {
         const auto first = order.begin() + static_cast<std::ptrdiff_t>(i * size);
         auto plan =
@@ -121,6 +112,47 @@ class Search {
       if (groups.size() > 1 && has_room) keep(joined(PlacementKind::kReplicas, std::move(groups)));
     }
     return Ok{};
+  }
+
+  bool are_alike() const {
+    const auto memory = cluster_.machines.front().memory_bytes;
+    return cluster_.links.is_uniform() &&
+           std::all_of(cluster_.machines.begin(), cluster_.machines.end(),
+                       [&](const Machine& machine) { return machine.memory_bytes == memory; });
+  }
+
+  size_t most_groups() const {
+    size_t most = 1;
+    for (const PlannedPlacement& plan : best_) {
+      most = std::max(most, plan.placement.groups.size());
+    }
+    return most;
+  }
+
+  // Groups of any machines, each tensor or pipeline, whichever is faster; nothing where one does
+  // not fit.
+  Status try_partition(const MachineGroups& machines) {
+    const int streams = streams_of_each(machines.size());
+    std::vector<GroupPlan> groups;
+    for (const Order& own : machines) {
+      std::vector<GroupPlan> ways;
+      for (const int stages : std::set{1, static_cast<int>(own.size())}) {
+        auto plan = TRY(placer_.place(own, stages, streams));
+        if (plan && plan->misfits == 0) ways.push_back(*std::move(plan));
+      }
+      const auto fastest = std::max_element(
+          ways.begin(), ways.end(),
+          [](const GroupPlan& a, const GroupPlan& b) { return a.total_tok_s < b.total_tok_s; });
+      if (fastest == ways.end()) return false;
+      groups.push_back(std::move(*fastest));
+    }
+    keep(joined(PlacementKind::kReplicas, std::move(groups)));
+    return true;
+  }
+
+  int streams_of_each(size_t groups) const {
+    const int count = static_cast<int>(groups);
+    return (request_.limits.streams + count - 1) / count;
   }
 
   PlannedPlacement joined(PlacementKind kind, std::vector<GroupPlan> groups) const {
@@ -158,10 +190,11 @@ class Search {
     return speed_of(a) > speed_of(b);
   }
 
-  // The best of its kind and number of machines.
+  // The best of its kind and number of machines and groups.
   void keep(PlannedPlacement plan) {
     for (PlannedPlacement& known : best_) {
       if (known.placement.kind != plan.placement.kind ||
+          known.placement.groups.size() != plan.placement.groups.size() ||
           known.placement.machine_count() != plan.placement.machine_count()) {
         continue;
       }

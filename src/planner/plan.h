@@ -1,6 +1,7 @@
 // Which placements of a model on some machines are sensible, what each would reach, and which one
 // to take. A pure function in polynomial time: machines are tried in a few orders (by speed, by
-// memory, by nearness), in groups of every size from the front of each. For `lockstep plan` and for
+// memory, by nearness), in groups of every size from the front of each, and divided into every
+// number of groups (planner/partition.h). For `lockstep plan` and for
 // clusters that place models by themselves.
 #pragma once
 
@@ -27,8 +28,8 @@ struct PlannedPlacement {
 };
 
 struct ModelPlan {
-  // The best of each kind and number of machines, the choice first, then the fastest first. Speed
-  // is that of one stream, or of all together where several are promised.
+  // The best of each kind and number of machines and groups, the choice first, then the fastest
+  // first. Speed is that of one stream, or of all together where several are promised.
   std::vector<PlannedPlacement> fitting;
   // Those of which none fits, the one that lacks least first.
   std::vector<PlannedPlacement> refused;

@@ -2,11 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "model/shape_model.h"
 #include "planner/explain.h"
+#include "planner/partition.h"
 #include "planner/profiles.h"
 
 using namespace lockstep;
@@ -203,6 +208,73 @@ TEST_CASE("many streams over slow links: replicas, and one stream alone needs no
         alone.ranks.front().memory.state_bytes);
   CHECK(plan_of(facts, cluster, {.context = 4096}).fitting.front().placement.kind ==
         PlacementKind::kOne);
+}
+
+TEST_CASE("replicas of unequal machines: large ones alone, small ones together") {
+  std::vector<Machine> machines;
+  for (const int gib : {10, 22, 10, 22, 10, 10}) {
+    Machine machine = profile("ai-max-395");
+    machine.memory_bytes = static_cast<uint64_t>(gib) * kGib;
+    machines.push_back(machine);
+  }
+  const ClusterFacts cluster = cluster_of(machines, "10gbe");
+  const ModelFacts facts = facts_of("qwen3-8b", "bf16");  // 16.4 GB of weights
+  const ModelPlan plan = plan_of(facts, cluster, {.context = 2048, .streams = 4});
+  check_fits(plan, cluster);
+  std::map<size_t, double> total_tok_s;  // by groups
+  for (const PlannedPlacement& fitting : plan.fitting) {
+    if (fitting.placement.kind != PlacementKind::kReplicas) continue;
+    double& best = total_tok_s[fitting.placement.groups.size()];
+    best = std::max(best, fitting.total_tok_s);
+    std::set<size_t> used;
+    for (const PlacedGroup& group : fitting.placement.groups) {
+      for (const PlacedGroup::Rank& rank : group.ranks) CHECK(used.insert(rank.machine).second);
+    }
+    MESSAGE(placement_text(fitting.placement), ": ", fitting.total_tok_s, " tok/s");
+  }
+  CHECK(total_tok_s.contains(2));
+  CHECK(total_tok_s.contains(3));
+  CHECK(total_tok_s.contains(4));
+  CHECK(!total_tok_s.contains(5));
+  const auto four =
+      std::find_if(plan.fitting.begin(), plan.fitting.end(),
+                   [](const PlannedPlacement& one) { return one.placement.groups.size() == 4; });
+  CHECK(placement_text(four->placement) == "4 replicas of 1 to 2 machines");
+}
+
+TEST_CASE("machines are divided so that each is in one group, by memory and by nearness") {
+  std::vector<Machine> machines;
+  for (const int gib : {1, 8, 2, 8, 4, 1, 0}) {
+    machines.push_back({.memory_bytes = static_cast<uint64_t>(gib) * kGib});
+  }
+  ClusterFacts cluster{machines, LinkTable::uniform(machines.size(), {.bytes_per_us = 1})};
+  for (size_t count = 1; count <= machines.size(); ++count) {
+    for (const MachineGroups& groups : partitions(cluster, count)) {
+      REQUIRE(groups.size() == count);
+      std::set<size_t> used;
+      for (const MachineOrder& group : groups) {
+        CHECK(!group.empty());
+        for (const size_t machine : group) CHECK(used.insert(machine).second);
+      }
+      CHECK(used.size() == machines.size());
+    }
+  }
+  CHECK(partitions(cluster, 3).front().back() == MachineOrder{4, 2, 0, 5});
+  // Two islands.
+  std::vector<std::optional<LinkFigures>> direct;
+  for (size_t a = 0; a < machines.size(); ++a) {
+    for (size_t b = 0; b < machines.size(); ++b) {
+      direct.push_back(LinkFigures{.latency_us = a % 2 == b % 2 ? 5.0 : 500.0, .bytes_per_us = 1});
+    }
+  }
+  for (Machine& machine : cluster.machines) machine.memory_bytes = kGib;
+  cluster.machines[6].memory_bytes = 0;
+  cluster.links = LinkTable(machines.size(), direct);
+  const auto found = partitions(cluster, 2);
+  REQUIRE(found.size() == 2);
+  for (const MachineOrder& group : found[1]) {
+    for (const size_t machine : group) CHECK(machine % 2 == group.front() % 2);
+  }
 }
 
 TEST_CASE("stages of several machines where near ones are fast and far ones slow") {
