@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/node_client.h"
 #include "cli/output.h"
@@ -57,9 +58,10 @@ struct PlacedNode {
   int64_t bytes = 0;
 };
 
-std::vector<PlacedNode> placed_nodes(const Json& model) {
+std::vector<PlacedNode> placed_nodes(const Json& model, std::optional<int64_t> group = {}) {
   std::vector<PlacedNode> nodes;
   for (const Json& rank : list_in(model, "placement")) {
+    if (group && number_in(rank, "group") != *group) continue;
     const std::string name = text_in(rank, "node_name");
     auto node = std::find_if(nodes.begin(), nodes.end(),
                              [&](const PlacedNode& one) { return one.name == name; });
@@ -68,6 +70,13 @@ std::vector<PlacedNode> placed_nodes(const Json& model) {
     node->bytes += number_in(rank, "bytes");
   }
   return nodes;
+}
+
+std::string placed_line(const PlacedNode& node) {
+  std::string ranks;
+  for (const int64_t rank : node.ranks) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  return fmt::format("{}: {} {}, {}", node.name, node.ranks.size() == 1 ? "rank" : "ranks", ranks,
+                     bytes_text(static_cast<uint64_t>(node.bytes)));
 }
 
 }  // namespace
@@ -99,13 +108,19 @@ std::vector<std::string> placement_lines(const Json& model) {
   std::vector<std::string> lines;
   const std::string sentence = text_in(model, "sentence");
   if (!sentence.empty()) lines.push_back(sentence);
-  for (const PlacedNode& node : placed_nodes(model)) {
-    std::string ranks;
-    for (const int64_t rank : node.ranks)
-      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-    lines.push_back(fmt::format("{}: {} {}, {}", node.name,
-                                node.ranks.size() == 1 ? "rank" : "ranks", ranks,
-                                bytes_text(static_cast<uint64_t>(node.bytes))));
+  const auto groups = list_in(model, "groups");
+  if (groups.size() < 2) {
+    for (const PlacedNode& node : placed_nodes(model)) lines.push_back(placed_line(node));
+    return lines;
+  }
+  for (const Json& group : groups) {
+    const int64_t number = number_in(group, "group");
+    lines.push_back(
+        fmt::format("group {}: {}, {} running", number, text_in(group, "phase"),
+                    counted(static_cast<uint64_t>(number_in(group, "running")), "request")));
+    for (const PlacedNode& node : placed_nodes(model, number)) {
+      lines.push_back("  " + placed_line(node));
+    }
   }
   return lines;
 }

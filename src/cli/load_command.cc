@@ -13,6 +13,7 @@
 #include "cli/node_client.h"
 #include "cli/output.h"
 #include "cli/wanted_model.h"
+#include "cluster/desired_state.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +26,7 @@ struct Flags {
   std::vector<std::string> nodes;
   std::vector<std::string> aliases;
   int ranks = 0;
+  int replicas = 1;
   std::string parallelism = "auto";
   int context = 0;
   int streams = 0;
@@ -49,7 +51,8 @@ JsonObject request_of(const Flags& flags, const WantedModel& wanted) {
           {"parallelism", flags.parallelism},
           {"nodes", texts(flags.nodes)},
           {"aliases", texts(flags.aliases)},
-          {"idle_unload_s", flags.idle_unload_s}};
+          {"idle_unload_s", flags.idle_unload_s},
+          {"replicas", flags.replicas}};
 }
 
 // Until the model is ready: where it is.
@@ -67,6 +70,13 @@ Result<std::string> wait_until_ready(const Flags& flags, const std::string& name
                    fmt::format("{} is not loaded: {}. It stays wanted and is tried again; "
                                "`lockstep unload {}` withdraws it",
                                name, said.text, name)};
+    }
+    if (said.state == LoadWatch::State::kPartial) {
+      return Error{
+          ErrorCode::kExhausted,
+          fmt::format("{} serves with fewer groups than were asked for: {}. The others are "
+                      "tried again; `lockstep unload {}` withdraws all",
+                      name, said.text, name)};
     }
     if (now >= deadline) {
       return Error{ErrorCode::kTimeout,
@@ -131,6 +141,11 @@ void add_load_command(CLI::App& app, Command& chosen) {
                    "how ranks share it: tensor (each layer cut), pipeline (each has whole layers) "
                    "or auto (default)")
       ->check(CLI::IsMember({"auto", "tensor", "pipeline"}));
+  command
+      ->add_option("--replicas", flags->replicas,
+                   "groups that each hold the whole model, on machines of their own; --ranks is of "
+                   "each, --streams of all (default 1)")
+      ->check(CLI::Range(int64_t{1}, kReplicasMax));
   command->add_option("--context", flags->context, "positions of a sequence (default: it decides)")
       ->check(at_least(1));
   command->add_option("--streams", flags->streams, "answers at once (default: it decides)")

@@ -17,7 +17,8 @@ class LoadWatch {
   // again by itself in shorter times where there is hope.
   static constexpr std::chrono::seconds kPatience{10};
 
-  enum class State { kWaiting, kReady, kRefused, kGone };
+  // kPartial: some groups are ready, and another one is refused for now.
+  enum class State { kWaiting, kReady, kRefused, kPartial, kGone };
   struct Said {
     State state = State::kWaiting;
     std::string text;  // of progress; where it is; why not

@@ -92,7 +92,13 @@ std::vector<std::string> ready_models(const Json& status) {
   for (const Json& model : list_in(status, "models")) {
     const Json* const wanted = find(model, "wanted");
     const bool is_on_demand = wanted != nullptr && number_in(*wanted, "idle_unload_s") > 0;
-    if (state_text(model) == "ready" && !is_on_demand) names.push_back(text_in(model, "name"));
+    if (state_text(model) != "ready" || is_on_demand) continue;
+    const auto groups = list_in(model, "groups");
+    const auto ready = std::count_if(groups.begin(), groups.end(), [](const Json& group) {
+      return text_in(group, "phase") == "ready";
+    });
+    names.insert(names.end(), std::max<size_t>(1, static_cast<size_t>(ready)),
+                 text_in(model, "name"));
   }
   return names;
 }
@@ -106,7 +112,10 @@ std::optional<std::string> missing_after_restart(const Json& status, const NodeT
   if (text_in(*found, "life") == node.life) return "its requests come to their end";
   const std::vector<std::string> ready = ready_models(status);
   for (const std::string& model : models) {
-    if (std::find(ready.begin(), ready.end(), model) == ready.end()) return model + " is not ready";
+    const auto now = std::count(ready.begin(), ready.end(), model);
+    const auto before = std::count(models.begin(), models.end(), model);
+    if (now == 0) return model + " is not ready";
+    if (now < before) return fmt::format("{} has {} of {} groups", model, now, before);
   }
   return std::nullopt;
 }

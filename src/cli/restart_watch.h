@@ -25,10 +25,12 @@ struct NodeToRestart {
 Result<std::vector<NodeToRestart>> nodes_to_restart(const Json& status,
                                                     const std::vector<std::string>& names);
 
-// Those that should be ready when all is well; not those that are loaded on demand.
+// Those that should be ready when all is well, once for each group; not those that are loaded on
+// demand.
 std::vector<std::string> ready_models(const Json& status);
 
-// Nullopt: it is there in another life, and `models` are ready; else what is still to come.
+// Nullopt: it is there in another life, and the groups of `models` are ready; else what is still to
+// come.
 std::optional<std::string> missing_after_restart(const Json& status, const NodeToRestart& node,
                                                  const std::vector<std::string>& models);
 

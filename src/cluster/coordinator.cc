@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -38,6 +39,11 @@ std::set<NodeId> nodes_of(const std::vector<RankPart>& ranks) {
   std::set<NodeId> ids;
   for (const RankPart& rank : ranks) ids.insert(rank.node);
   return ids;
+}
+
+bool holds_part(const NodeView& node, std::string_view model) {
+  return std::any_of(node.beat->parts.begin(), node.beat->parts.end(),
+                     [&](const PartReport& part) { return part.model == model; });
 }
 
 int64_t offers_key(const std::vector<NodeOffer>& offers) {
@@ -87,12 +93,14 @@ void Coordinator::replied(const NodeId& from, const ReserveReply& reply) {
   if (found == books_.end()) return;
   Book& book = found->second;
   book.highest = std::max(book.highest, reply.highest);
-  if (!book.attempt || book.attempt->epoch != reply.epoch) return;
+  const auto attempt = std::find_if(book.attempts.begin(), book.attempts.end(),
+                                    [&](const Attempt& one) { return one.epoch == reply.epoch; });
+  if (attempt == book.attempts.end()) return;
   if (reply.is_granted) {
-    book.attempt->granted.insert(from);
-  } else if (!book.attempt->granted.contains(from)) {
-    book.attempt->refused = reply.reason;
-    book.attempt->was_overtaken = reply.highest > reply.epoch;
+    attempt->granted.insert(from);
+  } else if (!attempt->granted.contains(from)) {
+    attempt->refused = reply.reason;
+    attempt->was_overtaken = reply.highest > reply.epoch;
   }
 }
 
@@ -130,72 +138,107 @@ void Coordinator::step(Round& round, std::string_view model, Book& book,
   for (const FoundPlacement& placement : found) {
     book.highest = std::max(book.highest, placement.epoch);
   }
+  const auto is_found = [&](const PlacementEpoch& epoch) {
+    return std::any_of(found.begin(), found.end(),
+                       [&](const FoundPlacement& placement) { return placement.epoch == epoch; });
+  };
+  std::erase_if(book.failed, [&](const PlacementEpoch& epoch) { return !is_found(epoch); });
+  std::erase_if(book.forming, [&](const auto& one) { return !is_found(one.first); });
   if (entry == nullptr || !is_wanted(*entry, round.nodes)) {
-    if (book.attempt) abort(round, book, "it is not wanted any more", false);
+    for (const Attempt& attempt : book.attempts) {
+      abort(round, book, attempt, "it is not wanted any more", false);
+    }
+    book.attempts.clear();
     for (const FoundPlacement& placement : found) stop(round, book, placement);
     if (!found.empty()) tell(model, ModelPhase::kUnloading, found.front().epoch, "");
     return;
   }
-  if (book.attempt) advance(round, book);
-  if (book.attempt) {
-    tell(model, ModelPhase::kPlacing, book.attempt->epoch, "");
-    return;
+  for (auto attempt = book.attempts.begin(); attempt != book.attempts.end();) {
+    attempt = advance(round, book, *attempt) ? attempt + 1 : book.attempts.erase(attempt);
   }
-  const FoundPlacement* kept = keep_best(round, book, found, *entry);
-  if (kept != nullptr) {
-    const bool is_ready = kept->health == PlacementHealth::kReady;
-    if (!is_ready || book.ready_ms < 0) book.ready_ms = is_ready ? round.now_ms : -1;
-    if (is_ready && round.now_ms - book.ready_ms >= options_.steady_ms) book.failures = 0;
-    tell(model, is_ready ? ModelPhase::kReady : ModelPhase::kLoading, kept->epoch, "");
-    return;
+  const Kept kept = keep_best(round, book, found, *entry);
+  note_readiness(round, book, kept, *entry);
+  for (const FoundPlacement* placement : kept) {
+    const bool is_ready = placement->health == PlacementHealth::kReady;
+    tell(model, is_ready ? ModelPhase::kReady : ModelPhase::kLoading, placement->epoch, "");
   }
-  book.ready_ms = -1;
-  if (!found.empty()) {
-    tell(model, ModelPhase::kWaiting, found.front().epoch, "what is left of it ends first");
-    return;
-  }
-  plan(round, book, *entry);
+  form_missing(round, book, *entry, found, kept.size());
 }
 
-// The placement that stays, and orders to end the others. Nodes that obey another coordinator are
-// left to that one.
-const FoundPlacement* Coordinator::keep_best(Round& round, Book& book,
-                                             const std::vector<FoundPlacement>& found,
-                                             const DesiredEntry& entry) {
-  const int64_t key = found.empty() ? 0 : placement_key(entry);
-  const auto rank = [](const FoundPlacement& placement) {
-    return std::pair(placement.health == PlacementHealth::kReady, placement.epoch);
-  };
-  const FoundPlacement* best = nullptr;
-  for (const FoundPlacement& placement : found) {
-    if (!placement.is_whole() || placement.parts.front().part->key != key) continue;
-    if (best == nullptr || rank(placement) > rank(*best)) best = &placement;
+// One plan after the other, so that groups are planned together, and on what the others left.
+void Coordinator::form_missing(Round& round, Book& book, const DesiredEntry& entry,
+                               const std::vector<FoundPlacement>& found, size_t kept) {
+  const auto groups = static_cast<size_t>(entry.promises.replicas);
+  while (!book.attempts.empty() && kept + book.attempts.size() > groups) {
+    abort(round, book, book.attempts.back(), "there are enough groups", false);
+    book.attempts.pop_back();
   }
+  for (const Attempt& attempt : book.attempts) {
+    tell(entry.name, ModelPhase::kPlacing, attempt.epoch, "");
+  }
+  if (!book.attempts.empty() || kept == groups) return;
+  if (found.size() > kept) {
+    return tell(entry.name, ModelPhase::kWaiting, found.front().epoch,
+                "what is left of it ends first");
+  }
+  plan(round, book, entry, kept);
+}
+
+// The placements that stay, oldest first, and orders to end the others. Nodes that obey another
+// coordinator are left to that one.
+Coordinator::Kept Coordinator::keep_best(Round& round, Book& book,
+                                         const std::vector<FoundPlacement>& found,
+                                         const DesiredEntry& entry) {
+  const int64_t key = found.empty() ? 0 : placement_key(entry);
+  const auto is_attempt = [&](const FoundPlacement& placement) {
+    return std::any_of(book.attempts.begin(), book.attempts.end(),
+                       [&](const Attempt& attempt) { return attempt.epoch == placement.epoch; });
+  };
+  Kept kept;
   for (const FoundPlacement& placement : found) {
-    if (&placement == best) continue;
+    const bool may_stay = placement.is_whole() && placement.parts.front().part->key == key;
+    if (may_stay && !is_attempt(placement)) kept.push_back(&placement);
+  }
+  std::sort(kept.begin(), kept.end(), [](const FoundPlacement* a, const FoundPlacement* b) {
+    return std::tuple(a->health != PlacementHealth::kReady, b->epoch) <
+           std::tuple(b->health != PlacementHealth::kReady, a->epoch);
+  });
+  kept.resize(std::min(kept.size(), static_cast<size_t>(entry.promises.replicas)));
+  std::sort(kept.begin(), kept.end(),
+            [](const FoundPlacement* a, const FoundPlacement* b) { return a->epoch < b->epoch; });
+  for (const FoundPlacement& placement : found) {
+    const bool stays = std::find(kept.begin(), kept.end(), &placement) != kept.end();
+    if (stays || is_attempt(placement)) continue;
     if (placement.health == PlacementHealth::kForming && may_form(round, book, placement)) continue;
     if (placement.health == PlacementHealth::kFailed) note_failure(round, book, placement);
     stop(round, book, placement);
   }
-  return best;
+  return kept;
+}
+
+// Failures are forgotten once all groups have been ready for a while.
+void Coordinator::note_readiness(const Round& round, Book& book, const Kept& kept,
+                                 const DesiredEntry& entry) const {
+  const bool is_ready = kept.size() == static_cast<size_t>(entry.promises.replicas) &&
+                        std::all_of(kept.begin(), kept.end(), [](const FoundPlacement* placement) {
+                          return placement->health == PlacementHealth::kReady;
+                        });
+  if (!is_ready || book.ready_ms < 0) book.ready_ms = is_ready ? round.now_ms : -1;
+  if (is_ready && round.now_ms - book.ready_ms >= options_.steady_ms) book.failures = 0;
 }
 
 // A placement that another coordinator was about to start may go on for a while; not where all who
 // hold it follow this one, since then nobody else can start it.
 bool Coordinator::may_form(const Round& round, Book& book, const FoundPlacement& placement) const {
-  if (book.forming != placement.epoch) {
-    book.forming = placement.epoch;
-    book.forming_ms = round.now_ms;
-  }
+  const int64_t since_ms = book.forming.try_emplace(placement.epoch, round.now_ms).first->second;
   const bool is_ours = std::all_of(placement.parts.begin(), placement.parts.end(),
                                    [](const PartView& held) { return held.node->is_follower; });
-  return round.now_ms - book.forming_ms < (is_ours ? 2 * options_.resend_ms : options_.attempt_ms);
+  return round.now_ms - since_ms < (is_ours ? 2 * options_.resend_ms : options_.attempt_ms);
 }
 
 void Coordinator::note_failure(const Round& round, Book& book,
                                const FoundPlacement& placement) const {
-  if (book.failed_epoch == placement.epoch) return;
-  book.failed_epoch = placement.epoch;
+  if (!book.failed.insert(placement.epoch).second) return;
   back_off(round.now_ms, book, placement.why);
 }
 
@@ -209,25 +252,27 @@ void Coordinator::stop(Round& round, Book& book, const FoundPlacement& placement
   }
 }
 
-void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry) {
-  if (round.now_ms < book.retry_at_ms) {
+// For the groups that are missing beside those that are there.
+void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry, size_t kept) {
+  const auto groups = static_cast<size_t>(entry.promises.replicas);
+  const auto wait = [&](std::string_view why) {
     tell(entry.name, ModelPhase::kWaiting, {},
-         fmt::format("it is started again in {} s, after: {}",
-                     (book.retry_at_ms - round.now_ms + 999) / 1000, book.failure));
-    return;
+         kept == 0
+             ? std::string(why)
+             : fmt::format("{} of {} groups are placed; another one waits: {}", kept, groups, why));
+  };
+  if (round.now_ms < book.retry_at_ms) {
+    return wait(fmt::format("it is started again in {} s, after: {}",
+                            (book.retry_at_ms - round.now_ms + 999) / 1000, book.failure));
   }
-  if (!round.is_settled) {
-    tell(entry.name, ModelPhase::kWaiting, {}, "the nodes are still telling each other what runs");
-    return;
-  }
-  const auto usual = offers(round, false);
-  const auto all = offers(round, true);
+  if (!round.is_settled) return wait("the nodes are still telling each other what runs");
+  const auto usual = offers(round, entry.name, false);
+  const auto all = offers(round, entry.name, true);
   const int64_t key = offers_key(all);
   if (round.now_ms >= book.plan_at_ms || key != book.planned_for) {
-    auto chosen = choose(round, entry, usual, all);
+    auto chosen = choose(round, entry, groups - kept, usual, all);
     if (chosen.ok()) {
-      begin(round, book, entry, std::move(chosen.value()));
-      tell(entry.name, ModelPhase::kPlacing, book.attempt->epoch, "");
+      for (RankPlan& plan : chosen.value()) begin(round, book, entry, std::move(plan));
       return;
     }
     book.refusal = chosen.error().message;
@@ -235,40 +280,70 @@ void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry) {
     book.plan_at_ms = round.now_ms + options_.replan_ms;
     book.planned_for = key;
   }
-  tell(entry.name, book.is_awaited ? ModelPhase::kPlacing : ModelPhase::kWaiting, {}, book.refusal);
+  if (!book.is_awaited) return wait(book.refusal);
+  tell(entry.name, ModelPhase::kPlacing, {}, book.refusal);
 }
 
-// Among the nodes it is pinned to, or among all; with spares only where it does not fit without.
-Result<RankPlan> Coordinator::choose(const Round& round, const DesiredEntry& entry,
-                                     const std::vector<NodeOffer>& usual,
-                                     const std::vector<NodeOffer>& all) const {
-  const auto& pinned = entry.promises.pinned;
-  if (pinned.empty()) {
-    auto plan = plan_(entry, usual);
-    return plan.ok() || usual.size() == all.size() ? std::move(plan) : plan_(entry, all);
+// Among the nodes it is pinned to, or among all; with spares only where fewer groups fit without.
+Result<std::vector<RankPlan>> Coordinator::choose(const Round& round, const DesiredEntry& entry,
+                                                  size_t groups,
+                                                  const std::vector<NodeOffer>& usual,
+                                                  const std::vector<NodeOffer>& all) const {
+  if (!entry.promises.pinned.empty()) return choose_pinned(round, entry, groups, all);
+  const auto holders = static_cast<size_t>(
+      std::count_if(round.nodes.begin(), round.nodes.end(),
+                    [&](const NodeView& node) { return holds_part(node, entry.name); }));
+  if (all.empty() && holders > 0) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{} of {} nodes hold a group of model '{}' each, which groups do not "
+                             "share, and no other one may be used",
+                             holders, round.nodes.size(), entry.name)};
   }
+  auto plans = plan_(entry, groups, usual);
+  const size_t count = plans.ok() ? plans.value().size() : 0;
+  if (count == groups || usual.size() == all.size()) return plans;
+  auto more = plan_(entry, groups, all);
+  const bool is_better = count == 0 || (more.ok() && more.value().size() > count);
+  return is_better ? std::move(more) : std::move(plans);
+}
+
+// A single group waits for all nodes that it is pinned to; of several, those that can be there are.
+Result<std::vector<RankPlan>> Coordinator::choose_pinned(const Round& round,
+                                                         const DesiredEntry& entry, size_t groups,
+                                                         const std::vector<NodeOffer>& all) const {
   std::vector<NodeOffer> offers;
-  for (const NodeId& id : pinned) {
+  std::optional<Error> missing;
+  for (const NodeId& id : entry.promises.pinned) {
     const auto offer = std::find_if(all.begin(), all.end(),
                                     [&](const NodeOffer& other) { return other.node == id; });
+    const NodeView* node = find_node(round.nodes, id);
     if (offer != all.end()) {
       offers.push_back(*offer);
-      continue;
+    } else if ((node == nullptr || !holds_part(*node, entry.name)) && !missing) {
+      missing = Error{
+          ErrorCode::kPeerLost,
+          fmt::format(
+              "model '{}' is pinned to node {}, which {}", entry.name, id.short_text(),
+              node != nullptr ? "was lost lately and must stay a while first" : "is not there")};
     }
-    const bool is_there = find_node(round.nodes, id) != nullptr;
-    return Error{
-        ErrorCode::kPeerLost,
-        fmt::format("model '{}' is pinned to node {}, which {}", entry.name, id.short_text(),
-                    is_there ? "was lost lately and must stay a while first" : "is not there")};
   }
-  return plan_(entry, offers);
+  if (missing && (entry.promises.replicas == 1 || offers.empty())) return *std::move(missing);
+  if (offers.empty()) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("each of the {} nodes that model '{}' is pinned to holds one of its "
+                             "groups, and groups share no node",
+                             entry.promises.pinned.size(), entry.name)};
+  }
+  return plan_(entry, groups, offers);
 }
 
-// What is free by the nodes' reports, less what attempts under way are about to take.
-std::vector<NodeOffer> Coordinator::offers(const Round& round, bool with_spares) const {
+// What is free by the nodes' reports, less what attempts under way are about to take; of nodes that
+// hold nothing of the model.
+std::vector<NodeOffer> Coordinator::offers(const Round& round, std::string_view model,
+                                           bool with_spares) const {
   std::vector<NodeOffer> offers;
   for (const NodeView& node : round.nodes) {
-    if (!node.is_follower || !node.is_usable) continue;
+    if (!node.is_follower || !node.is_usable || holds_part(node, model)) continue;
     if (node.beat->is_spare && !with_spares) continue;
     NodeOffer offer{.node = node.id,
                     .free_bytes = node.beat->budget_bytes,
@@ -277,9 +352,11 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, bool with_spares)
                     .link_bytes_s = node.beat->link_bytes_s,
                     .round_trips = node.beat->round_trips};
     for (const PartReport& part : node.beat->parts) offer.free_bytes -= part.bytes;
-    for (const auto& [model, book] : books_) {
-      const bool is_told = !book.attempt || find_part(node, model, book.attempt->epoch) != nullptr;
-      if (!is_told) offer.free_bytes -= bytes_on(book.attempt->plan.ranks, node.id);
+    for (const auto& [other, book] : books_) {
+      for (const Attempt& attempt : book.attempts) {
+        if (find_part(node, other, attempt.epoch) != nullptr) continue;
+        offer.free_bytes -= bytes_on(attempt.plan.ranks, node.id);
+      }
     }
     offer.free_bytes = std::max<int64_t>(0, offer.free_bytes);
     offers.push_back(offer);
@@ -297,43 +374,40 @@ void Coordinator::begin(Round& round, Book& book, const DesiredEntry& entry, Ran
   attempt.deadline_ms = round.now_ms + options_.attempt_ms;
   attempt.sent_ms = round.now_ms - options_.resend_ms;
   book.highest = attempt.epoch;
-  book.attempt = std::move(attempt);
-  send_step(round, *book.attempt, {});
+  book.attempts.push_back(std::move(attempt));
+  send_step(round, book.attempts.back(), {});
+  tell(entry.name, ModelPhase::kPlacing, book.highest, "");
 }
 
-void Coordinator::advance(Round& round, Book& book) {
-  Attempt& attempt = *book.attempt;
+// Whether it is still under way.
+bool Coordinator::advance(Round& round, Book& book, Attempt& attempt) const {
+  const auto give_up = [&](const std::string& why, bool counts) {
+    abort(round, book, attempt, why, counts);
+    return false;
+  };
   std::set<NodeId> started;
   const std::set<NodeId> ids = nodes_of(attempt.plan.ranks);
   for (const NodeId& id : ids) {
     const NodeView* node = find_node(round.nodes, id);
     if (node == nullptr || !node->is_follower) {
-      return abort(round, book, fmt::format("node {} was lost", id.short_text()), false);
+      return give_up(fmt::format("node {} was lost", id.short_text()), false);
     }
     const PartReport* part = find_part(*node, attempt.entry.name, attempt.epoch);
     if (part == nullptr) continue;
-    if (part->state == PartState::kFailed || part->state == PartState::kStopping) {
-      book.attempt.reset();  // a placement like any other, which failed
-      return;
-    }
+    // A placement like any other, which failed.
+    if (part->state == PartState::kFailed || part->state == PartState::kStopping) return false;
     attempt.granted.insert(id);
     if (part->state != PartState::kReserved) started.insert(id);
   }
-  if (!attempt.refused.empty()) {
-    return abort(round, book, attempt.refused, !attempt.was_overtaken);
-  }
-  if (started == ids) {
-    book.attempt.reset();
-    return;
-  }
-  if (round.now_ms >= attempt.deadline_ms) {
-    return abort(round, book, "the nodes did not answer in time", true);
-  }
+  if (!attempt.refused.empty()) return give_up(attempt.refused, !attempt.was_overtaken);
+  if (started == ids) return false;
+  if (round.now_ms >= attempt.deadline_ms) return give_up("the nodes did not answer in time", true);
   if (!attempt.is_starting && attempt.granted == ids) {
     attempt.is_starting = true;
     attempt.sent_ms = round.now_ms - options_.resend_ms;
   }
   send_step(round, attempt, started);
+  return true;
 }
 
 void Coordinator::send_step(Round& round, Attempt& attempt, const std::set<NodeId>& started) const {
@@ -350,13 +424,14 @@ void Coordinator::send_step(Round& round, Attempt& attempt, const std::set<NodeI
   }
 }
 
-void Coordinator::abort(Round& round, Book& book, const std::string& why, bool counts) const {
-  for (const NodeId& id : nodes_of(book.attempt->plan.ranks)) {
+// Ends it on the nodes; the caller forgets it.
+void Coordinator::abort(Round& round, Book& book, const Attempt& attempt, const std::string& why,
+                        bool counts) const {
+  for (const NodeId& id : nodes_of(attempt.plan.ranks)) {
     const NodeView* node = find_node(round.nodes, id);
     if (node == nullptr || !node->is_follower) continue;
-    round.orders.push_back({id, StopOrder{book.attempt->entry.name, book.attempt->epoch}});
+    round.orders.push_back({id, StopOrder{attempt.entry.name, attempt.epoch}});
   }
-  book.attempt.reset();
   if (counts) {
     back_off(round.now_ms, book, why);
   } else {

@@ -1,6 +1,8 @@
 // Coordinator: makes what the nodes run what the users want. It compares the two whenever something
 // changed and gives orders for one step from here to there: end what is not wanted, broken or
-// double; where nothing of a wanted model is left, plan, reserve memory on the nodes, start.
+// more than was asked for; where a group of a wanted model is missing, plan, reserve memory on the
+// nodes, start. A model has as many groups as were promised (ModelPromises::replicas), or as many
+// as fit; each is a placement of its own, and no node holds parts of two.
 // Everything but an attempt under way is read from the nodes' reports, so whoever becomes the
 // coordinator goes on. Of placements that are whole it touches none but doubles and those whose
 // promises were changed. Used by Brain on the node that coordinates. Pure; one thread.
@@ -8,7 +10,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -67,21 +68,20 @@ class Coordinator {
     std::string refused;         // why a node said no
     bool was_overtaken = false;  // by a higher epoch
   };
-  struct Book {  // of one model
-    std::optional<Attempt> attempt;
-    PlacementEpoch highest;  // seen anywhere
+  struct Book {                     // of one model
+    std::vector<Attempt> attempts;  // at most one for each missing group
+    PlacementEpoch highest;         // seen anywhere
     int failures = 0;
     int64_t retry_at_ms = 0;
-    std::string failure;  // the last one's reason
-    PlacementEpoch failed_epoch;
-    std::string refusal;      // why it does not fit
-    bool is_awaited = false;  // what the plan needs is on its way: that is no refusal
+    std::string failure;              // the last one's reason
+    std::set<PlacementEpoch> failed;  // of those that are still reported
+    std::string refusal;              // why it does not fit
+    bool is_awaited = false;          // what the plan needs is on its way: that is no refusal
     int64_t plan_at_ms = 0;
-    int64_t planned_for = 0;  // the offers of that plan
-    PlacementEpoch forming;   // by another coordinator, since:
-    int64_t forming_ms = 0;
-    int64_t ready_ms = -1;
-    std::map<NodeId, int64_t> stopped_ms;  // when a node was told to stop last
+    int64_t planned_for = 0;                    // the offers of that plan
+    std::map<PlacementEpoch, int64_t> forming;  // by another coordinator, since when
+    int64_t ready_ms = -1;                      // since when all groups are
+    std::map<NodeId, int64_t> stopped_ms;       // when a node was told to stop last
   };
   struct Round {
     int64_t now_ms;
@@ -93,22 +93,30 @@ class Coordinator {
   };
 
   bool is_settled(int64_t now_ms, std::span<const NodeView> nodes, int64_t gained_ms);
+  using Kept = std::vector<const FoundPlacement*>;
   void step(Round& round, std::string_view model, Book& book, const DesiredEntry* entry);
-  const FoundPlacement* keep_best(Round& round, Book& book,
-                                  const std::vector<FoundPlacement>& found,
-                                  const DesiredEntry& entry);
+  void form_missing(Round& round, Book& book, const DesiredEntry& entry,
+                    const std::vector<FoundPlacement>& found, size_t kept);
+  Kept keep_best(Round& round, Book& book, const std::vector<FoundPlacement>& found,
+                 const DesiredEntry& entry);
+  void note_readiness(const Round& round, Book& book, const Kept& kept,
+                      const DesiredEntry& entry) const;
   bool may_form(const Round& round, Book& book, const FoundPlacement& placement) const;
   void note_failure(const Round& round, Book& book, const FoundPlacement& placement) const;
   void stop(Round& round, Book& book, const FoundPlacement& placement) const;
-  void plan(Round& round, Book& book, const DesiredEntry& entry);
-  Result<RankPlan> choose(const Round& round, const DesiredEntry& entry,
-                          const std::vector<NodeOffer>& offers,
-                          const std::vector<NodeOffer>& spares) const;
-  std::vector<NodeOffer> offers(const Round& round, bool with_spares) const;
+  void plan(Round& round, Book& book, const DesiredEntry& entry, size_t kept);
+  Result<std::vector<RankPlan>> choose(const Round& round, const DesiredEntry& entry, size_t groups,
+                                       const std::vector<NodeOffer>& offers,
+                                       const std::vector<NodeOffer>& spares) const;
+  Result<std::vector<RankPlan>> choose_pinned(const Round& round, const DesiredEntry& entry,
+                                              size_t groups,
+                                              const std::vector<NodeOffer>& all) const;
+  std::vector<NodeOffer> offers(const Round& round, std::string_view model, bool with_spares) const;
   void begin(Round& round, Book& book, const DesiredEntry& entry, RankPlan plan);
-  void advance(Round& round, Book& book);
+  bool advance(Round& round, Book& book, Attempt& attempt) const;
   void send_step(Round& round, Attempt& attempt, const std::set<NodeId>& started) const;
-  void abort(Round& round, Book& book, const std::string& why, bool counts) const;
+  void abort(Round& round, Book& book, const Attempt& attempt, const std::string& why,
+             bool counts) const;
   void back_off(int64_t now_ms, Book& book, const std::string& why) const;
   void tell(std::string_view model, ModelPhase phase, const PlacementEpoch& epoch,
             std::string_view sentence);

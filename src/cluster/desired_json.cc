@@ -16,6 +16,7 @@ Json promises_json(const ModelPromises& promises) {
                     {"pinned", std::move(pinned)},
                     {"aliases", std::move(aliases)},
                     {"idle_unload_s", promises.idle_unload_s},
+                    {"replicas", promises.replicas},
                     {"parallelism", name_in(kParallelisms, promises.parallelism)}};
 }
 
@@ -25,7 +26,11 @@ Result<ModelPromises> promises_of(const Json& value) {
   promises.streams = TRY(number_field(value, "streams", kPromiseMax));
   promises.parallel = TRY(number_field(value, "parallel", kPromiseMax));
   promises.idle_unload_s = TRY(number_field(value, "idle_unload_s", kPromiseMax));
-  if (find(value, "parallelism") != nullptr) {  // files of earlier versions say nothing of it
+  // Files of earlier versions say nothing of these.
+  if (find(value, "replicas") != nullptr) {
+    promises.replicas = TRY(number_field(value, "replicas", kReplicasMax));
+  }
+  if (find(value, "parallelism") != nullptr) {
     const std::string parallelism = TRY(text_field(value, "parallelism", 16));
     promises.parallelism = TRY(value_named(kParallelisms, parallelism, "parallelism"));
   }

@@ -51,6 +51,10 @@ Status check_entry(const DesiredEntry& entry) {
                                  entry.name, kPromiseMax, number));
     }
   }
+  if (promises.replicas < 1 || promises.replicas > kReplicasMax) {
+    return invalid(fmt::format("model '{}' may have 1 to {} replicas, not {}", entry.name,
+                               kReplicasMax, promises.replicas));
+  }
   if (promises.aliases.size() > kAliasesMax || promises.pinned.size() > kPinnedMax) {
     return invalid(fmt::format("model '{}' may have {} aliases and {} pinned nodes at most",
                                entry.name, kAliasesMax, kPinnedMax));

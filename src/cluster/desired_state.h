@@ -25,6 +25,7 @@ inline constexpr size_t kModelPathBytesMax = 4096;
 inline constexpr size_t kAliasesMax = 16;
 inline constexpr size_t kPinnedMax = 64;
 inline constexpr int64_t kPromiseMax = int64_t{1} << 40;
+inline constexpr int64_t kReplicasMax = 16;
 
 enum class Parallelism : uint8_t { kAuto, kTensor, kPipeline };
 
@@ -42,6 +43,8 @@ struct ModelPromises {
   std::vector<std::string> aliases;
   // 0: loaded always. Else loaded on demand, and unloaded when unused for so long.
   int64_t idle_unload_s = 0;
+  // Groups that each hold the whole model, on nodes of their own; streams are those of all groups.
+  int64_t replicas = 1;
 
   bool operator==(const ModelPromises&) const = default;
 };

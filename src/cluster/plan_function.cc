@@ -59,4 +59,18 @@ Result<RankPlan> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
                            gib_text(model_bytes), nodes.size(), gib_text(free))};
 }
 
+Result<std::vector<RankPlan>> split_groups(const DesiredEntry& entry, size_t groups,
+                                           int64_t model_bytes, std::span<const NodeOffer> offers) {
+  std::vector<RankPlan> plans{TRY(split_by_memory(entry, model_bytes, offers))};
+  std::vector<NodeOffer> left(offers.begin(), offers.end());
+  while (plans.size() < groups) {
+    std::erase_if(
+        left, [&](const NodeOffer& offer) { return bytes_on(plans.back().ranks, offer.node) > 0; });
+    auto next = split_by_memory(entry, model_bytes, left);
+    if (!next.ok()) break;
+    plans.push_back(std::move(next.value()));
+  }
+  return plans;
+}
+
 }  // namespace lockstep

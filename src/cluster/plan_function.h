@@ -1,6 +1,7 @@
-// How the coordinator asks for a placement: a function from a model and what nodes offer to ranks,
-// or to a sentence that says exactly why not. The planner gives the real one; split_by_memory() is
-// the simplest that is right, for tests and for models whose size alone is known. Pure.
+// How the coordinator asks for placements: a function from a model and what nodes offer to the
+// ranks of groups, or to a sentence that says exactly why not. The planner gives the real one;
+// split_groups() is the simplest that is right, for tests and for models whose size alone is known.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,20 @@ struct NodeOffer {
   std::vector<RoundTrip> round_trips{};  // that it measured
 };
 
-// kExhausted: it does not fit. Called seldom (when something changed, or each few seconds for a
-// model that does not fit), on the brain's thread: some 50 ms at most. kTimeout: what has to be
-// read or brought here first is on its way, which refuses nothing; Brain::plan_again() when it is
-// there.
-using PlanFunction =
-    std::function<Result<RankPlan>(const DesiredEntry& entry, std::span<const NodeOffer> offers)>;
+// For as many groups as fit, one at least and `groups` at most, each whole by itself and no two of
+// them on one node. kExhausted: not even one fits. Called seldom (when something changed, or each
+// few seconds for a model that does not fit), on the brain's thread: some 50 ms at most. kTimeout:
+// what has to be read or brought here first is on its way, which refuses nothing;
+// Brain::plan_again() when it is there.
+using PlanFunction = std::function<Result<std::vector<RankPlan>>(
+    const DesiredEntry& entry, size_t groups, std::span<const NodeOffer> offers)>;
 
 // One rank on the fewest nodes that suffice, the ones with most memory first; each gets bytes in
 // proportion to what it has free.
 Result<RankPlan> split_by_memory(const DesiredEntry& entry, int64_t model_bytes,
                                  std::span<const NodeOffer> offers);
+// That for one group after the other, each on what those before it leave.
+Result<std::vector<RankPlan>> split_groups(const DesiredEntry& entry, size_t groups,
+                                           int64_t model_bytes, std::span<const NodeOffer> offers);
 
 }  // namespace lockstep

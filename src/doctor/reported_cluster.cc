@@ -52,19 +52,20 @@ ClusterNodeFacts node_of(const Json& node) {
   return facts;
 }
 
-// The machine of each rank, as people call it; "rank 2" where no placement is told.
-std::string machine_of(const Json& model, int64_t rank) {
-  for (const Json& part : list(model, "placement")) {
-    const auto number = get_int(part, "rank");
-    if (!number.ok() || number.value() != rank) continue;
-    if (std::string name = first_text(part, {"node_name", "node"}); !name.empty()) return name;
-  }
-  return "rank " + std::to_string(rank);
-}
-
 int64_t rank_in(const Json& object, std::string_view key) {
   const auto number = get_int(object, key);
   return number.ok() ? number.value().value_or(-1) : -1;
+}
+
+// The machine of each rank of the group whose ranks are told, as people call it; "rank 2" where no
+// placement is.
+std::string machine_of(const Json& model, int64_t rank) {
+  for (const Json& part : list(model, "placement")) {
+    if (rank_in(part, "rank") != rank || rank_in(part, "group") != rank_in(model, "group"))
+      continue;
+    if (std::string name = first_text(part, {"node_name", "node"}); !name.empty()) return name;
+  }
+  return "rank " + std::to_string(rank);
 }
 
 ClusterLinkFacts link_of(const Json& model, const Json& link) {

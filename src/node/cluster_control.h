@@ -36,13 +36,18 @@ struct ClusterNodeReport {
   std::optional<double> power_w;  // of processors and memory of late
 };
 
+// A group of a model that is placed somewhere.
+struct ClusterGroupReport {
+  ModelPhase phase = ModelPhase::kWaiting;
+  PlacementEpoch epoch;
+  RankPlan plan;
+};
+
 struct ClusterModelReport {
   DesiredEntry entry;
-  ModelPhase phase = ModelPhase::kWaiting;
-  std::string sentence;         // why it waits; empty: it does not
-  PlacementEpoch epoch;         // of what is loading or ready
-  std::vector<RankPart> ranks;  // of that placement; empty: nobody here knows them
-  int64_t stages = 1;           // of that placement
+  ModelPhase phase = ModelPhase::kWaiting;  // ready: one group is, at least
+  std::string sentence;                     // why it waits, or a group does; empty: nothing does
+  std::vector<ClusterGroupReport> groups;   // as far as they are known here, oldest first
 };
 
 struct ClusterReport {

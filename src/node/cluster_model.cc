@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "node/least_busy.h"
 #include "node/request_check.h"
 
 namespace lockstep {
@@ -67,9 +69,11 @@ Status ClusterModel::check(const GenerateRequest& request) const {
     return Error{ErrorCode::kUnsupported,
                  "rows of logits of a prompt are not given by a model of a cluster"};
   }
-  return check_request(request, {.context = status_.context,
-                                 .running = status_.running,
-                                 .running_max = options_.sequences_max + options_.queue_max});
+  const int groups = std::max(1, static_cast<int>(status_.groups.size()));
+  return check_request(request,
+                       {.context = status_.context,
+                        .running = status_.running,
+                        .running_max = groups * options_.sequences_max + options_.queue_max});
 }
 
 void ClusterModel::cancel(uint64_t request) {
@@ -100,7 +104,8 @@ void ClusterModel::add_inbox(Inbox inbox) {
   }
   submit_held(Clock::now());
   for (uint64_t id : inbox.cancelled) {
-    if (requests_.cancel(id) && route_) route_->cancel(id);
+    const auto given = given_.find(id);
+    if (requests_.cancel(id) && given != given_.end()) routes_.at(given->second).way->cancel(id);
   }
 }
 
@@ -110,30 +115,70 @@ void ClusterModel::take_inbox() {
   arm();
 }
 
-void ClusterModel::set_route(const MakeRoute& make) {
-  if (is_closed_) return;
-  drop_route({ErrorCode::kPeerLost,
-              fmt::format("the model {} is served by another placement now", options_.name)});
-  is_answered_ = false;
-  route_ = make(events_of(++route_number_));
+uint64_t ClusterModel::add_route(const PlacementEpoch& group, const MakeRoute& make) {
+  const uint64_t number = ++last_route_;
+  if (is_closed_) return number;
+  routes_[number].group = group;
+  routes_[number].way = make(events_of(number));
   set_refusal("");
+  return number;
 }
 
-void ClusterModel::on_status(const ModelStatus& status) {
-  set_status(status);
-  if (std::exchange(is_answered_, true)) return;
+void ClusterModel::on_status(uint64_t route, const ModelStatus& status) {
+  Route& of = routes_.at(route);
+  of.status = status;
+  of.others_running = std::max(0, status.running - of.running);
+  show_routes();
+  if (std::exchange(of.is_answered, true)) return;
   submit_held(Time::max());
   arm();
 }
 
-void ClusterModel::drop_route(const Error& reason) {
-  if (!route_) return;
-  ++route_number_;  // what it says from now on is late
-  const auto dropped = std::move(route_);
-  show_lost(reason);
-  requests_.hold_submitted(resumption(), {ErrorCode::kPeerLost, reason.message});
+void ClusterModel::drop_route(uint64_t route, const Error& reason) {
+  const auto dropped = routes_.extract(route);  // what it says from now on is late
+  if (dropped.empty()) return;
+  std::vector<uint64_t> lost;
+  for (const auto& [id, number] : given_) {
+    if (number == route) lost.push_back(id);
+  }
+  is_answered() ? show_routes() : show_lost(reason);
+  for (const uint64_t id : lost) {
+    given_.erase(id);
+    requests_.hold(id, resumption(), {ErrorCode::kPeerLost, reason.message});
+  }
   refuse_new();
+  submit_held(Clock::now());
   arm();
+}
+
+// The oldest group stands for all, and one that serves for one that is formed anew.
+uint64_t ClusterModel::shown_route() const {
+  const auto rank = [](const Route& route) {
+    return std::tuple(route.status.state != ModelStatus::State::kReady, route.group);
+  };
+  const auto shown = std::min_element(
+      routes_.begin(), routes_.end(),
+      [&](const auto& a, const auto& b) { return rank(a.second) < rank(b.second); });
+  return shown == routes_.end() ? 0 : shown->first;
+}
+
+void ClusterModel::show_routes() {
+  if (routes_.empty()) return;
+  set_status(routes_.at(shown_route()).status);
+  show_groups();
+}
+
+void ClusterModel::show_groups() {
+  std::vector<ModelStatus::Group> groups;
+  const uint64_t shown = shown_route();
+  for (const auto& [number, route] : routes_) {
+    groups.push_back({.epoch = route.group,
+                      .state = route.status.state,
+                      .running = route.load(),
+                      .is_shown = number == shown});
+  }
+  const std::lock_guard lock(mutex_);
+  status_.groups = std::move(groups);
 }
 
 void ClusterModel::show_lost(const Error& reason) {
@@ -142,12 +187,14 @@ void ClusterModel::show_lost(const Error& reason) {
   status_.last_error = reason.message;
   status_.ranks.clear();
   status_.links.clear();
+  status_.groups.clear();
 }
 
-void ClusterModel::lose_route(const Error& error) {
-  log_warn("{}: {}; its requests wait for another placement", options_.name, error.message);
-  drop_route(error);
-  if (options_.on_route_lost) options_.on_route_lost(error);
+void ClusterModel::lose_route(uint64_t route, const Error& error) {
+  log_warn("{}: {}; its requests go to another group or wait for one", options_.name,
+           error.message);
+  drop_route(route, error);
+  if (options_.on_route_lost) options_.on_route_lost(route, error);
 }
 
 void ClusterModel::set_status(ModelStatus status) {
@@ -183,52 +230,65 @@ void ClusterModel::close() {
     inbox = std::exchange(inbox_, {});
     status_.state = ModelStatus::State::kStopped;
     status_.ranks.clear();
+    status_.groups.clear();
   }
-  ++route_number_;
-  route_.reset();
+  routes_.clear();
+  given_.clear();
   timer_.cancel();
   add_inbox(std::move(inbox));
   requests_.fail_all(
       {ErrorCode::kCancelled, fmt::format("the model {} is being unloaded", options_.name)});
 }
 
-// Null: the route is not there any more, or the model is not.
-std::shared_ptr<ClusterModel> ClusterModel::of_route(uint64_t route_number) {
-  return route_number == route_number_ ? shared_from_this() : nullptr;
-}
-
-RouteEvents ClusterModel::events_of(uint64_t route_number) {
-  const auto current = [weak = weak_from_this(), route_number] {
-    const auto self = weak.lock();
-    return self ? self->of_route(route_number) : nullptr;
+RouteEvents ClusterModel::events_of(uint64_t route) {
+  // Null: the route is not there any more, or the model is not.
+  const auto current = [weak = weak_from_this(), route]() -> std::shared_ptr<ClusterModel> {
+    auto self = weak.lock();
+    return self && self->routes_.contains(route) ? self : nullptr;
+  };
+  const auto of_request = [current, route](uint64_t id) -> std::shared_ptr<ClusterModel> {
+    auto self = current();
+    return self && self->is_given(id, route) ? self : nullptr;
   };
   return {.on_token =
-              [current](uint64_t id, int32_t token) {
-                if (const auto self = current()) self->requests_.token(id, token);
+              [of_request](uint64_t id, int32_t token) {
+                if (const auto self = of_request(id)) self->requests_.token(id, token);
               },
           .on_row =
-              [current](uint64_t id, std::span<const float> row) {
-                if (const auto self = current()) self->requests_.logits(id, row);
+              [of_request](uint64_t id, std::span<const float> row) {
+                if (const auto self = of_request(id)) self->requests_.logits(id, row);
               },
           .on_end =
-              [current](uint64_t id, Result<FinishReason> outcome) {
-                if (const auto self = current()) self->end_or_hold(id, std::move(outcome));
+              [of_request](uint64_t id, Result<FinishReason> outcome) {
+                if (const auto self = of_request(id)) self->end_or_hold(id, std::move(outcome));
               },
           .on_busy =
-              [current](uint64_t id) {
-                if (const auto self = current()) self->put_back(id);
+              [of_request](uint64_t id) {
+                if (const auto self = of_request(id)) self->put_back(id);
               },
           .on_status =
-              [current](const ModelStatus& status) {
-                if (const auto self = current()) self->on_status(status);
+              [current, route](const ModelStatus& status) {
+                if (const auto self = current()) self->on_status(route, status);
               },
           .on_lost =
-              [current](const Error& error) {
-                if (const auto self = current()) self->lose_route(error);
+              [current, route](const Error& error) {
+                if (const auto self = current()) self->lose_route(route, error);
               }};
 }
 
+bool ClusterModel::is_given(uint64_t id, uint64_t route) const {
+  const auto given = given_.find(id);
+  return given != given_.end() && given->second == route;
+}
+
+void ClusterModel::take_back(uint64_t id) {
+  const auto given = given_.extract(id);
+  --routes_.at(given.mapped()).running;
+  show_groups();
+}
+
 void ClusterModel::end_or_hold(uint64_t id, Result<FinishReason> outcome) {
+  take_back(id);
   if (outcome.ok() || !is_loss(outcome.error())) return requests_.end(id, std::move(outcome));
   RequestTable::Resumption resumed = resumption();
   resumed.retry_at = Clock::now() + options_.retry_pause;
@@ -237,6 +297,7 @@ void ClusterModel::end_or_hold(uint64_t id, Result<FinishReason> outcome) {
 }
 
 void ClusterModel::put_back(uint64_t id) {
+  take_back(id);
   requests_.put_back(id, Clock::now() + options_.retry_pause);
   arm();
 }
@@ -247,17 +308,40 @@ RequestTable::Resumption ClusterModel::resumption() const {
           .context = status().context};
 }
 
+bool ClusterModel::is_answered() const {
+  return std::any_of(routes_.begin(), routes_.end(),
+                     [](const auto& item) { return item.second.is_answered; });
+}
+
 void ClusterModel::submit_held(Time now) {
-  if (!route_ || !is_answered_) return;
+  if (!is_answered()) return;
   requests_.submit_held(
-      [this](uint64_t id, const GenerateRequest& request) { return route_->submit(id, request); },
-      now);
+      [this](uint64_t id, const GenerateRequest& request) { return submit(id, request); }, now);
+  show_groups();
+}
+
+Status ClusterModel::submit(uint64_t id, const GenerateRequest& request) {
+  std::vector<GroupLoad> loads;
+  std::vector<uint64_t> numbers;
+  for (const auto& [number, route] : routes_) {
+    if (!route.is_answered) continue;
+    loads.push_back({.epoch = route.group,
+                     .is_ready = route.status.state == ModelStatus::State::kReady,
+                     .running = route.load()});
+    numbers.push_back(number);
+  }
+  const uint64_t number = numbers[least_busy(loads, request.prompt)];
+  Route& route = routes_.at(number);
+  TRY(route.way->submit(id, request));
+  ++route.running;
+  given_[id] = number;
+  return Ok{};
 }
 
 // One timer for the next thing that is due.
 void ClusterModel::arm() {
   Time due = requests_.next_deadline();
-  if (route_ && is_answered_) due = std::min(due, requests_.next_retry());
+  if (is_answered()) due = std::min(due, requests_.next_retry());
   if (due == timer_due_) return;
   timer_due_ = due;
   timer_.cancel();

@@ -1,7 +1,8 @@
 // ClusterModel: a model that is served somewhere in the cluster, as the server of the node that
 // holds the clients sees it. It keeps each request's prompt and what it was told, and hands it over
-// a RequestRoute to the placement that serves. When that is lost its requests are held, and go on
-// with the next one: the client sees a pause and the same text.
+// a RequestRoute to a group that serves, the least busy of several (node/least_busy.h). When that
+// is lost its requests are held, and go on with another one or the next: the client sees a pause
+// and the same text.
 //
 // Who may call: what ModelService has, any thread; the rest, the loop's thread. GenerationEvents
 // come on the loop's thread. close() must be called before the loop ends and before the last handle
@@ -14,12 +15,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/part.h"
 #include "net/event_loop.h"
 #include "node/model_folder.h"
 #include "node/model_service.h"
@@ -30,7 +33,7 @@ namespace lockstep {
 
 struct ClusterModelOptions {
   std::string name;       // as clients ask for it; empty: the folder's
-  int sequences_max = 8;  // with queue_max: requests of this node that run or wait together
+  int sequences_max = 8;  // of each group; with queue_max: requests of this node that run or wait
   int queue_max = 64;
   // How long a new request waits for a placement that serves, and how long one that ran waits for
   // the next.
@@ -39,8 +42,9 @@ struct ClusterModelOptions {
   // Until a request is tried again by the placement that had no room for it, or that lost it alone.
   std::chrono::milliseconds retry_pause{1'000};
   int losses_max = 5;  // in a row without a token between them; a request beyond that fails
-  // The route is gone and was destroyed, its requests are held; set_route() may be called from it.
-  std::function<void(const Error&)> on_route_lost;
+  // The route is gone and was destroyed, its requests are held or given to others; add_route() may
+  // be called from it.
+  std::function<void(uint64_t route, const Error&)> on_route_lost;
 };
 
 class ClusterModel final : public ModelService, public std::enable_shared_from_this<ClusterModel> {
@@ -50,16 +54,15 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
                                             ClusterModelOptions options);
   ~ClusterModel() override;
 
-  // A placement serves: what is held is submitted to the route that `make` makes of these events,
-  // once the group at its end has told its status, so that a way that leads nowhere costs nobody
-  // one of his losses. A route that was there is destroyed, and what it says late is ignored. Takes
-  // a refusal back.
-  void set_route(const MakeRoute& make);
-  // The placement has ended. Without a route this does nothing.
-  void drop_route(const Error& reason);
-  bool has_route() const { return route_ != nullptr; }
-  // How the model stands; `name`, `running` and `pooling` are this object's own. While there is a
-  // route, it tells by itself how its group stands.
+  // A group serves: requests may go to the route that `make` makes of these events, once the group
+  // at its end has told its status, so that a way that leads nowhere costs nobody one of his
+  // losses. Takes a refusal back. The route's number; what it says once it was dropped is ignored.
+  uint64_t add_route(const PlacementEpoch& group, const MakeRoute& make);
+  // The group has ended. A route that is not there any more is ignored.
+  void drop_route(uint64_t route, const Error& reason);
+  size_t route_count() const { return routes_.size(); }
+  // How the model stands; `name`, `running` and `pooling` are this object's own. While there are
+  // routes, they tell by themselves how their groups stand.
   void set_status(ModelStatus status);
   // The model cannot be placed: requests that have not begun fail with this sentence, those that
   // have go on waiting for the placement to return. Empty: it may be waited for.
@@ -95,13 +98,30 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
   void add_inbox(Inbox inbox);
   Inbox empty_inbox();
 
-  void on_status(const ModelStatus& status);
-  RouteEvents events_of(uint64_t route_number);
-  std::shared_ptr<ClusterModel> of_route(uint64_t route_number);
+  struct Route {
+    PlacementEpoch group;
+    std::unique_ptr<RequestRoute> way;
+    bool is_answered = false;  // by the group at its end: until then nothing is submitted
+    ModelStatus status;        // as the group told it last
+    int running = 0;           // requests that were given to it and have not ended
+    int others_running = 0;    // of other nodes, by that status
+
+    int load() const { return running + others_running; }
+  };
+
+  RouteEvents events_of(uint64_t route);
+  void on_status(uint64_t route, const ModelStatus& status);
   void end_or_hold(uint64_t id, Result<FinishReason> outcome);
   void put_back(uint64_t id);
-  void lose_route(const Error& error);
+  void lose_route(uint64_t route, const Error& error);
+  uint64_t shown_route() const;
+  void show_routes();
+  void show_groups();
   void show_lost(const Error& reason);
+  bool is_answered() const;
+  bool is_given(uint64_t id, uint64_t route) const;
+  void take_back(uint64_t id);
+  Status submit(uint64_t id, const GenerateRequest& request);
   RequestTable::Resumption resumption() const;
 
   void submit_held(Time now);
@@ -115,9 +135,9 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
   // The loop's thread.
   EventLoop& loop_;  // until close()
   RequestTable requests_;
-  std::unique_ptr<RequestRoute> route_;
-  uint64_t route_number_ = 0;  // of the route that is or was there last
-  bool is_answered_ = false;   // by the group at its end: until then nothing is submitted
+  std::map<uint64_t, Route> routes_;  // by number, oldest first
+  uint64_t last_route_ = 0;
+  std::map<uint64_t, uint64_t> given_;  // the route of each request that was submitted
   EventLoop::Timer timer_;
   Time timer_due_ = Time::max();
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -60,7 +61,8 @@ void ClusterModels::update() {
     found->second.entry = entry;
     if (is_new) fetch(name);
     if (found->second.model) lead(name, found->second);
-    const bool is_placed = found->second.placement.has_value();
+    const auto groups = static_cast<int64_t>(found->second.ways.size());
+    const bool is_placed = groups >= entry.promises.replicas;
     if (!is_placed && around_->driver.brain().coordinator() == around_->self) {
       fetch_whole(name, found->second);
     }
@@ -70,7 +72,8 @@ void ClusterModels::update() {
   keep_copies();
 }
 
-// Of models that serve, so that they are loaded before they are copied.
+// Of models that serve, so that they are loaded before they are copied; several groups are copies
+// of each other.
 void ClusterModels::keep_copies() {
   std::set<NodeId> alive{around_->self};
   for (const auto& [id, member] : around_->driver.brain().membership().members()) {
@@ -78,8 +81,9 @@ void ClusterModels::keep_copies() {
   }
   std::set<std::string> paths;
   for (const auto& [name, item] : items_) {
-    if (!item.placement) continue;
-    if (copy_keeper(item.placement->plan.ranks, alive) == around_->self) {
+    if (item.ways.size() != 1) continue;
+    const ServingPlacement& only = item.ways.begin()->second.placement;
+    if (copy_keeper(only.plan.ranks, alive) == around_->self) {
       paths.insert(item.entry.path);
     }
   }
@@ -175,7 +179,9 @@ void ClusterModels::on_folder(const std::string& name, const std::string& path,
   if (!folder.ok()) return on_problem(name, folder.error().message);
   ClusterModelOptions options;
   options.name = name;
-  options.on_route_lost = [this, name](const Error&) { retry_route(name); };
+  options.on_route_lost = [this, name](uint64_t route, const Error&) {
+    on_route_lost(name, route);
+  };
   item.problem.clear();
   item.model = ClusterModel::make(loop_, std::move(folder.value()), std::move(options));
   update();
@@ -191,62 +197,87 @@ void ClusterModels::on_problem(const std::string& name, const std::string& why) 
   publish();
 }
 
-// To the placement that serves now; what served before may be gone.
+// To the groups that serve now; what served before may be gone.
 void ClusterModels::lead(const std::string& name, Item& item) {
-  const auto serving = serving_placement(around_->driver.brain(), around_->self, name);
-  if (!serving) {
-    item.placement.reset();
-    ++item.attempt;
-    item.model->drop_route({ErrorCode::kPeerLost, "the model is placed anew"});
-    return show_waiting(name, item);
+  const auto serving = serving_placements(around_->driver.brain(), around_->self, name,
+                                          static_cast<size_t>(item.entry.promises.replicas));
+  for (auto way = item.ways.begin(); way != item.ways.end();) {
+    const bool serves =
+        std::find(serving.begin(), serving.end(), way->second.placement) != serving.end();
+    if (serves) {
+      ++way;
+      continue;
+    }
+    const uint64_t route = way->second.route;
+    way = item.ways.erase(way);
+    item.model->drop_route(route, {ErrorCode::kPeerLost, "the model is placed anew"});
   }
+  if (serving.empty()) return show_waiting(name, item);
   item.refusal.cancel();
   item.sentence.clear();
-  if (item.placement == serving) return;
-  item.placement = serving;
-  ++item.attempt;
-  if (serving->owner == around_->self) {
-    lead_here(name, item);
-  } else {
-    lead_away(name, item);
+  for (const ServingPlacement& placement : serving) {
+    const auto [way, is_new] = item.ways.try_emplace(placement.epoch);
+    if (!is_new) continue;
+    way->second = {.placement = placement, .attempt = ++last_attempt_};
+    placement.owner == around_->self ? lead_here(name, item, way->second)
+                                     : lead_away(name, way->second);
   }
 }
 
-void ClusterModels::lead_here(const std::string& name, Item& item) {
-  const std::shared_ptr<LocalGroup> group = around_->parts.group(name, item.placement->epoch);
-  if (!group) return retry_route(name);
-  item.model->set_route([this, group](RouteEvents events) {
+void ClusterModels::lead_here(const std::string& name, Item& item, Way& way) {
+  const PlacementEpoch epoch = way.placement.epoch;
+  const std::shared_ptr<LocalGroup> group = around_->parts.group(name, epoch);
+  if (!group) return retry_way(name, epoch);
+  way.route = item.model->add_route(epoch, [this, group](RouteEvents events) {
     return make_local_route(loop_, group, std::move(events));
   });
 }
 
-void ClusterModels::lead_away(const std::string& name, Item& item) {
-  const auto channel = request_channel({name, item.placement->epoch});
+void ClusterModels::lead_away(const std::string& name, const Way& way) {
+  const auto channel = request_channel({name, way.placement.epoch});
   if (!channel.ok()) return on_problem(name, channel.error().message);
   around_->driver.peers().open_stream(
-      item.placement->owner, channel.value(),
-      [weak = weak_from_this(), name, attempt = item.attempt](Result<FrameConnection> stream) {
-        const auto self = weak.lock();
-        if (!self) return;
-        const auto found = self->items_.find(name);
-        const bool is_meant = found != self->items_.end() && found->second.attempt == attempt;
-        if (!is_meant) {
-          if (stream.ok()) stream.value().close();
-          return;
-        }
-        if (!stream.ok()) return self->retry_route(name);
-        found->second.model->set_route(
-            [&self, connection = std::move(stream.value())](RouteEvents events) mutable {
-              return make_stream_route(self->loop_, std::move(connection), std::move(events));
-            });
+      way.placement.owner, channel.value(),
+      [weak = weak_from_this(), name, meant = way](Result<FrameConnection> stream) {
+        if (const auto self = weak.lock()) return self->on_way_open(name, meant, std::move(stream));
+        if (stream.ok()) stream.value().close();
       });
 }
 
-void ClusterModels::retry_route(const std::string& name) {
+void ClusterModels::on_way_open(const std::string& name, const Way& meant,
+                                Result<FrameConnection> stream) {
+  const auto item = items_.find(name);
+  Way* way = nullptr;
+  if (item != items_.end()) {
+    const auto found = item->second.ways.find(meant.placement.epoch);
+    const bool is_meant =
+        found != item->second.ways.end() && found->second.attempt == meant.attempt;
+    if (is_meant) way = &found->second;
+  }
+  if (way == nullptr) {
+    if (stream.ok()) stream.value().close();
+    return;
+  }
+  if (!stream.ok()) return retry_way(name, meant.placement.epoch);
+  way->route = item->second.model->add_route(
+      meant.placement.epoch,
+      [this, connection = std::move(stream.value())](RouteEvents events) mutable {
+        return make_stream_route(loop_, std::move(connection), std::move(events));
+      });
+}
+
+void ClusterModels::on_route_lost(const std::string& name, uint64_t route) {
+  const auto item = items_.find(name);
+  if (item == items_.end()) return;
+  for (const auto& [epoch, way] : item->second.ways) {
+    if (way.route == route) return retry_way(name, PlacementEpoch(epoch));
+  }
+}
+
+void ClusterModels::retry_way(const std::string& name, const PlacementEpoch& epoch) {
   const auto found = items_.find(name);
   if (found == items_.end()) return;
-  found->second.placement.reset();
-  ++found->second.attempt;
+  found->second.ways.erase(epoch);
   found->second.retry = loop_.call_after(kRouteRetry, [this] { update(); });
 }
 
@@ -255,11 +286,14 @@ void ClusterModels::show_waiting(const std::string& name, Item& item) {
   ModelStatus status;
   status.state = ModelStatus::State::kLoading;
   std::string sentence;
+  bool is_coming = false;  // one group is enough to serve
   for (const ModelProgress& progress : around_->driver.brain().progress()) {
     if (progress.model != name) continue;
     status.last_error = progress.sentence;
-    if (progress.phase == ModelPhase::kWaiting) sentence = progress.sentence;
+    sentence = progress.sentence;
+    is_coming = is_coming || progress.phase != ModelPhase::kWaiting;
   }
+  if (is_coming) sentence.clear();
   item.model->set_status(std::move(status));
   if (item.sentence == sentence) return;
   item.sentence = sentence;

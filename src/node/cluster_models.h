@@ -1,6 +1,6 @@
 // ClusterModels: the models of the cluster as this node's API offers them. For each one that is
-// desired there is a ClusterModel, whose requests it leads to the placement that serves, on this
-// node or on another; and it lets other nodes' requests in to the groups that this node leads.
+// desired there is a ClusterModel, whose requests it leads to the groups that serve, on this node
+// or on others; and it lets other nodes' requests in to the groups that this node leads.
 // ModelDirectory: any thread; the rest: the loop's.
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +59,12 @@ class ClusterModels final : public ModelDirectory,
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
 
  private:
+  // To a group, or being made to one.
+  struct Way {
+    ServingPlacement placement;
+    uint64_t attempt = 0;  // that makes it: another one each time
+    uint64_t route = 0;    // of the ClusterModel; 0: not yet
+  };
   struct Item {
     DesiredEntry entry;
     uint64_t fetch = 0;        // of the small files; 0: none under way
@@ -68,10 +73,9 @@ class ClusterModels final : public ModelDirectory,
     std::shared_ptr<ClusterModel> model;  // null until they are here
     std::string problem;                  // why they are not
     EventLoop::Timer retry;
-    std::optional<ServingPlacement> placement;  // that the route leads to, or is being made to
-    uint64_t attempt = 0;                       // of making that route
-    EventLoop::Timer refusal;                   // until a sentence counts as one
-    std::string sentence;                       // why it waits
+    std::map<PlacementEpoch, Way> ways;  // to the groups that serve
+    EventLoop::Timer refusal;            // until a sentence counts as one
+    std::string sentence;                // why it waits
   };
 
   void drop_unwanted(const DesiredState& desired);
@@ -86,9 +90,11 @@ class ClusterModels final : public ModelDirectory,
   void on_problem(const std::string& name, const std::string& why);
   void show_waiting(const std::string& name, Item& item);
   void lead(const std::string& name, Item& item);
-  void lead_here(const std::string& name, Item& item);
-  void lead_away(const std::string& name, Item& item);
-  void retry_route(const std::string& name);
+  void lead_here(const std::string& name, Item& item, Way& way);
+  void lead_away(const std::string& name, const Way& way);
+  void on_way_open(const std::string& name, const Way& meant, Result<FrameConnection> stream);
+  void on_route_lost(const std::string& name, uint64_t route);
+  void retry_way(const std::string& name, const PlacementEpoch& epoch);
   void publish();
 
   EventLoop& loop_;
@@ -96,6 +102,7 @@ class ClusterModels final : public ModelDirectory,
   std::map<std::string, Item, std::less<>> items_;
   std::map<uint64_t, std::unique_ptr<RequestStreamHost>> streams_;
   uint64_t next_number_ = 1;
+  uint64_t last_attempt_ = 0;
   EventLoop::Timer use_timer_;
   std::unique_ptr<ModelCopies> copies_;  // from connect() on
   DiskThread disk_;

@@ -56,15 +56,15 @@ void ClusterPlanner::set_on_facts(std::function<void()> call) {
 }
 
 PlanFunction ClusterPlanner::function() {
-  return [this](const DesiredEntry& entry, std::span<const NodeOffer> offers) {
-    return plan(entry, offers);
+  return [this](const DesiredEntry& entry, size_t groups, std::span<const NodeOffer> offers) {
+    return plan(entry, groups, offers);
   };
 }
 
-Result<RankPlan> ClusterPlanner::plan(const DesiredEntry& entry,
-                                      std::span<const NodeOffer> offers) {
+Result<std::vector<RankPlan>> ClusterPlanner::plan(const DesiredEntry& entry, size_t groups,
+                                                   std::span<const NodeOffer> offers) {
   const auto facts = TRY(facts_of(entry));
-  return plan_ranks(entry, *facts, offers);
+  return plan_groups(entry, *facts, groups, offers);
 }
 
 // What is known is used at once; whether it still holds is looked at beside that.

@@ -1,7 +1,7 @@
 // ClusterPlanner: the planner behind a cluster's PlanFunction (cluster/plan_function.h). It reads
 // what the planner must know of a model on a thread of its own, keeps it, and places the model on
-// what the nodes offer as one group: of placements in replicas the best single group is taken.
-// plan() belongs to the Brain's thread, the rest to any.
+// what the nodes offer in as many groups as are asked for. plan() belongs to the Brain's thread,
+// the rest to any.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cluster/plan_function.h"
@@ -25,7 +26,7 @@ inline constexpr int kPlannedStreams = 8;  // where a promise has none: EngineOp
 inline constexpr int kPlannedStreamsMax = 4096;
 
 // What a rank is counted with, and so must be started with: the promised context, or 8192 positions
-// or the model's where that is less; and the promised streams.
+// or the model's where that is less; and of the promised streams those of one group.
 struct PlannedLimits {
   int context = 0;
   int streams = kPlannedStreams;
@@ -33,10 +34,12 @@ struct PlannedLimits {
 // kInvalidArgument for promises that the model cannot keep.
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises);
 
-// The best group of at most 64 ranks by the promises; one rank on each node, unless more ranks are
-// asked for than there are nodes. kExhausted says what is lacking where. Pure; some milliseconds.
-Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
-                            std::span<const NodeOffer> offers);
+// As many groups as fit, `groups` at most, on nodes of their own: planned together, so that none
+// takes what another needs. Each is the best of at most 64 ranks by the promises; one rank on each
+// node, unless more are asked for than there are nodes. kExhausted says what even one lacks where.
+// Pure; some ten milliseconds.
+Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
+                                          size_t groups, std::span<const NodeOffer> offers);
 
 class ClusterPlanner {
  public:
@@ -52,7 +55,8 @@ class ClusterPlanner {
   void set_on_facts(std::function<void()> call);
 
   // kTimeout at the first call for a model: what is needed is still read.
-  Result<RankPlan> plan(const DesiredEntry& entry, std::span<const NodeOffer> offers);
+  Result<std::vector<RankPlan>> plan(const DesiredEntry& entry, size_t groups,
+                                     std::span<const NodeOffer> offers);
   // plan() as a function, which must not outlive this.
   PlanFunction function();
 

@@ -122,14 +122,18 @@ ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry) {
   ClusterModelReport report;
   report.entry = entry;
   report.sentence = "the coordinator has not said anything about it yet";
+  bool is_first = true;
   for (const ModelProgress& progress : brain.progress()) {
     if (progress.model != entry.name) continue;
-    report.phase = progress.phase;
-    report.sentence = progress.sentence;
-    report.epoch = progress.epoch;
+    if (std::exchange(is_first, false)) {
+      report.phase = progress.phase;
+      report.sentence.clear();
+    }
+    if (progress.phase == ModelPhase::kReady) report.phase = ModelPhase::kReady;
+    if (!progress.sentence.empty()) report.sentence = progress.sentence;
     RankPlan plan = plan_of(brain, entry.name, progress.epoch);
-    report.ranks = std::move(plan.ranks);
-    report.stages = plan.stages;
+    if (plan.ranks.empty()) continue;
+    report.groups.push_back({progress.phase, progress.epoch, std::move(plan)});
   }
   return report;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/part.h"
 #include "collective/probe.h"
 #include "engine/engine.h"
 #include "node/model_folder.h"
@@ -65,6 +66,15 @@ struct ModelStatus {
   std::vector<RankStatus> ranks;
   std::shared_ptr<const QuantisationReport> quantised;  // of all ranks together; null: not ready
   std::vector<PairStatus> links;                        // of each pair of ranks that has one
+
+  // The groups that a model of the cluster is served by, as this node reaches them.
+  struct Group {
+    PlacementEpoch epoch;
+    State state = State::kLoading;
+    int running = 0;        // requests of all nodes, as far as they are known here
+    bool is_shown = false;  // what stands above of ranks and links is of this one
+  };
+  std::vector<Group> groups;
 };
 
 class ModelService {

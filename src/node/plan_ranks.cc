@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "node/cluster_plan.h"
 #include "planner/explain.h"
 #include "planner/measured_machine.h"
+#include "planner/partition.h"
 #include "planner/plan.h"
 
 namespace lockstep {
@@ -122,11 +124,17 @@ struct Wish {
   }
 };
 
+// What counts of several placements that fit.
+struct Preference {
+  bool has_streams = false;       // the speed of all streams together, else of one
+  bool is_for_few_nodes = false;  // the fewest machines before any speed
+};
+
 // The fastest, but no machine more for next to nothing, as plan_model() chooses among all.
 const PlannedPlacement* best_group(const std::vector<PlannedPlacement>& plans, const Wish& wish,
-                                   bool promises_streams) {
+                                   const Preference& preference) {
   const auto speed = [&](const PlannedPlacement& plan) {
-    return promises_streams ? plan.total_tok_s : plan.decode_tok_s;
+    return preference.has_streams ? plan.total_tok_s : plan.decode_tok_s;
   };
   double fastest = 0;
   for (const PlannedPlacement& plan : plans) {
@@ -134,7 +142,8 @@ const PlannedPlacement* best_group(const std::vector<PlannedPlacement>& plans, c
   }
   const PlannedPlacement* best = nullptr;
   for (const PlannedPlacement& plan : plans) {
-    if (!wish.allows(plan) || speed(plan) * kWorthAnotherMachine < fastest) continue;
+    const bool is_slow = speed(plan) * kWorthAnotherMachine < fastest;
+    if (!wish.allows(plan) || (is_slow && !preference.is_for_few_nodes)) continue;
     const size_t machines = plan.placement.machine_count();
     const size_t least = best == nullptr ? SIZE_MAX : best->placement.machine_count();
     const bool is_faster = best != nullptr && machines == least && speed(plan) > speed(*best);
@@ -172,27 +181,13 @@ Error refusal(const DesiredEntry& entry, const ModelPlan& plan, const ClusterFac
                       placement_text(nearest->placement), lack_text(cluster, *nearest))};
 }
 
-}  // namespace
+struct PlannedGroup {
+  RankPlan plan;
+  double total_tok_s = 0;
+};
 
-Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
-  if (promises.context > config.positions_max) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a context of {} was asked for, the model has {} positions",
-                             promises.context, config.positions_max)};
-  }
-  if (promises.streams > kPlannedStreamsMax) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{} streams were asked for, the most is {}", promises.streams,
-                             kPlannedStreamsMax)};
-  }
-  PlannedLimits limits{.context = std::min(config.positions_max, kContextDefault)};
-  if (promises.context > 0) limits.context = static_cast<int>(promises.context);
-  if (promises.streams > 0) limits.streams = static_cast<int>(promises.streams);
-  return limits;
-}
-
-Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
-                            std::span<const NodeOffer> offers) {
+Result<PlannedGroup> plan_group(const DesiredEntry& entry, const ModelFacts& facts,
+                                std::span<const NodeOffer> offers, bool is_for_few_nodes) {
   const ModelPromises& promises = entry.promises;
   const PlannedLimits limits = TRY(planned_limits(facts.config, promises));
   if (promises.parallel > static_cast<int64_t>(kPlacementRanksMax)) {
@@ -209,11 +204,73 @@ Result<RankPlan> plan_ranks(const DesiredEntry& entry, const ModelFacts& facts,
   const ClusterFacts cluster = cluster_of(places);
   const PlanRequest request{.limits = {.context = limits.context,
                                        .streams = limits.streams,
-                                       .batch_tokens_max = std::max(kBatchTokens, limits.streams)}};
+                                       .batch_tokens_max = std::max(kBatchTokens, limits.streams)},
+                            .is_one_group = true};
   const ModelPlan plan = TRY(plan_model(facts, cluster, request));
-  const PlannedPlacement* best = best_group(plan.fitting, wish, promises.streams > 1);
+  const PlannedPlacement* best =
+      best_group(plan.fitting, wish,
+                 {.has_streams = promises.streams > 1, .is_for_few_nodes = is_for_few_nodes});
   if (best == nullptr) return refusal(entry, plan, cluster, wish);
-  return ranks_of(best->placement.groups.front(), places);
+  return PlannedGroup{ranks_of(best->placement.groups.front(), places), best->total_tok_s};
+}
+
+// One group on the nodes of each part, if all fit.
+struct PlannedGroups {
+  std::vector<RankPlan> plans;
+  double total_tok_s = 0;
+};
+std::optional<PlannedGroups> plan_parts(const DesiredEntry& entry, const ModelFacts& facts,
+                                        const Places& places, const MachineGroups& parts,
+                                        bool is_for_few_nodes) {
+  PlannedGroups groups;
+  for (const MachineOrder& part : parts) {
+    std::vector<NodeOffer> offers;
+    for (const size_t machine : part) offers.push_back(*places[machine]);
+    auto group = plan_group(entry, facts, offers, is_for_few_nodes);
+    if (!group.ok()) return std::nullopt;
+    groups.plans.push_back(std::move(group.value().plan));
+    groups.total_tok_s += group.value().total_tok_s;
+  }
+  return groups;
+}
+
+}  // namespace
+
+Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
+  if (promises.context > config.positions_max) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a context of {} was asked for, the model has {} positions",
+                             promises.context, config.positions_max)};
+  }
+  if (promises.streams > kPlannedStreamsMax) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} streams were asked for, the most is {}", promises.streams,
+                             kPlannedStreamsMax)};
+  }
+  PlannedLimits limits{.context = std::min(config.positions_max, kContextDefault)};
+  if (promises.context > 0) limits.context = static_cast<int>(promises.context);
+  if (promises.streams > 0) {
+    const int64_t each = (promises.streams + promises.replicas - 1) / promises.replicas;
+    limits.streams = static_cast<int>(each);
+  }
+  return limits;
+}
+
+Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
+                                          size_t groups, std::span<const NodeOffer> offers) {
+  const Places places = places_of(offers, 1);
+  const ClusterFacts cluster = cluster_of(places);
+  for (size_t count = std::min(groups, places.size()); count > 1; --count) {
+    // Where some are lacking, the others leave as many nodes as they can for those to come.
+    const bool is_for_few_nodes = count < groups;
+    std::optional<PlannedGroups> best;
+    for (const MachineGroups& parts : partitions(cluster, count)) {
+      auto found = plan_parts(entry, facts, places, parts, is_for_few_nodes);
+      if (found && (!best || found->total_tok_s > best->total_tok_s)) best = std::move(found);
+    }
+    if (best) return std::move(best->plans);
+  }
+  return std::vector{TRY(plan_group(entry, facts, offers, groups > 1)).plan};
 }
 
 }  // namespace lockstep

@@ -1,9 +1,10 @@
-// Which placement serves a model now, as far as this node knows: from what nodes say of their own
-// parts, so that it holds while the coordinator is lost or changes. Loop's thread, like the Brain.
+// Which placements serve a model now, one for each of its groups, as far as this node knows: from
+// what nodes say of their own parts, so that it holds while the coordinator is lost or changes.
+// Loop's thread, like the Brain.
 #pragma once
 
-#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "cluster/brain.h"
 
@@ -17,8 +18,9 @@ struct ServingPlacement {
   bool operator==(const ServingPlacement&) const = default;
 };
 
-// The owner, which is alive, says that its part is ready; of several the highest epoch.
-std::optional<ServingPlacement> serving_placement(const Brain& brain, const NodeId& self,
-                                                  std::string_view model);
+// Those whose owner, which is alive, says that its part is ready; of more than `groups` the highest
+// epochs. The oldest first.
+std::vector<ServingPlacement> serving_placements(const Brain& brain, const NodeId& self,
+                                                 std::string_view model, size_t groups);
 
 }  // namespace lockstep

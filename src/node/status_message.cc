@@ -58,6 +58,7 @@ std::string encode_status(const ModelStatus& status) {
                               {"stages", status.stages},
                               {"threads", status.threads},
                               {"context", status.context},
+                              {"running", status.running},
                               {"vocab_size", status.vocab_size},
                               {"pooling", static_cast<int>(status.pooling)},
                               {"ranks", std::move(ranks)}});
@@ -77,6 +78,7 @@ Result<ModelStatus> decode_status(std::string_view text) {
   status.stages = static_cast<int>(TRY(number_field(json, "stages", kRanksMax)));
   status.threads = static_cast<int>(TRY(number_field(json, "threads", kIntMax)));
   status.context = static_cast<int>(TRY(number_field(json, "context", kIntMax)));
+  status.running = static_cast<int>(TRY(number_field(json, "running", kIntMax)));
   status.vocab_size = static_cast<int>(TRY(number_field(json, "vocab_size", kIntMax)));
   const int64_t poolings = static_cast<int64_t>(Pooling::kMean);
   status.pooling = static_cast<Pooling>(TRY(number_field(json, "pooling", poolings)));

@@ -10,8 +10,8 @@ namespace lockstep {
 class ApiContext;
 
 // {"model", "path", "context", "streams", "parallel", "parallelism", "nodes", "aliases",
-// "idle_unload_s"}: all but "model" may be missing. Answers {"model", "path"} once the wish is
-// written down.
+// "idle_unload_s", "replicas"}: all but "model" may be missing. Answers {"model", "path"} once the
+// wish is written down.
 void serve_cluster_load(ApiContext& context, const HttpRequest& request, const HttpReply& reply);
 // {"model"}
 void serve_cluster_unload(ApiContext& context, const HttpRequest& request, const HttpReply& reply);

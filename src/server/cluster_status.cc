@@ -38,7 +38,7 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
     const auto placed =
         std::find_if(report.models.begin(), report.models.end(),
                      [&](const ClusterModelReport& one) { return one.entry.name == status.name; });
-    if (placed != report.models.end()) add_placement(model, *placed, report);
+    if (placed != report.models.end()) add_placement(model, *placed, report, status);
     models.push_back(std::move(model));
     names.push_back(status.name);
   }
@@ -47,7 +47,7 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
     ModelStatus status;
     status.name = placed.entry.name;
     JsonObject model = status_json(status);
-    add_placement(model, placed, report);
+    add_placement(model, placed, report, status);
     models.push_back(std::move(model));
   }
   return models;

@@ -40,7 +40,15 @@ JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
           {"parallelism", name_in(kParallelisms, promises.parallelism)},
           {"nodes", std::move(nodes)},
           {"aliases", std::move(aliases)},
-          {"idle_unload_s", promises.idle_unload_s}};
+          {"idle_unload_s", promises.idle_unload_s},
+          {"replicas", promises.replicas}};
+}
+
+const ModelStatus::Group* served_group(const ModelStatus& status, const PlacementEpoch& epoch) {
+  for (const ModelStatus::Group& group : status.groups) {
+    if (group.epoch == epoch) return &group;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -92,19 +100,30 @@ JsonObject node_json(const ClusterNodeReport& node) {
           {"power_w", node.power_w ? Json(*node.power_w) : Json(nullptr)}};
 }
 
-void add_placement(JsonObject& model, const ClusterModelReport& placed,
-                   const ClusterReport& report) {
-  JsonArray ranks;
-  for (size_t rank = 0; rank < placed.ranks.size(); ++rank) {
-    const RankPart& part = placed.ranks[rank];
-    ranks.push_back(JsonObject{{"rank", rank},
-                               {"node", part.node.text()},
-                               {"node_name", name_of(part.node, report)},
-                               {"bytes", part.bytes}});
+void add_placement(JsonObject& model, const ClusterModelReport& placed, const ClusterReport& report,
+                   const ModelStatus& status) {
+  JsonArray ranks, groups;
+  for (size_t index = 0; index < placed.groups.size(); ++index) {
+    const ClusterGroupReport& group = placed.groups[index];
+    const ModelStatus::Group* const served = served_group(status, group.epoch);
+    if (served != nullptr && served->is_shown) model["group"] = index;
+    groups.push_back(JsonObject{{"group", index},
+                                {"phase", name_in(kModelPhases, group.phase)},
+                                {"stages", group.plan.stages},
+                                {"running", served == nullptr ? 0 : served->running}});
+    for (size_t rank = 0; rank < group.plan.ranks.size(); ++rank) {
+      const RankPart& part = group.plan.ranks[rank];
+      ranks.push_back(JsonObject{{"rank", rank},
+                                 {"node", part.node.text()},
+                                 {"node_name", name_of(part.node, report)},
+                                 {"bytes", part.bytes},
+                                 {"group", index}});
+    }
   }
   model["phase"] = name_in(kModelPhases, placed.phase);
   model["sentence"] = placed.sentence;
   model["placement"] = std::move(ranks);
+  model["groups"] = std::move(groups);
   model["wanted"] = wanted_json(placed.entry, report);
 }
 

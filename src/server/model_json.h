@@ -11,8 +11,9 @@ namespace lockstep {
 JsonObject status_json(const ModelStatus& status);
 JsonObject node_json(const ClusterNodeReport& node);
 // Adds to a model's object what the cluster knows of it: what was asked for, "phase", "sentence",
-// and "placement", rank by rank with the names of `report`'s nodes.
-void add_placement(JsonObject& model, const ClusterModelReport& placed,
-                   const ClusterReport& report);
+// "groups" with what `status` says of them, and "placement", rank by rank with the names of
+// `report`'s nodes.
+void add_placement(JsonObject& model, const ClusterModelReport& placed, const ClusterReport& report,
+                   const ModelStatus& status);
 
 }  // namespace lockstep

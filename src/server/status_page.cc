@@ -134,11 +134,19 @@ function clusterCard(status) {
   if (status.beacon_problem) section.append(make("p", "error", status.beacon_problem));
   return section;
 }
-function placed(model) {
+function placed(model, group) {
   const nodes = new Map();
   for (const part of model.placement || [])
-    nodes.set(part.node_name, (nodes.get(part.node_name) || 0) + 1);
+    if (!group || part.group === group.group)
+      nodes.set(part.node_name, (nodes.get(part.node_name) || 0) + 1);
   return [...nodes].map(([name, ranks]) => ranks > 1 ? name + " (" + ranks + " ranks)" : name);
+}
+function placements(model) {
+  const groups = model.groups || [];
+  if (groups.length < 2)
+    return placed(model).length ? [make("p", "dim", "On " + placed(model).join(", "))] : [];
+  return groups.map(group => make("p", "dim", "Group " + group.group + ", " + group.phase + ", " +
+    group.running + " running, on " + placed(model, group).join(", ")));
 }
 function card(model) {
   const isWaiting = model.phase && model.phase !== "ready";
@@ -150,7 +158,7 @@ function card(model) {
       ["threads per rank", model.threads], ["context", model.context + " tokens"],
       ["running", model.running], ["restarts", model.restarts],
       ["late frames", model.late_frames]]));
-  if (placed(model).length) section.append(make("p", "dim", "On " + placed(model).join(", ")));
+  section.append(...placements(model));
   if (model.sentence) section.append(make("p", "error", model.sentence));
   if (model.ranks.length) {
     const total = model.ranks.reduce((sum, rank) => sum + rank.weight_bytes, 0);

@@ -1,6 +1,7 @@
 #include "cli/cluster_text.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "cli/load_watch.h"
 
@@ -48,12 +49,47 @@ TEST_CASE("a model says where its ranks are, or why they are nowhere") {
         std::vector<std::string>{"alpha: ranks 0, 2, 2.00 GB", "beta: rank 1, 500.00 MB"});
   CHECK(placed_on(placed) == "alpha and beta");
   CHECK(state_text(placed) == "ready");
+  const Json twice = json(R"({"phase":"ready","sentence":"1 of 3","placement":[
+      {"rank":0,"node_name":"alpha","bytes":1000000000,"group":0},
+      {"rank":0,"node_name":"beta","bytes":500000000,"group":1},
+      {"rank":1,"node_name":"gamma","bytes":500000000,"group":1}],
+      "groups":[{"group":0,"phase":"ready","running":3},
+                {"group":1,"phase":"loading","running":0}]})");
+  CHECK(placement_lines(twice) ==
+        std::vector<std::string>{"1 of 3", "group 0: ready, 3 requests running",
+                                 "  alpha: rank 0, 1.00 GB", "group 1: loading, 0 requests running",
+                                 "  beta: rank 0, 500.00 MB", "  gamma: rank 1, 500.00 MB"});
+  CHECK(placed_on(twice) == "alpha, beta and gamma");
   const Json waiting =
       json(R"({"state":"loading","phase":"waiting","sentence":"it is too large"})");
   CHECK(placement_lines(waiting) == std::vector<std::string>{"it is too large"});
   CHECK(placed_on(waiting).empty());
   CHECK(state_text(waiting) == "waiting");
   CHECK(state_text(json(R"({"state":"restarting"})")) == "restarting");
+}
+
+TEST_CASE(
+    "who waits for several groups waits for all of them, or for the word that they do not fit") {
+  using State = LoadWatch::State;
+  LoadWatch watch("m");
+  const auto look = [&](const char* second, const char* sentence, int seconds) {
+    const std::string text = fmt::format(
+        R"({{"models":[{{"name":"m","phase":"ready","sentence":"{}","wanted":{{"replicas":2}},
+            "placement":[{{"rank":0,"node_name":"a","group":0}}],
+            "groups":[{{"group":0,"phase":"ready"}}{}]}}]}})",
+        sentence, second);
+    return watch.look(json(text), LoadWatch::Clock::time_point() + std::chrono::seconds(seconds));
+  };
+  const char* const loading = R"(,{"group":1,"phase":"loading"})";
+  CHECK(look(loading, "", 0).state == State::kWaiting);
+  CHECK(look(loading, "", 0).text == "1 of 2 groups ready");
+  CHECK(look(loading, "that was it", 60).state == State::kWaiting);
+  CHECK(look("", "too large", 61).state == State::kWaiting);
+  CHECK(look("", "too large", 70).text == "1 of 2 groups ready: too large");
+  const auto partial = look("", "too large", 71);
+  CHECK(partial.state == State::kPartial);
+  CHECK(partial.text == "too large");
+  CHECK(look(R"(,{"group":1,"phase":"ready"})", "", 72).state == State::kReady);
 }
 
 TEST_CASE("who waits for a model is told of progress, the end, and a reason that stays") {

@@ -90,3 +90,19 @@ TEST_CASE("a node is back in another life, with every model that was ready befor
   CHECK(missing("4", "suspect", kModels) == std::nullopt);
   CHECK(missing_after_restart(status_of({}), berta, models) == "it is away");
 }
+
+TEST_CASE("the next node waits until as many groups of a model are ready as before") {
+  const auto with_groups = [](const std::string& life, const std::string& groups) {
+    return status_of({node_text(kAnna, "anna", life, "alive")},
+                     R"({"name":"m","phase":"ready","state":"ready","groups":[)" + groups + "]}");
+  };
+  const std::string ready = R"({"phase":"ready"})", loading = R"({"phase":"loading"})";
+  const Json before = with_groups("1", ready + "," + ready + "," + loading);
+  const auto models = ready_models(before);
+  CHECK(models == std::vector<std::string>{"m", "m"});
+  const NodeToRestart anna = nodes_to_restart(before, {}).value().front();
+  CHECK(missing_after_restart(with_groups("2", ready + "," + loading), anna, models) ==
+        "m has 1 of 2 groups");
+  CHECK(missing_after_restart(with_groups("2", ready + "," + ready), anna, models) ==
+        std::nullopt);
+}

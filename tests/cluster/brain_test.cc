@@ -30,8 +30,9 @@ class Cluster {
     options.incarnation = ++lives_;
     options.budget_bytes = budget_bytes;
     options.is_spare = is_spare;
-    const auto plan = [](const DesiredEntry& entry, std::span<const NodeOffer> offers) {
-      return split_by_memory(entry, std::stoll(entry.path), offers);
+    const auto plan = [](const DesiredEntry& entry, size_t groups,
+                         std::span<const NodeOffer> offers) {
+      return split_groups(entry, groups, std::stoll(entry.path), offers);
     };
     brains_[number] =
         std::make_unique<Brain>(options, disks_[number], plan, ClusterTime{now_ms_, 1'000});
@@ -80,6 +81,14 @@ class Cluster {
       for (const PartReport& part : brain->parts().reports()) {
         if (part.model == model && part.state == PartState::kReady) found.push_back(number);
       }
+    }
+    return found;
+  }
+  // How often the coordinator says so of a model, in node `number`'s words.
+  int count(int number, const std::string& model, ModelPhase phase) {
+    int found = 0;
+    for (const ModelProgress& one : at(number).progress()) {
+      found += one.model == model && one.phase == phase ? 1 : 0;
     }
     return found;
   }
@@ -307,6 +316,92 @@ TEST_CASE("changed promises place a model anew, changed aliases do not") {
   CHECK(cluster.where("a") == std::vector<int>{1});
 }
 
+TEST_CASE(
+    "replicas are groups on nodes of their own, and a lost one is formed again beside the rest") {
+  Cluster cluster;
+  for (int i = 1; i <= 5; ++i) cluster.add(i, 100);
+  cluster.pass(5'000);
+  cluster.load(5, "a", 150, {.replicas = 2});  // two nodes each
+  cluster.pass(3'000);
+  CHECK(cluster.where("a").size() == 4);
+  CHECK(cluster.starts_ == 4);
+  CHECK(cluster.count(5, "a", ModelPhase::kReady) == 2);
+  CHECK(cluster.progress(5, "a").epoch != PlacementEpoch{});
+  // The node that is left over takes the place of the lost one; the other group goes on.
+  const int victim = cluster.where("a").front();
+  cluster.kill(victim);
+  cluster.pass(4'000);
+  const int asked = cluster.where("a").front();
+  CHECK(cluster.where("a").size() == 4);
+  CHECK(cluster.starts_ == 6);
+  CHECK(cluster.count(asked, "a", ModelPhase::kReady) == 2);
+  // Without room for it one group serves, and the numbers are told.
+  cluster.kill(cluster.where("a").back());
+  cluster.pass(6'000);
+  const int left = cluster.where("a").front();
+  CHECK(cluster.where("a").size() == 2);
+  CHECK(cluster.count(left, "a", ModelPhase::kReady) == 1);
+  CHECK(cluster.count(left, "a", ModelPhase::kWaiting) == 1);
+  const std::string sentence = cluster.at(left).progress().back().sentence;
+  MESSAGE(sentence);
+  CHECK(sentence.find("1 of 2 groups are placed; another one waits: model 'a' needs") == 0);
+  cluster.add(victim, 100);
+  cluster.pass(6'000);
+  CHECK(cluster.where("a").size() == 4);
+}
+
+TEST_CASE("fewer replicas than asked for are placed where no more fit, and told of as such") {
+  Cluster cluster;
+  for (int i = 1; i <= 2; ++i) cluster.add(i, 100);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 60, {.replicas = 3});
+  cluster.pass(3'000);
+  CHECK(cluster.where("a") == std::vector<int>{1, 2});
+  CHECK(cluster.at(1).progress().back().sentence ==
+        "2 of 3 groups are placed; another one waits: 2 of 2 nodes hold a group of model 'a' each, "
+        "which groups do not share, and no other one may be used");
+  // Nothing of one group is touched when another promise of the same model is withdrawn.
+  cluster.load(1, "b", 30);
+  cluster.pass(3'000);
+  CHECK(cluster.where("b").size() == 1);
+  CHECK(cluster.unload(2, "a")->ok());
+  cluster.pass(3'000);
+  CHECK(cluster.where("a").empty());
+  CHECK(cluster.where("b").size() == 1);
+}
+
+TEST_CASE("a new coordinator touches no replica, and of too many after a partition some stay") {
+  Cluster cluster;
+  for (const int i : {2, 3, 4}) cluster.add(i, 100);
+  cluster.pass(5'000);
+  cluster.load(4, "a", 60, {.replicas = 2});
+  cluster.pass(3'000);
+  REQUIRE(cluster.starts_ == 2);
+  cluster.add(1, 100);
+  cluster.pass(10'000);
+  CHECK(cluster.at(2).coordinator() == node(1));
+  CHECK(cluster.starts_ == 2);
+  cluster.is_cut_ = true;  // each is alone, and places what it can
+  cluster.pass(10'000);
+  CHECK(cluster.where("a").size() == 4);
+  cluster.is_cut_ = false;
+  cluster.pass(20'000);
+  CHECK(cluster.where("a").size() == 2);
+  CHECK(cluster.count(1, "a", ModelPhase::kReady) == 2);
+}
+
+TEST_CASE("replicas that are pinned use the pinned nodes that are there") {
+  Cluster cluster;
+  for (int i = 1; i <= 3; ++i) cluster.add(i, 100);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 60, {.pinned = {node(2), node(3), node(9)}, .replicas = 3});
+  cluster.pass(3'000);
+  CHECK(cluster.where("a") == std::vector<int>{2, 3});
+  CHECK(cluster.at(1).progress().back().sentence ==
+        "2 of 3 groups are placed; another one waits: model 'a' is pinned to node 09000000, which "
+        "is not there");
+}
+
 TEST_CASE("a model that is pinned to a node that is not there says so") {
   Cluster cluster;
   cluster.add(1, 100);
@@ -349,10 +444,11 @@ TEST_CASE("long entries go in several messages, each of which a connection carri
 TEST_CASE("a plan function that had to read first is asked again at once, and not before") {
   bool has_read = false;
   int asked = 0;
-  const auto plan = [&](const DesiredEntry& entry,
-                        std::span<const NodeOffer> offers) -> Result<RankPlan> {
+  const auto plan = [&](const DesiredEntry& entry, size_t groups,
+                        std::span<const NodeOffer> offers) -> Result<std::vector<RankPlan>> {
     ++asked;
-    if (has_read) return RankPlan{{{node(1), 40, 3}, {node(1), 20, 1}}, 2};
+    CHECK(groups == 1);
+    if (has_read) return std::vector{RankPlan{{{node(1), 40, 3}, {node(1), 20, 1}}, 2}};
     CHECK(offers[0].operations_s == 5);
     CHECK(offers[0].link_bytes_s == 6);
     CHECK(offers[0].round_trips == std::vector<RoundTrip>{{node(2), 9}});

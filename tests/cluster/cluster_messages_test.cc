@@ -25,7 +25,14 @@ DesiredEntry some_entry() {
   entry.stamp = {5, 6, node(7), 8};
   entry.wanted = true;
   entry.path = "/models/\"q\"";
-  entry.promises = {4096, 2, 3, Parallelism::kTensor, {node(1)}, {"gpt"}, 60};
+  entry.promises = {.context = 4096,
+                    .streams = 2,
+                    .parallel = 3,
+                    .parallelism = Parallelism::kTensor,
+                    .pinned = {node(1)},
+                    .aliases = {"gpt"},
+                    .idle_unload_s = 60,
+                    .replicas = 4};
   return entry;
 }
 
@@ -61,7 +68,7 @@ TEST_CASE("every message survives the way to another node") {
   beat.link_bytes_s = 12;
   beat.round_trips = {{node(2), 130}};
   beat.uses = {{"m", 12}};
-  beat.models = {{"m", ModelPhase::kLoading, epoch, "soon"}};
+  beat.models = {{"m", ModelPhase::kReady, epoch, ""}, {"m", ModelPhase::kLoading, epoch, "soon"}};
   const auto heard = std::get<NodeHeartbeat>(again(beat));
   CHECK(heard.parts == beat.parts);
   CHECK(heard.uses == beat.uses);

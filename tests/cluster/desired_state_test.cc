@@ -115,7 +115,14 @@ TEST_CASE("a user is told which limit a write exceeds") {
 
 TEST_CASE("an entry survives JSON, and broken JSON is named") {
   auto made = entry("näme \"x\"", 123);
-  made.promises = {4096, 8, 2, Parallelism::kAuto, {node(3), node(4)}, {"alias"}, 600};
+  made.promises = {.context = 4096,
+                   .streams = 8,
+                   .parallel = 2,
+                   .parallelism = Parallelism::kPipeline,
+                   .pinned = {node(3), node(4)},
+                   .aliases = {"alias"},
+                   .idle_unload_s = 600,
+                   .replicas = 3};
   const auto read = entry_of(entry_json(made));
   REQUIRE(read.ok());
   CHECK(read.value() == made);
@@ -134,6 +141,9 @@ TEST_CASE("a new placement is needed for other promises, not for other names") {
   after.promises.idle_unload_s = 60;
   CHECK(placement_key(before) == placement_key(after));
   after.promises.context = 8192;
+  CHECK(placement_key(before) != placement_key(after));
+  after = before;
+  after.promises.replicas = 2;
   CHECK(placement_key(before) != placement_key(after));
   after = before;
   after.promises.parallelism = Parallelism::kPipeline;
@@ -161,4 +171,28 @@ TEST_CASE("a life that begins where an earlier one began gives other stamps") {
   auto made = entry("a", 1);
   made.stamp = StampClock(node(1), 7).next(1'000);
   CHECK(entry_of(entry_json(made)).value().stamp.incarnation == 7);
+}
+
+TEST_CASE("replicas are 1 where nothing is said of them, and have a limit") {
+  auto made = entry("a", 1);
+  made.promises.replicas = kReplicasMax;
+  REQUIRE(entry_of(entry_json(made)).ok());
+  CHECK(entry_of(entry_json(made)).value().promises.replicas == kReplicasMax);
+  std::string text = entry_text(made);
+  const std::string field = R"("replicas":16)";
+  const size_t at = text.find(field);
+  REQUIRE(at != std::string::npos);
+  for (const char* bad : {R"("replicas":0)", R"("replicas":17)", R"("replicas":"2")"}) {
+    std::string broken = text;
+    broken.replace(at, field.size(), bad);
+    CHECK(!entry_of(parse_json(broken).value()).ok());
+  }
+  // As a disk of an earlier version has it.
+  const size_t begin = text[at - 1] == ',' ? at - 1 : at;
+  text.erase(begin, field.size() + 1);
+  const auto old = entry_of(parse_json(text).value());
+  REQUIRE_MESSAGE(old.ok(), (old.ok() ? "" : old.error().message));
+  CHECK(old.value().promises.replicas == 1);
+  made.promises.replicas = 0;
+  CHECK(check_entry(made).error().message.find("1 to 16 replicas, not 0") != std::string::npos);
 }

@@ -130,8 +130,13 @@ void SimulationRun::start(int index) {
   options.program = "simulated";
   options.budget_bytes = node.budget_bytes;
   options.is_spare = node.is_spare;
-  const auto plan = [](const DesiredEntry& entry, std::span<const NodeOffer> offers) {
-    return split_by_memory(entry, simulated_bytes(entry), offers);
+  const bool forgets = options_.sabotage == Sabotage::kLostGroups;
+  const auto plan = [forgets](const DesiredEntry& entry, size_t groups,
+                              std::span<const NodeOffer> offers) -> Result<std::vector<RankPlan>> {
+    if (forgets && groups < static_cast<size_t>(entry.promises.replicas)) {
+      return Error{ErrorCode::kExhausted, "one group is enough"};
+    }
+    return split_groups(entry, groups, simulated_bytes(entry), offers);
   };
   node.brain = std::make_unique<Brain>(options, node.disk, plan, now(node));
   say(fmt::format("node {} starts, {} models on its disk", node.id.short_text(),

@@ -21,6 +21,7 @@ enum class Sabotage {
   kNoUpdates,    // nodes never get desired entries from each other
   kNoStarts,     // orders to start never arrive
   kDisksForget,  // a disk loses an entry now and then
+  kLostGroups,   // a group that is lost is not formed again beside the others
 };
 
 struct SimulationOptions {
@@ -39,7 +40,7 @@ struct SimulationResult {
   int64_t writes = 0;      // of users, acknowledged
   int64_t placements = 0;  // started
   int64_t calm_checks = 0;
-  int64_t ready_checks = 0;  // models found ready exactly once at the end of a calm time
+  int64_t ready_checks = 0;  // groups found ready exactly once at the end of a calm time
 };
 
 SimulationResult simulate(const SimulationOptions& options);

@@ -2,13 +2,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "cluster/simulation_run.h"
 
 namespace lockstep {
 
-// After every event: memory is promised once, and used no more than it is there.
+// After every event: memory is promised once, and used no more than it is there; groups of one
+// model share no node.
 void SimulationRun::check_node(int index) {
   const SimulatedNode& node = nodes_[static_cast<size_t>(index)];
   if (!node.is_up()) return;
@@ -20,9 +22,16 @@ void SimulationRun::check_node(int index) {
     fail(fmt::format("node {} uses {} of {} bytes", node.id.short_text(), node.used_bytes(),
                      node.budget_bytes));
   }
+  for (auto part = node.running.begin(); part != node.running.end(); ++part) {
+    const auto next = std::next(part);
+    if (next == node.running.end() || next->first.first != part->first.first) continue;
+    fail(fmt::format("node {} runs parts of {} in epochs {} and {}", node.id.short_text(),
+                     part->first.first, part->first.second.counter, next->first.second.counter));
+  }
 }
 
-// One placement for each model and epoch; a node starts an epoch once, and never an earlier one.
+// One placement for each model and epoch, whichever group it is; a node starts an epoch once, and
+// never an earlier one.
 void SimulationRun::check_start(int index, const StartPartAction& action) {
   const PartReport& part = action.part;
   const auto [item, is_new] = placements_.try_emplace({part.model, part.epoch}, part.ranks);
@@ -114,35 +123,44 @@ void SimulationRun::check_calm() {
   check_only_wanted_runs(any->brain->desired());
 }
 
-// Ready exactly once, or there is no place for it.
+// As many groups ready as were asked for, or as there is place for: each whole, on nodes of its
+// own, and nothing else of the model anywhere.
 void SimulationRun::check_model(const DesiredEntry& entry) {
   std::map<PlacementEpoch, int64_t> ready_bytes;
   std::vector<NodeOffer> offers;
-  size_t parts = 0;
+  size_t unready = 0;
   for (const SimulatedNode& node : nodes_) {
     if (!node.is_up()) continue;
     const auto& pinned = entry.promises.pinned;
-    const bool may_hold =
+    bool may_hold =
         pinned.empty() || std::find(pinned.begin(), pinned.end(), node.id) != pinned.end();
-    const int64_t free = node.budget_bytes - node.used_bytes();
-    if (may_hold) offers.push_back({node.id, free, 0});
     for (const PartReport& part : node.brain->parts().reports()) {
       if (part.model != entry.name) continue;
-      ++parts;
+      may_hold = false;
       if (part.state == PartState::kReady && node.running.contains({part.model, part.epoch})) {
         ready_bytes[part.epoch] += part.bytes;
+      } else {
+        ++unready;
       }
     }
+    if (may_hold) offers.push_back({node.id, node.budget_bytes - node.used_bytes(), 0});
   }
-  if (ready_bytes.size() > 1) return fail(fmt::format("{} is there twice", entry.name));
-  if (ready_bytes.size() == 1) {
-    ++result_.ready_checks;
-    if (ready_bytes.begin()->second == simulated_bytes(entry)) return;
-    return fail(fmt::format("{} is there in part", entry.name));
+  const auto groups = static_cast<int64_t>(ready_bytes.size());
+  if (groups > entry.promises.replicas) {
+    return fail(fmt::format("{} is there {} times, {} are wanted", entry.name, groups,
+                            entry.promises.replicas));
   }
-  if (parts > 0) return fail(fmt::format("{} is still being placed", entry.name));
-  const auto ranks = split_by_memory(entry, simulated_bytes(entry), offers);
-  if (ranks.ok()) return fail(fmt::format("{} would fit and is not there", entry.name));
+  result_.ready_checks += groups;
+  for (const auto& [epoch, bytes] : ready_bytes) {
+    if (bytes != simulated_bytes(entry))
+      return fail(fmt::format("{} is there in part", entry.name));
+  }
+  if (unready > 0) return fail(fmt::format("{} is still being placed", entry.name));
+  if (groups == entry.promises.replicas) return;
+  if (split_by_memory(entry, simulated_bytes(entry), offers).ok()) {
+    fail(fmt::format("{} is there {} of {} times and would fit", entry.name, groups,
+                     entry.promises.replicas));
+  }
 }
 
 void SimulationRun::check_only_wanted_runs(const DesiredState& desired) {

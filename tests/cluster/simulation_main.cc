@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   fmt::print(
       "{} seeds of {} minutes: {} failed; {} events, {} crashes, {} disks lost, {} writes, {} "
       "parts "
-      "started, {} calm times checked, {} models ready in them; {:.1f} s\n",
+      "started, {} calm times checked, {} groups ready in them; {:.1f} s\n",
       arguments->last - arguments->first + 1, arguments->minutes, failures, total.events,
       total.crashes, total.disks_lost, total.writes, total.placements, total.calm_checks,
       total.ready_checks, took.count());

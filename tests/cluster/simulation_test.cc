@@ -38,4 +38,5 @@ TEST_CASE("the simulation finds the mistakes that are put into it") {
   CHECK(failure_of(Sabotage::kNoUpdates).find("does not know") != std::string::npos);
   CHECK(failure_of(Sabotage::kNoStarts) != "");
   CHECK(failure_of(Sabotage::kDisksForget) != "");
+  CHECK(failure_of(Sabotage::kLostGroups).find("would fit") != std::string::npos);
 }

@@ -178,6 +178,7 @@ void SimulationRun::load_something() {
   entry.promises.parallel = random_.chance(0.3) ? random_.between(1, 3) : 0;
   if (random_.chance(0.3)) entry.promises.idle_unload_s = random_.between(5, 60);
   if (random_.chance(0.1)) entry.promises.pinned = {node.id};
+  if (random_.chance(0.3)) entry.promises.replicas = random_.between(2, 4);
   const int64_t request = next_request_++;
   const std::string name = entry.name;
   say(fmt::format("a user loads {} of {} bytes at node {}", name, entry.path,

@@ -85,8 +85,9 @@ struct Node {
     options.brain.coordinator.boot_ms = 300;
     options.brain.coordinator.settle_ms = 100;
     options.brain.persist_retry_ms = 200;
-    const auto plan = [](const DesiredEntry& entry, std::span<const NodeOffer> offers) {
-      return split_by_memory(entry, std::stoll(entry.path), offers);
+    const auto plan = [](const DesiredEntry& entry, size_t groups,
+                         std::span<const NodeOffer> offers) {
+      return split_groups(entry, groups, std::stoll(entry.path), offers);
     };
     auto started = ClusterDriver::start(*loop, identity, options, plan, runner,
                                         {.on_change = [this] { ++changes; }, .on_stream = {}});
@@ -96,17 +97,23 @@ struct Node {
   }
 
   NetAddress address() const { return {"127.0.0.1", driver->peers().port()}; }
-  Status load(const std::string& name, int bytes, int64_t idle_unload_s = 0) {
+  Status load(const std::string& name, int bytes, int64_t idle_unload_s = 0, int64_t replicas = 1) {
     DesiredEntry entry;
+    entry.promises.replicas = replicas;
     entry.promises.idle_unload_s = idle_unload_s;
     entry.name = name;
     entry.path = std::to_string(bytes);
     return driver->load(entry);
   }
-  std::optional<ServingPlacement> serving(const std::string& model) {
-    std::optional<ServingPlacement> found;
-    loop->run_and_wait([&] { found = serving_placement(driver->brain(), identity.id(), model); });
+  std::vector<ServingPlacement> all_serving(const std::string& model, size_t groups) {
+    std::vector<ServingPlacement> found;
+    loop->run_and_wait(
+        [&] { found = serving_placements(driver->brain(), identity.id(), model, groups); });
     return found;
+  }
+  std::optional<ServingPlacement> serving(const std::string& model) {
+    const auto all = all_serving(model, 1);
+    return all.empty() ? std::nullopt : std::optional(all.front());
   }
   // How many are alive, this one included, and who coordinates.
   std::pair<int, NodeId> view() const {
@@ -185,8 +192,9 @@ TEST_CASE("cluster driver: what is loaded on one node serves on all, and ends wh
     return models.size() == 1 && models[0].phase == ModelPhase::kReady;
   }));
   const ClusterReport report = nodes[2]->driver->report();
-  CHECK(report.models[0].ranks == placement->plan.ranks);
-  CHECK(report.models[0].epoch == placement->epoch);
+  REQUIRE(report.models[0].groups.size() == 1);
+  CHECK(report.models[0].groups[0].plan == placement->plan);
+  CHECK(report.models[0].groups[0].epoch == placement->epoch);
   CHECK(report.nodes[0].is_self);
   CHECK(report.nodes[0].name == "c");
   CHECK(report.nodes[1].budget_bytes == 100);
@@ -211,6 +219,34 @@ TEST_CASE("cluster driver: what a lost node had is placed on the others") {
     const auto after = nodes[0]->serving("m");
     return after && after->epoch != before->epoch && after == nodes[1]->serving("m") &&
            has_rank(*after, *nodes[0]) && has_rank(*after, *nodes[1]);
+  }));
+}
+
+TEST_CASE("cluster driver: all nodes know the groups of a model, and which are left") {
+  const TemporaryFolder folder;
+  Nodes nodes = start_nodes(folder, new_cluster());
+  REQUIRE(nodes[1]->load("m", 60, 0, 2).ok());
+  CHECK(becomes_true([&] {
+    const auto first = nodes[0]->all_serving("m", 2);
+    return first.size() == 2 && first == nodes[1]->all_serving("m", 2) &&
+           first == nodes[2]->all_serving("m", 2);
+  }));
+  const auto before = nodes[0]->all_serving("m", 2);
+  REQUIRE(before.size() == 2);
+  CHECK(before[0].owner != before[1].owner);
+  CHECK(before[0].epoch < before[1].epoch);
+  // Of more than are wanted, those of the highest epochs.
+  CHECK(nodes[0]->all_serving("m", 1) == std::vector{before[1]});
+  CHECK(becomes_true([&] {
+    const auto models = nodes[2]->driver->report().models;
+    return models.size() == 1 && models[0].groups.size() == 2 && models[0].sentence.empty();
+  }));
+  nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) {
+    return node->identity.id() == before[0].owner;
+  }));
+  CHECK(becomes_true([&] {
+    const auto after = nodes[0]->all_serving("m", 2);
+    return after.size() == 2 && after[0] == before[1] && after == nodes[1]->all_serving("m", 2);
   }));
 }
 

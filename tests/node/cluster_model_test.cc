@@ -6,8 +6,11 @@
 
 #include <atomic>
 #include <map>
+#include <set>
 
+#include "cluster/cluster_fixture.h"
 #include "node/fake_service.h"
+#include "node/least_busy.h"
 #include "node/local_route.h"
 #include "node/request_client.h"
 
@@ -23,6 +26,7 @@ struct Placement {
   std::vector<uint64_t> cancelled;
   Status answer = Ok{};
   bool is_gone = false;
+  uint64_t number = 0;  // of its route
 
   void tell(uint64_t id, int tokens) {
     for (int i = 0; i < tokens; ++i) {
@@ -31,6 +35,11 @@ struct Placement {
       events.on_token(id, request.prompt.back());
       if (--request.max_tokens == 0) return end(id, FinishReason::kLength);
     }
+  }
+  void tell_late(uint64_t id) {
+    events.on_token(id, 1);
+    events.on_busy(id);
+    events.on_end(id, FinishReason::kStop);
   }
   void end(uint64_t id, const Result<FinishReason>& outcome) {
     running.erase(id);
@@ -63,7 +72,7 @@ const Error kLost{ErrorCode::kPeerLost, "the node is gone"};
 
 struct Cluster {
   explicit Cluster(ClusterModelOptions options) {
-    options.on_route_lost = [this](const Error&) { ++routes_lost; };
+    options.on_route_lost = [this](uint64_t, const Error&) { ++routes_lost; };
     model = ClusterModel::make(*loop, {}, std::move(options));
   }
   Cluster() : Cluster(options()) {}
@@ -75,18 +84,24 @@ struct Cluster {
   void on_loop(const Work& work) {
     loop->run_and_wait(work);
   }
-  // The next placement serves.
-  std::shared_ptr<Placement> place(Status answer = Ok{}) {
+  // Another group serves.
+  std::shared_ptr<Placement> add(Status answer = Ok{}) {
     auto placement = std::make_shared<Placement>();
     placement->answer = std::move(answer);
     on_loop([&] {
-      model->set_route([&](RouteEvents events) {
+      placement->number = model->add_route({.counter = ++epochs}, [&](RouteEvents events) {
         placement->events = std::move(events);
         return std::make_unique<PlayedRoute>(placement);
       });
-      placement->events.on_status({});
+      placement->events.on_status({.state = ModelStatus::State::kReady});
     });
+    last = placement->number;
     return placement;
+  }
+  // The next placement serves in the place of the last one.
+  std::shared_ptr<Placement> place(Status answer = Ok{}) {
+    on_loop([&] { model->drop_route(last, kLost); });
+    return add(std::move(answer));
   }
   uint64_t ask(RequestClient& client, std::vector<int32_t> prompt, int max_tokens) {
     auto accepted = model->generate(request_for(std::move(prompt), max_tokens), client.events());
@@ -98,6 +113,8 @@ struct Cluster {
   std::unique_ptr<EventLoop> loop = EventLoop::start();
   std::shared_ptr<ClusterModel> model;
   int routes_lost = 0;  // the loop's
+  int64_t epochs = 0;
+  uint64_t last = 0;  // route
 };
 
 // The ways in which a request loses its placement.
@@ -106,7 +123,7 @@ enum class Loss { kRoute, kReplaced, kDropped, kAlone, kStopped };
 void lose(Cluster& cluster, Placement& placement, uint64_t id, Loss loss) {
   cluster.on_loop([&] {
     if (loss == Loss::kRoute) placement.events.on_lost(kLost);
-    if (loss == Loss::kDropped) cluster.model->drop_route(kLost);
+    if (loss == Loss::kDropped) cluster.model->drop_route(placement.number, kLost);
     if (loss == Loss::kAlone) placement.end(id, kLost);
     if (loss == Loss::kStopped) placement.end(id, Error{ErrorCode::kCancelled, "unloaded"});
   });
@@ -191,7 +208,7 @@ TEST_CASE("cluster model: what a lost placement says late is ignored") {
   CHECK(client.tokens() == text_after({5}, 4));
   cluster.on_loop([&] {
     CHECK(cluster.routes_lost == 1);
-    CHECK(cluster.model->has_route());
+    CHECK(cluster.model->route_count() == 1);
   });
 }
 
@@ -334,6 +351,135 @@ TEST_CASE("cluster model: a request that every placement is lost with fails") {
   CHECK(client.error().message == "the node is gone");
 }
 
+TEST_CASE("cluster model: several groups share the requests, each to the least busy one") {
+  Cluster cluster;
+  const auto first = cluster.add(), second = cluster.add(), third = cluster.add();
+  std::vector<RequestClient> clients(9);
+  std::vector<uint64_t> ids;
+  for (size_t i = 0; i < clients.size(); ++i) {
+    ids.push_back(cluster.ask(clients[i], {static_cast<int32_t>(i)}, 4));
+  }
+  for (const auto& group : {first, second, third}) CHECK(group->running.size() == 3);
+  REQUIRE(cluster.model->status().groups.size() == 3);
+  for (const auto& group : cluster.model->status().groups) CHECK(group.running == 3);
+  // One that has ended makes room, and requests of other nodes count as well.
+  cluster.on_loop([&] {
+    second->tell(second->running.begin()->first, 4);
+    third->events.on_status({.state = ModelStatus::State::kReady, .running = 2});
+    first->events.on_status({.state = ModelStatus::State::kReady, .running = 9});
+  });
+  CHECK(cluster.model->status().groups[0].running == 9);
+  RequestClient more[4];
+  for (RequestClient& client : more) cluster.ask(client, {7}, 4);
+  CHECK(first->running.size() == 3);
+  CHECK(second->running.size() + third->running.size() == 9);
+  cluster.on_loop([&] {
+    for (const auto& group : {first, second, third}) {
+      const auto running = group->running;
+      for (const auto& [id, request] : running) group->tell(id, request.max_tokens);
+    }
+  });
+  for (size_t i = 0; i < clients.size(); ++i) {
+    REQUIRE(clients[i].has_ended_well());
+    CHECK(clients[i].tokens() == text_after({static_cast<int32_t>(i)}, 4));
+  }
+  CHECK(cluster.model->status().running == 0);
+}
+
+TEST_CASE("cluster model: prompts that begin alike meet in one of groups that are equally busy") {
+  Cluster cluster;
+  std::vector<std::shared_ptr<Placement>> groups;
+  for (int i = 0; i < 4; ++i) groups.push_back(cluster.add());
+  const auto group_of = [&](int32_t beginning, int32_t end) {
+    std::vector<int32_t> prompt(kBeginningTokens, beginning);
+    prompt.push_back(end);
+    RequestClient client;
+    const uint64_t id = cluster.ask(client, prompt, 1);
+    size_t found = groups.size();
+    cluster.on_loop([&] {
+      for (size_t i = 0; i < groups.size(); ++i) {
+        if (!groups[i]->running.contains(id)) continue;
+        found = i;
+        groups[i]->tell(id, 1);
+        break;
+      }
+    });
+    REQUIRE(client.has_ended_well());
+    return found;
+  };
+  std::set<size_t> used;
+  for (int32_t beginning = 1; beginning <= 20; ++beginning) {
+    const size_t group = group_of(beginning, 1);
+    used.insert(group);
+    CHECK(group_of(beginning, 2) == group);
+    CHECK(group_of(beginning, 3) == group);
+  }
+  CHECK(used.size() == 4);
+}
+
+TEST_CASE("cluster model: what ran on a lost group goes on on another one at once, the same text") {
+  for (Loss loss : {Loss::kRoute, Loss::kDropped, Loss::kAlone, Loss::kStopped}) {
+    for (int at = 0; at <= 8; ++at) {
+      CAPTURE(static_cast<int>(loss));
+      CAPTURE(at);
+      Cluster cluster;
+      const auto first = cluster.add(), second = cluster.add();
+      RequestClient clients[2];
+      const uint64_t ids[2] = {cluster.ask(clients[0], {5}, 9), cluster.ask(clients[1], {6}, 9)};
+      CHECK(first->running.size() == 1);
+      const bool is_first = first->running.contains(ids[0]);
+      const auto lost = is_first ? first : second, other = is_first ? second : first;
+      cluster.on_loop([&] {
+        lost->tell(ids[0], at);
+        other->tell(ids[1], 3);
+      });
+      lose(cluster, *lost, ids[0], loss);
+      if (loss == Loss::kAlone || loss == Loss::kStopped) {
+        CHECK(becomes_true([&] {
+          bool is_there = false;
+          cluster.on_loop([&] {
+            is_there = lost->running.contains(ids[0]) || other->running.contains(ids[0]);
+          });
+          return is_there;
+        }));
+      } else {
+        CHECK(lost->is_gone);
+        CHECK(other->running.size() == 2);
+        CHECK(cluster.model->status().state == ModelStatus::State::kReady);
+        CHECK(cluster.model->status().groups.size() == 1);
+        cluster.on_loop([&] { lost->tell_late(ids[0]); });
+      }
+      cluster.on_loop([&] {
+        for (const auto& group : {lost, other}) {
+          const auto running = group->running;
+          for (const auto& [id, request] : running) group->tell(id, request.max_tokens);
+        }
+      });
+      for (int i = 0; i < 2; ++i) {
+        REQUIRE(clients[i].has_ended_well());
+        CHECK(clients[i].tokens() == text_after({5 + i}, 9));
+        CHECK(clients[i].ends() == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "cluster model: a group that is being formed anew gets nothing while another one serves") {
+  Cluster cluster;
+  const auto first = cluster.add(), second = cluster.add();
+  cluster.on_loop([&] { first->events.on_status({.state = ModelStatus::State::kRestarting}); });
+  RequestClient clients[3];
+  for (RequestClient& client : clients) cluster.ask(client, {5}, 4);
+  CHECK(first->running.empty());
+  CHECK(second->running.size() == 3);
+  CHECK(cluster.model->status().state == ModelStatus::State::kReady);
+  CHECK(!cluster.model->status().groups[0].is_shown);
+  CHECK(cluster.model->status().groups[1].is_shown);
+  cluster.on_loop([&] { second->events.on_lost(kLost); });
+  CHECK(first->running.size() == 3);
+}
+
 TEST_CASE("cluster model: closing ends every request once, and nothing comes afterwards") {
   RequestClient running, held, late;
   std::shared_ptr<ClusterModel> handle;
@@ -372,14 +518,14 @@ TEST_CASE("cluster model: clients of many threads outlive service after service"
     FakeService::Options fake;
     if (count < 15) fake.fails_after = 30 * count;
     services.push_back(std::make_shared<FakeService>(fake));
-    model->set_route([&](RouteEvents events) {
+    model->add_route({}, [&](RouteEvents events) {
       return make_local_route(*loop, services.back(), std::move(events));
     });
   };
   ClusterModelOptions many = options();
   many.queue_max = 100;
   many.losses_max = 1'000;
-  many.on_route_lost = [&](const Error&) { place(); };
+  many.on_route_lost = [&](uint64_t, const Error&) { place(); };
   model = ClusterModel::make(*loop, {}, many);
   loop->run_and_wait(place);
 

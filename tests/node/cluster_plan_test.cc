@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <ctime>
 #include <numeric>
 #include <string>
 
@@ -58,14 +60,36 @@ const ModelFacts& llama() {
   return facts;
 }
 
-RankPlan plan_of(const ModelPromises& promises, const std::vector<NodeOffer>& offers) {
-  auto plan = plan_ranks(entry_of(promises), llama(), offers);
-  REQUIRE_MESSAGE(plan.ok(), (plan.ok() ? "" : plan.error().message));
+Result<std::vector<RankPlan>> try_plan(const ModelPromises& promises,
+                                       const std::vector<NodeOffer>& offers) {
+  return plan_groups(entry_of(promises), llama(), 1, offers);
+}
+
+// Each fits into what its nodes have free, and no two share a node.
+std::vector<RankPlan> plans_of(const ModelPromises& promises, size_t groups,
+                               const std::vector<NodeOffer>& offers) {
+  auto plans = plan_groups(entry_of(promises), llama(), groups, offers);
+  REQUIRE_MESSAGE(plans.ok(), (plans.ok() ? "" : plans.error().message));
+  CHECK(plans.value().size() <= groups);
   for (const NodeOffer& offer : offers) {
-    CHECK(bytes_on(plan.value().ranks, offer.node) <= offer.free_bytes);
+    int holders = 0;
+    for (const RankPlan& plan : plans.value()) {
+      const int64_t bytes = bytes_on(plan.ranks, offer.node);
+      CHECK(bytes <= offer.free_bytes);
+      holders += bytes > 0 ? 1 : 0;
+    }
+    CHECK(holders <= 1);
   }
-  for (const RankPart& rank : plan.value().ranks) CHECK((rank.bytes > 0 && rank.share > 0));
-  return std::move(plan.value());
+  for (const RankPlan& plan : plans.value()) {
+    for (const RankPart& rank : plan.ranks) CHECK((rank.bytes > 0 && rank.share > 0));
+  }
+  return std::move(plans.value());
+}
+
+RankPlan plan_of(const ModelPromises& promises, const std::vector<NodeOffer>& offers) {
+  auto plans = plans_of(promises, 1, offers);
+  REQUIRE(plans.size() == 1);
+  return plans.front();
 }
 
 int64_t all_bytes(const RankPlan& plan) {
@@ -132,28 +156,116 @@ TEST_CASE("cluster plan: layers are cut or handed out whole, as was asked for") 
   CHECK(free.stages == static_cast<int64_t>(free.ranks.size()));
   const ModelPromises many{
       .context = 4096, .streams = 1, .parallel = 17, .parallelism = Parallelism::kPipeline};
-  const auto refused = plan_ranks(entry_of(many), llama(), three);
+  const auto refused = try_plan(many, three);
   REQUIRE(!refused.ok());
   CHECK(refused.error().message.find("in pipeline") != std::string::npos);
 }
 
 TEST_CASE("cluster plan: a refusal says what is lacking where") {
   const ModelPromises promises{.context = 4096, .streams = 1};
-  const auto refused = plan_ranks(entry_of(promises), llama(), offers_of({kGib, kGib / 2}));
+  const auto refused = try_plan(promises, offers_of({kGib, kGib / 2}));
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == ErrorCode::kExhausted);
   MESSAGE(refused.error().message);
   CHECK(refused.error().message.find("model 'llama' needs ") == 0);
   CHECK(refused.error().message.find("GiB more than there is") != std::string::npos);
   CHECK(refused.error().message.find("node 0") != std::string::npos);
-  CHECK(!plan_ranks(entry_of(promises), llama(), offers_of({0, 0})).ok());
-  CHECK(!plan_ranks(entry_of(promises), llama(), {}).ok());
+  CHECK(!try_plan(promises, offers_of({0, 0})).ok());
+  CHECK(!try_plan(promises, {}).ok());
   for (const ModelPromises& wrong :
        {ModelPromises{.context = 1 << 30}, ModelPromises{.streams = int64_t{1} << 40},
         ModelPromises{.parallel = 65}}) {
-    CHECK(plan_ranks(entry_of(wrong), llama(), offers_of({8 * kGib})).error().code ==
-          ErrorCode::kInvalidArgument);
+    CHECK(try_plan(wrong, offers_of({8 * kGib})).error().code == ErrorCode::kInvalidArgument);
   }
+}
+
+TEST_CASE("cluster plan: groups are planned together, so that none takes what another needs") {
+  const ModelPromises promises{.context = 4096, .streams = 1};
+  const int64_t whole = plan_of(promises, offers_of({8 * kGib})).ranks[0].bytes;
+  // Alike: on each node one, as many as there are nodes, and no more.
+  const auto three = offers_of({8 * kGib, 8 * kGib, 8 * kGib});
+  for (const size_t groups : {1, 2, 3}) CHECK(plans_of(promises, groups, three).size() == groups);
+  CHECK(plans_of(promises, 16, three).size() == 3);
+  // Unequal: the large ones alone, the small ones in pairs.
+  const int64_t small = whole * 5 / 8, large = whole * 9 / 8;
+  const auto mixed = offers_of({small, large, small, large, small, small});
+  const auto plans = plans_of(promises, 4, mixed);
+  REQUIRE(plans.size() == 4);
+  size_t pairs = 0;
+  for (const RankPlan& plan : plans) {
+    pairs += plan.ranks.size() == 2 ? 1 : 0;
+    CHECK(all_bytes(plan) >= whole);
+  }
+  CHECK(pairs == 2);
+  // A fourth one does not fit: the others take no more nodes than they need.
+  const auto four = offers_of({small, small, small, large, large});
+  const auto fewer = plans_of(promises, 4, four);
+  CHECK(fewer.size() == 3);
+  size_t nodes = 0;
+  for (const RankPlan& plan : fewer) nodes += plan.ranks.size();
+  CHECK(nodes == 4);
+  // Not even one: in numbers.
+  const auto refused = plan_groups(entry_of(promises), llama(), 2, offers_of({kGib, kGib / 2}));
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.find("GiB more than there is") != std::string::npos);
+  CHECK(!plan_groups(entry_of(promises), llama(), 2, {}).ok());
+}
+
+TEST_CASE("cluster plan: near nodes make a group, and several ranks of one stay on one node") {
+  const ModelPromises promises{.context = 4096, .streams = 1};
+  const int64_t whole = plan_of(promises, offers_of({8 * kGib})).ranks[0].bytes;
+  auto offers = offers_of({whole * 5 / 8, whole * 5 / 8, whole * 5 / 8, whole * 5 / 8});
+  // 1 and 3 are near each other, and so are 2 and 4.
+  for (size_t i = 0; i < offers.size(); ++i) {
+    offers[i].round_trips.clear();
+    for (size_t k = 0; k < offers.size(); ++k) {
+      if (i != k) offers[i].round_trips.push_back({offers[k].node, i % 2 == k % 2 ? 40 : 4'000});
+    }
+  }
+  const auto plans = plans_of(promises, 2, offers);
+  REQUIRE(plans.size() == 2);
+  for (const RankPlan& plan : plans) {
+    REQUIRE(plan.ranks.size() == 2);
+    const bool is_odd = bytes_on(plan.ranks, node(1)) > 0 || bytes_on(plan.ranks, node(3)) > 0;
+    CHECK((bytes_on(plan.ranks, node(1)) > 0) == is_odd);
+    CHECK((bytes_on(plan.ranks, node(3)) > 0) == is_odd);
+  }
+  const ModelPromises ranks{.context = 4096, .streams = 1, .parallel = 2};
+  const auto twice = plans_of(ranks, 2, offers_of({8 * kGib, 8 * kGib}));
+  REQUIRE(twice.size() == 2);
+  for (const RankPlan& plan : twice) {
+    REQUIRE(plan.ranks.size() == 2);
+    CHECK(plan.ranks[0].node == plan.ranks[1].node);
+  }
+}
+
+TEST_CASE("cluster plan: the promised streams are those of all groups") {
+  const auto two = offers_of({16 * kGib, 16 * kGib});
+  const ModelPromises eight{.context = 4096, .streams = 8};
+  const ModelPromises sixteen{.context = 4096, .streams = 16, .replicas = 2};
+  CHECK(plans_of(sixteen, 2, two)[0].ranks[0].bytes ==
+        plan_of(eight, offers_of({16 * kGib})).ranks[0].bytes);
+  CHECK(planned_limits(llama().config, sixteen).value().streams == 8);
+  CHECK(planned_limits(llama().config, {.streams = 9, .replicas = 2}).value().streams == 5);
+  CHECK(planned_limits(llama().config, {.replicas = 4}).value().streams == kPlannedStreams);
+}
+
+TEST_CASE("cluster plan: many groups on many nodes are planned in some ten milliseconds") {
+  std::vector<int64_t> free;
+  for (int i = 0; i < 48; ++i) free.push_back((i % 3 + 1) * kGib);
+  const auto offers = offers_of(free);
+  const ModelPromises promises{.context = 4096, .streams = 16, .replicas = 16};
+  double best_ms = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t begin = std::clock();  // of this process: others may be busy
+    const auto plans = plans_of(promises, 16, offers);
+    best_ms = std::min(best_ms, 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    CHECK(plans.size() == 16);
+  }
+  MESSAGE(best_ms, " ms");
+#ifdef NDEBUG
+  CHECK(best_ms < 100);
+#endif
 }
 
 TEST_CASE("cluster plan: the planner reads beside, and says when it has") {
@@ -166,13 +278,13 @@ TEST_CASE("cluster plan: the planner reads beside, and says when it has") {
   planner.set_on_facts([&told] { ++told; });
   const auto offers = offers_of({8 * kGib});
   const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
-  const auto first = planner.plan(entry, offers);
+  const auto first = planner.plan(entry, 1, offers);
   REQUIRE(!first.ok());
   CHECK(first.error().message.find("is being read") != std::string::npos);
   REQUIRE(becomes_true([&] { return told == 1; }));
-  CHECK(planner.plan(entry, offers).error().message == "its files are not on this node yet");
+  CHECK(planner.plan(entry, 1, offers).error().message == "its files are not on this node yet");
   is_there = true;
-  CHECK(becomes_true([&] { return planner.plan(entry, offers).ok(); }));
+  CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
   CHECK(told == 2);
   planner.set_on_facts({});
 }

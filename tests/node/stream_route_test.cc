@@ -127,7 +127,7 @@ struct Served : Machines {
     options.name = "tiny";
     options.retry_pause = 5ms;
     options.losses_max = 100;
-    options.on_route_lost = [this](const Error& error) {
+    options.on_route_lost = [this](uint64_t, const Error& error) {
       const std::lock_guard lock(mutex);
       losses.push_back(error.message);
       changed.notify_all();
@@ -144,7 +144,8 @@ struct Served : Machines {
   void route() {
     FrameConnection connection = connect();
     clients->run_and_wait([&] {
-      model->set_route([&](RouteEvents events) {
+      model->drop_route(number, {ErrorCode::kPeerLost, "another way is taken"});
+      number = model->add_route({}, [&](RouteEvents events) {
         return make_stream_route(*clients, std::move(connection), std::move(events));
       });
       connection = {};
@@ -163,6 +164,7 @@ struct Served : Machines {
   std::shared_ptr<FakeService> fake;
   std::shared_ptr<ClusterModel> model;
   uint64_t last_id = 0;
+  uint64_t number = 0;              // of the route
   std::vector<std::string> losses;  // of routes, under the mutex
 };
 
@@ -254,7 +256,7 @@ TEST_CASE("stream route: what is cancelled, or whose way is gone, ends at the ow
   served.ask(dropped, request_for({1}, 9));
   REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
   served.clients->run_and_wait([&] {
-    served.model->drop_route({ErrorCode::kPeerLost, "the placement has ended"});
+    served.model->drop_route(served.number, {ErrorCode::kPeerLost, "the placement has ended"});
   });
   CHECK(becomes_true([&] { return served.fake->status().running == 0; }));
   CHECK(served.waits_for_end("closed"));
@@ -357,6 +359,7 @@ TEST_CASE("a model's status travels whole") {
   status.stages = 2;
   status.threads = 4;
   status.context = 4096;
+  status.running = 12;
   status.vocab_size = 32'000;
   status.ranks = {{.rank = 1, .pid = 77, .weight_bytes = 5, .state_bytes = 6}};
   const auto read = decode_status(encode_status(status));
@@ -364,5 +367,6 @@ TEST_CASE("a model's status travels whole") {
   CHECK(encode_status(read.value()) == encode_status(status));
   CHECK(read.value().last_error == "rank 1 at \xef\xbf\xbd was killed");
   CHECK(read.value().ranks[0].state_bytes == 6);
+  CHECK(read.value().running == 12);
   CHECK(!decode_status("{\"state\":9}").ok());
 }

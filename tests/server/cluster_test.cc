@@ -49,8 +49,13 @@ TEST_CASE("the status shows nodes, placements, what waits and why") {
   CHECK(at(ready, "phase") == "ready");
   CHECK(at(ready, "state") == "ready");
   CHECK(dump_json(at(ready, "placement", 0)) ==
-        fmt::format(R"({{"rank":0,"node":"{}","node_name":"beta","bytes":300}})",
+        fmt::format(R"({{"rank":0,"node":"{}","node_name":"beta","bytes":300,"group":0}})",
                     fake_node_id('b').text()));
+  CHECK(at(ready, "placement", 2, "group") == 1);
+  CHECK(dump_json(at(ready, "groups")) ==
+        R"([{"group":0,"phase":"ready","stages":1,"running":0},)"
+        R"({"group":1,"phase":"loading","stages":1,"running":0}])");
+  CHECK(at(ready, "wanted", "replicas") == 1);
   CHECK(at(ready, "placement", 1, "node_name") == "cccccccc");  // its name was never told
   CHECK(at(ready, "wanted", "nodes", 0) == "beta");
   CHECK(at(ready, "wanted", "aliases", 0) == "small");
@@ -87,10 +92,10 @@ TEST_CASE("a load is a wish with its promises") {
   CHECK(server.post("/cluster/load", R"({"model":"/models/phi.gguf"})").status == 200);
   const Answer full = server.post(
       "/cluster/load",
-      fmt::format(
-          R"({{"model":"m","path":"/p","context":4096,"streams":2,"parallel":2,"parallelism":"pipeline",)"
-          R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
-          std::string(8, 'a')));
+      fmt::format(R"({{"model":"m","path":"/p","context":4096,"streams":2,"parallel":2,)"
+                  R"("parallelism":"pipeline","replicas":2,)"
+                  R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
+                  std::string(8, 'a')));
   CHECK(full.status == 200);
   const auto loaded = cluster.loaded();
   REQUIRE(loaded.size() == 4);
@@ -108,7 +113,8 @@ TEST_CASE("a load is a wish with its promises") {
                                             .parallelism = Parallelism::kPipeline,
                                             .pinned = {fake_node_id('b'), fake_node_id('a')},
                                             .aliases = {"gpt-4"},
-                                            .idle_unload_s = 60});
+                                            .idle_unload_s = 60,
+                                            .replicas = 2});
 }
 
 TEST_CASE("a load that makes no sense names the field") {

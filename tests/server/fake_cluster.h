@@ -46,7 +46,11 @@ class FakeCluster : public ClusterControl {
     ready.entry.promises.aliases = {"small"};
     ready.entry.promises.pinned = {fake_node_id('b')};
     ready.phase = ModelPhase::kReady;
-    ready.ranks = {{fake_node_id('b'), 300}, {fake_node_id('c'), 100}};
+    ready.groups = {
+        {.phase = ModelPhase::kReady,
+         .epoch = {},
+         .plan = {{{fake_node_id('b'), 300}, {fake_node_id('c'), 100}}, 1}},
+        {.phase = ModelPhase::kLoading, .epoch = {}, .plan = {{{fake_node_id('d'), 200}}, 1}}};
     report_.models.push_back(ready);
     ClusterModelReport waiting;
     waiting.entry.name = "Large-Model";
