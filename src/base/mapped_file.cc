@@ -1,19 +1,28 @@
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <system_error>
+#include <thread>
 #include <utility>
-
-#include "base/unique_fd.h"
 
 namespace lockstep {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kLockWait{10};  // for pieces that are being dropped
+constexpr std::chrono::milliseconds kLockPause{5};
 
 Error system_error(const std::filesystem::path& path, int error_number) {
   const bool is_missing = error_number == ENOENT || error_number == ENOTDIR;
@@ -26,7 +35,7 @@ Error system_error(const std::filesystem::path& path, int error_number) {
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // Without O_NONBLOCK a named pipe would wait here for its writer.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) return system_error(path, errno);
   struct stat status = {};
   if (::fstat(fd.get(), &status) != 0) return system_error(path, errno);
@@ -35,18 +44,79 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     return Error{ErrorCode::kInvalidArgument, path.string() + kind};
   }
   const auto size = static_cast<size_t>(status.st_size);
-  if (size == 0) return MappedFile({});  // mmap refuses a length of 0
+  if (size == 0) return MappedFile(path, {});  // mmap refuses a length of 0
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (address == MAP_FAILED) return system_error(path, errno);
-  return MappedFile({static_cast<const std::byte*>(address), size});
+  MappedFile file(path, {static_cast<const std::byte*>(address), size});
+  std::error_code ignored;
+  const fs::path real = fs::canonical(path, ignored);
+  if (real.extension() == kPartialFileEnding) TRY(file.close_holes(std::move(fd), real));
+  return file;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+// The lock comes before the look at what is here.
+Status MappedFile::close_holes(UniqueFd fd, const fs::path& real) {
+  const auto deadline = std::chrono::steady_clock::now() + kLockWait;
+  while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path_, errno);
+    if (std::chrono::steady_clock::now() > deadline) {
+      return Error{ErrorCode::kTimeout, path_.string() + " is being changed by another process"};
+    }
+    std::this_thread::sleep_for(kLockPause);
+  }
+  lock_ = std::move(fd);
+  missing_ = TRY(missing_ranges(real, bytes_.size()));
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (const ByteRange& range : missing_) {
+    const uint64_t begin = (range.begin + page - 1) / page * page;
+    const uint64_t end =
+        range.end == bytes_.size() ? range.end : range.end / page * page;  // the last page is ours
+    if (begin >= end) continue;
+    void* address = const_cast<std::byte*>(bytes_.data() + begin);
+    if (::mprotect(address, end - begin, PROT_NONE) != 0) return system_error(path_, errno);
+  }
+  return Ok{};
+}
+
+std::optional<ByteRange> MappedFile::place_of(std::span<const std::byte> bytes) const {
+  const std::less_equal<const std::byte*> before;  // of pointers into any memory
+  if (bytes.empty() || !before(bytes_.data(), bytes.data()) ||
+      !before(bytes.data() + bytes.size(), bytes_.data() + bytes_.size())) {
+    return std::nullopt;
+  }
+  const auto begin = static_cast<uint64_t>(bytes.data() - bytes_.data());
+  return ByteRange{begin, begin + bytes.size()};
+}
+
+Status MappedFile::check_here(std::span<const std::byte> bytes) const {
+  if (missing_.empty()) return Ok{};
+  const auto place = place_of(bytes);
+  if (!place) return Ok{};
+  const auto hole =
+      std::upper_bound(missing_.begin(), missing_.end(), place->begin,
+                       [](uint64_t at, const ByteRange& range) { return at < range.end; });
+  if (hole == missing_.end() || hole->begin >= place->end) return Ok{};
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("bytes {} to {} of {} are not on this machine, which keeps a part of the "
+                  "file",
+                  std::max(hole->begin, place->begin), std::min(hole->end, place->end),
+                  path_.string())};
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      missing_(std::move(other.missing_)),
+      lock_(std::move(other.lock_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this != &other) {
     unmap();
+    path_ = std::move(other.path_);
     bytes_ = std::exchange(other.bytes_, {});
+    missing_ = std::move(other.missing_);
+    lock_ = std::move(other.lock_);
   }
   return *this;
 }

@@ -1,14 +1,23 @@
 // MappedFile: a whole file as read-only memory. Pages are read when they are touched. Immutable,
 // any thread may read. Who shortens the file meanwhile makes a later touch fail with SIGBUS: model
 // files are replaced, not rewritten.
+//
+// Of a file of which only pieces are here (base/piece_journal.h) the holes are known: whoever means
+// to read asks check_here() first, and who does not meets SIGSEGV, never zeros. As long as it is
+// mapped no piece of it is dropped.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/piece_journal.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace lockstep {
 
@@ -23,12 +32,25 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Bytes that are not here; empty for a whole file.
+  std::span<const ByteRange> missing() const { return missing_; }
+  // Where bytes of this file lie in it; nothing for others.
+  std::optional<ByteRange> place_of(std::span<const std::byte> bytes) const;
+  // kNotFound, with the file and the range, where some of these bytes are not here. Bytes of other
+  // places are none of its business.
+  Status check_here(std::span<const std::byte> bytes) const;
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  MappedFile(std::filesystem::path path, std::span<const std::byte> bytes)
+      : path_(std::move(path)), bytes_(bytes) {}
+  Status close_holes(UniqueFd fd, const std::filesystem::path& real);
   void unmap();
 
+  std::filesystem::path path_;
   std::span<const std::byte> bytes_;
+  std::vector<ByteRange> missing_;
+  UniqueFd lock_;  // of a file with holes: keeps its pieces from being dropped
 };
 
 // The largest of a model's small files, those that are read whole: configs, templates. The largest

@@ -20,7 +20,9 @@ constexpr int kContextDefault = 8192;
 }  // namespace
 
 Status ModelEngine::load(const EngineOptions& options) {
-  const OpenedModel opened = TRY(open_model(options.model.string()));
+  // Converting reads whole matrices, whatever the rank's part of them is.
+  const auto partial = options.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
+  const OpenedModel opened = TRY(open_model(options.model.string(), partial));
   const ModelConfig& config = opened.config;
   if (config.has_vision && pipeline_->is_leader()) {
     log_info("{}: the part that sees images is left out, it answers text only",

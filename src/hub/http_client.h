@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "base/piece_journal.h"
 #include "base/result.h"
 
 namespace lockstep {
@@ -20,13 +21,6 @@ namespace lockstep {
 struct HttpTimes {
   std::chrono::seconds connect{10};
   std::chrono::seconds silence{20};  // a transfer slower than 100 bytes/s for so long is ended
-};
-
-struct ByteRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;  // behind the last byte
-
-  uint64_t size() const { return end - begin; }
 };
 
 struct HttpGet {

@@ -46,7 +46,7 @@ Status write_synced(const fs::path& path, std::string_view content) {
 }  // namespace
 
 fs::path PieceStore::partial_path(const fs::path& blob) {
-  return blob.string() + ".lockstep";
+  return blob.string() + kPartialFileEnding;
 }
 
 bool PieceStore::is_whole(const HubFile& file) const {

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -18,29 +18,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The journal: a header, then records in the order in which things happened.
-struct Header {
-  std::array<char, 8> magic{'l', 's', 'p', 'i', 'e', 'c', 'e', '1'};
-  uint64_t size = 0;
-  uint64_t piece_bytes = 0;
-
-  bool operator==(const Header&) const = default;
-};
-
-struct Record {
-  uint32_t piece = 0;
-  uint32_t is_there = 0;  // 0: forgotten again
-  Digest digest{};
-  uint64_t check = 0;  // of the three above: tells a record from what a crash left in its place
-};
-
-uint64_t check_of(const Record& record) {
-  const Digest digest = sha256(std::as_bytes(std::span(&record, 1)).first(offsetof(Record, check)));
-  uint64_t check;
-  std::memcpy(&check, digest.data(), sizeof(check));
-  return check;
-}
 
 // The number of bytes that were there; less than asked for only at the end of the file.
 ssize_t read_at(int fd, std::span<std::byte> bytes, uint64_t offset) {
@@ -67,25 +44,6 @@ bool write_at(int fd, std::span<const std::byte> bytes, uint64_t offset) {
   return true;
 }
 
-// Calls `use` for each sound record; the end of the last one, 0 if it is no journal for this cut.
-template <class Use>
-uint64_t read_records(int fd, const PieceCut& cut, const Use& use) {
-  Header header;
-  const Header expected{.size = cut.size, .piece_bytes = cut.piece_bytes};
-  if (read_at(fd, std::as_writable_bytes(std::span(&header, 1)), 0) != sizeof(header) ||
-      header != expected) {
-    return 0;
-  }
-  uint64_t end = sizeof(header);
-  Record record;
-  while (read_at(fd, std::as_writable_bytes(std::span(&record, 1)), end) == sizeof(record) &&
-         record.check == check_of(record) && record.piece < cut.count()) {
-    use(record);
-    end += sizeof(record);
-  }
-  return end;
-}
-
 UniqueFd open_for_writing(const fs::path& path) {
   return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
 }
@@ -98,13 +56,18 @@ bool sync_data(int fd) {
 #endif
 }
 
-}  // namespace
-
-ByteRange PieceCut::range(uint32_t piece) const {
-  LOCKSTEP_CHECK(piece < count());
-  const uint64_t begin = piece * piece_bytes;
-  return {begin, std::min(begin + piece_bytes, size)};
+// A file system that cannot do it keeps the bytes, which nobody reads any more.
+void give_back(int fd, ByteRange range) {
+#ifdef __linux__
+  (void)::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.begin),
+                    static_cast<off_t>(range.size()));
+#else
+  (void)fd;
+  (void)range;
+#endif
 }
+
+}  // namespace
 
 Error write_error(const fs::path& path, int number) {
   if (number == ENOSPC || number == EDQUOT) {
@@ -115,10 +78,6 @@ Error write_error(const fs::path& path, int number) {
   }
   return {ErrorCode::kInternal,
           fmt::format("{} cannot be written: {}", path.string(), std::strerror(number))};
-}
-
-fs::path RangeFile::journal_of(const fs::path& path) {
-  return path.string() + ".pieces";
 }
 
 RangeFile::RangeFile(fs::path path, PieceCut cut, UniqueFd data, UniqueFd journal)
@@ -142,8 +101,9 @@ uint64_t RangeFile::bytes_in(const fs::path& path, PieceCut cut) {
   const UniqueFd journal(::open(journal_of(path).c_str(), O_RDONLY | O_CLOEXEC));
   if (!journal.is_open()) return 0;
   std::vector<bool> is_there(cut.count());
-  read_records(journal.get(), cut,
-               [&](const Record& record) { is_there[record.piece] = record.is_there != 0; });
+  read_piece_journal(journal.get(), cut, [&](uint32_t piece, const std::optional<Digest>& digest) {
+    is_there[piece] = digest.has_value();
+  });
   uint64_t bytes = 0;
   for (uint32_t piece = 0; piece < cut.count(); ++piece) {
     if (is_there[piece]) bytes += cut.range(piece).size();
@@ -156,19 +116,18 @@ Status RangeFile::take_up_journal() {
   const bool is_whole_length =
       ::fstat(data_.get(), &status) == 0 && static_cast<uint64_t>(status.st_size) == cut_.size;
   if (is_whole_length) {
-    journal_end_ = read_records(journal_.get(), cut_, [&](const Record& record) {
-      digests_[record.piece] =
-          record.is_there ? std::optional<Digest>(record.digest) : std::nullopt;
-    });
+    journal_end_ = read_piece_journal(
+        journal_.get(), cut_,
+        [&](uint32_t piece, const std::optional<Digest>& digest) { digests_[piece] = digest; });
   }
   if (journal_end_ == 0) {  // new, or of another file: nothing in it counts
-    const Header header{.size = cut_.size, .piece_bytes = cut_.piece_bytes};
+    const std::vector<std::byte> head = encode_journal_head(cut_);
     if (::ftruncate(journal_.get(), 0) != 0 || ::ftruncate(data_.get(), 0) != 0 ||
         ::ftruncate(data_.get(), static_cast<off_t>(cut_.size)) != 0 || !sync_data(data_.get()) ||
-        !write_at(journal_.get(), std::as_bytes(std::span(&header, 1)), 0)) {
+        !write_at(journal_.get(), head, 0)) {
       return write_error(path_, errno);
     }
-    journal_end_ = sizeof(header);
+    journal_end_ = head.size();
   }
   if (::ftruncate(journal_.get(), static_cast<off_t>(journal_end_)) != 0) {
     return write_error(path_, errno);
@@ -216,14 +175,27 @@ Status RangeFile::forget(uint32_t piece) {
   return append(piece, std::nullopt);
 }
 
-Status RangeFile::append(uint32_t piece, const std::optional<Digest>& digest) {
-  Record record{.piece = piece, .is_there = digest ? 1u : 0u, .digest = digest.value_or(Digest{})};
-  record.check = check_of(record);
-  const std::lock_guard lock(mutex_);
-  if (!write_at(journal_.get(), std::as_bytes(std::span(&record, 1)), journal_end_)) {
+// What the journal does not name is given back, never the other way round.
+Result<bool> RangeFile::drop(uint32_t piece) {
+  if (!has(piece)) return true;
+  if (::flock(data_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
     return write_error(path_, errno);
   }
-  journal_end_ += sizeof(record);
+  const Status forgotten = forget(piece);
+  if (forgotten.ok() && sync_data(journal_.get())) {
+    give_back(data_.get(), cut_.range(piece));
+  }
+  ::flock(data_.get(), LOCK_UN);
+  if (!forgotten.ok()) return forgotten.error();
+  return true;
+}
+
+Status RangeFile::append(uint32_t piece, const std::optional<Digest>& digest) {
+  const std::vector<std::byte> record = encode_journal_record(piece, digest);
+  const std::lock_guard lock(mutex_);
+  if (!write_at(journal_.get(), record, journal_end_)) return write_error(path_, errno);
+  journal_end_ += record.size();
   digests_.at(piece) = digest;
   return Ok{};
 }

@@ -13,23 +13,12 @@
 #include <span>
 #include <vector>
 
+#include "base/piece_journal.h"
 #include "base/result.h"
 #include "base/secrets.h"
 #include "base/unique_fd.h"
-#include "hub/http_client.h"
 
 namespace lockstep {
-
-inline constexpr uint64_t kFilePieceBytes = uint64_t{8} << 20;
-
-// How a file of `size` bytes is cut: the last piece is shorter; an empty file has none.
-struct PieceCut {
-  uint64_t size = 0;
-  uint64_t piece_bytes = kFilePieceBytes;
-
-  uint32_t count() const { return static_cast<uint32_t>((size + piece_bytes - 1) / piece_bytes); }
-  ByteRange range(uint32_t piece) const;
-};
 
 class RangeFile {
  public:
@@ -48,8 +37,13 @@ class RangeFile {
   // False if the piece is not there, or is not what was written.
   Result<bool> read(uint32_t piece, std::span<std::byte> bytes) const;
   Status forget(uint32_t piece);
+  // Forgets the piece and gives its room on the disk back, where the system can. False: somebody
+  // has the file mapped now (base/mapped_file.h), and nothing was done.
+  Result<bool> drop(uint32_t piece);
 
-  static std::filesystem::path journal_of(const std::filesystem::path& path);
+  static std::filesystem::path journal_of(const std::filesystem::path& path) {
+    return piece_journal_of(path);
+  }
 
  private:
   RangeFile(std::filesystem::path path, PieceCut cut, UniqueFd data, UniqueFd journal);

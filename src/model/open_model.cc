@@ -58,10 +58,10 @@ Result<ModelConfig> read_model_config(const std::string& model) {
                            : with_layers(std::move(config), shape.layers);
 }
 
-Result<OpenedModel> open_model(const std::string& model) {
+Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
   ModelConfig config = TRY(read_model_config(model));
   if (!is_shape_model(model)) {
-    auto source = TRY(open_weight_source(model));
+    auto source = TRY(open_weight_source(model, partial));
     TRY(check_layers(config, *source));
     return OpenedModel{std::move(config), std::move(source)};
   }

@@ -16,7 +16,8 @@ struct OpenedModel {
   std::shared_ptr<const WeightSource> source;
 };
 
-Result<OpenedModel> open_model(const std::string& model);
+Result<OpenedModel> open_model(const std::string& model,
+                               PartialFiles partial = PartialFiles::kRefused);
 // The config alone, without looking at the weights.
 Result<ModelConfig> read_model_config(const std::string& model);
 

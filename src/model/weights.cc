@@ -10,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "tensor/half.h"
 #include "tensor/stored_check.h"
+#include "tensor/stored_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -132,6 +133,7 @@ class Loader {
 
   Result<std::vector<float>> read_vector(const Weight& weight, const WeightPart& part) {
     const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
+    TRY(need(weight.name, stored.bytes));
     const auto size = static_cast<size_t>(part.rows.size());
     std::vector<float> values(size);
     for (size_t i = 0; i < size; ++i) {
@@ -178,7 +180,18 @@ class Loader {
     return id;
   }
 
+  Status need(const std::string& name, std::span<const std::byte> bytes) const {
+    const Status is_here = source_.need(bytes);
+    if (is_here.ok()) return is_here;
+    return Error{is_here.error().code, name + ": " + is_here.error().message};
+  }
+
   Result<MatrixId> pack(const std::string& name, const MatrixSource& source) {
+    const MatrixPart part{.row_begin = source.row_begin,
+                          .rows = source.rows,
+                          .column_begin = source.column_begin,
+                          .columns = source.columns};
+    for (const auto& bytes : stored_ranges(source.stored, part)) TRY(need(name, bytes));
     auto id = device_.pack(source);
     if (!id.ok()) return Error{id.error().code, name + ": " + id.error().message};
     return id;

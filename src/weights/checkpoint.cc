@@ -1,5 +1,6 @@
 #include "weights/checkpoint.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <system_error>
@@ -96,17 +97,25 @@ struct Checkpoint::Impl {
   std::unordered_map<std::string_view, const TensorView*> by_name;
   std::map<std::string, std::string, std::less<>> unsupported;  // name -> dtype
   uint64_t file_bytes = 0;
+  PartialFiles partial = PartialFiles::kRefused;
 
   Status add_all(const fs::path& path);
   void add_header(SafetensorsHeader header);
   Status add_indexed(const fs::path& path, const std::vector<std::string>& names);
   Result<SafetensorsHeader> map(const fs::path& path);
+  Status check_partial(const MappedFile& file) const;
   void index_names();
 };
 
 Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const fs::path& folder) {
+  return open(folder, PartialFiles::kRefused);
+}
+
+Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const fs::path& folder,
+                                                           PartialFiles partial) {
   TRY(check_folder(folder));
   auto impl = std::make_unique<Impl>();
+  impl->partial = partial;
   const fs::path single = folder / kSingleFile;
   const fs::path index = folder / kIndexFile;
   if (is_there(single)) {
@@ -163,12 +172,33 @@ bool Checkpoint::is_mapped() const {
   return !impl_->files.empty();
 }
 
+std::span<const MappedFile> Checkpoint::files() const {
+  return impl_->files;
+}
+
 Result<SafetensorsHeader> Checkpoint::Impl::map(const fs::path& path) {
   files.push_back(TRY(MappedFile::open(path)));
-  file_bytes += files.back().bytes().size();
-  auto header = read_safetensors_header(files.back().bytes());
+  const MappedFile& file = files.back();
+  file_bytes += file.bytes().size();
+  if (!file.missing().empty()) TRY(check_partial(file));
+  auto header = read_safetensors_header(file.bytes());
   if (!header.ok()) return in_file(path, header.error());
+  for (TensorView& tensor : header.value().tensors) {
+    tensor.is_here = file.check_here(tensor.bytes).ok();
+  }
   return header;
+}
+
+Status Checkpoint::Impl::check_partial(const MappedFile& file) const {
+  if (partial == PartialFiles::kRefused) {
+    return Error{
+        ErrorCode::kNotFound,
+        file.path().string() +
+            " is only in part on this machine, which keeps its share of the model; `lockstep "
+            "pull` brings the rest"};
+  }
+  TRY(file.check_here(file.bytes().first(std::min<size_t>(8, file.bytes().size()))));
+  return file.check_here(file.bytes().first(safetensors_head_bytes(file.bytes())));
 }
 
 Status Checkpoint::Impl::add_all(const fs::path& path) {

@@ -24,13 +24,21 @@ struct TensorView {
   DType dtype;
   std::vector<int64_t> shape;
   std::span<const std::byte>
-      bytes;  // row-major, little-endian, inside a mapped file; not necessarily aligned
+      bytes;            // row-major, little-endian, inside a mapped file; not necessarily aligned
+  bool is_here = true;  // all of it; false only where files may be partial
 };
+
+enum class PartialFiles;
+class MappedFile;
 
 class Checkpoint {
  public:
   // `folder` holds the safetensors files. kNotFound, kCorrupt or kUnsupported with the file, the
   // tensor and what is wrong.
+  // A file of which only a part is on this machine: kNotFound where that is refused, or where its
+  // header is not here.
+  static Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& folder,
+                                                        PartialFiles partial);
   static Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& folder);
   // Of one whole safetensors file in memory, which outlives it.
   static Result<std::shared_ptr<const Checkpoint>> view(std::span<const std::byte> file);
@@ -47,6 +55,7 @@ class Checkpoint {
   uint64_t file_bytes() const;
   // The tensors lie in mapped files: open() made it, not view().
   bool is_mapped() const;
+  std::span<const MappedFile> files() const;
 
  private:
   struct Impl;

@@ -69,9 +69,18 @@ Status expect_float(const TensorView& tensor) {
   return misfit(tensor, "F32, F16 or BF16");
 }
 
+Status expect_here(const TensorView& tensor) {
+  if (tensor.is_here) return Ok{};
+  return Error{ErrorCode::kNotFound,
+               "the tensor " + tensor.name +
+                   " is not on this machine, which keeps parts of the model's "
+                   "files"};
+}
+
 Result<float> read_scalar(const TensorView& tensor) {
   TRY(expect_float(tensor));
   if (tensor.bytes.size() != dtype_bytes(tensor.dtype)) return misfit(tensor, "one element");
+  TRY(expect_here(tensor));
   return load_element(tensor.bytes.data(), tensor.dtype, 0);
 }
 

@@ -43,6 +43,8 @@ Error misfit(const TensorView& tensor, std::string_view wanted);
 Status expect_shape(const TensorView& tensor, const std::vector<int64_t>& shape);
 Status expect_dtype(const TensorView& tensor, DType dtype);
 Status expect_float(const TensorView& tensor);
+// kNotFound for a tensor that is to be read now and is not on this machine as a whole.
+Status expect_here(const TensorView& tensor);
 // The one element, a float, of a tensor without dimensions or of one.
 Result<float> read_scalar(const TensorView& tensor);
 

@@ -47,9 +47,15 @@ Status check_model_path(const fs::path& path) {
                    (gguf.empty() ? "" : "; name the GGUF file in it, " + gguf.string())};
 }
 
-Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path) {
+Status WeightSource::need(std::span<const std::byte> bytes) const {
+  for (const MappedFile& file : files()) TRY(file.check_here(bytes));
+  return Ok{};
+}
+
+Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path,
+                                                               PartialFiles partial) {
   if (is_gguf_path(path)) return open_gguf_source(path);
-  return SafetensorsSource::open(path);
+  return SafetensorsSource::open(path, partial);
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@ constexpr int kAwqBits = 4;
 Result<bool> are_groups_in_order(const TensorView& groups, int64_t columns, int group) {
   TRY(expect_dtype(groups, DType::kI32));
   TRY(expect_shape(groups, {columns}));
+  TRY(expect_here(groups));
   bool is_in_order = true;
   for (int64_t column = 0; column < columns; ++column) {
     int32_t stored;

@@ -67,6 +67,7 @@ Status check_stored_shape(const ModuleTensors& module, MatrixShape shape) {
       (stored->dtype != DType::kI32 && stored->dtype != DType::kI64)) {
     return misfit(*stored, "two integers");
   }
+  TRY(expect_here(*stored));
   int64_t sizes[2] = {};
   for (size_t i = 0; i < 2; ++i) {
     if (stored->dtype == DType::kI64) {
@@ -90,6 +91,7 @@ Status check_column_groups(const ModuleTensors& module, MatrixShape shape, int g
   if (!groups) return Ok{};
   TRY(expect_dtype(*groups, DType::kI32));
   TRY(expect_shape(*groups, {shape.columns}));
+  TRY(expect_here(*groups));
   for (int64_t column = 0; column < shape.columns; ++column) {
     int32_t stored;
     std::memcpy(&stored, groups->bytes.data() + 4 * column, 4);

@@ -163,6 +163,12 @@ bool is_lfs_pointer(std::span<const std::byte> file) {
 
 }  // namespace
 
+size_t safetensors_head_bytes(std::span<const std::byte> file) {
+  if (file.size() < kLengthBytes) return file.size();
+  const uint64_t header_bytes = read_little_endian(file.first<kLengthBytes>());
+  return kLengthBytes + std::min<uint64_t>(header_bytes, file.size() - kLengthBytes);
+}
+
 Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {
     return corrupt("the file has " + std::to_string(file.size()) +
@@ -189,7 +195,8 @@ Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte> fil
   for (Entry& entry : entries) {
     if (const auto dtype = known_dtype(entry.dtype)) {
       result.tensors.push_back({std::move(entry.name), *dtype, std::move(entry.shape),
-                                data.subspan(entry.begin, entry.end - entry.begin)});
+                                data.subspan(entry.begin, entry.end - entry.begin),
+                                /*is_here=*/true});
     } else {
       result.unsupported.push_back({std::move(entry.name), std::move(entry.dtype)});
     }

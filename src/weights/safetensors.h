@@ -26,6 +26,9 @@ struct SafetensorsHeader {
   std::vector<UnsupportedTensor> unsupported;
 };
 
+// How far the header reaches, by the first bytes of a file: never beyond the file's end.
+size_t safetensors_head_bytes(std::span<const std::byte> file);
+
 // `file` is the whole file; only its header is read. kCorrupt with the tensor and what is wrong.
 Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte> file);
 

@@ -45,8 +45,9 @@ bool is_fused(const TensorView& tensor, std::string_view suffix) {
 
 }  // namespace
 
-Result<std::shared_ptr<const WeightSource>> SafetensorsSource::open(const fs::path& folder) {
-  auto checkpoint = TRY(Checkpoint::open(folder));
+Result<std::shared_ptr<const WeightSource>> SafetensorsSource::open(const fs::path& folder,
+                                                                    PartialFiles partial) {
+  auto checkpoint = TRY(Checkpoint::open(folder, partial));
   return over(std::move(checkpoint), TRY(read_config(folder / "config.json")));
 }
 
@@ -174,6 +175,7 @@ Result<StoredMatrix> SafetensorsSource::transposed_matrix(const FusedExpertStem&
   const bool is_split = fused.rows != FusedExpertStem::Rows::kAll;
   const bool is_up = fused.rows == FusedExpertStem::Rows::kOdd;
   const StoredRows rows{.step = is_split ? 2 : 1, .first = is_up ? 1 : 0};
+  TRY(expect_here(expert));
   StoredMatrix matrix = TRY(transposed_expert(expert, request, rows));
   if (checkpoint_->is_mapped()) release_pages(expert.bytes);
   return matrix;
@@ -189,6 +191,7 @@ Result<StoredVector> SafetensorsSource::fused_bias(const FusedExpertStem& fused,
     return StoredVector{bias.dtype, bias.bytes};
   }
   const TensorView& tensor = *TRY(checkpoint_->tensor(fused.stem + std::string(kFusedBias)));
+  TRY(expect_here(tensor));
   const auto found = split_biases_.find(tensor.name);
   if (found == split_biases_.end() || found->second.size != size ||
       stack_index >= found->second.count) {
@@ -230,7 +233,7 @@ Status SafetensorsSource::split_fused_experts() {
 // One of another shape or type is left to the request that asks for it.
 Status SafetensorsSource::split_biases(const TensorView& fused) {
   if (fused.shape.size() != 2 || fused.shape[1] % 2 != 0 || !is_float(fused.dtype)) return Ok{};
-  if (fused.bytes.empty()) return Ok{};
+  if (fused.bytes.empty() || !fused.is_here) return Ok{};
   if (fused.bytes.size() > kSplitBytesMax) {
     return misfit(fused, "at most " + std::to_string(kSplitBytesMax) + " bytes of biases");
   }

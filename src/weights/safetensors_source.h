@@ -27,7 +27,8 @@ namespace lockstep {
 class SafetensorsSource final : public WeightSource {
  public:
   // A folder without config.json counts as one that says nothing about quantisation.
-  static Result<std::shared_ptr<const WeightSource>> open(const std::filesystem::path& folder);
+  static Result<std::shared_ptr<const WeightSource>> open(
+      const std::filesystem::path& folder, PartialFiles partial = PartialFiles::kRefused);
   // `config` is the content of a config.json.
   static Result<std::shared_ptr<const WeightSource>> over(
       std::shared_ptr<const Checkpoint> checkpoint, const Json& config);
@@ -36,6 +37,7 @@ class SafetensorsSource final : public WeightSource {
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
   bool has(std::string_view name, int stack_index) const override;
   uint64_t file_bytes() const override { return checkpoint_->file_bytes(); }
+  std::span<const MappedFile> files() const override { return checkpoint_->files(); }
 
  private:
   // The biases of gpt-oss' fused gate and up projections, taken apart: those of a stack's gates

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "tensor/stored_matrix.h"
 
@@ -47,7 +49,16 @@ class WeightSource {
   virtual bool has(std::string_view name, int stack_index = -1) const = 0;
   // Bytes of all files.
   virtual uint64_t file_bytes() const = 0;
+  // The files that views point into, where that is where they point.
+  virtual std::span<const MappedFile> files() const { return {}; }
+  // Asked before bytes of a view are touched: kNotFound, with the file, where only parts of the
+  // files are on this machine and these are not.
+  virtual Status need(std::span<const std::byte> bytes) const;
 };
+
+// Whether a folder may be opened of whose files only parts are on this machine. Then matrix() is
+// kNotFound where it would have to read what is not here, and who reads from views asks need().
+enum class PartialFiles { kRefused, kAllowed };
 
 // kNotFound "the checkpoint has no tensor NAME": what sources and checkpoints answer.
 Error no_tensor(std::string_view name);
@@ -55,6 +66,7 @@ Error no_tensor(std::string_view name);
 Status check_model_path(const std::filesystem::path& path);
 // `path` is a folder with config.json and safetensors files, or a .gguf file (the first of split
 // ones).
-Result<std::shared_ptr<const WeightSource>> open_weight_source(const std::filesystem::path& path);
+Result<std::shared_ptr<const WeightSource>> open_weight_source(
+    const std::filesystem::path& path, PartialFiles partial = PartialFiles::kRefused);
 
 }  // namespace lockstep
