@@ -23,5 +23,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto status = decode_fetch_status(frame); status.ok()) {
     LOCKSTEP_CHECK(encode_fetch_status(status.value()) == frame);
   }
+  if (const auto holdings = decode_piece_holdings(frame); holdings.ok()) {
+    LOCKSTEP_CHECK(encode_piece_holdings(holdings.value()) == frame);
+  }
+  if (const auto seal = decode_seal(frame); seal.ok()) {
+    LOCKSTEP_CHECK(encode_seal(seal.value()) == frame);
+  }
   return 0;
 }

@@ -140,6 +140,12 @@ std::vector<CLI::Option*> add_cluster_flags(CLI::App& command, ClusterFlags& fla
       command.add_option("--data-network", flags.data_network,
                          "where ranks of different machines talk, as in 10.9.0.0/24 (default: "
                          "where the nodes do)"),
+      command
+          .add_option("--keep", flags.keep,
+                      "what stays on this disk of the models that run here: all, or shares: what "
+                      "its ranks read and copies of others' shares, so that all is on two disks "
+                      "(default all)")
+          ->check(CLI::IsMember({"all", "shares"})),
   };
 }
 

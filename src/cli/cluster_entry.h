@@ -25,6 +25,7 @@ struct ClusterFlags {
   double memory_gib = 0;  // 0: most of what is free
   bool spare = false;
   std::string data_network;
+  std::string keep = "all";
 };
 
 // The options that they became; --alone excludes them.

@@ -27,9 +27,7 @@ std::string revision_text(const CachedModel& model) {
 
 std::string state_text(const CachedModel& model) {
   if (model.is_whole) return "whole";
-  const double there = static_cast<double>(model.size_bytes) /
-                       static_cast<double>(std::max<uint64_t>(model.whole_bytes, 1));
-  return fmt::format("{:.0f} % there", std::min(there * 100, 99.0));
+  return fmt::format("{} of {}", bytes_text(model.size_bytes), bytes_text(model.whole_bytes));
 }
 
 Json to_json(const CachedModel& model) {

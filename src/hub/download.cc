@@ -118,6 +118,7 @@ Status Downloader::prepare() {
       job.parts = TRY(store_.partial(*job.file));
       job.sealed = store_.sealed(*job.file);
     }
+    job.is_whole_wanted = !options_.stays_in_pieces;
     for (uint32_t piece = 0; piece < cut.count(); ++piece) {
       if (options_.wants && !options_.wants(*job.file, piece)) {
         job.is_whole_wanted = false;

@@ -40,6 +40,8 @@ struct DownloadOptions {
   // Which pieces are wanted; empty: all. A file that is not wanted whole is neither checked nor
   // renamed: that is for `seal_file` of shared_source.h.
   std::function<bool(const HubFile&, uint32_t piece)> wants;
+  // Files stay in pieces also where all pieces are wanted.
+  bool stays_in_pieces = false;
 };
 
 inline constexpr int kConnectionsMax = 64;

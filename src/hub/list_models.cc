@@ -1,5 +1,6 @@
 // What is in the cache, and removing from it (model_cache.h).
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -101,6 +102,15 @@ void list_model(const fs::path& cache, const ModelId& id, std::vector<CachedMode
   }
 }
 
+// What a file takes on the disk, which is less than its length where it has holes.
+uint64_t disk_bytes(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return 0;
+  constexpr uint64_t kStatBlockBytes = 512;
+  return std::min(static_cast<uint64_t>(status.st_size),
+                  static_cast<uint64_t>(status.st_blocks) * kStatBlockBytes);
+}
+
 uint64_t bytes_below(const fs::path& folder) {
   uint64_t bytes = 0;
   std::error_code error;
@@ -108,7 +118,7 @@ uint64_t bytes_below(const fs::path& folder) {
        entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_symlink(ignored) || !entry->is_regular_file(ignored)) continue;
-    bytes += entry->file_size(ignored);
+    bytes += disk_bytes(entry->path());
   }
   return bytes;
 }
@@ -148,6 +158,7 @@ Status remove_revision(const ModelPaths& paths, const std::string& commit) {
   }
   TRY(remove_tree(paths.snapshot(commit)));
   TRY(remove_tree(paths.list(commit)));
+  TRY(remove_tree(paths.parts(commit)));
   const std::set<std::string> used = used_blobs(paths);
   for (const fs::path& blob : entries_of(paths.blobs())) {
     const std::string name = blob.filename().string();

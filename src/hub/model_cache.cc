@@ -54,6 +54,10 @@ fs::path ModelPaths::list(std::string_view commit) const {
   return folder / "lockstep" / fmt::format("{}.json", commit);
 }
 
+fs::path ModelPaths::parts(std::string_view commit) const {
+  return folder / "lockstep" / fmt::format("{}.parts", commit);
+}
+
 Result<ModelLock> ModelLock::take(const fs::path& cache, const ModelId& id) {
   const fs::path path = cache / ".locks" / (folder_name_of(id) + ".lock");
   std::error_code error;
@@ -99,6 +103,22 @@ Status publish(const ModelPaths& paths, const ModelFiles& files, std::string_vie
   fs::create_directories(reference.parent_path(), error);
   if (error) return write_error(reference.parent_path(), error.value());
   return write_file_atomically(reference, files.commit);
+}
+
+Status publish_parts(const ModelPaths& paths, const ModelFiles& files) {
+  for (const HubFile& file : files.files) {
+    fs::path blob = paths.blobs() / file.hash;
+    if (!has_file(blob, file.size)) blob = PieceStore::partial_path(blob);
+    TRY(link_blob(blob, paths.parts(files.commit) / file.name));
+  }
+  return Ok{};
+}
+
+Result<fs::path> find_parts(const ModelPaths& paths, std::string_view revision) {
+  std::error_code error;
+  const auto commit = commit_on_disk(paths, revision);
+  if (commit && fs::is_directory(paths.parts(*commit), error)) return paths.parts(*commit);
+  return Error{ErrorCode::kNotFound, "no part of its files is on this node yet"};
 }
 
 std::string repository_of_path(const fs::path& path) {

@@ -6,6 +6,7 @@
 //                          /refs/REVISION              holds the commit
 //                          /lockstep/COMMIT.json       our own: the files that a download is to
 //                          bring
+//                          /lockstep/COMMIT.parts/     links to files of which parts are here
 //
 // Any thread; processes exclude each other by ModelLock.
 #pragma once
@@ -37,6 +38,9 @@ struct ModelPaths {
     return folder / "refs" / revision;
   }
   std::filesystem::path list(std::string_view commit) const;  // the .json
+  // Where only parts of the weights are here: links to them and to the small files, for lockstep's
+  // own eyes, since other tools would take the holes for zeros.
+  std::filesystem::path parts(std::string_view commit) const;
 };
 
 // Held while a model's folder is changed. It ends with the process.
@@ -58,6 +62,11 @@ Result<ModelFiles> read_list(const ModelPaths& paths, std::string_view commit);
 std::vector<const HubFile*> missing_files(const ModelPaths& paths, const ModelFiles& files);
 // Links the blobs into the snapshot and writes the reference: from here on the model is found.
 Status publish(const ModelPaths& paths, const ModelFiles& files, std::string_view revision);
+
+// Links the files into parts(): the whole ones, and in the others' places what is here of them.
+Status publish_parts(const ModelPaths& paths, const ModelFiles& files);
+// The folder of a model of which parts are here; kNotFound.
+Result<std::filesystem::path> find_parts(const ModelPaths& paths, std::string_view revision);
 
 // What a MODEL on the command line stands for: a path that exists stays as it is; the id of a model
 // on this disk, or in one of the read-only stores, becomes the path of its folder or .gguf file.

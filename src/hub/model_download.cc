@@ -16,6 +16,18 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kSpareBytes = uint64_t{16} << 20;  // for journals, links and others
 
+uint64_t missing_bytes(const SpaceNeed& need, const PieceStore& store, const HubFile& file) {
+  const PieceCut cut = store.cut(file);
+  const std::vector<bool> there =
+      RangeFile::pieces_in(PieceStore::partial_path(store.blob(file)), cut);
+  uint64_t bytes = 0;
+  for (uint32_t piece = 0; piece < cut.count(); ++piece) {
+    const bool is_wanted = !need.wants || need.wants(file, piece);
+    if (is_wanted && !there[piece]) bytes += cut.range(piece).size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<HubFile> contents_of(const ModelFiles& files) {
@@ -27,6 +39,22 @@ std::vector<HubFile> contents_of(const ModelFiles& files) {
   std::stable_sort(contents.begin(), contents.end(),
                    [](const HubFile& a, const HubFile& b) { return a.size < b.size; });
   return contents;
+}
+
+bool is_weights_file(const HubFile& file) {
+  return file.name.ends_with(".safetensors") || file.name.ends_with(".gguf");
+}
+
+ModelFiles small_files(const ModelFiles& files) {
+  ModelFiles small{.commit = files.commit, .files = {}};
+  bool has_config = false;
+  for (const HubFile& file : files.files) {
+    if (is_weights_file(file)) continue;
+    small.files.push_back(file);
+    has_config = has_config || file.name == "config.json";
+  }
+  if (!has_config) small.files.clear();
+  return small;
 }
 
 void add_earlier_files(const ModelPaths& paths, ModelFiles& files) {
@@ -49,10 +77,7 @@ Status check_space(const SpaceNeed& need, const PieceStore& store,
   uint64_t needed = 0, total = 0;
   for (const HubFile& file : contents) {
     total += file.size;
-    if (store.is_whole(file)) continue;
-    needed += file.size -
-              std::min(file.size, RangeFile::bytes_in(PieceStore::partial_path(store.blob(file)),
-                                                      store.cut(file)));
+    if (!store.is_whole(file)) needed += missing_bytes(need, store, file);
   }
   std::error_code error;
   const fs::space_info space = fs::space(need.folder, error);

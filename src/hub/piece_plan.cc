@@ -24,6 +24,68 @@ uint64_t weight_of(std::string_view file_hash, uint32_t piece, int machine) {
   return weight;
 }
 
+bool is_set(const std::vector<bool>& pieces, uint32_t piece) {
+  return piece < pieces.size() && pieces[piece];
+}
+
+// What copies_of() knows of a machine while it deals pieces out.
+struct Dealt {
+  const PieceHolder& holder;
+  uint64_t kept = 0;  // bytes of the file
+  uint64_t room = 0;
+};
+
+// The first two of those that have the piece.
+std::vector<int> holders_that_stay(std::string_view file_hash, uint32_t piece,
+                                   std::span<const PieceHolder> holders) {
+  struct Candidate {
+    bool keeps_anyway, needs;
+    uint64_t weight;
+    int machine;
+  };
+  std::vector<Candidate> candidates;
+  for (const PieceHolder& holder : holders) {
+    if (!is_set(holder.has, piece)) continue;
+    candidates.push_back({!holder.takes_copies, is_set(holder.needs, piece),
+                          weight_of(file_hash, piece, holder.machine), holder.machine});
+  }
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.keeps_anyway != b.keeps_anyway) return a.keeps_anyway;
+    if (a.needs != b.needs) return a.needs;
+    return a.weight != b.weight ? a.weight > b.weight : a.machine < b.machine;
+  });
+  std::vector<int> machines;
+  for (const Candidate& candidate : candidates) {
+    if (machines.size() < kCopies) machines.push_back(candidate.machine);
+  }
+  return machines;
+}
+
+// Null where nobody who does not keep the piece has room for it.
+Dealt* next_keeper(std::string_view file_hash, uint32_t piece, uint64_t bytes,
+                   std::span<Dealt> machines, const std::vector<int>& keepers) {
+  Dealt* best = nullptr;
+  uint64_t best_weight = 0;
+  for (Dealt& machine : machines) {
+    const PieceHolder& holder = machine.holder;
+    const bool is_keeper =
+        std::find(keepers.begin(), keepers.end(), holder.machine) != keepers.end();
+    if (is_keeper || !holder.takes_copies || machine.room < bytes) continue;
+    const uint64_t weight = weight_of(file_hash, piece, holder.machine);
+    const auto is_better = [&] {
+      const bool needs = is_set(holder.needs, piece),
+                 best_needs = is_set(best->holder.needs, piece);
+      if (needs != best_needs) return needs;
+      if (machine.kept != best->kept) return machine.kept < best->kept;
+      return weight > best_weight;
+    };
+    if (best && !is_better()) continue;
+    best = &machine;
+    best_weight = weight;
+  }
+  return best;
+}
+
 }  // namespace
 
 int fetcher_of(std::string_view file_hash, uint32_t piece, std::span<const int> candidates) {
@@ -66,6 +128,37 @@ std::vector<std::vector<int>> keepers_of(std::string_view file_hash, uint32_t pi
       }
       those.push_back(fetcher_of(file_hash, piece, candidates));
       ++kept[those.back()];
+    }
+    std::sort(those.begin(), those.end());
+  }
+  return keepers;
+}
+
+std::vector<std::vector<int>> copies_of(std::string_view file_hash, PieceCut cut,
+                                        std::span<const PieceHolder> holders) {
+  std::vector<std::vector<int>> keepers(cut.count());
+  std::vector<Dealt> machines;
+  for (const PieceHolder& holder : holders) {
+    machines.push_back({.holder = holder, .room = holder.room_bytes});
+  }
+  for (uint32_t piece = 0; piece < cut.count(); ++piece) {
+    keepers[piece] = holders_that_stay(file_hash, piece, holders);
+    for (Dealt& machine : machines) {
+      const auto& those = keepers[piece];
+      const bool keeps =
+          std::find(those.begin(), those.end(), machine.holder.machine) != those.end();
+      if (keeps) machine.kept += cut.range(piece).size();
+    }
+  }
+  for (uint32_t piece = 0; piece < cut.count(); ++piece) {
+    auto& those = keepers[piece];
+    const uint64_t bytes = cut.range(piece).size();
+    while (those.size() < kCopies) {
+      Dealt* keeper = next_keeper(file_hash, piece, bytes, machines, those);
+      if (!keeper) break;
+      keeper->kept += bytes;
+      keeper->room -= bytes;
+      those.push_back(keeper->holder.machine);
     }
     std::sort(those.begin(), those.end());
   }

@@ -101,6 +101,37 @@ Result<bool> PieceStore::read(const HubFile& file, uint32_t piece, std::span<std
   return Error{ErrorCode::kInternal, fmt::format("{} cannot be read", blob(file).string())};
 }
 
+std::vector<bool> PieceStore::pieces_here(const HubFile& file) {
+  std::vector<bool> here(cut(file).count(), is_whole(file));
+  const auto parts = is_whole(file) ? nullptr : existing_partial(file);
+  for (uint32_t piece = 0; parts && piece < here.size(); ++piece) here[piece] = parts->has(piece);
+  return here;
+}
+
+Result<uint64_t> PieceStore::drop(const HubFile& file, std::span<const uint32_t> pieces) {
+  uint64_t freed = 0;
+  const auto parts = is_whole(file) ? nullptr : existing_partial(file);
+  for (const uint32_t piece : pieces) {
+    if (!parts || !parts->has(piece)) continue;
+    if (!TRY(parts->drop(piece))) break;
+    freed += cut(file).range(piece).size();
+  }
+  return freed;
+}
+
+Result<bool> PieceStore::forget_unsealed(const HubFile& file) {
+  const std::vector<Digest> digests = sealed(file);
+  const auto parts = is_whole(file) ? nullptr : existing_partial(file);
+  bool is_any = false;
+  for (uint32_t piece = 0; parts && piece < digests.size(); ++piece) {
+    const auto own = parts->digest(piece);
+    if (!own || *own == digests[piece]) continue;
+    TRY(parts->forget(piece));
+    is_any = true;
+  }
+  return is_any;
+}
+
 Result<bool> PieceStore::is_hash_right(const HubFile& file) {
   Hasher hasher = hasher_for(file);
   std::vector<std::byte> bytes(piece_bytes_);

@@ -32,6 +32,13 @@ class PieceStore {
 
   // A piece of a whole file or of one in pieces; false if it is not there.
   Result<bool> read(const HubFile& file, uint32_t piece, std::span<std::byte> bytes);
+  // Which pieces can be read; of a whole file all.
+  std::vector<bool> pieces_here(const HubFile& file);
+  // Gives the room of pieces back that are here in a file in pieces, but for those of a file that
+  // somebody has mapped. The bytes that came free.
+  Result<uint64_t> drop(const HubFile& file, std::span<const uint32_t> pieces);
+  // Forgets the pieces that are not what the seal says; whether there were any.
+  Result<bool> forget_unsealed(const HubFile& file);
   // All pieces are there and are the file.
   Result<bool> is_hash_right(const HubFile& file);
   // The checked file takes its final name.

@@ -97,13 +97,18 @@ Result<std::unique_ptr<RangeFile>> RangeFile::open(const fs::path& path, PieceCu
   return file;
 }
 
-uint64_t RangeFile::bytes_in(const fs::path& path, PieceCut cut) {
-  const UniqueFd journal(::open(journal_of(path).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!journal.is_open()) return 0;
+std::vector<bool> RangeFile::pieces_in(const fs::path& path, PieceCut cut) {
   std::vector<bool> is_there(cut.count());
+  const UniqueFd journal(::open(journal_of(path).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!journal.is_open()) return is_there;
   read_piece_journal(journal.get(), cut, [&](uint32_t piece, const std::optional<Digest>& digest) {
     is_there[piece] = digest.has_value();
   });
+  return is_there;
+}
+
+uint64_t RangeFile::bytes_in(const fs::path& path, PieceCut cut) {
+  const std::vector<bool> is_there = pieces_in(path, cut);
   uint64_t bytes = 0;
   for (uint32_t piece = 0; piece < cut.count(); ++piece) {
     if (is_there[piece]) bytes += cut.range(piece).size();

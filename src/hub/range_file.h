@@ -25,7 +25,8 @@ class RangeFile {
   // Takes up what an earlier process left; of another size or cut it is begun anew. kExhausted for
   // a full disk, kInternal for one that cannot be written.
   static Result<std::unique_ptr<RangeFile>> open(const std::filesystem::path& path, PieceCut cut);
-  // Only looks, for those who list what there is: the bytes there. 0 where there is no journal.
+  // Only looks, for those who list what there is: which pieces are there, none without a journal.
+  static std::vector<bool> pieces_in(const std::filesystem::path& path, PieceCut cut);
   static uint64_t bytes_in(const std::filesystem::path& path, PieceCut cut);
 
   const PieceCut& cut() const { return cut_; }

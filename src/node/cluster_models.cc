@@ -27,11 +27,14 @@ constexpr milliseconds kRefusalAfter{5'000};
 void ClusterModels::connect(const Surroundings& surroundings) {
   around_ = std::make_unique<Surroundings>(surroundings);
   copies_ = std::make_unique<ModelCopies>(loop_, surroundings.fetcher);
+  if (surroundings.fetcher.keeps_shares()) {
+    shares_ = std::make_unique<ShareCopies>(loop_, surroundings.fetcher, [this] { update(); });
+  }
   update();
 }
 
 void ClusterModels::cancel_fetches(const Item& item) {
-  for (const uint64_t fetch : {item.fetch, item.whole_fetch}) {
+  for (const uint64_t fetch : {item.fetch, item.table_fetch}) {
     if (fetch != 0 && around_) around_->fetcher.cancel(fetch);
   }
 }
@@ -39,6 +42,7 @@ void ClusterModels::cancel_fetches(const Item& item) {
 void ClusterModels::close() {
   use_timer_.cancel();
   if (copies_) copies_->keep({});
+  if (shares_) shares_->keep({});
   streams_.clear();
   for (auto& [name, item] : items_) {
     cancel_fetches(item);
@@ -64,7 +68,7 @@ void ClusterModels::update() {
     const auto groups = static_cast<int64_t>(found->second.ways.size());
     const bool is_placed = groups >= entry.promises.replicas;
     if (!is_placed && around_->driver.brain().coordinator() == around_->self) {
-      fetch_whole(name, found->second);
+      fetch_table(name, found->second);
     }
   }
   publish();
@@ -80,14 +84,18 @@ void ClusterModels::keep_copies() {
     if (member.is_alive()) alive.insert(id);
   }
   std::set<std::string> paths;
+  std::map<std::string, RankPlan> plans;
   for (const auto& [name, item] : items_) {
     if (item.ways.size() != 1) continue;
     const ServingPlacement& only = item.ways.begin()->second.placement;
+    plans[item.entry.path] = only.plan;
+    if (shares_ && !shares_->is_kept_whole(item.entry.path)) continue;
     if (copy_keeper(only.plan.ranks, alive) == around_->self) {
       paths.insert(item.entry.path);
     }
   }
   copies_->keep(paths);
+  if (shares_) shares_->keep(plans);
 }
 
 // What is loaded on demand stays while it answers.
@@ -140,15 +148,15 @@ void ClusterModels::fetch(const std::string& name) {
 }
 
 // The coordinator plans by the table of the weights, which is in the weights' files.
-void ClusterModels::fetch_whole(const std::string& name, Item& item) {
-  if (item.is_whole_here || item.whole_fetch != 0) return;
+void ClusterModels::fetch_table(const std::string& name, Item& item) {
+  if (item.is_table_here || item.table_fetch != 0) return;
   const std::string path = item.entry.path;
-  item.whole_fetch = around_->fetcher.fetch(
+  item.table_fetch = around_->fetcher.fetch_table(
       path, {.on_progress = {}, .on_done = [this, name, path](Result<FetchedModel> fetched) {
                if (!is_meant(name, path)) return;
                Item& of = items_.find(name)->second;
-               of.whole_fetch = 0;
-               of.is_whole_here = fetched.ok();
+               of.table_fetch = 0;
+               of.is_table_here = fetched.ok();
                if (fetched.ok()) return;
                of.problem = fetched.error().message;
                publish();

@@ -23,6 +23,7 @@
 #include "node/model_fetcher.h"
 #include "node/request_stream_host.h"
 #include "node/serving_placement.h"
+#include "node/share_copies.h"
 
 namespace lockstep {
 
@@ -68,8 +69,8 @@ class ClusterModels final : public ModelDirectory,
   struct Item {
     DesiredEntry entry;
     uint64_t fetch = 0;        // of the small files; 0: none under way
-    uint64_t whole_fetch = 0;  // of all, for whoever plans; 0: none under way
-    bool is_whole_here = false;
+    uint64_t table_fetch = 0;  // of what it is planned with; 0: none under way
+    bool is_table_here = false;
     std::shared_ptr<ClusterModel> model;  // null until they are here
     std::string problem;                  // why they are not
     EventLoop::Timer retry;
@@ -80,7 +81,7 @@ class ClusterModels final : public ModelDirectory,
 
   void drop_unwanted(const DesiredState& desired);
   void fetch(const std::string& name);
-  void fetch_whole(const std::string& name, Item& item);
+  void fetch_table(const std::string& name, Item& item);
   void keep_copies();
   void cancel_fetches(const Item& item);
   void keep_used();
@@ -105,6 +106,7 @@ class ClusterModels final : public ModelDirectory,
   uint64_t last_attempt_ = 0;
   EventLoop::Timer use_timer_;
   std::unique_ptr<ModelCopies> copies_;  // from connect() on
+  std::unique_ptr<ShareCopies> shares_;  // from connect() on, of a node that keeps shares
   DiskThread disk_;
 
   mutable std::mutex mutex_;  // of what follows

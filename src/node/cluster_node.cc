@@ -41,7 +41,7 @@ MeasuredSpeed speed_of_this_machine() {
 // Of a model whose weights are to be placed. kTimeout while its files come here.
 Result<std::string> path_for_plan(const std::string& model, const FetchSettings& settings,
                                   const std::weak_ptr<ClusterModels>& models) {
-  const auto here = ModelFetch::whole_here(model, settings);
+  const auto here = ModelFetch::table_here(model, settings);
   if (here.ok()) return here.value().string();
   if (here.error().code != ErrorCode::kNotFound) return here.error();
   const auto known = models.lock();
@@ -191,6 +191,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::start(ClusterNodeOptions optio
   FetchSettings settings;
   settings.hub = TRY(hub_settings_from_environment());
   settings.home = options.identity.folder();
+  settings.keeps_shares = options.keeps_shares;
   auto impl = std::make_unique<Impl>(std::move(options), std::move(settings));
   std::unique_ptr<ClusterNode> node(new ClusterNode(std::move(impl)));
   TRY(node->impl_->open());

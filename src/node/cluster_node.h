@@ -25,8 +25,9 @@ namespace lockstep {
 struct ClusterNodeOptions {
   Identity identity;  // in a cluster
   Peers::Options peers;
-  int64_t budget_bytes = 0;  // memory that models of the cluster may use
-  bool is_spare = false;     // used only where the others do not suffice
+  int64_t budget_bytes = 0;   // memory that models of the cluster may use
+  bool is_spare = false;      // used only where the others do not suffice
+  bool keeps_shares = false;  // of models' files what its ranks read, and copies of others' shares
   std::string version;
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
   // Where their links go, between two machines that are both in it; else where control goes.

@@ -89,15 +89,16 @@ void ClusterParts::start_part(const DesiredEntry& entry, const PartReport& repor
 
 void ClusterParts::fetch(const Name& name) {
   Part& part = parts_.at(name);
-  part.fetch = around_->fetcher.fetch(
-      part.entry.path, {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
-                          const auto found = parts_.find(name);
-                          if (found == parts_.end() || found->second.is_stopping) return;
-                          found->second.fetch = 0;
-                          if (!fetched.ok()) return failed(name, fetched.error().message);
-                          found->second.path = fetched.value().path.string();
-                          prepare(name);
-                        }});
+  part.fetch = around_->fetcher.fetch_reads(
+      part.entry.path, {part.report.ranks, part.report.stages},
+      {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
+         const auto found = parts_.find(name);
+         if (found == parts_.end() || found->second.is_stopping) return;
+         found->second.fetch = 0;
+         if (!fetched.ok()) return failed(name, fetched.error().message);
+         found->second.path = fetched.value().path.string();
+         prepare(name);
+       }});
 }
 
 void ClusterParts::prepare(const Name& name) {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,31 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookAgain{100};
 constexpr std::chrono::seconds kHopelessAfter{3};
 constexpr std::chrono::seconds kUnheardWait{4};
-
-bool is_weights(const HubFile& file) {
-  return file.name.ends_with(".safetensors") || file.name.ends_with(".gguf");
-}
-
-// What a node needs that reads and writes text and computes nothing. Empty where a model has all
-// of that in its weights' file.
-ModelFiles small_files(const ModelFiles& files) {
-  ModelFiles small{.commit = files.commit};
-  bool has_config = false;
-  for (const HubFile& file : files.files) {
-    if (is_weights(file)) continue;
-    small.files.push_back(file);
-    has_config = has_config || file.name == "config.json";
-  }
-  if (!has_config) small.files.clear();
-  return small;
-}
-
-// Where copies and downloads of a model lie: the cache, and the model's name in it.
-LocalCopy place_of(const std::string& model, const FetchSettings& settings) {
-  if (is_local_path(model)) return local_copy_of(model, settings.home);
-  const auto id = parse_model_id(model);
-  return {settings.hub.cache, id.ok() ? id.value() : ModelId{}};
-}
 
 // The path of a model that lies in a cache; kNotFound.
 Result<fs::path> path_in(const LocalCopy& place, const FetchSettings& settings) {
@@ -86,36 +60,28 @@ class ClusterHub final : public PieceSource {
   const std::shared_ptr<SharedFetch> fetch_;
 };
 
-// A fetch is on the board from its first question to its end.
-class OnBoard {
- public:
-  OnBoard(const ModelFetch::Surroundings& around, const std::shared_ptr<SharedFetch>& fetch)
-      : around_(around), model_(fetch->model()) {
-    around_.board.add(fetch);
-  }
-  ~OnBoard() {
-    around_.shelf.forget(model_);
-    around_.board.remove(model_);
-  }
-  OnBoard(const OnBoard&) = delete;
-  OnBoard& operator=(const OnBoard&) = delete;
-
- private:
-  const ModelFetch::Surroundings& around_;
-  const std::string model_;
-};
-
 }  // namespace
 
-ModelFetch::ModelFetch(Surroundings surroundings, std::string model, std::atomic<bool>& cancelled,
-                       Events events)
+ModelFetch::OnBoard::OnBoard(const Surroundings& around, const std::shared_ptr<SharedFetch>& fetch)
+    : around_(around), model_(fetch->model()) {
+  around_.board.add(fetch);
+}
+
+ModelFetch::OnBoard::~OnBoard() {
+  around_.shelf.forget(model_);
+  around_.board.remove(model_);
+}
+
+ModelFetch::ModelFetch(Surroundings surroundings, std::string model, FetchWish wish,
+                       std::atomic<bool>& cancelled, Events events)
     : around_(std::move(surroundings)),
       settings_(around_.settings),
       model_(std::move(model)),
+      wish_(std::move(wish)),
       is_local_(is_local_path(model_)),
       cancelled_(cancelled),
       events_(std::move(events)) {
-  LocalCopy place = place_of(model_, settings_);
+  LocalCopy place = place_of(model_, settings_.hub, settings_.home);
   cache_ = std::move(place.cache);
   id_ = std::move(place.id);
   fetch_ = std::make_shared<SharedFetch>(around_.self, model_, settings_.times);
@@ -131,7 +97,7 @@ Result<std::optional<FetchedModel>> ModelFetch::find_here(const std::string& mod
   } else {
     TRY(parse_model_id(model));
   }
-  const LocalCopy place = place_of(model, settings);
+  const LocalCopy place = place_of(model, settings.hub, settings.home);
   const ModelPaths paths(place.cache, place.id);
   const auto commit = commit_on_disk(paths, place.id.revision_or_default());
   const auto path = path_in(place, settings);
@@ -154,11 +120,13 @@ Result<std::optional<FetchedModel>> ModelFetch::find_here(const std::string& mod
 Result<FetchedModel> ModelFetch::run() {
   const bool is_small = events_.wants_whole && !events_.wants_whole();
   if (auto here = TRY(find_here(model_, is_small, settings_))) return std::move(*here);
-  const OnBoard on_board(around_, fetch_);
-  if (!is_local_ && !settings_.hub.is_offline) fetch_->allow_hub();
   const LocalCopy place{cache_, id_};
   const auto copy =
       is_local_ ? path_in(place, settings_) : Result<fs::path>(Error{ErrorCode::kNotFound, ""});
+  if (!is_local_ && !settings_.hub.is_offline) fetch_->allow_hub();
+  if (wish_.kind > FetchKind::kWhole && !copy.ok()) return run_parts();
+  if (wish_.kind == FetchKind::kCopies) return FetchedModel{.path = copy.value(), .commit = {}};
+  const OnBoard on_board(around_, fetch_);
   auto agreed = agree();
   const bool is_owner_away = agreed.ok() ? agreed.value().origin != Origin::kOwner
                                          : agreed.error().code == ErrorCode::kNotFound;
@@ -172,8 +140,15 @@ Result<FetchedModel> ModelFetch::run() {
 Result<fs::path> ModelFetch::whole_here(const std::string& model, const FetchSettings& settings) {
   const auto found = TRY(find_here(model, false, settings));
   if (found) return found->path;
-  if (is_local_path(model)) return path_in(place_of(model, settings), settings);
+  if (is_local_path(model)) return path_in(place_of(model, settings.hub, settings.home), settings);
   return Error{ErrorCode::kNotFound, "its files are not on this node yet"};
+}
+
+Result<fs::path> ModelFetch::table_here(const std::string& model, const FetchSettings& settings) {
+  auto whole = whole_here(model, settings);
+  if (whole.ok() || whole.error().code != ErrorCode::kNotFound) return whole;
+  const LocalCopy place = place_of(model, settings.hub, settings.home);
+  return find_parts(ModelPaths(place.cache, place.id), place.id.revision_or_default());
 }
 
 void ModelFetch::tell(const std::string& note) {
@@ -317,11 +292,7 @@ Result<FetchedModel> ModelFetch::bring(ModelFiles files) {
   const auto store = std::make_shared<PieceStore>(paths.blobs(), settings_.piece_bytes);
   const ModelFiles small = small_files(files);
   const bool is_only_small = !small.files.empty() && events_.wants_whole && !events_.wants_whole();
-  TRY(check_space({.model = model_,
-                   .way_out = is_local_ ? "set LOCKSTEP_HOME to a folder on another disk"
-                                        : "set HF_HUB_CACHE to a folder on another disk",
-                   .folder = paths.blobs()},
-                  *store, contents_of(is_only_small ? small : files)));
+  TRY(check_room(*store, contents_of(is_only_small ? small : files), {}));
   TRY(write_file_atomically(paths.list(files.commit), dump_model_files(files)));
   fetch_->use_files(files, store);
   NodePieces(pieces_options(), fetch_).refresh();  // so that all know who fetches what
@@ -337,7 +308,17 @@ Result<FetchedModel> ModelFetch::bring(ModelFiles files) {
   return FetchedModel{TRY(path_in({cache_, id_}, settings_)), files.commit};
 }
 
-std::unique_ptr<PieceSource> ModelFetch::make_source() {
+Status ModelFetch::check_room(PieceStore& store, const std::vector<HubFile>& files,
+                              const FileParts& parts) const {
+  return check_space({.model = model_,
+                      .way_out = is_local_ ? "set LOCKSTEP_HOME to a folder on another disk"
+                                           : "set HF_HUB_CACHE to a folder on another disk",
+                      .folder = ModelPaths(cache_, id_).blobs(),
+                      .wants = parts.wants},
+                     store, files);
+}
+
+std::unique_ptr<PieceSource> ModelFetch::make_source(const Keepers& keepers) {
   std::unique_ptr<PieceSource> hub;
   if (!is_local_ && !settings_.hub.is_offline) {
     const HubOptions options{.settings = settings_.hub,
@@ -348,15 +329,20 @@ std::unique_ptr<PieceSource> ModelFetch::make_source() {
   }
   const SharedSourceOptions options{
       .self = machine_of(around_.self),
-      .keepers = [fetch = fetch_](const HubFile&, uint32_t) { return fetch->fetchers(); }};
+      .keepers = keepers ? keepers : [fetch = fetch_](const HubFile&, uint32_t) {
+        return fetch->fetchers();
+      }};
   return std::make_unique<SharedSource>(
       options, std::make_unique<NodePieces>(pieces_options(), fetch_), std::move(hub));
 }
 
-Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files) {
+Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files,
+                               const FileParts& parts) {
   DownloadOptions options{.connections = settings_.connections,
                           .cancelled = &cancelled_,
-                          .patience = settings_.patience};
+                          .patience = settings_.patience,
+                          .wants = parts.wants,
+                          .stays_in_pieces = static_cast<bool>(parts.wants)};
   auto moved_at = Clock::now();
   uint64_t moved_to = 0;
   std::optional<Error> given_up;
@@ -376,7 +362,7 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
                          .file = progress.file});
   };
   Status status = download(
-      store, files, [this] { return make_source(); }, options);
+      store, files, [&] { return make_source(parts.keepers); }, options);
   if (status.ok()) return status;
   if (given_up) return *given_up;
   if (status.error().code != ErrorCode::kTimeout) return status;

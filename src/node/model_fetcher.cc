@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -9,15 +10,42 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "node/piece_host.h"
 
 namespace lockstep {
+namespace {
+
+constexpr const char* kPlacedAnew = "the model is being placed anew";
+
+// The most urgent of what is asked for; what serves comes first.
+FetchWish first_of(const std::vector<FetchWish>& wishes) {
+  for (const FetchKind kind :
+       {FetchKind::kWhole, FetchKind::kReads, FetchKind::kTable, FetchKind::kSmall}) {
+    const auto found = std::find_if(wishes.begin(), wishes.end(),
+                                    [&](const FetchWish& wish) { return wish.kind == kind; });
+    if (found != wishes.end()) return *found;
+  }
+  return wishes.front();
+}
+
+// What a fetch can be asked for besides its target.
+bool covers(const FetchWish& target, bool has_weights, const FetchWish& wish) {
+  if (wish.kind == FetchKind::kCopies || target.kind == FetchKind::kCopies) return wish == target;
+  if (wish.kind == FetchKind::kSmall) return true;
+  if (!has_weights) return false;  // the small files alone were wanted when it began
+  if (target.kind == FetchKind::kTable) return wish.kind == FetchKind::kTable;
+  if (target.kind == FetchKind::kReads) return wish == target || wish.kind == FetchKind::kTable;
+  return true;
+}
+
+}  // namespace
 
 // The loop's thread, but for what a fetch's own thread does with `settings`, `shelf` and `board`.
 struct ModelFetcher::Impl : std::enable_shared_from_this<Impl> {
   struct Request {
     uint64_t number = 0;
-    bool is_small = false;
+    FetchWish wish;
     Events events;
   };
   // All requests for one model, and the thread that serves them.
@@ -26,6 +54,7 @@ struct ModelFetcher::Impl : std::enable_shared_from_this<Impl> {
     std::atomic<bool> cancelled{false};
     std::atomic<bool> wants_whole{false};
     bool is_given_up = false;  // nobody waited for it any more
+    FetchWish target;          // of the thread
     std::thread thread;
   };
 
@@ -34,14 +63,17 @@ struct ModelFetcher::Impl : std::enable_shared_from_this<Impl> {
         network(own_network),
         self(own_self),
         settings(std::move(chosen)),
-        shelf(settings.hub, settings.home, settings.root),
-        host(own_loop, shelf, board) {}
+        shelf(settings.hub, settings.home, settings.root, settings.piece_bytes),
+        host(own_loop, shelf, board, settings.keeps_shares) {}
 
   void add(const std::string& model, Request request);
   void start_next();
   void start(const std::string& model, Job& job);
   void tell_progress(const std::string& model, const FetchProgress& progress);
-  void answer(const std::string& model, bool is_small_alone, const Result<FetchedModel>& outcome);
+  void make_way(Job& job);
+  template <class IsMeant>
+  void answer(const std::string& model, const Result<FetchedModel>& outcome,
+              const IsMeant& is_meant);
   void on_ended(const std::string& model, const Result<FetchedModel>& outcome);
   void cancel(uint64_t number);
   static void run(const std::weak_ptr<Impl>& weak, const ModelFetch::Surroundings& around,
@@ -84,20 +116,44 @@ ModelFetcher::~ModelFetcher() {
   impl_.reset();
 }
 
-uint64_t ModelFetcher::fetch(const std::string& model, Events events) {
+uint64_t ModelFetcher::add(const std::string& model, FetchWish wish, Events events) {
   const uint64_t number = impl_->next_number.fetch_add(1, std::memory_order_relaxed);  // a count
-  loop_.post([weak = std::weak_ptr<Impl>(impl_), model, number, events = std::move(events)] {
-    if (const auto self = weak.lock()) self->add(model, {number, false, events});
+  if (!impl_->settings.keeps_shares && wish.kind > FetchKind::kWhole) wish = {};
+  loop_.post([weak = std::weak_ptr<Impl>(impl_), model, number, wish = std::move(wish),
+              events = std::move(events)] {
+    if (const auto self = weak.lock()) self->add(model, {number, wish, events});
   });
   return number;
 }
 
+uint64_t ModelFetcher::fetch(const std::string& model, Events events) {
+  return add(model, {.kind = FetchKind::kWhole}, std::move(events));
+}
+
 uint64_t ModelFetcher::fetch_small(const std::string& model, Events events) {
-  const uint64_t number = impl_->next_number.fetch_add(1, std::memory_order_relaxed);  // a count
-  loop_.post([weak = std::weak_ptr<Impl>(impl_), model, number, events = std::move(events)] {
-    if (const auto self = weak.lock()) self->add(model, {number, true, events});
-  });
-  return number;
+  return add(model, {.kind = FetchKind::kSmall}, std::move(events));
+}
+
+uint64_t ModelFetcher::fetch_reads(const std::string& model, const RankPlan& plan, Events events) {
+  return add(model, {.kind = FetchKind::kReads, .plan = plan}, std::move(events));
+}
+
+uint64_t ModelFetcher::fetch_table(const std::string& model, Events events) {
+  return add(model, {.kind = FetchKind::kTable}, std::move(events));
+}
+
+uint64_t ModelFetcher::keep_copies(const std::string& model, const RankPlan& plan, bool drops,
+                                   Events events) {
+  LOCKSTEP_CHECK(impl_->settings.keeps_shares);
+  return add(model, {.kind = FetchKind::kCopies, .plan = plan, .drops = drops}, std::move(events));
+}
+
+bool ModelFetcher::keeps_shares() const {
+  return impl_->settings.keeps_shares;
+}
+
+std::chrono::milliseconds ModelFetcher::copies_every() const {
+  return impl_->settings.copies_every;
 }
 
 void ModelFetcher::cancel(uint64_t number) {
@@ -130,11 +186,38 @@ void ModelFetcher::Impl::add(const std::string& model, Request request) {
   const bool is_new = !job;
   if (is_new) job = std::make_unique<Job>();
   // relaxed: the thread may see it a moment later, and is asked again then (on_ended)
-  if (!request.is_small) job->wants_whole.store(true, std::memory_order_relaxed);
+  if (request.wish.kind == FetchKind::kWhole) {
+    job->wants_whole.store(true, std::memory_order_relaxed);
+  }
+  const bool is_urgent = request.wish.kind != FetchKind::kCopies;
+  const bool is_late = !is_urgent && std::any_of(job->requests.begin(), job->requests.end(),
+                                                 [](const Request& other) {
+                                                   return other.wish.kind != FetchKind::kCopies;
+                                                 });
+  if (is_late) return request.events.on_done(Error{ErrorCode::kCancelled, kPlacedAnew});
   job->requests.push_back(std::move(request));
-  if (!is_new) return;
-  waiting.push_back(model);
-  start_next();
+  if (is_new) {
+    waiting.push_back(model);
+    return start_next();
+  }
+  if (is_urgent) make_way(*job);
+}
+
+// Copies can wait, and what another placement would have given back may be read by the next one.
+void ModelFetcher::Impl::make_way(Job& job) {
+  std::vector<Request> ended;
+  std::erase_if(job.requests, [&](Request& request) {
+    if (request.wish.kind != FetchKind::kCopies) return false;
+    ended.push_back(std::move(request));
+    return true;
+  });
+  if (job.thread.joinable() && job.target.kind == FetchKind::kCopies) {
+    // relaxed: a flag that its thread looks at, and nothing else.
+    job.cancelled.store(true, std::memory_order_relaxed);
+  }
+  for (const Request& request : ended) {
+    request.events.on_done(Error{ErrorCode::kCancelled, kPlacedAnew});
+  }
 }
 
 void ModelFetcher::Impl::start_next() {
@@ -155,6 +238,9 @@ void ModelFetcher::Impl::start_next() {
 void ModelFetcher::Impl::start(const std::string& model, Job& job) {
   const ModelFetch::Surroundings around{loop, network, streams, shelf, board, self, settings};
   job.is_given_up = false;
+  std::vector<FetchWish> wishes;
+  for (const Request& request : job.requests) wishes.push_back(request.wish);
+  job.target = first_of(wishes);
   job.cancelled.store(false, std::memory_order_relaxed);  // before the thread begins
   job.thread = std::thread(
       [weak = weak_from_this(), around, model, &job] { run(weak, around, model, job); });
@@ -165,21 +251,27 @@ void ModelFetcher::Impl::run(const std::weak_ptr<Impl>& weak,
                              const ModelFetch::Surroundings& around, const std::string& model,
                              Job& job) {
   EventLoop& loop = around.loop;
-  const ModelFetch::Events events{
-      .on_progress =
-          [&](const FetchProgress& progress) {
-            loop.post([weak, model, progress] {
-              if (const auto self = weak.lock()) self->tell_progress(model, progress);
-            });
-          },
-      .on_small =
-          [&](const FetchedModel& small) {
-            loop.post([weak, model, small] {
-              if (const auto self = weak.lock()) self->answer(model, true, small);
-            });
-          },
-      .wants_whole = [&] { return job.wants_whole.load(std::memory_order_relaxed); }};
-  const auto outcome = ModelFetch(around, model, job.cancelled, events).run();
+  const auto is_small = [](const FetchWish& wish) { return wish.kind == FetchKind::kSmall; };
+  const ModelFetch::Events events{.on_progress =
+                                      [&](const FetchProgress& progress) {
+                                        loop.post([weak, model, progress] {
+                                          if (const auto self = weak.lock())
+                                            self->tell_progress(model, progress);
+                                        });
+                                      },
+                                  .on_small =
+                                      [&](const FetchedModel& small) {
+                                        loop.post([weak, model, small, is_small] {
+                                          if (const auto self = weak.lock())
+                                            self->answer(model, small, is_small);
+                                        });
+                                      },
+                                  .wants_whole =
+                                      [&] {
+                                        return job.target.kind >= FetchKind::kWhole ||
+                                               job.wants_whole.load(std::memory_order_relaxed);
+                                      }};
+  const auto outcome = ModelFetch(around, model, job.target, job.cancelled, events).run();
   loop.post([weak, model, outcome] {
     if (const auto self = weak.lock()) self->on_ended(model, outcome);
   });
@@ -194,13 +286,14 @@ void ModelFetcher::Impl::tell_progress(const std::string& model, const FetchProg
   }
 }
 
-void ModelFetcher::Impl::answer(const std::string& model, bool is_small_alone,
-                                const Result<FetchedModel>& outcome) {
+template <class IsMeant>
+void ModelFetcher::Impl::answer(const std::string& model, const Result<FetchedModel>& outcome,
+                                const IsMeant& is_meant) {
   const auto found = jobs.find(model);
   if (found == jobs.end()) return;
   std::vector<Request> answered;
   std::erase_if(found->second->requests, [&](Request& request) {
-    if (is_small_alone && !request.is_small) return false;
+    if (!is_meant(request.wish)) return false;
     answered.push_back(std::move(request));
     return true;
   });
@@ -213,10 +306,13 @@ void ModelFetcher::Impl::on_ended(const std::string& model, const Result<Fetched
   --running;
   found->second->thread.join();  // this was the last thing it did
   Job& job = *found->second;
-  // The small files alone may have been all that was wanted when it began.
-  const bool is_small_alone = outcome.ok() && !outcome.value().has_weights;
+  const bool has_weights = !outcome.ok() || outcome.value().has_weights;
   // Who came after everyone else had gone has seen nothing of it yet.
-  if (!job.is_given_up || outcome.ok()) answer(model, is_small_alone, outcome);
+  if (!job.is_given_up || outcome.ok()) {
+    answer(model, outcome, [target = job.target, has_weights](const FetchWish& wish) {
+      return covers(target, has_weights, wish);
+    });
+  }
   if (job.requests.empty()) {
     jobs.erase(model);
   } else {

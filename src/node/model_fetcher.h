@@ -1,13 +1,15 @@
 // ModelFetcher: from what a user calls a model (DesiredEntry.path: a folder, a .gguf file, or a
 // name of a hub) to a path on this machine that can be loaded, wherever in the cluster or at the
 // hub it lies; and this node's models for the other nodes. Each piece of a model comes from the hub
-// to one node, and from there to all others that want it; all keep whole files. A folder of another
-// node is copied to $LOCKSTEP_HOME/models. Every file is checked by its hash.
+// to one node, and from there to all others that want it; what they keep of it, whole files or what
+// their ranks read, is each node's own choice (FetchSettings). A folder of another node is copied
+// to $LOCKSTEP_HOME/models. Every file is checked by its hash.
 //
 // Any thread, unless a function says otherwise; callbacks come on the loop's thread and must not
 // wait. Of one model one fetch runs at a time, which all who ask for it share.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,6 +45,17 @@ class ModelFetcher {
   // The small files alone, for a node that computes nothing: a folder with configuration, tokenizer
   // and template. Of a model in GGUF, which has them in its weights' file, all of it.
   uint64_t fetch_small(const std::string& model, Events events);
+  // Of a model that is to be planned: with what the ranks of a plan on this node read, or only with
+  // the table of the weights. A node that keeps whole models (FetchSettings) fetches all of it.
+  uint64_t fetch_reads(const std::string& model, const RankPlan& plan, Events events);
+  uint64_t fetch_table(const std::string& model, Events events);
+  // What this node is to keep of what others read, of a model that is placed like this; with
+  // `drops` what two others keep is given back. A request of another kind for the model ends it:
+  // kCancelled. An outcome without weights is a model of which whole files are kept.
+  uint64_t keep_copies(const std::string& model, const RankPlan& plan, bool drops, Events events);
+  bool keeps_shares() const;
+  std::chrono::milliseconds copies_every() const;
+
   // Its callbacks come no more once this runs on the loop. A fetch that nobody waits for is ended.
   void cancel(uint64_t number);
 
@@ -56,6 +69,8 @@ class ModelFetcher {
 
  private:
   struct Impl;
+  uint64_t add(const std::string& model, FetchWish wish, Events events);
+
   EventLoop& loop_;
   std::shared_ptr<Impl> impl_;
 };

@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kLookAgain{1};
-constexpr size_t kEntriesMax = 256;  // beyond: looked at again each time
+constexpr size_t kEntriesMax = 256;                      // beyond: looked at again each time
+constexpr uint64_t kRoomSpareBytes = uint64_t{1} << 30;  // copies leave so much free
 constexpr size_t kSha1Digits = 40, kSha256Digits = 64;
 
 // What other tools brought: they keep no list, but a large blob's name is its SHA-256, and a small
@@ -104,10 +105,17 @@ LocalCopy local_copy_of(const std::string& path, const fs::path& home) {
            .file = normal.extension() == ".gguf" ? normal.filename().string() : ""}};
 }
 
-ModelShelf::ModelShelf(HubSettings settings, fs::path home, fs::path root)
+LocalCopy place_of(const std::string& model, const HubSettings& settings, const fs::path& home) {
+  if (is_local_path(model)) return local_copy_of(model, home);
+  const auto id = parse_model_id(model);
+  return {settings.cache, id.ok() ? id.value() : ModelId{}};
+}
+
+ModelShelf::ModelShelf(HubSettings settings, fs::path home, fs::path root, uint64_t piece_bytes)
     : settings_(std::move(settings)),
       home_(std::move(home)),
       root_(std::move(root)),
+      piece_bytes_(piece_bytes),
       hashes_(home_ / "models" / "hashes.json") {}
 
 ModelShelf::~ModelShelf() {
@@ -128,6 +136,55 @@ void ModelShelf::offer(const std::string& path) {
 void ModelShelf::forget(const std::string& model) {
   const std::lock_guard lock(mutex_);
   entries_.erase(model);
+}
+
+std::shared_ptr<const ShelvedParts> ModelShelf::parts(const std::string& model) {
+  std::error_code error;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = parts_.find(model);
+    if (found != parts_.end() && fs::is_directory(found->second->folder, error)) {
+      return found->second;
+    }
+  }
+  if (is_shape_model(model) || (!is_local_path(model) && !parse_model_id(model).ok())) {
+    return nullptr;
+  }
+  const LocalCopy place = place_of(model, settings_, home_);
+  const ModelPaths paths(place.cache, place.id);
+  const auto commit = commit_on_disk(paths, place.id.revision_or_default());
+  if (!commit || !fs::is_directory(paths.parts(*commit), error)) return nullptr;
+  const auto listed = read_list(paths, *commit);
+  if (!listed.ok()) return nullptr;
+  auto chosen = choose_files(listed.value(), place.id, {});
+  return chosen.ok() ? begin_parts(model, chosen.value()) : nullptr;
+}
+
+std::shared_ptr<const ShelvedParts> ModelShelf::begin_parts(const std::string& model,
+                                                            const ModelFiles& files) {
+  const LocalCopy place = place_of(model, settings_, home_);
+  const ModelPaths paths(place.cache, place.id);
+  std::error_code error;
+  const std::lock_guard lock(mutex_);
+  auto& entry = parts_[model];
+  const bool is_known = entry && entry->files.commit == files.commit &&
+                        fs::is_directory(entry->folder, error);  // else it was removed
+  if (!is_known) {
+    entry = std::make_shared<const ShelvedParts>(
+        ShelvedParts{.files = files,
+                     .store = std::make_shared<PieceStore>(paths.blobs(), piece_bytes_),
+                     .folder = paths.parts(files.commit)});
+  }
+  return entry;
+}
+
+uint64_t ModelShelf::room_for(const std::string& model) const {
+  std::error_code error;
+  fs::path folder = place_of(model, settings_, home_).cache;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  const fs::space_info space = fs::space(folder, error);
+  if (error || space.available == static_cast<uintmax_t>(-1)) return 0;
+  return space.available - std::min<uint64_t>(space.available, kRoomSpareBytes);
 }
 
 ModelShelf::Found ModelShelf::find(const std::string& model) {

@@ -23,6 +23,7 @@
 #include "base/result.h"
 #include "hub/model_cache.h"
 #include "hub/model_files.h"
+#include "hub/piece_store.h"
 #include "hub/settings.h"
 #include "node/file_hashes.h"
 
@@ -43,6 +44,17 @@ struct LocalCopy {
 };
 LocalCopy local_copy_of(const std::string& path, const std::filesystem::path& home);
 
+// Where copies and downloads of a model lie: the cache, and the model's name in it.
+LocalCopy place_of(const std::string& model, const HubSettings& settings,
+                   const std::filesystem::path& home);
+
+// A model of which parts of the weights' files are here.
+struct ShelvedParts {
+  ModelFiles files;
+  std::shared_ptr<PieceStore> store;  // one for all who read and write it
+  std::filesystem::path folder;       // what can be loaded (PartialFiles::kAllowed)
+};
+
 // Whether the text is the path of a folder or file, rather than the name of a model of a hub.
 bool is_local_path(std::string_view model);
 // Where such a path lies, if the root of this machine's file system is at `root`.
@@ -55,7 +67,8 @@ class ModelShelf {
 
   // `home`: where this node keeps its own things; copies lie in home/models. `root`: as for
   // path_below().
-  ModelShelf(HubSettings settings, std::filesystem::path home, std::filesystem::path root = "/");
+  ModelShelf(HubSettings settings, std::filesystem::path home, std::filesystem::path root = "/",
+             uint64_t piece_bytes = kFilePieceBytes);
   ~ModelShelf();
 
   // A path that the cluster wants to run: from now on other nodes may copy it from here. Beyond
@@ -64,6 +77,13 @@ class ModelShelf {
 
   // Null: not here, or not whole. kTimeout: its files are being hashed, ask again.
   Result<std::shared_ptr<const ShelvedModel>> find(const std::string& model);
+  // Null where no part is here.
+  std::shared_ptr<const ShelvedParts> parts(const std::string& model);
+  // For a fetch, which holds the model's lock, before its first piece.
+  std::shared_ptr<const ShelvedParts> begin_parts(const std::string& model,
+                                                  const ModelFiles& files);
+  // Bytes that pieces of the model may take of this disk beyond what is there.
+  uint64_t room_for(const std::string& model) const;
   // After a change on this disk.
   void forget(const std::string& model);
 
@@ -85,12 +105,14 @@ class ModelShelf {
   const HubSettings settings_;
   const std::filesystem::path home_;
   const std::filesystem::path root_;
+  const uint64_t piece_bytes_;
   FileHashes hashes_;
   std::atomic<bool> is_ending_{false};
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::shared_ptr<const ShelvedParts>> parts_;
   std::set<std::string> offered_;
   std::deque<std::string> to_hash_;  // paths, for the thread
   std::map<std::string, Found> hashed_;

@@ -62,6 +62,33 @@ Result<ModelFiles> NodePieces::list(const NodeId& node) {
                fmt::format("node {} does not have {}", node.short_text(), fetch_->model())};
 }
 
+std::map<NodeId, PieceHoldings> NodePieces::holdings() {
+  std::map<NodeId, PieceHoldings> all;
+  for (const NodeId& node : fetch_->due(options_.network.connected())) {
+    const auto reply = ask(
+        node, {.question = PieceQuestion::kHoldings, .commit = fetch_->commit(), .file_hash = {}},
+        kPieceBodyBytesMax);
+    if (!reply.ok() || reply.value().answer.outcome != PieceOutcome::kYes) continue;
+    auto holdings = decode_piece_holdings(reply.value().body);
+    if (holdings.ok()) all[node] = std::move(holdings.value());
+  }
+  return all;
+}
+
+std::vector<Digest> NodePieces::seal(const HubFile& file) {
+  const size_t count = PieceCut{file.size, options_.piece_bytes}.count();
+  for (const NodeId& node : fetch_->due(options_.network.connected())) {
+    const auto reply =
+        ask(node,
+            {.question = PieceQuestion::kSeal, .commit = fetch_->commit(), .file_hash = file.hash},
+            kPieceBodyBytesMax);
+    if (!reply.ok() || reply.value().answer.outcome != PieceOutcome::kYes) continue;
+    auto digests = decode_seal(reply.value().body);
+    if (digests.ok() && digests.value().size() == count) return std::move(digests.value());
+  }
+  return {};
+}
+
 Result<PieceStream::Reply> NodePieces::ask(const NodeId& node, PieceAsk ask,
                                            size_t body_bytes_max) {
   auto& stream = streams_[node];

@@ -49,6 +49,10 @@ class NodePieces : public PeerPieces {
   bool refresh();
   // What the node fetches or has. kCorrupt where that makes no sense; kNotFound.
   Result<ModelFiles> list(const NodeId& node);
+  // What each of the others that can be asked keeps of the model.
+  std::map<NodeId, PieceHoldings> holdings();
+  // The digests of all pieces of a file, from whoever has checked its hash; empty: nobody.
+  std::vector<Digest> seal(const HubFile& file);
 
  private:
   Result<PieceStream::Reply> ask(const NodeId& node, PieceAsk ask, size_t body_bytes_max);

@@ -1,5 +1,6 @@
 #include "node/piece_frames.h"
 
+#include <utility>
 #include <vector>
 
 #include "base/hex.h"
@@ -9,8 +10,11 @@
 namespace lockstep {
 namespace {
 
-constexpr uint8_t kAsk = 'q', kAnswer = 'a', kChunk = 'c', kStatus = 's';
+constexpr uint8_t kAsk = 'q', kAnswer = 'a', kChunk = 'c', kStatus = 's', kHoldings = 'h',
+                  kSeal = 'e';
 constexpr uint8_t kWants = 1, kUsesHub = 2, kIsWhole = 4, kIsCopy = 8;
+constexpr uint8_t kTakesCopies = 1;
+constexpr size_t kHeldFilesMax = 10'000;
 constexpr size_t kCommitDigits = 40, kSha256Digits = 64;
 
 Error corrupt(const char* what) {
@@ -67,7 +71,7 @@ Result<PieceAsk> decode_piece_ask(std::string_view frame) {
   ask.piece = reader.number<uint32_t>();
   ask.piece_bytes = reader.number<uint32_t>();
   const bool is_known = question >= static_cast<uint8_t>(PieceQuestion::kStatus) &&
-                        question <= static_cast<uint8_t>(PieceQuestion::kState);
+                        question <= static_cast<uint8_t>(PieceQuestion::kSeal);
   if (!reader.is_complete() || kind != kAsk || !is_known || flags > (kWants | kUsesHub) ||
       ask.model.empty() || ask.model.size() > kModelPathBytesMax || !is_commit(ask.commit) ||
       !is_hash(ask.file_hash) || ask.piece_bytes == 0 || ask.piece_bytes > kPieceBodyBytesMax) {
@@ -149,6 +153,71 @@ Result<FetchStatus> decode_fetch_status(std::string_view body) {
   status.is_whole = (flags & kIsWhole) != 0;
   status.is_copy = (flags & kIsCopy) != 0;
   return status;
+}
+
+std::string encode_piece_holdings(const PieceHoldings& holdings) {
+  std::vector<std::byte> out;
+  append_number(out, kHoldings);
+  append_number(out, static_cast<uint8_t>(holdings.takes_copies ? kTakesCopies : 0));
+  append_number(out, holdings.room_bytes);
+  append_number(out, static_cast<uint32_t>(holdings.files.size()));
+  for (const auto& [hash, pieces] : holdings.files) {
+    append_text(out, hash);
+    append_number(out, static_cast<uint32_t>(pieces.size()));
+    std::vector<std::byte> bits((pieces.size() + 7) / 8);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i]) bits[i / 8] |= std::byte{1} << i % 8;
+    }
+    append_bytes(out, bits);
+  }
+  return frame_of(out);
+}
+
+Result<PieceHoldings> decode_piece_holdings(std::string_view body) {
+  ByteReader reader(bytes_of(body));
+  PieceHoldings holdings;
+  const auto kind = reader.number<uint8_t>();
+  const auto flags = reader.number<uint8_t>();
+  holdings.room_bytes = reader.number<uint64_t>();
+  const auto files = reader.number<uint32_t>();
+  const Error senseless = corrupt("a list of pieces");
+  if (kind != kHoldings || flags > kTakesCopies || files > kHeldFilesMax) return senseless;
+  holdings.takes_copies = flags != 0;
+  for (uint32_t i = 0; i < files && !reader.has_failed(); ++i) {
+    const std::string hash = read_text(reader);
+    const auto count = reader.number<uint32_t>();
+    const auto bits = reader.take((size_t{count} + 7) / 8);
+    // Ascending, so that what is read can be written in one way only.
+    const bool is_next = holdings.files.empty() || holdings.files.rbegin()->first < hash;
+    if (reader.has_failed() || hash.empty() || !is_hash(hash) || !is_next) return senseless;
+    std::vector<bool> pieces(count);
+    for (size_t k = 0; k < 8 * bits.size(); ++k) {
+      const bool is_set = (bits[k / 8] >> k % 8 & std::byte{1}) != std::byte{0};
+      if (k >= count && is_set) return senseless;
+      if (k < count) pieces[k] = is_set;
+    }
+    holdings.files.emplace(hash, std::move(pieces));
+  }
+  if (!reader.is_complete()) return senseless;
+  return holdings;
+}
+
+std::string encode_seal(std::span<const Digest> digests) {
+  std::vector<std::byte> out;
+  append_number(out, kSeal);
+  for (const Digest& digest : digests) append_bytes(out, digest);
+  return frame_of(out);
+}
+
+Result<std::vector<Digest>> decode_seal(std::string_view body) {
+  ByteReader reader(bytes_of(body));
+  const auto kind = reader.number<uint8_t>();
+  if (kind != kSeal || reader.rest().empty() || reader.rest().size() % sizeof(Digest) != 0) {
+    return corrupt("the digests of a file");
+  }
+  std::vector<Digest> digests(reader.rest().size() / sizeof(Digest));
+  for (Digest& digest : digests) reader.fill(digest);
+  return digests;
 }
 
 }  // namespace lockstep

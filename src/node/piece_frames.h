@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/secrets.h"
@@ -22,7 +25,9 @@ enum class PieceQuestion : uint8_t {
   kList = 2,    // its files; body: as hub/model_files.h writes them
   kPiece = 3,   // body: its bytes
   kDigest = 4,
-  kState = 5,  // of a piece: whether it is here or being fetched
+  kState = 5,     // of a piece: whether it is here or being fetched
+  kHoldings = 6,  // which pieces are here; body: PieceHoldings
+  kSeal = 7,      // of a file whose hash was checked; body: the digests of all pieces
 };
 
 enum class PieceState : uint8_t { kIdle, kClaimed, kFetching };
@@ -64,10 +69,22 @@ struct FetchStatus {
   bool operator==(const FetchStatus&) const = default;
 };
 
+// What a node keeps of one model.
+struct PieceHoldings {
+  bool takes_copies = false;  // it keeps its share of models, and copies of others' shares
+  uint64_t room_bytes = 0;    // free on its disk
+  // By the hash of the file; of small ones and whole ones all.
+  std::map<std::string, std::vector<bool>> files;
+
+  bool operator==(const PieceHoldings&) const = default;
+};
+
 std::string encode_piece_ask(const PieceAsk& ask);
 std::string encode_piece_answer(const PieceAnswer& answer);
 std::string encode_piece_chunk(std::string_view bytes);
 std::string encode_fetch_status(const FetchStatus& status);
+std::string encode_piece_holdings(const PieceHoldings& holdings);
+std::string encode_seal(std::span<const Digest> digests);
 
 // kCorrupt for what none of the above has written.
 Result<PieceAsk> decode_piece_ask(std::string_view frame);
@@ -75,5 +92,7 @@ Result<PieceAnswer> decode_piece_answer(std::string_view frame);
 // A view into the frame.
 Result<std::string_view> decode_piece_chunk(std::string_view frame);
 Result<FetchStatus> decode_fetch_status(std::string_view body);
+Result<PieceHoldings> decode_piece_holdings(std::string_view body);
+Result<std::vector<Digest>> decode_seal(std::string_view body);
 
 }  // namespace lockstep

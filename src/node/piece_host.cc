@@ -36,7 +36,8 @@ Reply with_body(std::string body) {
 // What it takes to answer; the disk is read here.
 class Clerk {
  public:
-  Clerk(ModelShelf& shelf, FetchBoard& board) : shelf_(shelf), board_(board) {}
+  Clerk(ModelShelf& shelf, FetchBoard& board, bool takes_copies)
+      : shelf_(shelf), board_(board), takes_copies_(takes_copies) {}
 
   Reply answer(const PieceAsk& ask) const {
     switch (ask.question) {
@@ -49,6 +50,10 @@ class Clerk {
         return piece(ask);
       case PieceQuestion::kState:
         return state(ask);
+      case PieceQuestion::kHoldings:
+        return holdings(ask);
+      case PieceQuestion::kSeal:
+        return seal(ask);
     }
     return {};
   }
@@ -76,6 +81,8 @@ class Clerk {
       status.commit = model.value()->files.commit;
       status.is_whole = true;
       status.is_copy = model.value()->is_copy;
+    } else if (const auto parts = shelf_.parts(ask.model)) {
+      status.commit = parts->files.commit;
     }
     return with_body(encode_fetch_status(status));
   }
@@ -90,8 +97,13 @@ class Clerk {
       return {};
     }
     const auto model = shelf_.find(ask.model);
-    if (!model.ok() || !model.value() || !is_asked(model.value()->files)) return {};
-    return with_body(dump_model_files(model.value()->files));
+    if (model.ok() && model.value()) {
+      return is_asked(model.value()->files) ? with_body(dump_model_files(model.value()->files))
+                                            : Reply{};
+    }
+    const auto parts = shelf_.parts(ask.model);
+    if (!parts || !is_asked(parts->files)) return {};
+    return with_body(dump_model_files(parts->files));
   }
 
   Reply piece(const PieceAsk& ask) const {
@@ -99,11 +111,13 @@ class Clerk {
     PieceState state = PieceState::kIdle;
     bool is_here = false;
     if (const auto fetch = board_.find(ask.model)) {
-      is_here = read_fetched(*fetch, ask, bytes);
+      is_here = read_stored(fetch->files().get(), fetch->store().get(), ask, bytes);
       state = fetch->state(ask.file_hash, ask.piece);
     } else if (const auto model = shelf_.find(ask.model); model.ok() && model.value()) {
       is_here = model.value()->files.commit == ask.commit &&
                 ModelShelf::read(*model.value(), ask.file_hash, ask.piece, ask.piece_bytes, bytes);
+    } else if (const auto parts = shelf_.parts(ask.model)) {
+      is_here = read_stored(&parts->files, parts->store.get(), ask, bytes);
     }
     if (!is_here) return {{.state = state}, {}};
     Reply reply;
@@ -113,10 +127,8 @@ class Clerk {
     return reply;
   }
 
-  static bool read_fetched(const SharedFetch& fetch, const PieceAsk& ask,
-                           std::vector<std::byte>& bytes) {
-    const auto files = fetch.files();
-    const auto store = fetch.store();
+  static bool read_stored(const ModelFiles* files, PieceStore* store, const PieceAsk& ask,
+                          std::vector<std::byte>& bytes) {
     if (!files || !store || files->commit != ask.commit) return false;
     for (const HubFile& file : files->files) {
       if (file.hash != ask.file_hash) continue;
@@ -135,8 +147,45 @@ class Clerk {
     return {{.state = fetch->state(ask.file_hash, ask.piece)}, {}};
   }
 
+  // What is here, whether it is still being fetched or not.
+  Reply holdings(const PieceAsk& ask) const {
+    PieceHoldings holdings{.takes_copies = takes_copies_, .files = {}};
+    const auto fetch = board_.find(ask.model);
+    const auto parts = shelf_.parts(ask.model);
+    const auto whole = shelf_.find(ask.model);
+    const auto files = fetch ? fetch->files() : nullptr;
+    const auto store = fetch ? fetch->store() : nullptr;
+    if (files && store && files->commit == ask.commit) {
+      add_stored(holdings, *files, *store);
+    } else if (parts && parts->files.commit == ask.commit) {
+      add_stored(holdings, parts->files, *parts->store);
+    } else if (whole.ok() && whole.value() && whole.value()->files.commit == ask.commit) {
+      for (const HubFile& file : whole.value()->files.files) {
+        holdings.files[file.hash].assign(PieceCut{file.size, ask.piece_bytes}.count(), true);
+      }
+      holdings.takes_copies = false;
+    }
+    holdings.room_bytes = takes_copies_ ? shelf_.room_for(ask.model) : 0;
+    return with_body(encode_piece_holdings(holdings));
+  }
+  static void add_stored(PieceHoldings& holdings, const ModelFiles& files, PieceStore& store) {
+    for (const HubFile& file : files.files) holdings.files[file.hash] = store.pieces_here(file);
+  }
+
+  Reply seal(const PieceAsk& ask) const {
+    const auto parts = shelf_.parts(ask.model);
+    if (!parts || parts->files.commit != ask.commit) return {};
+    for (const HubFile& file : parts->files.files) {
+      if (file.hash != ask.file_hash) continue;
+      const std::vector<Digest> digests = parts->store->sealed(file);
+      if (!digests.empty()) return with_body(encode_seal(digests));
+    }
+    return {};
+  }
+
   ModelShelf& shelf_;
   FetchBoard& board_;
+  const bool takes_copies_;
 };
 
 // Threads that read the disk, and what waits for them: at most one question of each stream.
@@ -196,8 +245,8 @@ struct PieceHost::Impl : std::enable_shared_from_this<Impl> {
     size_t sent = 0;
   };
 
-  Impl(EventLoop& own_loop, ModelShelf& shelf, FetchBoard& board)
-      : loop(own_loop), clerk(shelf, board) {}
+  Impl(EventLoop& own_loop, ModelShelf& shelf, FetchBoard& board, bool takes_copies)
+      : loop(own_loop), clerk(shelf, board, takes_copies) {}
 
   void on_frame(uint64_t number, std::string_view frame);
   void read(uint64_t number, const PieceAsk& ask);
@@ -215,8 +264,8 @@ struct PieceHost::Impl : std::enable_shared_from_this<Impl> {
   std::unique_ptr<Readers> readers = std::make_unique<Readers>();
 };
 
-PieceHost::PieceHost(EventLoop& loop, ModelShelf& shelf, FetchBoard& board)
-    : loop_(loop), impl_(std::make_shared<Impl>(loop, shelf, board)) {}
+PieceHost::PieceHost(EventLoop& loop, ModelShelf& shelf, FetchBoard& board, bool takes_copies)
+    : loop_(loop), impl_(std::make_shared<Impl>(loop, shelf, board, takes_copies)) {}
 
 PieceHost::~PieceHost() {
   std::unique_ptr<Readers> readers;

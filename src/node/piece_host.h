@@ -21,8 +21,8 @@ class PieceHost {
   static constexpr size_t kBodiesMax = 16;    // pieces in memory; further questions wait
   static constexpr int kReaderCount = 3;
 
-  // All must outlive it.
-  PieceHost(EventLoop& loop, ModelShelf& shelf, FetchBoard& board);
+  // All must outlive it. `takes_copies`: this node keeps shares of models, and copies of others'.
+  PieceHost(EventLoop& loop, ModelShelf& shelf, FetchBoard& board, bool takes_copies = false);
   // Closes the streams. Not from the loop's thread.
   ~PieceHost();
 

@@ -45,6 +45,14 @@ bool is_fused(const TensorView& tensor, std::string_view suffix) {
 
 }  // namespace
 
+bool is_read_early(const TensorView& tensor) {
+  constexpr std::string_view kEarly[] = {".weight_scale_2", ".weight_global_scale", ".weight_shape",
+                                         ".weight_g_idx", ".g_idx"};
+  return is_fused(tensor, kFusedBias) ||
+         std::any_of(std::begin(kEarly), std::end(kEarly),
+                     [&](std::string_view ending) { return tensor.name.ends_with(ending); });
+}
+
 Result<std::shared_ptr<const WeightSource>> SafetensorsSource::open(const fs::path& folder,
                                                                     PartialFiles partial) {
   auto checkpoint = TRY(Checkpoint::open(folder, partial));

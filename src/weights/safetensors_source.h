@@ -24,6 +24,10 @@
 
 namespace lockstep {
 
+// Whether a source reads this tensor to know how others are stored, before anybody asks for its
+// weights: factors of whole matrices, true shapes, orders of columns, biases that are taken apart.
+bool is_read_early(const TensorView& tensor);
+
 class SafetensorsSource final : public WeightSource {
  public:
   // A folder without config.json counts as one that says nothing about quantisation.
