@@ -39,7 +39,31 @@ def random_numbers(count):
     return numbers
 
 
-def write_checkpoint(folder, layers, hidden=2048, inner=5632, is_hollow=False):
+def write_file(path, shapes, is_hollow):
+    """One safetensors file; the bytes of its tensors."""
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        end = at + 2 * count_of(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        if is_hollow:
+            file.truncate(8 + len(text) + at)
+            return at
+        block = random_numbers(1 << 20)  # every tensor has it from another place on
+        for name, shape in shapes.items():
+            left, begin = 2 * count_of(shape), 2 * (zlib.crc32(name.encode()) % 4096)
+            while left > 0:
+                piece = block[begin:begin + left]
+                file.write(piece)
+                left, begin = left - len(piece), 0
+    return at
+
+
+def write_checkpoint(folder, layers, hidden=2048, inner=5632, is_hollow=False, shards=1):
     """A model with the tokenizer of stories260K; the bytes of its weights. A hollow one has zeros that take no disk."""
     os.makedirs(folder)
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -50,23 +74,15 @@ def write_checkpoint(folder, layers, hidden=2048, inner=5632, is_hollow=False):
                "num_attention_heads": hidden // HEAD, "num_key_value_heads": hidden // HEAD // 4, "torch_dtype": "bfloat16"}
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file)
-    header, at = {}, 0
-    for name, shape in shapes_of(config).items():
-        end = at + 2 * count_of(shape)
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, end]}
-        at = end
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        if is_hollow:
-            file.truncate(8 + len(text) + at)
-            return at
-        block = random_numbers(1 << 20)  # every tensor has it from another place on
-        for name, shape in shapes_of(config).items():
-            left, begin = 2 * count_of(shape), 2 * (zlib.crc32(name.encode()) % 4096)
-            while left > 0:
-                piece = block[begin:begin + left]
-                file.write(piece)
-                left, begin = left - len(piece), 0
-    return at
+    shapes = shapes_of(config)
+    if shards == 1:
+        return write_file(os.path.join(folder, "model.safetensors"), shapes, is_hollow)
+    names, written, weight_map = list(shapes), 0, {}
+    for number in range(shards):
+        file = f"model-{number + 1:05}-of-{shards:05}.safetensors"
+        own = names[len(names) * number // shards:len(names) * (number + 1) // shards]
+        weight_map |= {name: file for name in own}
+        written += write_file(os.path.join(folder, file), {name: shapes[name] for name in own}, is_hollow)
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
+        json.dump({"weight_map": weight_map}, file)
+    return written

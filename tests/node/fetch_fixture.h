@@ -107,6 +107,7 @@ struct FetchCluster {
     chosen.home = folder.path() / fmt::format("home{}", i);
     chosen.root = disk(i);
     chosen.piece_bytes = piece_bytes;
+    chosen.keeps_shares = keeps_shares;
     chosen.connections = 3;
     chosen.retries = 1;
     chosen.patience = patience;
@@ -158,6 +159,7 @@ struct FetchCluster {
   ClusterKey key = new_cluster();
   std::string hub;
   bool is_offline = false;
+  bool keeps_shares = false;
   uint64_t piece_bytes = kTestPieceBytes;
   std::chrono::seconds patience{30};
   std::vector<std::unique_ptr<FetchNode>> nodes;

@@ -54,9 +54,40 @@ TEST_CASE("piece frames: what breaks their form or a limit is refused") {
   CHECK(!changed([](PieceAsk& ask) { ask.file_hash = "../../etc/passwd"; }));
   CHECK(!changed([](PieceAsk& ask) { ask.piece_bytes = 0; }));
   CHECK(!changed([](PieceAsk& ask) { ask.piece_bytes = 1u << 30; }));
-  CHECK(!changed([](PieceAsk& ask) { ask.question = static_cast<PieceQuestion>(6); }));
+  CHECK(!changed([](PieceAsk& ask) { ask.question = static_cast<PieceQuestion>(8); }));
   CHECK(!decode_piece_answer(encode_piece_answer({.body_bytes = 1u << 31})).ok());
   CHECK(!decode_piece_chunk("c").ok());
   CHECK(!decode_piece_chunk(encode_piece_chunk(std::string(kPieceChunkBytes + 1, 'x'))).ok());
   CHECK(!decode_fetch_status(encode_fetch_status({.commit = "nonsense"})).ok());
+}
+
+TEST_CASE("piece frames: holdings and seals are read as they were written, and nothing else") {
+  PieceHoldings holdings{.takes_copies = true, .room_bytes = 1ull << 41, .files = {}};
+  CHECK(decode_piece_holdings(encode_piece_holdings(holdings)).value() == holdings);
+  holdings.files[std::string(40, 'b')] = {true, false, true};
+  holdings.files[std::string(64, 'a')] = std::vector<bool>(16, true);
+  holdings.files[std::string(64, 'c')] = {};
+  const std::string whole = encode_piece_holdings(holdings);
+  CHECK(decode_piece_holdings(whole).value() == holdings);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    CHECK(!decode_piece_holdings(whole.substr(0, size)).ok());
+  }
+  CHECK(!decode_piece_holdings(whole + "x").ok());
+  PieceHoldings odd = holdings;
+  odd.files["../../etc/passwd"] = {true};
+  CHECK(!decode_piece_holdings(encode_piece_holdings(odd)).ok());
+  std::string bits = encode_piece_holdings({.files = {{std::string(40, 'b'), {true}}}});
+  bits.back() = '\x03';  // a piece that the file does not have
+  CHECK(!decode_piece_holdings(bits).ok());
+  // A count that no body can hold is refused before memory is taken for it.
+  std::string huge = encode_piece_holdings({.files = {{std::string(40, 'b'), {}}}});
+  huge[huge.size() - 1] = '\x7f';
+  CHECK(!decode_piece_holdings(huge).ok());
+
+  std::vector<Digest> digests(3);
+  digests[1].fill(std::byte{7});
+  CHECK(decode_seal(encode_seal(digests)).value() == digests);
+  CHECK(!decode_seal(encode_seal({})).ok());
+  CHECK(!decode_seal(encode_seal(digests) + "x").ok());
+  CHECK(!decode_seal("").ok());
 }

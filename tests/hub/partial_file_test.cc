@@ -1,0 +1,136 @@
+// Files of which only pieces are here, as who reads them sees them (base/mapped_file.h).
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "base/mapped_file.h"
+#include "hub/piece_store.h"
+#include "hub/range_file.h"
+#include "support/temporary_folder.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr uint64_t kPage = 1 << 16;  // a multiple of every system's page
+constexpr PieceCut kCut{.size = 3 * kPage + 100, .piece_bytes = kPage};
+
+std::filesystem::path partial_in(const TemporaryFolder& folder) {
+  return PieceStore::partial_path(folder.path() / "blob");
+}
+
+std::unique_ptr<RangeFile> with_pieces(const std::filesystem::path& path,
+                                       std::initializer_list<uint32_t> pieces) {
+  auto file = RangeFile::open(path, kCut);
+  REQUIRE(file.ok());
+  for (const uint32_t piece : pieces) {
+    const std::string content(kCut.range(piece).size(), static_cast<char>('a' + piece));
+    REQUIRE(file.value()->write(piece, std::as_bytes(std::span(content))).ok());
+  }
+  return std::move(file.value());
+}
+
+// Whether a process that reads the byte is killed by SIGSEGV.
+bool kills(const std::byte& byte) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);  // not the test's own
+    const volatile std::byte* place = &byte;
+    ::_exit(*place == std::byte{0} ? 1 : 2);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+uint64_t disk_bytes(const std::filesystem::path& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return static_cast<uint64_t>(status.st_blocks) * 512;
+}
+
+}  // namespace
+
+TEST_CASE("a hole of a file in pieces is an error for who asks, and never zeros for who does not") {
+  const TemporaryFolder folder;
+  const auto path = partial_in(folder);
+  with_pieces(path, {0, 2});
+  std::filesystem::create_symlink(path.filename(), folder.path() / "model.safetensors");
+  const auto file = MappedFile::open(folder.path() / "model.safetensors");
+  REQUIRE(file.ok());
+  const auto bytes = file.value().bytes();
+  REQUIRE(bytes.size() == kCut.size);
+  CHECK(file.value().missing().size() == 2);
+  CHECK(file.value().check_here(bytes.first(kPage)).ok());
+  CHECK(file.value().check_here(bytes.subspan(2 * kPage, kPage)).ok());
+  CHECK(file.value().check_here(bytes.subspan(7, 0)).ok());
+  for (const auto& [begin, size] : {std::pair<size_t, size_t>{kPage - 1, 2},
+                                    {kPage, 1},
+                                    {2 * kPage - 1, 2},
+                                    {3 * kPage, 1},
+                                    {kCut.size - 1, 1},
+                                    {0, kCut.size}}) {
+    const Status here = file.value().check_here(bytes.subspan(begin, size));
+    REQUIRE(!here.ok());
+    CHECK(here.error().code == ErrorCode::kNotFound);
+    CHECK(here.error().message.find("model.safetensors") != std::string::npos);
+  }
+  CHECK(bytes[0] == std::byte{'a'});
+  CHECK(bytes[2 * kPage] == std::byte{'c'});
+  CHECK(!kills(bytes[kPage - 1]));
+  CHECK(kills(bytes[kPage]));
+  CHECK(kills(bytes[2 * kPage - 1]));
+  CHECK(kills(bytes[kCut.size - 1]));
+  const std::string elsewhere(10, 'x');
+  CHECK(file.value().check_here(std::as_bytes(std::span(elsewhere))).ok());
+  CHECK(!file.value().place_of(std::as_bytes(std::span(elsewhere))));
+}
+
+TEST_CASE("a file in pieces without its journal, or with another's, is not opened") {
+  const TemporaryFolder folder;
+  const auto path = partial_in(folder);
+  with_pieces(path, {0, 1, 2, 3});
+  const auto whole = MappedFile::open(path);
+  REQUIRE(whole.ok());
+  CHECK(whole.value().missing().empty());
+  std::filesystem::resize_file(path, kCut.size + 1);
+  CHECK(MappedFile::open(path).error().code == ErrorCode::kCorrupt);
+  std::filesystem::resize_file(path, kCut.size);
+  std::filesystem::resize_file(RangeFile::journal_of(path), 10);
+  CHECK(MappedFile::open(path).error().code == ErrorCode::kCorrupt);
+  std::filesystem::remove(RangeFile::journal_of(path));
+  CHECK(MappedFile::open(path).error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("a piece is dropped from the disk, but not from under somebody who has the file mapped") {
+  const TemporaryFolder folder;
+  const auto path = partial_in(folder);
+  const auto file = with_pieces(path, {0, 1, 2, 3});
+  const uint64_t before = disk_bytes(path);
+  {
+    const auto mapped = MappedFile::open(path);
+    REQUIRE(mapped.ok());
+    const auto dropped = file->drop(1);
+    REQUIRE(dropped.ok());
+    CHECK(!dropped.value());
+    CHECK(file->has(1));
+    CHECK(mapped.value().bytes()[kPage] == std::byte{'b'});
+  }
+  CHECK(file->drop(1).value());
+  CHECK(!file->has(1));
+  CHECK(file->drop(1).value());  // nothing to do
+#ifdef __linux__
+  CHECK(disk_bytes(path) + kPage <= before);
+#endif
+  const auto mapped = MappedFile::open(path);
+  REQUIRE(mapped.ok());
+  REQUIRE(mapped.value().missing().size() == 1);
+  CHECK(mapped.value().missing()[0] == ByteRange{kPage, 2 * kPage});
+  CHECK(RangeFile::bytes_in(path, kCut) == kCut.size - kPage);
+}
