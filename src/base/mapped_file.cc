@@ -50,12 +50,14 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   MappedFile file(path, {static_cast<const std::byte*>(address), size});
   std::error_code ignored;
   const fs::path real = fs::canonical(path, ignored);
-  if (real.extension() == kPartialFileEnding) TRY(file.close_holes(std::move(fd), real));
+  if (real.extension() != kPartialFileEnding) return file;
+  TRY(file.lock_pieces(std::move(fd)));  // before the look at what is here
+  file.missing_ = TRY(missing_ranges(real, size));
+  TRY(file.close_holes());
   return file;
 }
 
-// The lock comes before the look at what is here.
-Status MappedFile::close_holes(UniqueFd fd, const fs::path& real) {
+Status MappedFile::lock_pieces(UniqueFd fd) {
   const auto deadline = std::chrono::steady_clock::now() + kLockWait;
   while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path_, errno);
@@ -65,16 +67,36 @@ Status MappedFile::close_holes(UniqueFd fd, const fs::path& real) {
     std::this_thread::sleep_for(kLockPause);
   }
   lock_ = std::move(fd);
-  missing_ = TRY(missing_ranges(real, bytes_.size()));
+  return Ok{};
+}
+
+// Pages that are partly here stay open: the loader asks for each byte.
+Status MappedFile::close_holes() {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   for (const ByteRange& range : missing_) {
     const uint64_t begin = (range.begin + page - 1) / page * page;
-    const uint64_t end =
-        range.end == bytes_.size() ? range.end : range.end / page * page;  // the last page is ours
+    // What follows the end of the file in its last page belongs to nobody.
+    const uint64_t end = range.end == bytes_.size() ? range.end : range.end / page * page;
     if (begin >= end) continue;
     void* address = const_cast<std::byte*>(bytes_.data() + begin);
     if (::mprotect(address, end - begin, PROT_NONE) != 0) return system_error(path_, errno);
   }
+  return Ok{};
+}
+
+Status MappedFile::keep_only(std::vector<ByteRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
+  std::vector<ByteRange> closed;
+  uint64_t at = 0;
+  for (const ByteRange& range : ranges) {
+    if (range.begin > at) closed.push_back({at, range.begin});
+    at = std::max(at, range.end);
+  }
+  if (at < bytes_.size()) closed.push_back({at, bytes_.size()});
+  missing_ = std::move(closed);
+  TRY(close_holes());
+  lock_.reset();
   return Ok{};
 }
 

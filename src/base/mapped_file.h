@@ -35,6 +35,10 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
   // Bytes that are not here; empty for a whole file.
   std::span<const ByteRange> missing() const { return missing_; }
+  // Of a file in pieces: closes all but these ranges, and lets pieces be dropped again. For who has
+  // read what it wanted and keeps views for their sizes alone.
+  Status keep_only(std::vector<ByteRange> ranges);
+  bool is_in_pieces() const { return lock_.is_open(); }
   // Where bytes of this file lie in it; nothing for others.
   std::optional<ByteRange> place_of(std::span<const std::byte> bytes) const;
   // kNotFound, with the file and the range, where some of these bytes are not here. Bytes of other
@@ -44,7 +48,8 @@ class MappedFile {
  private:
   MappedFile(std::filesystem::path path, std::span<const std::byte> bytes)
       : path_(std::move(path)), bytes_(bytes) {}
-  Status close_holes(UniqueFd fd, const std::filesystem::path& real);
+  Status lock_pieces(UniqueFd fd);
+  Status close_holes();
   void unmap();
 
   std::filesystem::path path_;

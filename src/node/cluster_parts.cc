@@ -27,7 +27,7 @@ bool is_on_one_machine(const PartReport& report) {
 // What the group of a placement is started with. Reads the head of the model's files.
 Result<LocalGroupOptions> group_options(const DesiredEntry& entry, const PartReport& report,
                                         const std::string& path, const LinkOptions& link) {
-  const OpenedModel model = TRY(open_model(path, PartialFiles::kAllowed));
+  const OpenedModel model = TRY(open_model(path, PartialFiles::kTables));
   const PlannedLimits limits = TRY(planned_limits(model.config, entry.promises));
   LocalGroupOptions options;
   options.model = path;

@@ -158,7 +158,7 @@ Result<ModelFetch::PieceSet> ModelFetch::bring_table(PieceStore& store,
 // What the ranks on each machine read. Without ranks: whether that can be known.
 Result<ModelFetch::NodeNeeds> ModelFetch::needs_of(const fs::path& folder,
                                                    std::span<const HubFile> weights) const {
-  const OpenedModel opened = TRY(open_model(folder.string(), PartialFiles::kAllowed));
+  const OpenedModel opened = TRY(open_model(folder.string(), PartialFiles::kTables));
   std::vector<double> shares;
   for (const RankPart& rank : wish_.plan.ranks) shares.push_back(static_cast<double>(rank.share));
   const bool is_trial = shares.empty();

@@ -10,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "json/json.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_source.h"
 #include "weights/weight_source.h"
 
 namespace lockstep {
@@ -178,11 +179,21 @@ std::span<const MappedFile> Checkpoint::files() const {
 
 Result<SafetensorsHeader> Checkpoint::Impl::map(const fs::path& path) {
   files.push_back(TRY(MappedFile::open(path)));
-  const MappedFile& file = files.back();
+  MappedFile& file = files.back();
   file_bytes += file.bytes().size();
   if (!file.missing().empty()) TRY(check_partial(file));
   auto header = read_safetensors_header(file.bytes());
   if (!header.ok()) return in_file(path, header.error());
+  if (partial == PartialFiles::kTables && file.is_in_pieces()) {
+    std::vector<ByteRange> kept{{0, safetensors_head_bytes(file.bytes())}};
+    for (const TensorView& tensor : header.value().tensors) {
+      const auto place = file.place_of(tensor.bytes);
+      if (place && is_read_early(tensor) && file.check_here(tensor.bytes).ok()) {
+        kept.push_back(*place);
+      }
+    }
+    TRY(file.keep_only(std::move(kept)));
+  }
   for (TensorView& tensor : header.value().tensors) {
     tensor.is_here = file.check_here(tensor.bytes).ok();
   }

@@ -58,7 +58,9 @@ class WeightSource {
 
 // Whether a folder may be opened of whose files only parts are on this machine. Then matrix() is
 // kNotFound where it would have to read what is not here, and who reads from views asks need().
-enum class PartialFiles { kRefused, kAllowed };
+// With kTables only what the tables say is of interest: views are not to be touched, and pieces of
+// the files may go while the source is there.
+enum class PartialFiles { kRefused, kAllowed, kTables };
 
 // kNotFound "the checkpoint has no tensor NAME": what sources and checkpoints answer.
 Error no_tensor(std::string_view name);

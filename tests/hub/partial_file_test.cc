@@ -134,3 +134,23 @@ TEST_CASE("a piece is dropped from the disk, but not from under somebody who has
   CHECK(mapped.value().missing()[0] == ByteRange{kPage, 2 * kPage});
   CHECK(RangeFile::bytes_in(path, kCut) == kCut.size - kPage);
 }
+
+TEST_CASE("who keeps a part of a mapped file alone reads nothing else, and hinders nobody") {
+  const TemporaryFolder folder;
+  const auto path = partial_in(folder);
+  const auto file = with_pieces(path, {0, 1, 3});
+  auto mapped = MappedFile::open(path);
+  REQUIRE(mapped.ok());
+  CHECK(mapped.value().is_in_pieces());
+  REQUIRE(mapped.value().keep_only({{3 * kPage, 3 * kPage + 10}, {0, 100}}).ok());
+  const auto bytes = mapped.value().bytes();
+  CHECK(mapped.value().check_here(bytes.first(100)).ok());
+  CHECK(mapped.value().check_here(bytes.subspan(3 * kPage, 10)).ok());
+  CHECK(!mapped.value().check_here(bytes.subspan(99, 2)).ok());
+  CHECK(!mapped.value().check_here(bytes.subspan(kPage, 1)).ok());
+  CHECK(bytes[0] == std::byte{'a'});
+  CHECK(bytes[3 * kPage] == std::byte{'d'});
+  CHECK(file->drop(1).value());
+  CHECK(kills(bytes[kPage]));
+  CHECK(kills(bytes[2 * kPage]));
+}
