@@ -80,7 +80,7 @@ class Search {
       bool fits = false;
       if (request_.is_one_group || are_alike()) break;
       for (const MachineGroups& groups : partitions(cluster_, count)) {
-        fits = TRY(try_partition(groups)) || fits;
+        if (TRY(try_partition(groups))) fits = true;
       }
       if (!fits) break;
     }
@@ -129,9 +129,9 @@ class Search {
     return most;
   }
 
-  // Groups of any machines, each tensor or pipeline, whichever is faster; nothing where one does
-  // not fit.
-  Status try_partition(const MachineGroups& machines) {
+  // Groups of any machines, each tensor or pipeline, whichever is faster; false where one does not
+  // fit.
+  Result<bool> try_partition(const MachineGroups& machines) {
     const int streams = streams_of_each(machines.size());
     std::vector<GroupPlan> groups;
     for (const Order& own : machines) {

@@ -131,6 +131,8 @@ TEST_CASE("a load that makes no sense names the field") {
   CHECK(contains(refusal(R"({"model":5})"), "\"model\" must be a string"));
   CHECK(contains(refusal(R"({"model":"a\u0001"})"), "without control characters"));
   CHECK(contains(refusal(R"({"model":"a","context":-1})"), "\"context\" must be from 0"));
+  CHECK(refusal(R"({"model":"a","replicas":0})") == "\"replicas\" must be from 1 to 16, not 0");
+  CHECK(contains(refusal(R"({"model":"a","replicas":17})"), "from 1 to 16, not 17"));
   CHECK(refusal(R"({"model":"a","parallelism":"both"})") ==
         "'both' is no parallelism; there are auto, tensor and pipeline");
   CHECK(contains(refusal(R"({"model":"a","nodes":"alpha"})"), "\"nodes\" must be an array"));
