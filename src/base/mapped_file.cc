@@ -96,6 +96,8 @@ Status MappedFile::keep_only(std::vector<ByteRange> ranges) {
   if (at < bytes_.size()) closed.push_back({at, bytes_.size()});
   missing_ = std::move(closed);
   TRY(close_holes());
+  // The mapping holds the open file, and with it the lock, after its descriptor is closed.
+  if (lock_.is_open() && ::flock(lock_.get(), LOCK_UN) != 0) return system_error(path_, errno);
   lock_.reset();
   return Ok{};
 }
