@@ -2,6 +2,7 @@
 // automaton of a grammar. One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <tuple>
+#include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "grammar/regex.h"
@@ -14,6 +14,8 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kPlainDigitsMax = 400;
+constexpr size_t kRemaindersMax =
+    kDfaStatesMax / 4;  // each may be met in several parts of a number
 
 Dfa number_regex(std::string_view pattern) {
   WorkBudget budget;
@@ -157,7 +159,6 @@ Decimal parsed(std::string_view text) {
 }
 
 struct Remainder {
-  bool has_sign = false;
   bool has_point = false;
   uint64_t value = 0;
   size_t fraction_digits = 0;
@@ -204,18 +205,14 @@ Result<Dfa> multiples_of(const Decimal& step) {
   uint64_t unit = 0;
   const size_t significant = digits.size() - std::min(digits.find_first_not_of('0'), digits.size());
   if (significant <= 9) unit = significant == 0 ? 0 : std::stoull(digits);
-  if (unit == 0 || unit * (places + 2) > kDfaStatesMax) {
+  if (unit == 0 || unit * (places + 2) > kRemaindersMax) {
     return Error{ErrorCode::kUnsupported,
                  "the keyword \"multipleOf\" cannot be enforced while decoding for " + step.whole +
                      (step.fraction.empty() ? "" : "." + step.fraction) +
                      "; use a number with fewer digits"};
   }
   const auto follow = [&](Remainder state, char c) -> std::optional<Remainder> {
-    if (c == '-') {
-      if (state.has_sign || state.has_point || state.value != 0) return std::nullopt;
-      state.has_sign = true;
-      return state;
-    }
+    if (c == '-') return state;  // where it may stand, plain_number() knows
     if (c == '.') {
       if (state.has_point) return std::nullopt;
       state.has_point = true;
@@ -233,7 +230,9 @@ Result<Dfa> multiples_of(const Decimal& step) {
     for (size_t i = state.fraction_digits; i < places; ++i) value = value * 10 % unit;
     return value == 0;
   };
-  return both(plain_number(), explored(Remainder{}, kAlphabet, follow, accepts));
+  WorkBudget budget;
+  return join(plain_number(), explored(Remainder{}, kAlphabet, follow, accepts), DfaJoin::kBoth,
+              budget);
 }
 
 Dfa texts_of_number(const Json& number) {

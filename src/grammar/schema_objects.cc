@@ -137,12 +137,13 @@ Result<uint32_t> schema_count(const Json& schema, std::string_view keyword, uint
   const Json* value = find(schema, keyword);
   if (!value) return otherwise;
   const auto number = get_double(schema, keyword);
-  if (!number.ok() || !number.value() || *number.value() < 0 ||
-      *number.value() != static_cast<double>(static_cast<uint64_t>(*number.value()))) {
+  const double count = number.ok() ? number.value().value_or(-1) : -1;
+  if (count >= 4294967294.0) return UINT32_MAX - 1;
+  if (count < 0 || count != static_cast<double>(static_cast<uint32_t>(count))) {
     return Error{ErrorCode::kInvalidArgument,
                  "\"" + std::string(keyword) + "\" of a schema must be a whole number from 0 on"};
   }
-  return static_cast<uint32_t>(std::min(*number.value(), 4294967294.0));
+  return static_cast<uint32_t>(count);
 }
 
 bool is_closed(const ObjectShape& shape) {

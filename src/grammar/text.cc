@@ -1,5 +1,6 @@
 #include "grammar/text.h"
 
+#include <algorithm>
 #include <map>
 
 #include "grammar/code_points.h"

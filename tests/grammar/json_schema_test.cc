@@ -171,6 +171,11 @@ TEST_CASE("what is no schema, or allows nothing, gets one sentence") {
   CHECK(refusal(R"({"properties":[]})").find("\"properties\"") != std::string::npos);
   CHECK(refusal("[]").find("must be an object") != std::string::npos);
   CHECK(refusal(R"({"minLength":-1})").find("\"minLength\"") != std::string::npos);
+  CHECK(refusal(R"({"minLength":1.5})").find("\"minLength\"") != std::string::npos);
+  CHECK(refusal(R"({"maxLength":1e300,"multipleOf":1e-300})").find("\"multipleOf\"") !=
+        std::string::npos);
+  CHECK(
+      refusal(R"({"maxLength":1e300,"minimum":1e-300,"maximum":1e300,"multipleOf":4999})").empty());
   CHECK(refusal(R"({"$ref":"#/nowhere"})").find("nowhere") != std::string::npos);
   CHECK(refusal("false").find("no text at all") != std::string::npos);
   // A list without an end never becomes a text.
