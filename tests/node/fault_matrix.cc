@@ -331,7 +331,7 @@ bool FaultBench::wait_ready() {
 }
 
 bool FaultBench::wait_error(const std::string& part) {
-  const auto deadline = Clock::now() + kRestartWait;
+  const auto deadline = Clock::now() + std::max(kRestartWait, stage_.report);
   while (group_->status().last_error.find(part) == std::string::npos) {
     if (Clock::now() > deadline) return false;
     ::sched_yield();
