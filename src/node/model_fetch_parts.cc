@@ -283,6 +283,7 @@ Status ModelFetch::bring_copies(PieceStore& store, std::span<const HubFile> weig
   for (const auto& [node, holdings] : others) room[machine_of(node)] = holdings.room_bytes;
   PieceSet wanted, excess;
   bool is_any_missing = false;
+  uint64_t lonely = 0;  // bytes that nobody has room for a second time
   for (const HubFile& file : weights) {
     if (store.is_whole(file)) continue;
     if (store.sealed(file).empty()) {
@@ -311,6 +312,7 @@ Status ModelFetch::bring_copies(PieceStore& store, std::span<const HubFile> weig
       wanted[file.hash][piece] = keeps;
       excess[file.hash][piece] = !keeps && here[piece] && !is_in(table, file, piece);
       is_any_missing = is_any_missing || (keeps && !here[piece]);
+      if (those.size() < 2) lonely += store.cut(file).range(piece).size();
     }
   }
   if (is_any_missing) {
@@ -325,7 +327,12 @@ Status ModelFetch::bring_copies(PieceStore& store, std::span<const HubFile> weig
       TRY(give_back(store, file, excess[file.hash], others));
     }
   }
-  return Ok{};
+  if (lonely == 0 || others.empty()) return Ok{};
+  return Error{
+      ErrorCode::kExhausted,
+      fmt::format("{} of it are on one disk alone, and no other node that keeps shares has "
+                  "room for them",
+                  bytes_text(lonely))};
 }
 
 // Only what two others say that they have.
