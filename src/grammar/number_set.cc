@@ -14,8 +14,8 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kPlainDigitsMax = 400;
-constexpr size_t kRemaindersMax =
-    kDfaStatesMax / 4;  // each may be met in several parts of a number
+// Remainders before and behind the point; the signs and zeros of plain_number() add few states.
+constexpr size_t kRemaindersMax = kDfaStatesMax / 2;
 
 Dfa number_regex(std::string_view pattern) {
   WorkBudget budget;
