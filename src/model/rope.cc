@@ -47,9 +47,8 @@ std::vector<double> yarn_frequencies(std::vector<double> frequencies, const Mode
 }  // namespace
 
 std::vector<double> rope_frequencies(const ModelConfig& config) {
-  const int half = config.rotary_dims / 2;
-  std::vector<double> frequencies(static_cast<size_t>(half));
-  for (int i = 0; i < half; ++i) {
+  std::vector<double> frequencies(rope_pairs(config));
+  for (int i = 0; i < static_cast<int>(frequencies.size()); ++i) {
     const double exponent = -2.0 * i / config.rotary_dims;
     double frequency = exp_f64(exponent * log_f64(config.rope_theta));
     if (!config.rope_factors.empty()) frequency /= config.rope_factors[static_cast<size_t>(i)];

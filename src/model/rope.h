@@ -2,6 +2,7 @@
 // functions, so that every machine has the same bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -9,7 +10,11 @@
 
 namespace lockstep {
 
-// Radians per position for pairs 0 .. rotary_dims / 2 - 1, rope scaling included.
+inline size_t rope_pairs(const ModelConfig& config) {
+  return static_cast<size_t>(config.rotary_dims / 2);
+}
+
+// Radians per position for each of these pairs, rope scaling included.
 std::vector<double> rope_frequencies(const ModelConfig& config);
 // What the query at a position is multiplied by.
 float query_factor(const QueryScaling& scaling, int32_t position);

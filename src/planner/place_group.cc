@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "model/latent_cut.h"
-#include "planner/shares.h"
 
 namespace lockstep {
 namespace {
@@ -71,7 +70,8 @@ GroupPlacer::GroupPlacer(const ModelFacts& facts, const ClusterFacts& cluster,
   const auto cut = Cut::make(facts.config, {&one, 1}, {facts.alignment, false});
   LOCKSTEP_CHECK(cut.ok());
   const bool is_sparse = facts.config.experts.count > 0;
-  leaves_ = (is_sparse ? cut.value().expert_shares() : cut.value().ffn_shares()).leaf_count();
+  const LeafShares& shares = is_sparse ? cut.value().expert_shares() : cut.value().ffn_shares();
+  dealer_.emplace(shares.leaf_count());
   for (const LayerClass& layer : facts.classes) {
     for (const WeightFacts& weight : layer.weights) {
       whole_bytes_ += weight.element_bytes * weight.copies * weight.weight.rows *
@@ -155,15 +155,15 @@ std::vector<double> GroupPlacer::shares_of(const Attempt& attempt) const {
   for (size_t stage = 0; stage < attempt.stages; ++stage) {
     const auto first = attempt.wishes.begin() + static_cast<std::ptrdiff_t>(stage) * ranks;
     std::vector<RankWish> wishes(first, first + ranks);
-    auto leaves = share_leaves(leaves_, wishes);
+    auto leaves = dealer_->of(wishes);
     if (!leaves) {  // it cannot fit: what each would lack if all were filled alike
       for (RankWish& wish : wishes) wish = {.speed = wish.part_max};
-      leaves = share_leaves(leaves_, wishes);
+      leaves = dealer_->of(wishes);
     }
     for (const int own : *leaves) {
       // A rank has a share even where there are too few leaves for all; it holds what is whole.
       constexpr double kPartMin = 1e-6;
-      const double part = std::max(own / static_cast<double>(leaves_), kPartMin);
+      const double part = std::max(own / static_cast<double>(dealer_->leaves()), kPartMin);
       shares.push_back(attempt.stage_weights[stage] * part);
     }
   }

@@ -13,6 +13,7 @@
 #include "planner/placement.h"
 #include "planner/predict.h"
 #include "planner/rank_load.h"
+#include "planner/shares.h"
 
 namespace lockstep {
 
@@ -61,9 +62,9 @@ class GroupPlacer {
   const ClusterFacts& cluster_;
   const PlanRequest& request_;
   RankCounter counter_;
-  std::vector<size_t> kinds_;  // (machines): the first machine that is like it
-  int leaves_ = 1;             // of the dimension by which shares are rounded
-  double whole_bytes_ = 0;     // of the model on one rank
+  std::vector<size_t> kinds_;         // (machines): the first machine that is like it
+  std::optional<LeafDealer> dealer_;  // of the dimension by which shares are rounded
+  double whole_bytes_ = 0;            // of the model on one rank
   std::map<Key, std::optional<GroupPlan>> known_;
 };
 

@@ -208,8 +208,7 @@ RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const 
   const auto tokens = static_cast<uint64_t>(std::max(limits.batch_tokens_max, limits.streams));
   memory.buffer_bytes = floats(tokens * token_elements(facts.config, cut, rank, load, has_head)) +
                         floats(second_half_elements(facts.config, load, tokens)) +
-                        pages * sizeof(int32_t) +
-                        rope_frequencies(facts.config).size() * sizeof(double);
+                        pages * sizeof(int32_t) + rope_pairs(facts.config) * sizeof(double);
   return memory;
 }
 

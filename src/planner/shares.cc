@@ -36,7 +36,6 @@ int subtree_count(size_t begin, size_t end) {
   return count;
 }
 
-// (leaves + 1, leaves + 1): complete subtrees of [begin, end).
 std::vector<int> subtree_counts(int leaves) {
   const auto size = static_cast<size_t>(leaves) + 1;
   std::vector<int> counts(size * size, 0);
@@ -86,12 +85,16 @@ Way best_way(int leaves, std::span<const RankWish> ranks, std::span<const int> c
 
 }  // namespace
 
-std::optional<std::vector<int>> share_leaves(int leaves, std::span<const RankWish> ranks) {
-  LOCKSTEP_CHECK(leaves > 0 && !ranks.empty());
-  const std::vector<int> counts = subtree_counts(leaves);
-  const Way free = best_way(leaves, ranks, counts, leaves);
+LeafDealer::LeafDealer(int leaves) : leaves_(leaves) {
+  LOCKSTEP_CHECK(leaves > 0);
+  subtrees_ = subtree_counts(leaves);
+}
+
+std::optional<std::vector<int>> LeafDealer::of(std::span<const RankWish> ranks) const {
+  LOCKSTEP_CHECK(!ranks.empty());
+  const Way free = best_way(leaves_, ranks, subtrees_, leaves_);
   if (free.cost.slowest == kNever) return std::nullopt;
-  const Way neat = best_way(leaves, ranks, counts, kSubtreesMax);
+  const Way neat = best_way(leaves_, ranks, subtrees_, kSubtreesMax);
   return neat.cost.slowest <= free.cost.slowest * kSubtreeCostMax ? neat.leaves : free.leaves;
 }
 

@@ -18,8 +18,20 @@ struct RankWish {
 inline constexpr int kSubtreesMax = 2;
 inline constexpr double kSubtreeCostMax = 1.03;
 
-// Leaves of each rank, neighbours in order, so that the slowest rank is as fast as can be; at least
-// one for each where there are enough. Nothing where the memory of all does not suffice.
-std::optional<std::vector<int>> share_leaves(int leaves, std::span<const RankWish> ranks);
+// Made once for a number of leaves, and asked often: what it knows of the tree takes longer to
+// count than most answers.
+class LeafDealer {
+ public:
+  explicit LeafDealer(int leaves);
+  int leaves() const { return leaves_; }
+
+  // Leaves of each rank, neighbours in order, so that the slowest rank is as fast as can be; at
+  // least one for each where there are enough. Nothing where the memory of all does not suffice.
+  std::optional<std::vector<int>> of(std::span<const RankWish> ranks) const;
+
+ private:
+  int leaves_;
+  std::vector<int> subtrees_;  // (leaves + 1, leaves + 1): complete subtrees of [begin, end)
+};
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ using namespace lockstep;
 namespace {
 
 std::vector<int> shared(int leaves, const std::vector<RankWish>& ranks) {
-  const auto found = share_leaves(leaves, ranks);
+  const auto found = LeafDealer(leaves).of(ranks);
   REQUIRE(found.has_value());
   CHECK(std::accumulate(found->begin(), found->end(), 0) == leaves);
   return *found;
@@ -41,7 +41,7 @@ TEST_CASE("leaves follow speed") {
 TEST_CASE("memory bounds a share, however fast the rank is") {
   CHECK(shared(64, {{3, 0.25}, {1, 1}}) == std::vector<int>{16, 48});
   CHECK(shared(64, {{1, 0.5}, {1, 0.25}, {1, 0.25}}) == std::vector<int>{32, 16, 16});
-  CHECK(!share_leaves(64, std::vector<RankWish>{{1, 0.5}, {1, 0.4}}));
+  CHECK(!LeafDealer(64).of(std::vector<RankWish>{{1, 0.5}, {1, 0.4}}));
 }
 
 TEST_CASE("ranks get few subtrees where that costs little, and more where it would cost much") {
