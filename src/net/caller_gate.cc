@@ -18,6 +18,13 @@ bool CallerGate::admit(const std::string& address, Clock::time_point now) {
   return true;
 }
 
+void CallerGate::give_back(const std::string& address, Clock::time_point now) {
+  const auto found = buckets_.find(address);
+  if (found == buckets_.end()) return;  // it is full, and so forgotten
+  Bucket& bucket = found->second;
+  bucket = {std::min<double>(limits_.burst, calls_at(bucket, now) + 1), now};
+}
+
 double CallerGate::calls_at(const Bucket& bucket, Clock::time_point now) const {
   const std::chrono::duration<double> passed = now - bucket.filled_at;
   return std::min<double>(limits_.burst, bucket.calls + passed.count() * limits_.per_second);

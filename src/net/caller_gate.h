@@ -23,6 +23,8 @@ class CallerGate {
 
   // Counts this call. False if the address has called too often, or if too many others do.
   bool admit(const std::string& address, Clock::time_point now);
+  // It was no stranger's call after all.
+  void give_back(const std::string& address, Clock::time_point now);
 
  private:
   struct Bucket {

@@ -67,8 +67,8 @@ void FrameServer::Impl::on_accept(tcp::socket socket) {
   error_code error;
   const auto endpoint = socket.remote_endpoint(error);
   if (error) return;
-  if (strangers.size() >= options.strangers_max ||
-      !gate.admit(endpoint.address().to_string(), CallerGate::Clock::now())) {
+  const std::string address = endpoint.address().to_string();
+  if (strangers.size() >= options.strangers_max || !gate.admit(address, CallerGate::Clock::now())) {
     ++counts.refused;
     return;  // closes the socket
   }
@@ -76,8 +76,11 @@ void FrameServer::Impl::on_accept(tcp::socket socket) {
   auto connection =
       std::make_shared<FrameConnection::Socket>(identity, std::move(socket), options.limits);
   strangers.emplace(number, connection);
-  connection->set_settled([weak = weak_from_this(), number] {
-    if (const auto self = weak.lock()) self->strangers.erase(number);
+  connection->set_settled([weak = weak_from_this(), number, address](bool is_trusted) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->strangers.erase(number);
+    if (is_trusted) self->gate.give_back(address, CallerGate::Clock::now());
   });
   connection->start(false, options.limits.handshake_timeout,
                     [weak = weak_from_this()](Result<FrameConnection> ready) {

@@ -262,7 +262,7 @@ void FrameConnection::Socket::end() {
 }
 
 void FrameConnection::Socket::settle() {
-  if (const auto settled = std::exchange(settled_, nullptr)) settled();
+  if (const auto settled = std::exchange(settled_, nullptr)) settled(is_trusted_);
 }
 
 FrameConnection::Socket::Clock::time_point FrameConnection::Socket::next_deadline() const {

@@ -27,7 +27,7 @@ class FrameConnection::Socket : public std::enable_shared_from_this<FrameConnect
   // Of a connected socket: TLS, then `ready` with the connection or the reason.
   void start(bool is_caller, std::chrono::milliseconds timeout, Ready ready);
   // Called once, when the connection is trusted or has closed.
-  void set_settled(std::function<void()> settled) { settled_ = std::move(settled); }
+  void set_settled(std::function<void(bool is_trusted)> settled) { settled_ = std::move(settled); }
 
   bool is_open() const { return state_ == State::kOpen; }
   const PublicKey& peer_key() const { return peer_key_; }
@@ -73,7 +73,7 @@ class FrameConnection::Socket : public std::enable_shared_from_this<FrameConnect
   bool is_reading_ = false;
   bool is_delivering_ = false;
   Ready ready_;
-  std::function<void()> settled_;
+  std::function<void(bool is_trusted)> settled_;
   Events events_;
 
   PublicKey peer_key_{};

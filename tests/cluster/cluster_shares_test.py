@@ -146,8 +146,10 @@ class Shares(unittest.TestCase):
     def test_a_machine_lost_with_its_disk_is_made_up_for_without_the_hub(self):
         expected = self.lose_and_serve("tensor")
         # A rank that dies begins anew, with what the others keep.
-        anna, clara = self.cluster.machines[0], self.cluster.machines[2]
-        os.kill(clara.workers()[0], 9)
+        anna, clara, dora = self.cluster.machines[0], self.cluster.machines[2], self.cluster.machines[3]
+        workers = [pid for machine in (clara, dora, anna) for pid in machine.workers()]
+        self.assertEqual(len(workers), 4)
+        os.kill(workers[0], 9)
         self.assertEqual(self.complete(anna), expected)
         # What is removed takes no room any more.
         self.assertEqual(self.command(anna, "unload", MODEL).returncode, 0)

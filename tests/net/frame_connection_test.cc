@@ -39,6 +39,10 @@ class Notes {
     const std::lock_guard lock(mutex_);
     return lines_.size();
   }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    lines_.clear();
+  }
 
  private:
   bool has(const std::string& part) const {
@@ -318,6 +322,33 @@ TEST_CASE("caller gate: a burst, then a rate, for each address, within a bounded
   CHECK(!gate.admit("a", now + 500ms));
   CHECK(gate.admit("c", now + 2s));  // b is as good as new by then
   CHECK(gate.admit("a", now + 1h));
+}
+
+TEST_CASE("caller gate: a call that was no stranger's is given back, and no more than that") {
+  CallerGate gate({.burst = 2, .per_second = 1, .addresses_max = 2});
+  const auto now = CallerGate::Clock::time_point() + 1h;
+  for (int i = 0; i < 20; ++i) {
+    CHECK(gate.admit("member", now));
+    gate.give_back("member", now);
+  }
+  gate.give_back("member", now);
+  gate.give_back("nobody", now);
+  CHECK(gate.admit("member", now));
+  CHECK(gate.admit("member", now));
+  CHECK(!gate.admit("member", now));
+}
+
+TEST_CASE("frames: who is trusted may call as often as it likes, strangers only now and then") {
+  Ends ends({.calls = {.burst = 2, .per_second = 0}});
+  for (int i = 0; i < 5; ++i) {
+    ends.connect();
+    ends.loop->run_and_wait([&] { ends.accepted.trust(); });
+    ends.notes.forget();
+  }
+  const UniqueFd first = plain_socket(ends.port), second = plain_socket(ends.port);
+  const UniqueFd third = plain_socket(ends.port);
+  CHECK(is_closed_by_server(third.get()));
+  ends.loop->run_and_wait([&] { CHECK(ends.server->counts().refused == 1); });
 }
 
 TEST_CASE("event loop: timers run once, in time, and not after they were cancelled") {
