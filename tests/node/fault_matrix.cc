@@ -193,7 +193,11 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   const int rank = static_cast<int>(random_() % kRanks);
   // While a group is formed, a version is told by the rank that calls.
   const int struck = cell.fault == Fault::kVersion ? 1 + rank % (kRanks - 1) : rank;
-  if (cell.fault == Fault::kVersion) strike(cell.fault, struck);
+  const auto strike_now = [&] {
+    if (strike(cell.fault, struck)) return;
+    result.findings.push_back("the network could not be taken away");
+  };
+  if (cell.fault == Fault::kVersion) strike_now();
   std::unique_ptr<Stream> stream;
   if (cell.phase == Phase::kLoad) {
     const int lost = (struck + 1) % kRanks;
@@ -208,7 +212,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
       stream->wait(1 + random_() % static_cast<uint64_t>(stage_.answer_tokens / 2));
   }
   const auto begin = Clock::now();
-  if (cell.fault != Fault::kVersion) strike(cell.fault, struck);
+  if (cell.fault != Fault::kVersion) strike_now();
   const bool is_network = cell.fault == Fault::kLinkDown || cell.fault == Fault::kBlackhole;
   // A device that repeats what is lost loses nothing in a network that is soon back.
   if (is_network && cell.phase != Phase::kLoad) stage_.rdma.lose_messages();
@@ -278,36 +282,35 @@ void FaultBench::check_rdma(uint64_t messages_before, CellResult& result) const 
   }
 }
 
-void FaultBench::strike(Fault fault, int rank) {
+bool FaultBench::strike(Fault fault, int rank) {
   const auto pid = static_cast<pid_t>(group_->status().ranks[static_cast<size_t>(rank)].pid);
   switch (fault) {
     case Fault::kKill:
       ::kill(pid, SIGKILL);
-      return;
+      return true;
     case Fault::kStop:
       ::kill(pid, SIGSTOP);
-      return;
+      return true;
     case Fault::kLinkDown:
-      stage_.network.take_link_down();
-      return;
+      return stage_.network.take_link_down();
     case Fault::kBlackhole:
-      stage_.network.swallow_packets();
-      return;
+      return stage_.network.swallow_packets();
     case Fault::kSlow:
       ::kill(pid, SIGRTMIN + kBeSlow);
       altered_pids_.push_back(pid);
-      return;
+      return true;
     case Fault::kCorrupt:
       ::kill(pid, SIGRTMIN + kArmCorrupt);
-      return;
+      return true;
     case Fault::kOldEpoch:
       ::kill(pid, SIGRTMIN + kArmOldEpoch);
-      return;
+      return true;
     case Fault::kVersion:
       ::kill(pid, SIGRTMIN + kSpeakOtherVersion);
       altered_pids_.push_back(pid);
-      return;
+      return true;
   }
+  return true;
 }
 
 void FaultBench::mend(Fault fault) {
@@ -344,7 +347,7 @@ bool FaultBench::reload(int rank) {
   const auto deadline = Clock::now() + stage_.hang;
   const auto r = static_cast<size_t>(rank);
   const int64_t old_pid = group_->status().ranks[r].pid;
-  strike(Fault::kKill, rank);
+  static_cast<void>(strike(Fault::kKill, rank));
   while (true) {
     const ModelStatus now = group_->status();
     if (now.ranks.size() > r && now.ranks[r].pid != old_pid) return true;

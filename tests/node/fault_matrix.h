@@ -80,7 +80,8 @@ class FaultBench {
   void check_stream(Stream& stream, Clock::time_point since, std::chrono::milliseconds limit,
                     CellResult& result, const char* what);
   void check_rdma(uint64_t messages_before, CellResult& result) const;
-  void strike(Fault fault, int rank);
+  // False if the network could not be taken away.
+  [[nodiscard]] bool strike(Fault fault, int rank);
   void mend(Fault fault);
   bool wait_ready();
   bool wait_error(const std::string& part);
