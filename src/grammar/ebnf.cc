@@ -7,6 +7,7 @@
 
 #include "grammar/code_points.h"
 #include "grammar/limits.h"
+#include "grammar/text_scan.h"
 
 namespace lockstep {
 namespace {
@@ -18,10 +19,10 @@ bool is_name_character(uint32_t c) {
          c == '_';
 }
 
-class EbnfParser {
+class EbnfParser : private TextScan {
  public:
   EbnfParser(Grammar& grammar, std::vector<uint32_t> text, const SpecialTokenId& special_token)
-      : grammar_(grammar), text_(std::move(text)), special_token_(special_token) {}
+      : TextScan(std::move(text)), grammar_(grammar), special_token_(special_token) {}
 
   Result<Expression> parse() {
     skip_space();
@@ -55,20 +56,9 @@ class EbnfParser {
     bool is_defined = false;
   };
 
-  bool more() const { return at_ < text_.size(); }
-  bool next_is(char c) const { return more() && text_[at_] == static_cast<uint8_t>(c); }
-  bool take(char c) {
-    if (!next_is(c)) return false;
-    ++at_;
-    return true;
-  }
   bool take_after_space(std::string_view word) {
     skip_space();
-    for (size_t i = 0; i < word.size(); ++i) {
-      if (at_ + i >= text_.size() || text_[at_ + i] != static_cast<uint8_t>(word[i])) return false;
-    }
-    at_ += word.size();
-    return true;
+    return take(word);
   }
   void skip_space() {
     while (more()) {
@@ -157,12 +147,7 @@ class EbnfParser {
 
   std::optional<uint32_t> number() {
     skip_space();
-    const size_t begin = at_;
-    uint32_t value = 0;
-    for (; more() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      if (value <= kRepetitionMax) value = value * 10 + (text_[at_] - '0');
-    }
-    return at_ == begin ? std::nullopt : std::optional(value);
+    return take_number();
   }
 
   Result<Expression> atom(int depth) {
@@ -240,17 +225,12 @@ class EbnfParser {
   }
 
   Result<uint32_t> hex(int count) {
-    uint64_t value = 0;
-    for (int i = 0; i < count; ++i) {
-      const uint32_t c = more() ? text_[at_++] | 0x20 : 0;
-      const bool is_letter = c >= 'a' && c <= 'f';
-      if (!is_letter && (c < '0' || c > '9')) return bad("an escape without its digits");
-      value = value * 16 + (is_letter ? c - 'a' + 10 : c - '0');
-    }
-    if (value > kCodePointMax || (value >= 0xD800 && value <= 0xDFFF)) {
+    const auto value = take_hex_digits(count);
+    if (!value) return bad("an escape without its digits");
+    if (*value > kCodePointMax || (*value >= 0xD800 && *value <= 0xDFFF)) {
       return bad("an escape that is no character");
     }
-    return static_cast<uint32_t>(value);
+    return *value;
   }
 
   Result<Expression> token() {
@@ -271,9 +251,7 @@ class EbnfParser {
   }
 
   Grammar& grammar_;
-  std::vector<uint32_t> text_;
   const SpecialTokenId& special_token_;
-  size_t at_ = 0;
   std::map<std::string, Rule> rules_;
 };
 

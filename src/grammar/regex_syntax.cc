@@ -6,15 +6,16 @@
 #include "base/utf8.h"
 #include "grammar/limits.h"
 #include "grammar/regex_classes.h"
+#include "grammar/text_scan.h"
 
 namespace lockstep {
 namespace {
 
 using Kind = RegexNode::Kind;
 
-class Parser {
+class Parser : private TextScan {
  public:
-  explicit Parser(std::vector<uint32_t> text) : text_(std::move(text)) {}
+  explicit Parser(std::vector<uint32_t> text) : TextScan(std::move(text)) {}
 
   Result<RegexNode> parse() {
     RegexNode node = TRY(choice(0));
@@ -23,21 +24,6 @@ class Parser {
   }
 
  private:
-  bool more() const { return at_ < text_.size(); }
-  bool next_is(char c) const { return more() && text_[at_] == static_cast<uint8_t>(c); }
-  bool take(char c) {
-    if (!next_is(c)) return false;
-    ++at_;
-    return true;
-  }
-  bool take(std::string_view word) {
-    if (text_.size() - at_ < word.size()) return false;
-    for (size_t i = 0; i < word.size(); ++i) {
-      if (text_[at_ + i] != static_cast<uint8_t>(word[i])) return false;
-    }
-    at_ += word.size();
-    return true;
-  }
   Error bad(std::string what) const {
     return Error{ErrorCode::kInvalidArgument,
                  "the regex has " + std::move(what) + " at character " + std::to_string(at_)};
@@ -105,10 +91,10 @@ class Parser {
   // {m}, {m,}, {m,n}; false if the brace is one of these, so that it stands for itself.
   Result<bool> counts(uint32_t& min, uint32_t& max) {
     take('{');
-    const auto first = number();
+    const auto first = take_number();
     if (!first) return false;
     std::optional<uint32_t> second = first;
-    if (take(',')) second = next_is('}') ? std::optional<uint32_t>(UINT32_MAX) : number();
+    if (take(',')) second = next_is('}') ? std::optional<uint32_t>(UINT32_MAX) : take_number();
     if (!second || !take('}')) return false;
     min = *first;
     max = *second;
@@ -120,15 +106,6 @@ class Parser {
     }
     if (min > max) return bad("a repetition with its limits in the wrong order");
     return true;
-  }
-
-  std::optional<uint32_t> number() {
-    const size_t begin = at_;
-    uint32_t value = 0;
-    for (; more() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      if (value <= kRepetitionMax) value = value * 10 + (text_[at_] - '0');
-    }
-    return at_ == begin ? std::nullopt : std::optional(value);
   }
 
   static RegexNode set_node(SymbolSet set) {
@@ -272,19 +249,9 @@ class Parser {
   }
 
   Result<uint32_t> hex_digits(int count) {
-    uint32_t value = 0;
-    for (int i = 0; i < count; ++i, ++at_) {
-      const uint32_t c = more() ? text_[at_] : 0;
-      const uint32_t lower = c | 0x20;
-      if (c >= '0' && c <= '9') {
-        value = value * 16 + (c - '0');
-      } else if (lower >= 'a' && lower <= 'f') {
-        value = value * 16 + (lower - 'a' + 10);
-      } else {
-        return bad("a \\x or \\u without its hexadecimal digits");
-      }
-    }
-    return value;
+    const auto value = take_hex_digits(count);
+    if (!value) return bad("a \\x or \\u without its hexadecimal digits");
+    return *value;
   }
 
   Result<uint32_t> unicode_escape() {
@@ -308,9 +275,6 @@ class Parser {
     }
     return high;
   }
-
-  std::vector<uint32_t> text_;
-  size_t at_ = 0;
 };
 
 }  // namespace
