@@ -4,58 +4,24 @@ the others have from it when there is no hub; and damage on a disk is found. SEE
 import os
 import random
 import shutil
-import sys
-import tempfile
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hub"))
-import fake_hub
 import harness
 import machines
-from machines import PROGRAM, Cluster, wait_for
-from random_checkpoint import write_checkpoint
+from hub_machines import MODEL, NAMES, PIECE, HubMachinesTest, fake_hub
+from machines import wait_for
 
-NAMES = ["anna", "berta", "clara", "dora"]
-MODEL = "org/tiny"
 NAME = MODEL
 WEIGHTS = "model.safetensors"
 LAYERS = 4  # some 90 MB
-PIECE = 8 << 20
 SEEDS = 2
 PATIENCE_S = 90.0
 
 
-class Download(unittest.TestCase):
+class Download(HubMachinesTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.mkdtemp(prefix="lockstep_models_")
-        cls.addClassCleanup(shutil.rmtree, folder)
-        write_checkpoint(os.path.join(folder, "tiny"), LAYERS, hidden=1024, inner=2816)
-        cls.files = {}
-        for name in os.listdir(os.path.join(folder, "tiny")):
-            with open(os.path.join(folder, "tiny", name), "rb") as file:
-                cls.files[name] = file.read()
-
-    def start(self):
-        """Four machines that know a hub, and it."""
-        self.cluster = self.enterContext(Cluster(NAMES))
-        self.hub = fake_hub.Hub(self.files, MODEL, host="10.86.0.254")
-        self.addCleanup(self.hub.close)
-        for machine in self.cluster.machines:
-            self.cluster.environment_of[machine.name] = {
-                "HF_ENDPOINT": self.hub.url, "HF_HOME": self.disk(machine), "HF_HUB_DOWNLOAD_TIMEOUT": "5"}
-        self.cluster.start()
-        self.cluster.wait_until_together()
-
-    def disk(self, machine):
-        return os.path.join(self.cluster.folder, machine.name + "_models")
-
-    def command(self, machine, *arguments):
-        """The finished process of a command on this machine, which knows the hub like its node."""
-        environment = self.cluster.environment_of[machine.name]
-        return machine.inside("env", *(f"{key}={value}" for key, value in environment.items()), PROGRAM, *arguments,
-                              check=False)
+        cls.make_model(LAYERS)
 
     def load(self, machine, ranks=4, waits=True, everywhere=False):
         """`everywhere`: also on a machine that was lost a moment ago."""
@@ -63,9 +29,6 @@ class Download(unittest.TestCase):
         loaded = self.command(machine, "load", MODEL, "--ranks", str(ranks), *where, "--timeout", str(int(PATIENCE_S)),
                               *([] if waits else ["--no-wait"]))
         self.assertEqual(loaded.returncode, 0, loaded.stderr + self.told())
-
-    def told(self):
-        return "".join(f"\n--- {machine.name}\n{machine.said()[-2500:]}" for machine in self.cluster.machines)
 
     def wait_until_ready(self, machine):
         wait_for(lambda: machine.model(NAME).get("state") == "ready",

@@ -5,59 +5,27 @@ import hashlib
 import os
 import shutil
 import struct
-import sys
-import tempfile
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hub"))
-import fake_hub
 import harness
 import machines
-from machines import PROGRAM, Cluster, wait_for
-from random_checkpoint import write_checkpoint
+from hub_machines import MODEL, PIECE, HubMachinesTest
+from machines import wait_for
 
-NAMES = ["anna", "berta", "clara", "dora"]
-MODEL = "org/tiny"
 LAYERS = 6  # some 130 MB
-PIECE = 8 << 20
 HEAD, RECORD = 24, 48  # bytes of a journal of pieces
 PATIENCE_S = float(os.environ.get("PATIENCE", "150"))
 
 
-class Shares(unittest.TestCase):
+class Shares(HubMachinesTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.mkdtemp(prefix="lockstep_models_")
-        cls.addClassCleanup(shutil.rmtree, folder)
-        write_checkpoint(os.path.join(folder, "tiny"), LAYERS, hidden=1024, inner=2816, shards=2)
-        cls.files = {}
-        for name in os.listdir(os.path.join(folder, "tiny")):
-            with open(os.path.join(folder, "tiny", name), "rb") as file:
-                cls.files[name] = file.read()
+        cls.make_model(LAYERS, shards=2)
         cls.weights = {hashlib.sha256(content).hexdigest(): len(content)
                        for name, content in cls.files.items() if name.endswith(".safetensors")}
         assert len(cls.weights) == 2
 
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(NAMES, ["--keep", "shares"]))
-        self.hub = fake_hub.Hub(self.files, MODEL, host="10.86.0.254")
-        self.addCleanup(self.hub.close)
-        for machine in self.cluster.machines:
-            self.cluster.environment_of[machine.name] = {
-                "HF_ENDPOINT": self.hub.url, "HF_HOME": self.disk(machine), "HF_HUB_DOWNLOAD_TIMEOUT": "5"}
-        self.cluster.start()
-        self.cluster.wait_until_together()
-
-    def disk(self, machine):
-        return os.path.join(self.cluster.folder, machine.name + "_models")
-
-    def command(self, machine, *arguments):
-        environment = self.cluster.environment_of[machine.name]
-        return machine.inside("env", *(f"{key}={value}" for key, value in environment.items()), PROGRAM, *arguments,
-                              check=False)
-
-    def told(self):
-        return "".join(f"\n--- {machine.name}\n{machine.said()[-2500:]}" for machine in self.cluster.machines)
+        self.start(["--keep", "shares"])
 
     def load(self, machine, *flags):
         loaded = self.command(machine, "load", MODEL, "--timeout", str(int(PATIENCE_S)), *flags)
