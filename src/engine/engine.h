@@ -55,6 +55,18 @@ struct GenerateRequest {
   bool prompt_logits = false;        // report the logits after each prompt token
   Pooling pooling = Pooling::kNone;  // report an embedding; max_tokens must be 0
   int chunk = 0;  // feed the prompt in chunks of at most this; 0: as the engine likes
+
+  // How many of the prompt's last tokens are an answer that was begun elsewhere, and goes on here.
+  int told = 0;
+  // What the answer may be, as a text of grammar/constraint.h; empty: anything.
+  std::string constraint;
+  std::vector<LogitBias> logit_bias;
+  std::vector<int32_t> dry_breakers;  // tokens at which repetitions are cut
+  int min_tokens = 0;                 // no stop id is chosen before so many tokens of the answer
+  int top_logprobs = -1;              // that each token is reported with; -1: not even its own
+
+  uint64_t client = 0;  // whose it is; waiting requests of different clients take turns
+  int priority = 0;     // higher ones are admitted first
 };
 
 enum class FinishReason {

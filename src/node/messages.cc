@@ -275,6 +275,58 @@ Result<std::vector<int>> decode_ports(std::string_view payload) {
   return take_all<int>(payload, "list of ports");
 }
 
+namespace {
+
+JsonArray json_of(const std::vector<LogitBias>& biases) {
+  JsonArray array;
+  for (const LogitBias& one : biases) array.push_back(JsonArray{one.token, one.bias});
+  return array;
+}
+
+Result<std::vector<LogitBias>> get_logit_bias(const Json& json) {
+  std::vector<LogitBias> biases;
+  for (const Json& pair : TRY(need_array(json, "logit_bias"))) {
+    if (!pair.is_array() || pair.get_array().size() != 2) return corrupt("logit_bias");
+    boost::system::error_code error;
+    LogitBias one;
+    one.token = pair.get_array()[0].to_number<int32_t>(error);
+    if (error) return corrupt("logit_bias");
+    one.bias = pair.get_array()[1].to_number<float>(error);
+    if (error || !std::isfinite(one.bias)) return corrupt("logit_bias");
+    biases.push_back(one);
+  }
+  return biases;
+}
+
+void add_filters(const SamplingOptions& sampling, JsonObject& object) {
+  object["min_p"] = sampling.min_p;
+  object["typical_p"] = sampling.typical_p;
+  object["repetition_penalty"] = sampling.repetition_penalty;
+  object["penalty_tokens"] = sampling.penalty_tokens;
+  object["presence_penalty"] = sampling.presence_penalty;
+  object["frequency_penalty"] = sampling.frequency_penalty;
+  object["dry_multiplier"] = sampling.dry_multiplier;
+  object["dry_base"] = sampling.dry_base;
+  object["dry_allowed_length"] = sampling.dry_allowed_length;
+  object["dry_tokens"] = sampling.dry_tokens;
+}
+
+Status get_filters(const Json& json, SamplingOptions& sampling) {
+  sampling.min_p = TRY(need_float(json, "min_p"));
+  sampling.typical_p = TRY(need_float(json, "typical_p"));
+  sampling.repetition_penalty = TRY(need_float(json, "repetition_penalty"));
+  sampling.penalty_tokens = TRY(need_int32(json, "penalty_tokens"));
+  sampling.presence_penalty = TRY(need_float(json, "presence_penalty"));
+  sampling.frequency_penalty = TRY(need_float(json, "frequency_penalty"));
+  sampling.dry_multiplier = TRY(need_float(json, "dry_multiplier"));
+  sampling.dry_base = TRY(need_float(json, "dry_base"));
+  sampling.dry_allowed_length = TRY(need_int32(json, "dry_allowed_length"));
+  sampling.dry_tokens = TRY(need_int32(json, "dry_tokens"));
+  return Ok{};
+}
+
+}  // namespace
+
 std::string encode_request(uint64_t id, const GenerateRequest& request) {
   JsonObject object;
   object["id"] = as_signed(id);
@@ -288,6 +340,15 @@ std::string encode_request(uint64_t id, const GenerateRequest& request) {
   object["prompt_logits"] = request.prompt_logits;
   object["chunk"] = request.chunk;
   object["pooling"] = static_cast<int>(request.pooling);
+  object["told"] = request.told;
+  object["constraint"] = request.constraint;
+  object["logit_bias"] = json_of(request.logit_bias);
+  object["dry_breakers"] = json_array(request.dry_breakers);
+  object["min_tokens"] = request.min_tokens;
+  object["top_logprobs"] = request.top_logprobs;
+  object["client"] = as_signed(request.client);
+  object["priority"] = request.priority;
+  add_filters(request.sampling, object);
   return dump_json(object);
 }
 
@@ -307,6 +368,18 @@ Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view pay
   const int pooling = TRY(need_int32(json, "pooling"));
   if (pooling < 0 || pooling > static_cast<int>(Pooling::kMean)) return corrupt("pooling");
   request.pooling = static_cast<Pooling>(pooling);
+  request.told = TRY(need_int32(json, "told"));
+  if (request.told < 0 || static_cast<size_t>(request.told) > request.prompt.size()) {
+    return corrupt("told");
+  }
+  request.constraint = TRY(need_string(json, "constraint"));
+  request.logit_bias = TRY(get_logit_bias(json));
+  request.dry_breakers = TRY(get_numbers<int32_t>(json, "dry_breakers"));
+  request.min_tokens = TRY(need_int32(json, "min_tokens"));
+  request.top_logprobs = TRY(need_int32(json, "top_logprobs"));
+  request.client = TRY(need_uint64(json, "client"));
+  request.priority = TRY(need_int32(json, "priority"));
+  TRY(get_filters(json, request.sampling));
   return std::pair<uint64_t, GenerateRequest>(id, std::move(request));
 }
 

@@ -44,6 +44,7 @@ void RequestTable::token(uint64_t id, int32_t token) {
   Entry& entry = found->second;
   if (entry.request.max_tokens <= 0) return;
   entry.request.prompt.push_back(token);
+  ++entry.request.told;
   --entry.request.max_tokens;
   entry.losses = 0;
   if (entry.events.on_token) entry.events.on_token(token);

@@ -20,6 +20,24 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   request.prompt_logits = true;
   request.chunk = 32;
   request.pooling = Pooling::kMean;
+  request.told = 2;
+  request.constraint = R"({"regex": "a+"})";
+  request.logit_bias = {{7, -100.0f}, {9, 0.5f}};
+  request.dry_breakers = {13};
+  request.min_tokens = 3;
+  request.top_logprobs = 20;
+  request.client = ~uint64_t{0};
+  request.priority = -1;
+  request.sampling.min_p = 0.05f;
+  request.sampling.typical_p = 0.9f;
+  request.sampling.repetition_penalty = 1.1f;
+  request.sampling.penalty_tokens = 64;
+  request.sampling.presence_penalty = -0.5f;
+  request.sampling.frequency_penalty = 0.25f;
+  request.sampling.dry_multiplier = 0.8f;
+  request.sampling.dry_base = 1.5f;
+  request.sampling.dry_allowed_length = 4;
+  request.sampling.dry_tokens = 256;
   const auto decoded = decode_request(encode_request(~uint64_t{1}, request));
   REQUIRE(decoded.ok());
   const auto& [id, copy] = decoded.value();
@@ -34,6 +52,33 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   CHECK(copy.prompt_logits);
   CHECK(copy.chunk == 32);
   CHECK(copy.pooling == Pooling::kMean);
+  CHECK(copy.told == 2);
+  CHECK(copy.constraint == request.constraint);
+  REQUIRE(copy.logit_bias.size() == 2);
+  CHECK(copy.logit_bias[0].token == 7);
+  CHECK(copy.logit_bias[1].bias == 0.5f);
+  CHECK(copy.dry_breakers == request.dry_breakers);
+  CHECK(copy.min_tokens == 3);
+  CHECK(copy.top_logprobs == 20);
+  CHECK(copy.client == ~uint64_t{0});
+  CHECK(copy.priority == -1);
+  CHECK(copy.sampling.min_p == 0.05f);
+  CHECK(copy.sampling.typical_p == 0.9f);
+  CHECK(copy.sampling.repetition_penalty == 1.1f);
+  CHECK(copy.sampling.penalty_tokens == 64);
+  CHECK(copy.sampling.presence_penalty == -0.5f);
+  CHECK(copy.sampling.frequency_penalty == 0.25f);
+  CHECK(copy.sampling.dry_multiplier == 0.8f);
+  CHECK(copy.sampling.dry_base == 1.5f);
+  CHECK(copy.sampling.dry_allowed_length == 4);
+  CHECK(copy.sampling.dry_tokens == 256);
+}
+
+TEST_CASE("more told tokens than the prompt has are no request") {
+  GenerateRequest request;
+  request.prompt = {1, 2};
+  request.told = 3;
+  CHECK_FALSE(decode_request(encode_request(1, request)).ok());
 }
 
 TEST_CASE("a set-up survives the way to the worker") {
