@@ -187,9 +187,15 @@ Result<std::optional<LinkKeys>> Handshake::keys() const {
   return std::optional(keys);
 }
 
-Result<UniqueFd> start_connect(const TcpAddress& address) {
+Result<UniqueFd> start_connect(const TcpAddress& address, const std::string& from) {
   auto info = TRY(resolve_numeric(address.host, address.port));
   UniqueFd fd = TRY(open_tcp_socket(info->ai_family));
+  if (!from.empty()) {
+    auto own = TRY(resolve_numeric(from, 0));
+    if (own->ai_family == info->ai_family && ::bind(fd.get(), own->ai_addr, own->ai_addrlen) != 0) {
+      return socket_error(ErrorCode::kPeerLost, "calling from " + from + " failed");
+    }
+  }
   if (::connect(fd.get(), info->ai_addr, info->ai_addrlen) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
     return socket_error(ErrorCode::kPeerLost, "connecting failed");

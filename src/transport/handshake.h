@@ -98,8 +98,10 @@ class Handshake {
   size_t received_ = 0;
 };
 
-// A socket that connects, or has connected, without blocking.
-Result<UniqueFd> start_connect(const TcpAddress& address);
+// A socket that connects, or has connected, without blocking. `from`: the numeric address of this
+// machine to call from, where it has several; one of another family is not looked at, and empty is
+// as the system likes.
+Result<UniqueFd> start_connect(const TcpAddress& address, const std::string& from = {});
 // 0, or the error number with which connecting ended. For a socket that poll() calls writable.
 int connect_error(int fd);
 

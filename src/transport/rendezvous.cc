@@ -33,6 +33,17 @@ constexpr std::chrono::milliseconds kLookAtCancelled{20};
 // still come for so long.
 constexpr std::chrono::milliseconds kRefusalGrace{1'000};
 
+constexpr const char* kAnyIpv4 = "0.0.0.0";
+constexpr const char* kAny = "::";
+
+bool is_loopback(const TcpAddress& address) {
+  return address.host == "::1" || address.host.starts_with("127.");
+}
+
+bool is_wildcard(const TcpAddress& address) {
+  return address.host == kAny || address.host == kAnyIpv4;
+}
+
 // A connection that somebody made to us.
 struct Guest {
   UniqueFd socket;
@@ -150,10 +161,15 @@ Error Rendezvous::timed_out(Missing missing) const {
   return peer_error(ErrorCode::kTimeout, missing.rank, what.c_str());
 }
 
+// Calls come from the address at which this rank is called, if that is one: an address stands for
+// a network, or for an RDMA device.
 void Rendezvous::start_calls() {
+  const TcpAddress& own = addresses_[static_cast<size_t>(options_.rank)];
   for (Call& call : calls_) {
     if (call.state != Call::State::kWaiting || Clock::now() < call.retry_at) continue;
-    Result<UniqueFd> socket = start_connect(addresses_[static_cast<size_t>(call.rank)]);
+    const TcpAddress& other = addresses_[static_cast<size_t>(call.rank)];
+    const bool is_free = is_wildcard(own) || is_loopback(own) != is_loopback(other);
+    Result<UniqueFd> socket = start_connect(other, is_free ? "" : own.host);
     if (!socket.ok()) {
       fail_call(call, std::move(socket.error().message));
       continue;
@@ -251,17 +267,6 @@ Status Rendezvous::admit(UniqueFd socket, const Handshake& handshake) {
   if (rail >= rails.size()) return Ok{};  // a rank that this one has no link to
   rails[rail] = {std::move(socket), keys};
   return Ok{};
-}
-
-constexpr const char* kAnyIpv4 = "0.0.0.0";
-constexpr const char* kAny = "::";
-
-bool is_loopback(const TcpAddress& address) {
-  return address.host == "::1" || address.host.starts_with("127.");
-}
-
-bool is_wildcard(const TcpAddress& address) {
-  return address.host == kAny || address.host == kAnyIpv4;
 }
 
 Result<UniqueFd> listen_at(const std::string& host) {

@@ -68,6 +68,33 @@ std::string reason_to_skip(const Cell& cell, const FaultStage& stage) {
   return "";
 }
 
+namespace {
+
+std::string fault_worker() {
+  return std::string(LOCKSTEP_BINARY_DIR) + "/node_fault_worker";
+}
+
+// The ranks at the ports of the emulated machine in turn, so that a link leads from one port to the
+// other and not through the inside of a device.
+class GuestPlaces final : public WorkerPlaces {
+ public:
+  GuestPlaces() {
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      hosts_.emplace_back(PrivateNetwork::kGuestHosts[rank % 2]);
+    }
+  }
+  Result<StartedWorker> start(int) override {
+    return start_worker_process({.program = fault_worker()},
+                                {.hosts = hosts_, .machine_ranks = kRanks});
+  }
+  std::string node_name(int) const override { return {}; }
+
+ private:
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace
+
 // One request and what it was told.
 struct FaultBench::Stream {
   explicit Stream(milliseconds longest) : hang(longest) {}
@@ -111,7 +138,8 @@ Status FaultBench::start() {
   options.timeouts = {kHeartbeat, kProgress, kHeartbeat};
   options.restart_wait = kRestartWait;
   options.losses_max = 0;  // what survivors report, and when, is what is measured
-  options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_fault_worker";
+  options.worker_program = fault_worker();
+  if (stage_.network.is_guest()) options.places = std::make_shared<GuestPlaces>();
   group_ = TRY(LocalGroup::start(options));
   prompt_.assign(1, 1);
   while (prompt_.size() < static_cast<size_t>(stage_.prompt_tokens)) {
@@ -128,6 +156,18 @@ Status FaultBench::start() {
       return Error{ErrorCode::kInternal, "the group does not serve before any fault"};
     }
     expected_ = stream->tokens;
+  }
+  return check_paths();
+}
+
+// A group that has gone back to TCP would show nothing of RDMA.
+Status FaultBench::check_paths() const {
+  for (const PairStatus& pair : group_->status().links) {
+    const LinkPath path = pair.use.path;
+    if (link_ != LinkKind::kVerbs || path == LinkPath::kVerbsRc || path == LinkPath::kVerbsUc)
+      continue;
+    return Error{ErrorCode::kInternal, fmt::format("ranks {} and {} are not joined by RDMA: {}",
+                                                   pair.times.a, pair.times.b, pair.use.reason)};
   }
   return Ok{};
 }

@@ -79,6 +79,7 @@ class FaultBench {
   std::unique_ptr<Stream> start_stream();
   void check_stream(Stream& stream, Clock::time_point since, std::chrono::milliseconds limit,
                     CellResult& result, const char* what);
+  Status check_paths() const;
   void check_rdma(uint64_t messages_before, CellResult& result) const;
   // False if the network could not be taken away.
   [[nodiscard]] bool strike(Fault fault, int rank);

@@ -14,6 +14,8 @@ class PrivateNetwork {
   // For the emulated machine of tools/rdma-vm: its two joined RDMA ports.
   void use_guest_ports();
   bool is_entered() const { return is_entered_; }
+  bool is_guest() const { return is_guest_; }
+  static constexpr const char* kGuestHosts[] = {"10.77.0.1", "10.77.0.2"};
 
   // Each is true once it is done. Frames under way are lost, connections are not told.
   bool take_link_down();

@@ -1,6 +1,8 @@
 #include "transport/rendezvous.h"
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -116,6 +118,33 @@ TEST_CASE(
     char byte;
     CHECK(::recv(stranger.get(), &byte, 1, 0) <= 0);
   }
+}
+
+// 127.0.0.2 and 127.0.0.1 are addresses of one machine, which would call from the second.
+TEST_CASE("a rank calls from the address at which it listens") {
+  Ranks ranks(1);
+  Result<TcpListener> opened = TcpListener::open("127.0.0.2");
+  if (!opened.ok()) {
+    MESSAGE("skipped: this machine has one loopback address: ", opened.error().message);
+    return;
+  }
+  ranks.listeners.push_back(std::move(opened.value()));
+  ranks.addresses.push_back(ranks.listeners.back().address());
+  const auto connect = [&](int rank) {
+    return connect_sockets(ranks.listeners[static_cast<size_t>(rank)], ranks.addresses,
+                           {.rank = rank, .token = kToken});
+  };
+  Result<PeerConnections> calling{PeerConnections{}};
+  std::thread caller([&] { calling = connect(1); });
+  const Result<PeerConnections> called = connect(0);
+  caller.join();
+  REQUIRE(calling.ok());
+  REQUIRE(called.ok());
+  sockaddr_in from{};
+  socklen_t length = sizeof(from);
+  REQUIRE(::getpeername(called.value()[1][0].socket.get(), reinterpret_cast<sockaddr*>(&from),
+                        &length) == 0);
+  CHECK(ntohl(from.sin_addr.s_addr) == 0x7f000002);
 }
 
 TEST_CASE("a rank that does not come is an error at the deadline that names it") {
