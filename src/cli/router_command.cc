@@ -10,7 +10,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/signal_stop.h"
+#include "cli/stop_signals.h"
 #include "router/forwarding.h"
 #include "router/router.h"
 
@@ -39,7 +39,7 @@ void announce(const Flags& flags, uint16_t port, size_t backend_count) {
 }
 
 Status route(const Flags& flags) {
-  SignalStop signals;
+  StopSignals signals;
   if (flags.json_log) set_log_json(true);
   RouterOptions options;
   options.host = flags.host;
@@ -53,7 +53,11 @@ Status route(const Flags& flags) {
   const size_t backend_count = options.backends.size();
   const auto router = TRY(Router::start(std::move(options)));
   announce(flags, router->port(), backend_count);
-  signals.watch([&router] { router->stop(); });
+  const auto stop = [&router] {
+    log_info("stopping");
+    router->stop();
+  };
+  signals.watch(stop, [] {});  // it drains for a time that has its limit
   router->run();
   return Ok{};
 }

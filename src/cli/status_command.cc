@@ -59,10 +59,12 @@ void print_model(const Json& model) {
   print_line(fmt::format("\n{}: {}", text_in(model, "name"), state_text(model)));
   for (const std::string& line : placement_lines(model)) print_line("  " + line);
   if (list_in(model, "ranks").empty() && find(model, "phase") != nullptr) return;  // elsewhere
-  print_line(fmt::format("  {}, {}, {} each, link {}, context {}, {} running",
+  const auto threads = static_cast<uint64_t>(number_in(model, "threads"));
+  print_line(fmt::format("  {}, {}, {}link {}, context {}, {} running",
                          counted(list_in(model, "ranks").size(), "rank"),
                          counted(static_cast<uint64_t>(number_in(model, "stages")), "stage"),
-                         counted(static_cast<uint64_t>(number_in(model, "threads")), "thread"),
+                         // 0: as many as suit each machine
+                         threads > 0 ? fmt::format("{} each, ", counted(threads, "thread")) : "",
                          text_in(model, "link"), number_in(model, "context"),
                          counted(static_cast<uint64_t>(number_in(model, "running")), "request")));
   print_line(
