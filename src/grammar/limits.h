@@ -14,8 +14,10 @@ namespace lockstep {
 inline constexpr size_t kSchemaBytesMax = size_t{1} << 20;
 inline constexpr size_t kRegexBytesMax = size_t{16} << 10;
 inline constexpr size_t kEbnfBytesMax = size_t{256} << 10;
-inline constexpr int kRegexDepthMax = 100;   // groups inside groups
-inline constexpr int kEbnfDepthMax = 100;    // parentheses inside parentheses
+inline constexpr size_t kConstraintBytesMax = size_t{2}
+                                              << 20;  // a constraint's text, schemas and all
+inline constexpr int kRegexDepthMax = 100;            // groups inside groups
+inline constexpr int kEbnfDepthMax = 100;             // parentheses inside parentheses
 inline constexpr int kSchemaDepthMax = 200;  // allOf, anyOf, oneOf, $ref... inside each other
 inline constexpr uint32_t kRepetitionMax = 10'000;     // of a regex's and an EBNF's {m,n}
 inline constexpr size_t kNfaStatesMax = 60'000;        // of one regex

@@ -39,8 +39,7 @@ Grammar::Expression any_text(Grammar& grammar) {
 }
 
 // Aho and Corasick's automaton: a state is the longest end of what was read that begins a marker.
-Result<Grammar::Expression> text_without(Grammar& grammar,
-                                         const std::vector<std::string>& markers) {
+Result<Dfa> words_without(const std::vector<std::string>& markers) {
   constexpr size_t kMarkerCharactersMax = 1'000;  // all together: building takes their square
   std::vector<std::vector<uint32_t>> words;
   std::vector<SymbolRange> symbols;
@@ -85,7 +84,12 @@ Result<Grammar::Expression> text_without(Grammar& grammar,
               [](const Dfa::Edge& a, const Dfa::Edge& b) { return a.first < b.first; });
     dfa.states.push_back(std::move(state));
   }
-  return grammar.text(dfa, CharacterCoding::kUtf8);
+  return dfa;
+}
+
+Result<Grammar::Expression> text_without(Grammar& grammar,
+                                         const std::vector<std::string>& markers) {
+  return grammar.text(TRY(words_without(markers)), CharacterCoding::kUtf8);
 }
 
 }  // namespace lockstep

@@ -18,4 +18,7 @@ Grammar::Expression any_text(Grammar& grammar);
 // matches up to the first marker.
 Result<Grammar::Expression> text_without(Grammar& grammar, const std::vector<std::string>& markers);
 
+// The same as an automaton over code points, to be joined with others.
+Result<Dfa> words_without(const std::vector<std::string>& markers);
+
 }  // namespace lockstep
