@@ -55,16 +55,23 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::strin
 void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                           const OpenAiFormat& format, ChoiceWriters choices,
                           const GenerationOptions& options, const HttpReply& reply) {
-  plan.sampling = sampling_of(options, model->sampling_defaults());
-  plan.stop = options.stop;
   OpenAiAnswer answer{.model = model->status().name,
                       .fingerprint = "lockstep-" + version_,
                       .choices = std::move(choices),
                       .is_streamed = options.is_streamed,
                       .includes_usage = options.includes_usage,
                       .ignored = options.ignored};
-  Generation::start(model, {housekeeper_, silence_max_, metrics_}, std::move(plan),
-                    make_openai_answer(format, std::move(answer), reply), reply);
+  generate(model, std::move(plan), options, make_openai_answer(format, std::move(answer), reply),
+           reply);
+}
+
+void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
+                          const GenerationOptions& options, std::unique_ptr<GenerationSink> sink,
+                          const HttpReply& reply) {
+  plan.sampling = sampling_of(options, model->sampling_defaults());
+  plan.stop = options.stop;
+  Generation::start(model, {housekeeper_, silence_max_, metrics_}, std::move(plan), std::move(sink),
+                    reply);
 }
 
 const char* model_state_name(ModelStatus::State state) {

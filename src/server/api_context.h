@@ -55,6 +55,10 @@ class ApiContext {
   // For work that must not run on the thread of an event; it ends with the server.
   std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
 
+  // The answer is what `sink` makes of it.
+  void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
+                const GenerationOptions& options, std::unique_ptr<GenerationSink> sink,
+                const HttpReply& reply);
   void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                 const OpenAiFormat& format, ChoiceWriters choices, const GenerationOptions& options,
                 const HttpReply& reply);

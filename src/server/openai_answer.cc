@@ -1,23 +1,13 @@
 #include "server/openai_answer.h"
 
 #include <ctime>
-#include <random>
 #include <utility>
 
+#include "server/random_id.h"
 #include "server/sse.h"
 
 namespace lockstep {
 namespace {
-
-std::string random_id(const char* prefix) {
-  static constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device device;
-  std::uniform_int_distribution<size_t> letter(0, kLetters.size() - 1);
-  std::string id = prefix;
-  for (int i = 0; i < 24; ++i) id.push_back(kLetters[letter(device)]);
-  return id;
-}
 
 JsonObject usage_object(GenerationUsage usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
