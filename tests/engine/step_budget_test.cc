@@ -1,0 +1,131 @@
+#include "engine/step_budget.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace lockstep;
+
+namespace {
+
+// A machine that reads weights for 20 ms and computes for 1.5 ms a token, whichever is longer, and
+// whose prompts cost more the longer they are.
+double machine_seconds(StepShape shape, int position) {
+  const double tokens = shape.decoding + shape.prompt_tokens;
+  const double prompt = shape.prompt_tokens * (1 + position / 8000.0);
+  return 0.002 + std::max(0.020, 0.0015 * (shape.decoding + prompt)) + 1e-6 * tokens;
+}
+
+struct Run {
+  std::vector<double> seconds;  // of each step
+  int steps = 0;                // until the prompt was fed
+};
+
+// `decoding` sequences go on while a prompt of so many tokens is fed.
+Run feed(StepBudget& budget, int decoding, int prompt, double noise, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> factor(1, 1 + noise);
+  Run run;
+  for (int fed = 0; fed < prompt && run.steps < 100'000; ++run.steps) {
+    const int tokens = std::min({budget.prompt_tokens(decoding), 512, prompt - fed});
+    const StepShape shape{.decoding = decoding, .prompt_tokens = tokens};
+    run.seconds.push_back(machine_seconds(shape, fed) * factor(random));
+    budget.observe(shape, run.seconds.back());
+    fed += tokens;
+  }
+  return run;
+}
+
+double percentile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+}  // namespace
+
+TEST_CASE("prompts have the whole step while nobody decodes") {
+  const StepBudget budget(8);
+  CHECK(budget.prompt_tokens(0) == std::numeric_limits<int>::max());
+}
+
+TEST_CASE("what decoding takes is seen before prompts are fed beside it") {
+  StepBudget budget(8);
+  CHECK(budget.prompt_tokens(4) == 0);
+  budget.observe({.decoding = 4}, 0.02);
+  CHECK(budget.prompt_tokens(4) == StepBudget::kTokensMin);
+  CHECK(budget.prompt_tokens(5) == StepBudget::kTokensMin);  // takes longer than 4, if anything
+  CHECK(budget.prompt_tokens(3) == 0);
+}
+
+TEST_CASE("a prompt alone says at most what its tokens cost beside others") {
+  StepBudget budget(8);
+  budget.observe({.prompt_tokens = 100}, 0.2);  // 2 ms each
+  budget.observe({.decoding = 2}, 0.1);
+  CHECK(budget.prompt_tokens(2) == 60);  // 1.2 * 100 ms / 2 ms
+  budget.observe({.prompt_tokens = 10}, 0.1);
+  CHECK(budget.prompt_tokens(2) == 60);
+  budget.observe({.decoding = 2, .prompt_tokens = 60}, 0.4);  // it was too slow after all
+  CHECK(budget.prompt_tokens(2) == 30);
+  budget.observe({.prompt_tokens = 100}, 0.2);
+  CHECK(budget.prompt_tokens(2) == 30);
+}
+
+TEST_CASE("a long prompt stretches the steps of those that decode to the bound, not beyond") {
+  for (const int decoding : {1, 4, 8}) {
+    for (const double noise : {0.0, 0.2}) {
+      CAPTURE(decoding);
+      CAPTURE(noise);
+      StepBudget budget(8);
+      const double alone = machine_seconds({.decoding = decoding}, 0);
+      for (int i = 0; i < 5; ++i) budget.observe({.decoding = decoding}, alone);
+      const Run run = feed(budget, decoding, 8000, noise);
+      CHECK(percentile(run.seconds, 0.99) < 2.5 * alone * (1 + noise));
+      CHECK(percentile(run.seconds, 0.5) > 1.8 * alone);  // and prompts use what they may
+    }
+  }
+}
+
+TEST_CASE("a prompt progresses however slow its tokens are") {
+  StepBudget budget(4);
+  budget.observe({.decoding = 1}, 0.001);
+  for (int i = 0; i < 200; ++i) {
+    const int tokens = budget.prompt_tokens(1);
+    const bool is_probe = i % (StepBudget::kMixedInRow + 1) == StepBudget::kMixedInRow;
+    CHECK(tokens == (is_probe ? 0 : StepBudget::kTokensMin));
+    budget.observe({.decoding = 1, .prompt_tokens = tokens}, 0.001 + 1.0 * tokens);
+  }
+}
+
+TEST_CASE("decoding that becomes slower gives prompts more room") {
+  StepBudget budget(8);
+  const auto steady = [&](double decode_seconds) {
+    int tokens = 0;
+    for (int i = 0; i < 2000; ++i) {
+      const int next = budget.prompt_tokens(2);
+      if (next > 0) tokens = next;
+      budget.observe({.decoding = 2, .prompt_tokens = next}, decode_seconds + 0.001 * next);
+    }
+    return tokens;
+  };
+  CHECK(std::abs(steady(0.010) - 12) <= 1);
+  CHECK(std::abs(steady(0.100) - 120) <= 2);
+  CHECK(std::abs(steady(0.010) - 12) <= 1);
+}
+
+TEST_CASE("one step that something else has stretched changes little") {
+  StepBudget budget(8);
+  budget.observe({.decoding = 2}, 0.010);
+  for (int i = 0; i < 100; ++i) {
+    const int tokens = budget.prompt_tokens(2);
+    budget.observe({.decoding = 2, .prompt_tokens = tokens}, 0.010 + 0.001 * tokens);
+  }
+  const int before = budget.prompt_tokens(2);
+  budget.observe({.decoding = 2, .prompt_tokens = before}, 1.0);
+  CHECK(budget.prompt_tokens(2) >= before / 2);
+  budget.observe({.decoding = 2}, 1.0);
+  CHECK(budget.prompt_tokens(2) <= before * 3 / 2);
+}
