@@ -78,6 +78,9 @@ enum class FinishReason {
 class EngineEvents {
  public:
   virtual ~EngineEvents() = default;
+  // The prompt is computed; the state of its first `cached_tokens` was there already. Once, before
+  // the first token or the end of a request that did not fail.
+  virtual void on_start(uint64_t /*request*/, int /*cached_tokens*/) {}
   virtual void on_token(uint64_t request, int32_t token) = 0;
   // A row of logits, or the one embedding of a request with pooling (not normalised).
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;

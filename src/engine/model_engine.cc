@@ -1,5 +1,7 @@
 #include "engine/model_engine.h"
 
+#include <chrono>
+
 #include "base/check.h"
 #include "engine/step.h"
 
@@ -12,7 +14,9 @@ void ModelEngine::begin_epoch() {
   pipeline_->set_limits({.work_bytes_max = work_bytes_max(stage_limits_),
                          .result_bytes_max = result_bytes_max(stage_limits_),
                          .in_flight_max = steps_in_flight_max(limits_.stages)});
+  // Pages of another epoch are forgotten: a rank may have been lost in the middle of one.
   scheduler_ = std::make_unique<Scheduler>(limits_);
+  budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   step_.reserve(model_->limits());
   message_.reserve(step_bytes_max(model_->limits()));
 }
@@ -49,10 +53,13 @@ Status ModelEngine::lead(EngineEvents& events) {
 Result<bool> ModelEngine::begin_step(EngineEvents& events) {
   const StagePlace& place = pipeline_->place();
   if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
-  if (!scheduler_->plan(step_)) return false;
+  if (!scheduler_->plan(step_, budget_.get())) return false;
   set_progress(Progress::kComputing);
+  const auto begin = std::chrono::steady_clock::now();
   TRY(broadcast());
   const StepResult result = TRY(compute({}));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  budget_->observe(scheduler_->shape(), took.count());
   if (place.is_last()) TRY(scheduler_->complete(result.choices, result.hidden, events));
   return true;
 }

@@ -13,6 +13,7 @@
 #include "engine/pipeline.h"
 #include "engine/scheduler.h"
 #include "engine/stage_messages.h"
+#include "engine/step_budget.h"
 #include "model/model.h"
 #include "model/open_model.h"
 
@@ -76,6 +77,7 @@ class ModelEngine final : public Engine {
   std::unique_ptr<Sampler> sampler_;  // in the last stage
   SchedulerLimits limits_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<StepBudget> budget_;
   Inbox inbox_;
   LoadReport report_;
   StageLimits stage_limits_;

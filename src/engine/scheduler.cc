@@ -50,7 +50,8 @@ int steps_in_flight_max(int stages) {
   return stages == 1 ? 1 : stages + 1;
 }
 
-Scheduler::Scheduler(const SchedulerLimits& limits) : limits_(limits), pool_(pages_needed(limits)) {
+Scheduler::Scheduler(const SchedulerLimits& limits)
+    : limits_(limits), pages_(pages_needed(limits)) {
   running_.reserve(static_cast<size_t>(limits.sequences_max));
   ready_.reserve(static_cast<size_t>(limits.sequences_max));
   const int steps = steps_in_flight_max(limits.stages) + 1;  // one is being planned or completed
@@ -82,6 +83,14 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("{} requests are waiting already, try again later", waiting_.size())};
   }
+  if (request.client != 0) {
+    const size_t waiting = waiting_.size_of(request.client);
+    if (waiting >= static_cast<size_t>(limits_.client_waiting_max)) {
+      return Error{
+          ErrorCode::kExhausted,
+          fmt::format("{} requests of this client are waiting already, try again later", waiting)};
+    }
+  }
   auto sequence = std::make_unique<Sequence>();
   sequence->id = id;
   // All that it can become, so that its steps allocate nothing.
@@ -89,9 +98,12 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
   const int most = static_cast<int>(std::min<int64_t>(wanted, int64_t{limits_.context} + 1));
   sequence->tokens.reserve(static_cast<size_t>(most));
   sequence->tokens = request.prompt;
-  StatePool::reserve(sequence->state, most);
+  sequence->pages.reserve(most);
+  sequence->pages.hash(sequence->tokens);
   sequence->request = std::move(request);
-  waiting_.push_back(std::move(sequence));
+  const uint64_t client = sequence->request.client;
+  const int32_t priority = sequence->request.priority;
+  waiting_.push(std::move(sequence), client, priority);
   return Ok{};
 }
 
@@ -99,11 +111,7 @@ bool Scheduler::cancel(uint64_t id) {
   const auto has_id = [id](const auto& sequence) {
     return sequence->id == id && !sequence->is_cancelled;
   };
-  const auto waiting = std::find_if(waiting_.begin(), waiting_.end(), has_id);
-  if (waiting != waiting_.end()) {
-    waiting_.erase(waiting);
-    return true;
-  }
+  if (waiting_.erase_if(has_id)) return true;
   const auto running = std::find_if(running_.begin(), running_.end(), has_id);
   if (running == running_.end()) return false;
   if ((*running)->steps_in_flight > 0) {
@@ -114,16 +122,23 @@ bool Scheduler::cancel(uint64_t id) {
   return true;
 }
 
-bool Scheduler::plan(Step& step) {
+bool Scheduler::plan(Step& step, const StepBudget* budget) {
   step.clear();
   admit();
+  take_over_pages();
   PlannedStep planned;
   if (!spare_.empty()) {
     planned = std::move(spare_.back());
     spare_.pop_back();
   }
-  plan_decoding(step, planned);  // first: a long prompt must not hold it up
-  plan_prompts(step, planned);
+  const int decoding = plan_decoding(step, planned);  // first: a long prompt must not hold it up
+  shape_ = {.decoding = step.batch.token_count()};
+  int prompt_tokens = prompt_tokens_max(limits_);
+  if (budget && decoding > 0) {
+    prompt_tokens = std::min(prompt_tokens, budget->prompt_tokens(std::max(1, shape_.decoding)));
+  }
+  plan_prompts(prompt_tokens, step, planned);
+  shape_.prompt_tokens = step.batch.token_count() - shape_.decoding;
   const bool has_planned = !planned.empty();
   if (has_planned) {
     ++steps_planned_;
@@ -134,8 +149,26 @@ bool Scheduler::plan(Step& step) {
   return has_planned;
 }
 
+void Scheduler::admit() {
+  while (!waiting_.empty() && static_cast<int>(running_.size()) < limits_.sequences_max) {
+    running_.push_back(waiting_.pop());
+  }
+}
+
+// The last token of a prompt is always fed: the choice of the next one needs its logits.
+void Scheduler::take_over_pages() {
+  for (const auto& sequence : running_) {
+    if (sequence->unfed() <= 1 || !sequence->may_take_over()) continue;
+    const int positions =
+        pages_.take_over(sequence->pages, sequence->tokens, sequence->prompt_size() - 1);
+    if (positions <= sequence->fed) continue;
+    sequence->cached += positions - sequence->fed;
+    sequence->fed = sequence->completed = positions;
+  }
+}
+
 // Those that have waited longest, at most the part of one stage.
-void Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
+int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   ready_.clear();
   int decoding = 0;
   for (const auto& sequence : running_) {
@@ -150,35 +183,72 @@ void Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   const auto count = static_cast<size_t>(std::min(share, limits_.tokens_max));
   if (ready_.size() > count) ready_.resize(count);
   for (Sequence* sequence : ready_) add(*sequence, 1, step, planned);
+  return decoding;
 }
 
-void Scheduler::plan_prompts(Step& step, PlannedStep& planned) {
-  const int end =
-      std::min(limits_.tokens_max, step.batch.token_count() + prompt_tokens_max(limits_));
+// Those of which least is left go first, so that short prompts are not held up by long ones; but
+// the one that has run longest has at least half of the room, so that it ends.
+void Scheduler::plan_prompts(int tokens_max, Step& step, PlannedStep& planned) {
+  const int end = std::min(limits_.tokens_max, step.batch.token_count() + tokens_max);
+  const auto room = [&] { return end - step.batch.token_count(); };
+  if (room() <= 0) return;
+  find_prompts();
+  if (ready_.empty()) return;
+  Sequence& longest = *ready_.front();
+  const int kept = chunk_of(longest, std::max(1, room() / 2));
+  std::sort(ready_.begin() + 1, ready_.end(), [](const Sequence* a, const Sequence* b) {
+    return std::pair(a->unfed(), a->id) < std::pair(b->unfed(), b->id);
+  });
+  size_t next = 1;
+  for (; next < ready_.size() && ready_[next]->unfed() < longest.unfed(); ++next) {
+    if (room() <= kept) break;
+    Sequence& shorter = *ready_[next];
+    if (!waits(shorter, &longest)) add(shorter, chunk_of(shorter, room() - kept), step, planned);
+  }
+  add(longest, chunk_of(longest, room()), step, planned);
+  for (; next < ready_.size() && room() > 0; ++next) {
+    Sequence& other = *ready_[next];
+    if (!waits(other, nullptr)) add(other, chunk_of(other, room()), step, planned);
+  }
+}
+
+void Scheduler::find_prompts() {
+  ready_.clear();
   for (const auto& sequence : running_) {
-    const int room = end - step.batch.token_count();
-    if (room == 0) return;
     if (sequence->unfed() <= 1 || sequence->is_cancelled) continue;
-    const int chunk = sequence->request.chunk > 0 ? sequence->request.chunk
-                                                  : prompt_chunk(sequence->prompt_size(), limits_);
-    add(*sequence, std::min({sequence->unfed(), chunk, room}), step, planned);
+    if (!ready_.empty() || !waits(*sequence, nullptr)) ready_.push_back(sequence.get());
   }
 }
 
-void Scheduler::admit() {
-  while (!waiting_.empty() && static_cast<int>(running_.size()) < limits_.sequences_max) {
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-  }
+int Scheduler::chunk_of(const Sequence& sequence, int room) const {
+  const int chunk = sequence.request.chunk > 0 ? sequence.request.chunk
+                                               : prompt_chunk(sequence.prompt_size(), limits_);
+  return std::min({sequence.unfed(), chunk, room});
+}
+
+// It waits only for pages whose tokens are known, which the other feeds without waiting itself: it
+// is in the middle of one, or further. A hash is enough here: a collision is a wait in vain.
+bool Scheduler::waits(const Sequence& sequence, const Sequence* next) const {
+  const int end = sequence.fed + kPagePositions;
+  const auto page = static_cast<size_t>(sequence.fed / kPagePositions);
+  const bool may_wait = sequence.fed % kPagePositions == 0 && end < sequence.prompt_size() &&
+                        sequence.may_take_over() && sequence.pages.enters_tree;
+  if (!may_wait) return false;
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
+    const bool begins_page = other.get() == next && other->fed == sequence.fed;
+    const bool computes = begins_page || (other->fed > sequence.fed && other->completed < end);
+    return computes && other.get() != &sequence && !other->is_cancelled &&
+           other->pages.enters_tree && other->pages.hashes.size() > page &&
+           other->pages.hashes[page] == sequence.pages.hashes[page];
+  });
 }
 
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
-  const Status grown = pool_.grow(sequence.state, end);
-  LOCKSTEP_CHECK(grown.ok());  // pages_needed() is enough for all
+  pages_.grow(sequence.pages, end);
   Batch& batch = step.batch;
   const auto list = static_cast<int32_t>(batch.page_lists.size());
-  const auto pages = sequence.state.pages();
+  const auto pages = sequence.pages.state.pages();
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
   int outputs = 0, hidden_outputs = 0;
   for (int position = sequence.fed; position < end; ++position) {
@@ -229,7 +299,10 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
     choices = choices.subspan(own_choices.size());
     hidden = hidden.subspan(own_hidden.size());
     --sequence.steps_in_flight;
-    if (take_outputs(planned, own_choices, own_hidden, width, events)) remove(sequence);
+    sequence.completed = planned.end;
+    const bool has_ended = take_outputs(planned, own_choices, own_hidden, width, events);
+    pages_.enter(sequence.pages, sequence.tokens, sequence.completed);
+    if (has_ended) remove(sequence);
   }
   step.clear();
   spare_.push_back(std::move(step));
@@ -240,14 +313,16 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
                              std::span<const float> hidden, size_t width, EngineEvents& events) {
   Sequence& sequence = *planned.sequence;
   if (sequence.is_cancelled) return sequence.steps_in_flight == 0;
+  if (planned.end >= sequence.prompt_size() && !std::exchange(sequence.is_started, true)) {
+    events.on_start(sequence.id, sequence.cached);
+  }
   bool has_ended = false;
   int position = planned.end - planned.outputs;  // outputs are a sequence's last tokens of a step
   for (const Choice& choice : choices) {
     if (choice.is_number) {
       has_ended = take_choice(sequence, choice, events);
     } else {
-      events.on_error(sequence.id, broken_model("logits", position));
-      sequence.is_cancelled = true;  // later steps of its prompt may be under way
+      end_broken(sequence, broken_model("logits", position), events);
       return sequence.steps_in_flight == 0;
     }
     ++position;
@@ -262,11 +337,17 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
   return true;
 }
 
-void Scheduler::end_prompt(const Sequence& sequence, EngineEvents& events) {
+// Later steps of its prompt may be under way.
+void Scheduler::end_broken(Sequence& sequence, const Error& error, EngineEvents& events) {
+  events.on_error(sequence.id, error);
+  sequence.is_cancelled = true;
+  pages_.forget(sequence.pages);
+}
+
+void Scheduler::end_prompt(Sequence& sequence, EngineEvents& events) {
   const auto is_finite = [](double sum) { return std::isfinite(sum); };
   if (!std::all_of(sequence.pooled.begin(), sequence.pooled.end(), is_finite)) {
-    events.on_error(sequence.id, broken_model("values of the embedding", sequence.fed - 1));
-    return;
+    return end_broken(sequence, broken_model("values of the embedding", sequence.fed - 1), events);
   }
   if (sequence.request.pooling != Pooling::kNone) report_embedding(sequence, events);
   events.on_end(sequence.id, FinishReason::kLength);
@@ -289,6 +370,7 @@ bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEven
     return true;
   }
   sequence.tokens.push_back(choice.token);
+  sequence.pages.hash(sequence.tokens);
   events.on_token(sequence.id, choice.token);
   const int size = static_cast<int>(sequence.tokens.size());
   if (size - sequence.prompt_size() < sequence.request.max_tokens && size <= limits_.context) {
@@ -301,8 +383,12 @@ bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEven
 void Scheduler::remove(const Sequence& sequence) {
   const auto found = std::find_if(running_.begin(), running_.end(),
                                   [&](const auto& s) { return s.get() == &sequence; });
-  pool_.truncate((*found)->state, 0);
+  pages_.release((*found)->pages);
   running_.erase(found);
+}
+
+Scheduler::PageCounts Scheduler::page_counts() const {
+  return {.all = pages_.pages(), .free = pages_.free_pages(), .cached = pages_.cached_pages()};
 }
 
 }  // namespace lockstep

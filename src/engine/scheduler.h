@@ -1,6 +1,10 @@
 // Scheduler: which sequences run, and what the next step computes. Every running sequence that
-// decodes gives one token; prompts fill what is left of the step in chunks. Pure bookkeeping
-// without threads, devices or clocks; used on rank 0.
+// decodes gives one token; prompts fill what is left of the step, or of its budget of time, in
+// chunks. Pure bookkeeping without threads, devices or clocks; used on rank 0.
+//
+// The state of a prompt's beginning is taken over where it is there (page_cache.h). Where another
+// running sequence is computing it at this moment a sequence waits for that, page by page, so that
+// requests which begin alike compute their beginning once.
 //
 // In a pipeline several steps are under way: they are planned ahead and come back in the same
 // order. A sequence that decodes is in one of them at most, since its next token needs the choice;
@@ -9,22 +13,24 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/fair_queue.h"
+#include "engine/page_cache.h"
 #include "engine/step.h"
-#include "model/sequence_state.h"
+#include "engine/step_budget.h"
 
 namespace lockstep {
 
 struct SchedulerLimits {
-  int sequences_max = 8;   // that run together
-  int waiting_max = 1024;  // more are refused
-  int tokens_max = 512;    // of one step
-  int context = 0;         // positions of a sequence
+  int sequences_max = 8;         // that run together
+  int waiting_max = 1024;        // more are refused
+  int client_waiting_max = 256;  // of one client that is known
+  int tokens_max = 512;          // of one step
+  int context = 0;               // positions of a sequence
   int vocab_size = 0;
   int stages = 1;  // of the pipeline
 };
@@ -53,12 +59,22 @@ class Scheduler {
   bool cancel(uint64_t id);
 
   // Fills `step` with the next work; false if there is none until a step under way is completed.
-  bool plan(Step& step);
+  // `budget` bounds the prompts beside sequences that decode; null: nothing does.
+  bool plan(Step& step, const StepBudget* budget = nullptr);
+  // Of the step that was planned last.
+  StepShape shape() const { return shape_; }
   int steps_in_flight() const { return static_cast<int>(in_flight_.size()); }
   // Takes the choices of the oldest step under way, and the hidden states that it asked for, and
   // reports what came of them. kCorrupt if they are not as many as it asked for.
   Status complete(std::span<const Choice> choices, std::span<const float> hidden,
                   EngineEvents& events);
+
+  struct PageCounts {
+    int all = 0;
+    int free = 0;
+    int cached = 0;  // in the tree; some of them may be in use
+  };
+  PageCounts page_counts() const;
 
  private:
   struct Sequence {
@@ -66,16 +82,23 @@ class Scheduler {
     GenerateRequest request;
     std::vector<int32_t> tokens;  // prompt, then what was chosen
     int fed = 0;                  // tokens whose state is computed, or will be by steps under way
+    int completed = 0;            // tokens whose state is computed
+    int cached = 0;               // tokens whose state was there
+    bool is_started = false;      // on_start was reported
     int steps_in_flight = 0;
     uint64_t last_step = 0;  // the number of the last step that had it
     // Nothing is planned or reported any more; its pages and its place are free once no step under
     // way writes there.
     bool is_cancelled = false;
-    SequenceState state;
+    CachedPages pages;
     std::vector<double> pooled;  // the sum of the hidden states so far
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
+    // Nothing is reported of what lies behind the last token of the prompt.
+    bool may_take_over() const {
+      return !request.prompt_logits && request.pooling != Pooling::kMean && !is_cancelled;
+    }
     bool decodes() const { return request.max_tokens > 0 && unfed() <= 1 && !is_cancelled; }
   };
   // What a planned step does for one sequence; its outputs follow each other in the step.
@@ -89,25 +112,34 @@ class Scheduler {
   using PlannedStep = std::vector<Planned>;
 
   void admit();
-  void plan_decoding(Step& step, PlannedStep& planned);
-  void plan_prompts(Step& step, PlannedStep& planned);
+  void take_over_pages();
+  // Returns how many sequences decode, in this step or another.
+  int plan_decoding(Step& step, PlannedStep& planned);
+  void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
+  // Puts the prompts into ready_, behind that which has run longest of those that need not wait.
+  void find_prompts();
+  int chunk_of(const Sequence& sequence, int room) const;
+  // Whether the page that the sequence would begin is computed by another one. `next` is about to.
+  bool waits(const Sequence& sequence, const Sequence* next) const;
   void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);
   // What follows the last token of a prompt that is only fed.
-  static void end_prompt(const Sequence& sequence, EngineEvents& events);
+  void end_prompt(Sequence& sequence, EngineEvents& events);
   static void report_embedding(const Sequence& sequence, EngineEvents& events);
   // Both: true if the sequence has ended.
   bool take_outputs(const Planned& planned, std::span<const Choice> choices,
                     std::span<const float> hidden, size_t width, EngineEvents& events);
   bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
+  void end_broken(Sequence& sequence, const Error& error, EngineEvents& events);
   void remove(const Sequence& sequence);
 
   SchedulerLimits limits_;
-  StatePool pool_;
-  std::vector<std::unique_ptr<Sequence>> running_;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
+  PageCache pages_;
+  std::vector<std::unique_ptr<Sequence>> running_;  // in the order of admission
+  FairQueue<std::unique_ptr<Sequence>> waiting_;
   std::vector<PlannedStep> in_flight_;  // oldest first; a few
-  std::vector<PlannedStep> spare_;     // memory of completed steps
-  std::vector<Sequence*> ready_;       // scratch of plan()
+  std::vector<PlannedStep> spare_;      // memory of completed steps
+  std::vector<Sequence*> ready_;        // scratch of plan()
+  StepShape shape_;
   uint64_t steps_planned_ = 0;
 };
 

@@ -3,11 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "support/golden.h"
@@ -192,41 +190,6 @@ class Canceller final : public EngineEvents {
   size_t ended_ = 0;
 };
 
-// `run` gets the engine of each rank, in threads of their own; rank 0's has the requests.
-template <class Run>
-void run_with(const std::string& folder, const Setup& setup,
-              const std::vector<GenerateRequest>& requests, Run run) {
-  auto links = open_local_links(setup.link, static_cast<int>(setup.shares.size()));
-  REQUIRE(links.ok());
-  std::atomic<bool> cancelled{false};
-  std::vector<std::string> errors(setup.shares.size());
-  std::vector<std::thread> ranks;
-  for (size_t rank = 0; rank < setup.shares.size(); ++rank) {
-    ranks.emplace_back([&, rank] {
-      Group group({.rank = static_cast<int>(rank),
-                   .links = std::move(links.value()[rank]),
-                   .timeout = std::chrono::seconds(20),
-                   .cancelled = &cancelled,
-                   .kernels = available_kernels().back()});
-      auto engine = load_engine({.model = folder,
-                                 .shares = setup.shares,
-                                 .stages = setup.stages,
-                                 .kernels = available_kernels().back()},
-                                std::move(group));
-      Status status = engine.ok() ? Status(Ok{}) : Status(engine.error());
-      for (size_t i = 0; status.ok() && rank == 0 && i < requests.size(); ++i) {
-        engine.value()->submit(i, requests[i]);
-      }
-      if (status.ok()) status = run(*engine.value(), rank == 0);
-      if (status.ok()) return;
-      errors[rank] = status.error().message;
-      cancelled = true;
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
-  for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
-}
-
 // Stops the engine after so many tokens.
 class Stopper final : public EngineEvents {
  public:
@@ -264,10 +227,11 @@ TEST_CASE("many streams, some cancelled under way: the others' tokens are what t
   const Outcome alone = run_ranks(folder, {}, requests);
   for (const Setup& setup : {stages_of({1, 1}, 2), stages_of({2, 1, 1, 1}, 2)}) {
     std::vector<Canceller::Cancelled> answers;
-    run_with(folder, setup, requests, [&](Engine& engine, bool is_leader) {
+    run_ranks_with(folder, setup, [&](Engine& engine, int rank) {
+      if (rank == 0) submit_all(engine, requests);
       Canceller events(engine, cancel_after);
       const Status status = engine.run(events);
-      if (is_leader) answers = std::move(events.answers);
+      if (rank == 0) answers = std::move(events.answers);
       return status;
     });
     REQUIRE(answers.size() == requests.size());
@@ -292,10 +256,11 @@ TEST_CASE("a stop with steps under way ends every stage in order") {
   for (const int stop_after : {1, 2, 7}) {
     for (const Setup& setup : {stages_of({1, 1, 1}, 3), stages_of({1, 1, 1, 1}, 2)}) {
       int tokens = 0;
-      run_with(kStories, setup, requests, [&](Engine& engine, bool is_leader) {
+      run_ranks_with(kStories, setup, [&](Engine& engine, int rank) {
+        if (rank == 0) submit_all(engine, requests);
         Stopper events(engine, stop_after);
         const Status status = engine.run(events);
-        if (is_leader) tokens = events.tokens;
+        if (rank == 0) tokens = events.tokens;
         return status;
       });
       CHECK(tokens >= stop_after);

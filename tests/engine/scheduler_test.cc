@@ -85,8 +85,8 @@ TEST_CASE("logits that are no numbers end their sequence alone, and say after ho
   scheduler.plan(step);
   REQUIRE(step.requests.size() == 5);
   std::vector<Choice> choices(5, Choice{.logits = kRow});
-  choices[1].is_number = choices[2].is_number = false;
-  choices[4] = {.token = 9};
+  choices[0] = {.token = 9};  // the shorter prompt goes first
+  choices[2].is_number = choices[3].is_number = false;
   CHECK(scheduler.complete(choices, {}, events).ok());
   CHECK(events.rows[1] == 1);
   CHECK(events.ends[1].starts_with("the logits after 2 tokens are not numbers (NaN or infinite)"));
@@ -372,7 +372,8 @@ TEST_CASE("pages of a cancelled sequence stay its own until no step under way wr
   CHECK(written.size() == 6);
   CHECK(scheduler.cancel(1));
   CHECK(!scheduler.cancel(1));
-  REQUIRE(scheduler.submit(2, {.prompt = prompt_of(600), .max_tokens = 5}).ok());
+  const std::vector<int32_t> other(600, 8);
+  REQUIRE(scheduler.submit(2, {.prompt = other, .max_tokens = 5}).ok());
   CHECK(!under_way.plan());  // its place is not free yet
   under_way.complete(9);
   under_way.complete(9);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,70 +100,88 @@ inline LinkOptions link_options_of(const Setup& setup) {
   return {.kind = setup.link, .topology = setup.topology, .rails = setup.rails};
 }
 
-// Over links that are there: links[i][j] is rank i's to rank j. Request i has the id i. All are
-// submitted before the engine starts, so they share steps.
-inline Outcome run_ranks_over(LocalLinks links, const std::string& model, const Setup& setup,
-                              const std::vector<GenerateRequest>& requests) {
+inline EngineOptions engine_options_of(const std::string& model, const Setup& setup) {
+  EngineOptions options;
+  options.model = model;
+  options.shares = setup.shares;
+  options.stages = setup.stages;
+  options.threads = setup.threads;
+  options.batch_tokens_max = setup.batch_tokens_max;
+  options.device = setup.device;
+  options.exact = setup.exact;
+  options.bits = setup.bits;
+  options.link = setup.link;
+  options.latent_cut = setup.latent_cut;
+  options.overlap = setup.overlap;
+  options.kernels = kernels_named(setup.isa);
+  return options;
+}
+
+// Over links that are there: links[i][j] is rank i's to rank j. `run` gets the engine of each rank
+// and its number, in a thread for each.
+template <class Run>
+void run_ranks_with(LocalLinks links, const std::string& model, const Setup& setup, Run run) {
   const int size = static_cast<int>(setup.shares.size());
-  Outcome outcome;
-  outcome.reports.resize(static_cast<size_t>(size));
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::atomic<bool> cancelled{false};  // one rank's failure ends the others
+  const auto run_rank = [&](int rank) -> Status {
+    Group group = TRY(Group::form({.rank = rank,
+                                   .links = std::move(links[static_cast<size_t>(rank)]),
+                                   .timeout = std::chrono::seconds(20),
+                                   .cancelled = &cancelled,
+                                   .kernels = kernels_named(setup.isa)}));
+    const std::unique_ptr<Engine> engine =
+        TRY(load_engine(engine_options_of(model, setup), std::move(group)));
+    return run(*engine, rank);
+  };
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.emplace_back([&, rank] {
-      const auto r = static_cast<size_t>(rank);
-      auto group = Group::form({.rank = rank,
-                                .links = std::move(links[r]),
-                                .timeout = std::chrono::seconds(20),
-                                .cancelled = &cancelled,
-                                .kernels = kernels_named(setup.isa)});
-      if (!group.ok()) {
-        errors[r] = group.error().message;
-        cancelled = true;
-        return;
-      }
-      auto engine = load_engine({.model = model,
-                                 .shares = setup.shares,
-                                 .stages = setup.stages,
-                                 .threads = setup.threads,
-                                 .batch_tokens_max = setup.batch_tokens_max,
-                                 .device = setup.device,
-                                 .exact = setup.exact,
-                                 .bits = setup.bits,
-                                 .link = setup.link,
-                                 .latent_cut = setup.latent_cut,
-                                 .overlap = setup.overlap,
-                                 .kernels = kernels_named(setup.isa)},
-                                std::move(group.value()));
-      if (!engine.ok()) {
-        errors[r] = engine.error().message;
-        cancelled = true;
-        return;
-      }
-      outcome.reports[r] = engine.value()->report();
-      Collector events(requests.size(), *engine.value());
-      if (rank == 0) {
-        for (size_t i = 0; i < requests.size(); ++i) engine.value()->submit(i, requests[i]);
-      }
-      const Status status = engine.value()->run(events);
-      if (!status.ok()) {
-        errors[r] = status.error().message;
-        cancelled = true;
-      }
-      if (rank == 0) outcome.answers = events.take();
+      const Status status = run_rank(rank);
+      if (status.ok()) return;
+      errors[static_cast<size_t>(rank)] = status.error().message;
+      cancelled = true;
     });
   }
   for (auto& rank : ranks) rank.join();
   for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
+}
+
+inline LocalLinks links_of(const Setup& setup) {
+  auto links = open_local_links(link_options_of(setup), static_cast<int>(setup.shares.size()));
+  REQUIRE_MESSAGE(links.ok(), links.error().message);
+  return std::move(links.value());
+}
+
+template <class Run>
+void run_ranks_with(const std::string& model, const Setup& setup, Run run) {
+  run_ranks_with(links_of(setup), model, setup, std::move(run));
+}
+
+// Request i has the id i.
+inline void submit_all(Engine& engine, const std::vector<GenerateRequest>& requests) {
+  for (size_t i = 0; i < requests.size(); ++i) engine.submit(i, requests[i]);
+}
+
+// All requests are submitted before the engine starts, so they share steps.
+inline Outcome run_ranks_over(LocalLinks links, const std::string& model, const Setup& setup,
+                              const std::vector<GenerateRequest>& requests) {
+  Outcome outcome;
+  outcome.reports.resize(setup.shares.size());
+  run_ranks_with(std::move(links), model, setup, [&](Engine& engine, int rank) {
+    outcome.reports[static_cast<size_t>(rank)] = engine.report();
+    Collector events(requests.size(), engine);
+    if (rank == 0) submit_all(engine, requests);
+    const Status status = engine.run(events);
+    if (rank == 0) outcome.answers = events.take();
+    return status;
+  });
   return outcome;
 }
 
 inline Outcome run_ranks(const std::string& model, const Setup& setup,
                          const std::vector<GenerateRequest>& requests) {
-  auto links = open_local_links(link_options_of(setup), static_cast<int>(setup.shares.size()));
-  REQUIRE_MESSAGE(links.ok(), links.error().message);
-  return run_ranks_over(std::move(links.value()), model, setup, requests);
+  return run_ranks_over(links_of(setup), model, setup, requests);
 }
 
 }  // namespace lockstep

@@ -1,0 +1,176 @@
+// Sequences that take the state of their beginning over have the bits of those that compute all of
+// it, on every number of ranks, stages and devices.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/rank_threads.h"
+
+using namespace lockstep;
+
+namespace {
+
+const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+
+std::vector<int32_t> text_of(int size, int begin) {
+  std::vector<int32_t> tokens{1};
+  for (int i = 1; i < size; ++i) tokens.push_back(3 + (begin + i * 37) % 500);
+  return tokens;
+}
+
+std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+GenerateRequest generation_of(std::vector<int32_t> prompt, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling = {.temperature = 1, .seed = 5};
+  return request;
+}
+
+// The bits of the last hidden state.
+GenerateRequest embedding_of(std::vector<int32_t> prompt) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = 0;
+  request.pooling = Pooling::kLast;
+  return request;
+}
+
+struct Turn {
+  Answer answer;
+  int cached_tokens = -1;
+};
+
+// Asks one request after the other has ended.
+class Turns final : public EngineEvents {
+ public:
+  Turns(Engine& engine, const std::vector<GenerateRequest>& requests)
+      : engine_(engine), requests_(requests) {}
+
+  void submit_next() { engine_.submit(turns.size(), requests_[turns.size()]), turns.push_back({}); }
+
+  void on_start(uint64_t request, int cached_tokens) override {
+    CHECK(turns.at(request).cached_tokens == -1);
+    turns.at(request).cached_tokens = cached_tokens;
+  }
+  void on_token(uint64_t request, int32_t token) override {
+    turns.at(request).answer.tokens.push_back(token);
+  }
+  void on_logits(uint64_t request, std::span<const float> row) override {
+    turns.at(request).answer.logits.emplace_back(row.begin(), row.end());
+  }
+  void on_end(uint64_t, FinishReason) override { go_on(); }
+  void on_error(uint64_t request, const Error& error) override {
+    turns.at(request).answer.error = error.message;
+    go_on();
+  }
+
+  std::vector<Turn> turns;
+
+ private:
+  void go_on() {
+    if (turns.size() < requests_.size()) return submit_next();
+    engine_.stop();
+  }
+
+  Engine& engine_;
+  const std::vector<GenerateRequest>& requests_;
+};
+
+std::vector<Turn> run_turns(const Setup& setup, const std::vector<GenerateRequest>& requests) {
+  std::vector<Turn> turns;
+  run_ranks_with(kStories, setup, [&](Engine& engine, int rank) {
+    Turns events(engine, requests);
+    if (rank == 0) events.submit_next();
+    const Status status = engine.run(events);
+    if (rank == 0) turns = std::move(events.turns);
+    return status;
+  });
+  REQUIRE(turns.size() == requests.size());
+  return turns;
+}
+
+std::vector<Setup> all_setups() {
+  std::vector<Setup> all(9);
+  all[1].shares = {1, 1};
+  all[2].shares = {3, 1};
+  all[3].shares = {1, 1};
+  all[3].stages = 2;
+  all[4].shares = {2, 1, 1, 1};
+  all[4].stages = 2;
+  all[5].device = "delayed";
+  all[6].shares = {1, 2};
+  all[6].link = LinkKind::kTcp;
+  all[6].device = "delayed";
+  all[7].batch_tokens_max = 24;
+  all[8].shares = {1, 1, 1};
+  all[8].overlap = Overlap::kAlways;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a conversation that goes on has the bits of one that is computed from its beginning") {
+  const std::vector<int32_t> prompt = text_of(150, 1);
+  const GenerateRequest first = generation_of(prompt, 90);
+  const Answer told = run_ranks(kStories, {}, {first}).answers[0];
+  REQUIRE(told.tokens.size() == 90);
+  // Behind the answer, and behind a beginning of it: pages of prompts and of generated tokens.
+  const auto second = joined(joined(prompt, told.tokens), text_of(30, 4));
+  const auto third = joined(prompt, {told.tokens.begin(), told.tokens.begin() + 50});
+  const std::vector<GenerateRequest> requests{first, generation_of(second, 60),
+                                              embedding_of(second), embedding_of(third), first};
+  std::vector<Answer> alone;
+  for (const GenerateRequest& request : requests) {
+    alone.push_back(run_ranks(kStories, {}, {request}).answers[0]);
+  }
+  REQUIRE(alone[2].logits.size() == 1);
+  for (const Setup& setup : all_setups()) {
+    CAPTURE(setup.shares.size());
+    CAPTURE(setup.stages);
+    CAPTURE(setup.device);
+    const std::vector<Turn> turns = run_turns(setup, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      CHECK(turns[i].answer.error.empty());
+      CHECK(same_bits(turns[i].answer, alone[i]));
+    }
+    CHECK(turns[0].cached_tokens == 0);
+    CHECK(turns[1].cached_tokens == 192);  // of 239 that were computed
+    CHECK(turns[2].cached_tokens == 256);
+    CHECK(turns[3].cached_tokens == 192);
+    CHECK(turns[4].cached_tokens == 128);
+  }
+}
+
+TEST_CASE("requests that come together and begin alike have the bits that they have alone") {
+  const std::vector<int32_t> beginning = text_of(260, 2);
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 6; ++i) {
+    requests.push_back(generation_of(joined(beginning, text_of(5 + 20 * i, 9 * i)), 30));
+    requests.back().sampling.seed = static_cast<uint64_t>(i);
+  }
+  requests.push_back(embedding_of(joined(beginning, text_of(40, 70))));
+  requests.push_back(generation_of(beginning, 2));
+  requests.back().prompt_logits = true;
+  std::vector<Answer> alone;
+  for (const GenerateRequest& request : requests) {
+    alone.push_back(run_ranks(kStories, {}, {request}).answers[0]);
+  }
+  for (const Setup& setup : all_setups()) {
+    CAPTURE(setup.shares.size());
+    CAPTURE(setup.stages);
+    CAPTURE(setup.device);
+    const Outcome together = run_ranks(kStories, setup, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      CHECK(same_bits(together.answers[i], alone[i]));
+    }
+  }
+}

@@ -1,0 +1,416 @@
+// Pages of state that requests share: what is computed once, what is not shared, what becomes of
+// pages, and that no text ever changes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "support/fake_pages.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr SchedulerLimits kLimits{.sequences_max = 4,
+                                  .waiting_max = 1000,
+                                  .tokens_max = 512,
+                                  .context = 1024,
+                                  .vocab_size = 1000};
+
+std::vector<int32_t> text_of(int size, int32_t begin) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < size; ++i) tokens.push_back(100 + (begin + i * 7) % 800);
+  return tokens;
+}
+
+std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+FakeAnswer alone(const GenerateRequest& request, SchedulerLimits limits = kLimits) {
+  limits.stages = 1;
+  return FakeEngine(limits).ask(1, request);
+}
+
+// No sequence runs: all that is not cached is free.
+bool all_pages_are_there(const FakeEngine& engine) {
+  const auto counts = engine.scheduler.page_counts();
+  return counts.free + counts.cached == counts.all;
+}
+
+}  // namespace
+
+TEST_CASE("the next turn of a conversation feeds what is new and at most one page") {
+  FakeEngine engine(kLimits);
+  std::vector<int32_t> conversation = text_of(300, 1);
+  for (uint64_t turn = 0; turn < 6; ++turn) {
+    const GenerateRequest request{.prompt = conversation, .max_tokens = 50};
+    const FakeAnswer expected = alone(request);
+    const int64_t before = engine.pages.tokens_computed;
+    const FakeAnswer answer = engine.ask(turn, request);
+    CHECK(answer.tokens == expected.tokens);
+    const auto size = static_cast<int>(conversation.size());
+    // All of the last turn but its last token was computed.
+    const int known = turn == 0 ? 0 : size - 31;
+    CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
+    CHECK(engine.pages.tokens_computed - before == size - answer.cached_tokens + 49);
+    conversation = joined(joined(conversation, answer.tokens), text_of(30, 40));
+  }
+  CHECK(all_pages_are_there(engine));
+}
+
+TEST_CASE("the last token of a prompt is fed, also where all of it is known") {
+  for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
+    CAPTURE(size);
+    FakeEngine engine(kLimits);
+    const GenerateRequest request{.prompt = text_of(size, 3), .max_tokens = 3};
+    const FakeAnswer first = engine.ask(1, request);
+    CHECK(first.cached_tokens == 0);
+    const FakeAnswer second = engine.ask(2, request);
+    CHECK(second.tokens == first.tokens);
+    CHECK(second.cached_tokens == (size - 1) / kPagePositions * kPagePositions);
+    CHECK(all_pages_are_there(engine));
+  }
+}
+
+TEST_CASE("a text that differs in its last token shares nothing of that page") {
+  FakeEngine engine(kLimits);
+  std::vector<int32_t> prompt = text_of(200, 5);
+  engine.ask(1, {.prompt = prompt, .max_tokens = 1});
+  prompt[127] += 1;
+  const GenerateRequest other{.prompt = prompt, .max_tokens = 4};
+  const FakeAnswer answer = engine.ask(2, other);
+  CHECK(answer.cached_tokens == 64);
+  CHECK(answer.tokens == alone(other).tokens);
+}
+
+TEST_CASE("requests that begin alike compute their beginning once, one page after the other") {
+  for (const int stages : {1, 3}) {
+    CAPTURE(stages);
+    SchedulerLimits limits = kLimits;
+    limits.stages = stages;
+    FakeEngine engine(limits);
+    const std::vector<int32_t> shared = text_of(500, 9);  // 7 pages and 52 tokens
+    std::vector<GenerateRequest> requests;
+    for (int i = 0; i < 4; ++i) {
+      requests.push_back({.prompt = joined(shared, text_of(20, 50 * i)), .max_tokens = 8});
+      REQUIRE(engine.scheduler.submit(static_cast<uint64_t>(i), requests.back()).ok());
+    }
+    engine.run();
+    int computed = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const FakeAnswer answer = engine.answer(i);
+      CHECK(answer.tokens == alone(requests[i]).tokens);
+      CHECK(answer.cached_tokens == (i == 0 ? 0 : 448));
+      computed += 520 - answer.cached_tokens + 7;
+    }
+    CHECK(engine.pages.tokens_computed == computed);
+    CHECK(all_pages_are_there(engine));
+  }
+}
+
+TEST_CASE("who waits for the beginning of another goes on when that one is cancelled") {
+  SchedulerLimits limits = kLimits;
+  limits.tokens_max = 100;
+  FakeEngine engine(limits);
+  const GenerateRequest request{.prompt = text_of(600, 2), .max_tokens = 5};
+  REQUIRE(engine.scheduler.submit(1, request).ok());
+  REQUIRE(engine.scheduler.submit(2, request).ok());
+  REQUIRE(engine.plan());
+  CHECK(engine.step.batch.token_count() == 100);  // of the first one alone
+  CHECK(std::set<int32_t>(engine.step.batch.list_offsets.begin(),
+                          engine.step.batch.list_offsets.end())
+            .size() == 1);
+  engine.complete();
+  CHECK(engine.scheduler.cancel(1));
+  REQUIRE(engine.plan());
+  CHECK(engine.step.batch.positions.front() == 64);  // the one page that was whole is kept
+  engine.complete();
+  engine.run();
+  CHECK(engine.answer(2).tokens == alone(request).tokens);
+  CHECK(engine.answer(2).cached_tokens == 64);
+  CHECK(all_pages_are_there(engine));
+}
+
+TEST_CASE("a cancelled request gives its pages back before the next step") {
+  FakeEngine engine(kLimits);
+  const int all = engine.scheduler.page_counts().all;
+  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(70, 2), .max_tokens = 500}).ok());
+  for (int i = 0; i < 80; ++i) {
+    REQUIRE(engine.plan());
+    engine.complete();
+  }
+  CHECK(engine.scheduler.page_counts().free == all - 3);  // 149 positions
+  CHECK(engine.scheduler.cancel(1));
+  CHECK(engine.scheduler.page_counts().free == all - 2);  // two are cached and can be had
+  CHECK(all_pages_are_there(engine));
+  CHECK(!engine.plan());
+}
+
+TEST_CASE("requests that report on every position skip none, and their pages are of use") {
+  FakeEngine engine(kLimits);
+  const std::vector<int32_t> prompt = text_of(300, 4);
+  GenerateRequest rows{.prompt = prompt, .max_tokens = 1, .prompt_logits = true};
+  GenerateRequest mean{.prompt = prompt, .max_tokens = 0, .pooling = Pooling::kMean};
+  GenerateRequest last{.prompt = prompt, .max_tokens = 0, .pooling = Pooling::kLast};
+  CHECK(engine.ask(1, rows).cached_tokens == 0);
+  CHECK(engine.ask(2, rows).cached_tokens == 0);
+  CHECK(engine.ask(3, mean).cached_tokens == 0);
+  CHECK(engine.ask(4, last).cached_tokens == 256);
+  CHECK(engine.ask(5, {.prompt = prompt, .max_tokens = 1}).cached_tokens == 256);
+  const auto counts = engine.scheduler.page_counts();
+  CHECK(counts.cached == 4);  // the same ones each time
+  CHECK(all_pages_are_there(engine));
+}
+
+TEST_CASE("what no number came of is not kept, nor what was computed behind it") {
+  FakeEngine engine(kLimits);
+  std::vector<int32_t> prompt = text_of(300, 4);
+  prompt[150] = kPoison;
+  const FakeAnswer broken = engine.ask(1, {.prompt = prompt, .max_tokens = 4});
+  CHECK(broken.end.starts_with("the logits after 300 tokens are not numbers"));
+  CHECK(engine.scheduler.page_counts().cached == 0);
+  // Two that begin alike run together: the second takes pages over, and both end.
+  REQUIRE(engine.scheduler.submit(2, {.prompt = prompt, .max_tokens = 4}).ok());
+  prompt.push_back(7);
+  REQUIRE(engine.scheduler.submit(3, {.prompt = prompt, .max_tokens = 4}).ok());
+  engine.run();
+  CHECK(engine.answer(2).end.starts_with("the logits after 300 tokens"));
+  CHECK(engine.answer(3).end.starts_with("the logits after 301 tokens"));
+  CHECK(engine.scheduler.page_counts().free == engine.scheduler.page_counts().all);
+}
+
+TEST_CASE("a pool that is full of cached pages gives the least recently used ones") {
+  SchedulerLimits limits = kLimits;
+  limits.sequences_max = 1;
+  limits.context = 320;  // five pages in all
+  FakeEngine engine(limits);
+  const auto ask = [&](uint64_t id, int32_t begin) {
+    return engine.ask(id, {.prompt = text_of(130, begin), .max_tokens = 1}).cached_tokens;
+  };
+  CHECK(ask(1, 10) == 0);
+  CHECK(ask(2, 20) == 0);
+  CHECK(engine.scheduler.page_counts().cached == 4);
+  CHECK(ask(3, 10) == 128);  // used last
+  CHECK(ask(4, 30) == 0);    // takes pages from the second
+  CHECK(ask(5, 10) == 128);
+  CHECK(ask(6, 20) == 0);
+  CHECK(all_pages_are_there(engine));
+}
+
+TEST_CASE("a short prompt is not held up by a long one, which goes on nevertheless") {
+  SchedulerLimits limits = kLimits;
+  limits.tokens_max = 64;
+  FakeEngine engine(limits);
+  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(900, 1), .max_tokens = 1}).ok());
+  REQUIRE(engine.plan());
+  engine.complete();
+  REQUIRE(engine.scheduler.submit(2, {.prompt = text_of(90, 300), .max_tokens = 1}).ok());
+  int steps = 0;
+  while (engine.answer(2).end.empty()) {
+    REQUIRE(engine.plan());
+    int of_long = 0;
+    for (const int32_t position : engine.step.batch.positions) of_long += position >= 64 ? 1 : 0;
+    CHECK(of_long >= 32);
+    engine.complete();
+    ++steps;
+  }
+  CHECK(steps == 3);
+  engine.run();
+  CHECK(engine.answer(1).end == "length");
+}
+
+TEST_CASE("of two long prompts the one that came first is not slowed down by the other") {
+  SchedulerLimits limits = kLimits;
+  limits.tokens_max = 100;
+  FakeEngine engine(limits);
+  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(800, 1), .max_tokens = 1}).ok());
+  REQUIRE(engine.scheduler.submit(2, {.prompt = text_of(800, 301), .max_tokens = 1}).ok());
+  int steps = 0;
+  for (; engine.answer(1).end.empty(); ++steps) {
+    REQUIRE(engine.plan());
+    engine.complete();
+  }
+  CHECK(steps == 8);
+}
+
+TEST_CASE("prompts keep to the budget beside those that decode, and have all without") {
+  FakeEngine engine(kLimits);
+  StepBudget budget(4);
+  budget.observe({.prompt_tokens = 100}, 0.1);  // 1 ms each
+  budget.observe({.decoding = 1}, 0.025);       // 30 of them fit
+  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(600, 1), .max_tokens = 400}).ok());
+  REQUIRE(engine.plan(&budget));
+  CHECK(engine.scheduler.shape().decoding == 0);
+  CHECK(engine.scheduler.shape().prompt_tokens == 512);
+  engine.complete();
+  REQUIRE(engine.plan(&budget));
+  engine.complete();
+  REQUIRE(engine.scheduler.submit(2, {.prompt = text_of(200, 401), .max_tokens = 1}).ok());
+  REQUIRE(engine.plan(&budget));
+  CHECK(engine.scheduler.shape().decoding == 1);
+  CHECK(engine.scheduler.shape().prompt_tokens == 30);
+  engine.complete();
+  engine.run();
+}
+
+TEST_CASE("clients have turns, the higher priority first, and no client has the whole queue") {
+  SchedulerLimits limits = kLimits;
+  limits.sequences_max = 1;
+  limits.client_waiting_max = 5;
+  FakeEngine engine(limits);
+  const auto submit = [&](uint64_t id, uint64_t client, int32_t priority) {
+    GenerateRequest request{.prompt = text_of(4, static_cast<int32_t>(id)), .max_tokens = 1};
+    request.client = client;
+    request.priority = priority;
+    return engine.scheduler.submit(id, request);
+  };
+  for (uint64_t id = 1; id <= 5; ++id) REQUIRE(submit(id, 77, 0).ok());
+  const Status refused = submit(6, 77, 3);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kExhausted);
+  CHECK(refused.error().message ==
+        "5 requests of this client are waiting already, try again later");
+  REQUIRE(submit(7, 88, 0).ok());
+  REQUIRE(submit(8, 99, 2).ok());
+  for (uint64_t id = 20; id < 40; ++id) REQUIRE(submit(id, 0, 0).ok());  // whom nobody knows
+  std::vector<uint64_t> order;
+  for (int i = 0; i < 7; ++i) {
+    const int ended = engine.events.ended;
+    std::set<uint64_t> before;
+    for (const auto& [id, answer] : engine.events.answers) before.insert(id);
+    while (engine.events.ended == ended) {
+      REQUIRE(engine.plan());
+      engine.complete();
+    }
+    for (const auto& [id, answer] : engine.events.answers) {
+      if (!before.contains(id)) order.push_back(id);
+    }
+  }
+  CHECK(order == std::vector<uint64_t>{8, 20, 1, 7, 21, 2, 22});
+}
+
+namespace {
+
+struct Case {
+  SchedulerLimits limits;
+  unsigned seed = 0;
+  bool has_budget = false;
+};
+
+// Texts that begin alike in many ways, some of which break.
+std::vector<int32_t> random_prompt(std::mt19937& random, int size_max,
+                                   const std::vector<std::vector<int32_t>>& earlier) {
+  std::vector<int32_t> prompt;
+  if (!earlier.empty() && random() % 4 != 0) {
+    prompt = earlier[random() % earlier.size()];
+    prompt.resize(std::min(prompt.size(), 1 + random() % static_cast<size_t>(size_max)));
+  }
+  const auto more = static_cast<int>(random() % 100);
+  prompt = joined(prompt, text_of(more, static_cast<int32_t>(random() % 3)));
+  if (random() % 15 == 0 && !prompt.empty()) prompt[random() % prompt.size()] = kPoison;
+  if (prompt.empty()) prompt.push_back(5);
+  if (prompt.size() > static_cast<size_t>(size_max)) prompt.resize(static_cast<size_t>(size_max));
+  return prompt;
+}
+
+GenerateRequest random_request(std::mt19937& random, int context,
+                               const std::vector<std::vector<int32_t>>& earlier) {
+  GenerateRequest request{.prompt = random_prompt(random, context, earlier),
+                          .max_tokens = static_cast<int>(1 + random() % 120)};
+  request.sampling.seed = random() % 2;
+  request.client = random() % 3;
+  request.priority = static_cast<int32_t>(random() % 2);
+  if (random() % 8 == 0) request.chunk = static_cast<int>(1 + random() % 90);
+  if (random() % 12 == 0) request.prompt_logits = true;
+  if (random() % 12 == 0) {
+    request.max_tokens = 0;
+    request.pooling = random() % 2 == 0 ? Pooling::kMean : Pooling::kLast;
+  }
+  return request;
+}
+
+// Returns how many tokens were taken over.
+int64_t run_random(const Case& of) {
+  std::mt19937 random(of.seed);
+  FakeEngine engine(of.limits);
+  StepBudget budget(of.limits.sequences_max);
+  std::map<uint64_t, GenerateRequest> requests;
+  std::set<uint64_t> cancelled;
+  std::vector<std::vector<int32_t>> texts;
+  constexpr uint64_t kRequests = 150;
+  int64_t cached = 0;
+  uint64_t next_id = 0;
+  const auto is_over = [&] {
+    return static_cast<size_t>(engine.events.ended) + cancelled.size() == kRequests;
+  };
+  for (int round = 0; round < 200'000 && !is_over(); ++round) {
+    const unsigned what = random() % 16;
+    if (what == 0 && next_id < kRequests) {
+      requests[next_id] = random_request(random, of.limits.context, texts);
+      REQUIRE(engine.scheduler.submit(next_id, requests[next_id]).ok());
+      ++next_id;
+    } else if (what == 1 && next_id > 0 && random() % 8 == 0) {
+      const uint64_t id = random() % next_id;
+      if (engine.scheduler.cancel(id)) CHECK(cancelled.insert(id).second);
+    } else if (what < 9) {
+      if (!engine.plan(of.has_budget ? &budget : nullptr)) continue;
+      const StepShape shape = engine.scheduler.shape();
+      budget.observe(shape, 0.02 + 0.001 * shape.prompt_tokens);
+    } else if (engine.scheduler.steps_in_flight() > 0) {
+      const int ended = engine.events.ended;
+      engine.complete();
+      if (engine.events.ended == ended) continue;
+      for (const auto& [id, answer] : engine.events.answers) {  // what clients send back
+        if (!answer.end.empty()) texts.push_back(joined(requests[id].prompt, answer.tokens));
+      }
+      if (texts.size() > 30) texts.erase(texts.begin(), texts.end() - 30);
+    }
+  }
+  REQUIRE(is_over());
+  engine.run();
+  for (const auto& [id, request] : requests) {
+    CAPTURE(id);
+    const FakeAnswer answer = engine.answer(id), expected = alone(request, of.limits);
+    if (!cancelled.contains(id)) {
+      CHECK(answer.end == expected.end);
+      CHECK(answer.tokens == expected.tokens);
+      cached += std::max(0, answer.cached_tokens);
+    } else {
+      REQUIRE(answer.tokens.size() <= expected.tokens.size());
+      CHECK(std::equal(answer.tokens.begin(), answer.tokens.end(), expected.tokens.begin()));
+    }
+  }
+  CHECK(all_pages_are_there(engine));
+  CHECK(cancelled.size() > 2);
+  return cached;
+}
+
+}  // namespace
+
+TEST_CASE("random requests with shared beginnings, cancels and small pools: texts as if alone") {
+  unsigned seed = 0;
+  int64_t cached = 0;
+  for (const int stages : {1, 2, 4}) {
+    for (const int sequences : {1, 3, 8}) {
+      for (const int context : {200, 700}) {
+        CAPTURE(stages);
+        CAPTURE(sequences);
+        CAPTURE(context);
+        ++seed;
+        cached += run_random({.limits = {.sequences_max = sequences,
+                                         .waiting_max = 1000,
+                                         .tokens_max = sequences == 3 ? 48 : 300,
+                                         .context = context,
+                                         .vocab_size = 1000,
+                                         .stages = stages},
+                              .seed = seed,
+                              .has_budget = seed % 2 == 0});
+      }
+    }
+  }
+  CHECK(cached > 30'000);  // or nothing was shown
+}
