@@ -30,6 +30,10 @@ void Inbox::leave() {
   change([](Contents& contents) { contents.leave = true; });
 }
 
+void Inbox::wake() {
+  change([](Contents&) {});
+}
+
 void Inbox::clear() {
   std::lock_guard lock(mutex_);
   contents_ = Contents{.submitted = {}, .cancelled = {}, .stop = contents_.stop};

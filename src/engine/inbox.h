@@ -31,6 +31,8 @@ class Inbox {
   void cancel(uint64_t id);
   void stop();
   void leave();
+  // wait() returns although there is nothing to take.
+  void wake();
 
   // The running thread. take() is empty most of the time and cheap then.
   Contents take();

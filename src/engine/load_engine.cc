@@ -48,6 +48,7 @@ Status ModelEngine::load(const EngineOptions& options) {
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
   make_sampler();
+  grammar_maker_ = std::make_unique<GrammarMaker>(options.model, [this] { inbox_.wake(); });
   begin_epoch();
   report_ = {.weight_bytes = model_->weights().weight_bytes,
              .read_bytes = model_->weights().read_bytes,

@@ -1,11 +1,38 @@
 #include "engine/model_engine.h"
 
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/step.h"
 
 namespace lockstep {
+namespace {
+
+// Passes on what happens to requests, and tells the leader of choices which ones have ended.
+class ForgetAtEnd final : public EngineEvents {
+ public:
+  ForgetAtEnd(EngineEvents& events, ChoiceLeader& leader) : events_(events), leader_(leader) {}
+
+  void on_token(uint64_t request, int32_t token) override { events_.on_token(request, token); }
+  void on_logits(uint64_t request, std::span<const float> row) override {
+    events_.on_logits(request, row);
+  }
+  void on_end(uint64_t request, FinishReason reason) override {
+    leader_.forget(request);
+    events_.on_end(request, reason);
+  }
+  void on_error(uint64_t request, const Error& error) override {
+    leader_.forget(request);
+    events_.on_error(request, error);
+  }
+
+ private:
+  EngineEvents& events_;
+  ChoiceLeader& leader_;
+};
+
+}  // namespace
 
 void ModelEngine::begin_epoch() {
   const ModelConfig& config = model_->config();
@@ -17,8 +44,11 @@ void ModelEngine::begin_epoch() {
   // Pages of another epoch are forgotten: a rank may have been lost in the middle of one.
   scheduler_ = std::make_unique<Scheduler>(limits_);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
+  if (sampler_) sampler_->slots().clear();
+  grammars_ = std::make_unique<GrammarShelf>(*grammar_maker_);
+  if (pipeline_->is_leader()) choice_leader_ = std::make_unique<ChoiceLeader>(*grammars_);
   step_.reserve(model_->limits());
-  message_.reserve(step_bytes_max(model_->limits()));
+  message_.reserve(plain_step_bytes_max(model_->limits()));
 }
 
 Status ModelEngine::rejoin(Group world) {
@@ -31,7 +61,8 @@ Status ModelEngine::rejoin(Group world) {
   return Ok{};
 }
 
-Status ModelEngine::lead(EngineEvents& events) {
+Status ModelEngine::lead(EngineEvents& engine_events) {
+  ForgetAtEnd events(engine_events, *choice_leader_);
   while (true) {
     const bool has_stop = TRY(take_requests(events));
     TRY(pipeline_->poll());
@@ -54,6 +85,7 @@ Result<bool> ModelEngine::begin_step(EngineEvents& events) {
   const StagePlace& place = pipeline_->place();
   if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
   if (!scheduler_->plan(step_, budget_.get())) return false;
+  choice_leader_->decorate(step_);
   set_progress(Progress::kComputing);
   const auto begin = std::chrono::steady_clock::now();
   TRY(broadcast());
@@ -126,6 +158,7 @@ Result<StepResult> ModelEngine::compute(std::span<const float> hidden) {
     TRY(pipeline_->send(outgoing_));
     return StepResult{};
   }
+  if (!step_.orders.empty()) TRY(obey(step_.orders));
   const StepResult result{TRY(sampler_->choose(outputs.logits, step_.requests)), outputs.hidden};
   if (place.is_first() || place.rank != 0) return result;
   encode_result(result, outgoing_);
@@ -133,19 +166,46 @@ Result<StepResult> ModelEngine::compute(std::span<const float> hidden) {
   return StepResult{};
 }
 
+Status ModelEngine::obey(ChoiceOrders& orders) {
+  for (const int32_t slot : orders.released) sampler_->slots().release(slot);
+  for (GrammarOrder& order : orders.grammars) {
+    if (pipeline_->is_leader()) break;  // who gives the numbers has them
+    if (order.constraint.empty()) {
+      grammars_->forget(order.grammar);
+    } else {
+      grammars_->set(order.grammar, std::move(order.constraint), std::move(order.end_tokens));
+    }
+  }
+  for (SlotOrder& order : orders.slots) {
+    std::unique_ptr<TokenRules> rules;
+    if (order.grammar >= 0) rules = TRY(grammars_->rules(order.grammar));
+    sampler_->slots().set(order.slot, std::move(order.setup), std::move(rules));
+  }
+  return Ok{};
+}
+
 Result<bool> ModelEngine::take_requests(EngineEvents& events) {
   Inbox::Contents contents = inbox_.take();
   if (contents.leave) return Error{ErrorCode::kCancelled, "the epoch is over"};
   for (Inbox::Submission& submission : contents.submitted) {
-    const Status accepted = scheduler_->submit(submission.id, std::move(submission.request));
-    if (!accepted.ok()) events.on_error(submission.id, accepted.error());
+    auto judged = choice_leader_->submit(submission.id, std::move(submission.request));
+    if (judged) schedule(std::move(*judged), events);
+  }
+  if (choice_leader_->is_waiting()) {
+    for (auto& judged : choice_leader_->take_judged()) schedule(std::move(judged), events);
   }
   for (uint64_t id : contents.cancelled) {
-    if (scheduler_->cancel(id)) {
+    if (choice_leader_->cancel(id) || scheduler_->cancel(id)) {
       events.on_error(id, {ErrorCode::kCancelled, "the request was cancelled"});
     }
   }
   return contents.stop;
+}
+
+void ModelEngine::schedule(ChoiceLeader::Judged judged, EngineEvents& events) {
+  Status status = std::move(judged.status);
+  if (status.ok()) status = scheduler_->submit(judged.id, std::move(judged.request));
+  if (!status.ok()) events.on_error(judged.id, status.error());
 }
 
 }  // namespace lockstep

@@ -8,7 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/choice_leader.h"
 #include "engine/engine.h"
+#include "engine/grammar_maker.h"
+#include "engine/grammar_shelf.h"
 #include "engine/inbox.h"
 #include "engine/pipeline.h"
 #include "engine/scheduler.h"
@@ -50,9 +53,10 @@ class ModelEngine final : public Engine {
                     std::shared_ptr<const WeightSource> source);
   void make_sampler();
 
-  Status lead(EngineEvents& events);
+  Status lead(EngineEvents& engine_events);
   // True if there is a stop among what other threads asked for; kCancelled to leave the epoch.
   Result<bool> take_requests(EngineEvents& events);
+  void schedule(ChoiceLeader::Judged judged, EngineEvents& events);
   // Plans a step and computes this rank's part; false if there is none to plan now.
   Result<bool> begin_step(EngineEvents& events);
   // Completes the oldest step, whose result is there.
@@ -64,6 +68,8 @@ class ModelEngine final : public Engine {
   Result<std::span<const float>> receive();
   // One stage's part of step_. The result is empty but on the last stage's first rank.
   Result<StepResult> compute(std::span<const float> hidden);
+  // What the step says of single sequences, where tokens are chosen.
+  Status obey(ChoiceOrders& orders);
   Status broadcast();
   void set_progress(Progress::State state) {
     if (progress_) progress_->set(state);
@@ -79,6 +85,9 @@ class ModelEngine final : public Engine {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepBudget> budget_;
   Inbox inbox_;
+  std::unique_ptr<GrammarMaker> grammar_maker_;  // ends before the inbox, which it wakes
+  std::unique_ptr<GrammarShelf> grammars_;
+  std::unique_ptr<ChoiceLeader> choice_leader_;  // on rank 0
   LoadReport report_;
   StageLimits stage_limits_;
   Step step_;

@@ -27,6 +27,14 @@ Error broken_model(std::string_view what, int position) {
                   what, position + 1, position == 0 ? "" : "s")};
 }
 
+// Also not kExhausted: to try again would not help.
+Error lost_grammar(int position) {
+  return {ErrorCode::kUnsupported,
+          fmt::format("behind token {} the grammar of the request has too many readings, or no "
+                      "token of the model's vocabulary goes on in it; make it simpler",
+                      position + 1)};
+}
+
 }  // namespace
 
 int pages_needed(const SchedulerLimits& limits) {
@@ -260,7 +268,9 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
       step.requests.push_back({.position = position + 1,
                                .sampling = sequence.request.sampling,
                                .wants_token = wants_token,
-                               .wants_logits = wants_logits});
+                               .wants_logits = wants_logits,
+                               .top_logprobs = sequence.request.top_logprobs,
+                               .sequence = sequence.id});
       ++outputs;
     }
     const Pooling pooling = sequence.request.pooling;
@@ -319,10 +329,12 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
   bool has_ended = false;
   int position = planned.end - planned.outputs;  // outputs are a sequence's last tokens of a step
   for (const Choice& choice : choices) {
-    if (choice.is_number) {
+    if (choice.is_number && !choice.is_lost) {
       has_ended = take_choice(sequence, choice, events);
     } else {
-      end_broken(sequence, broken_model("logits", position), events);
+      end_broken(sequence,
+                 choice.is_lost ? lost_grammar(position) : broken_model("logits", position),
+                 events);
       return sequence.steps_in_flight == 0;
     }
     ++position;
@@ -363,6 +375,10 @@ void Scheduler::report_embedding(const Sequence& sequence, EngineEvents& events)
 
 bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events) {
   if (!choice.logits.empty()) events.on_logits(sequence.id, choice.logits);
+  if (choice.has_ended) {
+    events.on_end(sequence.id, FinishReason::kStop);
+    return true;
+  }
   if (choice.token < 0) return false;
   const auto& stops = sequence.request.stop_ids;
   if (std::find(stops.begin(), stops.end(), choice.token) != stops.end()) {

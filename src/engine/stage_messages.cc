@@ -1,5 +1,6 @@
 #include "engine/stage_messages.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -11,9 +12,11 @@ struct WorkHeader {
   uint64_t step_bytes;
 };
 
-// Records of all choices, then the rows of those that have one, then the hidden states.
+// Records of all choices, then their log-probabilities, then the rows of those that have one, then
+// the hidden states.
 struct ResultHeader {
   uint32_t choices;
+  uint32_t logprobs;
   uint32_t rows;
   uint32_t row_floats;
   uint32_t hidden_floats;
@@ -21,11 +24,23 @@ struct ResultHeader {
 
 struct ChoiceRecord {
   int32_t token;
-  int16_t has_row;
-  int16_t is_number;
+  uint16_t flags;
+  uint16_t logprobs;
 };
+constexpr uint16_t kHasRow = 1, kIsNumber = 2, kHasEnded = 4, kIsLost = 8;
+constexpr size_t kLogprobsMax = 1 + kTopLogprobsMax;  // of one choice
 
-void append(std::vector<std::byte>& message, std::span<const float> values) {
+ChoiceRecord record_of(const Choice& choice) {
+  const auto flag = [](bool is_set, uint16_t bit) { return is_set ? bit : uint16_t{0}; };
+  return {.token = choice.token,
+          .flags = static_cast<uint16_t>(
+              flag(!choice.logits.empty(), kHasRow) | flag(choice.is_number, kIsNumber) |
+              flag(choice.has_ended, kHasEnded) | flag(choice.is_lost, kIsLost)),
+          .logprobs = static_cast<uint16_t>(choice.logprobs.size())};
+}
+
+template <class Value>
+void append(std::vector<std::byte>& message, std::span<const Value> values) {
   const auto bytes = std::as_bytes(values);
   message.insert(message.end(), bytes.begin(), bytes.end());
 }
@@ -33,6 +48,16 @@ void append(std::vector<std::byte>& message, std::span<const float> values) {
 // Everything in a message is made of words of four bytes, so that floats lie where they may.
 std::span<const float> floats_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+std::span<const TokenLogprob> logprobs_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const TokenLogprob*>(bytes.data()), bytes.size() / sizeof(TokenLogprob)};
+}
+
+bool are_tokens(std::span<const TokenLogprob> logprobs, const StageLimits& limits) {
+  return std::all_of(logprobs.begin(), logprobs.end(), [&](const TokenLogprob& one) {
+    return one.token >= 0 && one.token < limits.vocab_size;
+  });
 }
 
 size_t floats(int rows, int columns) {
@@ -75,16 +100,19 @@ Result<std::span<const float>> decode_work(std::span<const std::byte> message,
 
 size_t result_bytes_max(const StageLimits& limits) {
   const int tokens = limits.batch.tokens_max;
-  return sizeof(ResultHeader) + static_cast<size_t>(tokens) * sizeof(ChoiceRecord) +
+  const size_t choice_bytes = sizeof(ChoiceRecord) + kLogprobsMax * sizeof(TokenLogprob);
+  return sizeof(ResultHeader) + static_cast<size_t>(tokens) * choice_bytes +
          (floats(tokens, limits.vocab_size) + floats(tokens, limits.hidden)) * sizeof(float);
 }
 
 void encode_result(const StepResult& result, std::vector<std::byte>& message) {
   ResultHeader header{.choices = static_cast<uint32_t>(result.choices.size()),
+                      .logprobs = 0,
                       .rows = 0,
                       .row_floats = 0,
                       .hidden_floats = static_cast<uint32_t>(result.hidden.size())};
   for (const Choice& choice : result.choices) {
+    header.logprobs += static_cast<uint32_t>(choice.logprobs.size());
     if (choice.logits.empty()) continue;
     ++header.rows;
     header.row_floats = static_cast<uint32_t>(choice.logits.size());
@@ -94,12 +122,11 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
   std::memcpy(to, &header, sizeof(header));
   to += sizeof(header);
   for (const Choice& choice : result.choices) {
-    const ChoiceRecord record{.token = choice.token,
-                              .has_row = static_cast<int16_t>(choice.logits.empty() ? 0 : 1),
-                              .is_number = static_cast<int16_t>(choice.is_number ? 1 : 0)};
+    const ChoiceRecord record = record_of(choice);
     std::memcpy(to, &record, sizeof(record));
     to += sizeof(record);
   }
+  for (const Choice& choice : result.choices) append(message, choice.logprobs);
   for (const Choice& choice : result.choices) append(message, choice.logits);
   append(message, result.hidden);
 }
@@ -114,24 +141,37 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
   const auto width = static_cast<size_t>(limits.vocab_size);
   if (header.choices > tokens_max || header.rows > header.choices) return error;
   if (header.rows > 0 && header.row_floats != width) return error;
+  if (header.logprobs > header.choices * kLogprobsMax) return error;
   const size_t records = header.choices * sizeof(ChoiceRecord);
+  const size_t logprob_bytes = header.logprobs * sizeof(TokenLogprob);
   const size_t values = header.rows * width + header.hidden_floats;
-  if (message.size() != sizeof(header) + records + values * sizeof(float)) return error;
-  auto rows = floats_of(message.subspan(sizeof(header) + records));
+  if (message.size() != sizeof(header) + records + logprob_bytes + values * sizeof(float)) {
+    return error;
+  }
+  std::span<const TokenLogprob> logprobs =
+      logprobs_of(message.subspan(sizeof(header) + records, logprob_bytes));
+  if (!are_tokens(logprobs, limits)) return error;
+  auto rows = floats_of(message.subspan(sizeof(header) + records + logprob_bytes));
   choices.clear();
   for (size_t i = 0; i < header.choices; ++i) {
     ChoiceRecord record;
     std::memcpy(&record, message.data() + sizeof(header) + i * sizeof(record), sizeof(record));
     const bool is_token = record.token >= -1 && record.token < limits.vocab_size;
-    if (!is_token || (record.has_row != 0 && header.rows-- == 0)) return error;
+    const bool has_row = (record.flags & kHasRow) != 0;
+    if (!is_token || record.logprobs > logprobs.size()) return error;
+    if (has_row && header.rows-- == 0) return error;
     Choice& choice = choices.emplace_back();
     choice.token = record.token;
-    choice.is_number = record.is_number != 0;
-    if (record.has_row == 0) continue;
+    choice.is_number = (record.flags & kIsNumber) != 0;
+    choice.has_ended = (record.flags & kHasEnded) != 0;
+    choice.is_lost = (record.flags & kIsLost) != 0;
+    choice.logprobs = logprobs.first(record.logprobs);
+    logprobs = logprobs.subspan(record.logprobs);
+    if (!has_row) continue;
     choice.logits = rows.first(width);
     rows = rows.subspan(width);
   }
-  if (header.rows != 0) return error;
+  if (header.rows != 0 || !logprobs.empty()) return error;
   return StepResult{choices, rows};
 }
 

@@ -11,31 +11,85 @@ struct Header {
   int32_t page_list_entries;
   int32_t outputs;
   int32_t hidden_outputs;
+  uint32_t order_bytes;
 };
 
+// Without gaps, so that the same step is the same bytes.
 struct RequestRecord {
   int32_t position;
   int32_t flags;
+  int32_t top_logprobs;
+  int32_t slot;
+  int32_t after;
+  int32_t top_k;
+  int32_t penalty_tokens;
+  int32_t dry_allowed_length;
+  int32_t dry_tokens;
   float temperature;
   float top_p;
-  int32_t top_k;
-  int32_t reserved;
+  float min_p;
+  float typical_p;
+  float repetition_penalty;
+  float presence_penalty;
+  float frequency_penalty;
+  float dry_multiplier;
+  float dry_base;
   uint64_t seed;
 };
+static_assert(sizeof(RequestRecord) == 18 * sizeof(int32_t) + sizeof(uint64_t));
 constexpr int32_t kWantsToken = 1, kWantsLogits = 2;
 
 RequestRecord record_of(const ChoiceRequest& request) {
   const SamplingOptions& s = request.sampling;
-  const int32_t flags =
-      (request.wants_token ? kWantsToken : 0) | (request.wants_logits ? kWantsLogits : 0);
-  return {request.position, flags, s.temperature, s.top_p, s.top_k, 0, s.seed};
+  return {
+      .position = request.position,
+      .flags = (request.wants_token ? kWantsToken : 0) | (request.wants_logits ? kWantsLogits : 0),
+      .top_logprobs = request.top_logprobs,
+      .slot = request.slot,
+      .after = request.after,
+      .top_k = s.top_k,
+      .penalty_tokens = s.penalty_tokens,
+      .dry_allowed_length = s.dry_allowed_length,
+      .dry_tokens = s.dry_tokens,
+      .temperature = s.temperature,
+      .top_p = s.top_p,
+      .min_p = s.min_p,
+      .typical_p = s.typical_p,
+      .repetition_penalty = s.repetition_penalty,
+      .presence_penalty = s.presence_penalty,
+      .frequency_penalty = s.frequency_penalty,
+      .dry_multiplier = s.dry_multiplier,
+      .dry_base = s.dry_base,
+      .seed = s.seed};
 }
 
 ChoiceRequest request_of(const RequestRecord& record) {
   return {.position = record.position,
-          .sampling = {record.temperature, record.top_k, record.top_p, record.seed},
+          .sampling = {.temperature = record.temperature,
+                       .top_k = record.top_k,
+                       .top_p = record.top_p,
+                       .seed = record.seed,
+                       .min_p = record.min_p,
+                       .typical_p = record.typical_p,
+                       .repetition_penalty = record.repetition_penalty,
+                       .penalty_tokens = record.penalty_tokens,
+                       .presence_penalty = record.presence_penalty,
+                       .frequency_penalty = record.frequency_penalty,
+                       .dry_multiplier = record.dry_multiplier,
+                       .dry_base = record.dry_base,
+                       .dry_allowed_length = record.dry_allowed_length,
+                       .dry_tokens = record.dry_tokens},
           .wants_token = (record.flags & kWantsToken) != 0,
-          .wants_logits = (record.flags & kWantsLogits) != 0};
+          .wants_logits = (record.flags & kWantsLogits) != 0,
+          .top_logprobs = record.top_logprobs,
+          .slot = record.slot,
+          .after = record.after};
+}
+
+// What the sampler takes for granted.
+bool is_sound(const ChoiceRequest& request) {
+  return request.sampling.top_k >= 0 && request.top_logprobs <= kTopLogprobsMax &&
+         (request.slot < 0 || request.after >= 0);
 }
 
 size_t encoded_bytes(size_t tokens, size_t entries, size_t outputs, size_t hidden_outputs) {
@@ -75,6 +129,7 @@ void Step::clear() {
   is_stop = false;
   batch.clear();
   requests.clear();
+  orders.clear();
 }
 
 void Step::reserve(const BatchLimits& limits) {
@@ -83,6 +138,10 @@ void Step::reserve(const BatchLimits& limits) {
 }
 
 size_t step_bytes_max(const BatchLimits& limits) {
+  return plain_step_bytes_max(limits) + orders_bytes_max(limits);
+}
+
+size_t plain_step_bytes_max(const BatchLimits& limits) {
   const auto tokens = static_cast<size_t>(limits.tokens_max);
   return encoded_bytes(tokens, static_cast<size_t>(limits.page_list_entries_max), tokens, tokens);
 }
@@ -94,10 +153,13 @@ void encode_step(const Step& step, std::vector<std::byte>& bytes) {
 
 void append_step(const Step& step, std::vector<std::byte>& bytes) {
   const Batch& batch = step.batch;
-  const Header header{step.is_stop ? 1 : 0, batch.token_count(),
-                      static_cast<int32_t>(batch.page_lists.size()),
-                      static_cast<int32_t>(batch.outputs.size()),
-                      static_cast<int32_t>(batch.hidden_outputs.size())};
+  Header header{step.is_stop ? 1 : 0,
+                batch.token_count(),
+                static_cast<int32_t>(batch.page_lists.size()),
+                static_cast<int32_t>(batch.outputs.size()),
+                static_cast<int32_t>(batch.hidden_outputs.size()),
+                0};
+  const size_t begin = bytes.size();
   append(bytes, &header, 1);
   for (const auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.page_lists,
                            &batch.outputs, &batch.hidden_outputs}) {
@@ -107,6 +169,11 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
     const RequestRecord record = record_of(request);
     append(bytes, &record, 1);
   }
+  if (step.orders.empty()) return;
+  const size_t plain_size = bytes.size();
+  append_orders(step.orders, bytes);
+  header.order_bytes = static_cast<uint32_t>(bytes.size() - plain_size);
+  std::memcpy(bytes.data() + begin, &header, sizeof(header));
 }
 
 Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, Step& step) {
@@ -121,7 +188,7 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   const size_t expected = encoded_bytes(
       static_cast<size_t>(header.tokens), static_cast<size_t>(header.page_list_entries),
       static_cast<size_t>(header.outputs), static_cast<size_t>(header.hidden_outputs));
-  if (bytes.size() + sizeof(header) != expected) return broken_step();
+  if (bytes.size() + sizeof(header) != expected + header.order_bytes) return broken_step();
   step.clear();
   step.is_stop = header.is_stop != 0;
   for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {
@@ -134,7 +201,9 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
     RequestRecord record;
     take(bytes, &record, 1);
     step.requests.push_back(request_of(record));
+    if (!is_sound(step.requests.back())) return broken_step();
   }
+  TRY(decode_orders(bytes, limits, step.orders));
   return check_batch(step.batch, limits);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/choice_orders.h"
 #include "model/batch.h"
 #include "sampling/sampler.h"
 
@@ -18,12 +19,15 @@ struct Step {
   bool is_stop = false;  // followers leave their loop
   Batch batch;
   std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
+  ChoiceOrders orders;                  // before the choices
 
   void clear();
   void reserve(const BatchLimits& limits);
 };
 
 size_t step_bytes_max(const BatchLimits& limits);
+// Of a step without orders, as nearly all are.
+size_t plain_step_bytes_max(const BatchLimits& limits);
 void encode_step(const Step& step, std::vector<std::byte>& bytes);
 // Behind what is there already.
 void append_step(const Step& step, std::vector<std::byte>& bytes);

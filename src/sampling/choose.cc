@@ -1,108 +1,25 @@
 #include "sampling/choose.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 
-#include "kernels/math.h"
+#include "sampling/filters.h"
 #include "sampling/random.h"
 
 namespace lockstep {
 namespace {
 
-// Without the sign the bits of floats are in the order of their sizes, and those of NaN beyond
-// infinity's.
-constexpr uint32_t kSizeMask = 0x7fffffff;
-constexpr uint32_t kInfiniteSize = 0x7f800000;
-
-uint32_t size_bits(float value) {
-  return std::bit_cast<uint32_t>(value) & kSizeMask;
-}
-
-Candidate first_broken(std::span<const float> logits, int32_t first_token) {
-  const auto broken = std::find_if(logits.begin(), logits.end(),
-                                   [](float logit) { return size_bits(logit) >= kInfiniteSize; });
-  return {std::numeric_limits<float>::quiet_NaN(),
-          first_token + static_cast<int32_t>(broken - logits.begin())};
-}
-
-Candidate largest(std::span<const float> logits, int32_t first_token) {
-  Candidate best{};
-  uint32_t most = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    most = std::max(most, size_bits(logits[i]));
-    if (best.token < 0 || logits[i] > best.score) {
-      best = {logits[i], first_token + static_cast<int32_t>(i)};
-    }
+// The largest score that is allowed.
+Candidate largest_allowed(std::span<const float> scores, int32_t first_token) {
+  Candidate best{kForbidden, -1};
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] > best.score) best = {scores[i], first_token + static_cast<int32_t>(i)};
   }
-  return most < kInfiniteSize ? best : first_broken(logits, first_token);
+  return best;
 }
 
-bool ranks_lower(const Candidate& a, const Candidate& b) {
-  return a.score < b.score || (a.score == b.score && a.token > b.token);
-}
-
-// Keeps the most probable tokens (scores are scaled logits) whose probabilities reach top_p, at
-// most top_k of them.
-void keep_nucleus(std::vector<Candidate>& tokens, const SamplingOptions& options) {
-  const size_t most = options.top_k > 0
-                          ? std::min(tokens.size(), static_cast<size_t>(options.top_k))
-                          : tokens.size();
-  std::make_heap(tokens.begin(), tokens.end(), ranks_lower);
-  auto kept = tokens.end();  // [kept, end) holds the tokens taken so far, best last
-  const auto take = [&] { std::pop_heap(tokens.begin(), kept--, ranks_lower); };
-  const auto taken = [&] { return static_cast<size_t>(tokens.end() - kept); };
-  const float top = tokens.front().score;
-  double total = 0;
-  if (most == tokens.size()) {
-    for (const Candidate& t : tokens) total += exp_f32(t.score - top);
-  } else {
-    while (taken() < most) {
-      take();
-      total += exp_f32(kept->score - top);
-    }
-    tokens.erase(tokens.begin(), kept);
-    kept = tokens.end();
-    std::make_heap(tokens.begin(), tokens.end(), ranks_lower);
-  }
-  double sum = 0;
-  while (taken() < most && sum < total * static_cast<double>(options.top_p)) {
-    take();
-    sum += exp_f32(kept->score - top);
-  }
-  if (taken() == 0) take();
-  tokens.erase(tokens.begin(), kept);
-}
-
-}  // namespace
-
-Candidate better(Candidate a, Candidate b) {
-  if (a.token < 0) return b;
-  if (b.token < 0) return a;
-  if (!is_number(a) && !is_number(b)) return a.token < b.token ? a : b;
-  if (!is_number(a) || !is_number(b)) return is_number(a) ? b : a;
-  return ranks_lower(a, b) ? b : a;
-}
-
-bool is_number(const Candidate& candidate) {
-  return !std::isnan(candidate.score);
-}
-
-bool are_numbers(std::span<const float> logits) {
-  uint32_t most = 0;
-  for (const float logit : logits) most = std::max(most, size_bits(logit));
-  return most < kInfiniteSize;
-}
-
-bool needs_whole_row(const SamplingOptions& options) {
-  return options.temperature > 0 && (options.top_k > 0 || options.top_p < 1);
-}
-
-Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
-                         const SamplingOptions& options, int32_t position) {
-  const Candidate top = largest(logits, first_token);
-  if (top.token < 0 || !is_number(top) || !(options.temperature > 0)) return top;
+Candidate add_noise(std::span<const float> logits, int32_t first_token,
+                    const SamplingOptions& options, int32_t position, const Candidate& top) {
   const float scale = 1 / options.temperature;
   const uint64_t key = position_key(options.seed, position);
   // No noise lifts a logit below this over the largest one with the least noise.
@@ -117,24 +34,95 @@ Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
   return best.token < 0 ? top : best;
 }
 
-Candidate choose_in_row(std::span<const float> logits, const SamplingOptions& options,
-                        int32_t position, std::vector<Candidate>& scratch) {
-  if (!needs_whole_row(options)) return choose_in_part(logits, 0, options, position);
-  const float scale = 1 / options.temperature;
-  scratch.clear();
-  uint32_t most = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    most = std::max(most, size_bits(logits[i]));
-    scratch.push_back({logits[i] * scale, static_cast<int32_t>(i)});
-  }
-  if (most >= kInfiniteSize) return first_broken(logits, 0);
-  keep_nucleus(scratch, options);
+Candidate add_noise(std::span<const Candidate> kept, const SamplingOptions& options,
+                    int32_t position) {
   const uint64_t key = position_key(options.seed, position);
   Candidate best{};
-  for (const Candidate& kept : scratch) {
-    best = better(best, {kept.score + gumbel(key, kept.token), kept.token});
+  for (const Candidate& one : kept) {
+    best = better(best, {one.score + gumbel(key, one.token), one.token});
   }
   return best;
+}
+
+// Never infinite, so that differences of two are numbers.
+float scaled_score(float score, float scale) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::clamp(score * scale, -kMost, kMost);
+}
+
+bool ranks_higher(const Candidate& a, const Candidate& b) {
+  return ranks_lower(b, a);
+}
+
+}  // namespace
+
+PartKind part_kind(const SamplingOptions& options) {
+  if (!(options.temperature > 0)) return PartKind::kCandidate;
+  if (options.top_k > 0) return options.top_k <= kListMax ? PartKind::kList : PartKind::kRow;
+  const bool keeps_all = options.top_p >= 1 && options.typical_p >= 1 && !(options.min_p > 0);
+  return keeps_all ? PartKind::kCandidate : PartKind::kRow;
+}
+
+Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
+                         const SamplingOptions& options, int32_t position) {
+  const Candidate top = largest(logits, first_token);
+  if (top.token < 0 || !is_number(top) || !(options.temperature > 0)) return top;
+  return add_noise(logits, first_token, options, position, top);
+}
+
+Candidate choose_among(std::span<const float> scores, int32_t first_token,
+                       const SamplingOptions& options, int32_t position) {
+  const Candidate top = largest_allowed(scores, first_token);
+  if (top.token < 0 || !(options.temperature > 0)) return top;
+  return add_noise(scores, first_token, options, position, top);
+}
+
+// A heap of the best so far, the worst of them in front.
+void list_best(std::span<const float> scores, int32_t first_token, const SamplingOptions& options,
+               size_t count, std::vector<Candidate>& best) {
+  const float scale = 1 / options.temperature;
+  best.clear();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] == kForbidden) continue;
+    const Candidate one{scaled_score(scores[i], scale), first_token + static_cast<int32_t>(i)};
+    if (best.size() == count) {
+      if (!ranks_lower(best.front(), one)) continue;
+      std::pop_heap(best.begin(), best.end(), ranks_higher);
+      best.pop_back();
+    }
+    best.push_back(one);
+    std::push_heap(best.begin(), best.end(), ranks_higher);
+  }
+  std::sort_heap(best.begin(), best.end(), ranks_higher);
+}
+
+Candidate choose_in_scores(std::span<const float> scores, const SamplingOptions& options,
+                           int32_t position, std::vector<Candidate>& candidates) {
+  const PartKind kind = part_kind(options);
+  if (kind == PartKind::kCandidate) return choose_among(scores, 0, options, position);
+  const float scale = 1 / options.temperature;
+  candidates.clear();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] == kForbidden) continue;
+    candidates.push_back({scaled_score(scores[i], scale), static_cast<int32_t>(i)});
+  }
+  return choose_in_lists(candidates, options, position);
+}
+
+Candidate choose_in_lists(std::vector<Candidate>& candidates, const SamplingOptions& options,
+                          int32_t position) {
+  if (candidates.empty()) return {};
+  filter_candidates(candidates, options);
+  return add_noise(candidates, options, position);
+}
+
+Candidate choose_in_row(std::span<const float> logits, const SamplingOptions& options,
+                        int32_t position, std::vector<Candidate>& candidates) {
+  if (part_kind(options) == PartKind::kCandidate) {
+    return choose_in_part(logits, 0, options, position);
+  }
+  if (!are_numbers(logits)) return first_broken(logits, 0);
+  return choose_in_scores(logits, options, position, candidates);
 }
 
 }  // namespace lockstep

@@ -1,36 +1,60 @@
 // Choosing a token from logits. Pure functions; any thread.
+//
+// What a choice is, whatever the number of ranks:
+//   1. a logit that is no number anywhere in the row is an error, nothing is chosen;
+//   2. biases, then penalties are put on the logits (penalties.h, dry.h);
+//   3. tokens that may not come next fall out: end tokens before min_tokens, and what a grammar
+//      forbids (token_rules.h);
+//   4. at temperature 0 the largest is the choice; else the logits are multiplied by
+//      1 / temperature;
+//   5. filters, each over what the one before has left: top-k, typical, top-p, min-p (filters.h);
+//   6. the choice is the token with the largest score plus noise (random.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "sampling/candidate.h"
 #include "sampling/options.h"
 
 namespace lockstep {
 
-struct Candidate {
-  float score = 0;     // NaN: the token's logit is no number, so there is no choice
-  int32_t token = -1;  // -1: none
+// What a rank must send so that rank 0 can choose.
+enum class PartKind {
+  kCandidate,  // its best token
+  kList,       // its top_k best tokens
+  kRow,        // all of its logits
 };
+PartKind part_kind(const SamplingOptions& options);
 
-// The larger score; the smaller token where scores are equal. One that is no number wins over all
-// others, so that it is seen wherever it comes from.
-Candidate better(Candidate a, Candidate b);
-bool is_number(const Candidate& candidate);
-// Whether no logit is infinite or NaN.
-bool are_numbers(std::span<const float> logits);
-
-// True if the choice needs the logits of the whole vocabulary in one place (top-k, top-p).
-bool needs_whole_row(const SamplingOptions& options);
+// A longer list is sent as a row.
+inline constexpr int32_t kListMax = 1024;
 
 // The best token of a part of the vocabulary that begins at `first_token`; the best of all parts'
-// candidates is the choice. For options without top-k and top-p.
+// candidates is the choice. For options of kind kCandidate.
 Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
                          const SamplingOptions& options, int32_t position);
+// The same for scores that are known to be numbers, but for forbidden tokens (kForbidden). None if
+// all are forbidden.
+Candidate choose_among(std::span<const float> scores, int32_t first_token,
+                       const SamplingOptions& options, int32_t position);
 
-// The choice from a whole row. `scratch` is overwritten.
+// The `count` best tokens of a part, best first, with their scaled scores; fewer if there are no
+// more that are allowed. For scores as choose_among() takes them.
+void list_best(std::span<const float> scores, int32_t first_token, const SamplingOptions& options,
+               size_t count, std::vector<Candidate>& best);
+
+// The choice from a whole row of scores as choose_among() takes them, with any options.
+// `candidates` is overwritten.
+Candidate choose_in_scores(std::span<const float> scores, const SamplingOptions& options,
+                           int32_t position, std::vector<Candidate>& candidates);
+// The choice from the lists of all parts, in any order.
+Candidate choose_in_lists(std::vector<Candidate>& candidates, const SamplingOptions& options,
+                          int32_t position);
+
+// The choice from a whole row of logits.
 Candidate choose_in_row(std::span<const float> logits, const SamplingOptions& options,
-                        int32_t position, std::vector<Candidate>& scratch);
+                        int32_t position, std::vector<Candidate>& candidates);
 
 }  // namespace lockstep

@@ -34,8 +34,12 @@ std::vector<std::byte> work() {
 
 std::vector<std::byte> result_message() {
   const std::vector<float> row{1, 2, 3, 4, 5}, hidden{9, 8, 7};
-  const std::vector<Choice> choices{
-      {.token = 3}, {.token = -1, .is_number = false, .logits = row}, {.token = 0}};
+  const std::vector<TokenLogprob> logprobs{{0, -1.5f}, {4, -0.25f}};
+  const std::vector<Choice> choices{{.token = 3},
+                                    {.token = -1, .is_number = false, .logits = row},
+                                    {.token = 0, .logprobs = logprobs},
+                                    {.has_ended = true},
+                                    {.is_lost = true}};
   std::vector<std::byte> message;
   encode_result({choices, hidden}, message);
   return message;
@@ -74,7 +78,7 @@ TEST_CASE("a result carries tokens, the rows that were asked for, and hidden sta
   std::vector<Choice> choices;
   const auto result = decode_result(message, kLimits, choices);
   REQUIRE(result.ok());
-  REQUIRE(result.value().choices.size() == 3);
+  REQUIRE(result.value().choices.size() == 5);
   CHECK(result.value().choices[0].token == 3);
   CHECK(result.value().choices[0].logits.empty());
   CHECK(result.value().choices[1].token == -1);
@@ -83,6 +87,14 @@ TEST_CASE("a result carries tokens, the rows that were asked for, and hidden sta
   REQUIRE(result.value().choices[1].logits.size() == 5);
   CHECK(result.value().choices[1].logits[4] == 5);
   CHECK(result.value().choices[2].token == 0);
+  CHECK(result.value().choices[1].logprobs.empty());
+  REQUIRE(result.value().choices[2].logprobs.size() == 2);
+  CHECK(result.value().choices[2].logprobs[1].token == 4);
+  CHECK(result.value().choices[2].logprobs[1].logprob == -0.25f);
+  CHECK(!result.value().choices[2].has_ended);
+  CHECK(result.value().choices[3].has_ended);
+  CHECK(!result.value().choices[3].is_lost);
+  CHECK(result.value().choices[4].is_lost);
   REQUIRE(result.value().hidden.size() == 3);
   CHECK(result.value().hidden[0] == 9);
 }
@@ -115,6 +127,14 @@ TEST_CASE("messages that are cut short, too long or changed are errors and never
 TEST_CASE("tokens outside of the vocabulary are refused") {
   for (const int32_t token : {-2, 5, 1'000'000}) {
     const std::vector<Choice> choices{{.token = token}};
+    std::vector<std::byte> message;
+    encode_result({choices, {}}, message);
+    std::vector<Choice> decoded;
+    CHECK(!decode_result(message, kLimits, decoded).ok());
+  }
+  for (const int32_t token : {-1, 5}) {
+    const std::vector<TokenLogprob> logprobs{{token, 0}};
+    const std::vector<Choice> choices{{.token = 1, .logprobs = logprobs}};
     std::vector<std::byte> message;
     encode_result({choices, {}}, message);
     std::vector<Choice> decoded;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <functional>
 #include <random>
 
 using namespace lockstep;
@@ -21,8 +23,40 @@ Step some_step() {
                 .hidden_outputs = {1}};
   step.requests = {{.position = 1, .wants_logits = true},
                    {.position = 65,
-                    .sampling = {.temperature = 0.7f, .top_k = 5, .top_p = 0.9f, .seed = ~0ull},
-                    .wants_token = true}};
+                    .sampling = {.temperature = 0.7f,
+                                 .top_k = 5,
+                                 .top_p = 0.9f,
+                                 .seed = ~0ull,
+                                 .min_p = 0.1f,
+                                 .typical_p = 0.2f,
+                                 .repetition_penalty = 1.3f,
+                                 .penalty_tokens = 64,
+                                 .presence_penalty = 0.4f,
+                                 .frequency_penalty = 0.5f,
+                                 .dry_multiplier = 0.6f,
+                                 .dry_base = 1.7f,
+                                 .dry_allowed_length = 3,
+                                 .dry_tokens = 256},
+                    .wants_token = true,
+                    .top_logprobs = 4,
+                    .slot = 2,
+                    .after = 3}};
+  return step;
+}
+
+Step step_with_orders() {
+  Step step = some_step();
+  step.orders.released = {1, 2};
+  step.orders.grammars = {{3, R"({"regex": "a"})", {7, 9}}, {4, "", {}}};
+  SlotOrder& slot = step.orders.slots.emplace_back(SlotOrder{.slot = 2, .grammar = 3});
+  slot.setup = {.answer_begin = 64,
+                .begin = 62,
+                .tokens = {5, 6, 7},
+                .logit_bias = {{11, -2.5f}, {12, 100}},
+                .stop_ids = {7},
+                .min_tokens = 12,
+                .dry_breakers = {13, 14}};
+  step.orders.slots.push_back({.slot = 0, .grammar = -1});
   return step;
 }
 
@@ -56,7 +90,76 @@ TEST_CASE("a step arrives as it was sent") {
   CHECK(got.requests[1].sampling.top_k == 5);
   CHECK(got.requests[1].sampling.top_p == 0.9f);
   CHECK(got.requests[1].sampling.seed == ~0ull);
-  CHECK(encoded(sent).size() <= step_bytes_max(kLimits));
+  const SamplingOptions& sampling = got.requests[1].sampling;
+  CHECK(sampling.min_p == 0.1f);
+  CHECK(sampling.typical_p == 0.2f);
+  CHECK(sampling.repetition_penalty == 1.3f);
+  CHECK(sampling.penalty_tokens == 64);
+  CHECK(sampling.presence_penalty == 0.4f);
+  CHECK(sampling.frequency_penalty == 0.5f);
+  CHECK(sampling.dry_multiplier == 0.6f);
+  CHECK(sampling.dry_base == 1.7f);
+  CHECK(sampling.dry_allowed_length == 3);
+  CHECK(sampling.dry_tokens == 256);
+  CHECK(got.requests[1].top_logprobs == 4);
+  CHECK(got.requests[1].slot == 2);
+  CHECK(got.requests[1].after == 3);
+  CHECK(got.requests[0].slot == -1);
+  CHECK(got.orders.empty());
+  CHECK(encoded(sent).size() <= plain_step_bytes_max(kLimits));
+}
+
+TEST_CASE("orders arrive with the step as they were sent") {
+  const Step sent = step_with_orders();
+  const auto bytes = encoded(sent);
+  CHECK(bytes.size() % sizeof(float) == 0);
+  CHECK(bytes.size() <= step_bytes_max(kLimits));
+  Step got;
+  REQUIRE(decode_step(bytes, kLimits, got).ok());
+  CHECK(got.orders.released == sent.orders.released);
+  REQUIRE(got.orders.grammars.size() == 2);
+  CHECK(got.orders.grammars[0].grammar == 3);
+  CHECK(got.orders.grammars[0].constraint == R"({"regex": "a"})");
+  CHECK(got.orders.grammars[0].end_tokens == std::vector<int32_t>{7, 9});
+  CHECK(got.orders.grammars[1].constraint.empty());
+  REQUIRE(got.orders.slots.size() == 2);
+  CHECK(got.orders.slots[0].slot == 2);
+  CHECK(got.orders.slots[0].grammar == 3);
+  CHECK(got.orders.slots[1].grammar == -1);
+  const ChoiceSetup& setup = got.orders.slots[0].setup;
+  CHECK(setup.answer_begin == 64);
+  CHECK(setup.begin == 62);
+  CHECK(setup.tokens == std::vector<int32_t>{5, 6, 7});
+  REQUIRE(setup.logit_bias.size() == 2);
+  CHECK(setup.logit_bias[0].token == 11);
+  CHECK(setup.logit_bias[1].bias == 100);
+  CHECK(setup.stop_ids == std::vector<int32_t>{7});
+  CHECK(setup.min_tokens == 12);
+  CHECK(setup.dry_breakers == std::vector<int32_t>{13, 14});
+}
+
+TEST_CASE("orders that break a limit are refused") {
+  const auto is_refused = [](const std::function<void(ChoiceOrders&)>& change) {
+    Step step = step_with_orders();
+    change(step.orders);
+    Step got;
+    return !decode_step(encoded(step), kLimits, got).ok();
+  };
+  CHECK(!is_refused([](ChoiceOrders&) {}));
+  CHECK(is_refused([](ChoiceOrders& o) { o.released.push_back(-1); }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.released.assign(9, 1); }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.grammars[0].grammar = kGrammarsMax; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.grammars[0].end_tokens[0] = 100; }));
+  CHECK(is_refused(
+      [](ChoiceOrders& o) { o.grammars[0].constraint.assign(kConstraintBytesMax + 1, ' '); }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].slot = -1; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].slot = 9; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].grammar = kGrammarsMax; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.begin = 65; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.begin = 60; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.tokens[0] = 100; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.logit_bias[0].bias = NAN; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.logit_bias.resize(2000); }));
 }
 
 TEST_CASE("a stop arrives") {
@@ -68,18 +171,20 @@ TEST_CASE("a stop arrives") {
 }
 
 TEST_CASE("truncated, lengthened and scrambled steps are corrupt or sound, never a crash") {
-  const std::vector<std::byte> whole = encoded(some_step());
-  Step got;
-  for (size_t size = 0; size < whole.size(); ++size) {
-    CHECK(!decode_step(std::span(whole).first(size), kLimits, got).ok());
-  }
-  std::vector<std::byte> longer = whole;
-  longer.push_back({});
-  CHECK(!decode_step(longer, kLimits, got).ok());
-  std::mt19937 random(1);
-  for (int i = 0; i < 20000; ++i) {
-    std::vector<std::byte> changed = whole;
-    for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = std::byte(random());
-    if (decode_step(changed, kLimits, got).ok()) CHECK(check_batch(got.batch, kLimits).ok());
+  for (const Step& step : {some_step(), step_with_orders()}) {
+    const std::vector<std::byte> whole = encoded(step);
+    Step got;
+    for (size_t size = 0; size < whole.size(); ++size) {
+      CHECK(!decode_step(std::span(whole).first(size), kLimits, got).ok());
+    }
+    std::vector<std::byte> longer = whole;
+    longer.push_back({});
+    CHECK(!decode_step(longer, kLimits, got).ok());
+    std::mt19937 random(1);
+    for (int i = 0; i < 20000; ++i) {
+      std::vector<std::byte> changed = whole;
+      for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = std::byte(random());
+      if (decode_step(changed, kLimits, got).ok()) CHECK(check_batch(got.batch, kLimits).ok());
+    }
   }
 }

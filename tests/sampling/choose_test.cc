@@ -54,7 +54,7 @@ TEST_CASE("a logit that is no number is the choice, and never a token of another
         const Candidate whole = choose_in_row(logits, options, 2, scratch);
         CHECK(!is_number(whole));
         CHECK(whole.token == static_cast<int32_t>(at));
-        if (needs_whole_row(options)) continue;
+        if (part_kind(options) != PartKind::kCandidate) continue;
         const std::span<const float> row(logits);
         for (const size_t cut : {1, 4, 9}) {
           const Candidate first = choose_in_part(row.first(cut), 0, options, 2);
