@@ -173,8 +173,11 @@ Decimal decimal_of(const Json& number) {
   return parsed(fmt::format("{}", number.get_double()));
 }
 
+// Exponents are such that a few digits never make a number that no double holds: readers refuse it.
 const Dfa& any_number() {
-  static const Dfa dfa = number_regex("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?");
+  static const Dfa dfa = number_regex(
+      "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE](-[0-9]{1,3}|\\+?0?[0-9]{1,2}))?|"
+      "-?[0-9](\\.[0-9]+)?[eE]\\+?([12][0-9]{2}|30[0-7])");
   return dfa;
 }
 
