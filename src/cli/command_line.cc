@@ -97,6 +97,7 @@ int run_command_line(int argc, char** argv) {
   add_load_command(app, chosen);
   add_unload_command(app, chosen);
   add_cluster_command(app, chosen);
+  add_key_command(app, chosen);
   add_doctor_command(app, chosen);
   add_bug_report_command(app, chosen);
   add_probe_command(app, chosen);

@@ -34,5 +34,6 @@ void add_quantize_command(CLI::App& app, Command& chosen);
 void add_load_command(CLI::App& app, Command& chosen);
 void add_unload_command(CLI::App& app, Command& chosen);
 void add_cluster_command(CLI::App& app, Command& chosen);
+void add_key_command(CLI::App& app, Command& chosen);
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "net/http_client.h"
@@ -26,7 +27,13 @@ ErrorCode code_of(int status) {
   return status < 500 && status != 429 ? ErrorCode::kInvalidArgument : ErrorCode::kPeerLost;
 }
 
+// What a node of another machine that has keys asks for.
+constexpr const char* kKeyVariable = "LOCKSTEP_API_KEY";
+
 Result<Json> call(const NodeFlags& flags, HttpCall call) {
+  if (const char* key = std::getenv(kKeyVariable)) {
+    call.headers.emplace_back("Authorization", "Bearer " + std::string(key));
+  }
   call.host = flags.host;
   call.port = static_cast<uint16_t>(flags.port);
   call.timeout = kAnswerTimeout;

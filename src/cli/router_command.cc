@@ -24,6 +24,7 @@ struct Flags {
   double busy_factor = BalanceLimits{}.busy_factor;
   int busy_slack = BalanceLimits{}.busy_slack;
   int drain_s = 10;
+  std::string api_key;
   bool json = false;
   bool json_log = false;
 };
@@ -46,6 +47,7 @@ Status route(const Flags& flags) {
   options.port = static_cast<uint16_t>(flags.port);
   options.balance = {flags.busy_factor, flags.busy_slack};
   options.limits.drain_timeout = std::chrono::seconds(flags.drain_s);
+  options.poll.api_key = flags.api_key;
   options.version = kVersion;
   for (const std::string& url : flags.to) {
     options.backends.push_back(TRY(parse_backend_url(url)));
@@ -85,6 +87,10 @@ void add_router_command(CLI::App& app, Command& chosen) {
       ->add_option("--drain", flags->drain_s,
                    "seconds that requests have to end when the router is told to (default 10)")
       ->check(CLI::Range(0, 86400));
+  command
+      ->add_option("--api-key", flags->api_key,
+                   "with which the router asks the backends for their models, where they need one")
+      ->envname("LOCKSTEP_API_KEY");
   command->add_flag("--json", flags->json, "print the address as one JSON value");
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
   command->callback([flags, &chosen] {

@@ -39,6 +39,7 @@ struct Flags {
   std::string host = "localhost";
   int port = 8600;
   int drain_s = 10;
+  AccessOptions access;
   bool json = false;
   bool json_log = false;
 };
@@ -215,11 +216,18 @@ void announce(const Flags& flags, const Serving& serving, bool has_founded) {
   print_line(fmt::format("Serving at {} (the page), {}v1 (OpenAI API). Ctrl-C ends.", url, url));
 }
 
+Result<AccessOptions> access_of(const Flags& flags) {
+  AccessOptions access = flags.access;
+  access.keys = TRY(Identity::default_folder()) / kApiKeyFile;
+  return access;
+}
+
 Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& serving) {
   ServerOptions options;
   options.host = flags.host;
   options.port = static_cast<uint16_t>(flags.port);
   options.version = kVersion;
+  options.access = TRY(access_of(flags));
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -256,6 +264,8 @@ void run_until_signalled(const Flags& flags, StopSignals& signals, Serving& serv
 
 // Whether the program is to begin anew.
 Result<bool> serve(const Flags& flags) {
+  // Before models are loaded, which may take long.
+  TRY(TRY(AccessControl::open(TRY(access_of(flags))))->check_host(flags.host));
   Serving serving;
   const bool runs_groups = flags.alone || flags.groups_here;
   if (!runs_groups) serving.wanted = TRY(wanted_models(flags));
@@ -281,6 +291,24 @@ Result<bool> serve(const Flags& flags) {
   announce(flags, serving, entry && entry->has_founded);
   run_until_signalled(flags, signals, serving, ending);
   return ending->load() == Ending::kBeginsAnew && !signals.is_urgent();
+}
+
+void add_access_flags(CLI::App& command, AccessOptions& access) {
+  command.add_flag("--open", access.is_open,
+                   "without an API key answer other machines too, whoever reaches the port");
+  command
+      .add_option("--allow-origin", access.origins,
+                  "web pages that may use the API, as in https://example.org; * for all (may be "
+                  "repeated; default none)")
+      ->allow_extra_args(false);
+  command
+      .add_option("--requests-per-minute", access.limits.requests_per_minute,
+                  "of each API key, or address without keys (default 0: no limit)")
+      ->check(CLI::Range(0, 1'000'000));
+  command
+      .add_option("--requests-at-once", access.limits.requests_at_once,
+                  "of each API key, or address without keys (default 0: no limit)")
+      ->check(CLI::Range(0, 1'000'000));
 }
 
 // A flag of these speaks of worker processes of this machine, which no cluster plans.
@@ -310,6 +338,7 @@ void add_serve_command(CLI::App& app, Command& chosen) {
       ->add_option("--drain", flags->drain_s,
                    "seconds that requests have to end when the node is told to (default 10)")
       ->check(CLI::Range(0, 86400));
+  add_access_flags(*command, flags->access);
   CLI::Option* alone = command->add_flag("--alone", flags->alone, "be in no cluster");
   for (CLI::Option* option : add_cluster_flags(*command, flags->cluster)) {
     if (option->get_envname().empty()) alone->excludes(option);

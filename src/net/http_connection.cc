@@ -20,24 +20,27 @@ constexpr std::chrono::milliseconds kLingerTimeout{2'000};
 constexpr size_t kLingerBytesMax = 32 << 20;
 constexpr int kIdleFactor = 6;  // Limits::header_timeout
 
-bool is_from_this_machine(const boost::asio::ip::tcp::socket& socket) {
+// An IPv4 one as such, also where it came in over IPv6; of no kind where the client has gone.
+boost::asio::ip::address address_of(const boost::asio::ip::tcp::socket& socket) {
   using namespace boost::asio::ip;
   error_code error;
   const address caller = socket.remote_endpoint(error).address();
-  if (error) return false;
-  if (!caller.is_v6() || !caller.to_v6().is_v4_mapped()) return caller.is_loopback();
-  return make_address_v4(v4_mapped, caller.to_v6()).is_loopback();
+  if (!caller.is_v6() || !caller.to_v6().is_v4_mapped()) return caller;
+  return make_address_v4(v4_mapped, caller.to_v6());
 }
 
 }  // namespace
 
 HttpConnection::HttpConnection(Context& context, boost::asio::ip::tcp::socket socket)
-    : context_(context), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+    : context_(context), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+  const boost::asio::ip::address caller = address_of(socket_);
+  address_ = caller.to_string();
+  is_from_this_machine_ = caller.is_loopback();
+}
 
 void HttpConnection::start() {
   error_code ignored;  // without TCP_NODELAY it is slower, not wrong
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-  is_from_this_machine_ = is_from_this_machine(socket_);
   arm(context_.limits.header_timeout * kIdleFactor);
   read();
 }
@@ -142,6 +145,7 @@ void HttpConnection::dispatch() {
   is_http_1_0_ = parser_->is_http_1_0();
   if (context_.is_refusing) return refuse_request();
   HttpRequest request = parser_->take();
+  request.address = address_;
   request.is_from_this_machine = is_from_this_machine_;
   begin_reply();
   auto impl = std::make_shared<HttpReply::Impl>();

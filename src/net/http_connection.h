@@ -43,6 +43,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void refuse(int status, std::string_view message);  // instead of start()
   void drain();  // no further request; an answer under way is finished
   void close();  // at once
+  const std::string& address() const { return address_; }
+  bool is_from_this_machine() const { return is_from_this_machine_; }
   // A request is under way that is not refused.
   bool is_serving() const { return phase_ == Phase::kReplying && !is_refused_; }
 
@@ -82,6 +84,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   uint64_t timer_round_ = 0;
 
   Phase phase_ = Phase::kIdle;
+  std::string address_;
   bool is_from_this_machine_ = false;
   bool is_refused_ = false;
   bool is_closed_ = false;

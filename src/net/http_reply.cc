@@ -5,6 +5,13 @@
 #include "net/http_connection.h"
 
 namespace lockstep {
+namespace {
+
+void add_headers(HttpResponse& response, const HttpReply::Terms& terms) {
+  response.headers.insert(response.headers.end(), terms.headers.begin(), terms.headers.end());
+}
+
+}  // namespace
 
 template <class Action>
 void HttpReply::Impl::post(Action action) const {
@@ -19,7 +26,16 @@ HttpReply::Impl::~Impl() {
   post([](HttpConnection& connection) { connection.abandon(); });
 }
 
+void HttpReply::set_terms(Terms terms) const {
+  impl_->terms = std::move(terms);
+}
+
+uint64_t HttpReply::caller() const {
+  return impl_->terms.caller;
+}
+
 void HttpReply::send(HttpResponse response) const {
+  add_headers(response, impl_->terms);
   impl_->is_complete.store(true, std::memory_order_relaxed);
   impl_->post([response = std::move(response)](HttpConnection& connection) mutable {
     connection.send(std::move(response));
@@ -29,6 +45,7 @@ void HttpReply::send(HttpResponse response) const {
 void HttpReply::start(int status, std::string content_type,
                       std::vector<std::pair<std::string, std::string>> headers) const {
   HttpResponse head{status, std::move(content_type), "", std::move(headers)};
+  add_headers(head, impl_->terms);
   impl_->post(
       [head = std::move(head)](HttpConnection& connection) { connection.start_reply(head); });
 }

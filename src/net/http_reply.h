@@ -27,6 +27,7 @@ struct HttpReply::Impl {
   std::shared_ptr<HttpReplyState> state;
   size_t unsent_bytes_max = 0;
   std::atomic<bool> is_complete{false};
+  HttpReply::Terms terms;  // set before other threads see this
 
   ~Impl();
   // Runs `action(connection)` on the loop's thread if this reply is still the one under way there.

@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <exception>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -37,7 +38,7 @@ struct HttpServer::Impl {
     shared.handler = std::move(handler);
     shared.loop = loop;
     shared.on_close = [this](const std::shared_ptr<HttpConnection>& connection) {
-      connections.erase(connection);
+      if (connections.erase(connection) > 0) forget_address(*connection);
       if (shared.is_draining && connections.empty()) drain_timer.cancel();
       stop_when_answered();
     };
@@ -47,6 +48,8 @@ struct HttpServer::Impl {
 
   void accept(tcp::acceptor& acceptor);
   void on_accept(tcp::socket socket);
+  std::string reason_to_refuse(const HttpConnection& connection);
+  void forget_address(const HttpConnection& connection);
   void retry_accept(tcp::acceptor& acceptor);
   void drain();
   void refuse_requests(std::chrono::milliseconds limit);
@@ -58,6 +61,7 @@ struct HttpServer::Impl {
   HttpConnection::Context shared;
   std::vector<tcp::acceptor> acceptors;
   std::unordered_set<std::shared_ptr<HttpConnection>> connections;
+  std::unordered_map<std::string, int> addresses;  // of other machines: how many connections
   boost::asio::steady_timer drain_timer;
   boost::asio::steady_timer refuse_timer;  // until close_all(), while requests are refused
   uint16_t port = 0;
@@ -81,12 +85,26 @@ void HttpServer::Impl::on_accept(tcp::socket socket) {
   if (connections.size() >= limit + kRefusedMax) return;  // closes the socket
   auto connection = std::make_shared<HttpConnection>(shared, std::move(socket));
   connections.insert(connection);
-  if (connections.size() > limit) {
-    connection->refuse(503, "the server has its maximum of " + std::to_string(limit) +
-                                " connections, try again later");
-  } else {
-    connection->start();
+  const std::string reason = reason_to_refuse(*connection);
+  reason.empty() ? connection->start() : connection->refuse(503, reason);
+}
+
+// Counts the connection; empty: it may stay.
+std::string HttpServer::Impl::reason_to_refuse(const HttpConnection& connection) {
+  const Limits& limits = shared.limits;
+  const int of_address = connection.is_from_this_machine() ? 0 : ++addresses[connection.address()];
+  if (connections.size() > static_cast<size_t>(limits.connections_max)) {
+    return "the server has its maximum of " + std::to_string(limits.connections_max) +
+           " connections, try again later";
   }
+  if (of_address <= limits.connections_of_address_max) return "";
+  return "this address has its maximum of " + std::to_string(limits.connections_of_address_max) +
+         " connections, try again later";
+}
+
+void HttpServer::Impl::forget_address(const HttpConnection& connection) {
+  const auto found = addresses.find(connection.address());
+  if (found != addresses.end() && --found->second == 0) addresses.erase(found);
 }
 
 void HttpServer::Impl::retry_accept(tcp::acceptor& acceptor) {

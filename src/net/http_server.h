@@ -24,6 +24,7 @@ struct HttpRequest {
   std::string query;   // as sent
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
+  std::string address;                // the client's; IPv4 as such, also where it came in as IPv6
   bool is_from_this_machine = false;  // the client's address is a loopback one
 
   // Empty if there is no such header. `name` in lower case.
@@ -43,6 +44,16 @@ class HttpReply {
  public:
   struct Impl;
   explicit HttpReply(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+  // What holds for the answer, whatever it becomes.
+  struct Terms {
+    std::vector<std::pair<std::string, std::string>> headers;  // beside its own
+    uint64_t caller = 0;                 // whose request it is; 0: nobody in particular
+    std::shared_ptr<const void> permit;  // let go of when the answer is over and its handles gone
+  };
+  // By the handler, once, before it hands the reply to anybody.
+  void set_terms(Terms terms) const;
+  uint64_t caller() const;
 
   // The whole answer at once.
   void send(HttpResponse response) const;
@@ -72,6 +83,7 @@ class HttpServer {
     size_t body_bytes_max = 16 << 20;
     size_t unsent_bytes_max = 4 << 20;  // of one slow reader
     int connections_max = 1024;
+    int connections_of_address_max = 512;  // of another machine; this one's own have no such limit
     std::chrono::milliseconds header_timeout{
         10'000};  // from the first byte of a request, and for an idle connection x6
     std::chrono::milliseconds body_timeout{60'000};  // also without progress while a reply is sent

@@ -38,8 +38,8 @@ bool Backend::has_model(std::string_view name) const {
 }
 
 Backends::Backends(EventLoop& loop, const std::vector<NetAddress>& addresses, BalanceLimits balance,
-                   PollLimits poll)
-    : loop_(loop), balance_(balance), poll_limits_(poll), polls_(addresses.size()) {
+                   PollOptions poll)
+    : loop_(loop), balance_(balance), poll_(poll), polls_(addresses.size()) {
   for (const NetAddress& address : addresses) {
     backends_.push_back({.address = address, .url = "http://" + address.text()});
   }
@@ -102,11 +102,15 @@ void Backends::mark_lost(size_t index, std::string problem) {
 
 HttpCall Backends::call(size_t index, std::string target) const {
   const NetAddress& address = backends_[index].address;
-  return {.host = address.host,
-          .port = address.port,
-          .target = std::move(target),
-          .timeout = poll_limits_.timeout,
-          .body_bytes_max = poll_limits_.answer_bytes_max};
+  HttpCall call{.host = address.host,
+                .port = address.port,
+                .target = std::move(target),
+                .timeout = poll_.timeout,
+                .body_bytes_max = poll_.answer_bytes_max};
+  if (!poll_.api_key.empty()) {
+    call.headers.emplace_back("Authorization", "Bearer " + poll_.api_key);
+  }
+  return call;
 }
 
 void Backends::ask_health(size_t index) {
@@ -122,7 +126,7 @@ void Backends::ask_models(size_t index) {
   polls_[index].fetch =
       Fetch::start(loop_, call(index, "/v1/models"), [this, index](Result<HttpAnswer> answer) {
         if (!answer.ok()) return finish_poll(index, answer.error().message);
-        auto models = read_models(answer.value(), poll_limits_.models_max);
+        auto models = read_models(answer.value(), poll_.models_max);
         if (!models) return finish_poll(index, "its /v1/models is no list of models");
         backends_[index].models = std::move(*models);
         finish_poll(index, "");
@@ -137,8 +141,7 @@ void Backends::finish_poll(size_t index, std::string problem) {
   } else {
     mark_lost(index, std::move(problem));
   }
-  polls_[index].timer =
-      loop_.call_after(poll_limits_.interval, [this, index] { ask_health(index); });
+  polls_[index].timer = loop_.call_after(poll_.interval, [this, index] { ask_health(index); });
 }
 
 }  // namespace lockstep

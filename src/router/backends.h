@@ -33,17 +33,18 @@ struct Backend {
   bool has_model(std::string_view name) const;  // empty: any
 };
 
-struct PollLimits {
+struct PollOptions {
   std::chrono::milliseconds interval{2'000};  // between an answer and the next question
   std::chrono::milliseconds timeout{2'000};   // of one answer
   size_t answer_bytes_max = 1 << 20;
   size_t models_max = 1024;  // of one backend; further ones are left out
+  std::string api_key{};     // with which the router asks for itself; empty: none
 };
 
 class Backends {
  public:
   Backends(EventLoop& loop, const std::vector<NetAddress>& addresses, BalanceLimits balance,
-           PollLimits poll);
+           PollOptions poll);
 
   std::span<const Backend> all() const { return backends_; }
   bool is_any_healthy() const;
@@ -72,7 +73,7 @@ class Backends {
 
   EventLoop& loop_;
   const BalanceLimits balance_;
-  const PollLimits poll_limits_;
+  const PollOptions poll_;
   std::vector<Backend> backends_;
   std::vector<Poll> polls_;
   uint64_t ticket_ = 0;

@@ -27,7 +27,7 @@ struct RouterOptions {
   uint16_t port = 8700;  // 0 picks one
   std::vector<NetAddress> backends;
   BalanceLimits balance = {};
-  PollLimits poll = {};
+  PollOptions poll = {};
   RelayLimits relay = {};
   HttpServer::Limits limits = {};       // error_body is set by the router
   int requests_max = 1024;              // under way; further ones get 429

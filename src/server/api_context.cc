@@ -7,12 +7,14 @@
 
 namespace lockstep {
 ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
-                       std::string version, std::chrono::milliseconds silence_max)
+                       std::string version, std::chrono::milliseconds silence_max,
+                       std::unique_ptr<AccessControl> access)
     : models_(std::move(models)),
       cluster_(cluster),
       version_(std::move(version)),
       silence_max_(silence_max),
       created_(static_cast<int64_t>(std::time(nullptr))),
+      access_(std::move(access)),
       housekeeper_(
           std::make_shared<Housekeeper>(std::max(silence_max / 4, std::chrono::milliseconds(1)))),
       cluster_workers_(cluster ? std::make_unique<RequestWorkers>() : nullptr) {}

@@ -15,6 +15,7 @@
 #include "net/http_server.h"
 #include "node/cluster_control.h"
 #include "node/model_directory.h"
+#include "server/access_control.h"
 #include "server/errors.h"
 #include "server/generation.h"
 #include "server/generation_options.h"
@@ -29,7 +30,7 @@ class ApiContext {
  public:
   // `cluster` outlives this; null: this machine serves alone.
   ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster, std::string version,
-             std::chrono::milliseconds silence_max);
+             std::chrono::milliseconds silence_max, std::unique_ptr<AccessControl> access);
 
   ModelServices models() const { return models_->models(); }
   ClusterControl* cluster() const { return cluster_; }
@@ -39,6 +40,8 @@ class ApiContext {
   std::optional<double> power_w() const { return power_->watts(); }
 
   const RequestMetrics& metrics() const { return *metrics_; }
+  // On the HTTP server's thread.
+  AccessControl& access() const { return *access_; }
 
   // As ModelDirectory::find(): 400 where a name is needed, 404 for an unknown one.
   ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
@@ -69,6 +72,7 @@ class ApiContext {
   const std::string version_;
   const std::chrono::milliseconds silence_max_;
   const int64_t created_;
+  const std::unique_ptr<AccessControl> access_;
   const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<Housekeeper> housekeeper_;

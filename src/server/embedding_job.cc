@@ -7,14 +7,16 @@ namespace lockstep {
 void EmbeddingJob::start(const std::shared_ptr<ModelService>& service,
                          std::vector<std::vector<int32_t>> prompts, const HttpReply& reply,
                          Done done) {
-  const auto job = std::make_shared<EmbeddingJob>(service, std::move(prompts), std::move(done));
+  const auto job =
+      std::make_shared<EmbeddingJob>(service, std::move(prompts), reply.caller(), std::move(done));
   reply.on_disconnect([job] { job->abandon(); });
   job->submit_more();
 }
 
 EmbeddingJob::EmbeddingJob(const std::shared_ptr<ModelService>& service,
-                           std::vector<std::vector<int32_t>> prompts, Done done)
+                           std::vector<std::vector<int32_t>> prompts, uint64_t client, Done done)
     : service_(service),
+      client_(client),
       pooling_(service->status().pooling),
       done_(std::move(done)),
       embeddings_(prompts.size()) {
@@ -48,6 +50,7 @@ void EmbeddingJob::submit(size_t index) {
   request.prompt = std::move(texts_[index].prompt);
   request.max_tokens = 0;
   request.pooling = pooling_;
+  request.client = client_;
   GenerationEvents events;
   const auto self = shared_from_this();
   events.on_logits = [self, index](std::span<const float> row) {

@@ -30,7 +30,7 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
                     std::vector<std::vector<int32_t>> prompts, const HttpReply& reply, Done done);
 
   EmbeddingJob(const std::shared_ptr<ModelService>& service,
-               std::vector<std::vector<int32_t>> prompts, Done done);
+               std::vector<std::vector<int32_t>> prompts, uint64_t client, Done done);
 
  private:
   struct Text {
@@ -50,6 +50,7 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
 
   // Weak: the service holds this, the receiver of its events, and must be able to end meanwhile.
   const std::weak_ptr<ModelService> service_;
+  const uint64_t client_;  // whose it is, as the reply says
   const Pooling pooling_;
 
   std::mutex mutex_;  // all below

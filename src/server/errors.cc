@@ -5,8 +5,6 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kRetryAfterSeconds = "1";
-
 const char* error_type(int status) {
   if (status == 401) return "authentication_error";
   if (status == 429) return "rate_limit_error";
@@ -50,18 +48,24 @@ ApiError unsupported_field(std::string param, std::string message) {
   return {400, std::move(message), std::move(param), "unsupported_parameter"};
 }
 
-std::string error_json(const ApiError& error) {
+ErrorStyle error_style_of(std::string_view path) {
+  return path.starts_with("/api/") ? ErrorStyle::kOllama : ErrorStyle::kOpenAi;
+}
+
+std::string error_json(const ApiError& error, ErrorStyle style) {
+  if (style == ErrorStyle::kOllama) return dump_json(JsonObject{{"error", error.message}});
   return dump_json(JsonObject{{"error", JsonObject{{"message", error.message},
                                                    {"type", error_type(error.status)},
                                                    {"param", text_or_null(error.param)},
                                                    {"code", text_or_null(error.code)}}}});
 }
 
-HttpResponse error_response(const ApiError& error) {
-  HttpResponse response{error.status, "application/json", error_json(error), {}};
+HttpResponse error_response(const ApiError& error, ErrorStyle style) {
+  HttpResponse response{error.status, "application/json", error_json(error, style), {}};
   if (error.status == 429 || error.status == 503) {
-    response.headers.emplace_back("Retry-After", kRetryAfterSeconds);
+    response.headers.emplace_back("Retry-After", std::to_string(error.retry_after_s));
   }
+  if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
 

@@ -1,8 +1,11 @@
-// Errors as the OpenAI API tells them: {"error": {"message", "type", "param", "code"}} and an HTTP
-// status. The one place where an ErrorCode becomes a status. Used by every route.
+// Errors as the APIs tell them, OpenAI's where nothing else is said: {"error": {"message", "type",
+// "param", "code"}} and an HTTP status. The one place where an ErrorCode becomes a status. Used by
+// every route.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -16,7 +19,16 @@ struct ApiError {
   std::string message;     // a sentence, without a trailing full stop
   std::string param = {};  // the request's field, empty: null
   std::string code = {};   // empty: null
+  int retry_after_s = 1;   // of 429 and 503
 };
+
+// By whose API a client expects to be told.
+enum class ErrorStyle : uint8_t {
+  kOpenAi,
+  kOllama,  // {"error": "a sentence"}
+};
+// Of a request to this path, whether there is such a route or not.
+ErrorStyle error_style_of(std::string_view path);
 
 // A value or an ApiError; works with TRY.
 template <class T>
@@ -39,8 +51,8 @@ ApiError to_api_error(const Error& error);
 ApiError bad_field(std::string param, std::string message);
 ApiError unsupported_field(std::string param, std::string message);
 
-std::string error_json(const ApiError& error);
-// 429 and 503 carry Retry-After.
-HttpResponse error_response(const ApiError& error);
+std::string error_json(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi);
+// 429 and 503 carry Retry-After, 401 which keys are meant.
+HttpResponse error_response(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi);
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@ namespace lockstep {
 void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup,
                        GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
                        const HttpReply& reply) {
+  plan.client = reply.caller();
   const auto generation =
       std::make_shared<Generation>(service, std::move(setup), std::move(plan), std::move(sink));
   reply.on_disconnect([generation] { generation->abandon(); });
@@ -44,6 +45,7 @@ bool Generation::submit(ModelService& service, size_t choice) {
   request.stop_ids = service.stop_ids();
   request.sampling = plan_.sampling;
   request.sampling.seed = plan_.choices[choice].seed;
+  request.client = plan_.client;
   GenerationEvents events;
   const auto self = shared_from_this();
   events.on_token = [self, choice](int32_t token) { self->handle({choice, token}); };

@@ -55,6 +55,7 @@ struct GenerationPlan {
   bool strips_leading_space = false;
   std::map<int32_t, std::string> printed_tokens;  // special tokens that are part of the text
   int64_t prompt_tokens = 0;                      // each prompt once, however many choices it has
+  uint64_t client = 0;                            // whose it is, as the reply says
 };
 
 class Generation : public Housekeeper::Watched, public std::enable_shared_from_this<Generation> {

@@ -11,22 +11,18 @@ bool is_letterless(std::string_view text) {
                      [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
 
-// "localhost:8600", "127.0.0.1:8600", "[::1]:8600". A name that somebody else's DNS makes this
-// machine's address is none of them.
+ApiError refused(std::string reason) {
+  return {403, "only this machine's own programs may ask for this: " + std::move(reason), "",
+          "not_local"};
+}
+
+}  // namespace
+
 bool is_loopback_authority(std::string_view authority) {
   if (authority == "[::1]" || authority.starts_with("[::1]:")) return true;
   const std::string_view host = authority.substr(0, authority.find(':'));
   return host == "localhost" || (host.starts_with("127.") && is_letterless(host));
 }
-
-ApiError refused(std::string reason) {
-  return {403,
-          "there are no API keys yet, so only this machine's own programs may ask for this: " +
-              std::move(reason),
-          "", "not_local"};
-}
-
-}  // namespace
 
 ApiResult<Ok> check_local_caller(const HttpRequest& request) {
   if (!request.is_from_this_machine) return refused("the request comes from another machine");

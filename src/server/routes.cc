@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "server/access_control.h"
 #include "server/api_context.h"
 #include "server/cluster_routes.h"
 #include "server/cluster_status.h"
@@ -32,6 +33,7 @@ struct Route {
   std::string_view path;  // a slash at the end: the rest of the path is an argument
   bool is_api;            // also behind /v1
   ServedBy served_by;
+  RouteAccess access;
   void (*serve)(ApiContext&, const HttpRequest&, const HttpReply&);
 };
 
@@ -61,19 +63,25 @@ void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) 
 }
 
 constexpr Route kRoutes[] = {
-    {"GET", "/", false, ServedBy::kLoop, serve_status_page},
-    {"GET", "/health", false, ServedBy::kLoop, serve_health},
-    {"GET", "/metrics", false, ServedBy::kClusterWorker, serve_node_metrics},
-    {"GET", "/cluster/status", false, ServedBy::kClusterWorker, serve_cluster_status},
-    {"POST", "/cluster/load", false, ServedBy::kClusterWorker, serve_cluster_load},
-    {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, serve_cluster_unload},
-    {"POST", "/cluster/restart", false, ServedBy::kClusterWorker, serve_cluster_restart},
-    {"POST", "/cluster/token", false, ServedBy::kClusterWorker, serve_cluster_token},
-    {"GET", "/models", true, ServedBy::kLoop, serve_models},
-    {"GET", kModelPrefix, true, ServedBy::kLoop, serve_model},
-    {"POST", "/completions", true, ServedBy::kWorker, serve_completion},
-    {"POST", "/chat/completions", true, ServedBy::kWorker, serve_chat},
-    {"POST", "/embeddings", true, ServedBy::kWorker, serve_embeddings},
+    {"GET", "/", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_status_page},
+    {"GET", "/health", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_health},
+    {"GET", "/metrics", false, ServedBy::kClusterWorker, RouteAccess::kLook, serve_node_metrics},
+    {"GET", "/cluster/status", false, ServedBy::kClusterWorker, RouteAccess::kLook,
+     serve_cluster_status},
+    // These look at their callers themselves (local_caller.h).
+    {"POST", "/cluster/load", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+     serve_cluster_load},
+    {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+     serve_cluster_unload},
+    {"POST", "/cluster/restart", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+     serve_cluster_restart},
+    {"POST", "/cluster/token", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+     serve_cluster_token},
+    {"GET", "/models", true, ServedBy::kLoop, RouteAccess::kUse, serve_models},
+    {"GET", kModelPrefix, true, ServedBy::kLoop, RouteAccess::kUse, serve_model},
+    {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},
+    {"POST", "/chat/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_chat},
+    {"POST", "/embeddings", true, ServedBy::kWorker, RouteAccess::kUse, serve_embeddings},
 };
 
 bool is_match(const Route& route, std::string_view path) {
@@ -91,22 +99,40 @@ void serve_route(const Route& route, ApiContext& context, HttpRequest request,
                                       ? context.cluster_workers()
                                       : nullptr;
   if (workers == nullptr) return route.serve(context, request, reply);
+  const ErrorStyle style = error_style_of(request.path);
   const bool is_accepted =
       workers->run([serve = route.serve, &context, request = std::move(request), reply] {
         serve(context, request, reply);
       });
   if (is_accepted) return;
   reply.send(error_response(
-      {429, "too many requests wait to be read, try again later", "", "queue_full"}));
+      {429, "too many requests wait to be read, try again later", "", "queue_full"}, style));
+}
+
+// Whether the request may go on; else it has been answered.
+bool is_admitted(const Route& route, ApiContext& context, const HttpRequest& request,
+                 const HttpReply& reply) {
+  auto terms = context.access().admit(request, route.access);
+  if (terms.ok()) {
+    reply.set_terms(std::move(terms.value()));
+    return true;
+  }
+  reply.set_terms({.headers = context.access().headers(request)});
+  reply.send(error_response(terms.error(), error_style_of(request.path)));
+  return false;
 }
 
 }  // namespace
 
 void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
+  if (auto preflight = context.access().preflight(request)) {
+    return reply.send(std::move(*preflight));
+  }
   std::string allowed;
   for (const Route& candidate : kRoutes) {
     if (!is_match(candidate, request.path)) continue;
     if (candidate.method == request.method) {
+      if (!is_admitted(candidate, context, request, reply)) return;
       return serve_route(candidate, context, std::move(request), reply);
     }
     allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
@@ -115,7 +141,8 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   if (!allowed.empty()) {
     HttpResponse response = error_response(
         {405, fmt::format("{} does not take {}, only {}", request.path, method, allowed), "",
-         "method_not_allowed"});
+         "method_not_allowed"},
+        error_style_of(request.path));
     response.headers.emplace_back("Allow", allowed);
     return reply.send(std::move(response));
   }
@@ -127,7 +154,8 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
            "/v1/completions, /v1/embeddings, /health, /metrics, /cluster/status, /cluster/load, "
            "/cluster/unload, /cluster/restart, /cluster/token and /",
            method, path),
-       "", "route_not_found"}));
+       "", "route_not_found"},
+      error_style_of(request.path)));
 }
 
 }  // namespace lockstep

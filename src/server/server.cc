@@ -12,8 +12,9 @@ struct Server::Impl {
   std::unique_ptr<HttpServer> http;  // goes first: its handlers use the context
 
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
-       const ServerOptions& options)
-      : context(std::move(models), cluster, options.version, options.silence_max) {}
+       const ServerOptions& options, std::unique_ptr<AccessControl> access)
+      : context(std::move(models), cluster, options.version, options.silence_max,
+                std::move(access)) {}
 };
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelServices models) {
@@ -23,7 +24,9 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelServic
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options,
                                               std::shared_ptr<ModelDirectory> models,
                                               ClusterControl* cluster) {
-  auto impl = std::make_unique<Impl>(std::move(models), cluster, options);
+  auto access = TRY(AccessControl::open(options.access));
+  TRY(access->check_host(options.host));
+  auto impl = std::make_unique<Impl>(std::move(models), cluster, options, std::move(access));
   options.limits.error_body = [](int status, std::string_view message) {
     return error_json({status, std::string(message)});
   };

@@ -11,6 +11,7 @@
 #include "net/http_server.h"
 #include "node/cluster_control.h"
 #include "node/model_directory.h"
+#include "server/access_control.h"
 
 namespace lockstep {
 
@@ -22,11 +23,13 @@ struct ServerOptions {
   // A stream that has been silent so long (a long prompt) gets an empty delta, so that nobody gives
   // it up.
   std::chrono::milliseconds silence_max{15'000};
+  AccessOptions access = {};
 };
 
 class Server {
  public:
-  // `cluster` is null where this machine serves alone.
+  // `cluster` is null where this machine serves alone. kInvalidArgument where other machines would
+  // be let in and nothing says that they may.
   static Result<std::unique_ptr<Server>> start(ServerOptions options,
                                                std::shared_ptr<ModelDirectory> models,
                                                ClusterControl* cluster);

@@ -89,7 +89,7 @@ class Machine:
             self.log.close()
         self.log = open(os.path.join(self.cluster.folder, self.name + ".log"), "ab")
         self.node = subprocess.Popen(
-            self.command(PROGRAM, "serve", "--host", "0.0.0.0", "--name", self.name, *self.cluster.flags(self), *flags),
+            self.command(PROGRAM, "serve", "--host", "0.0.0.0", "--open", "--name", self.name, *self.cluster.flags(self), *flags),
             stdin=terminal or subprocess.DEVNULL, stdout=self.log, stderr=terminal or self.log,
             env={**os.environ, "LOCKSTEP_HOME": self.home, **self.cluster.environment(self)})
 

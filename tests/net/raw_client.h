@@ -16,7 +16,8 @@ namespace lockstep {
 
 class RawClient {
  public:
-  explicit RawClient(uint16_t port, int receive_buffer_bytes = 0) {
+  // `ipv4`: where to, in the order of the machine.
+  explicit RawClient(uint16_t port, int receive_buffer_bytes = 0, uint32_t ipv4 = INADDR_LOOPBACK) {
     fd_.reset(::socket(AF_INET, SOCK_STREAM, 0));
     const timeval timeout{10, 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
@@ -27,7 +28,7 @@ class RawClient {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr.s_addr = htonl(ipv4);
     is_connected_ =
         ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }

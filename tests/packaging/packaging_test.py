@@ -213,7 +213,7 @@ class Scripts(unittest.TestCase):
     def test_named_flags_exist(self):
         if "cluster" not in commands():
             self.skipTest("nodes cannot join a cluster yet")
-        for command, flags in {"serve": ("--host", "--port", "--log-json", "--join", "--no-beacon", "--drain",
+        for command, flags in {"serve": ("--host", "--open", "--port", "--log-json", "--join", "--no-beacon", "--drain",
                                          "LOCKSTEP_TOKEN"),
                                "router": ("--host", "--to", "--log-json", "--drain"), "load": ("--port",), "cluster token": ("--port",)}.items():
             text = harness.run(*command.split(), "--help").stdout

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -55,11 +56,16 @@ inline std::string text_at(const Json& json) {
 class Served {
  public:
   explicit Served(std::chrono::milliseconds silence_max = std::chrono::milliseconds(60'000),
+                  ClusterControl* cluster = nullptr)
+      : Served([silence_max](ServerOptions& options) { options.silence_max = silence_max; },
+               cluster) {}
+  explicit Served(const std::function<void(ServerOptions&)>& change,
                   ClusterControl* cluster = nullptr) {
     ServerOptions options;
     options.port = 0;
-    options.silence_max = silence_max;
     options.limits.body_bytes_max = 100'000;
+    options.silence_max = std::chrono::milliseconds(60'000);
+    change(options);
     const ModelServices models{model};
     auto server = Server::start(options, std::make_shared<FixedModels>(models), cluster);
     REQUIRE(server.ok());

@@ -1,0 +1,253 @@
+// Who may ask a server for what: keys, other machines, pages of other sites, and limits, over real
+// connections.
+#include "server/served.h"
+#include "support/temporary_folder.h"
+
+namespace lockstep {
+namespace {
+
+const char* const kBody = R"({"prompt":"p","max_tokens":1})";
+constexpr const char* kPath = "/v1/completions";
+
+// A server with a file of keys, which is not there at first.
+class ServedKeys {
+ public:
+  explicit ServedKeys(const std::function<void(AccessOptions&)>& change = [](AccessOptions&) {})
+      : server([&](ServerOptions& options) {
+          options.access.keys = folder.path() / kApiKeyFile;
+          change(options.access);
+        }) {
+    server.model->says("a");
+  }
+
+  std::string add(const std::string& name) {
+    return add_api_key(folder.path() / kApiKeyFile, name, 1).value();
+  }
+  void remove(const std::string& name) {
+    REQUIRE(remove_api_key(folder.path() / kApiKeyFile, name).ok());
+  }
+  // `headers` end in line ends; without a Host among them it is localhost.
+  Answer ask(const std::string& method, const std::string& path, const std::string& headers = "",
+             const std::string& body = "") {
+    const bool has_host = headers.find("Host:") != std::string::npos;
+    return server.exchange(
+        method + " " + path + " HTTP/1.1\r\n" + (has_host ? "" : "Host: localhost\r\n") + headers +
+        "Connection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  }
+  Answer post(const std::string& headers = "") { return ask("POST", kPath, headers, kBody); }
+
+  const TemporaryFolder folder;
+  Served server;
+};
+
+std::string bearer(const std::string& key) {
+  return "Authorization: Bearer " + key + "\r\n";
+}
+
+std::string code_of(const Answer& answer) {
+  return text_at(at(answer.json(), "error", "code"));
+}
+
+}  // namespace
+
+TEST_CASE("without keys programs of this machine need none, and one that is sent is ignored") {
+  ServedKeys served;
+  CHECK(served.post().status == 200);
+  CHECK(served.post(bearer("anything")).status == 200);
+  CHECK(served.post("x-api-key: anything\r\n").status == 200);
+}
+
+TEST_CASE("a key that is made or removed counts from the next request on") {
+  ServedKeys served;
+  CHECK(served.post().status == 200);
+  const std::string key = served.add("laptop");
+  const Answer refused = served.post();
+  CHECK(refused.status == 401);
+  CHECK(refused.has_header("WWW-Authenticate: Bearer\r\n"));
+  CHECK(code_of(refused) == "invalid_api_key");
+  CHECK(at(refused.json(), "error", "type") == "authentication_error");
+  CHECK(served.post(bearer("lk-wrong")).status == 401);
+  CHECK(served.post("Authorization: Basic " + key + "\r\n").status == 401);
+  CHECK(served.post(bearer(key)).status == 200);
+  CHECK(served.post("authorization: bearer   " + key + "\r\n").status == 200);
+  CHECK(served.post("X-Api-Key: " + key + "\r\n").status == 200);
+  const std::string other = served.add("phone");
+  served.remove("laptop");
+  CHECK(served.post(bearer(key)).status == 401);
+  CHECK(served.post(bearer(other)).status == 200);
+  served.remove("phone");
+  CHECK(served.post().status == 200);
+}
+
+TEST_CASE("each API tells errors in its own shape") {
+  ServedKeys served;
+  served.add("a");
+  CHECK(at(served.ask("GET", "/v1/models").json(), "error", "message").is_string());
+  CHECK(at(served.ask("GET", "/v1/nothing").json(), "error", "message").is_string());
+  CHECK(at(served.ask("GET", "/api/nothing").json(), "error").is_string());
+}
+
+TEST_CASE("what programs of this machine look at needs no key, what others look at does") {
+  ServedKeys served;
+  const std::string key = served.add("a");
+  for (const char* path : {"/", "/health"}) CHECK(served.ask("GET", path).status == 200);
+  for (const char* path : {"/metrics", "/cluster/status"}) {
+    CAPTURE(path);
+    CHECK(served.ask("GET", path).status == 200);
+    const std::string proxied = "X-Forwarded-For: 10.0.0.9\r\n";
+    CHECK(served.ask("GET", path, proxied).status == 401);
+    CHECK(served.ask("GET", path, proxied + bearer(key)).status == 200);
+    CHECK(served.ask("GET", path, "Host: node.example\r\n").status == 401);
+  }
+}
+
+TEST_CASE("without keys a name that is not this machine's own is refused: somebody's DNS") {
+  ServedKeys served;
+  for (const char* host : {"evil.example", "evil.example:8600", "127.evil.example", "10.0.0.5"}) {
+    CAPTURE(host);
+    const Answer answer = served.post("Host: " + std::string(host) + "\r\n");
+    CHECK(answer.status == 403);
+    CHECK(code_of(answer) == "host_not_allowed");
+  }
+  for (const char* host : {"localhost", "localhost:8600", "127.0.0.1:1", "127.3.2.1", "[::1]:5"}) {
+    CHECK(served.post("Host: " + std::string(host) + "\r\n").status == 200);
+  }
+  CHECK(served.ask("GET", "/cluster/status", "Host: evil.example\r\n").status == 403);
+  const std::string key = served.add("a");
+  CHECK(served.post("Host: evil.example\r\n" + bearer(key)).status == 200);
+  ServedKeys open([](AccessOptions& access) { access.is_open = true; });
+  CHECK(open.post("Host: gateway.example\r\n").status == 200);
+}
+
+TEST_CASE("a page of another site gets nothing, unless its origin is allowed or it has a key") {
+  const std::string origin = "Origin: https://chat.example\r\n";
+  ServedKeys closed;
+  const Answer refused = closed.post(origin);
+  CHECK(refused.status == 403);
+  CHECK(code_of(refused) == "origin_not_allowed");
+  CHECK(!refused.has_header("Access-Control"));
+  CHECK(closed.server.model->request_count() == 0);
+  CHECK(closed.post("Origin: null\r\n").status == 403);
+  CHECK(closed.post("Origin: http://localhost\r\n").status == 200);  // its own page
+  const std::string ask = "Access-Control-Request-Method: POST\r\n";
+  CHECK(closed.ask("OPTIONS", kPath, origin + ask).status == 405);
+
+  ServedKeys allowing([](AccessOptions& access) { access.origins = {"https://chat.example"}; });
+  const Answer answer = allowing.post(origin);
+  CHECK(answer.status == 200);
+  CHECK(answer.has_header("Access-Control-Allow-Origin: https://chat.example\r\n"));
+  CHECK(answer.has_header("Vary: Origin\r\n"));
+  CHECK(allowing.post("Origin: https://chat.example.evil\r\n").status == 403);
+  const Answer preflight = allowing.ask(
+      "OPTIONS", kPath, origin + ask + "Access-Control-Request-Headers: authorization,x-a\r\n");
+  CHECK(preflight.status == 200);
+  CHECK(preflight.has_header("Access-Control-Allow-Origin: https://chat.example\r\n"));
+  CHECK(preflight.has_header("Access-Control-Allow-Headers: authorization,x-a\r\n"));
+  CHECK(allowing.ask("OPTIONS", kPath, "Origin: https://other.example\r\n" + ask).status == 405);
+
+  const std::string key = allowing.add("a");
+  CHECK(allowing.post(origin).status == 401);
+  CHECK(allowing.post(origin).has_header("Access-Control-Allow-Origin: https://chat.example\r\n"));
+  CHECK(allowing.post("Origin: https://other.example\r\n" + bearer(key)).status == 200);
+  // The cluster stays this machine's own business.
+  CHECK(allowing.ask("POST", "/cluster/token", origin + bearer(key)).status == 403);
+}
+
+TEST_CASE("a streamed answer has the headers for pages too") {
+  ServedKeys served([](AccessOptions& access) { access.origins = {"*"}; });
+  const Answer answer = served.ask("POST", kPath, "Origin: app://notes\r\n",
+                                   R"({"prompt":"p","max_tokens":1,"stream":true})");
+  CHECK(answer.status == 200);
+  CHECK(answer.has_header("Access-Control-Allow-Origin: app://notes\r\n"));
+}
+
+TEST_CASE("a key's requests are limited by themselves, and a refusal says when to come again") {
+  ServedKeys served([](AccessOptions& access) { access.limits.requests_per_minute = 2; });
+  const std::string one = served.add("one");
+  const std::string two = served.add("two");
+  CHECK(served.post(bearer(one)).status == 200);
+  CHECK(served.post(bearer(one)).status == 200);
+  const Answer refused = served.post(bearer(one));
+  CHECK(refused.status == 429);
+  CHECK(refused.has_header("Retry-After: 30\r\n"));
+  CHECK(at(refused.json(), "error", "type") == "rate_limit_error");
+  CHECK(served.post(bearer(two)).status == 200);
+  CHECK(served.ask("GET", "/health").status == 200);  // looking costs nothing
+  const auto requests = [&](size_t index) { return served.server.model->request(index).request; };
+  CHECK(requests(0).client == requests(1).client);
+  CHECK(requests(0).client != requests(2).client);
+  CHECK(requests(2).client != 0);
+}
+
+TEST_CASE("a key has so many answers at once, until they are over or their client goes") {
+  Served server([](ServerOptions& options) { options.access.limits.requests_at_once = 1; });
+  const std::string body = R"({"prompt":"p","max_tokens":9,"stream":true})";
+  auto streaming = std::make_unique<RawClient>(server.port());
+  streaming->send(Served::post_text(kPath, body));
+  const FakeModel::Running running = server.model->request(0);
+  CHECK(server.post(kPath, kBody).status == 429);
+  FakeModel::say(running, "a");
+  streaming->read_until("\"a\"");
+  CHECK(server.post(kPath, kBody).status == 429);
+  running.events.on_end(FinishReason::kStop);
+  streaming->read_to_end();
+  // The answer is over, and the thread that ended it lets go of the last handle by and by.
+  server.model->says("b");
+  int status = 429;
+  for (int i = 0; i < 1000 && status == 429; ++i) status = server.post(kPath, kBody).status;
+  CHECK(status == 200);
+}
+
+TEST_CASE("a client that goes makes room for the next") {
+  Served server([](ServerOptions& options) { options.access.limits.requests_at_once = 1; });
+  auto streaming = std::make_unique<RawClient>(server.port());
+  streaming->send(Served::post_text(kPath, R"({"prompt":"p","stream":true})"));
+  const FakeModel::Running running = server.model->request(0);
+  streaming->close();
+  CHECK(server.model->waits_for_cancel(running.id));
+  server.model->says("b");
+  int status = 429;
+  for (int i = 0; i < 1000 && status == 429; ++i) status = server.post(kPath, kBody).status;
+  CHECK(status == 200);
+}
+
+TEST_CASE("a client that does not read its stream is dropped and its request cancelled") {
+  Served server([](ServerOptions& options) { options.limits.unsent_bytes_max = 100'000; });
+  RawClient client(server.port(), 4096);
+  client.send(Served::post_text(kPath, R"({"prompt":"p","max_tokens":900,"stream":true})"));
+  const FakeModel::Running running = server.model->request(0);
+  // Each token is an event of some 200 bytes: more than the sockets and the limit hold together.
+  const std::string text(1000, 'x');
+  for (int i = 0; i < 100; ++i) FakeModel::say(running, text);
+  CHECK(server.model->waits_for_cancel(running.id));
+  CHECK(server.get("/health").status == 200);
+}
+
+TEST_CASE("a server that others could reach does not start without a key or a word for it") {
+  const TemporaryFolder folder;
+  ServerOptions options;
+  options.port = 0;
+  options.host = "*";
+  options.access.keys = folder.path() / kApiKeyFile;
+  const ModelServices models{std::make_shared<FakeModel>()};
+  const auto refused = Server::start(options, models);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+  CHECK(refused.error().message.find("lockstep key add") != std::string::npos);
+  for (const char* host : {"0.0.0.0", "::", "10.0.0.1", "node.example"}) {
+    options.host = host;
+    CHECK(!Server::start(options, models).ok());
+  }
+  for (const char* host : {"localhost", "127.0.0.1"}) {
+    options.host = host;
+    CHECK(Server::start(options, models).ok());
+  }
+  options.host = "*";
+  options.access.is_open = true;
+  CHECK(Server::start(options, models).ok());
+  options.access.is_open = false;
+  REQUIRE(add_api_key(options.access.keys, "a", 1).ok());
+  CHECK(Server::start(options, models).ok());
+}
+
+}  // namespace lockstep
