@@ -250,7 +250,11 @@ RouteEvents ClusterModel::events_of(uint64_t route) {
     auto self = current();
     return self && self->is_given(id, route) ? self : nullptr;
   };
-  return {.on_token =
+  return {.on_start =
+              [of_request](uint64_t id, int cached_tokens) {
+                if (const auto self = of_request(id)) self->requests_.start(id, cached_tokens);
+              },
+          .on_token =
               [of_request](uint64_t id, int32_t token) {
                 if (const auto self = of_request(id)) self->requests_.token(id, token);
               },

@@ -125,6 +125,9 @@ class LocalGroup final : public ModelService, private WorkerEvents {
   void tell(ModelStatus::State state, const std::string& reason) const;
   bool is_stopping() const;
 
+  void on_start(uint64_t request, int cached_tokens) override {
+    requests_.start(request, cached_tokens);
+  }
   void on_token(uint64_t request, int32_t token) override { requests_.token(request, token); }
   void on_logits(uint64_t request, std::span<const float> row) override {
     requests_.logits(request, row);

@@ -26,6 +26,10 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
   GenerationEvents events_of(uint64_t id) {
     GenerationEvents events;
     const auto self = shared_from_this();
+    events.on_start = [self, id](int cached_tokens) {
+      self->post(
+          [id, cached_tokens](Carrier& carrier) { carrier.events_.on_start(id, cached_tokens); });
+    };
     events.on_token = [self, id](int32_t token) {
       self->post([id, token](Carrier& carrier) { carrier.events_.on_token(id, token); });
     };

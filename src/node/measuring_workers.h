@@ -25,6 +25,7 @@ struct MeasuringOptions {
 // Takes what such workers report; nobody generates.
 class MeasuringEvents : public WorkerEvents {
  public:
+  void on_start(uint64_t, int) override {}
   void on_token(uint64_t, int32_t) override {}
   void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t, Result<FinishReason>) override {}

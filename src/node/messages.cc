@@ -440,6 +440,18 @@ Result<Heartbeat> decode_heartbeat(std::string_view payload) {
   return Heartbeat{ticks, take<int32_t>(payload)};
 }
 
+std::string encode_start(uint64_t request, int cached_tokens) {
+  return pack(request, static_cast<int32_t>(cached_tokens));
+}
+
+Result<std::pair<uint64_t, int>> decode_start(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt("start");
+  const uint64_t request = take<uint64_t>(payload);
+  const int cached_tokens = take<int32_t>(payload);
+  if (cached_tokens < 0) return corrupt("start");
+  return std::pair<uint64_t, int>(request, cached_tokens);
+}
+
 std::string encode_token(uint64_t request, int32_t token) {
   return pack(request, token);
 }

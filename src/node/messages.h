@@ -37,6 +37,7 @@ enum class Message : uint8_t {
   kReady,        // EpochReport: it has joined
   kLeft,         // why it is in no epoch any more; exactly one for each kJoin
   kHeartbeat,
+  kStart,  // a request's prompt is computed, and how much of it was there
   kToken,
   kLogits,
   kEnd,    // FinishReason of a request
@@ -113,6 +114,9 @@ Result<LoadReport> decode_report(std::string_view payload);
 
 std::string encode_heartbeat(Heartbeat heartbeat);
 Result<Heartbeat> decode_heartbeat(std::string_view payload);
+
+std::string encode_start(uint64_t request, int cached_tokens);
+Result<std::pair<uint64_t, int>> decode_start(std::string_view payload);
 
 std::string encode_token(uint64_t request, int32_t token);
 Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload);

@@ -22,6 +22,9 @@ namespace lockstep {
 // Called from a thread of the service, in order, never after on_end returned. Exactly one on_end
 // for each accepted request. They may call the service.
 struct GenerationEvents {
+  // The prompt is computed; the state of its first `cached_tokens` was there already. At most once,
+  // before the first token. May be empty.
+  std::function<void(int cached_tokens)> on_start;
   std::function<void(int32_t token)> on_token;
   // A row of logits, or the embedding of a request with pooling. May be empty.
   std::function<void(std::span<const float> row)> on_logits;

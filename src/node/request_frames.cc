@@ -71,6 +71,11 @@ Result<std::optional<StreamMessage>> RequestFrameReader::take(std::string_view f
 
 Status tell_route(const RouteEvents& events, const StreamMessage& message) {
   switch (message.type) {
+    case RequestMessage::kStart: {
+      const auto [id, cached_tokens] = TRY(decode_start(message.payload));
+      events.on_start(id, cached_tokens);
+      return Ok{};
+    }
     case RequestMessage::kToken: {
       const auto [id, token] = TRY(decode_token(message.payload));
       events.on_token(id, token);

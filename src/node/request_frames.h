@@ -28,6 +28,7 @@ enum class RequestMessage : uint8_t {
   kSubmit = 1,  // encode_request
   kCancel,      // encode_id
   // From the owner of the group.
+  kStart,   // encode_start
   kToken,   // encode_token
   kRow,     // encode_logits: an embedding
   kEnd,     // encode_end

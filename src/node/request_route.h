@@ -17,6 +17,7 @@
 namespace lockstep {
 
 struct RouteEvents {
+  std::function<void(uint64_t id, int cached_tokens)> on_start;
   std::function<void(uint64_t id, int32_t token)> on_token;
   // The embedding of a request with pooling. Routes carry no rows of prompt_logits.
   std::function<void(uint64_t id, std::span<const float> row)> on_row;

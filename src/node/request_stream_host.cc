@@ -102,6 +102,10 @@ Status RequestStreamHost::Impl::submit(uint64_t id, const GenerateRequest& reque
 // The route is destroyed with this, and before it its events are over.
 RouteEvents RequestStreamHost::Impl::route_events() {
   return {
+      .on_start =
+          [this](uint64_t id, int cached_tokens) {
+            send(RequestMessage::kStart, encode_start(id, cached_tokens));
+          },
       .on_token = [this](uint64_t id,
                          int32_t token) { send(RequestMessage::kToken, encode_token(id, token)); },
       .on_row = [this](uint64_t id, std::span<const float> row) { send_row(id, row); },

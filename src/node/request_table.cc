@@ -38,6 +38,12 @@ void RequestTable::submit_held(
   for (auto& [id, error] : refused) end(id, std::move(error));
 }
 
+void RequestTable::start(uint64_t id, int cached_tokens) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || std::exchange(found->second.is_started, true)) return;
+  if (found->second.events.on_start) found->second.events.on_start(cached_tokens);
+}
+
 void RequestTable::token(uint64_t id, int32_t token) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;

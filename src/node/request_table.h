@@ -32,6 +32,8 @@ class RequestTable {
   void submit_held(const std::function<Status(uint64_t, const GenerateRequest&)>& submit,
                    Time now = Time::max());
 
+  // What the first group says counts: later ones are fed what was told as well.
+  void start(uint64_t id, int cached_tokens);
   // Ids that have ended meanwhile are ignored, and so are tokens beyond max_tokens. kExhausted of a
   // request that was resumed: what was told fills the context, so the text has reached its length.
   void token(uint64_t id, int32_t token);
@@ -72,10 +74,11 @@ class RequestTable {
     bool submitted = false;
     bool was_submitted = false;  // at any time
     bool is_cancelled = false;   // and the group has been told
-    size_t prompt_size = 0;      // of the client's prompt; what follows it in `request` was told
-    size_t rows_told = 0;        // of logits
-    size_t rows_to_skip = 0;     // that this group reports once more
-    int losses = 0;              // since the last token
+    bool is_started = false;
+    size_t prompt_size = 0;   // of the client's prompt; what follows it in `request` was told
+    size_t rows_told = 0;     // of logits
+    size_t rows_to_skip = 0;  // that this group reports once more
+    int losses = 0;           // since the last token
   };
 
   // What becomes of a submitted request whose group is lost: its end, or nothing and it is held.

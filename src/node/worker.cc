@@ -32,6 +32,9 @@ class ReportToNode final : public EngineEvents {
  public:
   explicit ReportToNode(WorkerControl& control) : control_(control) {}
 
+  void on_start(uint64_t request, int cached_tokens) override {
+    control_.send(Message::kStart, encode_start(request, cached_tokens));
+  }
   void on_token(uint64_t request, int32_t token) override {
     control_.send(Message::kToken, encode_token(request, token));
   }

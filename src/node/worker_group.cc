@@ -198,6 +198,11 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kHeartbeat:
       monitor_->heartbeat(rank, TRY(decode_heartbeat(frame.payload)), Clock::now());
       return Ok{};
+    case Message::kStart: {
+      const auto start = TRY(decode_start(frame.payload));
+      events.on_start(start.first, start.second);
+      return Ok{};
+    }
     case Message::kToken: {
       const auto token = TRY(decode_token(frame.payload));
       events.on_token(token.first, token.second);

@@ -32,6 +32,7 @@ namespace lockstep {
 class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;
+  virtual void on_start(uint64_t request, int cached_tokens) = 0;
   virtual void on_token(uint64_t request, int32_t token) = 0;
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, Result<FinishReason> outcome) = 0;

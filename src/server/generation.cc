@@ -48,6 +48,9 @@ bool Generation::submit(ModelService& service, size_t choice) {
   request.client = plan_.client;
   GenerationEvents events;
   const auto self = shared_from_this();
+  events.on_start = [self, choice](int cached_tokens) {
+    self->handle({choice, Start{cached_tokens}});
+  };
   events.on_token = [self, choice](int32_t token) { self->handle({choice, token}); };
   events.on_end = [self, choice](Result<FinishReason> end) {
     self->handle({choice, std::move(end)});
@@ -84,9 +87,19 @@ void Generation::process(const Event& event) {
   last_event_ = Housekeeper::Clock::now();
   if (const int32_t* token = std::get_if<int32_t>(&event.what)) {
     process_token(event.choice, *token);
+  } else if (const Start* start = std::get_if<Start>(&event.what)) {
+    process_start(event.choice, *start);
   } else {
     process_end(event.choice, std::get<Result<FinishReason>>(event.what));
   }
+}
+
+// Each prompt counts once: further choices find what the first one has computed.
+void Generation::process_start(size_t choice, Start start) {
+  const auto& choices = plan_.choices;
+  if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
+  cached_tokens_ += start.cached_tokens;
+  meter_.cached(start.cached_tokens);
 }
 
 void Generation::process_token(size_t choice, int32_t token) {
@@ -134,7 +147,9 @@ void Generation::end_choice(size_t choice, std::string_view reason) {
   const auto has_ended = [](const Choice& other) { return other.has_ended; };
   if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
   meter_.end(RequestOutcome::kEnded, last_event_);
-  sink_->on_end({plan_.prompt_tokens, completion_tokens_});
+  sink_->on_end({.prompt_tokens = plan_.prompt_tokens,
+                 .cached_tokens = cached_tokens_,
+                 .completion_tokens = completion_tokens_});
   sink_.reset();
 }
 

@@ -26,6 +26,7 @@ namespace lockstep {
 
 struct GenerationUsage {
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of prompt_tokens, those that did not have to be computed
   int64_t completion_tokens = 0;
 };
 
@@ -81,15 +82,19 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
     std::optional<uint64_t> request;  // of the service, once it has accepted
     bool has_ended = false;
   };
+  struct Start {
+    int cached_tokens;
+  };
   struct Event {
     size_t choice;
-    std::variant<int32_t, Result<FinishReason>> what;
+    std::variant<int32_t, Start, Result<FinishReason>> what;
   };
 
   bool submit(ModelService& service, size_t choice);
   void open();  // all choices are submitted: lets events through
   void handle(Event event);
   void process(const Event& event);
+  void process_start(size_t choice, Start start);
   void process_token(size_t choice, int32_t token);
   void process_end(size_t choice, const Result<FinishReason>& end);
   void begin();
@@ -109,10 +114,11 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   std::mutex mutex_;                      // all below
   std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
   std::vector<Choice> choices_;
-  std::vector<Event> early_;  // that came before open(); at most max_tokens + 1 of each choice
+  std::vector<Event> early_;  // that came before open(); at most max_tokens + 2 of each choice
   bool is_open_ = false;
   bool has_begun_ = false;
   RequestMeter meter_;
+  int64_t cached_tokens_ = 0;
   int64_t completion_tokens_ = 0;
   Housekeeper::Clock::time_point last_event_;
 };

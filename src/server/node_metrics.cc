@@ -85,6 +85,8 @@ void add_requests(MetricsText& text, const std::map<std::string, ModelRequests>&
   };
   counter("lockstep_prompt_tokens_total", "Tokens of prompts that were accepted.",
           &ModelRequests::prompt_tokens);
+  counter("lockstep_cached_prompt_tokens_total", "Tokens of prompts whose state was there already.",
+          &ModelRequests::cached_tokens);
   counter("lockstep_generated_tokens_total", "Tokens that were generated.",
           &ModelRequests::generated_tokens);
   const auto histogram = [&](std::string_view name, std::string_view meaning,

@@ -13,7 +13,7 @@ JsonObject usage_object(GenerationUsage usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", JsonObject{{"cached_tokens", 0}}},
+          {"prompt_tokens_details", JsonObject{{"cached_tokens", usage.cached_tokens}}},
           {"completion_tokens_details", JsonObject{{"reasoning_tokens", 0}}}};
 }
 

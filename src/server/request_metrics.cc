@@ -48,6 +48,16 @@ void RequestMeter::accepted(int64_t prompt_tokens) {
       static_cast<double>(prompt_tokens));
 }
 
+void RequestMeter::cached(int64_t tokens) {
+  if (!metrics_) return;
+  metrics_->change(
+      model_,
+      [](ModelRequests& model, double count) {
+        model.cached_tokens += static_cast<uint64_t>(count);
+      },
+      static_cast<double>(tokens));
+}
+
 void RequestMeter::token(size_t choice, Clock::time_point now) {
   if (!metrics_) return;
   std::optional<Clock::time_point>& last = last_tokens_[choice];

@@ -31,6 +31,7 @@ enum class RequestOutcome : uint8_t { kEnded, kFailed, kCancelled };
 struct ModelRequests {
   std::array<uint64_t, 3> outcomes{};  // by RequestOutcome
   uint64_t prompt_tokens = 0;          // of requests that were accepted
+  uint64_t cached_tokens = 0;          // of these, which did not have to be computed
   uint64_t generated_tokens = 0;
   SecondsHistogram first_token;  // from the arrival of a request
   SecondsHistogram next_token;   // between two tokens of a request
@@ -68,6 +69,7 @@ class RequestMeter {
   RequestMeter& operator=(const RequestMeter&) = delete;
 
   void accepted(int64_t prompt_tokens);
+  void cached(int64_t tokens);
   void token(size_t choice, Clock::time_point now);
   void end(RequestOutcome outcome, Clock::time_point now);  // the first one counts
 

@@ -103,6 +103,7 @@ class FakeService final : public ModelService {
     GenerateRequest request;
     GenerationEvents events;
     bool is_cancelled = false;
+    bool is_started = false;
   };
 
   bool is_ready() const { return status_.state == ModelStatus::State::kReady; }
@@ -170,6 +171,9 @@ class FakeService final : public ModelService {
       running.events.on_logits(std::vector<float>{1.5f, -2.0f});
       running.events.on_end(FinishReason::kLength);
       return true;
+    }
+    if (!std::exchange(running.is_started, true) && running.events.on_start) {
+      running.events.on_start(static_cast<int>(request.prompt.size()) - 1);
     }
     request.prompt.push_back(next_token(request.prompt));
     running.events.on_token(request.prompt.back());

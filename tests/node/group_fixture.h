@@ -65,6 +65,10 @@ class Client {
  public:
   GenerationEvents events() {
     GenerationEvents events;
+    events.on_start = [this](int cached_tokens) {
+      std::lock_guard lock(mutex_);
+      cached_tokens_.push_back(cached_tokens);
+    };
     events.on_token = [this](int32_t token) {
       std::lock_guard lock(mutex_);
       tokens_.push_back(token);
@@ -106,6 +110,11 @@ class Client {
     std::lock_guard lock(mutex_);
     return tokens_;
   }
+  // Each time that it was told how much of the prompt was there.
+  std::vector<int> cached_tokens() const {
+    std::lock_guard lock(mutex_);
+    return cached_tokens_;
+  }
   std::vector<std::vector<float>> rows() const {
     std::lock_guard lock(mutex_);
     return rows_;
@@ -118,6 +127,7 @@ class Client {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<int> cached_tokens_;
   std::vector<int32_t> tokens_;
   std::vector<std::vector<float>> rows_;
   std::optional<Result<FinishReason>> outcome_;

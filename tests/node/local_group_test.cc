@@ -56,6 +56,7 @@ TEST_CASE("a request's reasons to end, its stop ids and its logits arrive") {
   stopped.start(*group, request);
   CHECK(stopped.wait_end().value() == FinishReason::kStop);
   CHECK(stopped.tokens() == std::vector<int32_t>{21, 22});
+  CHECK(stopped.cached_tokens() == std::vector<int>{1});
   REQUIRE(stopped.rows().size() == 2);
   CHECK(stopped.rows()[1] == std::vector<float>(1000, 20.0f));
 

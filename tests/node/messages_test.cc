@@ -114,6 +114,9 @@ TEST_CASE("a set-up survives the way to the worker") {
 
 TEST_CASE("small messages survive") {
   CHECK(decode_token(encode_token(5, -1)).value() == std::pair<uint64_t, int32_t>(5, -1));
+  CHECK(decode_start(encode_start(5, 640)).value() == std::pair<uint64_t, int>(5, 640));
+  CHECK_FALSE(decode_start(encode_start(5, -1)).ok());
+  CHECK_FALSE(decode_start(encode_id(5)).ok());
   CHECK(decode_end(encode_end(5, FinishReason::kLength)).value().second == FinishReason::kLength);
   CHECK(decode_id(encode_id(~uint64_t{0})).value() == ~uint64_t{0});
   CHECK(decode_heartbeat(encode_heartbeat({3, -2})).value().state == -2);

@@ -17,7 +17,12 @@ namespace lockstep {
 class RequestClient {
  public:
   GenerationEvents events() {
-    return {.on_token =
+    return {.on_start =
+                [this](int cached_tokens) {
+                  const std::lock_guard lock(mutex_);
+                  cached_tokens_.push_back(cached_tokens);
+                },
+            .on_token =
                 [this](int32_t token) {
                   const std::lock_guard lock(mutex_);
                   tokens_.push_back(token);
@@ -59,6 +64,11 @@ class RequestClient {
     const std::lock_guard lock(mutex_);
     return tokens_;
   }
+  // Each time that it was told how much of the prompt was there.
+  std::vector<int> cached_tokens() {
+    const std::lock_guard lock(mutex_);
+    return cached_tokens_;
+  }
   std::vector<float> row() {
     const std::lock_guard lock(mutex_);
     return row_;
@@ -73,6 +83,7 @@ class RequestClient {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<int> cached_tokens_;
   std::vector<int32_t> tokens_;
   std::vector<float> row_;
   std::optional<Result<FinishReason>> outcome_;

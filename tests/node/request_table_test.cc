@@ -13,12 +13,14 @@ using Time = RequestTable::Time;
 const Error kLost{ErrorCode::kPeerLost, "rank 1 was lost"};
 
 struct Told {
+  std::vector<int> starts;
   std::vector<int32_t> tokens;
   int rows = 0;
   std::vector<Result<FinishReason>> ends;
 
   GenerationEvents events() {
     GenerationEvents events;
+    events.on_start = [this](int cached_tokens) { starts.push_back(cached_tokens); };
     events.on_token = [this](int32_t token) { tokens.push_back(token); };
     events.on_logits = [this](std::span<const float>) { ++rows; };
     events.on_end = [this](Result<FinishReason> outcome) { ends.push_back(std::move(outcome)); };
@@ -58,6 +60,22 @@ TEST_CASE("the next group is fed the prompt and what was told") {
   CHECK(again[0].prompt == std::vector<int32_t>{7, 8, 9, 10});
   CHECK(again[0].max_tokens == 3);
   CHECK(told.ends.empty());
+}
+
+TEST_CASE("what the first group found of the prompt is told, and no later one's") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7, 8}, 5), told.events(), Time::max());
+  submit(table);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  submit(table);
+  table.start(1, 64);
+  table.start(2, 128);
+  table.token(1, 9);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  submit(table);
+  table.start(1, 0);
+  CHECK(told.starts == std::vector<int>{64});
 }
 
 TEST_CASE("rows of logits that were told are not told again") {

@@ -195,6 +195,7 @@ TEST_CASE("stream route: a text, an embedding and the status cross") {
   served.ask(embedding, pooled);
   REQUIRE(text.has_ended_well());
   CHECK(text.tokens() == text_after({1, 2}, 50));
+  CHECK(text.cached_tokens() == std::vector<int>{1});
   REQUIRE(embedding.has_ended_well());
   CHECK(embedding.row() == std::vector<float>{1.5f, -2.0f});
   CHECK(becomes_true([&] { return served.model->status().state == ModelStatus::State::kReady; }));
@@ -328,6 +329,7 @@ TEST_CASE("stream host: rows of logits are refused, and the stream goes on") {
   std::promise<Error> refused;
   std::unique_ptr<RequestRoute> route;
   RouteEvents events;
+  events.on_start = [](uint64_t, int) {};
   events.on_token = [](uint64_t, int32_t) {};
   events.on_row = [](uint64_t, std::span<const float>) {};
   events.on_busy = [](uint64_t) {};

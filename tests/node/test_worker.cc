@@ -121,6 +121,9 @@ class EchoEngine final : public Engine {
         events.on_logits(sequence.id, row);
       }
     }
+    if (sequence.produced == 0) {
+      events.on_start(sequence.id, static_cast<int>(request.prompt.size()) - 1);
+    }
     const int32_t token = request.prompt.back() + ++sequence.produced;
     for (int32_t stop : request.stop_ids) {
       if (token == stop) {

@@ -29,6 +29,7 @@ TEST_CASE("a completion has OpenAI's shape, field by field") {
   CHECK(at(json, "usage", "prompt_tokens") == 6);
   CHECK(at(json, "usage", "completion_tokens") == 6);
   CHECK(at(json, "usage", "total_tokens") == 12);
+  CHECK(at(json, "usage", "prompt_tokens_details", "cached_tokens") == 0);
   const GenerateRequest request = server.model->request(0).request;
   CHECK(request.prompt == std::vector<int32_t>{256, 'T', 'h', 'e', 'r', 'e'});
   CHECK(request.max_tokens == 6);
@@ -92,6 +93,19 @@ TEST_CASE("several prompts and n give choices in order, with seeds that count up
   CHECK(server.model->request(0).request.sampling.seed == ~uint64_t{0});
   CHECK(server.model->request(1).request.sampling.seed == 0);
   CHECK(server.model->request(2).request.sampling.seed == ~uint64_t{0});
+}
+
+TEST_CASE("what was cached of a prompt counts once, however many choices it has") {
+  Served server;
+  server.model->says("y");
+  server.model->has_cached(3);
+  const Json json =
+      server.post("/v1/completions", R"({"prompt":["abcdefg","hijklmn"],"n":2})").json();
+  CHECK(at(json, "usage", "prompt_tokens") == 16);
+  CHECK(at(json, "usage", "prompt_tokens_details", "cached_tokens") == 3 + 5);
+  CHECK(server.get("/metrics")
+            .body.find("lockstep_cached_prompt_tokens_total{model=\"org/Tiny-Model\"} 8\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("prompts of token ids go to the model as they are") {

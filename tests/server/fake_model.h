@@ -78,6 +78,12 @@ class FakeModel : public ModelService {
     text_ = std::move(text);
     is_scripted_ = true;
   }
+  // The state of so many tokens is there when the first of its requests comes, of one more each
+  // time.
+  void has_cached(int tokens) {
+    std::lock_guard lock(mutex_);
+    cached_tokens_ = tokens;
+  }
   // Every embedding from now on is made of the prompt's ids like this, before generate() returns.
   void embeds(std::function<std::vector<float>(const std::vector<int32_t>&)> embed) {
     std::lock_guard lock(mutex_);
@@ -140,7 +146,9 @@ class FakeModel : public ModelService {
     }
     if (!is_scripted_) return id;
     const std::string text = text_;
+    const int cached_tokens = cached_tokens_++;
     lock.unlock();
+    if (events.on_start) events.on_start(cached_tokens);
     const size_t count = std::min<size_t>(text.size(), static_cast<size_t>(request.max_tokens));
     for (size_t i = 0; i < count; ++i) events.on_token(static_cast<uint8_t>(text[i]));
     events.on_end(count < text.size() ? FinishReason::kLength : FinishReason::kStop);
@@ -161,6 +169,7 @@ class FakeModel : public ModelService {
     released = std::exchange(requests_[index].events, {});
   }
 
+  int cached_tokens_ = 0;
   ModelFolder folder_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
