@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/group_flags.h"
+#include "cli/mixed_bench.h"
 #include "cli/model_bench.h"
 #include "cli/output.h"
 #include "cli/parallel_bench.h"
@@ -173,6 +174,38 @@ void add_placement(CLI::App& bench, Command& chosen) {
   });
 }
 
+struct MixedCommandFlags {
+  MixedBenchFlags bench;
+  bool json = false;
+};
+
+void add_mixed(CLI::App& bench, Command& chosen) {
+  auto flags = std::make_shared<MixedCommandFlags>();
+  MixedBenchFlags& options = flags->bench;
+  CLI::App* command =
+      bench.add_subcommand("mixed", "what a long prompt does to streams that are being generated");
+  command->add_option("MODEL", options.group.model, "a model folder, a .gguf file or org/name");
+  command->add_option("--shape", options.shape.shape,
+                      "random weights of a published model (llama-3.2-1b) or of a config.json");
+  command->add_option("--format", options.shape.format, "of random weights, e.g. q4_0, fp8");
+  command->add_option("--layers", options.shape.layers, "so many layers only")->check(at_least(1));
+  command->add_option("--streams", options.streams, "that are generated (default 4)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("-p", options.prompt_tokens, "prompt tokens (default 4096)")
+      ->check(at_least(1));
+  command->add_option("-n", options.new_tokens, "of each stream before the prompt (default 128)")
+      ->check(at_least(2));
+  command->add_option("-r", options.repetitions, "prompts (default 1)")->check(at_least(1));
+  command->add_flag("--json", flags->json, "one JSON value");
+  add_group_flags(*command, options.group);
+  command->callback([flags, &chosen] {
+    if (flags->bench.shape.shape.empty() == flags->bench.group.model.empty()) {
+      throw CLI::RequiredError("one of MODEL and --shape");
+    }
+    chosen = [flags] { return finish(bench_mixed(flags->bench), flags->json, print_mixed_bench); };
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, Command& chosen) {
@@ -219,6 +252,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   add_collective(*command, chosen);
   add_parallel(*command, chosen);
   add_placement(*command, chosen);
+  add_mixed(*command, chosen);
 }
 
 }  // namespace lockstep

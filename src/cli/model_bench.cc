@@ -18,11 +18,12 @@ namespace {
 constexpr int kProbeRounds = 3;
 constexpr double kLeastSeconds = 1e-9;  // a clock may stand still
 
-// A prompt of tokens that every vocabulary has.
-std::vector<int32_t> any_prompt(int tokens, int vocab_size) {
+// A prompt of tokens that every vocabulary has; another one for each `first`, so that nothing of it
+// has been computed before.
+std::vector<int32_t> any_prompt(int tokens, int first, int vocab_size) {
   std::vector<int32_t> prompt;
   prompt.reserve(static_cast<size_t>(tokens));
-  for (int i = 0; i < tokens; ++i) prompt.push_back((i * 7 + 3) % vocab_size);
+  for (int i = 0; i < tokens; ++i) prompt.push_back((first + i * 7 + 3) % vocab_size);
   return prompt;
 }
 
@@ -44,10 +45,10 @@ Result<Cost> cost_of(ModelService& model, int streams, const std::vector<int32_t
   return Cost{seconds_between(done.front().started, last_token), meter ? meter->joules() : 0};
 }
 
-Result<ModelTimes> measure(ModelService& model, const ModelBenchFlags& flags) {
+Result<ModelTimes> measure(ModelService& model, const ModelBenchFlags& flags, int round) {
   const int vocab_size = model.status().vocab_size;
   const auto cost = [&](int streams, int prompt_tokens, int new_tokens) {
-    return cost_of(model, streams, any_prompt(prompt_tokens, vocab_size), new_tokens);
+    return cost_of(model, streams, any_prompt(prompt_tokens, round, vocab_size), new_tokens);
   };
   const Cost prompt = TRY(cost(1, flags.prompt_tokens, 1));
   const Cost one = TRY(cost(flags.streams, 1, 1));
@@ -95,12 +96,12 @@ void limit_lengths(ModelBenchFlags& flags, int context) {
 
 Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>& models,
                                                 const ModelBenchFlags& flags) {
-  for (ModelService* model : models) TRY(measure(*model, flags));  // warm-up
+  for (ModelService* model : models) TRY(measure(*model, flags, 0));  // warm-up
   std::vector<std::vector<ModelTimes>> measured(models.size());
   for (int i = 0; i < flags.repetitions; ++i) {
     show_progress(fmt::format("round {} of {}", i + 1, flags.repetitions));
     for (size_t m = 0; m < models.size(); ++m) {
-      measured[m].push_back(TRY(measure(*models[m], flags)));
+      measured[m].push_back(TRY(measure(*models[m], flags, i + 1)));
     }
   }
   clear_progress();
