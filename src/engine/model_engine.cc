@@ -14,6 +14,9 @@ class ForgetAtEnd final : public EngineEvents {
  public:
   ForgetAtEnd(EngineEvents& events, ChoiceLeader& leader) : events_(events), leader_(leader) {}
 
+  void on_start(uint64_t request, int cached_tokens) override {
+    events_.on_start(request, cached_tokens);
+  }
   void on_token(uint64_t request, int32_t token) override { events_.on_token(request, token); }
   void on_logits(uint64_t request, std::span<const float> row) override {
     events_.on_logits(request, row);
