@@ -202,8 +202,9 @@ class CallParts {
         sequence_part({marker_part("<|channel|>"),
                        choice_part({text_part("commentary"), text_part("analysis")})});
     const Json recipient = text_part(" to=functions." + name);
-    const Json constrain = optional_part(sequence_part(
-        {text_part(" "), optional_part(marker_part("<|constrain|>")), text_part("json")}));
+    const Json constrain =
+        optional_part(sequence_part({text_part(" "), optional_part(marker_part("<|constrain|>")),
+                                     choice_part({text_part("json"), text_part("code")})}));
     return sequence_part(
         {choice_part({sequence_part({channel, recipient}), sequence_part({recipient, channel})}),
          constrain, marker_part("<|message|>"), arguments, optional_part(marker_part("<|call|>"))});

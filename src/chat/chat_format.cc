@@ -60,6 +60,12 @@ Result<std::vector<PromptPiece>> cut_behind(const std::vector<PromptPiece>& piec
   return prompt.part(0, *end).pieces();
 }
 
+// Whether the template's own text ends with a marker.
+bool ends_with(const std::vector<PromptPiece>& prompt, std::string_view marker) {
+  if (marker.empty() || prompt.empty() || prompt.back().is_from_input) return false;
+  return without_blanks(prompt.back().text).ends_with(marker);
+}
+
 // The arguments of one call as the model wrote them, if it did: put into the place of a text, or
 // returned for an object.
 std::optional<std::string> sampled_arguments(Json& call, const SampledCalls& sampled) {
@@ -121,9 +127,12 @@ const ToolFormat* ChatFormat::tool_format(bool has_tools) const {
 
 bool ChatFormat::opens_reasoning(const std::vector<PromptPiece>& prompt) const {
   const ToolFormat* format = tool_format(false);
-  if (format == nullptr || format->reasoning_begin.empty()) return false;
-  if (prompt.empty() || prompt.back().is_from_input) return false;
-  return without_blanks(prompt.back().text).ends_with(format->reasoning_begin);
+  return format != nullptr && ends_with(prompt, format->reasoning_begin);
+}
+
+bool ChatFormat::closes_reasoning(const std::vector<PromptPiece>& prompt) const {
+  const ToolFormat* format = tool_format(false);
+  return format != nullptr && ends_with(prompt, format->reasoning_end);
 }
 
 Result<std::vector<PromptPiece>> ChatFormat::write(const ChatInput& input) const {

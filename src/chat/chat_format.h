@@ -40,6 +40,8 @@ class ChatFormat {
   const ToolFormat* tool_format(bool has_tools) const;
   // Whether a prompt ends inside the model's reasoning, because its template has begun it.
   bool opens_reasoning(const std::vector<PromptPiece>& prompt) const;
+  // Whether it ends behind reasoning that its template has ended, usually an empty one.
+  bool closes_reasoning(const std::vector<PromptPiece>& prompt) const;
 
   // Whether the template's text has this word, so that setting such a variable may matter.
   bool mentions(std::string_view word) const { return text_.find(word) != std::string::npos; }

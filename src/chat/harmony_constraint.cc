@@ -49,7 +49,8 @@ class HarmonyAnswer {
       last.push_back(sequence_part({channel("final"), constrain(), marker_part("<|message|>"),
                                     rule_part("answer"), end("<|return|>")}));
     } else if (options_.calls != CallChoice::kRequired) {
-      last.push_back(sequence_part({message("final"), end("<|return|>")}));
+      last.push_back(sequence_part({channel("final"), constrain(), marker_part("<|message|>"),
+                                    free_part(ends_), end("<|return|>")}));
       for (Json& unended : before) last.push_back(std::move(unended));
     }
     return sequence_part({many_part(std::move(turn), 0), choice_part(std::move(last))});

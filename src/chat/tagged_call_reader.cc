@@ -108,6 +108,10 @@ class TaggedCallReader final : public CallReader {
     out += ": ";
     has_values_ = true;
     searched_ = 0;
+    scanned_ = 0;
+    hidden_end_ = std::string_view::npos;
+    is_in_string_ = false;
+    is_escaped_ = false;
     state_ = types_ == kJsonString ? State::kText : State::kValue;
     if (state_ == State::kText) out += '"';
     return true;
@@ -131,8 +135,10 @@ class TaggedCallReader final : public CallReader {
 
   bool read_value(PendingText& pending, std::string& out) {
     const std::string_view rest = pending.rest();
-    const size_t at = rest.find(format_.value_end, searched_);
-    searched_ = rest.size() - std::min(rest.size(), format_.value_end.size());
+    size_t at = find_value_end(rest);
+    // A quote that nobody closes hides no end.
+    const bool is_last = pending.has_ended() || rest.size() > kHeldBytesMax;
+    if (at == std::string_view::npos && is_last) at = hidden_end_;
     if (at != std::string_view::npos) {
       out += value_as_json(without_line_end(rest.substr(0, at)), types_);
       pending.take(at + format_.value_end.size());
@@ -143,6 +149,39 @@ class TaggedCallReader final : public CallReader {
     out += '"';
     state_ = State::kText;
     return true;
+  }
+
+  // Where the value ends: not inside a string of an array or object.
+  size_t find_value_end(std::string_view rest) {
+    for (;;) {
+      const size_t at = rest.find(format_.value_end, searched_);
+      if (at == std::string_view::npos) {
+        const size_t unsure = std::min(rest.size(), format_.value_end.size());
+        searched_ = std::max(searched_, rest.size() - unsure);
+        return at;
+      }
+      if (!is_in_json_string(rest.substr(0, at))) return at;
+      hidden_end_ = std::min(hidden_end_, at);
+      searched_ = at + 1;
+    }
+  }
+
+  // Whether this text, at least as long as the last time, ends inside a string.
+  bool is_in_json_string(std::string_view text) {
+    const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+    const bool is_array = text.substr(begin, 1) == "[" && (types_ & kJsonArray) != 0;
+    const bool is_object = text.substr(begin, 1) == "{" && (types_ & kJsonObject) != 0;
+    if (!is_array && !is_object) return false;
+    for (; scanned_ < text.size(); ++scanned_) {
+      if (is_escaped_) {
+        is_escaped_ = false;
+      } else if (text[scanned_] == '"') {
+        is_in_string_ = !is_in_string_;
+      } else {
+        is_escaped_ = is_in_string_ && text[scanned_] == '\\';
+      }
+    }
+    return is_in_string_;
   }
 
   // The text has ended inside the call. Where the model meant to stop, what it left open is closed.
@@ -186,7 +225,12 @@ class TaggedCallReader final : public CallReader {
   State state_ = State::kHeader;
   std::string key_;
   JsonTypes types_ = kJsonAny;
-  size_t searched_ = 0;  // bytes of a held value that do not contain its end
+  // Of a held value:
+  size_t searched_ = 0;                         // its end begins in none of so many bytes
+  size_t hidden_end_ = std::string_view::npos;  // the first end inside of a string
+  size_t scanned_ = 0;                          // how far the two below hold
+  bool is_in_string_ = false;
+  bool is_escaped_ = false;
   bool has_values_ = false;
   bool has_value_begin_ = false;
   ArgumentsWriter writer_;

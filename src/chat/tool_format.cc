@@ -75,6 +75,7 @@ ToolFormat deepseek_v3() {
   format.name_end = {"\n"};
   format.before_arguments = {"```json"};
   format.after_arguments = {"```"};
+  format.marker_parts = {"<｜tool▁sep｜>"};
   return format;
 }
 

@@ -77,10 +77,10 @@ class TaggedObject {
       forms.push_back(grammar_.sequence({form_.before_text, text}));
     }
     shape.strings.reset();
-    if (shape.numbers) {
-      // What a reader's numbers cannot hold it may take for a text.
-      const bool whole = !form_.is_told && may_be_text && (read_as & kTaggedFraction) == 0;
-      const Dfa& readable = whole ? TRY(short_whole_numbers()) : plain_number();
+    if (shape.numbers && may_be_text && !form_.is_told) {
+      // What a reader's numbers cannot hold it takes for a text.
+      const bool has_fractions = (read_as & kTaggedFraction) != 0;
+      const Dfa& readable = has_fractions ? plain_number() : TRY(short_whole_numbers());
       Dfa numbers = TRY(join(*shape.numbers, readable, DfaJoin::kBoth, shapes_.budget()));
       shape.numbers = numbers.empty() ? nullptr : std::make_shared<const Dfa>(std::move(numbers));
     }

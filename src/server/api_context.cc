@@ -62,7 +62,8 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
                       .choices = std::move(choices),
                       .is_streamed = options.is_streamed,
                       .includes_usage = options.includes_usage,
-                      .ignored = options.ignored};
+                      .ignored = options.ignored,
+                      .warnings = options.warnings};
   generate(model, std::move(plan), options, make_openai_answer(format, std::move(answer), reply),
            reply);
 }

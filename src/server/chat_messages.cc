@@ -129,7 +129,7 @@ ApiResult<Json> parse_tools(const Json* value) {
     RequestFields fields(*function, param + ".function.");
     TRY(fields.text("description"));
     [[maybe_unused]] const JsonObject* parameters = TRY(fields.object("parameters"));
-    TRY(fields.refuse("strict", {Json(false)}));
+    TRY(fields.boolean("strict"));
   }
   return value->get_array().empty() ? Json() : *value;
 }

@@ -80,6 +80,35 @@ OutputParser::Options parser_options(const ChatRequest& request, const ChatForma
   return options;
 }
 
+ReasoningState reasoning_state(const ChatPrompt& prompt) {
+  if (prompt.reasoning_is_open) return ReasoningState::kOpen;
+  return prompt.reasoning_is_closed ? ReasoningState::kClosed : ReasoningState::kMayOpen;
+}
+
+// Where nothing is asked for, and there are no tools, nothing is constrained.
+ApiResult<MadeConstraint> constraint_of(const ChatRequest& request, const ModelService& model,
+                                        const ChatPrompt& prompt,
+                                        const OutputParser::Options& parser) {
+  const ChatConstraint& asked = request.constraint;
+  const bool has_markers = parser.format != nullptr && (!parser.format->section_begin.empty() ||
+                                                        !parser.format->call_begin.empty());
+  const bool is_free = asked.tools.is_null() || (asked.hides_tools && !has_markers);
+  if (is_free && !asked.answer) return MadeConstraint{};
+  if (asked.calls == CallChoice::kRequired && request.continue_final_message) {
+    return bad_field("tool_choice",
+                     "a message that is continued cannot be made to begin with a call");
+  }
+  AnswerOptions options;
+  options.format = parser.format;
+  options.tools = asked.tools.is_null() ? nullptr : &asked.tools;
+  options.calls = asked.calls;
+  options.is_parallel = asked.is_parallel;
+  options.reasoning = reasoning_state(prompt);
+  options.continues_text = request.continue_final_message;
+  options.answer = asked.answer;
+  return make_constraint(options, *model.tokenizer());
+}
+
 }  // namespace
 
 ApiResult<ChatPrompt> make_chat_prompt(const ChatRequest& request, const ModelService& model,
@@ -128,6 +157,9 @@ ApiResult<ChatPlan> plan_chat(const ChatRequest& request, const ModelService& mo
   if (parser.format != nullptr) {
     plan.printed_tokens = marker_tokens(*parser.format, *model.tokenizer());
   }
+  MadeConstraint constraint = TRY(constraint_of(request, model, prompt, parser));
+  plan.constraint = std::move(constraint.text);
+  made.warnings = std::move(constraint.warnings);
   for (int i = 0; i < request.options.n; ++i) {
     choice.seed = request.options.seed + static_cast<uint64_t>(i);
     plan.choices.push_back(choice);

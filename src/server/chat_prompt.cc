@@ -26,7 +26,8 @@ Result<ChatPrompt> chat_prompt(const ModelService& model, const ChatInput& input
   std::vector<PromptText> texts;
   texts.reserve(pieces.size());
   for (const PromptPiece& piece : pieces) texts.push_back({piece.text, !piece.is_from_input});
-  return ChatPrompt{tokenizer->encode_pieces(texts, false), format->opens_reasoning(pieces)};
+  return ChatPrompt{tokenizer->encode_pieces(texts, false), format->opens_reasoning(pieces),
+                    format->closes_reasoning(pieces)};
 }
 
 std::string plain_conversation(const Json& messages) {

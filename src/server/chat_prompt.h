@@ -13,7 +13,8 @@ namespace lockstep {
 
 struct ChatPrompt {
   std::vector<int32_t> ids;
-  bool reasoning_is_open = false;  // the model goes on inside its reasoning
+  bool reasoning_is_open = false;    // the model goes on inside its reasoning
+  bool reasoning_is_closed = false;  // the prompt has ended it, so that there is none
 };
 
 // Through the model's chat template. Special tokens come from the template's own text alone, the

@@ -43,6 +43,7 @@ bool Generation::submit(ModelService& service, size_t choice) {
   request.prompt = plan_.choices[choice].prompt;
   request.max_tokens = plan_.max_tokens;
   request.stop_ids = service.stop_ids();
+  request.constraint = plan_.constraint;
   request.sampling = plan_.sampling;
   request.sampling.seed = plan_.choices[choice].seed;
   request.client = plan_.client;

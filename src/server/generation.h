@@ -53,6 +53,7 @@ struct GenerationPlan {
   int max_tokens = 16;
   SamplingOptions sampling;  // without the seed
   std::vector<std::string> stop;
+  std::string constraint;  // of the answers, as a text of grammar/constraint.h; empty: none
   bool strips_leading_space = false;
   std::map<int32_t, std::string> printed_tokens;  // special tokens that are part of the text
   int64_t prompt_tokens = 0;                      // each prompt once, however many choices it has

@@ -29,7 +29,8 @@ struct GenerationOptions {
   int n = 1;
   bool is_streamed = false;
   bool includes_usage = false;
-  std::vector<std::string> ignored;  // fields of the request that mean nothing to us
+  std::vector<std::string> ignored;   // fields of the request that mean nothing to us
+  std::vector<std::string> warnings;  // what it asks for and the answer is not held to
 };
 
 // model, temperature, top_p, top_k, seed, stop, n, stream, stream_options, user, and the refusal of

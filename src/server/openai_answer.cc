@@ -37,6 +37,12 @@ class OpenAiSink : public GenerationSink {
             {"choices", std::move(choices)}};
   }
 
+  std::vector<std::pair<std::string, std::string>> headers() const {
+    auto headers = ignored_fields_header(answer_.ignored);
+    for (auto& header : warnings_header(answer_.warnings)) headers.push_back(std::move(header));
+    return headers;
+  }
+
   const OpenAiFormat& format_;
   const OpenAiAnswer answer_;
   const HttpReply reply_;
@@ -63,7 +69,7 @@ class WholeSink final : public OpenAiSink {
     for (const auto& choice : answer_.choices) choices.push_back(choice->whole());
     JsonObject body = frame(format_.whole_object, std::move(choices));
     body["usage"] = usage_object(usage);
-    reply_.send({200, "application/json", dump_json(body), ignored_fields_header(answer_.ignored)});
+    reply_.send({200, "application/json", dump_json(body), headers()});
   }
 };
 
@@ -75,7 +81,7 @@ class StreamSink final : public OpenAiSink {
   // The head waits for the first event, so that a refusal can still have its own status.
   void on_start() override {
     if (std::exchange(has_head_, true)) return;
-    auto headers = ignored_fields_header(answer_.ignored);
+    auto headers = this->headers();
     headers.emplace_back("Cache-Control", "no-cache");
     headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
     reply_.start(200, kSseContentType, std::move(headers));
@@ -129,6 +135,18 @@ std::vector<std::pair<std::string, std::string>> ignored_fields_header(
   for (const std::string& name : ignored) names += (names.empty() ? "" : ", ") + name;
   if (names.empty()) return {};
   return {{"x-lockstep-ignored-fields", names}};
+}
+
+std::vector<std::pair<std::string, std::string>> warnings_header(
+    const std::vector<std::string>& warnings) {
+  std::string text;
+  for (const std::string& warning : warnings) text += (text.empty() ? "" : "; ") + warning;
+  if (text.empty()) return {};
+  if (text.size() > kWarningsBytesMax) text = text.substr(0, kWarningsBytesMax) + "...";
+  for (char& letter : text) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
+  return {{"x-lockstep-warnings", std::move(text)}};
 }
 
 std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,

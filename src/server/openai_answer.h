@@ -30,11 +30,17 @@ struct OpenAiAnswer {
   ChoiceWriters choices;
   bool is_streamed = false;
   bool includes_usage = false;
-  std::vector<std::string> ignored;  // told in the header x-lockstep-ignored-fields
+  std::vector<std::string> ignored;   // told in the header x-lockstep-ignored-fields
+  std::vector<std::string> warnings;  // told in the header x-lockstep-warnings
 };
 
 std::vector<std::pair<std::string, std::string>> ignored_fields_header(
     const std::vector<std::string>& ignored);
+
+// Sentences, at most kWarningsBytesMax of them, in letters that a header may have.
+inline constexpr size_t kWarningsBytesMax = 2'000;
+std::vector<std::pair<std::string, std::string>> warnings_header(
+    const std::vector<std::string>& warnings);
 
 std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
                                                    HttpReply reply);

@@ -13,24 +13,13 @@
 namespace lockstep {
 namespace {
 
-// "none" hides the tools from the model, which is the one way to be sure; "auto" is what a template
-// asks for. Anything else would have to force the model.
-ApiResult<Json> parse_tool_fields(RequestFields& fields) {
+// "none" hides the tools from the model, and keeps it from writing a call all the same.
+ApiResult<Ok> parse_answer_fields(RequestFields& fields, ChatRequest& request) {
   Json tools = TRY(parse_tools(fields.get("tools")));
-  const Json* choice = fields.get("tool_choice");
-  const bool is_hidden = choice != nullptr && *choice == Json("none");
-  if (choice != nullptr && !is_hidden && *choice != Json("auto")) {
-    return unsupported_field("tool_choice",
-                             "\"tool_choice\" can be \"none\" or \"auto\"; to force a call is not "
-                             "supported yet");
-  }
-  const bool is_parallel = TRY(fields.boolean("parallel_tool_calls")).value_or(true);
-  if (is_hidden || tools.is_null()) return Json();
-  if (!is_parallel) {
-    return unsupported_field("parallel_tool_calls",
-                             "\"parallel_tool_calls\": false is not supported yet");
-  }
-  return tools;
+  request.constraint = TRY(parse_tool_choice(fields, tools));
+  request.constraint.answer = TRY(parse_answer_form(fields));
+  if (!request.constraint.hides_tools) request.tools = std::move(tools);
+  return Ok{};
 }
 
 ApiResult<Ok> parse_template_fields(RequestFields& fields, ChatRequest& request) {
@@ -57,7 +46,6 @@ ApiResult<Ok> refuse_unsupported_chat(RequestFields& fields) {
   text_only.emplace_back("text");
   TRY(fields.refuse("functions", {Json(JsonArray())}));
   TRY(fields.refuse("function_call", {Json("none"), Json("auto")}));
-  TRY(fields.refuse("response_format", {Json(JsonObject{{"type", "text"}})}));
   TRY(fields.refuse("logprobs", {Json(false)}));
   TRY(fields.refuse("top_logprobs", {Json(0)}));
   TRY(fields.refuse("modalities", {Json(std::move(text_only))}));
@@ -92,7 +80,7 @@ ApiResult<ChatRequest> parse_chat_fields(const JsonObject& body) {
   const auto new_name = TRY(fields.integer("max_completion_tokens", 1, kMost));
   if (old_name) request.options.max_tokens = static_cast<int>(*old_name);
   if (new_name) request.options.max_tokens = static_cast<int>(*new_name);
-  request.tools = TRY(parse_tool_fields(fields));
+  TRY(parse_answer_fields(fields, request));
   TRY(parse_template_fields(fields, request));
   TRY(refuse_unsupported_chat(fields));
   for (std::string& name : fields.ignored()) request.options.ignored.push_back(std::move(name));
@@ -100,12 +88,13 @@ ApiResult<ChatRequest> parse_chat_fields(const JsonObject& body) {
 }
 
 void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  const auto parsed = parse_chat_request(request.body);
+  auto parsed = parse_chat_request(request.body);
   if (!parsed.ok()) return reply.send(error_response(parsed.error()));
   auto model = context.find_ready_model(parsed.value().options.model);
   if (!model.ok()) return reply.send(error_response(model.error()));
   auto plan = plan_answer(parsed.value(), *model.value(), *context.sampled_calls());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
+  parsed.value().options.warnings = std::move(plan.value().warnings);
   ChoiceWriters choices;
   for (OutputParser::Options& parser : plan.value().parsers) {
     choices.push_back(make_chat_choice(choices.size(), std::move(parser), context.sampled_calls()));

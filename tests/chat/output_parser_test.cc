@@ -184,6 +184,18 @@ TEST_CASE("without tools only reasoning is looked for, and without a format noth
         "[" + raw + "é\uFFFD][]");
 }
 
+TEST_CASE("the end of a value in a string of its JSON is a part of the string") {
+  const std::string begin =
+      "<tool_call>\n<function=search_files>\n<parameter=pattern>\nx\n"
+      "</parameter>\n<parameter=paths>\n";
+  const std::string end = "\n</parameter>\n</function>\n</tool_call>";
+  CHECK(tell("qwen3_coder", begin + R"(["a</parameter>", "\"</parameter>"])" + end) ==
+        R"([][] search_files{"pattern": "x", "paths": ["a</parameter>", "\"</parameter>"]})");
+  // A string that never ends hides nothing.
+  CHECK(tell("qwen3_coder", begin + R"(["a)" + end) ==
+        R"([][] search_files{"pattern": "x", "paths": "[\"a"})");
+}
+
 TEST_CASE("K2 may begin a call inside its reasoning") {
   CHECK(tell("kimi_k2",
              "<think>Hm.<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0"

@@ -157,8 +157,8 @@ TEST_CASE("tools and calls are shown as the template writes them, and hidden by 
                  "<|im_start|>assistant\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
                  "{\"city\": \"Bonn\"}}\n</tool_call><|im_end|>\n<|im_start|>user\n"
                  "<tool_response>\nyes\n</tool_response><|im_end|>\n<|im_start|>assistant\n"));
-  CHECK(qwen.refusal(kHello, std::string(kTools) + R"(,"tool_choice":"required")").substr(0, 12) ==
-        "tool_choice:");
+  CHECK(qwen.prompt(kHello, std::string(kTools) + R"(,"tool_choice":"required")") ==
+        qwen.prompt(kHello, kTools));
   CHECK(qwen.refusal(kHello, std::string(kTools) +
                                  R"(,"tool_choice":{"type":"function","function":{"name":"w"}})")
             .substr(0, 12) == "tool_choice:");
