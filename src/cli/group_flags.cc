@@ -92,6 +92,17 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
   command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
 }
 
+void add_load_limits(CLI::App& command, GroupFlags& flags) {
+  command
+      .add_option("--streams", flags.streams,
+                  "sequences that run together; each takes memory for a whole context (default 8)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--queue", flags.queue,
+                  "requests that may wait beyond those; others get 429 (default 64)")
+      ->check(CLI::Range(0, 1024));
+}
+
 void add_bits_flag(CLI::App& command, GroupFlags& flags) {
   command.add_option("--bits", flags.bits,
                      "quantise the weights to 2, 3, 4, 5, 6 or 8 bits while they are read");
@@ -157,6 +168,8 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   options.threads = flags.threads;
   options.pin_threads = flags.pin;
   options.context = flags.context;
+  if (flags.streams > 0) options.sequences_max = flags.streams;
+  if (flags.queue >= 0) options.queue_max = flags.queue;
   options.exact = flags.exact;
   if (flags.bits != 0 && !is_affine_bits(flags.bits)) {
     return Error{ErrorCode::kInvalidArgument,

@@ -36,6 +36,8 @@ struct GroupFlags {
   int threads = 0;
   bool pin = false;
   int context = 0;
+  int streams = 0;  // sequences that run together; 0: 8
+  int queue = -1;   // requests that may wait beyond those; -1: 64
   bool exact = false;
   int bits = 0;
   bool verbose = false;  // every tensor's error of `bits`
@@ -46,6 +48,8 @@ void add_link_flags(CLI::App& command, LinkFlags& flags);
 Result<LinkOptions> link_options(const LinkFlags& flags);
 // Everything but the model itself, --bits and --verbose.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
+// How many requests a served model takes.
+void add_load_limits(CLI::App& command, GroupFlags& flags);
 // Both of these.
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/open_files.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/output.h"

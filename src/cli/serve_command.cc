@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/open_files.h"
 #include "base/version.h"
 #include "cli/cluster_entry.h"
 #include "cli/commands.h"
@@ -29,6 +30,8 @@ namespace lockstep {
 namespace {
 
 constexpr double kGib = 1 << 30;
+constexpr uint64_t kConnectionsMax = 4096;
+constexpr uint64_t kOtherDescriptors = 256;  // of workers, the cluster, files
 
 struct Flags {
   GroupFlags group;
@@ -228,6 +231,9 @@ Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& 
   options.port = static_cast<uint16_t>(flags.port);
   options.version = kVersion;
   options.access = TRY(access_of(flags));
+  const uint64_t open_files = std::max(raise_open_files_max(), 2 * kOtherDescriptors);
+  options.limits.connections_max =
+      static_cast<int>(std::min(kConnectionsMax, open_files - kOtherDescriptors));
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -313,10 +319,10 @@ void add_access_flags(CLI::App& command, AccessOptions& access) {
 
 // A flag of these speaks of worker processes of this machine, which no cluster plans.
 bool says_how_grouped(const CLI::App& command) {
-  constexpr const char* kFlags[] = {"--ranks", "--shares",        "--parallel",    "--stages",
-                                    "--link",  "--link-delay-us", "--link-gbit-s", "--topology",
-                                    "--rails", "--encrypt",       "--wire",        "--threads",
-                                    "--pin",   "--exact",         "--bits",        "--device"};
+  constexpr const char* kFlags[] = {
+      "--ranks",       "--shares",   "--parallel", "--stages",  "--link",    "--link-delay-us",
+      "--link-gbit-s", "--topology", "--rails",    "--encrypt", "--wire",    "--threads",
+      "--pin",         "--exact",    "--bits",     "--device",  "--streams", "--queue"};
   return std::any_of(std::begin(kFlags), std::end(kFlags),
                      [&](const char* flag) { return command.get_option(flag)->count() > 0; });
 }
@@ -346,6 +352,7 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   command->add_flag("--json", flags->json, "print the address as one JSON value");
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
   add_group_flags(*command, flags->group);
+  add_load_limits(*command, flags->group);
   add_bits_flag(*command, flags->group);
   command->callback([flags, command, &chosen] {
     flags->groups_here = !flags->models.empty() && says_how_grouped(*command);

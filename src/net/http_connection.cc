@@ -46,7 +46,7 @@ void HttpConnection::start() {
 }
 
 void HttpConnection::refuse(int status, std::string_view message) {
-  fail(status, std::string(message));
+  fail(status, std::string(message), {{"Retry-After", "1"}});
   read();
 }
 

@@ -296,7 +296,9 @@ TEST_CASE("one connection too many is told so with 503") {
   CHECK(contains(first.read_reply(), "200"));
   CHECK(contains(second.read_reply(), "200"));
   RawClient third(server.port());
-  CHECK(contains(third.read_to_end(), "HTTP/1.1 503 "));
+  const std::string refusal = third.read_to_end();
+  CHECK(contains(refusal, "HTTP/1.1 503 "));
+  CHECK(contains(refusal, "Retry-After: 1\r\n"));
 }
 
 TEST_CASE("a reply that nobody gives is 500, a stream that nobody ends is cut") {
