@@ -1,5 +1,6 @@
 // `lockstep bench MODEL`, `bench --shape`, `bench collective`, `bench parallel` and `bench
 // placement`: how fast this machine is, and whether plans are right, as a table or JSON.
+// `bench serve` is in bench_serve_command.cc.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -253,6 +254,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   add_parallel(*command, chosen);
   add_placement(*command, chosen);
   add_mixed(*command, chosen);
+  add_bench_serve_command(*command, chosen);
 }
 
 }  // namespace lockstep

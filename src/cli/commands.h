@@ -22,6 +22,7 @@ void add_toolparse_command(CLI::App& app, Command& chosen);
 void add_show_command(CLI::App& app, Command& chosen);
 void add_plan_command(CLI::App& app, Command& chosen);
 void add_bench_command(CLI::App& app, Command& chosen);
+void add_bench_serve_command(CLI::App& bench, Command& chosen);  // of the command bench
 void add_status_command(CLI::App& app, Command& chosen);
 void add_doctor_command(CLI::App& app, Command& chosen);
 void add_bug_report_command(CLI::App& app, Command& chosen);
