@@ -1,6 +1,6 @@
 # `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-faults test-cluster test-simulation test-aarch64 test-rdma fuzz bench format tidy clean
+.PHONY: help run test build package test-asan test-tsan test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients fuzz bench format tidy clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -39,6 +39,9 @@ test-aarch64: ## cross-compile for aarch64 Linux and run the tests in an emulato
 
 test-rdma: ## links over RDMA in an emulated machine that has soft-RoCE (root, Debian or Ubuntu)
 	@tools/test_rdma.sh
+
+test-clients: ## real clients against the real server: npm packages and coding agents (npm, root; 2 GB of downloads)
+	@tools/test_clients.sh
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/fuzz.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages that a build needs and that are missing; silent when nothing is missing.
-#   tools/install_packages.sh [--dry-run] [base] [clang] [aarch64] [rdma]
+#   tools/install_packages.sh [--dry-run] [base] [clang] [aarch64] [rdma] [clients]
 # Debian 12 and newer, Ubuntu 24.04 and newer (apt), macOS (Homebrew). --dry-run prints and changes nothing.
 # LOCKSTEP_SKIP_PACKAGES=1 trusts that everything is there. LOCKSTEP_OS_RELEASE names another os-release file.
 set -euo pipefail
@@ -10,9 +10,9 @@ groups=""
 for argument in "$@"; do
   case "$argument" in
     --dry-run) dry_run=1 ;;
-    base | clang | aarch64 | rdma) groups="$groups $argument" ;;
+    base | clang | aarch64 | rdma | clients) groups="$groups $argument" ;;
     *)
-      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, aarch64, rdma" >&2
+      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, aarch64, rdma, clients" >&2
       exit 2
       ;;
   esac
@@ -39,6 +39,7 @@ packages_debian() {
       clang) echo clang++:clang clang-format:clang-format clang-tidy:clang-tidy ;;
       aarch64) echo aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user ;;
       rdma) echo qemu-system-x86_64:qemu-system-x86 cpio:cpio gzip:gzip xz:xz-utils flock:util-linux ;;
+      clients) echo node:nodejs npm:npm unshare:util-linux ip:iproute2 ;;
     esac
   done
 }
@@ -50,6 +51,7 @@ packages_macos() {
       clang) echo clang-format:clang-format llvm ;;
       aarch64) ;; # a Mac with Apple silicon runs these tests natively
       rdma) ;;    # the emulated machine is a Linux one
+      clients) echo node:node npm:node ;;
     esac
   done
 }

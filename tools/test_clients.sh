@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Real clients against the real server: packages of npm (tests/clients/packages.txt) are installed below build/clients,
+# 2 GB in all, and tests/clients/run_clients.py runs them in a network that has nothing but this machine's loopback.
+# Arguments choose suites (openai anthropic ollama ai_sdk ...) and agents (opencode codex cline ...). What cannot be
+# installed is skipped with a message; what is there must pass.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+clients="$PWD/build/clients"
+mkdir -p "$clients"
+tools/install_packages.sh base clients || {
+  echo "clients: skipped, npm could not be installed"
+  exit 0
+}
+tools/build.sh release lockstep
+
+case "$(uname -m)" in
+  x86_64) processor=x64 ;;
+  aarch64 | arm64) processor=arm64 ;;
+  *) processor="$(uname -m)" ;;
+esac
+system="$(uname -s | tr '[:upper:]' '[:lower:]')-$processor"
+
+install_client() { # install_client FOLDER PACKAGE@VERSION...
+  local folder="$clients/$1" wanted
+  shift
+  wanted="$*"
+  [ "$(cat "$folder/installed" 2>/dev/null)" != "$wanted" ] || return 0
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  echo '{"private": true}' >"$folder/package.json"
+  echo "Installing $wanted"
+  # Time enough for a slow network, and an end in any case.
+  if (cd "$folder" && timeout "${CLIENT_INSTALL_SECONDS:-600}" \
+    npm install --save-exact --no-audit --no-fund --loglevel=error "$@" </dev/null >"$folder/install.log" 2>&1); then
+    echo "$wanted" >"$folder/installed"
+  else
+    tail -n 3 "$folder/install.log" >&2
+    echo "clients: skipped, npm could not install $wanted" >&2
+    rm -rf "$folder/node_modules"
+  fi
+}
+
+while read -r folder packages; do
+  case "$folder" in "" | \#*) continue ;; esac
+  packages="${packages//\{system\}/$system}"
+  install_client "$folder" $packages
+  # Some packages ask for a newer Node.js than the system's.
+  [ "$folder" != node ] || PATH="$(ls -d "$clients"/node/node_modules/*/bin 2>/dev/null | head -n 1):$PATH"
+done <tests/clients/packages.txt
+
+if ! unshare -n true 2>/dev/null; then
+  echo "clients: skipped, a network of their own needs root (unshare -n), and foreign programs run in no other"
+  exit 0
+fi
+exec unshare -n bash -c 'ip link set lo up && exec python3 -B tests/clients/run_clients.py "$@"' clients "$clients" "$@"
