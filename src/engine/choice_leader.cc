@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace lockstep {
 namespace {
 
 // Of a grammar that nobody uses any more: larger ones are not kept for later requests.
 constexpr size_t kKeptPositionsMax = 20'000;
+constexpr size_t kWaitingMax = 1024;  // for their grammars; more are refused
 
 bool is_plain(const GenerateRequest& request) {
   const SamplingOptions& sampling = request.sampling;
@@ -23,7 +25,7 @@ Error too_many(const char* what, size_t count, size_t most) {
           fmt::format("the request has {} {}, at most {} are possible", count, what, most)};
 }
 
-Status check(const GenerateRequest& request) {
+Status check(const GenerateRequest& request, int vocab_size) {
   if (request.constraint.size() > kConstraintBytesMax) {
     return too_many("bytes of constraints", request.constraint.size(), kConstraintBytesMax);
   }
@@ -36,10 +38,22 @@ Status check(const GenerateRequest& request) {
   if (request.stop_ids.size() > kStopIdsMax) {
     return too_many("end tokens", request.stop_ids.size(), kStopIdsMax);
   }
+  for (const LogitBias& one : request.logit_bias) {
+    if (one.token >= 0 && one.token < vocab_size && std::isfinite(one.bias)) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("logit_bias has token {} with {}: the vocabulary has {} tokens, and a "
+                             "bias is a number",
+                             one.token, one.bias, vocab_size)};
+  }
   if (request.told < 0 || static_cast<size_t>(request.told) > request.prompt.size()) {
     return Error{ErrorCode::kInvalidArgument, "more of an answer was told than the prompt holds"};
   }
   return Ok{};
+}
+
+Error busy(size_t waiting) {
+  return {ErrorCode::kExhausted,
+          fmt::format("{} requests wait for their grammars already, try again later", waiting)};
 }
 
 // A limit that a constraint reaches is the request's fault, not a lack of room here.
@@ -50,14 +64,18 @@ Error compile_error(const Error& error) {
 
 }  // namespace
 
-ChoiceLeader::ChoiceLeader(GrammarShelf& shelf) : shelf_(shelf) {}
+ChoiceLeader::ChoiceLeader(GrammarShelf& shelf, int vocab_size)
+    : shelf_(shelf), vocab_size_(vocab_size) {}
 
 std::optional<ChoiceLeader::Judged> ChoiceLeader::submit(uint64_t id, GenerateRequest request) {
   if (is_plain(request)) return Judged{id, std::move(request)};
-  if (const Status status = check(request); !status.ok()) {
+  if (const Status status = check(request, vocab_size_); !status.ok()) {
     return Judged{id, std::move(request), status};
   }
   if (!request.constraint.empty()) {
+    if (waiting_.size() >= kWaitingMax) {
+      return Judged{id, std::move(request), busy(waiting_.size())};
+    }
     const int32_t grammar = waiting_.empty() || waiting_.back().grammar >= 0
                                 ? find_grammar(request)
                                 : -1;  // others were there before

@@ -28,7 +28,7 @@ class ChoiceLeader {
   };
 
   // `shelf` must outlive it: that of this rank, which makes the grammars for a first look.
-  explicit ChoiceLeader(GrammarShelf& shelf);
+  ChoiceLeader(GrammarShelf& shelf, int vocab_size);
 
   // A request that was refused, or that can be scheduled at once (most), comes back; the others
   // wait for their grammar.
@@ -68,6 +68,7 @@ class ChoiceLeader {
   int32_t free_slot();
 
   GrammarShelf& shelf_;
+  const int vocab_size_;
   std::vector<Grammar> grammars_;  // by number
   uint64_t uses_ = 0;
   std::deque<Waiting> waiting_;

@@ -176,7 +176,6 @@ Status decode_orders(std::span<const std::byte> bytes, const BatchLimits& limits
     order.grammar = reader.number(kGrammarsMax - 1);
     reader.text(kConstraintBytesMax, order.constraint);
     reader.list(kStopIdsMax, order.end_tokens);
-    if (!are_tokens(order.end_tokens, limits)) return broken;
   }
   orders.slots.resize(static_cast<size_t>(reader.number(static_cast<int64_t>(slots))));
   for (SlotOrder& order : orders.slots) {

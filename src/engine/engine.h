@@ -15,6 +15,7 @@
 #include "collective/group.h"
 #include "model/latent_cut.h"
 #include "model/overlap.h"
+#include "sampling/logprobs.h"
 #include "sampling/options.h"
 #include "weights/quantisation_report.h"
 
@@ -82,6 +83,9 @@ class EngineEvents {
   // the first token or the end of a request that did not fail.
   virtual void on_start(uint64_t /*request*/, int /*cached_tokens*/) {}
   virtual void on_token(uint64_t request, int32_t token) = 0;
+  // Right before the token that they are of, where top_logprobs asks for them: its own, then those
+  // of the likeliest.
+  virtual void on_logprobs(uint64_t, std::span<const TokenLogprob>) {}
   // A row of logits, or the one embedding of a request with pooling (not normalised).
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, FinishReason reason) = 0;

@@ -85,8 +85,11 @@ Result<MadeGrammar> GrammarMaker::made(const Order& order) {
   return made;
 }
 
+// A model's files may name end tokens that its tokenizer does not have.
 Result<std::shared_ptr<const VocabularyTrie>> GrammarMaker::vocabulary(
-    const std::vector<int32_t>& end_tokens) {
+    std::vector<int32_t> end_tokens) {
+  std::erase_if(end_tokens,
+                [&](int32_t token) { return token < 0 || token >= tokenizer_->vocab_size(); });
   const auto known =
       std::find_if(vocabularies_.begin(), vocabularies_.end(), [&](const auto& vocabulary) {
         return std::ranges::equal(vocabulary->end_tokens(), end_tokens);

@@ -58,7 +58,7 @@ class GrammarMaker {
  private:
   void run();
   Result<MadeGrammar> made(const Order& order);
-  Result<std::shared_ptr<const VocabularyTrie>> vocabulary(const std::vector<int32_t>& end_tokens);
+  Result<std::shared_ptr<const VocabularyTrie>> vocabulary(std::vector<int32_t> end_tokens);
 
   const std::filesystem::path model_;
   const std::function<void()> on_made_;

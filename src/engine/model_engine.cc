@@ -18,6 +18,9 @@ class ForgetAtEnd final : public EngineEvents {
     events_.on_start(request, cached_tokens);
   }
   void on_token(uint64_t request, int32_t token) override { events_.on_token(request, token); }
+  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
+    events_.on_logprobs(request, logprobs);
+  }
   void on_logits(uint64_t request, std::span<const float> row) override {
     events_.on_logits(request, row);
   }
@@ -49,7 +52,9 @@ void ModelEngine::begin_epoch() {
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarShelf>(*grammar_maker_);
-  if (pipeline_->is_leader()) choice_leader_ = std::make_unique<ChoiceLeader>(*grammars_);
+  if (pipeline_->is_leader()) {
+    choice_leader_ = std::make_unique<ChoiceLeader>(*grammars_, config.vocab_size);
+  }
   step_.reserve(model_->limits());
   message_.reserve(plain_step_bytes_max(model_->limits()));
 }

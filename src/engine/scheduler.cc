@@ -387,6 +387,7 @@ bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEven
   }
   sequence.tokens.push_back(choice.token);
   sequence.pages.hash(sequence.tokens);
+  if (!choice.logprobs.empty()) events.on_logprobs(sequence.id, choice.logprobs);
   events.on_token(sequence.id, choice.token);
   const int size = static_cast<int>(sequence.tokens.size());
   if (size - sequence.prompt_size() < sequence.request.max_tokens && size <= limits_.context) {

@@ -258,6 +258,10 @@ RouteEvents ClusterModel::events_of(uint64_t route) {
               [of_request](uint64_t id, int32_t token) {
                 if (const auto self = of_request(id)) self->requests_.token(id, token);
               },
+          .on_logprobs =
+              [of_request](uint64_t id, std::span<const TokenLogprob> logprobs) {
+                if (const auto self = of_request(id)) self->requests_.logprobs(id, logprobs);
+              },
           .on_row =
               [of_request](uint64_t id, std::span<const float> row) {
                 if (const auto self = of_request(id)) self->requests_.logits(id, row);

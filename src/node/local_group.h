@@ -129,6 +129,9 @@ class LocalGroup final : public ModelService, private WorkerEvents {
     requests_.start(request, cached_tokens);
   }
   void on_token(uint64_t request, int32_t token) override { requests_.token(request, token); }
+  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
+    requests_.logprobs(request, logprobs);
+  }
   void on_logits(uint64_t request, std::span<const float> row) override {
     requests_.logits(request, row);
   }

@@ -33,6 +33,12 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
     events.on_token = [self, id](int32_t token) {
       self->post([id, token](Carrier& carrier) { carrier.events_.on_token(id, token); });
     };
+    events.on_logprobs = [self, id](std::span<const TokenLogprob> logprobs) {
+      self->post([id, kept = std::vector<TokenLogprob>(logprobs.begin(), logprobs.end())](
+                     Carrier& carrier) {
+        if (carrier.events_.on_logprobs) carrier.events_.on_logprobs(id, kept);
+      });
+    };
     events.on_logits = [self, id](std::span<const float> row) {
       self->post([id, row = std::vector<float>(row.begin(), row.end())](Carrier& carrier) {
         carrier.events_.on_row(id, row);

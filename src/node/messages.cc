@@ -462,6 +462,17 @@ Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload) {
   return std::pair<uint64_t, int32_t>(request, take<int32_t>(payload));
 }
 
+std::string encode_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) {
+  return pack(request) + pack_span(logprobs);
+}
+
+Result<std::pair<uint64_t, std::vector<TokenLogprob>>> decode_logprobs(std::string_view payload) {
+  constexpr size_t kMost = sizeof(uint64_t) + (kTopLogprobsMax + 1) * sizeof(TokenLogprob);
+  if (payload.size() <= sizeof(uint64_t) || payload.size() > kMost) return corrupt("logprobs");
+  const uint64_t request = take<uint64_t>(payload);
+  return std::pair(request, TRY(take_all<TokenLogprob>(payload, "list of logprobs")));
+}
+
 std::string encode_logits(uint64_t request, std::span<const float> row) {
   return pack(request) + pack_span(row);
 }

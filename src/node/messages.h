@@ -40,11 +40,12 @@ enum class Message : uint8_t {
   kStart,  // a request's prompt is computed, and how much of it was there
   kToken,
   kLogits,
-  kEnd,    // FinishReason of a request
-  kError,  // a request failed alone
-  kTimes,  // what a bench measured
-  kPairs,  // what a probe measured
-  kFatal,  // why this worker is about to exit
+  kEnd,       // FinishReason of a request
+  kError,     // a request failed alone
+  kTimes,     // what a bench measured
+  kPairs,     // what a probe measured
+  kFatal,     // why this worker is about to exit
+  kLogprobs,  // of the token that comes next
 };
 
 struct WorkerSetup {
@@ -120,6 +121,9 @@ Result<std::pair<uint64_t, int>> decode_start(std::string_view payload);
 
 std::string encode_token(uint64_t request, int32_t token);
 Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload);
+
+std::string encode_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs);
+Result<std::pair<uint64_t, std::vector<TokenLogprob>>> decode_logprobs(std::string_view payload);
 
 std::string encode_logits(uint64_t request, std::span<const float> row);
 Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload);

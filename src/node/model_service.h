@@ -26,6 +26,8 @@ struct GenerationEvents {
   // before the first token. May be empty.
   std::function<void(int cached_tokens)> on_start;
   std::function<void(int32_t token)> on_token;
+  // Right before the token that they are of, as EngineEvents has them. May be empty.
+  std::function<void(std::span<const TokenLogprob>)> on_logprobs{};
   // A row of logits, or the embedding of a request with pooling. May be empty.
   std::function<void(std::span<const float> row)> on_logits;
   // The reason, or why it failed (kPeerLost: a worker died; kCancelled; kExhausted: does not fit

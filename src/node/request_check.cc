@@ -5,15 +5,28 @@
 #include <cmath>
 
 namespace lockstep {
+namespace {
+
+bool are_numbers(const SamplingOptions& sampling) {
+  for (const float value :
+       {sampling.temperature, sampling.top_p, sampling.min_p, sampling.typical_p,
+        sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty,
+        sampling.dry_multiplier, sampling.dry_base}) {
+    if (!std::isfinite(value)) return false;
+  }
+  return sampling.repetition_penalty > 0 && sampling.top_k >= 0;
+}
+
+}  // namespace
 
 Status check_request(const GenerateRequest& request, const RequestLimits& limits) {
   if (request.prompt.empty()) {
     return Error{ErrorCode::kInvalidArgument, "the prompt is empty"};
   }
-  if (request.max_tokens < 0 || request.chunk < 0 || !std::isfinite(request.sampling.temperature) ||
-      !std::isfinite(request.sampling.top_p)) {
+  if (request.max_tokens < 0 || request.chunk < 0 || !are_numbers(request.sampling)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "max_tokens, temperature and top_p must be numbers of at least 0"};
+                 "max_tokens and the options of sampling must be numbers, of at least 0 where "
+                 "less means nothing"};
   }
   if (limits.context > 0 && request.prompt.size() > static_cast<size_t>(limits.context)) {
     return Error{ErrorCode::kExhausted,

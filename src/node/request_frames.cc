@@ -55,7 +55,7 @@ Result<std::optional<StreamMessage>> RequestFrameReader::take(std::string_view f
   frame.remove_prefix(1);
   const uint8_t number = first & static_cast<uint8_t>(~kMoreFollows);
   if (number < static_cast<uint8_t>(RequestMessage::kSubmit) ||
-      number > static_cast<uint8_t>(RequestMessage::kLost)) {
+      number > static_cast<uint8_t>(RequestMessage::kLogprobs)) {
     return corrupt(fmt::format("a message of unknown type {}", number));
   }
   const auto type = static_cast<RequestMessage>(number);
@@ -79,6 +79,11 @@ Status tell_route(const RouteEvents& events, const StreamMessage& message) {
     case RequestMessage::kToken: {
       const auto [id, token] = TRY(decode_token(message.payload));
       events.on_token(id, token);
+      return Ok{};
+    }
+    case RequestMessage::kLogprobs: {
+      const auto [id, logprobs] = TRY(decode_logprobs(message.payload));
+      if (events.on_logprobs) events.on_logprobs(id, logprobs);
       return Ok{};
     }
     case RequestMessage::kRow: {

@@ -28,14 +28,15 @@ enum class RequestMessage : uint8_t {
   kSubmit = 1,  // encode_request
   kCancel,      // encode_id
   // From the owner of the group.
-  kStart,   // encode_start
-  kToken,   // encode_token
-  kRow,     // encode_logits: an embedding
-  kEnd,     // encode_end
-  kError,   // encode_error: this request ended with it
-  kBusy,    // encode_id
-  kStatus,  // encode_status
-  kLost,    // encode_error: why the group is gone; the last message
+  kStart,     // encode_start
+  kToken,     // encode_token
+  kRow,       // encode_logits: an embedding
+  kEnd,       // encode_end
+  kError,     // encode_error: this request ended with it
+  kBusy,      // encode_id
+  kStatus,    // encode_status
+  kLost,      // encode_error: why the group is gone; the last message
+  kLogprobs,  // encode_logprobs: of the token that comes next
 };
 
 struct StreamMessage {

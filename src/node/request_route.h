@@ -19,6 +19,8 @@ namespace lockstep {
 struct RouteEvents {
   std::function<void(uint64_t id, int cached_tokens)> on_start;
   std::function<void(uint64_t id, int32_t token)> on_token;
+  // Right before the token that they are of. May be empty.
+  std::function<void(uint64_t id, std::span<const TokenLogprob>)> on_logprobs{};
   // The embedding of a request with pooling. Routes carry no rows of prompt_logits.
   std::function<void(uint64_t id, std::span<const float> row)> on_row;
   std::function<void(uint64_t id, Result<FinishReason>)> on_end;

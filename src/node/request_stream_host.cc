@@ -108,6 +108,10 @@ RouteEvents RequestStreamHost::Impl::route_events() {
           },
       .on_token = [this](uint64_t id,
                          int32_t token) { send(RequestMessage::kToken, encode_token(id, token)); },
+      .on_logprobs =
+          [this](uint64_t id, std::span<const TokenLogprob> logprobs) {
+            send(RequestMessage::kLogprobs, encode_logprobs(id, logprobs));
+          },
       .on_row = [this](uint64_t id, std::span<const float> row) { send_row(id, row); },
       .on_end = [this](uint64_t id, const Result<FinishReason>& outcome) { send_end(id, outcome); },
       .on_busy =

@@ -53,7 +53,17 @@ void RequestTable::token(uint64_t id, int32_t token) {
   ++entry.request.told;
   --entry.request.max_tokens;
   entry.losses = 0;
+  if (!entry.logprobs.empty() && entry.events.on_logprobs) {
+    entry.events.on_logprobs(entry.logprobs);
+  }
+  entry.logprobs.clear();
   if (entry.events.on_token) entry.events.on_token(token);
+}
+
+void RequestTable::logprobs(uint64_t id, std::span<const TokenLogprob> logprobs) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  found->second.logprobs.assign(logprobs.begin(), logprobs.end());
 }
 
 void RequestTable::logits(uint64_t id, std::span<const float> row) {
@@ -111,6 +121,7 @@ std::optional<Result<FinishReason>> RequestTable::lose(Entry& entry, const Resum
   if (entry.is_cancelled) return cancelled_error();
   if (++entry.losses > resumption.losses_max) return error;
   entry.submitted = false;
+  entry.logprobs.clear();  // its token comes again
   entry.deadline = resumption.deadline;
   entry.retry_at = resumption.retry_at;
   return std::nullopt;

@@ -37,6 +37,8 @@ class RequestTable {
   // Ids that have ended meanwhile are ignored, and so are tokens beyond max_tokens. kExhausted of a
   // request that was resumed: what was told fills the context, so the text has reached its length.
   void token(uint64_t id, int32_t token);
+  // Of the token that comes next: told together with it.
+  void logprobs(uint64_t id, std::span<const TokenLogprob> logprobs);
   void logits(uint64_t id, std::span<const float> row);
   void end(uint64_t id, Result<FinishReason> outcome);
   // A held request ends at once. A submitted one is the group's to end, which must be told: true;
@@ -79,6 +81,7 @@ class RequestTable {
     size_t rows_told = 0;     // of logits
     size_t rows_to_skip = 0;  // that this group reports once more
     int losses = 0;           // since the last token
+    std::vector<TokenLogprob> logprobs{};  // of the token that comes next
   };
 
   // What becomes of a submitted request whose group is lost: its end, or nothing and it is held.

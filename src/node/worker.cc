@@ -38,6 +38,9 @@ class ReportToNode final : public EngineEvents {
   void on_token(uint64_t request, int32_t token) override {
     control_.send(Message::kToken, encode_token(request, token));
   }
+  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
+    control_.send(Message::kLogprobs, encode_logprobs(request, logprobs));
+  }
   void on_logits(uint64_t request, std::span<const float> row) override {
     control_.send(Message::kLogits, encode_logits(request, row));
   }

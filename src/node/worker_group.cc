@@ -208,6 +208,11 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
       events.on_token(token.first, token.second);
       return Ok{};
     }
+    case Message::kLogprobs: {
+      const auto logprobs = TRY(decode_logprobs(frame.payload));
+      events.on_logprobs(logprobs.first, logprobs.second);
+      return Ok{};
+    }
     case Message::kLogits: {
       const auto logits = TRY(decode_logits(frame.payload));
       events.on_logits(logits.first, logits.second);

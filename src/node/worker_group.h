@@ -34,6 +34,8 @@ class WorkerEvents {
   virtual ~WorkerEvents() = default;
   virtual void on_start(uint64_t request, int cached_tokens) = 0;
   virtual void on_token(uint64_t request, int32_t token) = 0;
+  // Of the token that comes next.
+  virtual void on_logprobs(uint64_t, std::span<const TokenLogprob>) {}
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, Result<FinishReason> outcome) = 0;
   virtual void on_times(int rank, const CollectiveTimes& times) = 0;

@@ -29,7 +29,8 @@ Candidate add_noise(std::span<const float> logits, int32_t first_token,
     const float scaled = logits[i] * scale;
     if (!(scaled >= least)) continue;
     const int32_t token = first_token + static_cast<int32_t>(i);
-    best = better(best, {scaled + gumbel(key, token), token});
+    const float score = scaled + gumbel(key, token);
+    if (best.token < 0 || score > best.score) best = {score, token};
   }
   return best.token < 0 ? top : best;
 }
@@ -39,7 +40,8 @@ Candidate add_noise(std::span<const Candidate> kept, const SamplingOptions& opti
   const uint64_t key = position_key(options.seed, position);
   Candidate best{};
   for (const Candidate& one : kept) {
-    best = better(best, {one.score + gumbel(key, one.token), one.token});
+    const Candidate noisy{one.score + gumbel(key, one.token), one.token};
+    if (best.token < 0 || ranks_lower(best, noisy)) best = noisy;
   }
   return best;
 }

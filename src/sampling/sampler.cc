@@ -151,15 +151,19 @@ void Sampler::list_candidates(std::span<const float> scores, int32_t first_token
   list_best(scores, first_token, options, candidate_count(request, scores.size()), candidates_);
 }
 
+// By words of the mask: most of them are all ones or all zeros.
 bool Sampler::forbid(int32_t first_token, TokenRules& rules) {
   const uint64_t* allowed = rules.allowed();
   if (!allowed) return false;
-  const int32_t known = rules.token_count();
-  for (size_t i = 0; i < scores_.size(); ++i) {
-    const auto token = static_cast<size_t>(first_token) + i;
-    const bool may_come =
-        token < static_cast<size_t>(known) && (allowed[token / 64] >> (token % 64) & 1) != 0;
-    if (!may_come) scores_[i] = kForbidden;
+  const size_t words = (static_cast<size_t>(rules.token_count()) + 63) / 64;
+  for (size_t i = 0; i < scores_.size();) {
+    const size_t token = static_cast<size_t>(first_token) + i;
+    const size_t count = std::min(64 - token % 64, scores_.size() - i);
+    const uint64_t may_come = token / 64 < words ? allowed[token / 64] >> (token % 64) : 0;
+    for (size_t k = 0; k < count && ~may_come != 0; ++k) {
+      if ((may_come >> k & 1) == 0) scores_[i + k] = kForbidden;
+    }
+    i += count;
   }
   return true;
 }

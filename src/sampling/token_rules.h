@@ -12,7 +12,8 @@ class TokenRules {
   virtual ~TokenRules() = default;
 
   virtual bool allows(int32_t token) = 0;
-  // One bit for each of token_count() tokens, later ones are forbidden; valid until the next call.
+  // One bit for each of token_count() tokens, in whole words, whose other bits are 0; later tokens
+  // are forbidden. Valid until the next call.
   // Null if the text cannot be followed any more.
   virtual const uint64_t* allowed() = 0;
   virtual int32_t token_count() const = 0;

@@ -73,6 +73,11 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
                           const HttpReply& reply) {
   plan.sampling = sampling_of(options, model->sampling_defaults());
   plan.stop = options.stop;
+  plan.logit_bias = options.logit_bias;
+  plan.dry_breakers = dry_breaker_tokens(options, *model->tokenizer());
+  plan.min_tokens = options.min_tokens;
+  plan.ignores_end = options.ignores_end;
+  plan.top_logprobs = options.top_logprobs;
   Generation::start(model, {housekeeper_, silence_max_, metrics_}, std::move(plan), std::move(sink),
                     reply);
 }

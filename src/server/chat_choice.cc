@@ -16,11 +16,16 @@ class ChatChoice final : public ChoiceWriter {
     return objects;
   }
 
+  void logprobs(std::vector<TokenLogprobs> tokens) override {
+    for (const TokenLogprobs& one : tokens) logprobs_.push_back(chat_logprobs_json(one));
+  }
+
   Objects text(std::string_view text) override { return take(parser_.push(text)); }
 
   Objects end(std::string_view finish_reason) override {
     Objects objects = take(parser_.finish(finish_reason == "length"));
     objects.push_back(choice({}, Json(parser_.finish_reason())));
+    add_logprobs(objects);
     for (const OutputCall& call : message_.message().calls) sampled_->remember(call);
     return objects;
   }
@@ -37,7 +42,7 @@ class ChatChoice final : public ChoiceWriter {
     }
     return {{"index", index_},
             {"message", std::move(message)},
-            {"logprobs", nullptr},
+            {"logprobs", logprobs_.empty() ? Json() : logprobs_json(0)},
             {"finish_reason", parser_.finish_reason()}};
   }
 
@@ -55,12 +60,28 @@ class ChatChoice final : public ChoiceWriter {
       message_.add(delta);
       objects.push_back(choice(delta_json(delta), nullptr));
     }
+    add_logprobs(objects);
     return objects;
+  }
+
+  Json logprobs_json(size_t first) const {
+    JsonArray content;
+    for (size_t i = first; i < logprobs_.size(); ++i) content.push_back(logprobs_[i]);
+    return JsonObject{{"content", std::move(content)}, {"refusal", nullptr}};
+  }
+
+  // Those that no chunk had before come with the first one.
+  void add_logprobs(Objects& objects) {
+    if (objects.empty() || logprobs_told_ == logprobs_.size()) return;
+    objects.front()["logprobs"] = logprobs_json(logprobs_told_);
+    logprobs_told_ = logprobs_.size();
   }
 
   const size_t index_;
   OutputParser parser_;
   MessageBuilder message_;
+  std::vector<JsonObject> logprobs_;
+  size_t logprobs_told_ = 0;
   const std::shared_ptr<SampledCalls> sampled_;
 };
 

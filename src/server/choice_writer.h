@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "json/json.h"
+#include "server/token_logprobs.h"
 
 namespace lockstep {
 
@@ -16,6 +17,8 @@ class ChoiceWriter {
 
   virtual ~ChoiceWriter() = default;
   virtual Objects begin() = 0;  // opens a stream
+  // Of the tokens that the next text or the end comes of.
+  virtual void logprobs(std::vector<TokenLogprobs>) {}
   virtual Objects text(std::string_view text) = 0;
   virtual Objects end(std::string_view finish_reason) = 0;
   virtual JsonObject silence() const = 0;  // a chunk that says nothing

@@ -25,14 +25,17 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
     : service_(service),
       setup_(std::move(setup)),
       plan_(std::move(plan)),
+      tokenizer_(service->tokenizer()),
       sink_(std::move(sink)),
       meter_(setup_.metrics, service->status().name, plan_.choices.size(),
              Housekeeper::Clock::now()),
       last_event_(Housekeeper::Clock::now()) {
-  const auto tokenizer = service->tokenizer();
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
-    choices_.push_back({StreamDecoder(tokenizer, plan_.strips_leading_space, plan_.printed_tokens),
-                        StopMatcher(plan_.stop), std::nullopt, false});
+    choices_.push_back({StreamDecoder(tokenizer_, plan_.strips_leading_space, plan_.printed_tokens),
+                        StopMatcher(plan_.stop),
+                        std::nullopt,
+                        false,
+                        {}});
   }
 }
 
@@ -42,15 +45,22 @@ bool Generation::submit(ModelService& service, size_t choice) {
   GenerateRequest request;
   request.prompt = plan_.choices[choice].prompt;
   request.max_tokens = plan_.max_tokens;
-  request.stop_ids = service.stop_ids();
+  if (!plan_.ignores_end) request.stop_ids = service.stop_ids();
   request.constraint = plan_.constraint;
   request.sampling = plan_.sampling;
   request.sampling.seed = plan_.choices[choice].seed;
   request.client = plan_.client;
+  request.logit_bias = plan_.logit_bias;
+  request.dry_breakers = plan_.dry_breakers;
+  request.min_tokens = plan_.min_tokens;
+  request.top_logprobs = plan_.top_logprobs;
   GenerationEvents events;
   const auto self = shared_from_this();
   events.on_start = [self, choice](int cached_tokens) {
     self->handle({choice, Start{cached_tokens}});
+  };
+  events.on_logprobs = [self, choice](std::span<const TokenLogprob> logprobs) {
+    self->handle({choice, Logprobs(logprobs.begin(), logprobs.end())});
   };
   events.on_token = [self, choice](int32_t token) { self->handle({choice, token}); };
   events.on_end = [self, choice](Result<FinishReason> end) {
@@ -90,6 +100,8 @@ void Generation::process(const Event& event) {
     process_token(event.choice, *token);
   } else if (const Start* start = std::get_if<Start>(&event.what)) {
     process_start(event.choice, *start);
+  } else if (const Logprobs* logprobs = std::get_if<Logprobs>(&event.what)) {
+    choices_[event.choice].logprobs.add(*logprobs, *tokenizer_);
   } else {
     process_end(event.choice, std::get<Result<FinishReason>>(event.what));
   }
@@ -108,7 +120,7 @@ void Generation::process_token(size_t choice, int32_t token) {
   meter_.token(choice, last_event_);
   ++completion_tokens_;
   Choice& state = choices_[choice];
-  emit(choice, state.matcher.push(state.decoder.push(token)));
+  pass_on(choice, state.decoder.push(token));
   if (!state.matcher.is_stopped()) return;
   cancel_soon({*state.request});
   end_choice(choice, "stop");
@@ -126,8 +138,11 @@ void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
     return fail(error);
   }
   begin();
-  emit(choice, state.matcher.push(state.decoder.finish()));
+  pass_on(choice, state.decoder.finish());
   emit(choice, state.matcher.finish());
+  if (!state.matcher.is_stopped() && plan_.top_logprobs >= 0) {
+    sink_->on_logprobs(choice, state.logprobs.take_rest());
+  }
   const bool is_stop = end.value() == FinishReason::kStop || state.matcher.is_stopped();
   end_choice(choice, is_stop ? "stop" : "length");
 }
@@ -135,11 +150,22 @@ void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
 void Generation::begin() {
   if (std::exchange(has_begun_, true)) return;
   sink_->on_start();
-  for (size_t i = 0; i < plan_.choices.size(); ++i) emit(i, plan_.choices[i].echo);
+  for (size_t i = 0; i < plan_.choices.size(); ++i) {
+    if (!plan_.choices[i].echo.empty()) sink_->on_text(i, plan_.choices[i].echo);
+  }
+}
+
+void Generation::pass_on(size_t choice, const std::string& text) {
+  choices_[choice].logprobs.decoded(text);
+  emit(choice, choices_[choice].matcher.push(text));
 }
 
 void Generation::emit(size_t choice, std::string text) {
-  if (!text.empty()) sink_->on_text(choice, std::move(text));
+  if (text.empty()) return;
+  if (plan_.top_logprobs >= 0) {
+    sink_->on_logprobs(choice, choices_[choice].logprobs.passed_on(text));
+  }
+  sink_->on_text(choice, std::move(text));
 }
 
 void Generation::end_choice(size_t choice, std::string_view reason) {

@@ -19,8 +19,10 @@
 #include "node/model_service.h"
 #include "server/errors.h"
 #include "server/housekeeper.h"
+#include "server/logprob_queue.h"
 #include "server/request_metrics.h"
 #include "server/stop_matcher.h"
+#include "server/token_logprobs.h"
 
 namespace lockstep {
 
@@ -36,6 +38,8 @@ class GenerationSink {
   virtual ~GenerationSink() = default;
   // The first token or end has come: from now on the answer is no error status any more.
   virtual void on_start() = 0;
+  // Of the tokens that the next on_text or on_choice_end comes of, if the request wants them.
+  virtual void on_logprobs(size_t, std::vector<TokenLogprobs>) {}
   virtual void on_text(size_t choice, std::string text) = 0;  // whole characters, not empty
   virtual void on_choice_end(size_t choice, std::string_view finish_reason) = 0;
   virtual void on_silence() = 0;
@@ -54,6 +58,11 @@ struct GenerationPlan {
   SamplingOptions sampling;  // without the seed
   std::vector<std::string> stop;
   std::string constraint;  // of the answers, as a text of grammar/constraint.h; empty: none
+  std::vector<LogitBias> logit_bias;
+  std::vector<int32_t> dry_breakers;
+  int min_tokens = 0;
+  bool ignores_end = false;  // end tokens end nothing
+  int top_logprobs = -1;
   bool strips_leading_space = false;
   std::map<int32_t, std::string> printed_tokens;  // special tokens that are part of the text
   int64_t prompt_tokens = 0;                      // each prompt once, however many choices it has
@@ -82,13 +91,16 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
     StopMatcher matcher;
     std::optional<uint64_t> request;  // of the service, once it has accepted
     bool has_ended = false;
+    LogprobQueue logprobs;
   };
   struct Start {
     int cached_tokens;
   };
+  // Those of a token come before it.
+  using Logprobs = std::vector<TokenLogprob>;
   struct Event {
     size_t choice;
-    std::variant<int32_t, Start, Result<FinishReason>> what;
+    std::variant<int32_t, Start, Logprobs, Result<FinishReason>> what;
   };
 
   bool submit(ModelService& service, size_t choice);
@@ -99,6 +111,8 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   void process_token(size_t choice, int32_t token);
   void process_end(size_t choice, const Result<FinishReason>& end);
   void begin();
+  // `text` is what the decoder has made.
+  void pass_on(size_t choice, const std::string& text);
   void emit(size_t choice, std::string text);
   void end_choice(size_t choice, std::string_view reason);
   void fail(const ApiError& error);
@@ -111,11 +125,12 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   const std::weak_ptr<ModelService> service_;
   const Setup setup_;
   const GenerationPlan plan_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
 
   std::mutex mutex_;                      // all below
   std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
   std::vector<Choice> choices_;
-  std::vector<Event> early_;  // that came before open(); at most max_tokens + 2 of each choice
+  std::vector<Event> early_;  // that came before open(); at most 2 max_tokens + 2 of each choice
   bool is_open_ = false;
   bool has_begun_ = false;
   RequestMeter meter_;

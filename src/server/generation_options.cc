@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <random>
+
+#include "engine/choice_orders.h"
 
 namespace lockstep {
 namespace {
@@ -40,13 +43,82 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-ApiResult<Ok> refuse_unsupported(RequestFields& fields) {
-  for (const char* penalty : {"presence_penalty", "frequency_penalty", "min_p"}) {
-    TRY(fields.refuse(penalty, {Json(0)}));
+constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
+
+// "logit_bias": {"50256": -100}
+ApiResult<std::vector<LogitBias>> parse_logit_bias(RequestFields& fields) {
+  constexpr const char* kName = "logit_bias";
+  std::vector<LogitBias> biases;
+  const JsonObject* object = TRY(fields.object(kName));
+  if (object == nullptr) return biases;
+  if (object->size() > kLogitBiasMax) {
+    return bad_field(kName, fmt::format("\"logit_bias\" may have {} tokens", kLogitBiasMax));
   }
-  TRY(fields.refuse("repetition_penalty", {Json(1)}));
-  TRY(fields.refuse("logit_bias", {Json(JsonObject())}));
+  RequestFields by_token(*object, "logit_bias.");
+  for (const auto& field : *object) {
+    const std::string_view key(field.key().data(), field.key().size());
+    int32_t token = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (error != std::errc() || end != key.data() + key.size() || token < 0) {
+      return bad_field(kName, fmt::format("\"logit_bias\" is an object from token ids to numbers, "
+                                          "and \"{}\" is no token id",
+                                          key.substr(0, 64)));
+    }
+    const auto bias = TRY(by_token.number(key, -100, 100));
+    if (bias) biases.push_back({token, static_cast<float>(*bias)});
+  }
+  return biases;
+}
+
+ApiResult<std::vector<std::string>> parse_dry_breakers(RequestFields& fields,
+                                                       std::vector<std::string> usual) {
+  constexpr const char* kName = "dry_sequence_breakers";
+  const Json* value = fields.get(kName);
+  if (value == nullptr) return usual;
+  std::vector<std::string> breakers;
+  const bool is_list =
+      value->is_array() && value->get_array().size() <= kDryBreakerStringsMax &&
+      std::all_of(value->get_array().begin(), value->get_array().end(), [](const Json& one) {
+        return one.is_string() && !one.get_string().empty() &&
+               one.get_string().size() <= kStopBytesMax;
+      });
+  if (!is_list) {
+    return bad_field(kName, fmt::format("\"{}\" must be an array of up to {} strings of 1 to {} "
+                                        "bytes",
+                                        kName, kDryBreakerStringsMax, kStopBytesMax));
+  }
+  for (const Json& one : value->get_array()) breakers.emplace_back(one.get_string());
+  return breakers;
+}
+
+// Sets `to` if the request has the field.
+ApiResult<Ok> read(RequestFields& fields, const char* key, double least, double most, float& to) {
+  const auto value = TRY(fields.number(key, least, most));
+  if (value) to = static_cast<float>(*value);
   return Ok{};
+}
+
+ApiResult<Ok> read(RequestFields& fields, const char* key, int64_t least, int32_t& to) {
+  const auto value = TRY(fields.integer(key, least, kInt32Max));
+  if (value) to = static_cast<int32_t>(*value);
+  return Ok{};
+}
+
+// OpenAI's names, and those of vLLM and llama.cpp for what OpenAI's API lacks.
+ApiResult<SamplingOptions> parse_sampling(RequestFields& fields) {
+  SamplingOptions sampling;
+  TRY(read(fields, "min_p", 0, 1, sampling.min_p));
+  TRY(read(fields, "typical_p", 0, 1, sampling.typical_p));
+  TRY(read(fields, "repeat_penalty", 0.01, 10, sampling.repetition_penalty));
+  TRY(read(fields, "repetition_penalty", 0.01, 10, sampling.repetition_penalty));
+  TRY(read(fields, "repeat_last_n", -1, sampling.penalty_tokens));
+  TRY(read(fields, "presence_penalty", -2, 2, sampling.presence_penalty));
+  TRY(read(fields, "frequency_penalty", -2, 2, sampling.frequency_penalty));
+  TRY(read(fields, "dry_multiplier", 0, 100, sampling.dry_multiplier));
+  TRY(read(fields, "dry_base", 1, 100, sampling.dry_base));
+  TRY(read(fields, "dry_allowed_length", 0, sampling.dry_allowed_length));
+  TRY(read(fields, "dry_penalty_last_n", -1, sampling.dry_tokens));
+  return sampling;
 }
 
 }  // namespace
@@ -75,17 +147,32 @@ ApiResult<GenerationOptions> parse_generation_options(RequestFields& fields) {
     options.ignored = stream.ignored();
   }
   TRY(fields.text("user"));
-  TRY(refuse_unsupported(fields));
+  options.sampling = TRY(parse_sampling(fields));
+  options.dry_breakers = TRY(parse_dry_breakers(fields, std::move(options.dry_breakers)));
+  options.logit_bias = TRY(parse_logit_bias(fields));
+  TRY(read(fields, "min_tokens", 0, options.min_tokens));
+  options.ignores_end = TRY(fields.boolean("ignore_eos")).value_or(false);
   return options;
 }
 
 SamplingOptions sampling_of(const GenerationOptions& options, const SamplingDefaults& defaults) {
-  SamplingOptions sampling;
+  SamplingOptions sampling = options.sampling;
   sampling.temperature = options.temperature.value_or(defaults.temperature.value_or(1.0f));
   sampling.top_p = options.top_p.value_or(defaults.top_p.value_or(1.0f));
   sampling.top_k = options.top_k.value_or(defaults.top_k.value_or(0));
   sampling.seed = options.seed;
   return sampling;
+}
+
+std::vector<int32_t> dry_breaker_tokens(const GenerationOptions& options,
+                                        const Tokenizer& tokenizer) {
+  std::vector<int32_t> tokens;
+  if (options.sampling.dry_multiplier == 0) return tokens;
+  for (const std::string& breaker : options.dry_breakers) {
+    const auto ids = tokenizer.encode("a" + breaker, {});
+    if (!ids.empty()) tokens.push_back(ids.back());
+  }
+  return tokens;
 }
 
 }  // namespace lockstep

@@ -59,6 +59,9 @@ class WholeSink final : public OpenAiSink {
 
   void on_start() override {}
   void on_silence() override {}
+  void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
+    answer_.choices[choice]->logprobs(std::move(tokens));
+  }
   void on_text(size_t choice, std::string text) override { answer_.choices[choice]->text(text); }
   void on_choice_end(size_t choice, std::string_view reason) override {
     answer_.choices[choice]->end(reason);
@@ -86,6 +89,9 @@ class StreamSink final : public OpenAiSink {
     headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
     reply_.start(200, kSseContentType, std::move(headers));
     for (const auto& choice : answer_.choices) write_choices(choice->begin());
+  }
+  void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
+    answer_.choices[choice]->logprobs(std::move(tokens));
   }
   void on_text(size_t choice, std::string text) override {
     write_choices(answer_.choices[choice]->text(text));

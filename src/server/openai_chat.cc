@@ -41,13 +41,20 @@ ApiResult<Ok> parse_template_fields(RequestFields& fields, ChatRequest& request)
                    "\"continue_final_message\" needs a last message of the assistant");
 }
 
+ApiResult<int> parse_logprobs(RequestFields& fields) {
+  const bool is_wanted = TRY(fields.boolean("logprobs")).value_or(false);
+  const auto top = TRY(fields.integer("top_logprobs", 0, kTopLogprobsMax));
+  if (!is_wanted && top.value_or(0) > 0) {
+    return bad_field("top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
+  }
+  return is_wanted ? static_cast<int>(top.value_or(0)) : -1;
+}
+
 ApiResult<Ok> refuse_unsupported_chat(RequestFields& fields) {
   JsonArray text_only;
   text_only.emplace_back("text");
   TRY(fields.refuse("functions", {Json(JsonArray())}));
   TRY(fields.refuse("function_call", {Json("none"), Json("auto")}));
-  TRY(fields.refuse("logprobs", {Json(false)}));
-  TRY(fields.refuse("top_logprobs", {Json(0)}));
   TRY(fields.refuse("modalities", {Json(std::move(text_only))}));
   for (const char* key :
        {"audio", "prediction", "web_search_options", "chat_template", "documents"}) {
@@ -82,6 +89,7 @@ ApiResult<ChatRequest> parse_chat_fields(const JsonObject& body) {
   if (new_name) request.options.max_tokens = static_cast<int>(*new_name);
   TRY(parse_answer_fields(fields, request));
   TRY(parse_template_fields(fields, request));
+  request.options.top_logprobs = TRY(parse_logprobs(fields));
   TRY(refuse_unsupported_chat(fields));
   for (std::string& name : fields.ignored()) request.options.ignored.push_back(std::move(name));
   return request;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -55,29 +57,56 @@ class CompletionChoice final : public ChoiceWriter {
   explicit CompletionChoice(size_t index) : index_(index) {}
 
   Objects begin() override { return {}; }
+  void logprobs(std::vector<TokenLogprobs> tokens) override {
+    std::move(tokens.begin(), tokens.end(), std::back_inserter(logprobs_));
+  }
   Objects text(std::string_view text) override {
     text_ += text;
-    return {choice(text, nullptr)};
+    return {choice(text, take_logprobs(), nullptr)};
   }
   Objects end(std::string_view finish_reason) override {
     finish_reason_ = finish_reason;
-    return {choice("", Json(finish_reason))};
+    return {choice("", take_logprobs(), Json(finish_reason))};
   }
-  JsonObject silence() const override { return choice("", nullptr); }
-  JsonObject whole() const override { return choice(text_, Json(finish_reason_)); }
+  JsonObject silence() const override { return choice("", nullptr, nullptr); }
+  JsonObject whole() const override {
+    Json logprobs = logprobs_.empty() ? Json() : completion_logprobs_json(logprobs_);
+    return choice(text_, std::move(logprobs), Json(finish_reason_));
+  }
 
  private:
-  JsonObject choice(std::string_view text, Json finish_reason) const {
+  JsonObject choice(std::string_view text, Json logprobs, Json finish_reason) const {
     return {{"text", text},
             {"index", index_},
-            {"logprobs", nullptr},
+            {"logprobs", std::move(logprobs)},
             {"finish_reason", std::move(finish_reason)}};
+  }
+  // Of a chunk: those that no chunk had before.
+  Json take_logprobs() {
+    const auto fresh = std::span(logprobs_).subspan(logprobs_told_);
+    logprobs_told_ = logprobs_.size();
+    return fresh.empty() ? Json() : completion_logprobs_json(fresh);
   }
 
   const size_t index_;
   std::string text_;
   std::string_view finish_reason_;
+  std::vector<TokenLogprobs> logprobs_;
+  size_t logprobs_told_ = 0;
 };
+
+// How many likely tokens are told with each one; -1 for no logprobs at all.
+ApiResult<int> parse_logprobs(RequestFields& fields, bool echoes) {
+  const Json* value = fields.get("logprobs");
+  if (value == nullptr || (value->is_bool() && !value->get_bool())) return -1;
+  const auto top = TRY(fields.integer("logprobs", 0, kTopLogprobsMax));
+  if (echoes) {
+    return unsupported_field("logprobs",
+                             "\"logprobs\" together with \"echo\" is not supported yet: the "
+                             "prompt's tokens have none");
+  }
+  return static_cast<int>(top.value_or(0));
+}
 
 constexpr OpenAiFormat kCompletionFormat = {"cmpl-", "text_completion", "text_completion"};
 
@@ -97,7 +126,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body) {
     return bad_field("n", fmt::format("the prompts times \"n\" may be {} choices", kChoicesMax));
   }
   TRY(fields.refuse("suffix", {Json("")}));
-  TRY(fields.refuse("logprobs", {Json(false)}));
+  request.options.top_logprobs = TRY(parse_logprobs(fields, request.echoes));
   const auto best_of = TRY(fields.integer("best_of", 1, kChoicesMax));
   if (best_of && *best_of < n) return bad_field("best_of", "\"best_of\" must be at least \"n\"");
   if (best_of && *best_of > n) {

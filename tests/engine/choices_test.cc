@@ -103,6 +103,7 @@ TEST_CASE("constrained text obeys, and is the same on any ranks and stages") {
     CAPTURE(i);
     CAPTURE(text_of(alone[i].tokens));
     CHECK(alone[i].error.empty());
+    CHECK(alone[i].cached_tokens >= 0);  // the start of each was reported
     CHECK(obeys(requests[i].constraint, alone[i]));
     ended += alone[i].reason == FinishReason::kStop ? 1 : 0;
     texts.insert(text_of(alone[i].tokens));
@@ -151,6 +152,8 @@ TEST_CASE("a constraint that cannot be followed ends its request with a sentence
   };
   GenerateRequest many_biases = with("");
   many_biases.logit_bias.resize(5000);
+  GenerateRequest foreign_bias = with("");
+  foreign_bias.logit_bias = {{512, 1}};
   GenerateRequest told_too_much = with(kWords);
   told_too_much.told = 6;
   GenerateRequest told_otherwise = with(kRules);
@@ -164,14 +167,15 @@ TEST_CASE("a constraint that cannot be followed ends its request with a sentence
       many_biases,
       told_too_much,
       told_otherwise,
+      foreign_bias,
       with(R"({"regex": "(a"})"),
       with("")};
   for (const Setup& setup :
        {Setup{}, Setup{.shares = {1, 1}}, Setup{.shares = {1, 1}, .stages = 2}}) {
     const auto answers = run_ranks(kStories, setup, requests).answers;
     CHECK(answers[0].tokens.size() == 5);
-    CHECK(answers[9].tokens.size() == 5);
-    for (size_t i = 1; i < 9; ++i) {
+    CHECK(answers[10].tokens.size() == 5);
+    for (size_t i = 1; i < 10; ++i) {
       CAPTURE(i);
       CHECK(!answers[i].error.empty());
       CHECK(answers[i].tokens.empty());
@@ -179,7 +183,8 @@ TEST_CASE("a constraint that cannot be followed ends its request with a sentence
     CHECK(answers[3].error.find("not") != std::string::npos);
     CHECK(answers[4].error.find("2097152") != std::string::npos);
     CHECK(answers[7].error.find("grammar") != std::string::npos);
-    CHECK(answers[2].error == answers[8].error);
+    CHECK(answers[8].error.find("512") != std::string::npos);
+    CHECK(answers[2].error == answers[9].error);
   }
 }
 
@@ -203,6 +208,8 @@ TEST_CASE("without end tokens a text ends where nothing can follow") {
   const Answer answer = run_alone(request, {.shares = {1, 1}, .stages = 2});
   CHECK(answer.reason == FinishReason::kStop);
   CHECK(obeys(request.constraint, answer));
+  request.stop_ids = {100'000};  // that the tokenizer does not have
+  CHECK(run_alone(request, {.shares = {1, 1}}).tokens == answer.tokens);
   GenerateRequest open = request_for(R"({"regex": "[ab]*"})", {});
   open.stop_ids = {};
   CHECK(run_alone(open).reason == FinishReason::kLength);
@@ -253,5 +260,35 @@ TEST_CASE("penalties change a text, and repetitions become fewer") {
     const Answer answer = run_alone(request);
     CHECK(distinct(answer) > distinct(plain));
     CHECK(same_bits(run_alone(request, {.shares = {1, 1}}), answer));
+  }
+}
+
+TEST_CASE("logprobs come with each token, the same on any cut, and change no text") {
+  for (const SamplingOptions& sampling : samplings()) {
+    GenerateRequest request = request_for(kWords, sampling);
+    request.max_tokens = 20;
+    const Answer plain = run_alone(request);
+    CHECK(plain.logprobs.empty());
+    request.top_logprobs = 3;
+    const Answer told = run_alone(request);
+    CHECK(told.tokens == plain.tokens);
+    REQUIRE(told.logprobs.size() == told.tokens.size());
+    for (size_t i = 0; i < told.tokens.size(); ++i) {
+      const auto& one = told.logprobs[i];
+      REQUIRE(one.size() == 4);
+      CHECK(one[0].token == told.tokens[i]);
+      CHECK(one[0].logprob <= one[1].logprob);
+      CHECK(one[1].logprob >= one[2].logprob);
+      CHECK(one[1].logprob <= 0);
+    }
+    for (const Setup& setup : setups()) {
+      const Answer answer = run_alone(request, setup);
+      CHECK(answer.tokens == told.tokens);
+      REQUIRE(answer.logprobs.size() == told.logprobs.size());
+      for (size_t i = 0; i < told.logprobs.size(); ++i) {
+        CHECK(std::memcmp(answer.logprobs[i].data(), told.logprobs[i].data(),
+                          4 * sizeof(TokenLogprob)) == 0);
+      }
+    }
   }
 }

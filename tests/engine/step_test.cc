@@ -149,7 +149,6 @@ TEST_CASE("orders that break a limit are refused") {
   CHECK(is_refused([](ChoiceOrders& o) { o.released.push_back(-1); }));
   CHECK(is_refused([](ChoiceOrders& o) { o.released.assign(9, 1); }));
   CHECK(is_refused([](ChoiceOrders& o) { o.grammars[0].grammar = kGrammarsMax; }));
-  CHECK(is_refused([](ChoiceOrders& o) { o.grammars[0].end_tokens[0] = 100; }));
   CHECK(is_refused(
       [](ChoiceOrders& o) { o.grammars[0].constraint.assign(kConstraintBytesMax + 1, ' '); }));
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].slot = -1; }));

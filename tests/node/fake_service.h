@@ -176,6 +176,11 @@ class FakeService final : public ModelService {
       running.events.on_start(static_cast<int>(request.prompt.size()) - 1);
     }
     request.prompt.push_back(next_token(request.prompt));
+    if (request.top_logprobs >= 0 && running.events.on_logprobs) {
+      std::vector<TokenLogprob> logprobs{{request.prompt.back(), -0.5f}};
+      for (int i = 0; i < request.top_logprobs; ++i) logprobs.push_back({i, -0.25f});
+      running.events.on_logprobs(logprobs);
+    }
     running.events.on_token(request.prompt.back());
     if (--request.max_tokens > 0) return false;
     running.events.on_end(FinishReason::kLength);

@@ -123,6 +123,12 @@ TEST_CASE("small messages survive") {
   const std::vector<float> row{1.5f, -0.0f};
   CHECK(decode_logits(encode_logits(6, row)).value().second == row);
   CHECK(decode_logits(encode_logits(6, {})).value().second.empty());
+  const std::vector<TokenLogprob> logprobs{{7, -0.5f}, {8, -2.0f}};
+  const auto kept = decode_logprobs(encode_logprobs(6, logprobs)).value();
+  CHECK(kept.first == 6);
+  REQUIRE(kept.second.size() == 2);
+  CHECK(kept.second[1].token == 8);
+  CHECK(kept.second[1].logprob == -2.0f);
   const EpochSetup epoch = decode_epoch(encode_epoch({~uint64_t{0}, "abc"})).value();
   CHECK(epoch.epoch == ~uint64_t{0});
   CHECK(epoch.token == "abc");
@@ -194,6 +200,9 @@ TEST_CASE("payloads that make no sense are errors") {
   CHECK_FALSE(decode_end(encode_token(1, 99)).ok());
   CHECK_FALSE(decode_logits("1234567").ok());
   CHECK_FALSE(decode_logits("123456789").ok());
+  CHECK_FALSE(decode_logprobs(encode_logprobs(1, {})).ok());
+  CHECK_FALSE(decode_logprobs("12345678123456781234").ok());
+  CHECK_FALSE(decode_logprobs(encode_logprobs(1, std::vector<TokenLogprob>(22))).ok());
   CHECK_FALSE(decode_error(encode_token(1, 1000)).ok());
   CHECK_FALSE(decode_times("1234").ok());
   CHECK_FALSE(decode_pairs("1234").ok());

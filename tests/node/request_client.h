@@ -28,6 +28,11 @@ class RequestClient {
                   tokens_.push_back(token);
                   changed_.notify_all();
                 },
+            .on_logprobs =
+                [this](std::span<const TokenLogprob> logprobs) {
+                  const std::lock_guard lock(mutex_);
+                  logprobs_.emplace_back(logprobs.begin(), logprobs.end());
+                },
             .on_logits =
                 [this](std::span<const float> row) {
                   const std::lock_guard lock(mutex_);
@@ -69,6 +74,10 @@ class RequestClient {
     const std::lock_guard lock(mutex_);
     return cached_tokens_;
   }
+  std::vector<std::vector<TokenLogprob>> logprobs() {
+    const std::lock_guard lock(mutex_);
+    return logprobs_;
+  }
   std::vector<float> row() {
     const std::lock_guard lock(mutex_);
     return row_;
@@ -85,6 +94,7 @@ class RequestClient {
   std::condition_variable changed_;
   std::vector<int> cached_tokens_;
   std::vector<int32_t> tokens_;
+  std::vector<std::vector<TokenLogprob>> logprobs_;
   std::vector<float> row_;
   std::optional<Result<FinishReason>> outcome_;
   int ends_ = 0;

@@ -78,6 +78,36 @@ TEST_CASE("what the first group found of the prompt is told, and no later one's"
   CHECK(told.starts == std::vector<int>{64});
 }
 
+TEST_CASE("logprobs are told with their token, and once where it comes again") {
+  RequestTable table([] {});
+  Told told;
+  std::vector<std::pair<size_t, float>> logprobs;  // tokens told before, and the first logprob
+  GenerationEvents events = told.events();
+  events.on_logprobs = [&](std::span<const TokenLogprob> of) {
+    logprobs.emplace_back(told.tokens.size(), of[0].logprob);
+  };
+  table.add(1, request({7, 8}, 5), std::move(events), Time::max());
+  submit(table);
+  const auto tell = [&](float logprob) {
+    const std::vector<TokenLogprob> one{{9, logprob}};
+    table.logprobs(1, one);
+  };
+  tell(-1);
+  CHECK(logprobs.empty());
+  table.token(1, 9);
+  table.token(1, 10);
+  tell(-2);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  submit(table);
+  tell(-3);
+  table.token(1, 11);
+  tell(-4);
+  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  submit(table);
+  table.token(1, 12);
+  CHECK(logprobs == std::vector<std::pair<size_t, float>>{{0, -1.0f}, {2, -3.0f}});
+}
+
 TEST_CASE("rows of logits that were told are not told again") {
   RequestTable table([] {});
   Told told;

@@ -206,6 +206,24 @@ TEST_CASE("stream route: a text, an embedding and the status cross") {
   CHECK(status.ranks[0].pid == 7);
 }
 
+TEST_CASE("stream route: the logprobs of each token cross") {
+  Served served(std::make_shared<FakeService>());
+  RequestClient client;
+  GenerateRequest request = request_for({1, 2}, 5);
+  request.top_logprobs = 20;
+  served.ask(client, request);
+  REQUIRE(client.has_ended_well());
+  const auto tokens = client.tokens();
+  const auto logprobs = client.logprobs();
+  REQUIRE(logprobs.size() == 5);
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    REQUIRE(logprobs[i].size() == 21);
+    CHECK(logprobs[i][0].token == tokens[i]);
+    CHECK(logprobs[i][0].logprob == -0.5f);
+    CHECK(logprobs[i][20].token == 19);
+  }
+}
+
 TEST_CASE("stream route: prompts longer than a frame cross, many at once") {
   Served served(std::make_shared<FakeService>());
   std::vector<RequestClient> clients(12);  // more than a connection's queue holds

@@ -39,16 +39,8 @@ TEST_CASE("fields that are not supported are refused by name, their neutral valu
     const char* refused;
     const char* neutral;
   };
-  const Case both[] = {{"presence_penalty", "0.5", "0"},
-                       {"frequency_penalty", "-1", "0.0"},
-                       {"logit_bias", R"({"5":1})", "{}"},
-                       {"min_p", "0.1", "0"},
-                       {"repetition_penalty", "1.1", "1.0"}};
-  const Case of_completion[] = {
-      {"suffix", "\"x\"", "\"\""}, {"logprobs", "0", "null"}, {"best_of", "2", "1"}};
+  const Case of_completion[] = {{"suffix", "\"x\"", "\"\""}, {"best_of", "2", "1"}};
   const Case of_chat[] = {
-      {"logprobs", "true", "false"},
-      {"top_logprobs", "2", "0"},
       {"functions", R"([{"name":"f"}])", "[]"},
       {"function_call", R"({"name":"f"})", "\"none\""},
       {"modalities", R"(["audio"])", R"(["text"])"},
@@ -64,8 +56,6 @@ TEST_CASE("fields that are not supported are refused by name, their neutral valu
     CHECK(parse("\"" + name + "\":" + one.refused) == "400 " + name + " unsupported_parameter");
     CHECK(parse("\"" + name + "\":" + one.neutral) == "ok");
   };
-  for (const Case& one : both) check(one, completion);
-  for (const Case& one : both) check(one, chat);
   for (const Case& one : of_completion) check(one, completion);
   for (const Case& one : of_chat) check(one, chat);
 }
@@ -101,9 +91,61 @@ TEST_CASE("wrong types and values out of range name their field") {
     CHECK(parse(R"("model":5)") == "400 model invalid_value");
     CHECK(parse(R"("user":5)") == "400 user invalid_value");
   }
+  CHECK(completion(R"("logprobs":21)") == "400 logprobs invalid_value");
+  CHECK(completion(R"("logprobs":true)") == "400 logprobs invalid_value");
+  CHECK(completion(R"("logprobs":false)") == "ok");
+  CHECK(completion(R"("logprobs":0)") == "ok");
+  CHECK(completion(R"("logprobs":1,"echo":true)") == "400 logprobs unsupported_parameter");
+  CHECK(chat(R"("logprobs":1)") == "400 logprobs invalid_value");
+  CHECK(chat(R"("top_logprobs":2)") == "400 top_logprobs invalid_value");
+  CHECK(chat(R"("logprobs":true,"top_logprobs":21)") == "400 top_logprobs invalid_value");
+  CHECK(chat(R"("logprobs":true,"top_logprobs":20)") == "ok");
+  CHECK(chat(R"("logprobs":false,"top_logprobs":0)") == "ok");
   CHECK(completion(R"("echo":1)") == "400 echo invalid_value");
   CHECK(completion(R"("n":3,"best_of":2)") == "400 best_of invalid_value");
   CHECK(chat(R"("max_completion_tokens":0)") == "400 max_completion_tokens invalid_value");
+}
+
+TEST_CASE("options of sampling that are out of range name their field") {
+  for (const auto& parse : {completion, chat}) {
+    for (const char* name : {"min_p", "typical_p"}) {
+      CHECK(parse("\"" + std::string(name) + "\":1.01") ==
+            "400 " + std::string(name) + " invalid_value");
+      CHECK(parse("\"" + std::string(name) + "\":1") == "ok");
+    }
+    for (const char* name : {"presence_penalty", "frequency_penalty"}) {
+      CHECK(parse("\"" + std::string(name) + "\":2.1") ==
+            "400 " + std::string(name) + " invalid_value");
+      CHECK(parse("\"" + std::string(name) + "\":-2") == "ok");
+    }
+    for (const char* name : {"repetition_penalty", "repeat_penalty"}) {
+      CHECK(parse("\"" + std::string(name) + "\":0") ==
+            "400 " + std::string(name) + " invalid_value");
+      CHECK(parse("\"" + std::string(name) + "\":1.1") == "ok");
+    }
+    for (const char* name : {"repeat_last_n", "dry_penalty_last_n"}) {
+      CHECK(parse("\"" + std::string(name) + "\":-2") ==
+            "400 " + std::string(name) + " invalid_value");
+      CHECK(parse("\"" + std::string(name) + "\":-1") == "ok");
+    }
+    CHECK(parse(R"("dry_multiplier":-1)") == "400 dry_multiplier invalid_value");
+    CHECK(parse(R"("dry_base":0.5)") == "400 dry_base invalid_value");
+    CHECK(parse(R"("dry_allowed_length":1.5)") == "400 dry_allowed_length invalid_value");
+    CHECK(parse(R"("dry_sequence_breakers":["\n"])") == "ok");
+    CHECK(parse(R"("dry_sequence_breakers":[])") == "ok");
+    CHECK(parse(R"("dry_sequence_breakers":[""])") == "400 dry_sequence_breakers invalid_value");
+    CHECK(parse(R"("dry_sequence_breakers":"x")") == "400 dry_sequence_breakers invalid_value");
+    CHECK(parse(R"("logit_bias":{})") == "ok");
+    CHECK(parse(R"("logit_bias":{"5":-100,"6":100})") == "ok");
+    CHECK(parse(R"("logit_bias":{"5":101})") == "400 logit_bias.5 invalid_value");
+    CHECK(parse(R"("logit_bias":{"5":"x"})") == "400 logit_bias.5 invalid_value");
+    CHECK(parse(R"("logit_bias":{"hello":1})") == "400 logit_bias invalid_value");
+    CHECK(parse(R"("logit_bias":{"-5":1})") == "400 logit_bias invalid_value");
+    CHECK(parse(R"("logit_bias":{"5x":1})") == "400 logit_bias invalid_value");
+    CHECK(parse(R"("logit_bias":[5])") == "400 logit_bias invalid_value");
+    CHECK(parse(R"("min_tokens":-1)") == "400 min_tokens invalid_value");
+    CHECK(parse(R"("ignore_eos":1)") == "400 ignore_eos invalid_value");
+  }
 }
 
 TEST_CASE("prompts and messages that make no sense are refused") {

@@ -38,6 +38,8 @@ struct Setup {
 struct Answer {
   std::vector<std::vector<float>> logits;
   std::vector<int32_t> tokens;
+  std::vector<std::vector<TokenLogprob>> logprobs{};  // of each token, if they are asked for
+  int cached_tokens = -1;                             // of the prompt, as its start was reported
   std::string error;
   FinishReason reason = FinishReason::kStop;
 };
@@ -61,8 +63,14 @@ struct Outcome {
 class Collector final : public EngineEvents {
  public:
   Collector(size_t requests, Engine& engine) : engine_(engine), answers_(requests) {}
+  void on_start(uint64_t request, int cached_tokens) override {
+    answers_[request].cached_tokens = cached_tokens;
+  }
   void on_token(uint64_t request, int32_t token) override {
     answers_[request].tokens.push_back(token);
+  }
+  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
+    answers_[request].logprobs.emplace_back(logprobs.begin(), logprobs.end());
   }
   void on_logits(uint64_t request, std::span<const float> row) override {
     answers_[request].logits.emplace_back(row.begin(), row.end());
