@@ -35,6 +35,7 @@ struct Flags {
   std::optional<float> top_p;
   uint64_t seed = 0;
   bool has_seed = false;
+  int draft_tokens = 0;
   bool json = false;
 };
 
@@ -58,7 +59,8 @@ GenerateRequest request_for(const Flags& flags, std::vector<int32_t> prompt,
   return {.prompt = std::move(prompt),
           .max_tokens = flags.max_tokens > 0 ? flags.max_tokens : std::max(room, 1),
           .stop_ids = model.stop_ids(),
-          .sampling = sampling};
+          .sampling = sampling,
+          .draft_tokens = flags.draft_tokens};
 }
 
 // Whether the model's chat template is used. A template that cannot be read is an error: the plain
@@ -223,6 +225,11 @@ void add_run_command(CLI::App& app, Command& chosen) {
                     "continue the plain text, without the model's chat template");
   add_sampling_flags(*command, *flags);
   auto* seed = command->add_option("--seed", flags->seed, "the same seed gives the same text");
+  command
+      ->add_option("--draft", flags->draft_tokens,
+                   "guess so many tokens from the text so far and compute them together (default "
+                   "0); the text stays the same")
+      ->check(CLI::Range(0, kDraftTokensMax));
   command->add_flag("--json", flags->json, "one JSON value instead of text");
   add_group_flags(*command, flags->group);
   add_bits_flag(*command, flags->group);

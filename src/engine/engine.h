@@ -48,6 +48,8 @@ enum class Pooling {
   kMean,
 };
 
+inline constexpr int kDraftTokensMax = 16;
+
 struct GenerateRequest {
   std::vector<int32_t> prompt;    // not empty
   int max_tokens = 16;            // 0: only the prompt is fed (with prompt_logits or pooling)
@@ -55,6 +57,9 @@ struct GenerateRequest {
   SamplingOptions sampling;
   bool prompt_logits = false;        // report the logits after each prompt token
   Pooling pooling = Pooling::kNone;  // report an embedding; max_tokens must be 0
+  // Tokens that may be guessed from the text so far and computed together with the next one; the
+  // answer stays what it is. At most kDraftTokensMax.
+  int draft_tokens = 0;
   int chunk = 0;  // feed the prompt in chunks of at most this; 0: as the engine likes
 
   // How many of the prompt's last tokens are an answer that was begun elsewhere, and goes on here.

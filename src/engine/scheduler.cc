@@ -18,6 +18,17 @@ void add_rows(std::span<const float> rows, std::vector<double>& sum) {
   for (size_t i = 0; i < rows.size(); ++i) sum[i % sum.size()] += double{rows[i]};
 }
 
+// With more of them a step has enough rows to read the weights for.
+constexpr int kDraftingSequencesMax = 2;
+
+// Whether each choice depends on the logits before it, the seed and the position alone.
+bool is_free(const GenerateRequest& request) {
+  const SamplingOptions& sampling = request.sampling;
+  return request.constraint.empty() && request.logit_bias.empty() && request.min_tokens == 0 &&
+         sampling.repetition_penalty == 1 && sampling.presence_penalty == 0 &&
+         sampling.frequency_penalty == 0 && sampling.dry_multiplier == 0;
+}
+
 // Not kCorrupt: nothing is wrong with the request.
 Error broken_model(std::string_view what, int position) {
   return {
@@ -140,13 +151,14 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
     spare_.pop_back();
   }
   const int decoding = plan_decoding(step, planned);  // first: a long prompt must not hold it up
-  shape_ = {.decoding = step.batch.token_count()};
+  shape_ = {.decoding = static_cast<int>(planned.size())};
+  shape_.guesses = step.batch.token_count() - shape_.decoding;
   int prompt_tokens = prompt_tokens_max(limits_);
   if (budget && decoding > 0) {
     prompt_tokens = std::min(prompt_tokens, budget->prompt_tokens(std::max(1, shape_.decoding)));
   }
   plan_prompts(prompt_tokens, step, planned);
-  shape_.prompt_tokens = step.batch.token_count() - shape_.decoding;
+  shape_.prompt_tokens = step.batch.token_count() - shape_.decoding - shape_.guesses;
   const bool has_planned = !planned.empty();
   if (has_planned) {
     ++steps_planned_;
@@ -190,8 +202,30 @@ int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   const int share = (std::max(1, decoding) + limits_.stages - 1) / limits_.stages;
   const auto count = static_cast<size_t>(std::min(share, limits_.tokens_max));
   if (ready_.size() > count) ready_.resize(count);
-  for (Sequence* sequence : ready_) add(*sequence, 1, step, planned);
+  const bool may_draft =
+      limits_.stages == 1 && decoding <= kDraftingSequencesMax && ready_.size() == running_.size();
+  for (Sequence* sequence : ready_) {
+    sequence->drafts.count = may_draft ? draft(*sequence) : 0;
+    add(*sequence, 1 + sequence->drafts.count, step, planned);
+  }
   return decoding;
+}
+
+int Scheduler::draft(Sequence& sequence) const {
+  Drafts& drafts = sequence.drafts;
+  const GenerateRequest& request = sequence.request;
+  const int size = static_cast<int>(sequence.tokens.size());
+  // The choice behind the last guess must be wanted too, and every guess needs a position.
+  const int wanted = request.max_tokens - (size - sequence.prompt_size()) - 1;
+  const int most =
+      std::min({drafts.size, request.draft_tokens, kDraftTokensMax, wanted, limits_.context - size,
+                limits_.tokens_max / kDraftingSequencesMax - 1});
+  if (most <= 0 || !is_free(request)) return 0;
+  if (drafts.pause > 0) {
+    --drafts.pause;
+    return 0;
+  }
+  return look_up(sequence.tokens, std::span(drafts.tokens).first(static_cast<size_t>(most)));
 }
 
 // Those of which least is left go first, so that short prompts are not held up by long ones; but
@@ -259,8 +293,9 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   const auto pages = sequence.pages.state.pages();
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
   int outputs = 0, hidden_outputs = 0;
+  const int known = static_cast<int>(sequence.tokens.size());
   for (int position = sequence.fed; position < end; ++position) {
-    const bool is_last = position + 1 == static_cast<int>(sequence.tokens.size());
+    const bool is_last = position + 1 >= known;
     const bool wants_token = is_last && sequence.request.max_tokens > 0;
     const bool wants_logits = sequence.request.prompt_logits && position < sequence.prompt_size();
     if (wants_token || wants_logits) {
@@ -278,11 +313,13 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
       batch.hidden_outputs.push_back(batch.token_count());
       ++hidden_outputs;
     }
-    batch.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
+    const auto index = static_cast<size_t>(position < known ? position : position - known);
+    batch.tokens.push_back(position < known ? sequence.tokens[index]
+                                            : sequence.drafts.tokens[index]);
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
   }
-  planned.push_back({&sequence, end, outputs, hidden_outputs});
+  planned.push_back({&sequence, end, outputs, hidden_outputs, std::max(0, end - known)});
   sequence.fed = end;
   sequence.last_step = steps_planned_;
   ++sequence.steps_in_flight;
@@ -309,7 +346,7 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
     choices = choices.subspan(own_choices.size());
     hidden = hidden.subspan(own_hidden.size());
     --sequence.steps_in_flight;
-    sequence.completed = planned.end;
+    sequence.completed = planned.end - planned.drafts;
     const bool has_ended = take_outputs(planned, own_choices, own_hidden, width, events);
     pages_.enter(sequence.pages, sequence.tokens, sequence.completed);
     if (has_ended) remove(sequence);
@@ -327,6 +364,7 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
     events.on_start(sequence.id, sequence.cached);
   }
   bool has_ended = false;
+  int right = 0;                                 // guesses
   int position = planned.end - planned.outputs;  // outputs are a sequence's last tokens of a step
   for (const Choice& choice : choices) {
     if (choice.is_number && !choice.is_lost) {
@@ -338,7 +376,11 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
       return sequence.steps_in_flight == 0;
     }
     ++position;
+    if (right == planned.drafts) continue;
+    if (has_ended || choice.token != sequence.drafts.tokens[static_cast<size_t>(right)]) break;
+    ++right;
   }
+  if (planned.drafts > 0) end_drafts(sequence, planned, right);
   if (!hidden.empty()) {
     sequence.pooled.resize(width);
     add_rows(hidden, sequence.pooled);
@@ -347,6 +389,11 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
   if (sequence.request.max_tokens != 0 || !is_fed) return has_ended;
   end_prompt(sequence, events);
   return true;
+}
+
+void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right) {
+  sequence.fed = sequence.completed = planned.end - planned.drafts + right;
+  sequence.drafts.learn(right);
 }
 
 // Later steps of its prompt may be under way.

@@ -6,6 +6,11 @@
 // running sequence is computing it at this moment a sequence waits for that, page by page, so that
 // requests which begin alike compute their beginning once.
 //
+// Where few sequences decode and nothing else is to be done, the next tokens of each are guessed
+// (prompt_lookup.h) and computed together. What is chosen behind each of them is what would be
+// chosen without, as long as all guesses before it were chosen too; the rest is thrown away, and
+// its positions are written again.
+//
 // In a pipeline several steps are under way: they are planned ahead and come back in the same
 // order. A sequence that decodes is in one of them at most, since its next token needs the choice;
 // chunks of a prompt follow each other without waiting. The sequences that decode are spread over
@@ -20,17 +25,20 @@
 #include "engine/engine.h"
 #include "engine/fair_queue.h"
 #include "engine/page_cache.h"
+#include "engine/prompt_lookup.h"
 #include "engine/step.h"
 #include "engine/step_budget.h"
 
 namespace lockstep {
 
 struct SchedulerLimits {
-  int sequences_max = 8;         // that run together
-  int waiting_max = 1024;        // more are refused
-  int client_waiting_max = 256;  // of one client that is known
-  int tokens_max = 512;          // of one step
-  int context = 0;               // positions of a sequence
+  int sequences_max = 8;   // that run together
+  int waiting_max = 1024;  // more are refused
+  // Of one client that is known. All of them, since the node that hears clients has limits for each
+  // of its own; they have turns anyway.
+  int client_waiting_max = 1024;
+  int tokens_max = 512;  // of one step
+  int context = 0;       // positions of a sequence
   int vocab_size = 0;
   int stages = 1;  // of the pipeline
 };
@@ -92,6 +100,7 @@ class Scheduler {
     bool is_cancelled = false;
     CachedPages pages;
     std::vector<double> pooled;  // the sum of the hidden states so far
+    Drafts drafts;
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
@@ -107,6 +116,7 @@ class Scheduler {
     int end;  // of its tokens in the step
     int outputs;
     int hidden_outputs;
+    int drafts;  // guesses behind the last token that was known
   };
 
   using PlannedStep = std::vector<Planned>;
@@ -116,6 +126,8 @@ class Scheduler {
   // Returns how many sequences decode, in this step or another.
   int plan_decoding(Step& step, PlannedStep& planned);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
+  // How many next tokens of a sequence that decodes are guessed.
+  int draft(Sequence& sequence) const;
   // Puts the prompts into ready_, behind that which has run longest of those that need not wait.
   void find_prompts();
   int chunk_of(const Sequence& sequence, int room) const;
@@ -128,6 +140,8 @@ class Scheduler {
   // Both: true if the sequence has ended.
   bool take_outputs(const Planned& planned, std::span<const Choice> choices,
                     std::span<const float> hidden, size_t width, EngineEvents& events);
+  // The guesses that were right are computed, the others never were.
+  static void end_drafts(Sequence& sequence, const Planned& planned, int right);
   bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
   void end_broken(Sequence& sequence, const Error& error, EngineEvents& events);
   void remove(const Sequence& sequence);

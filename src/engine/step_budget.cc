@@ -42,7 +42,7 @@ int StepBudget::prompt_tokens(int decoding) const {
 }
 
 void StepBudget::observe(StepShape shape, double seconds) {
-  if (seconds <= 0) return;
+  if (seconds <= 0 || shape.guesses > 0) return;
   if (shape.decoding == 0) {
     // What its tokens cost alone is the most that they cost beside others.
     const double fitting = (kStretch - 1) * shape.prompt_tokens / seconds;

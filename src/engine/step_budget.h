@@ -14,6 +14,7 @@ namespace lockstep {
 struct StepShape {
   int decoding = 0;  // sequences that give one token each
   int prompt_tokens = 0;
+  int guesses = 0;  // tokens of these sequences besides; there are no prompts then
 };
 
 class StepBudget {

@@ -339,6 +339,7 @@ std::string encode_request(uint64_t id, const GenerateRequest& request) {
   object["seed"] = as_signed(request.sampling.seed);
   object["prompt_logits"] = request.prompt_logits;
   object["chunk"] = request.chunk;
+  object["draft_tokens"] = request.draft_tokens;
   object["pooling"] = static_cast<int>(request.pooling);
   object["told"] = request.told;
   object["constraint"] = request.constraint;
@@ -365,6 +366,7 @@ Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view pay
   request.sampling.seed = TRY(need_uint64(json, "seed"));
   request.prompt_logits = TRY(get_bool(json, "prompt_logits")).value_or(false);
   request.chunk = TRY(need_int32(json, "chunk"));
+  request.draft_tokens = TRY(need_int32(json, "draft_tokens"));
   const int pooling = TRY(need_int32(json, "pooling"));
   if (pooling < 0 || pooling > static_cast<int>(Pooling::kMean)) return corrupt("pooling");
   request.pooling = static_cast<Pooling>(pooling);

@@ -30,8 +30,9 @@ std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& 
   return a;
 }
 
-FakeAnswer alone(const GenerateRequest& request, SchedulerLimits limits = kLimits) {
+FakeAnswer alone(GenerateRequest request, SchedulerLimits limits = kLimits) {
   limits.stages = 1;
+  request.draft_tokens = 0;
   return FakeEngine(limits).ask(1, request);
 }
 
@@ -321,7 +322,8 @@ GenerateRequest random_request(std::mt19937& random, int context,
                                const std::vector<std::vector<int32_t>>& earlier) {
   GenerateRequest request{.prompt = random_prompt(random, context, earlier),
                           .max_tokens = static_cast<int>(1 + random() % 120)};
-  request.sampling.seed = random() % 2;
+  request.sampling.seed = random() % 2 + (random() % 2) * kRepeatingSeed;
+  request.draft_tokens = random() % 2 == 0 ? 0 : static_cast<int>(random() % 20);
   request.client = random() % 3;
   request.priority = static_cast<int32_t>(random() % 2);
   if (random() % 8 == 0) request.chunk = static_cast<int>(1 + random() % 90);

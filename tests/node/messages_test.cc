@@ -19,6 +19,7 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   request.sampling.seed = ~uint64_t{0};
   request.prompt_logits = true;
   request.chunk = 32;
+  request.draft_tokens = 5;
   request.pooling = Pooling::kMean;
   request.told = 2;
   request.constraint = R"({"regex": "a+"})";
@@ -51,6 +52,7 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   CHECK(copy.sampling.seed == request.sampling.seed);
   CHECK(copy.prompt_logits);
   CHECK(copy.chunk == 32);
+  CHECK(copy.draft_tokens == 5);
   CHECK(copy.pooling == Pooling::kMean);
   CHECK(copy.told == 2);
   CHECK(copy.constraint == request.constraint);

@@ -18,6 +18,8 @@
 namespace lockstep {
 
 constexpr int32_t kPoison = 13;  // a token after which no logit is a number
+// From this seed on texts repeat themselves, but for one token in sixteen.
+constexpr uint64_t kRepeatingSeed = 100;
 
 class FakePages {
  public:
@@ -39,7 +41,7 @@ class FakePages {
       Choice& choice = choices.emplace_back();
       choice.is_number = state != kBroken;
       if (!choice.is_number || !step.requests[i].wants_token) continue;
-      choice.token = token_of(state, step.requests[i].sampling.seed);
+      choice.token = token_of(state, step.requests[i]);
     }
     return choices;
   }
@@ -72,7 +74,9 @@ class FakePages {
     return at(pages[page], slot) = is_broken ? kBroken : state;
   }
   // Of few, so that texts come together again; not the token that breaks.
-  int32_t token_of(uint64_t state, uint64_t seed) const {
+  int32_t token_of(uint64_t state, const ChoiceRequest& request) const {
+    const uint64_t seed = request.sampling.seed;
+    if (seed >= kRepeatingSeed && state % 16 != 0) return 100 + request.position % 20;
     const auto token = static_cast<int32_t>(mix(state, seed) % static_cast<uint64_t>(vocab_size_));
     return token == kPoison ? kPoison + 1 : token;
   }
