@@ -49,8 +49,10 @@ while read -r folder packages; do
   [ "$folder" != node ] || PATH="$(ls -d "$clients"/node/node_modules/*/bin 2>/dev/null | head -n 1):$PATH"
 done <tests/clients/packages.txt
 
-if ! unshare -n true 2>/dev/null; then
-  echo "clients: skipped, a network of their own needs root (unshare -n), and foreign programs run in no other"
+# A network and a tree of processes of their own: some agents leave a process behind, which ends with the tree.
+own=(unshare --net --pid --fork --kill-child --mount-proc)
+if ! "${own[@]}" true 2>/dev/null; then
+  echo "clients: skipped, a network of their own needs root (unshare --net), and foreign programs run in no other"
   exit 0
 fi
-exec unshare -n bash -c 'ip link set lo up && exec python3 -B tests/clients/run_clients.py "$@"' clients "$clients" "$@"
+exec "${own[@]}" bash -c 'ip link set lo up && exec python3 -B tests/clients/run_clients.py "$@"' clients "$clients" "$@"

@@ -28,11 +28,12 @@ CHAT_TEMPLATE = """{%- for tool in tools or [] %}{{- tool | tojson }}{{- '\\n' }
 {%- for call in message.tool_calls or [] %}
 {{- '<tool_call>\\n{"name": "' + call.function.name + '", "arguments": ' }}{{- call.function.arguments | tojson }}
 {{- '}\\n</tool_call>\\n' }}{%- endfor %}{%- endfor %}
-{%- if add_generation_prompt %}{{- 'assistant: ' }}{%- endif %}"""
+{%- if add_generation_prompt %}{{- 'assistant: <think>\\n\\n</think>\\n\\n' }}{%- endif %}"""
 
 
 def write_stories_chat(folder):
-    """stories260K with a chat template and more positions than it was trained for."""
+    """stories260K with a chat template and more positions than it was trained for. Its reasoning is over when an answer
+    begins: nothing would end it."""
     shutil.copytree(harness.STORIES, folder)
     agents.write(os.path.join(folder, "chat_template.jinja"), CHAT_TEMPLATE)
     path = os.path.join(folder, "config.json")

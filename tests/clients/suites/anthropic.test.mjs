@@ -42,7 +42,8 @@ test("a call of the model's own will, its result, and the last words", async () 
 });
 
 test("any and a named tool are forced, and keep the schema", async () => {
-  for (const tool_choice of [{ type: "any" }, { type: "tool", name: "pick" }]) {
+  for (const forced of [{ type: "any" }, { type: "tool", name: "pick" }]) {
+    const tool_choice = { ...forced, disable_parallel_tool_use: true };
     const answer = await client.messages.create({ model: served.chat, max_tokens: 300, messages: ask, tools: [pick],
       tool_choice });
     assert.equal(answer.stop_reason, "tool_use");

@@ -42,7 +42,7 @@ test("a call, its result, and the last words", async () => {
 
 test("a call that is required keeps its schema", async () => {
   const answer = await client.responses.create({ model: served.chat, input: "Pick.", tools: [pick],
-    tool_choice: "required", max_output_tokens: 300, store: false });
+    tool_choice: "required", parallel_tool_calls: false, max_output_tokens: 300, store: false });
   const call = answer.output.find((item) => item.type === "function_call");
   served.checkPick(JSON.parse(call.arguments));
 });

@@ -40,4 +40,14 @@ export function checkPick(value) {
   assert.equal(typeof value.sure, "boolean");
 }
 
+// A model of this size goes on calling until its tokens are used up: then the last call may be cut.
+export function checkPicks(calls, wasCut) {
+  const whole = wasCut ? calls.slice(0, -1) : calls;
+  assert.ok(whole.length > 0, "no whole call");
+  for (const call of whole) {
+    assert.equal(call.function.name, "pick");
+    checkPick(JSON.parse(call.function.arguments));
+  }
+}
+
 export const noteSchema = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
