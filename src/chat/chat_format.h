@@ -43,6 +43,9 @@ class ChatFormat {
   // Whether it ends behind reasoning that its template has ended, usually an empty one.
   bool closes_reasoning(const std::vector<PromptPiece>& prompt) const;
 
+  std::string_view text() const {
+    return text_;
+  }  // of the template, or of both one behind the other
   // Whether the template's text has this word, so that setting such a variable may matter.
   bool mentions(std::string_view word) const { return text_.find(word) != std::string::npos; }
 

@@ -75,6 +75,7 @@ class ClusterModel final : public ModelService, public std::enable_shared_from_t
   std::vector<int32_t> stop_ids() const override { return folder_.stop_ids; }
   ModelChatFormat chat_format() const override { return folder_.chat_format; }
   SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
+  ModelCard card() const override { return folder_.card; }
   Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override;
   void cancel(uint64_t request) override;
 

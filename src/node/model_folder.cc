@@ -132,9 +132,7 @@ Result<ModelFolder> read_gguf_model(const fs::path& path) {
   return model;
 }
 
-}  // namespace
-
-Result<ModelFolder> read_model_folder(const fs::path& path) {
+Result<ModelFolder> read_kind_of_model(const fs::path& path) {
   if (is_shape_model(path.string())) {  // random weights, without a tokenizer
     ModelFolder model;
     model.name = TRY(parse_shape_model(path.string())).shape;
@@ -154,6 +152,14 @@ Result<ModelFolder> read_model_folder(const fs::path& path) {
   if (has_tokenizer(path)) folder.tokenizer = TRY(Tokenizer::load(path));
   set_chat(folder, read_template_source(path.string()));
   folder.pooling = TRY(read_pooling(path / "1_Pooling" / "config.json"));
+  return folder;
+}
+
+}  // namespace
+
+Result<ModelFolder> read_model_folder(const fs::path& path) {
+  ModelFolder folder = TRY(read_kind_of_model(path));
+  folder.card = read_model_card(path);
   return folder;
 }
 

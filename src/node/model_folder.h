@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "chat/chat_format.h"
 #include "engine/engine.h"
+#include "node/model_card.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -36,6 +37,7 @@ struct ModelFolder {
   SamplingDefaults sampling;
   // 1_Pooling/config.json of sentence-transformers; the last token where that is missing.
   Pooling pooling = Pooling::kLast;
+  ModelCard card{};
 };
 
 // kNotFound: no such folder or file, or the folder holds no config.json.

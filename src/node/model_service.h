@@ -91,6 +91,7 @@ class ModelService {
   virtual std::vector<int32_t> stop_ids() const = 0;
   virtual ModelChatFormat chat_format() const = 0;
   virtual SamplingDefaults sampling_defaults() const = 0;
+  virtual ModelCard card() const { return {}; }  // as far as they are known
   // kExhausted when the queue is full or the prompt is longer than the context, kPeerLost while no
   // group is ready.
   virtual Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) = 0;

@@ -45,7 +45,10 @@ bool Generation::submit(ModelService& service, size_t choice) {
   GenerateRequest request;
   request.prompt = plan_.choices[choice].prompt;
   request.max_tokens = plan_.max_tokens;
-  if (!plan_.ignores_end) request.stop_ids = service.stop_ids();
+  if (!plan_.ignores_end) {
+    request.stop_ids = service.stop_ids();
+    request.stop_ids.insert(request.stop_ids.end(), plan_.stop_ids.begin(), plan_.stop_ids.end());
+  }
   request.constraint = plan_.constraint;
   request.sampling = plan_.sampling;
   request.sampling.seed = plan_.choices[choice].seed;

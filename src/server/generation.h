@@ -57,6 +57,7 @@ struct GenerationPlan {
   int max_tokens = 16;
   SamplingOptions sampling;  // without the seed
   std::vector<std::string> stop;
+  std::vector<int32_t> stop_ids{};  // beside those of the model
   std::string constraint;  // of the answers, as a text of grammar/constraint.h; empty: none
   std::vector<LogitBias> logit_bias;
   std::vector<int32_t> dry_breakers;

@@ -9,6 +9,7 @@
 
 #include "server/api_context.h"
 #include "server/chat_prompt.h"
+#include "server/fim_prompt.h"
 
 namespace lockstep {
 namespace {
@@ -41,7 +42,14 @@ ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
   plan.max_tokens = request.options.max_tokens.value_or(kCompletionTokensDefault);
   for (const TextInput& prompt : request.prompts) {
     GenerationPlan::Choice choice;
-    choice.prompt = TRY(prompt_ids(prompt, *tokenizer, status));
+    if (request.suffix) {
+      FimPrompt fim = TRY(fim_prompt(*tokenizer, std::get<std::string>(prompt), *request.suffix));
+      choice.prompt = std::move(fim.ids);
+      plan.stop_ids = std::move(fim.stop_ids);
+      TRY(check_prompt(choice.prompt, status, "prompt"));
+    } else {
+      choice.prompt = TRY(prompt_ids(prompt, *tokenizer, status));
+    }
     if (request.echoes) choice.echo = TRY(prompt_text(prompt, *tokenizer));
     plan.prompt_tokens += static_cast<int64_t>(choice.prompt.size());
     for (int i = 0; i < request.options.n; ++i) {
@@ -108,6 +116,19 @@ ApiResult<int> parse_logprobs(RequestFields& fields, bool echoes) {
   return static_cast<int>(top.value_or(0));
 }
 
+// An empty suffix is none, as clients send it.
+ApiResult<Ok> read_suffix(RequestFields& fields, CompletionRequest& request) {
+  const auto suffix = TRY(fields.text("suffix"));
+  if (!suffix || suffix->empty()) return Ok{};
+  const bool has_ids = std::any_of(
+      request.prompts.begin(), request.prompts.end(),
+      [](const TextInput& prompt) { return !std::holds_alternative<std::string>(prompt); });
+  if (has_ids) return bad_field("suffix", "\"suffix\" needs a prompt that is a text");
+  if (request.echoes) return bad_field("suffix", "\"suffix\" and \"echo\" exclude each other");
+  request.suffix = *suffix;
+  return Ok{};
+}
+
 constexpr OpenAiFormat kCompletionFormat = {"cmpl-", "text_completion", "text_completion"};
 
 }  // namespace
@@ -125,7 +146,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body) {
   if (request.prompts.size() * static_cast<size_t>(n) > static_cast<size_t>(kChoicesMax)) {
     return bad_field("n", fmt::format("the prompts times \"n\" may be {} choices", kChoicesMax));
   }
-  TRY(fields.refuse("suffix", {Json("")}));
+  TRY(read_suffix(fields, request));
   request.options.top_logprobs = TRY(parse_logprobs(fields, request.echoes));
   const auto best_of = TRY(fields.integer("best_of", 1, kChoicesMax));
   if (best_of && *best_of < n) return bad_field("best_of", "\"best_of\" must be at least \"n\"");

@@ -1,6 +1,8 @@
 // POST /v1/completions: the request's body as a struct (pure), and its answer.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +19,7 @@ inline constexpr int kCompletionTokensDefault = 16;  // as OpenAI's
 struct CompletionRequest {
   std::vector<TextInput> prompts;  // at least one
   bool echoes = false;
+  std::optional<std::string> suffix{};  // what follows the answer; not with token ids or echo
   GenerationOptions options;
 };
 

@@ -13,11 +13,15 @@
 #include "server/cluster_status.h"
 #include "server/health.h"
 #include "server/node_metrics.h"
+#include "server/ollama_embed.h"
+#include "server/ollama_models.h"
+#include "server/ollama_routes.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
 #include "server/openai_embeddings.h"
 #include "server/openai_models.h"
 #include "server/status_page.h"
+#include "server/token_routes.h"
 
 namespace lockstep {
 namespace {
@@ -58,8 +62,14 @@ void serve_cluster_status(ApiContext& context, const HttpRequest& request, const
   reply.send(cluster_status(context, request));
 }
 
-void serve_status_page(ApiContext&, const HttpRequest&, const HttpReply& reply) {
-  reply.send(status_page());
+// Browsers say that they want a page; programs that say what they want and mean no page ask, as
+// clients of Ollama do, whether anybody is there.
+void serve_status_page(ApiContext&, const HttpRequest& request, const HttpReply& reply) {
+  const std::string_view accepted = request.header("accept");
+  if (accepted.empty() || accepted.find("text/html") != std::string_view::npos) {
+    return reply.send(status_page());
+  }
+  reply.send({200, "text/plain; charset=utf-8", "Ollama is running", {{"Vary", "Accept"}}});
 }
 
 constexpr Route kRoutes[] = {
@@ -82,6 +92,23 @@ constexpr Route kRoutes[] = {
     {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},
     {"POST", "/chat/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_chat},
     {"POST", "/embeddings", true, ServedBy::kWorker, RouteAccess::kUse, serve_embeddings},
+    {"POST", "/tokenize", false, ServedBy::kWorker, RouteAccess::kUse, serve_tokenize},
+    {"POST", "/detokenize", false, ServedBy::kWorker, RouteAccess::kUse, serve_detokenize},
+    {"GET", "/api/version", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_ollama_version},
+    {"GET", "/api/tags", false, ServedBy::kLoop, RouteAccess::kUse, serve_ollama_tags},
+    {"GET", "/api/ps", false, ServedBy::kLoop, RouteAccess::kUse, serve_ollama_ps},
+    {"POST", "/api/show", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_show},
+    {"POST", "/api/chat", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_chat},
+    {"POST", "/api/generate", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_generate},
+    {"POST", "/api/embed", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_embed},
+    {"POST", "/api/embeddings", false, ServedBy::kWorker, RouteAccess::kUse,
+     serve_ollama_embeddings},
+    {"POST", "/api/pull", false, ServedBy::kLoop, RouteAccess::kUse, refuse_ollama},
+    {"POST", "/api/push", false, ServedBy::kLoop, RouteAccess::kUse, refuse_ollama},
+    {"POST", "/api/create", false, ServedBy::kLoop, RouteAccess::kUse, refuse_ollama},
+    {"POST", "/api/copy", false, ServedBy::kLoop, RouteAccess::kUse, refuse_ollama},
+    {"DELETE", "/api/delete", false, ServedBy::kLoop, RouteAccess::kUse, refuse_ollama},
+    {"POST", "/api/blobs/", false, ServedBy::kLoop, RouteAccess::kUse, refuse_ollama},
 };
 
 bool is_match(const Route& route, std::string_view path) {
@@ -149,11 +176,11 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   const std::string path = replace_invalid_utf8(std::string_view(request.path).substr(0, 200));
   reply.send(error_response(
       {404,
-       fmt::format(
-           "there is no route {} {}; there are /v1/models, /v1/chat/completions, "
-           "/v1/completions, /v1/embeddings, /health, /metrics, /cluster/status, /cluster/load, "
-           "/cluster/unload, /cluster/restart, /cluster/token and /",
-           method, path),
+       fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
+                   "/v1/completions, /v1/embeddings, /api/chat (Ollama's API), /health, /metrics, "
+                   "/cluster/status, /cluster/load, "
+                   "/cluster/unload, /cluster/restart, /cluster/token and /",
+                   method, path),
        "", "route_not_found"},
       error_style_of(request.path)));
 }

@@ -122,6 +122,7 @@ class FakeModel : public ModelService {
   std::vector<int32_t> stop_ids() const override { return folder_.stop_ids; }
   ModelChatFormat chat_format() const override { return folder_.chat_format; }
   SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
+  ModelCard card() const override { return folder_.card; }
   ModelStatus status() const override {
     std::lock_guard lock(mutex_);
     return status_;

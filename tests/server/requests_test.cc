@@ -39,7 +39,7 @@ TEST_CASE("fields that are not supported are refused by name, their neutral valu
     const char* refused;
     const char* neutral;
   };
-  const Case of_completion[] = {{"suffix", "\"x\"", "\"\""}, {"best_of", "2", "1"}};
+  const Case of_completion[] = {{"best_of", "2", "1"}};
   const Case of_chat[] = {
       {"functions", R"([{"name":"f"}])", "[]"},
       {"function_call", R"({"name":"f"})", "\"none\""},

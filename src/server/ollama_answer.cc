@@ -1,0 +1,225 @@
+#include "server/ollama_answer.h"
+
+#include <fmt/core.h>
+#include <time.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "json/json.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kJsonContentType = "application/json; charset=utf-8";
+
+int64_t nanoseconds(Clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+// What stands in a line: a piece of the message, or all of it.
+struct Said {
+  std::string content{};
+  std::string thinking{};
+  JsonArray calls{};
+};
+
+JsonObject frame(const OllamaForm& form) {
+  return {{"model", form.model}, {"created_at", rfc3339(unix_now_us())}};
+}
+
+void add_said(JsonObject& line, bool is_chat, Said said) {
+  if (!is_chat) {
+    line["response"] = std::move(said.content);
+    if (!said.thinking.empty()) line["thinking"] = std::move(said.thinking);
+    return;
+  }
+  JsonObject message{{"role", "assistant"}, {"content", std::move(said.content)}};
+  if (!said.thinking.empty()) message["thinking"] = std::move(said.thinking);
+  if (!said.calls.empty()) message["tool_calls"] = std::move(said.calls);
+  line["message"] = std::move(message);
+}
+
+// Arguments are an object here. What the model wrote that is none is shown as it is.
+Said said_of(const OutputCall& call, size_t index) {
+  Said said;
+  auto arguments = parse_json(call.arguments);
+  if (!arguments.ok() || !arguments.value().is_object()) {
+    said.content = call.name + " " + call.arguments;
+    return said;
+  }
+  JsonObject function{
+      {"index", index}, {"name", call.name}, {"arguments", std::move(arguments.value())}};
+  said.calls.push_back(JsonObject{{"id", call.id}, {"function", std::move(function)}});
+  return said;
+}
+
+// Each function gives the lines that a stream goes on with, perhaps none.
+class OllamaWriter {
+ public:
+  explicit OllamaWriter(OllamaForm form) : form_(std::move(form)), began_(Clock::now()) {}
+
+  const OllamaForm& form() const { return form_; }
+  std::string silence() { return text_of(line({}, false)); }
+
+  std::string delta(const OutputDelta& delta) {
+    if (!first_) first_ = Clock::now();
+    if (delta.kind == OutputDelta::Kind::kArguments) {  // a call is told whole
+      call_->arguments += delta.text;
+      return "";
+    }
+    std::string told = end_call();
+    if (delta.kind == OutputDelta::Kind::kCall) {
+      call_ = {delta.id, delta.name, ""};
+      return told;
+    }
+    Said said;
+    (delta.kind == OutputDelta::Kind::kContent ? said.content : said.thinking) = delta.text;
+    return told + say(std::move(said));
+  }
+
+  std::string end(std::string_view finish_reason, GenerationUsage usage) {
+    const std::string told = end_call();
+    last_ = line(form_.is_streamed ? Said() : std::move(whole_), true);
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point first = first_.value_or(now);
+    last_["done_reason"] = finish_reason == "length" ? "length" : "stop";
+    last_["total_duration"] = nanoseconds(now - began_);
+    last_["load_duration"] = 0;  // the model was there
+    last_["prompt_eval_count"] = usage.prompt_tokens;
+    last_["prompt_eval_duration"] = nanoseconds(first - began_);
+    last_["eval_count"] = usage.completion_tokens;
+    last_["eval_duration"] = nanoseconds(now - first);
+    return told + text_of(last_);
+  }
+
+  std::string whole() const { return dump_json(last_); }
+
+ private:
+  // The call that has begun, once it is known to be over.
+  std::string end_call() {
+    const std::optional<OutputCall> call = std::exchange(call_, std::nullopt);
+    return call ? say(said_of(*call, calls_++)) : "";
+  }
+
+  std::string say(Said said) {
+    if (form_.is_streamed) return text_of(line(std::move(said), false));
+    whole_.content += said.content;
+    whole_.thinking += said.thinking;
+    for (Json& call : said.calls) whole_.calls.push_back(std::move(call));
+    return "";
+  }
+
+  JsonObject line(Said said, bool is_done) const {
+    JsonObject object = frame(form_);
+    add_said(object, form_.is_chat, std::move(said));
+    object["done"] = is_done;
+    return object;
+  }
+  static std::string text_of(const JsonObject& object) { return dump_json(object) + "\n"; }
+
+  const OllamaForm form_;
+  const Clock::time_point began_;
+  std::optional<Clock::time_point> first_;  // that something was understood
+  std::optional<OutputCall> call_;          // that has not been told
+  size_t calls_ = 0;
+  Said whole_;
+  JsonObject last_;
+};
+
+class OllamaSink final : public GenerationSink {
+ public:
+  OllamaSink(OllamaForm form, OutputParser::Options parser, std::shared_ptr<SampledCalls> sampled,
+             HttpReply reply)
+      : writer_(std::move(form)),
+        parser_(std::move(parser)),
+        sampled_(std::move(sampled)),
+        reply_(std::move(reply)) {}
+
+  // The head waits for the first event, so that a refusal can still have its own status.
+  void on_start() override {
+    if (!writer_.form().is_streamed || std::exchange(has_head_, true)) return;
+    auto headers = writer_.form().headers;
+    headers.emplace_back("Cache-Control", "no-cache");
+    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
+    reply_.start(200, kNdjsonContentType, std::move(headers));
+  }
+  void on_text(size_t, std::string text) override { take(parser_.push(text)); }
+  void on_choice_end(size_t, std::string_view reason) override {
+    take(parser_.finish(reason == "length"));
+    for (const OutputCall& call : message_.message().calls) sampled_->remember(call);
+  }
+  void on_silence() override {
+    on_start();
+    tell(writer_.silence());
+  }
+  void on_end(GenerationUsage usage) override {
+    tell(writer_.end(parser_.finish_reason(), usage));
+    if (has_head_) return reply_.finish();
+    reply_.send({200, kJsonContentType, writer_.whole(), writer_.form().headers});
+  }
+  void on_error(const ApiError& error) override {
+    if (!has_head_) return reply_.send(error_response(error, ErrorStyle::kOllama));
+    tell(error_json(error, ErrorStyle::kOllama) + "\n");
+    reply_.finish();
+  }
+
+ private:
+  void take(const std::vector<OutputDelta>& deltas) {
+    std::string lines;
+    for (const OutputDelta& delta : deltas) {
+      message_.add(delta);
+      lines += writer_.delta(delta);
+    }
+    tell(std::move(lines));
+  }
+  void tell(std::string lines) {
+    if (has_head_ && !lines.empty()) reply_.write(std::move(lines));
+  }
+
+  OllamaWriter writer_;
+  OutputParser parser_;
+  MessageBuilder message_;
+  const std::shared_ptr<SampledCalls> sampled_;
+  const HttpReply reply_;
+  bool has_head_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<GenerationSink> make_ollama_answer(OllamaForm form, OutputParser::Options parser,
+                                                   std::shared_ptr<SampledCalls> sampled,
+                                                   HttpReply reply) {
+  return std::make_unique<OllamaSink>(std::move(form), std::move(parser), std::move(sampled),
+                                      std::move(reply));
+}
+
+HttpResponse ollama_loaded(const OllamaForm& form) {
+  JsonObject line = frame(form);
+  add_said(line, form.is_chat, {});
+  line["done_reason"] = "load";
+  line["done"] = true;
+  const std::string text = dump_json(line);
+  if (!form.is_streamed) return {200, kJsonContentType, text, form.headers};
+  return {200, kNdjsonContentType, text + "\n", form.headers};
+}
+
+std::string rfc3339(int64_t unix_us) {
+  const time_t seconds = unix_us / 1'000'000;
+  tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     unix_us % 1'000'000);
+}
+
+int64_t unix_now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// Answers in Ollama's form: one JSON object, or one a line (NDJSON) as the text comes. Used by
+// ollama_chat.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chat/output_parser.h"
+#include "chat/sampled_calls.h"
+#include "net/http_server.h"
+#include "server/generation.h"
+
+namespace lockstep {
+
+inline constexpr const char* kNdjsonContentType = "application/x-ndjson";
+
+struct OllamaForm {
+  std::string model{};
+  bool is_chat = true;  // "message"; else "response"
+  bool is_streamed = true;
+  std::vector<std::pair<std::string, std::string>> headers{};
+};
+
+// The answer's calls are remembered in `sampled`.
+std::unique_ptr<GenerationSink> make_ollama_answer(OllamaForm form, OutputParser::Options parser,
+                                                   std::shared_ptr<SampledCalls> sampled,
+                                                   HttpReply reply);
+
+// Where nothing is to be said: the model is there.
+HttpResponse ollama_loaded(const OllamaForm& form);
+
+// "2026-01-31T12:00:00.123456Z"
+std::string rfc3339(int64_t unix_us);
+int64_t unix_now_us();
+
+}  // namespace lockstep

@@ -1,0 +1,126 @@
+#include "server/ollama_routes.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "server/api_context.h"
+#include "server/chat_plan.h"
+#include "server/chat_prompt.h"
+#include "server/fim_prompt.h"
+#include "server/ollama_answer.h"
+#include "server/ollama_models.h"
+#include "server/ollama_options.h"
+#include "server/ollama_request.h"
+
+namespace lockstep {
+namespace {
+
+using ModelPointer = std::shared_ptr<ModelService>;
+
+// By the tag that Ollama puts behind names, too.
+ApiResult<ModelPointer> ready_model(const ApiContext& context, const std::string& name) {
+  if (name.empty()) {
+    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+  }
+  return context.find_ready_model(ollama_model_name(context, name));
+}
+
+// A text that is continued as it is, or up to a suffix.
+ApiResult<ChatPlan> plan_text(const OllamaRequest& request, const ModelService& model) {
+  const auto tokenizer = model.tokenizer();
+  const ModelStatus status = model.status();
+  ChatPlan made;
+  GenerationPlan::Choice choice{.prompt = {}, .seed = request.chat.options.seed, .echo = ""};
+  if (request.suffix) {
+    FimPrompt prompt = TRY(fim_prompt(*tokenizer, *request.text, *request.suffix));
+    choice.prompt = std::move(prompt.ids);
+    made.generation.stop_ids = std::move(prompt.stop_ids);
+  } else {
+    // A text that was written by a template has its special tokens written out.
+    choice.prompt = tokenizer->encode(
+        *request.text, {.add_bos = tokenizer->bos_id().has_value(), .parse_special = true});
+  }
+  TRY(check_prompt(choice.prompt, status, "prompt"));
+  const int prompt_tokens = static_cast<int>(choice.prompt.size());
+  const int context = status.context > 0 ? status.context : std::numeric_limits<int32_t>::max();
+  made.generation.max_tokens = request.chat.options.max_tokens.value_or(context - prompt_tokens);
+  made.generation.prompt_tokens = prompt_tokens;
+  made.generation.choices.push_back(std::move(choice));
+  made.parsers.emplace_back();
+  return made;
+}
+
+ApiResult<ChatPlan> plan_conversation(const ApiContext& context, const OllamaRequest& request,
+                                      const ModelService& model) {
+  for (const std::string& hint : unknown_hints(request.chat, model)) {
+    if (hint != "thinking") continue;
+    return bad_field("think", fmt::format("\"{}\" does not support thinking", model.status().name));
+  }
+  ChatPrompt prompt = TRY(make_chat_prompt(request.chat, model, *context.sampled_calls()));
+  return plan_chat(request.chat, model, std::move(prompt));
+}
+
+// Ollama's defaults are not those of OpenAI's APIs.
+GenerationOptions with_defaults(GenerationOptions options, const SamplingDefaults& of_model) {
+  const SamplingDefaults defaults = ollama_sampling_defaults(of_model);
+  if (!options.temperature) options.temperature = defaults.temperature;
+  if (!options.top_p) options.top_p = defaults.top_p;
+  if (!options.top_k) options.top_k = defaults.top_k;
+  return options;
+}
+
+void refuse(const HttpReply& reply, const ApiError& error) {
+  reply.send(error_response(error, ErrorStyle::kOllama));
+}
+
+void serve(ApiContext& context, const ApiResult<OllamaRequest>& parsed, bool is_chat,
+           const HttpReply& reply) {
+  if (!parsed.ok()) return refuse(reply, parsed.error());
+  const OllamaRequest& request = parsed.value();
+  const auto model = ready_model(context, request.chat.options.model);
+  if (!model.ok()) return refuse(reply, model.error());
+  OllamaForm form{.model = model.value()->status().name,
+                  .is_chat = is_chat,
+                  .is_streamed = request.chat.options.is_streamed,
+                  .headers = ignored_fields_header(request.chat.options.ignored)};
+  if (request.is_unload) {
+    return refuse(reply, {501,
+                          "models are not unloaded here: `lockstep unload NAME` does it, and "
+                          "`lockstep load NAME --idle-unload S` lets one go when it is not used",
+                          "keep_alive", "not_implemented"});
+  }
+  if (request.is_empty) return reply.send(ollama_loaded(form));
+  auto plan = request.text ? plan_text(request, *model.value())
+                           : plan_conversation(context, request, *model.value());
+  if (!plan.ok()) return refuse(reply, plan.error());
+  for (auto& header : warnings_header(plan.value().warnings)) form.headers.push_back(header);
+  auto sink = make_ollama_answer(std::move(form), std::move(plan.value().parsers.front()),
+                                 context.sampled_calls(), reply);
+  context.generate(model.value(), std::move(plan.value().generation),
+                   with_defaults(request.chat.options, model.value()->sampling_defaults()),
+                   std::move(sink), reply);
+}
+
+}  // namespace
+
+void serve_ollama_chat(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  serve(context, parse_ollama_chat(request.body), true, reply);
+}
+
+void serve_ollama_generate(ApiContext& context, const HttpRequest& request,
+                           const HttpReply& reply) {
+  serve(context, parse_ollama_generate(request.body), false, reply);
+}
+
+void refuse_ollama(ApiContext&, const HttpRequest& request, const HttpReply& reply) {
+  refuse(reply, {501,
+                 fmt::format("lockstep has no {}: `lockstep pull` and `load` bring models here, "
+                             "`unload` and `remove` take them away",
+                             request.path),
+                 "", "not_implemented"});
+}
+
+}  // namespace lockstep
