@@ -42,7 +42,7 @@ def write(path, text):
 
 class OpenCode(Agent):
     name, package, program = "opencode-ai", "opencode", "opencode"
-    tool, arguments = "bash", {"command": COMMAND, "description": "Shows it"}
+    tool = "bash"
 
     def prepare(self, home, base):
         write(os.path.join(home, ".config/opencode/opencode.json"), json.dumps({
@@ -87,7 +87,7 @@ wire_api = "responses"
 
 class ClaudeCode(Agent):
     name, package, program = "@anthropic-ai/claude-code", "claude", "claude"
-    tool, arguments = "Bash", {"command": COMMAND, "description": "Shows it"}
+    tool = "Bash"
 
     def environment(self, base):
         return {"ANTHROPIC_BASE_URL": base, "ANTHROPIC_AUTH_TOKEN": "none", "ANTHROPIC_MODEL": MODEL,
@@ -118,7 +118,7 @@ class QwenCode(Agent):
 
 class Continue(Agent):
     name, package, program = "@continuedev/cli", "continue", "cn"
-    tool, arguments = "Bash", {"command": COMMAND}
+    tool = "Bash"
 
     def environment(self, base):
         return {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_METRICS_ENABLED": "0"}
