@@ -56,6 +56,7 @@ class HarmonyReader final : public OutputReader {
     while (step(pending, out)) {
     }
   }
+  bool is_reasoning() const override { return state_ == State::kBody && is_reasoning_; }
 
  private:
   enum class State { kHeader, kBody, kArguments, kBetween };

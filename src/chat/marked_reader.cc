@@ -32,6 +32,7 @@ class MarkedReader final : public OutputReader {
     while (step(pending, out)) {
     }
   }
+  bool is_reasoning() const override { return state_ == State::kReasoning; }
 
  private:
   enum class State { kStart, kReasoning, kText, kSection, kCall };

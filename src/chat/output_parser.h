@@ -37,6 +37,8 @@ class OutputParser {
   // OpenAI's word for how the answer ended; after finish().
   std::string_view finish_reason() const;
   size_t call_count() const { return writer_.call_count(); }
+  // Whether the model is reasoning at this point of its output.
+  bool is_reasoning() const { return reader_ && reader_->is_reasoning(); }
 
  private:
   static constexpr size_t kBitBytesMax = 4096;

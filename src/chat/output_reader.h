@@ -16,6 +16,8 @@ class OutputReader {
   virtual ~OutputReader() = default;
   // Takes from the pending text what it understands. Once the text has ended: all of it.
   virtual void read(PendingText& pending, DeltaWriter& out) = 0;
+  // Whether what comes next is reasoning, as far as has been read.
+  virtual bool is_reasoning() const = 0;
 };
 
 struct OutputReaderOptions {

@@ -43,6 +43,7 @@ struct Flags {
   int port = 8600;
   int drain_s = 10;
   AccessOptions access;
+  std::string claude_model;
   bool json = false;
   bool json_log = false;
 };
@@ -234,6 +235,7 @@ Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& 
   const uint64_t open_files = std::max(raise_open_files_max(), 2 * kOtherDescriptors);
   options.limits.connections_max =
       static_cast<int>(std::min(kConnectionsMax, open_files - kOtherDescriptors));
+  options.claude_model = flags.claude_model;
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -345,6 +347,9 @@ void add_serve_command(CLI::App& app, Command& chosen) {
                    "seconds that requests have to end when the node is told to (default 10)")
       ->check(CLI::Range(0, 86400));
   add_access_flags(*command, flags->access);
+  command->add_option("--claude-model", flags->claude_model,
+                      "the model that names like claude-* mean to clients of Anthropic's API "
+                      "(default: the only one)");
   CLI::Option* alone = command->add_flag("--alone", flags->alone, "be in no cluster");
   for (CLI::Option* option : add_cluster_flags(*command, flags->cluster)) {
     if (option->get_envname().empty()) alone->excludes(option);

@@ -173,6 +173,7 @@ void HttpConnection::refuse_request() {
 // copy because it may come from the parser, which begin_reply() ends.
 void HttpConnection::fail(int status, std::string message,
                           std::vector<std::pair<std::string, std::string>> headers) {
+  const std::string path = parser_ != nullptr ? parser_->path() : std::string();
   begin_reply();
   keeps_alive_ = false;
   unparsed_.clear();
@@ -180,7 +181,7 @@ void HttpConnection::fail(int status, std::string message,
   response.status = status;
   response.headers = std::move(headers);
   if (context_.limits.error_body) {
-    response.body = context_.limits.error_body(status, message);
+    response.body = context_.limits.error_body(status, message, path);
   } else {
     response.content_type = "text/plain; charset=utf-8";
     response.body = message + "\n";
@@ -253,7 +254,8 @@ void HttpConnection::abandon() {
   keeps_alive_ = false;
   HttpResponse response{.status = 500};
   if (context_.limits.error_body) {
-    response.body = context_.limits.error_body(500, "the request was dropped without an answer");
+    response.body =
+        context_.limits.error_body(500, "the request was dropped without an answer", "");
   }
   send(std::move(response));
 }

@@ -82,6 +82,8 @@ std::string_view http_reason(int status) {
       return "Service Unavailable";
     case 504:
       return "Gateway Timeout";
+    case 529:  // of Anthropic's API
+      return "Overloaded";
     default:
       return "Status";
   }

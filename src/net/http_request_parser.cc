@@ -118,6 +118,13 @@ bool HttpRequestParser::is_http_1_0() const {
   return impl_->parser.get().version() < 11;
 }
 
+// A body that is announced to be too large is refused before the header has been checked.
+std::string HttpRequestParser::path() const {
+  if (!path_.empty()) return path_;
+  auto target = parse_target(view(impl_->parser.get().target()).substr(0, kTargetBytesMax));
+  return target.ok() ? std::move(target.value().path) : std::string();
+}
+
 HttpRequest HttpRequestParser::take() {
   LOCKSTEP_CHECK(state_ == State::kDone);
   auto& message = impl_->parser.get();

@@ -88,8 +88,9 @@ class HttpServer {
         10'000};  // from the first byte of a request, and for an idle connection x6
     std::chrono::milliseconds body_timeout{60'000};  // also without progress while a reply is sent
     std::chrono::milliseconds drain_timeout{5'000};  // that stop() gives to replies under way
-    // The body of an error that the server itself finds: (status, sentence) -> JSON text.
-    std::function<std::string(int, std::string_view)> error_body;
+    // The body of an error that the server itself finds: (status, sentence, path, as far as it is
+    // known) -> JSON text.
+    std::function<std::string(int, std::string_view, std::string_view)> error_body;
   };
   using Handler = std::function<void(HttpRequest, HttpReply)>;
 

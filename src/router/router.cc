@@ -170,7 +170,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   LOCKSTEP_CHECK(options.relay.kept_answer_bytes_max < options.limits.unsent_bytes_max);
   auto impl = std::make_unique<Impl>(std::move(options));
   HttpServer::Limits limits = impl->options.limits;
-  limits.error_body = [](int status, std::string_view message) {
+  limits.error_body = [](int status, std::string_view message, std::string_view) {
     return error_body(status, message, "bad_request");
   };
   impl->http =

@@ -7,16 +7,14 @@
 
 namespace lockstep {
 ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
-                       std::string version, std::chrono::milliseconds silence_max,
-                       std::unique_ptr<AccessControl> access)
+                       ApiSettings settings, std::unique_ptr<AccessControl> access)
     : models_(std::move(models)),
       cluster_(cluster),
-      version_(std::move(version)),
-      silence_max_(silence_max),
+      settings_(std::move(settings)),
       created_(static_cast<int64_t>(std::time(nullptr))),
       access_(std::move(access)),
-      housekeeper_(
-          std::make_shared<Housekeeper>(std::max(silence_max / 4, std::chrono::milliseconds(1)))),
+      housekeeper_(std::make_shared<Housekeeper>(
+          std::max(settings_.silence_max / 4, std::chrono::milliseconds(1)))),
       cluster_workers_(cluster ? std::make_unique<RequestWorkers>() : nullptr) {}
 
 ApiResult<std::shared_ptr<ModelService>> ApiContext::find_model(std::string_view name) const {
@@ -58,7 +56,7 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
                           const OpenAiFormat& format, ChoiceWriters choices,
                           const GenerationOptions& options, const HttpReply& reply) {
   OpenAiAnswer answer{.model = model->status().name,
-                      .fingerprint = "lockstep-" + version_,
+                      .fingerprint = "lockstep-" + settings_.version,
                       .choices = std::move(choices),
                       .is_streamed = options.is_streamed,
                       .includes_usage = options.includes_usage,
@@ -78,8 +76,8 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
   plan.min_tokens = options.min_tokens;
   plan.ignores_end = options.ignores_end;
   plan.top_logprobs = options.top_logprobs;
-  Generation::start(model, {housekeeper_, silence_max_, metrics_}, std::move(plan), std::move(sink),
-                    reply);
+  Generation::start(model, {housekeeper_, settings_.silence_max, metrics_}, std::move(plan),
+                    std::move(sink), reply);
 }
 
 const char* model_state_name(ModelStatus::State state) {

@@ -26,15 +26,22 @@
 
 namespace lockstep {
 
+struct ApiSettings {
+  std::string version;
+  std::chrono::milliseconds silence_max;
+  std::string claude_model;  // that claude-* means in Anthropic's API; empty: the only one
+};
+
 class ApiContext {
  public:
   // `cluster` outlives this; null: this machine serves alone.
-  ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster, std::string version,
-             std::chrono::milliseconds silence_max, std::unique_ptr<AccessControl> access);
+  ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster, ApiSettings settings,
+             std::unique_ptr<AccessControl> access);
 
   ModelServices models() const { return models_->models(); }
   ClusterControl* cluster() const { return cluster_; }
-  const std::string& version() const { return version_; }
+  const std::string& version() const { return settings_.version; }
+  const std::string& claude_model() const { return settings_.claude_model; }
   int64_t created() const { return created_; }  // Unix seconds
   // Of this machine; nullopt where it has no meter.
   std::optional<double> power_w() const { return power_->watts(); }
@@ -69,8 +76,7 @@ class ApiContext {
  private:
   const std::shared_ptr<ModelDirectory> models_;
   ClusterControl* const cluster_;
-  const std::string version_;
-  const std::chrono::milliseconds silence_max_;
+  const ApiSettings settings_;
   const int64_t created_;
   const std::unique_ptr<AccessControl> access_;
   const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();

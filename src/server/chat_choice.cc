@@ -22,6 +22,9 @@ class ChatChoice final : public ChoiceWriter {
 
   Objects text(std::string_view text) override { return take(parser_.push(text)); }
 
+  void token() override { reasoning_tokens_ += parser_.is_reasoning() ? 1 : 0; }
+  int64_t reasoning_tokens() const override { return reasoning_tokens_; }
+
   Objects end(std::string_view finish_reason) override {
     Objects objects = take(parser_.finish(finish_reason == "length"));
     objects.push_back(choice({}, Json(parser_.finish_reason())));
@@ -80,6 +83,7 @@ class ChatChoice final : public ChoiceWriter {
   const size_t index_;
   OutputParser parser_;
   MessageBuilder message_;
+  int64_t reasoning_tokens_ = 0;
   std::vector<JsonObject> logprobs_;
   size_t logprobs_told_ = 0;
   const std::shared_ptr<SampledCalls> sampled_;

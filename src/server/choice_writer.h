@@ -3,6 +3,7 @@
 // answer. Used by openai_answer.cc; calls come one at a time.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ class ChoiceWriter {
   // Of the tokens that the next text or the end comes of.
   virtual void logprobs(std::vector<TokenLogprobs>) {}
   virtual Objects text(std::string_view text) = 0;
+  virtual void token() {}  // the text of one more has been given
+  virtual int64_t reasoning_tokens() const { return 0; }
   virtual Objects end(std::string_view finish_reason) = 0;
   virtual JsonObject silence() const = 0;  // a chunk that says nothing
   virtual JsonObject whole() const = 0;    // after end()

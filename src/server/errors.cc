@@ -11,6 +11,37 @@ const char* error_type(int status) {
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
+constexpr int kAnthropicOverloaded = 529;
+
+const char* anthropic_error_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+std::string anthropic_error_json(const ApiError& error, std::string_view request_id) {
+  JsonObject body{{"type", "error"},
+                  {"error", JsonObject{{"type", anthropic_error_type(error.status)},
+                                       {"message", error.message}}}};
+  if (!request_id.empty()) body["request_id"] = request_id;
+  return dump_json(body);
+}
+
 Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
@@ -49,10 +80,14 @@ ApiError unsupported_field(std::string param, std::string message) {
 }
 
 ErrorStyle error_style_of(std::string_view path) {
-  return path.starts_with("/api/") ? ErrorStyle::kOllama : ErrorStyle::kOpenAi;
+  if (path.starts_with("/api/")) return ErrorStyle::kOllama;
+  if (path.starts_with("/v1/")) path.remove_prefix(3);
+  const bool is_messages = path == "/messages" || path.starts_with("/messages/");
+  return is_messages ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
 }
 
-std::string error_json(const ApiError& error, ErrorStyle style) {
+std::string error_json(const ApiError& error, ErrorStyle style, std::string_view request_id) {
+  if (style == ErrorStyle::kAnthropic) return anthropic_error_json(error, request_id);
   if (style == ErrorStyle::kOllama) return dump_json(JsonObject{{"error", error.message}});
   return dump_json(JsonObject{{"error", JsonObject{{"message", error.message},
                                                    {"type", error_type(error.status)},
@@ -60,8 +95,11 @@ std::string error_json(const ApiError& error, ErrorStyle style) {
                                                    {"code", text_or_null(error.code)}}}});
 }
 
-HttpResponse error_response(const ApiError& error, ErrorStyle style) {
-  HttpResponse response{error.status, "application/json", error_json(error, style), {}};
+HttpResponse error_response(const ApiError& error, ErrorStyle style, std::string_view request_id) {
+  HttpResponse response{error.status, "application/json", error_json(error, style, request_id), {}};
+  if (style == ErrorStyle::kAnthropic && error.status == 503) {
+    response.status = kAnthropicOverloaded;
+  }
   if (error.status == 429 || error.status == 503) {
     response.headers.emplace_back("Retry-After", std::to_string(error.retry_after_s));
   }

@@ -25,7 +25,8 @@ struct ApiError {
 // By whose API a client expects to be told.
 enum class ErrorStyle : uint8_t {
   kOpenAi,
-  kOllama,  // {"error": "a sentence"}
+  kOllama,     // {"error": "a sentence"}
+  kAnthropic,  // {"type": "error", "error": {"type", "message"}, "request_id"}
 };
 // Of a request to this path, whether there is such a route or not.
 ErrorStyle error_style_of(std::string_view path);
@@ -51,8 +52,12 @@ ApiError to_api_error(const Error& error);
 ApiError bad_field(std::string param, std::string message);
 ApiError unsupported_field(std::string param, std::string message);
 
-std::string error_json(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi);
-// 429 and 503 carry Retry-After, 401 which keys are meant.
-HttpResponse error_response(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi);
+// `request_id` is told where the API does so, unless it is empty.
+std::string error_json(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi,
+                       std::string_view request_id = "");
+// 429 and 503 carry Retry-After, 401 which keys are meant. To Anthropic's clients 503 is told by
+// their own status, 529.
+HttpResponse error_response(const ApiError& error, ErrorStyle style = ErrorStyle::kOpenAi,
+                            std::string_view request_id = "");
 
 }  // namespace lockstep

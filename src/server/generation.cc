@@ -124,6 +124,7 @@ void Generation::process_token(size_t choice, int32_t token) {
   ++completion_tokens_;
   Choice& state = choices_[choice];
   pass_on(choice, state.decoder.push(token));
+  sink_->on_token(choice);
   if (!state.matcher.is_stopped()) return;
   cancel_soon({*state.request});
   end_choice(choice, "stop");
@@ -173,6 +174,8 @@ void Generation::emit(size_t choice, std::string text) {
 
 void Generation::end_choice(size_t choice, std::string_view reason) {
   choices_[choice].has_ended = true;
+  const std::string& stop = choices_[choice].matcher.met();
+  if (!stop.empty()) sink_->on_stop_string(choice, stop);
   sink_->on_choice_end(choice, reason);
   const auto has_ended = [](const Choice& other) { return other.has_ended; };
   if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;

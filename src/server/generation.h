@@ -41,6 +41,9 @@ class GenerationSink {
   // Of the tokens that the next on_text or on_choice_end comes of, if the request wants them.
   virtual void on_logprobs(size_t, std::vector<TokenLogprobs>) {}
   virtual void on_text(size_t choice, std::string text) = 0;  // whole characters, not empty
+  // A token has come; its text has been told as far as it is known to be part of the answer.
+  virtual void on_token(size_t) {}
+  virtual void on_stop_string(size_t, std::string_view) {}  // that ends the choice
   virtual void on_choice_end(size_t choice, std::string_view finish_reason) = 0;
   virtual void on_silence() = 0;
   virtual void on_end(GenerationUsage usage) = 0;

@@ -9,12 +9,15 @@
 namespace lockstep {
 namespace {
 
-JsonObject usage_object(GenerationUsage usage) {
+JsonObject usage_object(GenerationUsage usage, const ChoiceWriters& choices) {
+  int64_t reasoning_tokens = 0;
+  for (const auto& choice : choices) reasoning_tokens += choice->reasoning_tokens();
+
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
           {"prompt_tokens_details", JsonObject{{"cached_tokens", usage.cached_tokens}}},
-          {"completion_tokens_details", JsonObject{{"reasoning_tokens", 0}}}};
+          {"completion_tokens_details", JsonObject{{"reasoning_tokens", reasoning_tokens}}}};
 }
 
 // What both answers share: the frame around the choices.
@@ -63,6 +66,7 @@ class WholeSink final : public OpenAiSink {
     answer_.choices[choice]->logprobs(std::move(tokens));
   }
   void on_text(size_t choice, std::string text) override { answer_.choices[choice]->text(text); }
+  void on_token(size_t choice) override { answer_.choices[choice]->token(); }
   void on_choice_end(size_t choice, std::string_view reason) override {
     answer_.choices[choice]->end(reason);
   }
@@ -71,7 +75,7 @@ class WholeSink final : public OpenAiSink {
     JsonArray choices;
     for (const auto& choice : answer_.choices) choices.push_back(choice->whole());
     JsonObject body = frame(format_.whole_object, std::move(choices));
-    body["usage"] = usage_object(usage);
+    body["usage"] = usage_object(usage, answer_.choices);
     reply_.send({200, "application/json", dump_json(body), headers()});
   }
 };
@@ -96,6 +100,7 @@ class StreamSink final : public OpenAiSink {
   void on_text(size_t choice, std::string text) override {
     write_choices(answer_.choices[choice]->text(text));
   }
+  void on_token(size_t choice) override { answer_.choices[choice]->token(); }
   void on_choice_end(size_t choice, std::string_view reason) override {
     write_choices(answer_.choices[choice]->end(reason));
   }
@@ -105,7 +110,7 @@ class StreamSink final : public OpenAiSink {
     write_choice(answer_.choices.front()->silence());
   }
   void on_end(GenerationUsage usage) override {
-    if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage));
+    if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage, answer_.choices));
     reply_.write(std::string(kSseDone));
     reply_.finish();
   }

@@ -138,4 +138,23 @@ std::vector<std::string> RequestFields::ignored() const {
   return names;
 }
 
+ApiError renamed_fields(ApiError error, FieldNames names) {
+  for (const auto& [from, to] : names) {
+    const auto is_whole = [](std::string_view text, size_t end) {
+      return end == text.size() || text[end] == '.' || text[end] == '[' || text[end] == '"';
+    };
+    if (std::string_view(error.param).starts_with(from) && is_whole(error.param, from.size())) {
+      error.param.replace(0, from.size(), to);
+    }
+    const std::string quoted = '"' + std::string(from);
+    for (size_t at = 0; (at = error.message.find(quoted, at)) != std::string::npos;) {
+      if (is_whole(error.message, at + quoted.size())) {
+        error.message.replace(at + 1, from.size(), to);
+      }
+      at += quoted.size();
+    }
+  }
+  return error;
+}
+
 }  // namespace lockstep

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "json/json.h"
@@ -43,5 +45,9 @@ class RequestFields {
   std::string prefix_;
   std::set<std::string, std::less<>> asked_;
 };
+
+// Names of fields in an error, as another API calls them: (from, to), the more special ones first.
+using FieldNames = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+ApiError renamed_fields(ApiError error, FieldNames names);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "server/access_control.h"
+#include "server/anthropic_messages.h"
 #include "server/api_context.h"
 #include "server/cluster_routes.h"
 #include "server/cluster_status.h"
@@ -20,6 +21,8 @@
 #include "server/openai_completions.h"
 #include "server/openai_embeddings.h"
 #include "server/openai_models.h"
+#include "server/openai_responses.h"
+#include "server/request_id.h"
 #include "server/status_page.h"
 #include "server/token_routes.h"
 
@@ -91,6 +94,13 @@ constexpr Route kRoutes[] = {
     {"GET", kModelPrefix, true, ServedBy::kLoop, RouteAccess::kUse, serve_model},
     {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},
     {"POST", "/chat/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_chat},
+    {"POST", "/responses", true, ServedBy::kWorker, RouteAccess::kUse, serve_responses},
+    {"POST", "/responses/", true, ServedBy::kLoop, RouteAccess::kUse, serve_stored_response},
+    {"GET", "/responses/", true, ServedBy::kLoop, RouteAccess::kUse, serve_stored_response},
+    {"DELETE", "/responses/", true, ServedBy::kLoop, RouteAccess::kUse, serve_stored_response},
+    {"POST", "/messages", true, ServedBy::kWorker, RouteAccess::kUse, serve_messages},
+    {"POST", "/messages/count_tokens", true, ServedBy::kWorker, RouteAccess::kUse,
+     serve_count_tokens},
     {"POST", "/embeddings", true, ServedBy::kWorker, RouteAccess::kUse, serve_embeddings},
     {"POST", "/tokenize", false, ServedBy::kWorker, RouteAccess::kUse, serve_tokenize},
     {"POST", "/detokenize", false, ServedBy::kWorker, RouteAccess::kUse, serve_detokenize},
@@ -127,13 +137,14 @@ void serve_route(const Route& route, ApiContext& context, HttpRequest request,
                                       : nullptr;
   if (workers == nullptr) return route.serve(context, request, reply);
   const ErrorStyle style = error_style_of(request.path);
+  const std::string id(request_id(request));
   const bool is_accepted =
       workers->run([serve = route.serve, &context, request = std::move(request), reply] {
         serve(context, request, reply);
       });
   if (is_accepted) return;
   reply.send(error_response(
-      {429, "too many requests wait to be read, try again later", "", "queue_full"}, style));
+      {429, "too many requests wait to be read, try again later", "", "queue_full"}, style, id));
 }
 
 // Whether the request may go on; else it has been answered.
@@ -141,11 +152,11 @@ bool is_admitted(const Route& route, ApiContext& context, const HttpRequest& req
                  const HttpReply& reply) {
   auto terms = context.access().admit(request, route.access);
   if (terms.ok()) {
-    reply.set_terms(std::move(terms.value()));
+    reply.set_terms(with_request_id(std::move(terms.value()), request));
     return true;
   }
-  reply.set_terms({.headers = context.access().headers(request)});
-  reply.send(error_response(terms.error(), error_style_of(request.path)));
+  reply.set_terms(with_request_id({.headers = context.access().headers(request)}, request));
+  reply.send(error_response(terms.error(), error_style_of(request.path), request_id(request)));
   return false;
 }
 
@@ -155,6 +166,7 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   if (auto preflight = context.access().preflight(request)) {
     return reply.send(std::move(*preflight));
   }
+  give_request_id(request);
   std::string allowed;
   for (const Route& candidate : kRoutes) {
     if (!is_match(candidate, request.path)) continue;
@@ -164,12 +176,13 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
     }
     allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
   }
+  reply.set_terms(with_request_id({}, request));
   const std::string method = request.method.substr(0, 16);
   if (!allowed.empty()) {
     HttpResponse response = error_response(
         {405, fmt::format("{} does not take {}, only {}", request.path, method, allowed), "",
          "method_not_allowed"},
-        error_style_of(request.path));
+        error_style_of(request.path), request_id(request));
     response.headers.emplace_back("Allow", allowed);
     return reply.send(std::move(response));
   }
@@ -177,12 +190,14 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   reply.send(error_response(
       {404,
        fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
-                   "/v1/completions, /v1/embeddings, /api/chat (Ollama's API), /health, /metrics, "
+                   "/v1/completions, /v1/responses, /v1/messages, /v1/embeddings, /api/chat "
+                   "(Ollama's API), "
+                   "/health, /metrics, "
                    "/cluster/status, /cluster/load, "
                    "/cluster/unload, /cluster/restart, /cluster/token and /",
                    method, path),
        "", "route_not_found"},
-      error_style_of(request.path)));
+      error_style_of(request.path), request_id(request)));
 }
 
 }  // namespace lockstep

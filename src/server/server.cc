@@ -13,8 +13,8 @@ struct Server::Impl {
 
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
-      : context(std::move(models), cluster, options.version, options.silence_max,
-                std::move(access)) {}
+      : context(std::move(models), cluster,
+                {options.version, options.silence_max, options.claude_model}, std::move(access)) {}
 };
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelServices models) {
@@ -27,8 +27,8 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options,
   auto access = TRY(AccessControl::open(options.access));
   TRY(access->check_host(options.host));
   auto impl = std::make_unique<Impl>(std::move(models), cluster, options, std::move(access));
-  options.limits.error_body = [](int status, std::string_view message) {
-    return error_json({status, std::string(message)});
+  options.limits.error_body = [](int status, std::string_view message, std::string_view path) {
+    return error_json({status, std::string(message)}, error_style_of(path));
   };
   impl->http =
       TRY(HttpServer::listen(options.host, options.port, std::move(options.limits),

@@ -24,6 +24,7 @@ struct ServerOptions {
   // it up.
   std::chrono::milliseconds silence_max{15'000};
   AccessOptions access = {};
+  std::string claude_model = {};  // that claude-* means in Anthropic's API; empty: the only one
 };
 
 class Server {

@@ -11,4 +11,8 @@ std::string sse_event(std::string_view json) {
   return event.append(json).append("\n\n");
 }
 
+std::string sse_event(std::string_view name, std::string_view json) {
+  return std::string("event: ").append(name).append("\n").append(sse_event(json));
+}
+
 }  // namespace lockstep

@@ -1,5 +1,4 @@
-// Server-sent events as OpenAI's clients read them: one `data:` line an event, no comments, no
-// names.
+// Server-sent events as clients of the APIs read them: one `data:` line an event, no comments.
 #pragma once
 
 #include <string>
@@ -12,5 +11,7 @@ inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
 
 // `json` is one line.
 std::string sse_event(std::string_view json);
+// With a line `event:`; `name` is one line too.
+std::string sse_event(std::string_view name, std::string_view json);
 
 }  // namespace lockstep

@@ -9,7 +9,12 @@ std::string StopMatcher::push(std::string_view piece) {
   if (is_stopped_) return {};
   held_ += piece;
   size_t found = std::string::npos;
-  for (const std::string& stop : stop_) found = std::min(found, held_.find(stop));
+  for (const std::string& stop : stop_) {
+    const size_t place = held_.find(stop);
+    if (place >= found) continue;
+    found = place;
+    met_ = stop;
+  }
   if (found != std::string::npos) {
     is_stopped_ = true;
     held_.resize(found);

@@ -18,11 +18,14 @@ class StopMatcher {
   // What was held back, at the end of the text.
   std::string finish();
   bool is_stopped() const { return is_stopped_; }
+  // The stop string that was met; empty: none.
+  const std::string& met() const { return met_; }
 
  private:
   std::vector<std::string> stop_;
   std::string held_;  // shorter than the longest stop string
   bool is_stopped_ = false;
+  std::string met_;
 };
 
 }  // namespace lockstep

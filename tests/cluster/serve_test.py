@@ -74,6 +74,43 @@ class Serving(unittest.TestCase):
             self.assertEqual(answer["choices"][0]["message"]["content"].lstrip(),
                              expected["choices"][0]["text"].lstrip())
 
+    def test_messages_say_what_a_chat_would_say(self):
+        question = {"messages": [{"role": "user", "content": "Once upon a time"}], "temperature": 0,
+                    "max_tokens": 20}
+        with harness.Node() as node:
+            expected = chat(node, "Once upon a time")[1]
+            status, message = node.request("POST", "/v1/messages?beta=true", {"model": "claude-x", **question})
+            self.assertEqual(status, 200, message)
+            text = expected["choices"][0]["message"]["content"]
+            self.assertEqual(message["content"], [{"type": "text", "text": text}])
+            self.assertEqual(message["stop_reason"], "max_tokens")
+            self.assertEqual(message["usage"]["output_tokens"], 20)
+            self.assertEqual(message["usage"]["input_tokens"], expected["usage"]["prompt_tokens"])
+            counted = node.request("POST", "/v1/messages/count_tokens", {"messages": question["messages"]})[1]
+            self.assertEqual(counted, {"input_tokens": expected["usage"]["prompt_tokens"]})
+            connection = node.connect()
+            connection.request("POST", "/v1/messages", json.dumps({**question, "stream": True}))
+            told = list(harness.events(connection.getresponse()))
+            connection.close()
+            self.assertEqual([told[0]["type"], told[-1]["type"]], ["message_start", "message_stop"])
+            self.assertEqual("".join(e["delta"]["text"] for e in told if e["type"] == "content_block_delta"), text)
+
+    def test_responses_say_what_a_chat_would_say(self):
+        question = {"input": "Once upon a time", "temperature": 0, "max_output_tokens": 20}
+        with harness.Node() as node:
+            text = chat(node, "Once upon a time")[1]["choices"][0]["message"]["content"]
+            status, response = node.request("POST", "/v1/responses", question)
+            self.assertEqual(status, 200, response)
+            self.assertEqual(response["status"], "incomplete")
+            self.assertEqual(response["output"][0]["content"][0]["text"], text)
+            connection = node.connect()
+            connection.request("POST", "/v1/responses", json.dumps({**question, "stream": True}))
+            told = list(harness.events(connection.getresponse()))
+            connection.close()
+            self.assertEqual([e["sequence_number"] for e in told], list(range(len(told))))
+            self.assertEqual(told[-1]["type"], "response.incomplete")
+            self.assertEqual("".join(e["delta"] for e in told if e["type"].endswith(".delta")), text)
+
     def test_every_end_token_ends_a_text_and_is_not_part_of_it(self):
         told = harness.run_json("run", harness.STORIES, "Once upon a time", "--temperature", 0, "-n", 20, "--json")
         length = 6

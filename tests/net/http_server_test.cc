@@ -18,8 +18,8 @@ class Running {
  public:
   explicit Running(HttpServer::Handler handler, HttpServer::Limits limits = {}) {
     if (!limits.error_body) {
-      limits.error_body = [](int status, std::string_view message) {
-        return std::to_string(status) + ":" + std::string(message);
+      limits.error_body = [](int status, std::string_view message, std::string_view path) {
+        return std::to_string(status) + ":" + std::string(path) + ":" + std::string(message);
       };
     }
     auto server = HttpServer::listen("localhost", 0, std::move(limits), std::move(handler));
@@ -248,6 +248,9 @@ TEST_CASE("requests over a limit get its status and a body in the given shape") 
     return status;
   };
   CHECK(status_of(post("/", std::string(1001, 'x'))) == "413");
+  RawClient large(server.port());
+  large.send(post("/a%20b?c", std::string(1001, 'x')));
+  CHECK(contains(large.read_to_end(), "\r\n\r\n413:/a b:"));
   CHECK(status_of("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" +
                   std::string(1001, 'x')) == "413");
   CHECK(status_of(get("/", "x: " + std::string(17 << 10, 'x') + "\r\n")) == "431");
@@ -371,7 +374,7 @@ TEST_CASE("a draining server refuses requests and ends once those under way are 
     CHECK(contains(refusal, "HTTP/1.1 503 "));
     CHECK(contains(refusal, "Retry-After: 1\r\n"));
     CHECK(contains(refusal, "Connection: close\r\n"));
-    CHECK(contains(refusal, "503:this server is about to stop"));
+    CHECK(contains(refusal, "503:/:this server is about to stop"));
     client->close();
   }
   reply.write("the end");

@@ -176,9 +176,8 @@ TEST_CASE("variables of the template are set by the request") {
   CHECK(without + open == thinking);
   CHECK(qwen.refusal(kHello, R"(,"reasoning_effort":"high")").substr(0, 17) == "reasoning_effort:");
   CHECK(qwen.prompt_text(kHello, R"(,"reasoning_effort":"none")") == quiet);
-  CHECK(qwen.prompt_text(kHello,
-                         R"(,"reasoning_effort":"none",)"
-                         R"("chat_template_kwargs":{"enable_thinking":true})") == thinking);
+  CHECK(qwen.prompt_text(kHello, R"(,"reasoning_effort":"none",)"
+                                 R"("chat_template_kwargs":{"enable_thinking":true})") == thinking);
 
   ServedQwen effort("{{ reasoning_effort }}{{ messages[0].content }}");
   CHECK(effort.prompt_text(kHello, R"(,"reasoning_effort":"high")") == "highHello!");

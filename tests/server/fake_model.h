@@ -93,6 +93,10 @@ class FakeModel : public ModelService {
     std::lock_guard lock(mutex_);
     refusal_ = std::move(error);
   }
+  void set_name(std::string name) {
+    std::lock_guard lock(mutex_);
+    status_.name = std::move(name);
+  }
   void set_state(ModelStatus::State state, std::string last_error) {
     std::lock_guard lock(mutex_);
     status_.state = state;

@@ -60,13 +60,13 @@ class Served {
       : Served([silence_max](ServerOptions& options) { options.silence_max = silence_max; },
                cluster) {}
   explicit Served(const std::function<void(ServerOptions&)>& change,
-                  ClusterControl* cluster = nullptr) {
+                  ClusterControl* cluster = nullptr, ModelServices models = {}) {
     ServerOptions options;
     options.port = 0;
     options.limits.body_bytes_max = 100'000;
     options.silence_max = std::chrono::milliseconds(60'000);
     change(options);
-    const ModelServices models{model};
+    models.push_back(model);
     auto server = Server::start(options, std::make_shared<FixedModels>(models), cluster);
     REQUIRE(server.ok());
     server_ = std::move(server.value());
@@ -113,8 +113,8 @@ class Served {
   std::thread thread_;
 };
 
-// The events of a streamed answer: each the text behind "data: ". Undoes the chunks of HTTP.
-inline std::vector<std::string> stream_events(std::string_view body) {
+// The bytes of a streamed answer, without the chunks of HTTP.
+inline std::string stream_text(std::string_view body) {
   std::string text;
   while (!body.empty()) {
     const size_t line = body.find("\r\n");
@@ -123,6 +123,12 @@ inline std::vector<std::string> stream_events(std::string_view body) {
     text += body.substr(line + 2, size);
     body.remove_prefix(std::min(body.size(), line + 2 + size + 2));
   }
+  return text;
+}
+
+// The events of a streamed answer: each the text behind "data: ".
+inline std::vector<std::string> stream_events(std::string_view body) {
+  const std::string text = stream_text(body);
   std::vector<std::string> events;
   for (size_t from = 0; from < text.size();) {
     const size_t end = text.find("\n\n", from);

@@ -1,12 +1,9 @@
 // Reasoning and tool calls in chat completions: from what a model writes to what a client reads.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <set>
 
-#include "server/served.h"
+#include "server/served_template.h"
 
 namespace lockstep {
 namespace {
@@ -29,52 +26,10 @@ class MarkerTokenizer : public ByteTokenizer {
   const std::vector<std::string> markers_;
 };
 
-std::string template_file(const std::string& name) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / name);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 const char* const kTools =
     R"(,"tools":[{"type":"function","function":{"name":"weather","description":"Of a city.",)"
     R"("parameters":{"type":"object","properties":{"city":{"type":"string"},)"
     R"("days":{"type":"integer"}}}}}])";
-
-// A server whose model has this chat template.
-class ServedTemplate {
- public:
-  explicit ServedTemplate(const std::string& text) {
-    auto format = ChatFormat::parse({text, "", {}});
-    REQUIRE(format.ok());
-    server.model->folder().chat_format = format.value();
-  }
-
-  static std::string body(const std::string& fields, const std::string& messages = "") {
-    return R"({"messages":[{"role":"user","content":"Rain?"})" + messages + "]" + fields + "}";
-  }
-  // The only choice of a whole answer.
-  Json choice(const std::string& says, const std::string& fields, const std::string& more = "") {
-    server.model->says(says);
-    const Answer answer = server.post("/v1/chat/completions", body(fields, more));
-    REQUIRE_MESSAGE(answer.status == 200, answer.body);
-    return at(answer.json(), "choices", 0);
-  }
-  // The choices of all chunks of a stream but the last, which is usage or DONE.
-  std::vector<Json> chunks(const std::string& says, const std::string& fields) {
-    server.model->says(says);
-    return chunks_of(server.post("/v1/chat/completions", body(fields + R"(,"stream":true)")).body);
-  }
-  static std::vector<Json> chunks_of(const std::string& body) {
-    std::vector<Json> choices;
-    for (const std::string& event : stream_events(body)) {
-      if (event == "[DONE]") break;
-      choices.push_back(at(parse_json(event).value(), "choices", 0));
-    }
-    return choices;
-  }
-
-  Served server;
-};
 
 const std::string kHermesCall =
     "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Bonn\", \"days\": 2}}\n"

@@ -1,0 +1,23 @@
+// The answer of POST /v1/messages: a message whose content comes in blocks, one after the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/chat_writer.h"
+
+namespace lockstep {
+
+struct MessageSettings {
+  std::string model;
+  std::string request_id;
+  int64_t prompt_tokens = 0;
+  int max_tokens = 0;  // that the request allows
+  bool shows_thinking = true;
+  bool tells_edits = false;
+};
+
+std::unique_ptr<ChatWriter> make_message_writer(MessageSettings settings);
+
+}  // namespace lockstep
