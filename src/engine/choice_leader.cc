@@ -12,14 +12,6 @@ namespace {
 constexpr size_t kKeptPositionsMax = 20'000;
 constexpr size_t kWaitingMax = 1024;  // for their grammars; more are refused
 
-bool is_plain(const GenerateRequest& request) {
-  const SamplingOptions& sampling = request.sampling;
-  const bool has_minimum = request.min_tokens > 0 && !request.stop_ids.empty();
-  return request.constraint.empty() && request.logit_bias.empty() && !has_minimum &&
-         history_needed(sampling) == 0 && sampling.presence_penalty == 0 &&
-         sampling.frequency_penalty == 0;
-}
-
 Error too_many(const char* what, size_t count, size_t most) {
   return {ErrorCode::kInvalidArgument,
           fmt::format("the request has {} {}, at most {} are possible", count, what, most)};
@@ -63,6 +55,14 @@ Error compile_error(const Error& error) {
 }
 
 }  // namespace
+
+bool is_plain(const GenerateRequest& request) {
+  const SamplingOptions& sampling = request.sampling;
+  const bool has_minimum = request.min_tokens > 0 && !request.stop_ids.empty();
+  return request.constraint.empty() && request.logit_bias.empty() && !has_minimum &&
+         history_needed(sampling) == 0 && sampling.presence_penalty == 0 &&
+         sampling.frequency_penalty == 0;
+}
 
 ChoiceLeader::ChoiceLeader(GrammarShelf& shelf, int vocab_size)
     : shelf_(shelf), vocab_size_(vocab_size) {}

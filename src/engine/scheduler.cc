@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/choice_leader.h"
 #include "kernels/kernels.h"
 
 namespace lockstep {
@@ -20,14 +21,6 @@ void add_rows(std::span<const float> rows, std::vector<double>& sum) {
 
 // With more of them a step has enough rows to read the weights for.
 constexpr int kDraftingSequencesMax = 2;
-
-// Whether each choice depends on the logits before it, the seed and the position alone.
-bool is_free(const GenerateRequest& request) {
-  const SamplingOptions& sampling = request.sampling;
-  return request.constraint.empty() && request.logit_bias.empty() && request.min_tokens == 0 &&
-         sampling.repetition_penalty == 1 && sampling.presence_penalty == 0 &&
-         sampling.frequency_penalty == 0 && sampling.dry_multiplier == 0;
-}
 
 // Not kCorrupt: nothing is wrong with the request.
 Error broken_model(std::string_view what, int position) {
@@ -220,7 +213,7 @@ int Scheduler::draft(Sequence& sequence) const {
   const int most =
       std::min({drafts.size, request.draft_tokens, kDraftTokensMax, wanted, limits_.context - size,
                 limits_.tokens_max / kDraftingSequencesMax - 1});
-  if (most <= 0 || !is_free(request)) return 0;
+  if (most <= 0 || !is_plain(request)) return 0;
   if (drafts.pause > 0) {
     --drafts.pause;
     return 0;
@@ -370,9 +363,12 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
     if (choice.is_number && !choice.is_lost) {
       has_ended = take_choice(sequence, choice, events);
     } else {
-      end_broken(sequence,
-                 choice.is_lost ? lost_grammar(position) : broken_model("logits", position),
-                 events);
+      if (choice.is_lost) {
+        fail(sequence, lost_grammar(position), events);
+      } else {
+        pages_.forget(sequence.pages);
+        fail(sequence, broken_model("logits", position), events);
+      }
       return sequence.steps_in_flight == 0;
     }
     ++position;
@@ -397,16 +393,16 @@ void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right
 }
 
 // Later steps of its prompt may be under way.
-void Scheduler::end_broken(Sequence& sequence, const Error& error, EngineEvents& events) {
+void Scheduler::fail(Sequence& sequence, const Error& error, EngineEvents& events) {
   events.on_error(sequence.id, error);
   sequence.is_cancelled = true;
-  pages_.forget(sequence.pages);
 }
 
 void Scheduler::end_prompt(Sequence& sequence, EngineEvents& events) {
   const auto is_finite = [](double sum) { return std::isfinite(sum); };
   if (!std::all_of(sequence.pooled.begin(), sequence.pooled.end(), is_finite)) {
-    return end_broken(sequence, broken_model("values of the embedding", sequence.fed - 1), events);
+    pages_.forget(sequence.pages);
+    return fail(sequence, broken_model("values of the embedding", sequence.fed - 1), events);
   }
   if (sequence.request.pooling != Pooling::kNone) report_embedding(sequence, events);
   events.on_end(sequence.id, FinishReason::kLength);

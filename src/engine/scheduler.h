@@ -143,7 +143,7 @@ class Scheduler {
   // The guesses that were right are computed, the others never were.
   static void end_drafts(Sequence& sequence, const Planned& planned, int right);
   bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
-  void end_broken(Sequence& sequence, const Error& error, EngineEvents& events);
+  static void fail(Sequence& sequence, const Error& error, EngineEvents& events);
   void remove(const Sequence& sequence);
 
   SchedulerLimits limits_;

@@ -184,6 +184,19 @@ TEST_CASE("what no number came of is not kept, nor what was computed behind it")
   CHECK(engine.scheduler.page_counts().free == engine.scheduler.page_counts().all);
 }
 
+TEST_CASE("an answer that loses its grammar says nothing against its pages") {
+  Scheduler scheduler(kLimits);
+  FakeAnswers events;
+  Step step;
+  REQUIRE(scheduler.submit(1, {.prompt = text_of(130, 4), .max_tokens = 4}).ok());
+  REQUIRE(scheduler.plan(step));
+  const std::vector<Choice> lost{{.is_lost = true}};
+  REQUIRE(scheduler.complete(lost, {}, events).ok());
+  CHECK(events.ended == 1);
+  CHECK(scheduler.page_counts().cached == 2);
+  CHECK(scheduler.page_counts().free == scheduler.page_counts().all - 2);
+}
+
 TEST_CASE("a pool that is full of cached pages gives the least recently used ones") {
   SchedulerLimits limits = kLimits;
   limits.sequences_max = 1;

@@ -102,7 +102,7 @@ TEST_CASE("what depends on more than logits, seed and position is not guessed") 
   CHECK(rows([](GenerateRequest&) {}) < 200);
   CHECK(rows([](GenerateRequest& r) { r.constraint = "x"; }) == 300);
   CHECK(rows([](GenerateRequest& r) { r.logit_bias = {{.token = 1}}; }) == 300);
-  CHECK(rows([](GenerateRequest& r) { r.min_tokens = 1; }) == 300);
+  CHECK(rows([](GenerateRequest& r) { r.min_tokens = 1, r.stop_ids = {50}; }) == 300);
   CHECK(rows([](GenerateRequest& r) { r.sampling.repetition_penalty = 1.1f; }) == 300);
   CHECK(rows([](GenerateRequest& r) { r.sampling.presence_penalty = 1; }) == 300);
   CHECK(rows([](GenerateRequest& r) { r.sampling.frequency_penalty = 1; }) == 300);
