@@ -112,6 +112,7 @@ void Generation::process(const Event& event) {
 
 // Each prompt counts once: further choices find what the first one has computed.
 void Generation::process_start(size_t choice, Start start) {
+  meter_.started(choice);
   const auto& choices = plan_.choices;
   if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
   cached_tokens_ += start.cached_tokens;
@@ -174,6 +175,7 @@ void Generation::emit(size_t choice, std::string text) {
 
 void Generation::end_choice(size_t choice, std::string_view reason) {
   choices_[choice].has_ended = true;
+  meter_.choice_ended(choice);
   const std::string& stop = choices_[choice].matcher.met();
   if (!stop.empty()) sink_->on_stop_string(choice, stop);
   sink_->on_choice_end(choice, reason);

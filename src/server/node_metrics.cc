@@ -89,6 +89,17 @@ void add_requests(MetricsText& text, const std::map<std::string, ModelRequests>&
           &ModelRequests::cached_tokens);
   counter("lockstep_generated_tokens_total", "Tokens that were generated.",
           &ModelRequests::generated_tokens);
+  const auto gauge = [&](std::string_view name, std::string_view meaning,
+                         int64_t ModelRequests::*count) {
+    text.head(name, "gauge", meaning);
+    for (const auto& [model, requests] : models) {
+      text.value(name, label("model", model), requests.*count);
+    }
+  };
+  gauge("lockstep_waiting_answers", "Answers whose prompt waits in the queue or is being read.",
+        &ModelRequests::waiting);
+  gauge("lockstep_decoding_answers", "Answers that get tokens: the batch, of this node's clients.",
+        &ModelRequests::decoding);
   const auto histogram = [&](std::string_view name, std::string_view meaning,
                              SecondsHistogram ModelRequests::*seen) {
     text.head(name, "histogram", meaning);

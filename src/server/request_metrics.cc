@@ -38,7 +38,32 @@ std::map<std::string, ModelRequests> RequestMetrics::models() const {
   return models_;
 }
 
+void RequestMeter::set_phase(size_t choice, Phase phase) {
+  const Phase before = std::exchange(phases_[choice], phase);
+  if (!metrics_ || before == phase) return;
+  const auto count = [this](Phase counted, double by) {
+    if (counted == Phase::kWaiting) {
+      metrics_->change(
+          model_,
+          [](ModelRequests& model, double more) { model.waiting += static_cast<int64_t>(more); },
+          by);
+    } else if (counted == Phase::kDecoding) {
+      metrics_->change(
+          model_,
+          [](ModelRequests& model, double more) { model.decoding += static_cast<int64_t>(more); },
+          by);
+    }
+  };
+  count(before, -1);
+  count(phase, 1);
+}
+
+void RequestMeter::started(size_t choice) {
+  if (phases_[choice] == Phase::kWaiting) set_phase(choice, Phase::kDecoding);
+}
+
 void RequestMeter::accepted(int64_t prompt_tokens) {
+  for (size_t choice = 0; choice < phases_.size(); ++choice) set_phase(choice, Phase::kWaiting);
   if (!metrics_) return;
   metrics_->change(
       model_,
@@ -59,6 +84,7 @@ void RequestMeter::cached(int64_t tokens) {
 }
 
 void RequestMeter::token(size_t choice, Clock::time_point now) {
+  started(choice);
   if (!metrics_) return;
   std::optional<Clock::time_point>& last = last_tokens_[choice];
   RequestMetrics::Change count = [](ModelRequests& model, double) { ++model.generated_tokens; };
@@ -78,6 +104,7 @@ void RequestMeter::token(size_t choice, Clock::time_point now) {
 }
 
 void RequestMeter::end(RequestOutcome outcome, Clock::time_point now) {
+  for (size_t choice = 0; choice < phases_.size(); ++choice) set_phase(choice, Phase::kEnded);
   if (!metrics_ || std::exchange(has_ended_, true)) return;
   constexpr RequestMetrics::Change kCounts[] = {count_outcome<RequestOutcome::kEnded>,
                                                 count_outcome<RequestOutcome::kFailed>,

@@ -33,6 +33,9 @@ struct ModelRequests {
   uint64_t prompt_tokens = 0;          // of requests that were accepted
   uint64_t cached_tokens = 0;          // of these, which did not have to be computed
   uint64_t generated_tokens = 0;
+  // Answers that have not ended: whose prompt waits or is being read, and that get tokens.
+  int64_t waiting = 0;
+  int64_t decoding = 0;
   SecondsHistogram first_token;  // from the arrival of a request
   SecondsHistogram next_token;   // between two tokens of a request
   SecondsHistogram request;      // from its arrival to its end
@@ -62,7 +65,8 @@ class RequestMeter {
       : metrics_(std::move(metrics)),
         model_(std::move(model)),
         began_(now),
-        last_tokens_(choices) {}
+        last_tokens_(choices),
+        phases_(choices) {}
   // One that has no end until then was cancelled.
   ~RequestMeter() { end(RequestOutcome::kCancelled, Clock::now()); }
   RequestMeter(const RequestMeter&) = delete;
@@ -70,14 +74,21 @@ class RequestMeter {
 
   void accepted(int64_t prompt_tokens);
   void cached(int64_t tokens);
+  void started(size_t choice);  // its prompt is computed
   void token(size_t choice, Clock::time_point now);
+  void choice_ended(size_t choice) { set_phase(choice, Phase::kEnded); }
   void end(RequestOutcome outcome, Clock::time_point now);  // the first one counts
 
  private:
+  enum class Phase : uint8_t { kNew, kWaiting, kDecoding, kEnded };
+
+  void set_phase(size_t choice, Phase phase);
+
   const std::shared_ptr<RequestMetrics> metrics_;
   const std::string model_;
   const Clock::time_point began_;
   std::vector<std::optional<Clock::time_point>> last_tokens_;  // (choices)
+  std::vector<Phase> phases_;                                  // (choices)
   bool has_first_ = false;
   bool has_ended_ = false;
 };

@@ -49,15 +49,13 @@ ApiResult<JsonObject> detokenize(const ApiContext& context, const HttpRequest& r
   RequestFields fields(json.get_object());
   const std::string name = TRY(fields.text("model")).value_or("");
   const Json* tokens = fields.get("tokens");
-  if (tokens == nullptr || !tokens->is_array()) {
-    return bad_field("tokens", "\"tokens\" must be an array of token ids");
-  }
+  const bool is_list = tokens != nullptr && tokens->is_array() &&
+                       (tokens->get_array().empty() || tokens->get_array().front().is_int64());
+  if (!is_list) return bad_field("tokens", "\"tokens\" must be an array of token ids");
   std::vector<int32_t> ids;
   if (!tokens->get_array().empty()) {
     auto inputs = TRY(parse_text_inputs(tokens, "tokens", 1));
-    auto* list = std::get_if<std::vector<int32_t>>(&inputs.front());
-    if (list == nullptr) return bad_field("tokens", "\"tokens\" must be an array of token ids");
-    ids = std::move(*list);
+    ids = std::move(std::get<std::vector<int32_t>>(inputs.front()));
   }
   const auto model = TRY(context.find_ready_model(name));
   TRY(check_token_ids(ids, *model->tokenizer(), "tokens"));

@@ -42,6 +42,35 @@ TEST_CASE("metrics: a request is counted with its times, each choice by itself")
   CHECK(seen.next_token.counts[5] == 1);   // up to 0.05 s
 }
 
+TEST_CASE("metrics: answers wait, then decode, and are forgotten when they end in any way") {
+  const auto metrics = std::make_shared<RequestMetrics>();
+  const auto now = [&] {
+    const auto models = metrics->models();
+    return std::pair(models.at("m").waiting, models.at("m").decoding);
+  };
+  using Counts = std::pair<int64_t, int64_t>;
+  {
+    RequestMeter meter(metrics, "m", 3, Clock::now());
+    meter.accepted(1);
+    CHECK(now() == Counts{3, 0});
+    meter.started(0);
+    meter.token(1, Clock::now());  // of a service that does not say when it starts
+    CHECK(now() == Counts{1, 2});
+    meter.started(0);
+    meter.token(0, Clock::now());
+    CHECK(now() == Counts{1, 2});
+    meter.choice_ended(1);
+    meter.started(1);
+    CHECK(now() == Counts{1, 1});
+    RequestMeter other(metrics, "m", 1, Clock::now());
+    other.accepted(1);
+    CHECK(now() == Counts{2, 1});
+    other.end(RequestOutcome::kFailed, Clock::now());
+    CHECK(now() == Counts{1, 1});
+  }
+  CHECK(now() == Counts{0, 0});
+}
+
 TEST_CASE("metrics: names of models have a limit and may hold anything") {
   const auto metrics = std::make_shared<RequestMetrics>();
   for (size_t i = 0; i < RequestMetrics::kModelsMax + 5; ++i) {
@@ -50,7 +79,12 @@ TEST_CASE("metrics: names of models have a limit and may hold anything") {
   const auto models = metrics->models();
   CHECK(models.size() == RequestMetrics::kModelsMax + 1);
   CHECK(models.at(std::string(RequestMetrics::kOthers)).prompt_tokens == 5);
-  const std::string text = node_metrics({.requests = {{"a\"b\\c\nd", {}}}});
+  ModelRequests busy;
+  busy.waiting = 3;
+  busy.decoding = 2;
+  const std::string text = node_metrics({.requests = {{"a\"b\\c\nd", {}}, {"busy", busy}}});
+  CHECK(has_line(text, R"(lockstep_waiting_answers{model="busy"} 3)"));
+  CHECK(has_line(text, R"(lockstep_decoding_answers{model="busy"} 2)"));
   CHECK(has_line(text, R"(lockstep_prompt_tokens_total{model="a\"b\\c\nd"} 0)"));
 }
 
