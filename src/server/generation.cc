@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "node/request_check.h"
+
 namespace lockstep {
 
 void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup,
@@ -135,12 +137,7 @@ void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
   Choice& state = choices_[choice];
   if (!end.ok()) {
     state.has_ended = true;
-    ApiError error = to_api_error(end.error());
-    if (end.error().code == ErrorCode::kExhausted) {
-      error.status = 400;
-      error.code = "context_length_exceeded";
-    }
-    return fail(error);
+    return fail(end_error(choice, end.error()));
   }
   begin();
   pass_on(choice, state.decoder.finish());
@@ -150,6 +147,18 @@ void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
   }
   const bool is_stop = end.value() == FinishReason::kStop || state.matcher.is_stopped();
   end_choice(choice, is_stop ? "stop" : "length");
+}
+
+// Who waits for room may come again, who is too long may not.
+ApiError Generation::end_error(size_t choice, const Error& error) const {
+  ApiError told = to_api_error(error);
+  const auto service = service_.lock();
+  if (error.code != ErrorCode::kExhausted || service == nullptr) return told;
+  if (judge_refusal(*service, plan_.choices[choice].prompt.size(), error) == Refusal::kFinal) {
+    told.status = 400;
+    told.code = "context_length_exceeded";
+  }
+  return told;
 }
 
 void Generation::begin() {

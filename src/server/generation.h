@@ -114,6 +114,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   void process_start(size_t choice, Start start);
   void process_token(size_t choice, int32_t token);
   void process_end(size_t choice, const Result<FinishReason>& end);
+  ApiError end_error(size_t choice, const Error& error) const;
   void begin();
   // `text` is what the decoder has made.
   void pass_on(size_t choice, const std::string& text);

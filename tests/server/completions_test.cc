@@ -231,10 +231,24 @@ TEST_CASE("a failure before the first token has its own status, streamed or not"
     RawClient full(server.port());
     full.send(Served::post_text("/v1/completions", body));
     server.model->request(index++).events.on_end(Error{ErrorCode::kExhausted, "does not fit"});
-    const Answer too_long = Served::parse(full.read_to_end());
-    CHECK(too_long.status == 400);
-    CHECK(at(too_long.json(), "error", "code") == "context_length_exceeded");
+    const Answer busy = Served::parse(full.read_to_end());
+    CHECK(busy.status == 429);
+    CHECK(busy.has_header("Retry-After: 1\r\n"));
+    CHECK(at(busy.json(), "error", "code") == "queue_full");
   }
+}
+
+TEST_CASE("a prompt that turns out to be too long for the model is not to be tried again") {
+  Served server;
+  RawClient client(server.port());
+  client.send(Served::post_text("/v1/completions", R"({"prompt":"some words"})"));
+  const auto running = server.model->request(0);
+  REQUIRE(running.request.prompt.size() > 1);
+  server.model->set_context(1);  // of the group that it came to
+  running.events.on_end(Error{ErrorCode::kExhausted, "does not fit"});
+  const Answer answer = Served::parse(client.read_to_end());
+  CHECK(answer.status == 400);
+  CHECK(at(answer.json(), "error", "code") == "context_length_exceeded");
 }
 
 TEST_CASE("a long silence of a stream is broken by an empty delta") {

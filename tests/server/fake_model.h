@@ -97,6 +97,10 @@ class FakeModel : public ModelService {
     std::lock_guard lock(mutex_);
     status_.name = std::move(name);
   }
+  void set_context(int context) {
+    std::lock_guard lock(mutex_);
+    status_.context = context;
+  }
   void set_state(ModelStatus::State state, std::string last_error) {
     std::lock_guard lock(mutex_);
     status_.state = state;
