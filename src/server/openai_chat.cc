@@ -56,9 +56,15 @@ ApiResult<Ok> refuse_unsupported_chat(RequestFields& fields) {
   TRY(fields.refuse("functions", {Json(JsonArray())}));
   TRY(fields.refuse("function_call", {Json("none"), Json("auto")}));
   TRY(fields.refuse("modalities", {Json(std::move(text_only))}));
+  TRY(fields.refuse("verbosity", {Json("medium")}));
+  TRY(fields.refuse("service_tier", {Json("auto"), Json("default")}));
   for (const char* key :
        {"audio", "prediction", "web_search_options", "chat_template", "documents"}) {
     TRY(fields.refuse(key));
+  }
+  // Who asks, and what is cached together: nothing here depends on it.
+  for (const char* key : {"safety_identifier", "prompt_cache_key", "prompt_cache_retention"}) {
+    TRY(fields.text(key));
   }
   return Ok{};
 }

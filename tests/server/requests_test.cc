@@ -45,6 +45,8 @@ TEST_CASE("fields that are not supported are refused by name, their neutral valu
       {"function_call", R"({"name":"f"})", "\"none\""},
       {"modalities", R"(["audio"])", R"(["text"])"},
       {"audio", "{}", "null"},
+      {"verbosity", "\"low\"", "\"medium\""},
+      {"service_tier", "\"priority\"", "\"default\""},
       {"prediction", "{}", "null"},
       {"web_search_options", "{}", "null"},
       {"chat_template", "\"x\"", "null"},

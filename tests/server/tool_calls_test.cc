@@ -205,6 +205,15 @@ TEST_CASE("a call that is sent back reads as the model wrote it") {
   CHECK(prompt_of("call_other").find(written) == std::string::npos);
 }
 
+TEST_CASE("tokens of the reasoning are counted apart") {
+  ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
+  qwen.server.model->says("<think>\nHm.\n</think>\n\nYes");
+  const Json usage =
+      at(qwen.server.post("/v1/chat/completions", ServedTemplate::body("")).json(), "usage");
+  CHECK(at(usage, "completion_tokens_details", "reasoning_tokens") == 13);
+  CHECK(at(usage, "completion_tokens") == 25);
+}
+
 TEST_CASE("each of several choices has a parser of its own") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says(kHermesCall);
