@@ -77,10 +77,12 @@ test("mistakes are errors of the API's form", async () => {
 test("an aborted stream ends its request", async () => {
   const stream = client.messages.stream({ model: served.chat, max_tokens: 400, messages: ask });
   stream.on("error", () => {});
+  const ended = stream.done().catch((error) => assert.ok(error instanceof Anthropic.APIUserAbortError));
   await new Promise((resolve, reject) => {
     stream.once("streamEvent", resolve);
     stream.once("error", reject);
   });
   stream.abort();
+  await ended;
   await served.allEnded();
 });
