@@ -22,7 +22,7 @@ ApiResult<Ok> check_tool_options(RequestFields& fields, const std::string& param
   }
   [[maybe_unused]] const JsonObject* cached = TRY(fields.object("cache_control"));
   TRY(fields.boolean("eager_input_streaming"));  // input always comes as it is written
-  TRY(fields.refuse("defer_loading", {Json(false)}));
+  TRY(fields.boolean("defer_loading"));  // a search for tools ends here: all are shown at once
   TRY(fields.refuse("input_examples", {Json(JsonArray())}));
   TRY(fields.refuse("allowed_callers", {Json(JsonArray{"direct"})}));
   return Ok{};

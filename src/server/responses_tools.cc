@@ -22,7 +22,7 @@ ApiResult<Json> parse_function(RequestFields& fields, const std::string& param) 
     function["parameters"] = *parameters;
   }
   if (const auto strict = TRY(fields.boolean("strict"))) function["strict"] = *strict;
-  TRY(fields.refuse("defer_loading", {Json(false)}));
+  TRY(fields.boolean("defer_loading"));  // a search for tools ends here: all are shown at once
   return Json(JsonObject{{"type", "function"}, {"function", std::move(function)}});
 }
 
