@@ -3,7 +3,8 @@
 //   grammar_bench [--tokenizer FILE] [--schemas FILE]... [--slow US] [--json]
 // Each instance of each schema is tokenized and fed to a matcher: the time to accept a token, the
 // time of the mask before it (nothing is kept between instances), and the time to compile a schema.
-// Then masks along random walks of 60 tokens.
+// Then masks along random walks of 60 tokens, and the same for the recorded outputs of every family
+// of models under the constraint of an answer that may call tools.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "chat/answer_constraint.h"
+#include "grammar/constraint.h"
 #include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "json/json_file.h"
@@ -47,7 +50,7 @@ class Times {
   double last() const { return values_.back(); }
 
   void print() {
-    fmt::print("{:24} {:>9} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", name_, values_.size(),
+    fmt::print("{:28} {:>9} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", name_, values_.size(),
                at(0.5), at(0.9), at(0.99), at(1));
   }
   JsonObject json() {
@@ -103,6 +106,10 @@ struct Bench {
   Times accept{"accept, seen before", Clock::kWall};
   Times mask{"build a mask"};
   Times kept{"mask on a walk"};
+  Times call_compile{"compile an answer"};
+  Times call_accept_first{"answer: accept, seen never"};
+  Times call_accept{"answer: accept, seen before", Clock::kWall};
+  Times call_mask{"answer: build a mask"};
   int compiled_count = 0;
   double slow_us = 1e9;  // masks that take longer are printed
 
@@ -114,28 +121,53 @@ struct Bench {
     });
     if (!compiled.ok()) return;
     ++compiled_count;
-    for (const std::string& text : one.texts) follow(compiled.value(), text);
+    for (const std::string& text : one.texts) {
+      follow(compiled.value(), text, {accept_first, accept, mask});
+    }
     walk(Matcher(compiled.value(), trie));
   }
 
   // Fed tokens as a model would write them, up to the first that does not fit: once to an automaton
   // that has seen nothing, once more, and once to one that makes all masks.
-  void follow(const std::shared_ptr<const CompiledGrammar>& grammar, const std::string& text) {
-    const std::vector<int32_t> tokens = tokenizer->encode(text, {});
+  struct Followed {
+    Times& accept_first;
+    Times& accept;
+    Times& mask;
+  };
+  void follow(const std::shared_ptr<const CompiledGrammar>& grammar, const std::string& text,
+              const Followed& times) {
+    const std::vector<int32_t> tokens = tokenizer->encode(text, {.parse_special = true});
     Matcher first(grammar, trie);
-    accept_all(first, tokens, accept_first);
+    accept_all(first, tokens, times.accept_first);
     Matcher again = first.restarted();
-    accept_all(again, tokens, accept);
+    accept_all(again, tokens, times.accept);
     Matcher masked(grammar, trie);
     std::string done;
     std::vector<uint64_t> words(trie->mask_words());
     for (const int32_t token : tokens) {
-      if (!mask.measure([&] { return masked.mask(words); }).ok()) return;
-      if (mask.last() > slow_us) {
-        fmt::print("{:.0f} us: behind {} of {}\n", mask.last(), done, text.substr(0, 80));
+      if (!times.mask.measure([&] { return masked.mask(words); }).ok()) return;
+      if (times.mask.last() > slow_us) {
+        fmt::print("{:.0f} us: behind {} of {}\n", times.mask.last(), done, text.substr(0, 80));
       }
       done += trie->bytes_of(token);
       if (!masked.accept_token(token)) return;
+    }
+  }
+
+  // What the models of a family wrote, with and without a call that must come.
+  void follow_answers(const ToolFormat& format, const Json& tools, const Json& recorded) {
+    for (const CallChoice choice : {CallChoice::kAuto, CallChoice::kRequired}) {
+      AnswerOptions options;
+      options.format = &format;
+      options.tools = &tools;
+      options.calls = choice;
+      const auto spec = answer_constraint(options);
+      const auto grammar =
+          call_compile.measure([&] { return compile_constraint(spec.value(), *tokenizer); });
+      for (const Json& one : recorded.get_array()) {
+        const std::string raw(find(one, "raw")->get_string());
+        follow(grammar.value(), raw, {call_accept_first, call_accept, call_mask});
+      }
     }
   }
 
@@ -163,8 +195,8 @@ struct Bench {
   }
 };
 
-int run(const std::string& tokenizer_path, const std::vector<std::string>& files, double slow_us,
-        bool json) {
+int run(const std::string& tokenizer_path, const std::vector<std::string>& files,
+        const std::string& calls, double slow_us, bool json) {
   auto tokenizer = Tokenizer::load(tokenizer_path);
   if (!tokenizer.ok()) {
     fmt::print(stderr, "{}\n", tokenizer.error().message);
@@ -181,13 +213,19 @@ int run(const std::string& tokenizer_path, const std::vector<std::string>& files
   std::vector<Case> cases;
   for (const std::string& file : files) add_cases(file, cases);
   for (const Case& one : cases) bench.run(one);
+  const auto tools = read_json_file(calls + "/tools.json");
+  for (const ToolFormat& format : tool_formats()) {
+    const auto recorded = read_json_file(fmt::format("{}/{}.json", calls, format.name));
+    if (tools.ok() && recorded.ok()) bench.follow_answers(format, tools.value(), recorded.value());
+  }
   fmt::print("{} tokens, {} schemas of which {} can be enforced\n", bench.trie->token_count(),
              cases.size(), bench.compiled_count);
-  fmt::print("{:24} {:>9} {:>10} {:>10} {:>10} {:>10}\n", "us", "count", "p50", "p90", "p99",
+  fmt::print("{:28} {:>9} {:>10} {:>10} {:>10} {:>10}\n", "us", "count", "p50", "p90", "p99",
              "worst");
   JsonArray rows;
   for (Times* times :
-       {&build, &bench.compile, &bench.accept_first, &bench.accept, &bench.mask, &bench.kept}) {
+       {&build, &bench.compile, &bench.accept_first, &bench.accept, &bench.mask, &bench.kept,
+        &bench.call_compile, &bench.call_accept_first, &bench.call_accept, &bench.call_mask}) {
     times->print();
     rows.push_back(times->json());
   }
@@ -203,12 +241,15 @@ int main(int count, char** arguments) {
   std::string tokenizer = "tests/data/tokenizer/qwen2/tokenizer.json";
   std::vector<std::string> files{"tests/data/json_schema/tool_schemas.json",
                                  "tests/data/json_schema/test_suite.json"};
+  std::string calls = "tests/data/tool_calls";
   double slow_us = 1e9;
   bool json = false;
   app.add_option("--tokenizer", tokenizer, "a model folder or a tokenizer's file");
   app.add_option("--schemas", files, "arrays of {\"schema\", \"valid\" or \"tests\"}");
+  app.add_option("--calls", calls,
+                 "a folder with tools.json and a file of outputs for each family");
   app.add_flag("--json", json, "a line of JSON behind the table");
   app.add_option("--slow", slow_us, "print masks that take longer, in us");
   CLI11_PARSE(app, count, arguments);
-  return lockstep::run(tokenizer, files, slow_us, json);
+  return lockstep::run(tokenizer, files, calls, slow_us, json);
 }

@@ -66,23 +66,24 @@ std::string ipv6_pattern() {
 
 // RFC 1123: labels of up to 63 characters, 253 in all. To count both exactly would take 30000
 // states, so many labels must be shorter: 3 of 63, 7 of 35 or 15 of 15.
-std::string hostname_pattern() {
-  const auto labels = [](int count, int length) {
+std::string hostname_pattern(int labels_min) {
+  const auto labels = [labels_min](int count, int length) {
     const std::string label =
         fmt::format("[A-Za-z0-9]([A-Za-z0-9-]{{0,{}}}[A-Za-z0-9])?", length - 2);
-    return fmt::format("{0}(\\.{0}){{0,{1}}}", label, count - 1);
+    return fmt::format("{0}(\\.{0}){{{1},{2}}}", label, labels_min - 1, count - 1);
   };
   return "(" + labels(3, 63) + "|" + labels(7, 35) + "|" + labels(15, 15) + ")";
 }
 
+// Of host names those with a dot, as elsewhere.
 std::string email_pattern() {
   return fmt::format(
       "([A-Za-z0-9!#$%&'*+/=?^_`{{|}}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~-]+)*|"
       "\"([ !#-\\[\\]-~]|\\\\[ -~])*\")@({}|\\[({}|IPv6:{})\\])",
-      hostname_pattern(), kIpv4, ipv6_pattern());
+      hostname_pattern(2), kIpv4, ipv6_pattern());
 }
 
-// RFC 3986, appendix A.
+// RFC 3986, appendix A, with something behind the scheme that is no query.
 std::string uri_pattern() {
   const std::string coded = "%[0-9A-Fa-f]{2}";
   const std::string letters = "-A-Za-z0-9._~!$&'()*+,;=";
@@ -92,7 +93,7 @@ std::string uri_pattern() {
                                        ipv6_pattern(), letters, letters, coded);
   const std::string authority = fmt::format("(([{}:]|{})*@)?{}(:\\d*)?", letters, coded, host);
   return fmt::format(
-      "[A-Za-z][A-Za-z0-9+.-]*:(//{0}{1}|/({2}+{1})?|{2}+{1}|)(\\?({2}|[/?])*)?(#({2}|[/?])*)?",
+      "[A-Za-z][A-Za-z0-9+.-]*:(//{0}{1}|/({2}+{1})?|{2}+{1})(\\?({2}|[/?])*)?(#({2}|[/?])*)?",
       authority, segments, character);
 }
 
@@ -124,7 +125,7 @@ Dfa make_format(std::string_view format) {
   if (format == "uri") return made(uri_pattern());
   const std::string coded_label = "([\\x00-\\x7f]*[.@])?[A-Za-z0-9]{2}--" + any;
   if (format == "email") return without(made(email_pattern()), "[\\x00-\\x7f]*@..--" + any);
-  return without(made(hostname_pattern()), coded_label);
+  return without(made(hostname_pattern(1)), coded_label);
 }
 
 constexpr std::array<std::string_view, 10> kNames{"date-time", "time", "date", "duration", "email",

@@ -186,6 +186,18 @@ const Dfa& plain_number() {
   return dfa;
 }
 
+const Dfa& exact_number() {
+  static const Dfa dfa = [] {
+    constexpr int kDigitsMax = 15;
+    std::string pattern = "-?(0|[1-9][0-9]*)|-?0\\.[0-9]{1,15}";
+    for (int whole = 1; whole < kDigitsMax; ++whole) {
+      pattern += fmt::format("|-?[1-9][0-9]{{{}}}\\.[0-9]{{1,{}}}", whole - 1, kDigitsMax - whole);
+    }
+    return number_regex(pattern);
+  }();
+  return dfa;
+}
+
 const Dfa& whole_number() {
   static const Dfa dfa = number_regex("-?(0|[1-9][0-9]*)(\\.0+)?");
   return dfa;

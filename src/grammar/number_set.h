@@ -27,6 +27,9 @@ enum class Bound { kAtLeast, kAbove, kAtMost, kBelow };
 
 const Dfa& any_number();    // all that JSON allows, with exponents
 const Dfa& plain_number();  // without exponents
+// The same with at most 15 digits where there is a point: a double tells any two of them apart, so
+// that what a reader compares is what was written.
+const Dfa& exact_number();
 const Dfa& whole_number();  // 7, -7, 7.0
 // Only numbers without exponents are in these.
 Dfa numbers_within(Bound bound, const Decimal& limit);

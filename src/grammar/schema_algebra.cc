@@ -155,8 +155,9 @@ Result<SchemaShape> SchemaShapes::without(const SchemaShape& a, const SchemaShap
     shape.numbers = shared_words(TRY(join(*a.numbers, *b.numbers, DfaJoin::kFirstOnly, budget_)));
     // What `b` writes without exponents it also allows with them, so those are unknown.
     if (shape.numbers) {
-      shape.numbers =
-          shared_words(TRY(join(*shape.numbers, plain_number(), DfaJoin::kBoth, budget_)));
+      Dfa rest = TRY(join(*shape.numbers, plain_number(), DfaJoin::kBoth, budget_));
+      TRY(narrow_to_exact(rest));
+      shape.numbers = shared_words(std::move(rest));
     }
   }
   if (a.strings && b.strings) {

@@ -263,8 +263,18 @@ Result<std::shared_ptr<const Dfa>> SchemaShapes::own_numbers(const Json& schema,
       TRY(cannot_enforce("multipleOf"));
     }
   }
+  const bool is_bounded =
+      has_any(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"});
+  if (is_bounded && !only_whole) TRY(narrow_to_exact(numbers));
   if (numbers.empty()) return std::shared_ptr<const Dfa>();
   return std::make_shared<const Dfa>(std::move(numbers));
+}
+
+// Where that does not take too many states.
+Status SchemaShapes::narrow_to_exact(Dfa& numbers) {
+  if (numbers.states.size() * exact_number().states.size() > kDfaStatesMax) return Ok{};
+  numbers = TRY(join(numbers, exact_number(), DfaJoin::kBoth, budget_));
+  return Ok{};
 }
 
 Result<StringShape> SchemaShapes::own_strings(const Json& schema) {

@@ -76,6 +76,7 @@ class SchemaShapes {
   Result<SchemaShape> own_shape(const Json& schema);
   Status check_keywords(const Json& schema);
   Result<std::shared_ptr<const Dfa>> own_numbers(const Json& schema, bool only_whole);
+  Status narrow_to_exact(Dfa& numbers);
   Result<StringShape> own_strings(const Json& schema);
   Result<const Json*> referenced(std::string_view reference);
   Result<SchemaShape> shape_of_values(const JsonArray& values);

@@ -27,8 +27,8 @@ std::string read_as_other(uint32_t types) {
   add(kTaggedNull, "null|None");
   add(kTaggedBool, "true|false|True|False");
   add(kTaggedInteger | kTaggedFraction, R"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?)");
-  add(kTaggedArray, R"(\[[\s\S]*\])");
-  add(kTaggedObject, R"(\{[\s\S]*\})");
+  add(kTaggedArray, R"(\[[\s\S]*)");
+  add(kTaggedObject, R"(\{[\s\S]*)");
   return "[ \\t\\r\\n]*(?:" + pattern + ")[ \\t\\r\\n]*";
 }
 

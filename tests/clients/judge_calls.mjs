@@ -3,15 +3,23 @@
 // grammar ended must be calls of the tools that were offered, with arguments that their schemas
 // allow, and at least 95 of 100 must have ended.
 //   node judge_calls.mjs < LINES      (needs the packages ajv and ajv-formats)
+import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
+const draft7 = createRequire(import.meta.url)("ajv/dist/refs/json-schema-draft-07.json");
+
 const ENDED_SHARE_LEAST = 0.95;
 const WRONG_SHOWN_MAX = 10;
 
-const ajv = new Ajv2020({ strict: false, allErrors: false, validateFormats: true });
+// Without a precision ajv divides floats: no decimal is a multiple of 1e-8.
+const ajv = new Ajv2020({ strict: false, multipleOfPrecision: 6 });
+ajv.addMetaSchema(draft7);
 addFormats(ajv);
+// ajv-formats knows neither quoted names nor addresses in brackets (RFC 5321, section 4.1.2).
+const email = ajv.formats.email;
+ajv.addFormat("email", (text) => /^"([ !#-[\]-~]|\\[ -~])*"@/.test(text) || /@\[[^\]]+\]$/.test(text) || email.test(text));
 const validators = new Map();
 
 // null where ajv cannot read the schema, such as draft-07's lists in "items".

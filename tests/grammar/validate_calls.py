@@ -1,9 +1,10 @@
 """Random answers under the constraint of a tool call are calls whose arguments are valid for an independent validator.
 
-validate_calls.py CALL_WALKS SOURCE [--schemas COUNT] [--answers COUNT] [--seed SEED] [--lines FILE]: CALL_WALKS is the
-program of call_walks.cc, which writes answers in the formats of all families; SOURCE is this repository. The judge is
-python3-jsonschema; exits 77 (skipped) without it. --lines keeps what CALL_WALKS wrote, for another judge
-(tests/clients/judge_calls.mjs), and does not judge.
+validate_calls.py CALL_WALKS SOURCE [--schemas COUNT] [--answers COUNT] [--seed SEED] [--lines FILE | --judge FILE]
+
+CALL_WALKS is the program of call_walks.cc, which writes answers in the formats of all families; SOURCE is this
+repository. The judge is python3-jsonschema; exits 77 (skipped) without it. --lines keeps what CALL_WALKS wrote, for
+another judge (tests/clients/judge_calls.mjs), and does not judge; --judge judges such lines.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import subprocess
 import sys
 
 CHARACTERS = 8  # of a string
+FORM_CHARACTERS = 60  # of one with a pattern or a format
 ITEMS = 3  # of a list, where it may be so short
 SCALAR = {"type": ["string", "number", "boolean", "null"], "maxLength": CHARACTERS}
 # What makes a schema inside of it wider where it is made narrower.
@@ -37,10 +39,15 @@ def bounded(schema):
     for keyword in ("items", "additionalProperties", "additionalItems"):
         if isinstance(schema.get(keyword), (dict, bool)):
             narrow[keyword] = bounded(schema[keyword])
-    if any(keyword in schema for keyword in ("$ref", "allOf", "anyOf", "enum", "const", *NOT_MONOTONE)):
+    if any(keyword in schema for keyword in ("$ref", "enum", "const")):
+        return narrow
+    if any(keyword in schema for keyword in ("allOf", "anyOf", *NOT_MONOTONE)):
+        # What these say of lengths is not looked for.
+        narrow["maxLength"] = min(schema.get("maxLength", FORM_CHARACTERS), FORM_CHARACTERS)
+        narrow["maxItems"] = min(schema.get("maxItems", ITEMS), ITEMS)
         return narrow
     has_form = "pattern" in schema or "format" in schema
-    characters = max(schema.get("minLength", 0), 60 if has_form else CHARACTERS)
+    characters = max(schema.get("minLength", 0), FORM_CHARACTERS if has_form else CHARACTERS)
     narrow["maxLength"] = min(schema.get("maxLength", characters), characters)
     items = max(schema.get("minItems", 0), ITEMS)
     narrow["maxItems"] = min(schema.get("maxItems", items), items)
@@ -109,9 +116,13 @@ def main():
     parser.add_argument("--answers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lines", type=pathlib.Path)
+    parser.add_argument("--judge", type=pathlib.Path)
     options = parser.parse_args()
     schemas = parameters(options.source, options.schemas)
-    answers = run(options.program, options.source, schemas, options.answers, options.seed)
+    if options.judge:
+        answers = [json.loads(line) for line in options.judge.read_text().split("\n") if line]
+    else:
+        answers = run(options.program, options.source, schemas, options.answers, options.seed)
     if options.lines:
         options.lines.write_text("".join(json.dumps(answer) + "\n" for answer in answers))
         return 0
