@@ -12,7 +12,7 @@ tools/install_packages.sh base clients || {
   echo "clients: skipped, npm could not be installed"
   exit 0
 }
-tools/build.sh release lockstep
+tools/build.sh release lockstep call_walks
 
 case "$(uname -m)" in
   x86_64) processor=x64 ;;

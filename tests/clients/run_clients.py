@@ -12,6 +12,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "cluster"))
 sys.path.insert(0, HERE)
 
@@ -21,6 +22,7 @@ import scripted_model  # noqa: E402
 
 SUITES = ["openai", "openai_responses", "anthropic", "ollama", "ai_sdk"]
 SUITE_TIMEOUT_S = 300
+WALKS_TIMEOUT_S = 1200
 CHAT_CONTEXT = 4096
 
 CHAT_TEMPLATE = """{%- for tool in tools or [] %}{{- tool | tojson }}{{- '\\n' }}{%- endfor %}
@@ -96,6 +98,24 @@ def run_agents(chosen, packages, node, port, work):
         yield agent.name, "failed" if problem else "passed", f"{word} ({time.monotonic() - began:.0f} s)"
 
 
+def judge_calls(packages, node):
+    """What models write under the constraints of all families, judged by ajv: see judge_calls.mjs."""
+    folder, judge = os.path.join(packages, "ajv"), os.path.join(packages, "ajv", "judge_calls.mjs")
+    if not os.path.isdir(os.path.join(folder, "node_modules", "ajv-formats")):
+        return "ajv", "skipped", "ajv is not installed"
+    shutil.copy(os.path.join(HERE, "judge_calls.mjs"), judge)  # packages are looked for above a source
+    lines = os.path.join(folder, "answers")
+    walks = [sys.executable, os.path.join(SOURCE, "tests", "grammar", "validate_calls.py")]
+    subprocess.run([*walks, os.path.join(SOURCE, "build", "release", "call_walks"), SOURCE, "--lines", lines],
+                   timeout=WALKS_TIMEOUT_S, check=True)
+    with open(lines, "rb") as answers:
+        process = subprocess.run([node, judge], stdin=answers, capture_output=True, text=True, timeout=WALKS_TIMEOUT_S,
+                                 check=False)
+    print(process.stdout + process.stderr, end="", flush=True)
+    said = process.stdout.strip().splitlines()
+    return "ajv", "failed" if process.returncode else "passed", said[-1] if said else "it said nothing"
+
+
 def main():
     packages, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
     node = node_program(packages)
@@ -107,6 +127,11 @@ def main():
     models = [write_stories_chat(os.path.join(work, "models", "stories-chat"))]
     calls = {"read_note": {"path": "note.txt"}} | {agent.tool: agent.arguments for agent in agents.AGENTS}
     models.append(scripted_model.write_scripted_model(os.path.join(work, "models", "scripted"), calls))
+    unknown = set(wanted) - set(SUITES) - {"ajv"} - {agent.package for agent in agents.AGENTS}
+    if unknown:
+        print(f"clients: there is no {', '.join(sorted(unknown))}; there are "
+              f"{', '.join([*SUITES, 'ajv', *(agent.package for agent in agents.AGENTS)])}")
+        return 2
     results = []
     suites = [name for name in SUITES if not wanted or name in wanted]
     if suites:
@@ -119,6 +144,8 @@ def main():
             for result in run_agents(chosen, packages, node, server.port, work):
                 results.append(result)
                 print("  {}: {}: {}".format(*result), flush=True)
+    if not wanted or "ajv" in wanted:
+        results.append(judge_calls(packages, node))
     print("\nclients of lockstep")
     for name, outcome, word in results:
         print(f"  {outcome:8} {name:28} {word}")
