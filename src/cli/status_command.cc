@@ -86,8 +86,7 @@ int status(const Flags& flags) {
   }
   const double power_w = real_in(said.value(), "power_w");
   print_line(fmt::format("lockstep {} on port {}{}", text_in(said.value(), "version"),
-                         flags.node.port,
-                         power_w > 0 ? fmt::format(", {:.0f} W", power_w) : ""));
+                         flags.node.port, power_w > 0 ? fmt::format(", {:.0f} W", power_w) : ""));
   for (const std::string& line : cluster_lines(said.value())) print_line(line);
   const auto models = list_in(said.value(), "models");
   if (models.empty()) print_line("no model is loaded");

@@ -270,8 +270,7 @@ TEST_CASE("names of Claude mean the model that is there, or the one that is chos
   CHECK(at(refused.json(), "error", "type") == "not_found_error");
   CHECK(text_at(at(refused.json(), "error", "message")).find("--claude-model") !=
         std::string::npos);
-  Served chosen([](ServerOptions& options) { options.claude_model = "second"; }, nullptr,
-                {second});
+  Served chosen([](ServerOptions& options) { options.claude_model = "second"; }, nullptr, {second});
   CHECK(at(chosen.post("/v1/messages", body).json(), "model") == "org/Second");
 }
 
