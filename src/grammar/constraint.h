@@ -37,10 +37,10 @@ namespace lockstep {
 // Errors: kInvalidArgument (also for what nothing satisfies), kUnsupported, which names the keyword
 // of a strict schema, and kExhausted, which names the limit.
 Result<std::shared_ptr<const CompiledGrammar>> compile_constraint(std::string_view spec,
-                                                                  const Tokenizer &tokenizer);
+                                                                  const Tokenizer& tokenizer);
 
 // The errors of compile_constraint(), else one sentence for each thing that is not enforced.
 Result<std::vector<std::string>> check_constraint(std::string_view spec,
-                                                  const Tokenizer &tokenizer);
+                                                  const Tokenizer& tokenizer);
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ struct JsonSchemaOptions {
   JsonSpace space = JsonSpace::kBounded;
   // What "#" of a $ref means, for a schema that is a part of another one; null:
   // the schema itself.
-  const Json *root = nullptr;
+  const Json* root = nullptr;
   bool only_objects = false;  // whatever else the schema allows
 };
 
@@ -43,10 +43,10 @@ struct JsonSchemaGrammar {
 
 // kUnsupported names the keyword; kInvalidArgument for what is no schema, or
 // allows nothing.
-Result<JsonSchemaGrammar> add_json_schema(Grammar &grammar, const Json &schema,
-                                          const JsonSchemaOptions &options = {});
+Result<JsonSchemaGrammar> add_json_schema(Grammar& grammar, const Json& schema,
+                                          const JsonSchemaOptions& options = {});
 
 // Any JSON object ("json_object" of response_format).
-Grammar::Expression add_json_object(Grammar &grammar, JsonSpace space = JsonSpace::kBounded);
+Grammar::Expression add_json_object(Grammar& grammar, JsonSpace space = JsonSpace::kBounded);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ constexpr size_t kObjectStatesMax = 50'000;  // keys times counts of minProperti
 
 }  // namespace
 
-SchemaGrammar::SchemaGrammar(Grammar &grammar, const Json &root, const JsonSchemaOptions &options)
+SchemaGrammar::SchemaGrammar(Grammar& grammar, const Json& root, const JsonSchemaOptions& options)
     : grammar_(grammar),
       shapes_(root, options.is_strict),
       any_character_(grammar.character(SymbolSet::scalar_values(), CharacterCoding::kJsonString)),
@@ -31,7 +31,7 @@ SchemaGrammar::SchemaGrammar(Grammar &grammar, const Json &root, const JsonSchem
   }
 }
 
-SchemaList SchemaGrammar::whole(const Json &schema, bool only_objects) {
+SchemaList SchemaGrammar::whole(const Json& schema, bool only_objects) {
   SchemaList schemas{&schema};
   if (only_objects) schemas.push_back(shapes_.keep(JsonObject{{"type", "object"}}));
   return schemas;
@@ -48,7 +48,7 @@ Result<JsonSchemaGrammar> SchemaGrammar::define_all(Expression start) {
 }
 
 Expression SchemaGrammar::value(SchemaList schemas) {
-  std::erase_if(schemas, [](const Json *schema) {
+  std::erase_if(schemas, [](const Json* schema) {
     return (schema->is_bool() && schema->get_bool()) ||
            (schema->is_object() && schema->get_object().empty());
   });
@@ -60,23 +60,23 @@ Expression SchemaGrammar::value(SchemaList schemas) {
   return grammar_.use(rule);
 }
 
-Result<Expression> SchemaGrammar::values_of(const SchemaShape &shape) {
+Result<Expression> SchemaGrammar::values_of(const SchemaShape& shape) {
   std::vector<Expression> alternatives;
   if (shape.allows_null) alternatives.push_back(grammar_.literal("null"));
   if (shape.allows_true) alternatives.push_back(grammar_.literal("true"));
   if (shape.allows_false) alternatives.push_back(grammar_.literal("false"));
   if (shape.numbers) alternatives.push_back(grammar_.bytes(*shape.numbers));
   if (shape.strings) alternatives.push_back(TRY(quoted(*shape.strings)));
-  for (const ArrayShape &alternative : shape.arrays) {
+  for (const ArrayShape& alternative : shape.arrays) {
     alternatives.push_back(TRY(array(alternative)));
   }
-  for (const ObjectShape &alternative : shape.objects) {
+  for (const ObjectShape& alternative : shape.objects) {
     alternatives.push_back(TRY(object(alternative)));
   }
   return grammar_.choice(alternatives);
 }
 
-Result<Expression> SchemaGrammar::quoted(const StringShape &strings) {
+Result<Expression> SchemaGrammar::quoted(const StringShape& strings) {
   Expression content = grammar_.repeat(any_character_, strings.min, strings.max);
   if (strings.words) content = text_of(TRY(shapes_.words_of(strings)));
   return in_quotes(content);
@@ -89,11 +89,11 @@ Expression SchemaGrammar::in_quotes(Expression content) {
 
 // Constants and keys, printed as JSON does: only what must be escaped may be,
 // and what is not ASCII.
-Expression SchemaGrammar::text_of(const Dfa &words) {
+Expression SchemaGrammar::text_of(const Dfa& words) {
   return grammar_.text(words, CharacterCoding::kJsonString);
 }
 
-Expression SchemaGrammar::key_text(const std::string &name) {
+Expression SchemaGrammar::key_text(const std::string& name) {
   std::vector<Expression> parts;
   for (const uint32_t point : code_points(name)) {
     const bool is_plain = point >= 0x20 && point < 0x7F && point != '"' && point != '\\';
@@ -106,7 +106,7 @@ Expression SchemaGrammar::key_text(const std::string &name) {
   return in_quotes(grammar_.sequence(parts));
 }
 
-Result<Expression> SchemaGrammar::array(const ArrayShape &shape) {
+Result<Expression> SchemaGrammar::array(const ArrayShape& shape) {
   const ArrayFacts facts = TRY(array_facts(shapes_, shape));
   const Expression comma = grammar_.sequence({grammar_.literal(","), break_});
   const auto first_count = static_cast<uint32_t>(facts.first.size());
@@ -146,14 +146,14 @@ Expression SchemaGrammar::member(Expression key, SchemaList schemas) {
   return grammar_.sequence({key, grammar_.literal(":"), gap_, value(std::move(schemas))});
 }
 
-Result<Expression> SchemaGrammar::object(const ObjectShape &shape) {
+Result<Expression> SchemaGrammar::object(const ObjectShape& shape) {
   const ObjectFacts facts = TRY(object_facts(shapes_, shape));
   std::vector<Expression> members;
-  for (const KeySchema &key : facts.keys) {
+  for (const KeySchema& key : facts.keys) {
     members.push_back(member(key_text(key.name), key.value));
   }
   std::vector<Expression> others;
-  for (const OtherKeys &keys : facts.others) {
+  for (const OtherKeys& keys : facts.others) {
     others.push_back(member(in_quotes(text_of(keys.names)), keys.value));
   }
   const Expression other = grammar_.choice(others);
@@ -163,8 +163,8 @@ Result<Expression> SchemaGrammar::object(const ObjectShape &shape) {
 
 // States (i, c): i keys were written or left out, c were written, as far as
 // that matters.
-Result<Expression> SchemaGrammar::members_in_order(const ObjectFacts &facts,
-                                                   const std::vector<Expression> &members,
+Result<Expression> SchemaGrammar::members_in_order(const ObjectFacts& facts,
+                                                   const std::vector<Expression>& members,
                                                    Expression other, Expression separator) {
   const auto key_count = static_cast<uint32_t>(members.size());
   const bool has_end = facts.max != UINT32_MAX;
@@ -197,7 +197,7 @@ Result<Expression> SchemaGrammar::members_in_order(const ObjectFacts &facts,
     const bool may_grow = !checks_max || c < facts.max;
     const uint32_t next = std::min(c + 1, counted);
     for (uint32_t i = 0; i < key_count; ++i) {
-      Grammar::State &state = states[state_of(i, c)];
+      Grammar::State& state = states[state_of(i, c)];
       if (may_grow) {
         const Expression written = c == 0 ? members[i] : grammar_.sequence({separator, members[i]});
         state.edges.push_back({written, state_of(i + 1, next)});
@@ -206,8 +206,8 @@ Result<Expression> SchemaGrammar::members_in_order(const ObjectFacts &facts,
         state.edges.push_back({grammar_.empty(), state_of(i + 1, c)});
       }
     }
-    Grammar::State &named = states[state_of(key_count, c)];
-    Grammar::State &more = states[state_of(key_count + 1, c)];
+    Grammar::State& named = states[state_of(key_count, c)];
+    Grammar::State& more = states[state_of(key_count + 1, c)];
     named.is_accepting = more.is_accepting = c >= min;
     if (!has_others || !may_grow) continue;
     const Expression written = c == 0 ? other : grammar_.sequence({separator, other});
@@ -218,20 +218,20 @@ Result<Expression> SchemaGrammar::members_in_order(const ObjectFacts &facts,
   return grammar_.automaton(std::move(states));
 }
 
-Status check_schema_size(const Json &schema) {
+Status check_schema_size(const Json& schema) {
   if (dump_json(schema).size() <= kSchemaBytesMax) return Ok{};
   return Error{ErrorCode::kExhausted, "the schema is longer than the limit of " +
                                           std::to_string(kSchemaBytesMax) + " bytes"};
 }
 
-Result<JsonSchemaGrammar> add_json_schema(Grammar &grammar, const Json &schema,
-                                          const JsonSchemaOptions &options) {
+Result<JsonSchemaGrammar> add_json_schema(Grammar& grammar, const Json& schema,
+                                          const JsonSchemaOptions& options) {
   TRY(check_schema_size(schema));
   SchemaGrammar built(grammar, options.root ? *options.root : schema, options);
   return built.define_all(built.value(built.whole(schema, options.only_objects)));
 }
 
-Grammar::Expression add_json_object(Grammar &grammar, JsonSpace space) {
+Grammar::Expression add_json_object(Grammar& grammar, JsonSpace space) {
   const Json schema = JsonObject{{"type", "object"}};
   JsonSchemaOptions options;
   options.space = space;

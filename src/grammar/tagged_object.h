@@ -41,8 +41,8 @@ struct TaggedForm {
 };
 
 // kUnsupported where a required key cannot be written so.
-Result<JsonSchemaGrammar> add_tagged_object(Grammar &grammar, const Json &schema,
-                                            const TaggedForm &form,
-                                            const JsonSchemaOptions &options = {});
+Result<JsonSchemaGrammar> add_tagged_object(Grammar& grammar, const Json& schema,
+                                            const TaggedForm& form,
+                                            const JsonSchemaOptions& options = {});
 
 }  // namespace lockstep
