@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,10 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/output_parser.h"
 #include "cli/commands.h"
 #include "cli/generate.h"
 #include "cli/group_flags.h"
 #include "cli/output.h"
+#include "server/chat_choice.h"
 #include "server/chat_prompt.h"
 #include "tokenizer/tokenizer.h"
 
@@ -40,10 +44,10 @@ struct Flags {
 };
 
 struct Answer {
-  std::string text;
+  OutputMessage message;
   size_t prompt_tokens = 0;
   Generated generation;
-  std::optional<Error> cancelled;  // by Ctrl-C; the text is what came before
+  std::optional<Error> cancelled;  // by Ctrl-C; the message is what came before
 };
 
 GenerateRequest request_for(const Flags& flags, std::vector<int32_t> prompt,
@@ -74,33 +78,88 @@ Result<bool> has_template(const Flags& flags, const ModelService& model) {
                            format.error().message)};
 }
 
-Result<std::vector<int32_t>> prompt_of(bool is_chat, const ModelService& model,
-                                       const Json& messages) {
+Result<ChatPrompt> prompt_of(bool is_chat, const ModelService& model, const Json& messages) {
   if (!is_chat) {
-    return encode_prompt(*model.tokenizer(), plain_conversation(messages));
+    return ChatPrompt{encode_prompt(*model.tokenizer(), plain_conversation(messages))};
   }
   ChatInput input;
   input.messages = &messages;
   input.now = local_time_now();
-  return TRY(chat_prompt(model, input)).ids;
+  return chat_prompt(model, input);
 }
+
+// Takes an answer's tokens: what the model writes is read in its family's format, what belongs to
+// the answer goes to stdout and its reasoning to stderr, as it comes.
+class AnswerPrinter {
+ public:
+  AnswerPrinter(const ModelService& model, bool is_chat, bool reasoning_is_open, bool is_silent)
+      : parser_(options(model, is_chat, reasoning_is_open)),
+        decoder_(model.tokenizer(), is_chat, printed_tokens(model, is_chat)),
+        is_silent_(is_silent) {}
+
+  void push(int32_t token) { take(parser_.push(decoder_.push(token))); }
+  OutputMessage finish(bool is_truncated) {
+    take(parser_.push(decoder_.finish()));
+    take(parser_.finish(is_truncated));
+    set_dim(false);
+    return message_.message();
+  }
+
+ private:
+  static const ToolFormat* format_of(const ModelService& model, bool is_chat) {
+    const ModelChatFormat format = model.chat_format();
+    return is_chat && format.ok() && format.value() ? format.value()->tool_format(false) : nullptr;
+  }
+  static OutputParser::Options options(const ModelService& model, bool is_chat, bool is_open) {
+    OutputParser::Options options;
+    options.format = format_of(model, is_chat);
+    options.reasoning_is_open = is_open;
+    return options;
+  }
+  static std::map<int32_t, std::string> printed_tokens(const ModelService& model, bool is_chat) {
+    const ToolFormat* format = format_of(model, is_chat);
+    if (format == nullptr) return {};
+    return marker_tokens(*format, *model.tokenizer());
+  }
+
+  void take(const std::vector<OutputDelta>& deltas) {
+    for (const OutputDelta& delta : deltas) {
+      message_.add(delta);
+      if (is_silent_) continue;
+      const bool is_reasoning = delta.kind == OutputDelta::Kind::kReasoning;
+      set_dim(is_reasoning);
+      std::FILE* const file = is_reasoning ? stderr : stdout;
+      fmt::print(file, "{}", delta.text);
+      std::fflush(file);
+    }
+  }
+  // A terminal shows reasoning dim; the answer begins a line of its own behind it.
+  void set_dim(bool is_dim) {
+    if (is_silent_ || is_dim == is_dim_) return;
+    is_dim_ = is_dim;
+    const bool has_colours = isatty(STDERR_FILENO) != 0;
+    fmt::print(stderr, "{}{}", has_colours ? (is_dim ? "\x1b[2m" : "\x1b[0m") : "",
+               is_dim ? "" : "\n\n");
+    std::fflush(stderr);
+  }
+
+  OutputParser parser_;
+  StreamDecoder decoder_;
+  MessageBuilder message_;
+  const bool is_silent_;
+  bool is_dim_ = false;
+};
 
 // Answers the last message; prints the pieces as they come unless the whole is wanted as JSON.
 Result<Answer> answer_messages(const Flags& flags, ModelService& model, const Json& messages) {
   Answer answer;
   const bool is_chat = TRY(has_template(flags, model));
-  std::vector<int32_t> prompt = TRY(prompt_of(is_chat, model, messages));
-  answer.prompt_tokens = prompt.size();
-  TRY(check_context(prompt.size(), model.status()));
-  StreamDecoder decoder(model.tokenizer(), is_chat);
-  const auto show = [&](const std::string& piece) {
-    answer.text += piece;
-    if (flags.json || piece.empty()) return;
-    fmt::print("{}", piece);
-    std::fflush(stdout);
-  };
-  auto generation = generate_and_wait(model, request_for(flags, std::move(prompt), model),
-                                      [&](int32_t token) { show(decoder.push(token)); });
+  ChatPrompt prompt = TRY(prompt_of(is_chat, model, messages));
+  answer.prompt_tokens = prompt.ids.size();
+  TRY(check_context(prompt.ids.size(), model.status()));
+  AnswerPrinter printer(model, is_chat, prompt.reasoning_is_open, flags.json);
+  auto generation = generate_and_wait(model, request_for(flags, std::move(prompt.ids), model),
+                                      [&](int32_t token) { printer.push(token); });
   if (generation.ok()) {
     answer.generation = std::move(generation.value());
   } else if (generation.error().code == ErrorCode::kCancelled) {
@@ -108,7 +167,8 @@ Result<Answer> answer_messages(const Flags& flags, ModelService& model, const Js
   } else {
     return generation.error();
   }
-  show(decoder.finish());
+  const bool is_truncated = answer.cancelled || answer.generation.reason == FinishReason::kLength;
+  answer.message = printer.finish(is_truncated);
   return answer;
 }
 
@@ -118,11 +178,12 @@ Json message_of(std::string_view role, std::string_view content) {
 
 Json json_of(const Answer& answer, const ModelStatus& status) {
   const Generated& g = answer.generation;
-  JsonObject object{{"text", answer.text},
+  JsonObject object{{"text", answer.message.content},
                     {"tokens", JsonArray(g.tokens.begin(), g.tokens.end())},
                     {"prompt_tokens", answer.prompt_tokens},
                     {"completion_tokens", g.tokens.size()},
                     {"finish_reason", g.reason == FinishReason::kStop ? "stop" : "length"}};
+  if (!answer.message.reasoning.empty()) object["reasoning"] = answer.message.reasoning;
   if (!g.tokens.empty()) {
     object["first_token_s"] = seconds_between(g.started, g.first_token);
     object["total_s"] = seconds_between(g.started, g.last_token);
@@ -161,7 +222,10 @@ int chat(const Flags& flags, ModelService& model) {
     auto answer = answer_messages(flags, model, messages);
     print_line("");
     if (answer.ok()) {
-      messages.push_back(message_of("assistant", answer.value().text));
+      Json said = message_of("assistant", answer.value().message.content);
+      const std::string& reasoning = answer.value().message.reasoning;
+      if (!reasoning.empty()) said.get_object()["reasoning_content"] = reasoning;
+      messages.push_back(std::move(said));
       continue;
     }
     fail(answer.error());

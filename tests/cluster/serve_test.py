@@ -74,6 +74,18 @@ class Serving(unittest.TestCase):
             self.assertEqual(answer["choices"][0]["message"]["content"].lstrip(),
                              expected["choices"][0]["text"].lstrip())
 
+    def test_a_run_tells_reasoning_apart(self):
+        template = "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<think>{% endif %}"
+        arguments = ("Once", "--temperature", "0", "-n", "8")
+        with tempfile.TemporaryDirectory() as folder:
+            model = copy_stories(folder, tokenizer_config={"chat_template": template})
+            answer = harness.run_json("run", model, *arguments, "--json")
+            printed = harness.run("run", model, *arguments)
+        self.assertEqual(answer["text"], "")
+        self.assertNotEqual(answer["reasoning"], "")
+        self.assertEqual(printed.stdout.strip(), "")
+        self.assertIn(answer["reasoning"], printed.stderr)
+
     def test_messages_say_what_a_chat_would_say(self):
         question = {"messages": [{"role": "user", "content": "Once upon a time"}], "temperature": 0,
                     "max_tokens": 20}
