@@ -34,7 +34,12 @@ void check_status(const ModelStatus& status) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   RouteEvents events;
+  events.on_start = [](uint64_t, int) {};
   events.on_token = [](uint64_t, int32_t) {};
+  events.on_logprobs = [](uint64_t id, std::span<const TokenLogprob> logprobs) {
+    const std::string written = encode_logprobs(id, logprobs);
+    LOCKSTEP_CHECK(decode_logprobs(written).ok());
+  };
   events.on_row = [](uint64_t, std::span<const float>) {};
   events.on_end = [](uint64_t, const Result<FinishReason>&) {};
   events.on_busy = [](uint64_t) {};
