@@ -2,25 +2,14 @@
 // their names, and which JSON types each parameter may have. Immutable, any thread.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 
 #include "json/json.h"
+#include "json/json_types.h"
 
 namespace lockstep {
-
-// A set of JSON types as bits.
-using JsonTypes = uint8_t;
-inline constexpr JsonTypes kJsonString = 1;
-inline constexpr JsonTypes kJsonNull = 2;
-inline constexpr JsonTypes kJsonBool = 4;
-inline constexpr JsonTypes kJsonInteger = 8;
-inline constexpr JsonTypes kJsonFraction = 16;
-inline constexpr JsonTypes kJsonArray = 32;
-inline constexpr JsonTypes kJsonObject = 64;
-inline constexpr JsonTypes kJsonAny = 127;
 
 class ToolSet {
  public:

@@ -189,8 +189,8 @@ class ConstraintBuilder {
     form.is_told = TRY(get_bool(spec, "told")).value_or(false);
     if (const Json* types = find(spec, "types"); types && types->is_object()) {
       for (const auto& type : types->get_object()) {
-        const auto bits = TRY(get_int(*types, type.key())).value_or(kTaggedAny);
-        form.types.emplace(type.key(), static_cast<uint32_t>(bits) & kTaggedAny);
+        const auto bits = TRY(get_int(*types, type.key())).value_or(kJsonAny);
+        form.types.emplace(type.key(), static_cast<JsonTypes>(bits & kJsonAny));
       }
     }
     JsonSchemaOptions options;

@@ -18,17 +18,17 @@ constexpr uint32_t kOtherKeyMax = 64;  // characters of one that it does not nam
 constexpr std::string_view kBlank = " \t\r\n";
 
 // Texts that a reader takes for JSON (or Python's words for it) of one of these types, and more.
-std::string read_as_other(uint32_t types) {
+std::string read_as_other(JsonTypes types) {
   std::string pattern;
-  const auto add = [&](uint32_t type, std::string_view part) {
+  const auto add = [&](JsonTypes type, std::string_view part) {
     if ((types & type) == 0) return;
     pattern += (pattern.empty() ? "" : "|") + std::string(part);
   };
-  add(kTaggedNull, "null|None");
-  add(kTaggedBool, "true|false|True|False");
-  add(kTaggedInteger | kTaggedFraction, R"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?)");
-  add(kTaggedArray, R"(\[[\s\S]*)");
-  add(kTaggedObject, R"(\{[\s\S]*)");
+  add(kJsonNull, "null|None");
+  add(kJsonBool, "true|false|True|False");
+  add(kJsonInteger | kJsonFraction, R"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?)");
+  add(kJsonArray, R"(\[[\s\S]*)");
+  add(kJsonObject, R"(\{[\s\S]*)");
   return "[ \\t\\r\\n]*(?:" + pattern + ")[ \\t\\r\\n]*";
 }
 
@@ -56,21 +56,21 @@ class TaggedObject {
         continue;
       }
       const auto types = form_.types.find(key.name);
-      const uint32_t read_as = types == form_.types.end() ? kTaggedAny : types->second;
+      const JsonTypes read_as = types == form_.types.end() ? kJsonAny : types->second;
       named.push_back(TRY(member(grammar_.literal(key.name), key.value, read_as)));
     }
     std::vector<Expression> others;
     for (const OtherKeys& keys : facts.others) {
       const Dfa names = TRY(writable(keys.names));
       const Expression name = grammar_.text(names, CharacterCoding::kUtf8);
-      others.push_back(TRY(member(name, keys.value, kTaggedAny)));
+      others.push_back(TRY(member(name, keys.value, kJsonAny)));
     }
     return schemas_.members_in_order(facts, named, grammar_.choice(others), grammar_.empty());
   }
 
-  Result<Expression> member(Expression key, const SchemaList& schemas, uint32_t read_as) {
+  Result<Expression> member(Expression key, const SchemaList& schemas, JsonTypes read_as) {
     SchemaShape shape = TRY(shapes_.shape_of(schemas));
-    const bool may_be_text = (read_as & kTaggedString) != 0;
+    const bool may_be_text = (read_as & kJsonString) != 0;
     std::vector<Expression> forms;
     if (shape.strings) {
       const Expression text = TRY(text_value(*shape.strings, read_as));
@@ -79,7 +79,7 @@ class TaggedObject {
     shape.strings.reset();
     if (shape.numbers && may_be_text && !form_.is_told) {
       // What a reader's numbers cannot hold it takes for a text.
-      const bool has_fractions = (read_as & kTaggedFraction) != 0;
+      const bool has_fractions = (read_as & kJsonFraction) != 0;
       const Dfa& readable = has_fractions ? plain_number() : TRY(short_whole_numbers());
       Dfa numbers = TRY(join(*shape.numbers, readable, DfaJoin::kBoth, shapes_.budget()));
       shape.numbers = numbers.empty() ? nullptr : std::make_shared<const Dfa>(std::move(numbers));
@@ -90,7 +90,7 @@ class TaggedObject {
     return grammar_.sequence({form_.before_key, key, grammar_.choice(forms), form_.after_value});
   }
 
-  Result<Expression> text_value(const StringShape& strings, uint32_t read_as) {
+  Result<Expression> text_value(const StringShape& strings, JsonTypes read_as) {
     Dfa words = TRY(shapes_.words_of(strings));
     const auto narrow = [&](const Dfa& other, DfaJoin how) -> Status {
       words = TRY(join(words, other, how, shapes_.budget()));
@@ -99,7 +99,7 @@ class TaggedObject {
     if (!form_.text_stops.empty()) {
       TRY(narrow(TRY(words_without(form_.text_stops)), DfaJoin::kBoth));
     }
-    const uint32_t others = read_as & ~kTaggedString;
+    const JsonTypes others = read_as & ~kJsonString;
     if (!form_.is_told && others != 0) {
       TRY(narrow(TRY(regex_dfa(read_as_other(others), RegexMatch::kWhole, shapes_.budget())),
                  DfaJoin::kFirstOnly));

@@ -1,7 +1,6 @@
-// An object as tags, one for each key, with its value as text: how some
-// families write the arguments of a call (chat/tool_format.h, kTaggedValues).
-// Strings stand there as they are, without quotes; what else a value can be is
-// JSON. Pure.
+// An object as tags, one for each key, with its value as text: how some families write the
+// arguments of a call (chat/tool_format.h, kTaggedValues). Strings stand there as they are, without
+// quotes; what else a value can be is JSON. Pure.
 #pragma once
 
 #include <map>
@@ -10,22 +9,11 @@
 
 #include "grammar/grammar.h"
 #include "grammar/json_schema.h"
+#include "json/json_types.h"
 
 namespace lockstep {
 
-// As which JSON types the reader takes the value of a key; bits as of
-// chat/tool_set.h.
-inline constexpr uint32_t kTaggedString = 1;
-inline constexpr uint32_t kTaggedNull = 2;
-inline constexpr uint32_t kTaggedBool = 4;
-inline constexpr uint32_t kTaggedInteger = 8;
-inline constexpr uint32_t kTaggedFraction = 16;
-inline constexpr uint32_t kTaggedArray = 32;
-inline constexpr uint32_t kTaggedObject = 64;
-inline constexpr uint32_t kTaggedAny = 127;
-
-// before_key KEY before_text TEXT after_value | before_key KEY before_json JSON
-// after_value
+// before_key KEY before_text TEXT after_value | before_key KEY before_json JSON after_value
 struct TaggedForm {
   Grammar::Expression before_key;
   Grammar::Expression before_text;
@@ -33,10 +21,10 @@ struct TaggedForm {
   Grammar::Expression after_value;
   std::vector<std::string> key_stops;   // no key contains one
   std::vector<std::string> text_stops;  // no text contains one
-  // Keys that are not here have kTaggedAny. Where a reader may take a value for
-  // a string or for something else, texts that it would take for something else
-  // are not allowed.
-  std::map<std::string, uint32_t> types;
+  // As which types the reader takes the values of a key, kJsonAny of keys that are not here. Where
+  // it may take a value for a string or for something else, texts that it would take for something
+  // else are not allowed.
+  std::map<std::string, JsonTypes> types;
   bool is_told = false;  // before_text and before_json say which it is
 };
 
