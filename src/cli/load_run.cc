@@ -13,6 +13,7 @@
 #include "json/json.h"
 #include "net/event_loop.h"
 #include "net/http_stream.h"
+#include "net/http_target.h"
 
 namespace lockstep {
 namespace {
@@ -302,24 +303,14 @@ void Load::report_progress() {
 }  // namespace
 
 Result<LoadTarget> parse_load_target(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  std::string_view rest = url;
-  if (rest.starts_with("https://")) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: the load is sent over plain HTTP; name the server itself, not "
-                             "what speaks TLS in front of it",
-                             url)};
-  }
-  if (rest.starts_with(kScheme)) rest.remove_prefix(kScheme.size());
+  PlainUrl plain =
+      TRY(split_plain_url(url,
+                          "the load is sent over plain HTTP; name the server itself, not what "
+                          "speaks TLS in front of it"));
   LoadTarget target;
-  const size_t slash = rest.find('/');
-  if (slash != std::string_view::npos) {
-    std::string_view base = rest.substr(slash);
-    while (base.ends_with('/')) base.remove_suffix(1);
-    if (!base.empty()) target.base = base;
-    rest = rest.substr(0, slash);
-  }
-  target.address = TRY(parse_net_address(rest, 8600));
+  while (plain.path.ends_with('/')) plain.path.remove_suffix(1);
+  if (!plain.path.empty()) target.base = plain.path;
+  target.address = TRY(parse_net_address(plain.authority, 8600));
   return target;
 }
 

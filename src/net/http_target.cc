@@ -1,5 +1,6 @@
 #include "net/http_target.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/utf8.h"
@@ -47,6 +48,16 @@ std::string_view without_authority(std::string_view target) {
 }
 
 }  // namespace
+
+Result<PlainUrl> split_plain_url(std::string_view url, std::string_view advice) {
+  constexpr std::string_view kScheme = "http://";
+  if (url.starts_with("https://")) {
+    return Error{ErrorCode::kUnsupported, std::string(url) + ": " + std::string(advice)};
+  }
+  if (url.starts_with(kScheme)) url.remove_prefix(kScheme.size());
+  const size_t slash = std::min(url.find('/'), url.size());
+  return PlainUrl{url.substr(0, slash), url.substr(slash)};
+}
 
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string decoded;

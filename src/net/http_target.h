@@ -23,6 +23,16 @@ struct HttpTarget {
 // otherwise: a bad percent escape, NUL or a path that is not UTF-8.
 Result<HttpTarget> parse_target(std::string_view target);
 
+// The address of a server that speaks plain HTTP, as a user writes it: "HOST:PORT", with "http://"
+// before it or without, and what follows from the first slash on.
+struct PlainUrl {
+  std::string_view authority;
+  std::string_view path;  // empty, or "/" and more
+};
+
+// Views into `url`. kUnsupported for https://, with `advice` behind the address.
+Result<PlainUrl> split_plain_url(std::string_view url, std::string_view advice);
+
 // nullopt if an escape is cut off or not hexadecimal.
 std::optional<std::string> percent_decode(std::string_view text);
 

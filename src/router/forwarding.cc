@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "net/http_target.h"
+
 namespace lockstep {
 namespace {
 
@@ -68,23 +70,17 @@ std::string forwarded_target(const HttpRequest& request) {
 }
 
 Result<NetAddress> parse_backend_url(std::string_view text) {
-  constexpr std::string_view kScheme = "http://";
-  std::string_view rest = text;
-  if (rest.starts_with("https://")) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: the router speaks plain HTTP with its backends; put what speaks "
-                             "TLS in front of the router, not behind it",
-                             text)};
-  }
-  if (rest.starts_with(kScheme)) rest.remove_prefix(kScheme.size());
-  if (rest.ends_with('/')) rest.remove_suffix(1);
-  if (rest.find('/') != std::string_view::npos) {
+  const PlainUrl url =
+      TRY(split_plain_url(text,
+                          "the router speaks plain HTTP with its backends; put what speaks TLS in "
+                          "front of the router, not behind it"));
+  if (url.path.size() > 1) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}: a backend is an address without a path, such as "
                              "http://10.0.0.2:8600",
                              text)};
   }
-  return parse_net_address(rest, kNodePort);
+  return parse_net_address(url.authority, kNodePort);
 }
 
 }  // namespace lockstep
