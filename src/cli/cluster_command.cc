@@ -91,12 +91,7 @@ void add(CLI::App& cluster, Command& chosen, const char* name, const char* text,
   CLI::App* command = cluster.add_subcommand(name, text);
   if (asks_node) add_node_flags(*command, flags->node);
   command->add_flag("--json", flags->json, "one JSON value");
-  command->callback([flags, act, &chosen] {
-    chosen = [flags, act] {
-      const Status status = act(*flags);
-      return status.ok() ? 0 : fail(status.error());
-    };
-  });
+  choose_when_given(*command, chosen, flags, act);
 }
 
 }  // namespace

@@ -90,12 +90,7 @@ void add_cluster_restart_command(CLI::App& cluster, Command& chosen) {
       ->check(CLI::Range(1, 86400));
   add_node_flags(*command, flags->node);
   command->add_flag("--json", flags->json, "one JSON value");
-  command->callback([flags, &chosen] {
-    chosen = [flags] {
-      const Status status = restart_nodes(*flags);
-      return status.ok() ? 0 : fail(status.error());
-    };
-  });
+  choose_when_given(*command, chosen, flags, restart_nodes);
 }
 
 }  // namespace lockstep

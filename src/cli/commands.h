@@ -4,10 +4,24 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+#include "cli/output.h"
 
 namespace lockstep {
 
 using Command = std::function<int()>;
+
+// If `command` is given, `act` is what runs, and its error what is printed.
+template <class Flags>
+void choose_when_given(CLI::App& command, Command& chosen, std::shared_ptr<Flags> flags,
+                       Status (*act)(const Flags&)) {
+  command.callback([flags = std::move(flags), act, &chosen] {
+    chosen = [flags, act] { return exit_status(act(*flags)); };
+  });
+}
 
 // Instead of an exit status: the program is to be started anew with the same arguments.
 inline constexpr int kBeginAnew = -1;

@@ -85,12 +85,7 @@ void add(CLI::App& key, Command& chosen, const char* name, const char* text,
   CLI::App* command = key.add_subcommand(name, text);
   if (needs_name) command->add_option("NAME", flags->name, "what the key is known as")->required();
   command->add_flag("--json", flags->json, "one JSON value");
-  command->callback([flags, act, &chosen] {
-    chosen = [flags, act] {
-      const Status status = act(*flags);
-      return status.ok() ? 0 : fail(status.error());
-    };
-  });
+  choose_when_given(*command, chosen, flags, act);
 }
 
 }  // namespace

@@ -162,12 +162,7 @@ void add_load_command(CLI::App& app, Command& chosen) {
       ->check(at_least(1));
   add_node_flags(*command, flags->node);
   command->add_flag("--json", flags->json, "one JSON value");
-  command->callback([flags, &chosen] {
-    chosen = [flags] {
-      const Status status = load(*flags);
-      return status.ok() ? 0 : fail(status.error());
-    };
-  });
+  choose_when_given(*command, chosen, flags, load);
 }
 
 void add_unload_command(CLI::App& app, Command& chosen) {
@@ -176,12 +171,7 @@ void add_unload_command(CLI::App& app, Command& chosen) {
   command->add_option("MODEL", flags->model, "its name, an alias, or what was loaded")->required();
   add_node_flags(*command, flags->node);
   command->add_flag("--json", flags->json, "one JSON value");
-  command->callback([flags, &chosen] {
-    chosen = [flags] {
-      const Status status = unload(*flags);
-      return status.ok() ? 0 : fail(status.error());
-    };
-  });
+  choose_when_given(*command, chosen, flags, unload);
 }
 
 }  // namespace lockstep

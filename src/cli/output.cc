@@ -21,6 +21,10 @@ int fail(const Error& error) {
   }
 }
 
+int exit_status(const Status& status) {
+  return status.ok() ? 0 : fail(status.error());
+}
+
 void print_line(std::string_view text) {
   fmt::print("{}\n", text);
   std::fflush(stdout);

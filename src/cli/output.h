@@ -17,6 +17,7 @@ inline constexpr int kExitUsage = 2;
 // Prints "lockstep: <sentence>" on stderr. kExitUsage where another flag, model or file would have
 // worked.
 int fail(const Error& error);
+int exit_status(const Status& status);  // 0, or that of fail()
 
 void print_line(std::string_view text);  // on stdout, and flushed
 void print_json(const Json& value);

@@ -116,8 +116,7 @@ int run(const Flags& flags) {
   if (flags.fits_constants && !is_check) {
     return fail({ErrorCode::kInvalidArgument, "--fit goes with --check FILE"});
   }
-  const Status status = is_check ? run_check(flags) : run_plan(flags);
-  return status.ok() ? 0 : fail(status.error());
+  return exit_status(is_check ? run_check(flags) : run_plan(flags));
 }
 
 std::string profile_help() {

@@ -94,12 +94,7 @@ void add_router_command(CLI::App& app, Command& chosen) {
       ->envname("LOCKSTEP_API_KEY");
   command->add_flag("--json", flags->json, "print the address as one JSON value");
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
-  command->callback([flags, &chosen] {
-    chosen = [flags] {
-      const Status status = route(*flags);
-      return status.ok() ? 0 : fail(status.error());
-    };
-  });
+  choose_when_given(*command, chosen, flags, route);
 }
 
 }  // namespace lockstep
