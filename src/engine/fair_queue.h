@@ -1,7 +1,11 @@
 // FairQueue: who waits to run, of several clients. Of the highest priority that waits each client
 // has its turn, one item at a time, in the order in which its items came; so a client with
-// a thousand requests does not keep one with a single request waiting. Lower priorities wait until
-// no higher one does. Used by the scheduler; one thread.
+// a thousand requests does not keep one with a single request waiting. Lower priorities wait while
+// a higher one does, but not for ever: after kHighTurns turns of the highest that others had to
+// watch, the priority below it whose item came first has one. So an item waits for at most
+// kHighTurns + 1 turns of the queue for each turn of those that came before it and of the clients
+// of its priority. Counted in turns and not in time, so that the order follows from what was pushed
+// and popped alone. Used by the scheduler; one thread.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -17,6 +22,8 @@ namespace lockstep {
 template <class T>
 class FairQueue {
  public:
+  static constexpr int kHighTurns = 15;  // in a row, while lower priorities wait
+
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   // Items of one client, of all priorities.
@@ -30,20 +37,21 @@ class FairQueue {
   }
 
   void push(T item, uint64_t client, int32_t priority) {
-    levels_[priority].lines[client].push_back(std::move(item));
+    levels_[priority].lines[client].push_back({next_order_++, std::move(item)});
     ++size_;
   }
 
   // The queue must not be empty.
   T pop() {
-    auto& [priority, level] = *levels_.begin();
+    const auto chosen = next_level();
+    Level& level = chosen->second;
     auto line = level.lines.upper_bound(level.last_client);
     if (line == level.lines.end()) line = level.lines.begin();
-    T item = std::move(line->second.front());
+    T item = std::move(line->second.front().item);
     line->second.pop_front();
     level.last_client = line->first;
     if (line->second.empty()) level.lines.erase(line);
-    if (level.lines.empty()) levels_.erase(levels_.begin());
+    if (level.lines.empty()) levels_.erase(chosen);
     --size_;
     return item;
   }
@@ -55,7 +63,9 @@ class FairQueue {
       auto& lines = level->second.lines;
       for (auto line = lines.begin(); line != lines.end(); ++line) {
         auto& items = line->second;
-        const auto found = std::find_if(items.begin(), items.end(), condition);
+        const auto found = std::find_if(items.begin(), items.end(), [&](const Waiting& waiting) {
+          return condition(waiting.item);
+        });
         if (found == items.end()) continue;
         items.erase(found);
         if (items.empty()) lines.erase(line);
@@ -68,12 +78,39 @@ class FairQueue {
   }
 
  private:
-  struct Level {
-    std::map<uint64_t, std::deque<T>> lines;  // by client, none of them empty
-    uint64_t last_client = UINT64_MAX;        // who had the last turn
+  struct Waiting {
+    uint64_t order;  // in which items came
+    T item;
   };
+  struct Level {
+    std::map<uint64_t, std::deque<Waiting>> lines;  // by client, none of them empty
+    uint64_t last_client = UINT64_MAX;              // who had the last turn
 
-  std::map<int32_t, Level, std::greater<>> levels_;  // highest priority first, none of them empty
+    uint64_t first_order() const {
+      uint64_t first = UINT64_MAX;
+      for (const auto& [client, line] : lines) first = std::min(first, line.front().order);
+      return first;
+    }
+  };
+  using Levels = std::map<int32_t, Level, std::greater<>>;
+
+  // Whose turn it is.
+  typename Levels::iterator next_level() {
+    const auto highest = levels_.begin();
+    if (levels_.size() > 1 && high_turns_ < kHighTurns) {
+      ++high_turns_;
+      return highest;
+    }
+    high_turns_ = 0;
+    if (levels_.size() == 1) return highest;
+    return std::min_element(std::next(highest), levels_.end(), [](const auto& a, const auto& b) {
+      return a.second.first_order() < b.second.first_order();
+    });
+  }
+
+  Levels levels_;       // highest priority first, none of them empty
+  int high_turns_ = 0;  // in a row, of a highest priority that others wait for
+  uint64_t next_order_ = 0;
   size_t size_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -56,6 +57,57 @@ TEST_CASE("higher priorities go first, and every priority has turns of its own")
   queue.push(5, 2, 9);
   CHECK(queue.size_of(1) == 4);
   CHECK(drain(queue) == std::vector<int>{3, 5, 4, 1, 2});
+}
+
+TEST_CASE("a low priority has its turn though a higher one never ends") {
+  constexpr int kTurns = FairQueue<int>::kHighTurns;
+  // What waits below a priority 5 that always has an item (named 0), as priority, client, name; and
+  // in which order those come out.
+  struct Row {
+    const char* what;
+    std::vector<std::array<int, 3>> below;
+    std::vector<int> order;
+  };
+  const Row rows[] = {
+      {"one item", {{0, 1, 1}}, {1}},
+      {"who came first goes first, whatever its priority", {{-9, 1, 1}, {4, 1, 2}}, {1, 2}},
+      {"a priority keeps the order of one client", {{0, 1, 1}, {0, 1, 2}, {0, 1, 3}}, {1, 2, 3}},
+      {"clients of a priority have turns", {{0, 1, 1}, {0, 1, 2}, {0, 2, 3}}, {1, 3, 2}},
+      {"priorities take turns by their first items",
+       {{0, 1, 1}, {1, 1, 2}, {0, 1, 3}, {1, 1, 4}},
+       {1, 2, 3, 4}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    FairQueue<int> queue;
+    for (const auto& [priority, client, name] : row.below) queue.push(name, client, priority);
+    std::vector<int> came;
+    std::vector<int> turns;
+    bool has_higher = false;
+    for (int turn = 0; came.size() < row.order.size() && turn < 1000; ++turn) {
+      if (!has_higher) queue.push(0, 7, 5);
+      const int item = queue.pop();
+      has_higher = item != 0;
+      if (item == 0) continue;
+      came.push_back(item);
+      turns.push_back(turn);
+    }
+    CHECK(came == row.order);
+    for (size_t i = 0; i < turns.size(); ++i) {
+      CHECK(turns[i] == static_cast<int>(i) * (kTurns + 1) + kTurns);
+    }
+  }
+}
+
+TEST_CASE("turns are counted only while somebody waits for them") {
+  FairQueue<int> queue;
+  for (int i = 0; i < 3 * FairQueue<int>::kHighTurns; ++i) {
+    queue.push(0, 1, 5);
+    queue.pop();
+  }
+  queue.push(1, 1, 0);
+  queue.push(0, 1, 5);
+  CHECK(drain(queue) == std::vector<int>{0, 1});
 }
 
 TEST_CASE("an item is taken out of the middle, wherever it waits") {
