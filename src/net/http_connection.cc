@@ -111,8 +111,15 @@ void HttpConnection::consume() {
     arm(context_.limits.header_timeout);
     parser_ = std::make_unique<HttpRequestParser>(context_.limits.header_bytes_max,
                                                   context_.limits.body_bytes_max);
+    body_hold_ = std::make_shared<BodyHold>(context_.bodies);
   }
   unparsed_.erase(0, parser_->feed(unparsed_));
+  if (!has_room_for_body()) {
+    return fail(503,
+                "the bodies of all requests together have their maximum of " +
+                    std::to_string(context_.bodies->bytes_max()) + " bytes, try again later",
+                {{"Retry-After", "1"}});
+  }
   switch (parser_->state()) {
     case HttpRequestParser::State::kFailed:
       return fail(parser_->failure().status, parser_->failure().message);
@@ -139,12 +146,19 @@ void HttpConnection::consume() {
   read();
 }
 
+bool HttpConnection::has_room_for_body() {
+  const bool is_body = parser_->state() == HttpRequestParser::State::kBody ||
+                       parser_->state() == HttpRequestParser::State::kDone;
+  return !is_body || body_hold_->grow_to(parser_->body_bytes());
+}
+
 void HttpConnection::dispatch() {
   keeps_alive_ = parser_->keeps_alive() && !context_.is_draining;
   is_head_request_ = parser_->is_head();
   is_http_1_0_ = parser_->is_http_1_0();
   if (context_.is_refusing) return refuse_request();
   HttpRequest request = parser_->take();
+  request.body_hold = std::move(body_hold_);
   request.address = address_;
   request.is_from_this_machine = is_from_this_machine_;
   begin_reply();
@@ -194,6 +208,7 @@ void HttpConnection::begin_reply() {
   phase_ = Phase::kReplying;
   arm({});
   parser_.reset();
+  body_hold_.reset();
   reply_ = std::make_shared<HttpReplyState>();
   is_head_sent_ = is_chunked_ = is_complete_ = false;
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "net/body_budget.h"
 #include "net/http_loop.h"
 #include "net/http_reply.h"
 #include "net/http_request_parser.h"
@@ -31,6 +32,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     HttpServer::Limits limits;
     HttpServer::Handler handler;
     std::shared_ptr<HttpLoop> loop;
+    std::shared_ptr<BodyBudget> bodies;
     std::function<void(const std::shared_ptr<HttpConnection>&)> on_close;
     std::function<void()> on_answered;  // a reply has been sent
     bool is_refusing = false;           // every further request gets 503
@@ -66,6 +68,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void on_read(const boost::system::error_code& error, size_t count);
   void on_client_end();
   void consume();
+  bool has_room_for_body();
   void dispatch();
   void refuse_request();
   void fail(int status, std::string message,
@@ -95,6 +98,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       unparsed_;  // at most kUnparsedBytesMax of requests to come while a reply is under way
   size_t lingered_bytes_ = 0;
   std::unique_ptr<HttpRequestParser> parser_;
+  std::shared_ptr<BodyHold> body_hold_;  // of the body in parser_
 
   std::shared_ptr<HttpReplyState> reply_;  // of the answer under way
   std::function<void()> on_disconnect_;

@@ -118,6 +118,10 @@ bool HttpRequestParser::is_http_1_0() const {
   return impl_->parser.get().version() < 11;
 }
 
+size_t HttpRequestParser::body_bytes() const {
+  return impl_->parser.get().body().size();
+}
+
 // A body that is announced to be too large is refused before the header has been checked.
 std::string HttpRequestParser::path() const {
   if (!path_.empty()) return path_;

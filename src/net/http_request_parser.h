@@ -34,6 +34,7 @@ class HttpRequestParser {
   bool keeps_alive() const;
   bool is_head() const;
   bool is_http_1_0() const;
+  size_t body_bytes() const;  // that have come
   // As far as the request names one; empty otherwise. Also in kFailed, not after take().
   std::string path() const;
   // Once, in kDone. HEAD is handed on as GET: the connection leaves the body out.

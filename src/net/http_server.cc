@@ -34,6 +34,7 @@ struct HttpServer::Impl {
         loop(std::make_shared<HttpLoop>(context)),
         drain_timer(context),
         refuse_timer(context) {
+    shared.bodies = std::make_shared<BodyBudget>(limits.bodies_bytes_max, limits.body_bytes_free);
     shared.limits = std::move(limits);
     shared.handler = std::move(handler);
     shared.loop = loop;

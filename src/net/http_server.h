@@ -24,6 +24,8 @@ struct HttpRequest {
   std::string query;   // as sent
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
+  // What the body takes of Limits::bodies_bytes_max, until this request and its copies are gone.
+  std::shared_ptr<const void> body_hold;
   std::string address;                // the client's; IPv4 as such, also where it came in as IPv6
   bool is_from_this_machine = false;  // the client's address is a loopback one
 
@@ -81,7 +83,9 @@ class HttpServer {
   struct Limits {
     size_t header_bytes_max = 32 << 10;
     size_t body_bytes_max = 16 << 20;
-    size_t unsent_bytes_max = 4 << 20;  // of one slow reader
+    size_t bodies_bytes_max = 256 << 20;  // of all requests that are read or waiting, together
+    size_t body_bytes_free = 64 << 10;    // of each, which do not count there
+    size_t unsent_bytes_max = 4 << 20;    // of one slow reader
     int connections_max = 1024;
     int connections_of_address_max = 512;  // of another machine; this one's own have no such limit
     std::chrono::milliseconds header_timeout{

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "net/raw_client.h"
 
@@ -267,6 +269,64 @@ TEST_CASE("requests over a limit get its status and a body in the given shape") 
   RawClient client(server.port());
   client.send(post("/", std::string(1000, 'x')));
   CHECK(contains(client.read_reply(), "200 OK"));
+}
+
+TEST_CASE("bodies of several requests share a limit, beyond what each has free") {
+  HttpServer::Limits limits;
+  limits.body_bytes_max = 100'000;
+  limits.bodies_bytes_max = 150'000;
+  limits.body_bytes_free = 1'000;
+  std::mutex mutex;
+  std::vector<HttpRequest> kept;  // that wait to be read
+  Running server(
+      [&](HttpRequest request, const HttpReply& reply) {
+        if (request.path != "/keep") return echo(request, reply);
+        reply.send({200, "text/plain", "kept", {}});
+        std::lock_guard lock(mutex);
+        kept.push_back(std::move(request));
+      },
+      limits);
+  const auto ask = [&](const std::string& bytes) {
+    RawClient client(server.port());
+    client.send(bytes);
+    return client.read_reply();
+  };
+  const std::string large(100'000, 'x');
+  CHECK(contains(ask(post("/", large)), "200 OK"));
+  CHECK(contains(ask(post("/", large)), "200 OK"));  // the first has ended
+  CHECK(contains(ask(post("/keep", large)), "200 OK"));
+  const std::string refused = ask(post("/a", large));
+  CHECK(contains(refused, "HTTP/1.1 503 "));
+  CHECK(contains(refused, "Retry-After: 1\r\n"));
+  CHECK(contains(refused,
+                 "503:/a:the bodies of all requests together have their maximum of 150000 "
+                 "bytes, try again later"));
+  CHECK(contains(ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n" +
+                     large + "\r\n0\r\n\r\n"),
+                 "HTTP/1.1 503 "));
+  CHECK(contains(ask(post("/keep", std::string(51'000, 'x'))), "200 OK"));  // 149'000 are held
+  CHECK(contains(ask(post("/", std::string(2'000, 'x'))), "200 OK"));       // 150'000
+  CHECK(contains(ask(post("/", std::string(2'001, 'x'))), "HTTP/1.1 503 "));
+  CHECK(contains(ask(post("/keep", std::string(1'000, 'x'))), "200 OK"));
+  // A body that is still coming takes room, and gives it back when its client goes.
+  const auto becomes_full = [&](bool wanted) {
+    const auto deadline = std::chrono::steady_clock::now() + kBound;
+    bool is_full = !wanted;
+    while (is_full != wanted && std::chrono::steady_clock::now() < deadline) {
+      is_full = contains(ask(post("/", std::string(1'002, 'x'))), " 503 ");
+    }
+    return is_full;
+  };
+  {
+    RawClient slow(server.port());
+    slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" +
+              std::string(1'999, 'x'));
+    CHECK(becomes_full(true));
+  }
+  CHECK(!becomes_full(false));
+  std::lock_guard lock(mutex);
+  kept.clear();
+  CHECK(contains(ask(post("/", large)), "200 OK"));
 }
 
 TEST_CASE("a header or a body that does not come is 408, an idle connection is closed") {
