@@ -76,7 +76,6 @@ ApiResult<Ok> answer_messages(ApiContext& context, const HttpRequest& http,
   ChatAnswer answer;
   answer.writer = make_message_writer({.model = status.name,
                                        .request_id = std::string(request_id(http)),
-                                       .prompt_tokens = plan.generation.prompt_tokens,
                                        .max_tokens = plan.generation.max_tokens,
                                        .shows_thinking = request.shows_thinking,
                                        .tells_edits = request.tells_edits});

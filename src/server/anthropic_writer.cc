@@ -38,11 +38,12 @@ Json input_json(const std::string& arguments) {
 
 class MessageWriter final : public ChatWriter {
  public:
-  explicit MessageWriter(MessageSettings settings) : settings_(std::move(settings)) {
-    usage_.prompt_tokens = settings_.prompt_tokens;
-  }
+  explicit MessageWriter(MessageSettings settings) : settings_(std::move(settings)) {}
 
-  std::string begin() override { return event("message_start", {{"message", message()}}); }
+  std::string begin(const GenerationUsage& usage) override {
+    usage_ = usage;
+    return event("message_start", {{"message", message()}});
+  }
 
   std::string delta(const OutputDelta& delta) override {
     std::string events;
@@ -65,6 +66,7 @@ class MessageWriter final : public ChatWriter {
     return events;
   }
 
+  // Before message_start too: only that tells how much of the prompt was cached.
   std::string silence() override { return event("ping", {}); }
 
   std::string end(const ChatEnd& end) override {

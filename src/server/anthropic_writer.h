@@ -12,7 +12,6 @@ namespace lockstep {
 struct MessageSettings {
   std::string model;
   std::string request_id;
-  int64_t prompt_tokens = 0;
   int max_tokens = 0;  // that the request allows
   bool shows_thinking = true;
   bool tells_edits = false;

@@ -8,16 +8,9 @@ class ChatSink final : public GenerationSink {
   ChatSink(ChatAnswer answer, HttpReply reply)
       : answer_(std::move(answer)), reply_(std::move(reply)), parser_(std::move(answer_.parser)) {}
 
-  // The head waits for the first event, so that a refusal can still have its own status.
-  void on_start() override {
-    if (std::exchange(has_begun_, true)) return;
-    if (answer_.is_streamed) {
-      auto headers = answer_.headers;
-      headers.emplace_back("Cache-Control", "no-cache");
-      headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
-      reply_.start(200, answer_.stream_type, std::move(headers));
-    }
-    tell(answer_.writer->begin());
+  void on_start(const GenerationUsage& usage) override {
+    open();
+    tell(answer_.writer->begin(usage));
   }
   void on_text(size_t, std::string text) override { take(parser_.push(text)); }
   void on_token(size_t) override { reasoning_tokens_ += parser_.is_reasoning() ? 1 : 0; }
@@ -28,7 +21,7 @@ class ChatSink final : public GenerationSink {
   }
   void on_silence() override {
     if (!answer_.is_streamed) return;
-    on_start();
+    open();
     tell(answer_.writer->silence());
   }
   void on_end(GenerationUsage usage) override {
@@ -40,12 +33,20 @@ class ChatSink final : public GenerationSink {
     reply_.send({200, "application/json", answer_.writer->whole(), std::move(answer_.headers)});
   }
   void on_error(const ApiError& error) override {
-    if (!has_begun_ || !answer_.is_streamed) return reply_.send(answer_.writer->refusal(error));
+    if (!has_head_) return reply_.send(answer_.writer->refusal(error));
     tell(answer_.writer->error(error));
     reply_.finish();
   }
 
  private:
+  // The head waits for the first event, so that a refusal can still have its own status.
+  void open() {
+    if (!answer_.is_streamed || std::exchange(has_head_, true)) return;
+    auto headers = answer_.headers;
+    headers.emplace_back("Cache-Control", "no-cache");
+    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
+    reply_.start(200, answer_.stream_type, std::move(headers));
+  }
   void take(const std::vector<OutputDelta>& deltas) {
     std::string pieces;
     for (const OutputDelta& delta : deltas) {
@@ -64,7 +65,7 @@ class ChatSink final : public GenerationSink {
   MessageBuilder message_;
   ChatEnd end_;
   int64_t reasoning_tokens_ = 0;
-  bool has_begun_ = false;
+  bool has_head_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // ChatWriter: how one API tells the answer to a conversation, as a stream of events and as one
-// object. Used by chat_answer.cc; calls come one at a time, in this order: begin, deltas and
-// silences, end or error. Each gives what is to be sent if the answer is streamed, perhaps nothing.
+// object. Used by chat_answer.cc; calls come one at a time, in this order: begin, deltas, end or
+// error; silences at any time before the end, the first of them perhaps while the prompt is read
+// and nothing has begun. Each gives what is to be sent if the answer is streamed, perhaps nothing.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct ChatEnd {
 class ChatWriter {
  public:
   virtual ~ChatWriter() = default;
-  virtual std::string begin() = 0;
+  virtual std::string begin(const GenerationUsage& usage) = 0;  // what is known of it
   virtual std::string delta(const OutputDelta& delta) = 0;
   virtual std::string silence() = 0;  // says nothing, but keeps the client waiting
   virtual std::string end(const ChatEnd& end) = 0;

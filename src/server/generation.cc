@@ -161,9 +161,15 @@ ApiError Generation::end_error(size_t choice, const Error& error) const {
   return told;
 }
 
+GenerationUsage Generation::usage() const {
+  return {.prompt_tokens = plan_.prompt_tokens,
+          .cached_tokens = cached_tokens_,
+          .completion_tokens = completion_tokens_};
+}
+
 void Generation::begin() {
   if (std::exchange(has_begun_, true)) return;
-  sink_->on_start();
+  sink_->on_start(usage());
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
     if (!plan_.choices[i].echo.empty()) sink_->on_text(i, plan_.choices[i].echo);
   }
@@ -191,9 +197,7 @@ void Generation::end_choice(size_t choice, std::string_view reason) {
   const auto has_ended = [](const Choice& other) { return other.has_ended; };
   if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
   meter_.end(RequestOutcome::kEnded, last_event_);
-  sink_->on_end({.prompt_tokens = plan_.prompt_tokens,
-                 .cached_tokens = cached_tokens_,
-                 .completion_tokens = completion_tokens_});
+  sink_->on_end(usage());
   sink_.reset();
 }
 

@@ -37,7 +37,9 @@ class GenerationSink {
  public:
   virtual ~GenerationSink() = default;
   // The first token or end has come: from now on the answer is no error status any more.
-  virtual void on_start() = 0;
+  // `usage` is what is known by then: all but completion_tokens, and of several choices with
+  // prompts of their own perhaps only what the first has found cached.
+  virtual void on_start(const GenerationUsage& usage) = 0;
   // Of the tokens that the next on_text or on_choice_end comes of, if the request wants them.
   virtual void on_logprobs(size_t, std::vector<TokenLogprobs>) {}
   virtual void on_text(size_t choice, std::string text) = 0;  // whole characters, not empty
@@ -45,7 +47,7 @@ class GenerationSink {
   virtual void on_token(size_t) {}
   virtual void on_stop_string(size_t, std::string_view) {}  // that ends the choice
   virtual void on_choice_end(size_t choice, std::string_view finish_reason) = 0;
-  virtual void on_silence() = 0;
+  virtual void on_silence() = 0;  // also before on_start: the prompt takes long
   virtual void on_end(GenerationUsage usage) = 0;
   virtual void on_error(const ApiError& error) = 0;
 };
@@ -115,6 +117,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   void process_token(size_t choice, int32_t token);
   void process_end(size_t choice, const Result<FinishReason>& end);
   ApiError end_error(size_t choice, const Error& error) const;
+  GenerationUsage usage() const;
   void begin();
   // `text` is what the decoder has made.
   void pass_on(size_t choice, const std::string& text);

@@ -139,21 +139,14 @@ class OllamaSink final : public GenerationSink {
         sampled_(std::move(sampled)),
         reply_(std::move(reply)) {}
 
-  // The head waits for the first event, so that a refusal can still have its own status.
-  void on_start() override {
-    if (!writer_.form().is_streamed || std::exchange(has_head_, true)) return;
-    auto headers = writer_.form().headers;
-    headers.emplace_back("Cache-Control", "no-cache");
-    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
-    reply_.start(200, kNdjsonContentType, std::move(headers));
-  }
+  void on_start(const GenerationUsage&) override { open(); }
   void on_text(size_t, std::string text) override { take(parser_.push(text)); }
   void on_choice_end(size_t, std::string_view reason) override {
     take(parser_.finish(reason == "length"));
     for (const OutputCall& call : message_.message().calls) sampled_->remember(call);
   }
   void on_silence() override {
-    on_start();
+    open();
     tell(writer_.silence());
   }
   void on_end(GenerationUsage usage) override {
@@ -168,6 +161,14 @@ class OllamaSink final : public GenerationSink {
   }
 
  private:
+  // The head waits for the first event, so that a refusal can still have its own status.
+  void open() {
+    if (!writer_.form().is_streamed || std::exchange(has_head_, true)) return;
+    auto headers = writer_.form().headers;
+    headers.emplace_back("Cache-Control", "no-cache");
+    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
+    reply_.start(200, kNdjsonContentType, std::move(headers));
+  }
   void take(const std::vector<OutputDelta>& deltas) {
     std::string lines;
     for (const OutputDelta& delta : deltas) {

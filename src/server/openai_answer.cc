@@ -60,7 +60,7 @@ class WholeSink final : public OpenAiSink {
   WholeSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
       : OpenAiSink(format, std::move(answer), std::move(reply)) {}
 
-  void on_start() override {}
+  void on_start(const GenerationUsage&) override {}
   void on_silence() override {}
   void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
     answer_.choices[choice]->logprobs(std::move(tokens));
@@ -85,15 +85,7 @@ class StreamSink final : public OpenAiSink {
   StreamSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
       : OpenAiSink(format, std::move(answer), std::move(reply)) {}
 
-  // The head waits for the first event, so that a refusal can still have its own status.
-  void on_start() override {
-    if (std::exchange(has_head_, true)) return;
-    auto headers = this->headers();
-    headers.emplace_back("Cache-Control", "no-cache");
-    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
-    reply_.start(200, kSseContentType, std::move(headers));
-    for (const auto& choice : answer_.choices) write_choices(choice->begin());
-  }
+  void on_start(const GenerationUsage&) override { open(); }
   void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
     answer_.choices[choice]->logprobs(std::move(tokens));
   }
@@ -106,7 +98,7 @@ class StreamSink final : public OpenAiSink {
   }
   // An empty delta and not a comment line, which some clients reject.
   void on_silence() override {
-    on_start();
+    open();
     write_choice(answer_.choices.front()->silence());
   }
   void on_end(GenerationUsage usage) override {
@@ -121,6 +113,15 @@ class StreamSink final : public OpenAiSink {
   }
 
  private:
+  // The head waits for the first event, so that a refusal can still have its own status.
+  void open() {
+    if (std::exchange(has_head_, true)) return;
+    auto headers = this->headers();
+    headers.emplace_back("Cache-Control", "no-cache");
+    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
+    reply_.start(200, kSseContentType, std::move(headers));
+    for (const auto& choice : answer_.choices) write_choices(choice->begin());
+  }
   void write_choices(ChoiceWriter::Objects choices) {
     for (JsonObject& choice : choices) write_choice(std::move(choice));
   }

@@ -29,7 +29,8 @@ class ResponseWriter final : public ChatWriter {
   explicit ResponseWriter(ResponseSettings settings)
       : settings_(std::move(settings)), created_(static_cast<int64_t>(std::time(nullptr))) {}
 
-  std::string begin() override {
+  std::string begin(const GenerationUsage&) override {
+    if (std::exchange(has_begun_, true)) return {};
     std::string events = response_event("response.created");
     return events.append(response_event("response.in_progress"));
   }
@@ -56,8 +57,10 @@ class ResponseWriter final : public ChatWriter {
     return events;
   }
 
-  // The API has no event that says nothing; this one can come again.
-  std::string silence() override { return response_event("response.in_progress"); }
+  // The API has no event that says nothing; one of its opening can come again.
+  std::string silence() override {
+    return has_begun_ ? response_event("response.in_progress") : begin({});
+  }
 
   std::string end(const ChatEnd& end) override {
     const bool is_cut = end.finish_reason == "length";
@@ -218,6 +221,7 @@ class ResponseWriter final : public ChatWriter {
   Json error_;
   Json incomplete_;
   Json usage_;
+  bool has_begun_ = false;
 };
 
 }  // namespace

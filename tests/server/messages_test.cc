@@ -91,6 +91,40 @@ TEST_CASE("a streamed message is told by named events in their order") {
       "\n\n");
 }
 
+TEST_CASE("a stream begins with how much of the prompt was cached") {
+  ServedTemplate model(kPlain);
+  model.server.model->has_cached(30);
+  model.server.model->says("a");
+  const std::string text =
+      stream_text(model.server.post("/v1/messages", request(R"("stream":true)")).body);
+  const std::string usage =
+      R"("usage":{"input_tokens":8,"cache_creation_input_tokens":0,"cache_read_input_tokens":30,)";
+  const size_t delta = text.find("event: message_delta");
+  REQUIRE(delta != std::string::npos);
+  CHECK(text.substr(0, text.find("\n\n")).find(usage) != std::string::npos);
+  CHECK(text.find(usage, delta) != std::string::npos);
+}
+
+TEST_CASE("pings come while a prompt is read, and only then the beginning of the message") {
+  ServedTemplate model(kPlain, std::chrono::milliseconds(20));
+  RawClient client(model.server.port());
+  client.send(Served::post_text("/v1/messages", request(R"("stream":true)")));
+  const FakeModel::Running running = model.server.model->request(0);
+  CHECK(client.read_until("\r\n\r\n").find("200 OK") != std::string::npos);
+  const std::string silence = client.read_until("\n\n") + client.read_until("\n\n");
+  CHECK(silence.find("event: ping\ndata: {\"type\":\"ping\"}\n\n") != std::string::npos);
+  CHECK(silence.find("message_start") == std::string::npos);
+  running.events.on_start(5);
+  FakeModel::say(running, "a");
+  running.events.on_end(FinishReason::kStop);
+  const std::string rest = client.read_to_end();
+  const size_t start = rest.find("event: message_start");
+  REQUIRE(start != std::string::npos);
+  CHECK(rest.find(R"("cache_read_input_tokens":5,"output_tokens":0)") > start);
+  CHECK(rest.find("event: content_block_start") > start);
+  CHECK(rest.find("event: message_start", start + 1) == std::string::npos);
+}
+
 TEST_CASE("reasoning and calls are blocks of their own") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says(

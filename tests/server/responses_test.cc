@@ -43,7 +43,7 @@ std::vector<Json> told_events(ChatWriter& writer, size_t step, std::string_view 
   options.tools = std::make_shared<const ToolSet>(
       parse_json(R"([{"function":{"name":"weather","parameters":{}}}])").value());
   OutputParser parser(options);
-  std::string text = writer.begin();
+  std::string text = writer.begin({});
   const auto take = [&](const std::vector<OutputDelta>& deltas) {
     for (const OutputDelta& delta : deltas) text += writer.delta(delta);
   };
@@ -268,6 +268,21 @@ TEST_CASE("fields of responses are refused by name or understood") {
         "input invalid_value");
   CHECK(item(R"({"type":"function_call_output","output":"x"})") ==
         "input[0].call_id invalid_value");
+}
+
+TEST_CASE("a silent stream begins once, and is kept alive by an event of its beginning") {
+  ServedTemplate model("{{ messages | tojson }}", std::chrono::milliseconds(20));
+  RawClient client(model.server.port());
+  client.send(Served::post_text("/v1/responses", R"({"input":"x","stream":true})"));
+  const FakeModel::Running running = model.server.model->request(0);
+  CHECK(client.read_until("event: response.created\n").find("200 OK") != std::string::npos);
+  client.read_until("event: response.in_progress\n");  // of the beginning
+  client.read_until("event: response.in_progress\n");  // of a silence
+  FakeModel::say(running, "a");
+  running.events.on_end(FinishReason::kStop);
+  const std::string rest = client.read_to_end();
+  CHECK(rest.find("response.created") == std::string::npos);
+  CHECK(rest.find("event: response.completed") != std::string::npos);
 }
 
 }  // namespace lockstep
