@@ -9,8 +9,10 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "net/http_request_parser.h"
 #include "net/http_target.h"
+#include "server/anthropic_models.h"
 #include "server/chat_prompt.h"
 #include "server/openai_chat.h"
 #include "server/openai_completions.h"
@@ -35,6 +37,17 @@ void parse_bodies(std::string_view body) {
   const std::string prompt = plain_conversation(chat.value().messages);
   const std::string emitted = matcher.push(prompt) + matcher.finish();
   LOCKSTEP_CHECK(matcher.is_stopped() ? emitted.size() < prompt.size() : emitted == prompt);
+}
+
+void parse_query(std::string_view query) {
+  const auto page = parse_model_page(query);
+  if (!page.ok()) {
+    LOCKSTEP_CHECK(page.error().status == 400 && is_valid_utf8(page.error().param));
+    return;
+  }
+  LOCKSTEP_CHECK(page.value().limit >= 1 && page.value().limit <= 1000);
+  LOCKSTEP_CHECK(page.value().after_id.empty() || page.value().before_id.empty());
+  LOCKSTEP_CHECK(is_valid_utf8(page.value().after_id + page.value().before_id));
 }
 
 void parse_requests(std::string_view bytes, size_t step) {
@@ -76,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // A normalised path is a fixed point: what is matched against routes cannot decode to something
     // else.
     LOCKSTEP_CHECK(target.value().path.find("/../") == std::string::npos);
+    lockstep::parse_query(target.value().query);
   }
   return 0;
 }

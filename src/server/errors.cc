@@ -86,6 +86,13 @@ ErrorStyle error_style_of(std::string_view path) {
   return is_messages ? ErrorStyle::kAnthropic : ErrorStyle::kOpenAi;
 }
 
+ErrorStyle error_style_of(const HttpRequest& request) {
+  const ErrorStyle style = error_style_of(request.path);
+  const bool is_anthropic =
+      style == ErrorStyle::kOpenAi && !request.header("anthropic-version").empty();
+  return is_anthropic ? ErrorStyle::kAnthropic : style;
+}
+
 std::string error_json(const ApiError& error, ErrorStyle style, std::string_view request_id) {
   if (style == ErrorStyle::kAnthropic) return anthropic_error_json(error, request_id);
   if (style == ErrorStyle::kOllama) return dump_json(JsonObject{{"error", error.message}});

@@ -30,6 +30,9 @@ enum class ErrorStyle : uint8_t {
 };
 // Of a request to this path, whether there is such a route or not.
 ErrorStyle error_style_of(std::string_view path);
+// The same, but clients of Anthropic's API are known by a header wherever they ask for a route that
+// is not Ollama's.
+ErrorStyle error_style_of(const HttpRequest& request);
 
 // A value or an ApiError; works with TRY.
 template <class T>

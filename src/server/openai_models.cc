@@ -17,6 +17,14 @@ JsonObject model_object(const ApiContext& context, const ModelService& model) {
 
 }  // namespace
 
+// Only an alias cannot be told from here, and to ask for it is a use.
+ApiResult<std::shared_ptr<ModelService>> find_listed_model(const ApiContext& context,
+                                                           std::string_view id) {
+  std::shared_ptr<ModelService> model = model_named(context.models(), id);
+  if (model != nullptr) return model;
+  return context.find_model(id);
+}
+
 HttpResponse list_models(const ApiContext& context) {
   JsonArray models;
   for (const auto& model : context.models()) models.push_back(model_object(context, *model));
@@ -27,14 +35,9 @@ HttpResponse list_models(const ApiContext& context) {
 }
 
 HttpResponse show_model(const ApiContext& context, std::string_view id) {
-  // Looking at a model is no use of it; only an alias cannot be told from here.
-  std::shared_ptr<ModelService> model = model_named(context.models(), id);
-  if (model == nullptr) {
-    auto found = context.find_model(id);
-    if (!found.ok()) return error_response(found.error());
-    model = std::move(found.value());
-  }
-  return {200, "application/json", dump_json(model_object(context, *model)), {}};
+  const auto found = find_listed_model(context, id);
+  if (!found.ok()) return error_response(found.error());
+  return {200, "application/json", dump_json(model_object(context, *found.value())), {}};
 }
 
 }  // namespace lockstep

@@ -1,13 +1,20 @@
 // GET /v1/models and /v1/models/{id}.
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "net/http_server.h"
+#include "node/model_service.h"
+#include "server/errors.h"
 
 namespace lockstep {
 
 class ApiContext;
+
+// The model that is asked about; looking at it is no use of it.
+ApiResult<std::shared_ptr<ModelService>> find_listed_model(const ApiContext& context,
+                                                           std::string_view id);
 
 HttpResponse list_models(const ApiContext& context);
 // `id` may contain slashes.

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "server/access_control.h"
 #include "server/anthropic_messages.h"
+#include "server/anthropic_models.h"
 #include "server/api_context.h"
 #include "server/cluster_routes.h"
 #include "server/cluster_status.h"
@@ -44,13 +45,21 @@ struct Route {
   void (*serve)(ApiContext&, const HttpRequest&, const HttpReply&);
 };
 
-void serve_models(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
-  reply.send(list_models(context));
+// Two APIs have these routes, each with a shape of its own.
+bool is_for_anthropic(const HttpRequest& request) {
+  return error_style_of(request) == ErrorStyle::kAnthropic;
+}
+
+void serve_models(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  reply.send(is_for_anthropic(request) ? list_anthropic_models(context, request)
+                                       : list_models(context));
 }
 
 void serve_model(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  const std::string_view path = request.path;
-  reply.send(show_model(context, path.substr(path.find(kModelPrefix) + kModelPrefix.size())));
+  std::string_view id = request.path;
+  id.remove_prefix(id.find(kModelPrefix) + kModelPrefix.size());
+  reply.send(is_for_anthropic(request) ? show_anthropic_model(context, request, id)
+                                       : show_model(context, id));
 }
 
 void serve_health(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
@@ -136,7 +145,7 @@ void serve_route(const Route& route, ApiContext& context, HttpRequest request,
                                       ? context.cluster_workers()
                                       : nullptr;
   if (workers == nullptr) return route.serve(context, request, reply);
-  const ErrorStyle style = error_style_of(request.path);
+  const ErrorStyle style = error_style_of(request);
   const std::string id(request_id(request));
   const bool is_accepted =
       workers->run([serve = route.serve, &context, request = std::move(request), reply] {
@@ -156,7 +165,7 @@ bool is_admitted(const Route& route, ApiContext& context, const HttpRequest& req
     return true;
   }
   reply.set_terms(with_request_id({.headers = context.access().headers(request)}, request));
-  reply.send(error_response(terms.error(), error_style_of(request.path), request_id(request)));
+  reply.send(error_response(terms.error(), error_style_of(request), request_id(request)));
   return false;
 }
 
@@ -182,7 +191,7 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
     HttpResponse response = error_response(
         {405, fmt::format("{} does not take {}, only {}", request.path, method, allowed), "",
          "method_not_allowed"},
-        error_style_of(request.path), request_id(request));
+        error_style_of(request), request_id(request));
     response.headers.emplace_back("Allow", allowed);
     return reply.send(std::move(response));
   }
@@ -197,7 +206,7 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
                    "/cluster/unload, /cluster/restart, /cluster/token and /",
                    method, path),
        "", "route_not_found"},
-      error_style_of(request.path), request_id(request)));
+      error_style_of(request), request_id(request)));
 }
 
 }  // namespace lockstep

@@ -86,3 +86,16 @@ test("an aborted stream ends its request", async () => {
   await ended;
   await served.allEnded();
 });
+
+test("the models that are loaded, page by page, and one of them", async () => {
+  const ids = [];
+  for await (const model of client.models.list({ limit: 1 })) {
+    assert.equal(model.type, "model");
+    assert.ok(model.display_name.length > 0);
+    assert.ok(!Number.isNaN(Date.parse(model.created_at)));
+    ids.push(model.id);
+  }
+  assert.ok(ids.includes(served.scripted));
+  assert.ok(ids.length > 1);
+  assert.equal((await client.models.retrieve(served.scripted)).id, served.scripted);
+});
