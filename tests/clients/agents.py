@@ -108,8 +108,11 @@ class QwenCode(Agent):
                 "QWEN_TELEMETRY_ENABLED": "false"}
 
     def prepare(self, home, base):
+        # Without a terminal it takes a command for done when its process ends, though its pipe may not have been read
+        # yet: where another child ends at that moment, the output of a command is "(empty)".
         write(os.path.join(home, ".qwen/settings.json"), json.dumps({
             "security": {"auth": {"selectedType": "openai"}}, "telemetry": {"enabled": False},
+            "tools": {"shell": {"enableInteractiveShell": True}},
             "privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}))
 
     def command(self, program, base):
@@ -197,7 +200,9 @@ def run_agent(agent, program, node_folder, port, folder):
     if refused:
         return f"refused: {', '.join(refused[:3])}"
     if not any(secret.encode() in one.body for one in posts):
-        return f"the result of the tool {agent.tool} never came back"
+        # The model says its last words only to a result.
+        word = "came back without what its command printed" if DONE in said else "never came back"
+        return f"the result of the tool {agent.tool} {word}; {folder}/recorded.txt has what was said"
     if DONE not in said:
         return "the last words of the model are not what it prints"
     if status != 0:
