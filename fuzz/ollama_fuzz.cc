@@ -55,6 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   lockstep::parse_bodies(text);
   const auto kept = lockstep::parse_keep_alive(lockstep::Json(text));
-  if (kept.ok()) LOCKSTEP_CHECK(!std::isnan(kept.value()));
+  if (kept.ok()) LOCKSTEP_CHECK(kept.value().count() >= -1);
   return 0;
 }

@@ -13,7 +13,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int kRoundsMax = 8;  // of orders to itself in one event
+constexpr int kRoundsMax = 8;                     // of orders to itself in one event
+constexpr int64_t kKeptMsMax = int64_t{1} << 50;  // for ever: no sum with it overflows
 
 }  // namespace
 
@@ -380,6 +381,29 @@ int64_t Brain::beat_key(ClusterTime now) const {
   return static_cast<int64_t>(key);
 }
 
+ClusterActions Brain::on_model_kept(ClusterTime now, const std::string& model, int64_t keep_ms) {
+  const DesiredEntry* entry = desired_.find(model);
+  if (entry == nullptr || !entry->wanted || entry->promises.idle_unload_s == 0) return finish(now);
+  const int64_t kept_ms = keep_ms < 0 ? kKeptMsMax : std::min(keep_ms, kKeptMsMax);
+  used_ms_[model] = now.ms + kept_ms - 1000 * entry->promises.idle_unload_s;
+  is_news_ = true;
+  return finish(now);
+}
+
+int64_t Brain::idle_left_ms(ClusterTime now, const DesiredEntry& entry) const {
+  const int64_t idle_ms = 1000 * entry.promises.idle_unload_s;
+  int64_t left_ms = 0;
+  const auto own = used_ms_.find(entry.name);
+  if (own != used_ms_.end()) left_ms = std::max(left_ms, own->second + idle_ms - now.ms);
+  for (const auto& [id, member] : membership_.members()) {
+    if (!member.is_alive() || !member.last) continue;
+    for (const ModelUse& use : member.last->uses) {
+      if (use.model == entry.name) left_ms = std::max(left_ms, idle_ms - use.age_ms);
+    }
+  }
+  return left_ms;
+}
+
 NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   NodeHeartbeat beat;
   beat.incarnation = options_.incarnation;
@@ -401,7 +425,7 @@ NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   for (const auto& [model, used_ms] : used_ms_) {
     const DesiredEntry* entry = desired_.find(model);
     if (entry == nullptr || !entry->wanted || entry->promises.idle_unload_s == 0) continue;
-    const int64_t age_ms = now.ms - used_ms;
+    const int64_t age_ms = std::max<int64_t>(0, now.ms - used_ms);
     if (age_ms / 1000 < entry->promises.idle_unload_s) beat.uses.push_back({model, age_ms});
   }
   if (beat.coordinator == options_.self) beat.models = coordinator_.progress();

@@ -115,6 +115,12 @@ class Brain {
   ClusterActions restart(ClusterTime now, int64_t request, const NodeId& node);
   // A request for a model came in here; loads what is loaded on demand.
   ClusterActions on_model_used(ClusterTime now, const std::string& model);
+  // A model that is loaded on demand is to stay so long from now on, whatever it was promised, but
+  // for further uses, here and at other nodes; negative: for ever.
+  ClusterActions on_model_kept(ClusterTime now, const std::string& model, int64_t keep_ms);
+  // Of a model that is loaded on demand: how long it stays if nobody uses it, as far as this node
+  // knows; 0: it may go.
+  int64_t idle_left_ms(ClusterTime now, const DesiredEntry& entry) const;
 
   // What the plan function knows has changed.
   ClusterActions plan_again(ClusterTime now);
@@ -168,7 +174,7 @@ class Brain {
   LocalParts parts_;
   Coordinator coordinator_;
 
-  std::map<std::string, int64_t, std::less<>> used_ms_;  // of desired models alone
+  std::map<std::string, int64_t, std::less<>> used_ms_;  // of desired models alone; perhaps to come
   std::map<NodeId, int64_t> summary_ms_;                 // when sent; of members alone
   std::map<int64_t, int64_t> waiting_;                   // request -> revision; kRequestsWaitingMax
   std::vector<RoundTrip> round_trips_;

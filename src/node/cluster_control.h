@@ -48,6 +48,8 @@ struct ClusterModelReport {
   ModelPhase phase = ModelPhase::kWaiting;  // ready: one group is, at least
   std::string sentence;                     // why it waits, or a group does; empty: nothing does
   std::vector<ClusterGroupReport> groups;   // as far as they are known here, oldest first
+  // Until it is unloaded if nobody uses it, as far as this node knows; nullopt: it stays.
+  std::optional<int64_t> idle_left_ms;
 };
 
 struct ClusterReport {

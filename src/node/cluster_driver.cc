@@ -111,6 +111,7 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   void look_around();
   void on_message(const NodeId& from, const std::string& text);
   void model_used(const std::string& model);
+  void model_kept(const std::string& model, int64_t keep_ms);
 
   void perform(ClusterActions more);
   void act(SendAction& action);
@@ -242,6 +243,12 @@ void ClusterDriver::Impl::model_used(const std::string& model) {
   perform(brain.on_model_used(now, model));
 }
 
+void ClusterDriver::Impl::model_kept(const std::string& model, int64_t keep_ms) {
+  if (is_stopped) return;
+  used_told_ms.erase(model);  // the next use counts at once
+  perform(brain.on_model_kept(cluster_time(), model, keep_ms));
+}
+
 // What actions lead to is done after them, in order, and never from within them.
 void ClusterDriver::Impl::perform(ClusterActions more) {
   for (ClusterAction& action : more) actions.push_back(std::move(action));
@@ -366,6 +373,10 @@ void ClusterDriver::leave() {
 
 void ClusterDriver::model_used(const std::string& model) {
   impl_->model_used(model);
+}
+
+void ClusterDriver::model_kept(const std::string& model, int64_t keep_ms) {
+  impl_->model_kept(model, keep_ms);
 }
 
 const Brain& ClusterDriver::brain() const {

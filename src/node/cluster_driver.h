@@ -56,6 +56,8 @@ class ClusterDriver final : public ClusterControl {
   void part_event(const std::string& model, const PlacementEpoch& epoch, const PartEvent& event);
   // A request for it came in; as often as requests come.
   void model_used(const std::string& model);
+  // Brain::on_model_kept().
+  void model_kept(const std::string& model, int64_t keep_ms);
   // This node is about to end: the others place its models elsewhere from now on.
   void leave();
   const Brain& brain() const;

@@ -101,16 +101,30 @@ void ClusterModels::keep_copies() {
 // What is loaded on demand stays while it answers.
 void ClusterModels::keep_used() {
   bool is_any = false;
-  for (const auto& [name, item] : items_) {
+  for (auto& [name, item] : items_) {
     if (item.entry.promises.idle_unload_s == 0 || !item.model) continue;
     is_any = true;
-    if (item.model->status().running > 0) around_->driver.model_used(name);
+    keep_item(item, name);
   }
   if (is_any) {
     use_timer_ = loop_.call_after(kUsePeriod, [this] { keep_used(); });
   } else {
     use_timer_.cancel();
   }
+}
+
+void ClusterModels::keep_item(Item& item, const std::string& name) {
+  if (item.model->status().running > 0) return around_->driver.model_used(name);
+  const auto keep_ms = std::exchange(item.keep_ms, std::nullopt);
+  if (keep_ms) around_->driver.model_kept(name, *keep_ms);
+}
+
+// What an earlier request said of how long it stays is over.
+void ClusterModels::use(const std::string& name) {
+  if (!around_) return;
+  const auto item = items_.find(name);
+  if (item != items_.end()) item->second.keep_ms.reset();
+  around_->driver.model_used(name);
 }
 
 // Another path is another model.
@@ -361,14 +375,29 @@ Result<std::shared_ptr<ModelService>> ClusterModels::find(std::string_view name)
     return Error{ErrorCode::kNotFound, no_such_model(name, found)};
   }
   loop_.post([weak = weak_from_this(), model = offered->first] {
-    const auto self = weak.lock();
-    if (self && self->around_) self->around_->driver.model_used(model);
+    if (const auto self = weak.lock()) self->use(model);
   });
   if (offered->second.model) return offered->second.model;
   return Error{
       ErrorCode::kPeerLost,
       fmt::format("the files of the model '{}' are not on this node yet{}{}", offered->first,
                   offered->second.problem.empty() ? "" : ": ", offered->second.problem)};
+}
+
+bool ClusterModels::is_on_demand(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const DesiredEntry* entry = desired_.find(name);
+  return entry != nullptr && entry->wanted && entry->promises.idle_unload_s > 0;
+}
+
+void ClusterModels::keep(std::string_view name, milliseconds time) {
+  loop_.post([weak = weak_from_this(), model = std::string(name), time] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const auto item = self->items_.find(model);
+    if (item == self->items_.end() || item->second.entry.promises.idle_unload_s == 0) return;
+    item->second.keep_ms = time.count();
+  });
 }
 
 }  // namespace lockstep

@@ -4,10 +4,12 @@
 // ModelDirectory: any thread; the rest: the loop's.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +60,8 @@ class ClusterModels final : public ModelDirectory,
 
   std::vector<std::shared_ptr<ModelService>> models() const override;
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
+  bool is_on_demand(std::string_view name) const override;
+  void keep(std::string_view name, std::chrono::milliseconds time) override;
 
  private:
   // To a group, or being made to one.
@@ -77,6 +81,7 @@ class ClusterModels final : public ModelDirectory,
     std::map<PlacementEpoch, Way> ways;  // to the groups that serve
     EventLoop::Timer refusal;            // until a sentence counts as one
     std::string sentence;                // why it waits
+    std::optional<int64_t> keep_ms;      // from the end of its last request on, until the next
   };
 
   void drop_unwanted(const DesiredState& desired);
@@ -85,6 +90,8 @@ class ClusterModels final : public ModelDirectory,
   void keep_copies();
   void cancel_fetches(const Item& item);
   void keep_used();
+  void keep_item(Item& item, const std::string& name);
+  void use(const std::string& name);
   void read(const std::string& name, const std::string& path, const std::filesystem::path& folder);
   void on_folder(const std::string& name, const std::string& path, Result<ModelFolder> folder);
   bool is_meant(const std::string& name, const std::string& path) const;

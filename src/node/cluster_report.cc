@@ -118,9 +118,10 @@ RankPlan plan_of(const Brain& brain, std::string_view model, const PlacementEpoc
   return part == nullptr ? RankPlan{} : RankPlan{part->ranks, part->stages};
 }
 
-ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry) {
+ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry, ClusterTime now) {
   ClusterModelReport report;
   report.entry = entry;
+  if (entry.promises.idle_unload_s > 0) report.idle_left_ms = brain.idle_left_ms(now, entry);
   report.sentence = "the coordinator has not said anything about it yet";
   bool is_first = true;
   for (const ModelProgress& progress : brain.progress()) {
@@ -162,7 +163,7 @@ ClusterReport make_cluster_report(const Brain& brain, const BrainOptions& own,
   report.cluster = identity.cluster()->id().short_text();
   report.nodes = node_reports(brain, own, identity, peers, now_ms);
   for (const auto& [name, entry] : brain.desired().entries()) {
-    if (entry.wanted) report.models.push_back(model_report(brain, entry));
+    if (entry.wanted) report.models.push_back(model_report(brain, entry, {.ms = now_ms}));
   }
   for (const PinDesk::Pending& pin : peers.pins) report.pins.push_back(pin_report(pin));
   report.strangers_refused = peers.strangers_refused;

@@ -113,4 +113,20 @@ Result<std::shared_ptr<ModelService>> JoinedModels::find(std::string_view name) 
                        : Result<std::shared_ptr<ModelService>>(no_model_named(name, models()));
 }
 
+// Of a model's exact name.
+ModelDirectory& JoinedModels::directory_of(std::string_view name) const {
+  for (const auto& model : first_->models()) {
+    if (model->status().name == name) return *first_;
+  }
+  return *second_;
+}
+
+bool JoinedModels::is_on_demand(std::string_view name) const {
+  return directory_of(name).is_on_demand(name);
+}
+
+void JoinedModels::keep(std::string_view name, std::chrono::milliseconds time) {
+  directory_of(name).keep(name, time);
+}
+
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // node's models come and go with the cluster; a single machine's are fixed. Any thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@ class ModelDirectory {
   // what is loaded on demand. kInvalidArgument where an empty name is not enough; kNotFound with a
   // sentence that names what looks like it.
   virtual Result<std::shared_ptr<ModelService>> find(std::string_view name) = 0;
+  // Whether the model of exactly this name is loaded on demand: it goes when it is not used.
+  virtual bool is_on_demand(std::string_view) const { return false; }
+  // Of such a model: it stays so long from the end of this node's requests on, instead of what was
+  // promised, unless there is another request. Negative: for ever, likewise.
+  virtual void keep(std::string_view, std::chrono::milliseconds) {}
 };
 
 class FixedModels final : public ModelDirectory {
@@ -42,8 +48,12 @@ class JoinedModels final : public ModelDirectory {
       : first_(std::move(first)), second_(std::move(second)) {}
   ModelServices models() const override;
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
+  bool is_on_demand(std::string_view name) const override;
+  void keep(std::string_view name, std::chrono::milliseconds time) override;
 
  private:
+  ModelDirectory& directory_of(std::string_view name) const;
+
   const std::shared_ptr<ModelDirectory> first_;
   const std::shared_ptr<ModelDirectory> second_;
 };

@@ -55,6 +55,10 @@ class ApiContext {
   // The same, and it has not ended for good (503 otherwise) and can read text.
   ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
 
+  // As ModelDirectory has them, by a model's own name.
+  bool is_on_demand(std::string_view name) const { return models_->is_on_demand(name); }
+  void keep(std::string_view name, std::chrono::milliseconds time) { models_->keep(name, time); }
+
   // Calls that models wrote for this node's clients; answers may outlive this.
   const std::shared_ptr<SampledCalls>& sampled_calls() const { return sampled_calls_; }
 

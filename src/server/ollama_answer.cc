@@ -198,10 +198,10 @@ std::unique_ptr<GenerationSink> make_ollama_answer(OllamaForm form, OutputParser
                                       std::move(reply));
 }
 
-HttpResponse ollama_loaded(const OllamaForm& form) {
+HttpResponse ollama_loaded(const OllamaForm& form, std::string_view done_reason) {
   JsonObject line = frame(form);
   add_said(line, form.is_chat, {});
-  line["done_reason"] = "load";
+  line["done_reason"] = done_reason;
   line["done"] = true;
   const std::string text = dump_json(line);
   if (!form.is_streamed) return {200, kJsonContentType, text, form.headers};

@@ -29,8 +29,8 @@ std::unique_ptr<GenerationSink> make_ollama_answer(OllamaForm form, OutputParser
                                                    std::shared_ptr<SampledCalls> sampled,
                                                    HttpReply reply);
 
-// Where nothing is to be said: the model is there.
-HttpResponse ollama_loaded(const OllamaForm& form);
+// Where nothing is to be said: the model is there ("load"), or about to go ("unload").
+HttpResponse ollama_loaded(const OllamaForm& form, std::string_view done_reason);
 
 // "2026-01-31T12:00:00.123456Z"
 std::string rfc3339(int64_t unix_us);

@@ -110,6 +110,10 @@ void serve(ApiContext& context, ApiResult<OllamaEmbedRequest> parsed, const Http
   const auto model = context.find_ready_model(ollama_model_name(context, answer->request.model));
   if (!model.ok()) return refuse(model.error());
   answer->model = model.value()->status().name;
+  const auto keep_alive = answer->request.keep_alive;
+  if (keep_alive && !can_keep(context, answer->model, *keep_alive)) {
+    answer->request.ignored.emplace_back("keep_alive");
+  }
   Prompts prompts;
   for (const std::string& text : answer->request.inputs) {
     auto prompt = prompt_of(text, answer->request.truncates, *model.value());
@@ -127,6 +131,7 @@ void serve(ApiContext& context, ApiResult<OllamaEmbedRequest> parsed, const Http
                           send(*answer, result, reply);
                         });
                       });
+  if (keep_alive) context.keep(answer->model, *keep_alive);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kForEver = "9999-12-31T23:59:59Z";  // until when a model stays loaded
+constexpr const char* kForEver = "9999-12-31T23:59:59Z";
+constexpr int64_t kForEverMs = 10'000'000'000'000;  // or longer
 
 // "LlamaForCausalLM" is the family "llama".
 std::string family_of(std::string_view architecture) {
@@ -53,6 +54,16 @@ JsonObject details_json(const ModelCard& facts) {
           {"families", std::move(families)},
           {"parameter_size", parameter_text(facts.parameters)},
           {"quantization_level", facts.stored_format.empty() ? "unknown" : facts.stored_format}};
+}
+
+// When the model is unloaded if nobody asks for it.
+std::string expiry(const ClusterReport& report, const std::string& model) {
+  for (const ClusterModelReport& known : report.models) {
+    if (known.entry.name != model || !known.idle_left_ms) continue;
+    if (*known.idle_left_ms >= kForEverMs) break;
+    return rfc3339(unix_now_us() + 1000 * *known.idle_left_ms);
+  }
+  return kForEver;
 }
 
 // What tags and ps have in common.
@@ -149,6 +160,10 @@ std::string ollama_model_name(const ApiContext& context, const std::string& name
   return name.substr(0, name.size() - kTag.size());
 }
 
+bool can_keep(const ApiContext& context, const std::string& model, std::chrono::milliseconds time) {
+  return time.count() < 0 || context.is_on_demand(model);
+}
+
 void serve_ollama_version(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
   reply.send(json_response({{"version", kOllamaVersion}, {"lockstep", context.version()}}));
 }
@@ -165,12 +180,13 @@ void serve_ollama_tags(ApiContext& context, const HttpRequest&, const HttpReply&
 }
 
 void serve_ollama_ps(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
+  const ClusterReport report = context.cluster() ? context.cluster()->report() : ClusterReport{};
   JsonArray models;
   for (const auto& model : context.models()) {
     const ModelStatus status = model->status();
     if (status.state != ModelStatus::State::kReady) continue;
     JsonObject listed = listed_json(status, model->card());
-    listed["expires_at"] = kForEver;
+    listed["expires_at"] = expiry(report, status.name);
     listed["size_vram"] = 0;
     listed["context_length"] = status.context;
     models.push_back(std::move(listed));

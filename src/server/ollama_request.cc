@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -57,6 +58,13 @@ std::optional<double> duration_s(std::string_view text) {
     text.remove_prefix(unit->name.size());
   } while (!text.empty());
   return sign * sum;
+}
+
+// What is longer than a life of the program is for ever.
+std::chrono::milliseconds kept_for(double seconds) {
+  constexpr double kLongest = 1e10;
+  if (seconds < 0 || seconds > kLongest) return std::chrono::milliseconds(-1);
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000)));
 }
 
 // What a template does not know of how much to think is left out, as Ollama does.
@@ -122,13 +130,10 @@ ApiResult<Ok> read_tools(RequestFields& fields, ChatRequest& chat) {
   return Ok{};
 }
 
-// Whether nothing is to be said, and then whether the model is to go.
-ApiResult<Ok> read_keep_alive(RequestFields& fields, bool is_empty, OllamaRequest& request) {
-  request.is_empty = is_empty;
+ApiResult<std::optional<std::chrono::milliseconds>> read_keep_alive(RequestFields& fields) {
   const Json* keep_alive = fields.get("keep_alive");
-  if (keep_alive == nullptr) return Ok{};
-  request.is_unload = TRY(parse_keep_alive(*keep_alive)) == 0 && is_empty;
-  return Ok{};
+  if (keep_alive == nullptr) return std::optional<std::chrono::milliseconds>();
+  return std::optional(TRY(parse_keep_alive(*keep_alive)));
 }
 
 void add_ignored(const RequestFields& fields, GenerationOptions& options) {
@@ -140,7 +145,8 @@ ApiResult<Ok> read_prompt(RequestFields& fields, OllamaRequest& request) {
   const std::string system = TRY(fields.text("system")).value_or("");
   const std::string suffix = TRY(fields.text("suffix")).value_or("");
   const bool is_raw = TRY(fields.boolean("raw")).value_or(false);
-  TRY(read_keep_alive(fields, prompt.empty() && suffix.empty(), request));
+  request.is_empty = prompt.empty() && suffix.empty();
+  request.keep_alive = TRY(read_keep_alive(fields));
   if (!suffix.empty()) request.suffix = suffix;
   if (is_raw || request.suffix) {
     if (!system.empty()) {
@@ -169,13 +175,13 @@ ApiResult<std::string> required_model(RequestFields& fields) {
 
 }  // namespace
 
-ApiResult<double> parse_keep_alive(const Json& value) {
+ApiResult<std::chrono::milliseconds> parse_keep_alive(const Json& value) {
   if (value.is_string()) {
-    if (const auto seconds = duration_s(value.get_string())) return *seconds;
+    if (const auto seconds = duration_s(value.get_string())) return kept_for(*seconds);
   } else if (value.is_int64()) {
-    return static_cast<double>(value.get_int64());
+    return kept_for(static_cast<double>(value.get_int64()));
   } else if (value.is_double()) {
-    return value.get_double();
+    return kept_for(value.get_double());
   }
   return bad_field("keep_alive",
                    "\"keep_alive\" must be a number of seconds or a duration such as \"5m\"");
@@ -192,7 +198,8 @@ ApiResult<OllamaRequest> parse_ollama_chat(std::string_view body) {
   TRY(read_tools(fields, request.chat));
   TRY(read_format(fields, request));
   TRY(read_think(fields, request.chat));
-  TRY(read_keep_alive(fields, is_empty, request));
+  request.is_empty = is_empty;
+  request.keep_alive = TRY(read_keep_alive(fields));
   TRY(refuse_unsupported(fields));
   add_ignored(fields, request.chat.options);
   return request;
@@ -238,7 +245,7 @@ ApiResult<OllamaEmbedRequest> parse_ollama_embed(std::string_view body) {
   request.truncates = TRY(fields.boolean("truncate")).value_or(true);
   const auto dimensions = TRY(fields.integer("dimensions", 0, kEmbeddingDimensionsMax));
   if (dimensions && *dimensions > 0) request.dimensions = static_cast<int>(*dimensions);
-  if (const Json* keep_alive = fields.get("keep_alive")) TRY(parse_keep_alive(*keep_alive));
+  request.keep_alive = TRY(read_keep_alive(fields));
   [[maybe_unused]] const JsonObject* options = TRY(fields.object("options"));
   request.ignored = fields.ignored();
   return request;
@@ -252,7 +259,7 @@ ApiResult<OllamaEmbedRequest> parse_ollama_embeddings(std::string_view body) {
   request.model = TRY(required_model(fields));
   const std::string prompt = TRY(fields.text("prompt")).value_or("");
   if (!prompt.empty()) request.inputs.push_back(prompt);
-  if (const Json* keep_alive = fields.get("keep_alive")) TRY(parse_keep_alive(*keep_alive));
+  request.keep_alive = TRY(read_keep_alive(fields));
   [[maybe_unused]] const JsonObject* options = TRY(fields.object("options"));
   request.ignored = fields.ignored();
   return request;

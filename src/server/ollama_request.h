@@ -2,6 +2,7 @@
 // do is refused by name.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,9 +15,9 @@ namespace lockstep {
 
 // POST /api/chat and /api/generate.
 struct OllamaRequest {
-  ChatRequest chat{};                   // of generate: its system message and prompt, as messages
-  bool is_empty = false;                // nothing is to be said: the model is only to be there
-  bool is_unload = false;               // nothing is to be said, and it is to go ("keep_alive": 0)
+  ChatRequest chat{};     // of generate: its system message and prompt, as messages
+  bool is_empty = false;  // nothing is to be said: the model is only to be there
+  std::optional<std::chrono::milliseconds> keep_alive{};  // negative: for ever
   std::optional<std::string> text{};    // to be continued as it is; then `chat` has no messages
   std::optional<std::string> suffix{};  // that follows the answer behind `text`
 };
@@ -27,6 +28,7 @@ struct OllamaEmbedRequest {
   bool is_single = false;  // of /api/embeddings: one vector, not a list
   bool truncates = true;   // texts that are too long are cut
   std::optional<int> dimensions{};
+  std::optional<std::chrono::milliseconds> keep_alive{};  // negative: for ever
   std::vector<std::string> ignored{};
 };
 
@@ -37,7 +39,7 @@ ApiResult<OllamaEmbedRequest> parse_ollama_embeddings(std::string_view body);  /
 // The name in {"model": ...}, or "name", which older clients send.
 ApiResult<std::string> parse_ollama_model(std::string_view body);
 
-// Seconds; less than 0: for ever. "5m", "1h30m", "-1s" or a number.
-ApiResult<double> parse_keep_alive(const Json& value);
+// Less than 0: for ever. "5m", "1h30m", "-1s" or a number of seconds.
+ApiResult<std::chrono::milliseconds> parse_keep_alive(const Json& value);
 
 }  // namespace lockstep

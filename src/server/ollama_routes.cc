@@ -76,6 +76,21 @@ void refuse(const HttpReply& reply, const ApiError& error) {
   reply.send(error_response(error, ErrorStyle::kOllama));
 }
 
+ApiError no_unload() {
+  return {501,
+          "this model stays loaded: `lockstep unload NAME` unloads it, and of one that was loaded "
+          "by `lockstep load NAME --idle-unload S` clients may say for how long it stays",
+          "keep_alive", "not_implemented"};
+}
+
+// The model is only to be there, or to go.
+void answer_empty(ApiContext& context, const OllamaRequest& request, const OllamaForm& form,
+                  const HttpReply& reply) {
+  const bool is_to_go = request.keep_alive && request.keep_alive->count() == 0;
+  if (request.keep_alive) context.keep(form.model, *request.keep_alive);
+  reply.send(ollama_loaded(form, is_to_go ? "unload" : "load"));
+}
+
 void serve(ApiContext& context, const ApiResult<OllamaRequest>& parsed, bool is_chat,
            const HttpReply& reply) {
   if (!parsed.ok()) return refuse(reply, parsed.error());
@@ -85,14 +100,14 @@ void serve(ApiContext& context, const ApiResult<OllamaRequest>& parsed, bool is_
   OllamaForm form{.model = model.value()->status().name,
                   .is_chat = is_chat,
                   .is_streamed = request.chat.options.is_streamed,
-                  .headers = ignored_fields_header(request.chat.options.ignored)};
-  if (request.is_unload) {
-    return refuse(reply, {501,
-                          "models are not unloaded here: `lockstep unload NAME` does it, and "
-                          "`lockstep load NAME --idle-unload S` lets one go when it is not used",
-                          "keep_alive", "not_implemented"});
+                  .headers = {}};
+  auto ignored = request.chat.options.ignored;
+  if (request.keep_alive && !can_keep(context, form.model, *request.keep_alive)) {
+    if (request.is_empty && request.keep_alive->count() == 0) return refuse(reply, no_unload());
+    ignored.emplace_back("keep_alive");
   }
-  if (request.is_empty) return reply.send(ollama_loaded(form));
+  form.headers = ignored_fields_header(ignored);
+  if (request.is_empty) return answer_empty(context, request, form, reply);
   auto plan = request.text ? plan_text(request, *model.value())
                            : plan_conversation(context, request, *model.value());
   if (!plan.ok()) return refuse(reply, plan.error());
@@ -102,6 +117,8 @@ void serve(ApiContext& context, const ApiResult<OllamaRequest>& parsed, bool is_
   context.generate(model.value(), std::move(plan.value().generation),
                    with_defaults(request.chat.options, model.value()->sampling_defaults()),
                    std::move(sink), reply);
+  // Not before: the time begins when nothing of this model runs any more.
+  if (request.keep_alive) context.keep(model.value()->status().name, *request.keep_alive);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/detokenize", false, ServedBy::kWorker, RouteAccess::kUse, serve_detokenize},
     {"GET", "/api/version", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_ollama_version},
     {"GET", "/api/tags", false, ServedBy::kLoop, RouteAccess::kUse, serve_ollama_tags},
-    {"GET", "/api/ps", false, ServedBy::kLoop, RouteAccess::kUse, serve_ollama_ps},
+    {"GET", "/api/ps", false, ServedBy::kClusterWorker, RouteAccess::kUse, serve_ollama_ps},
     {"POST", "/api/show", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_show},
     {"POST", "/api/chat", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_chat},
     {"POST", "/api/generate", false, ServedBy::kWorker, RouteAccess::kUse, serve_ollama_generate},

@@ -71,6 +71,12 @@ class Cluster {
   }
   std::vector<int> restarted() { return std::exchange(restarted_, {}); }
   void leave(int number) { act(number, at(number).leave(now())); }
+  void keep(int number, const std::string& name, int64_t keep_ms) {
+    act(number, at(number).on_model_kept(now(), name, keep_ms));
+  }
+  int64_t idle_left_ms(int number, const std::string& name) {
+    return at(number).idle_left_ms(now(), *at(number).desired().find(name));
+  }
   void use(int number, const std::string& name) {
     act(number, at(number).on_model_used(now(), name));
   }
@@ -264,6 +270,47 @@ TEST_CASE("a model on demand is loaded when it is used, at any node, and goes wh
   cluster.use(2, "a");
   cluster.pass(3'000);
   CHECK(cluster.where("a").size() == 1);
+}
+
+TEST_CASE("a model on demand stays as long as its last user says, unless others use it") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.add(2, 100);
+  cluster.pass(5'000);
+  cluster.load(2, "a", 50, {.idle_unload_s = 10});
+  cluster.pass(3'000);
+  CHECK(cluster.idle_left_ms(2, "a") == 7'000);
+  CHECK(cluster.idle_left_ms(1, "a") > 6'000);  // as node 2's heartbeats say
+
+  cluster.keep(2, "a", 0);
+  CHECK(cluster.idle_left_ms(2, "a") == 0);
+  cluster.pass(1'000);
+  CHECK(cluster.where("a").empty());
+
+  cluster.use(1, "a");
+  cluster.keep(1, "a", 30'000);
+  CHECK(cluster.idle_left_ms(1, "a") == 30'000);
+  cluster.pass(28'000);
+  CHECK(cluster.where("a").size() == 1);
+  cluster.pass(4'000);
+  CHECK(cluster.where("a").empty());
+
+  cluster.use(1, "a");
+  cluster.keep(1, "a", -1);
+  cluster.pass(100'000);
+  CHECK(cluster.where("a").size() == 1);
+  cluster.use(2, "a");
+  cluster.keep(1, "a", 0);  // node 2's user does not say so
+  cluster.pass(8'000);
+  CHECK(cluster.where("a").size() == 1);
+  cluster.pass(4'000);
+  CHECK(cluster.where("a").empty());
+
+  cluster.load(1, "always", 50);
+  cluster.pass(3'000);
+  cluster.keep(1, "always", 0);
+  cluster.pass(3'000);
+  CHECK(cluster.where("always").size() == 1);
 }
 
 TEST_CASE("after a power cut everything comes back from the disks") {

@@ -7,6 +7,7 @@ import select
 import signal
 import time
 import unittest
+from datetime import datetime
 
 import harness
 import machines
@@ -126,6 +127,31 @@ class FourMachinesTest(unittest.TestCase):
             self.assertEqual(machine.answer(BODIES[0]), self.expected[0])
             print(f"a model that was asked for answered after {time.monotonic() - started:.2f} s")
         wait_for(no_workers, "the end of the unused model")
+
+    def test_a_client_says_how_long_a_model_on_demand_stays(self):
+        asked, other = self.cluster.machines[:2]
+        loaded = asked.lockstep("load", MODEL, "--idle-unload", "600", "--ranks", "1")
+        self.assertEqual(loaded.returncode, 0, loaded.stderr)
+        wait_for(lambda: other.model(NAME), "word of the model")
+
+        def ask(machine, keep_alive):
+            body = {"model": NAME, "prompt": "Once", "stream": False, "options": {"num_predict": 5}}
+            status, answer = machine.request("POST", "/api/generate", {**body, "keep_alive": keep_alive})
+            self.assertEqual((status, answer.get("done")), (200, True))
+
+        def stays_s():
+            text = asked.request("GET", "/api/ps")[1]["models"][0]["expires_at"]
+            return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() - time.time()
+
+        ask(asked, "5m")
+        wait_for(lambda: 290 < stays_s() <= 301, "the time that the client wants")
+        ask(asked, "2h")
+        wait_for(lambda: 7100 < stays_s() <= 7201, "the longer time")
+        ask(other, 0)  # does not speak for others' clients
+        self.assertGreater(stays_s(), 7000)
+        self.assertTrue(any(machine.workers() for machine in self.cluster.machines))
+        ask(asked, 0)
+        wait_for(lambda: not any(machine.workers() for machine in self.cluster.machines), "the end of the model")
 
     def test_an_idle_model_costs_nothing(self):
         self.cluster.machines[0].load("--ranks", "4", "--nodes", ",".join(NAMES))

@@ -100,3 +100,29 @@ TEST_CASE("a model's name comes from where it lies") {
   CHECK(model_name_of("alone") == "alone");
   CHECK(model_name_of("").empty());
 }
+
+TEST_CASE("of two directories that one is told to keep a model whose model it is") {
+  class OnDemand final : public ModelDirectory {
+   public:
+    explicit OnDemand(std::shared_ptr<ModelDirectory> models) : models_(std::move(models)) {}
+    ModelServices models() const override { return models_->models(); }
+    Result<std::shared_ptr<ModelService>> find(std::string_view name) override {
+      return models_->find(name);
+    }
+    bool is_on_demand(std::string_view name) const override { return name == "b"; }
+    void keep(std::string_view name, std::chrono::milliseconds time) override {
+      told += std::string(name) + " " + std::to_string(time.count());
+    }
+    std::string told;
+
+   private:
+    const std::shared_ptr<ModelDirectory> models_;
+  };
+  const auto second = std::make_shared<OnDemand>(directory({"a", "b"}));
+  JoinedModels both(directory({"a"}), second);
+  CHECK(!both.is_on_demand("a"));
+  CHECK(both.is_on_demand("b"));
+  both.keep("a", std::chrono::milliseconds(5));
+  both.keep("b", std::chrono::milliseconds(7));
+  CHECK(second->told == "b 7");
+}
