@@ -1,13 +1,11 @@
-// JSON Schema (draft 2020-12, and draft-07 where tools still send it) to a
-// Grammar: which JSON texts a model may write. Every text that is allowed is
-// valid; what cannot be enforced is refused with the keyword's name when
-// strict, and otherwise left out with a warning.
+// JSON Schema (draft 2020-12, and draft-07 where tools still send it) to a Grammar: which JSON
+// texts a model may write. Every text that is allowed is valid; what cannot be enforced is refused
+// with the keyword's name when strict, and otherwise left out with a warning.
 //
-// Narrower than validation: keys come in the order in which the schema names
-// them, and a key that it does not name is allowed only where it says so
-// (additionalProperties, patternProperties) or names none at all. Numbers under
-// minimum, maximum or multipleOf have no exponents. White space is bounded.
-// docs/grammar.md lists the keywords. Pure functions.
+// Narrower than validation: keys come in the order in which the schema names them, and a key that
+// it does not name is allowed only where it says so (additionalProperties, patternProperties) or
+// names none at all. Numbers under minimum, maximum or multipleOf have no exponents. White space is
+// bounded. docs/grammar.md lists the keywords. Pure functions.
 #pragma once
 
 #include <string>
@@ -21,17 +19,15 @@ namespace lockstep {
 
 enum class JsonSpace {
   kCompact,  // {"a":1,"b":[1,2]}
-  // Also a space behind ":" and ",", and one line break with at most 40 spaces
-  // or 10 tabs between the parts of an object or array: what models write by
-  // themselves, never without end.
+  // Also a space behind ":" and ",", and one line break with at most 40 spaces or 10 tabs between
+  // the parts of an object or array: what models write by themselves, never without end.
   kBounded,
 };
 
 struct JsonSchemaOptions {
   bool is_strict = true;
   JsonSpace space = JsonSpace::kBounded;
-  // What "#" of a $ref means, for a schema that is a part of another one; null:
-  // the schema itself.
+  // What "#" of a $ref means, for a schema that is a part of another one; null: the schema itself.
   const Json* root = nullptr;
   bool only_objects = false;  // whatever else the schema allows
 };
@@ -41,8 +37,7 @@ struct JsonSchemaGrammar {
   std::vector<std::string> warnings;  // one sentence for each thing that is not enforced
 };
 
-// kUnsupported names the keyword; kInvalidArgument for what is no schema, or
-// allows nothing.
+// kUnsupported names the keyword; kInvalidArgument for what is no schema, or allows nothing.
 Result<JsonSchemaGrammar> add_json_schema(Grammar& grammar, const Json& schema,
                                           const JsonSchemaOptions& options = {});
 

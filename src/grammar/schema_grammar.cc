@@ -87,8 +87,8 @@ Expression SchemaGrammar::in_quotes(Expression content) {
   return grammar_.sequence({quote, content, quote});
 }
 
-// Constants and keys, printed as JSON does: only what must be escaped may be,
-// and what is not ASCII.
+// Constants and keys, printed as JSON does: only what must be escaped may be, and what is not
+// ASCII.
 Expression SchemaGrammar::text_of(const Dfa& words) {
   return grammar_.text(words, CharacterCoding::kJsonString);
 }
@@ -161,16 +161,15 @@ Result<Expression> SchemaGrammar::object(const ObjectShape& shape) {
   return enclosed("{", TRY(members_in_order(facts, members, other, comma)), "}");
 }
 
-// States (i, c): i keys were written or left out, c were written, as far as
-// that matters.
+// States (i, c): i keys were written or left out, c were written, as far as that matters.
 Result<Expression> SchemaGrammar::members_in_order(const ObjectFacts& facts,
                                                    const std::vector<Expression>& members,
                                                    Expression other, Expression separator) {
   const auto key_count = static_cast<uint32_t>(members.size());
   const bool has_end = facts.max != UINT32_MAX;
   const bool has_others = !(other == grammar_.never());
-  // A model may write a key twice, which is one key. So of the keys without a
-  // name only one counts for minProperties.
+  // A model may write a key twice, which is one key. So of the keys without a name only one counts
+  // for minProperties.
   if (has_others && facts.min > key_count + 1) {
     TRY(shapes_.cannot_enforce("minProperties", "above 1 with keys that have no names"));
   }

@@ -1,6 +1,6 @@
-// SchemaGrammar: shapes of values to rules of a grammar, one rule for each list
-// of schemas that holds at some place, so that recursive schemas become
-// recursive rules. Internal to the JSON-schema front end.
+// SchemaGrammar: shapes of values to rules of a grammar, one rule for each list of schemas that
+// holds at some place, so that recursive schemas become recursive rules. Internal to the
+// JSON-schema front end.
 #pragma once
 
 #include <deque>
@@ -24,12 +24,10 @@ class SchemaGrammar {
   SchemaList whole(const Json& schema, bool only_objects);
   // A value for which all of `schemas` hold.
   Expression value(SchemaList schemas);
-  // The values of a shape; what has no rule yet gets one, which define_all()
-  // defines.
+  // The values of a shape; what has no rule yet gets one, which define_all() defines.
   Result<Expression> values_of(const SchemaShape& shape);
-  // The keys of an object in their order. members[i] is the one of
-  // facts.keys[i], `other` any that has no name; `separator` stands between
-  // two.
+  // The keys of an object in their order. members[i] is the one of facts.keys[i], `other` any that
+  // has no name; `separator` stands between two.
   Result<Expression> members_in_order(const ObjectFacts& facts,
                                       const std::vector<Expression>& members, Expression other,
                                       Expression separator);
