@@ -2,16 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "support/numbered_node.h"
+
 using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
-
-NodeId node(int number) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[0] = static_cast<std::byte>(number);
-  return NodeId(bytes);
-}
 
 const AddressBook::Clock::time_point kNow = AddressBook::Clock::time_point() + 1h;
 const NetAddress kAddress{"10.0.0.2", 8601};

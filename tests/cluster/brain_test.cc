@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,15 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "support/numbered_node.h"
+
 using namespace lockstep;
 
 namespace {
-
-NodeId node(int number) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[0] = static_cast<std::byte>(number);
-  return NodeId(bytes);
-}
 
 // Some Brains on a perfect network; parts are ready and gone at once, unless a test wants
 // otherwise.

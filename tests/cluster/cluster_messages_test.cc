@@ -2,22 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <string>
 
 #include "cluster/peers.h"
+#include "support/numbered_node.h"
 
 using namespace lockstep;
 
 static_assert(kClusterMessageBytesMax == Peers::kMessageBytesMax);
 
 namespace {
-
-NodeId node(int number) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[31] = static_cast<std::byte>(number);
-  return NodeId(bytes);
-}
 
 DesiredEntry some_entry() {
   DesiredEntry entry;

@@ -3,22 +3,16 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
-#include <array>
 #include <string>
 #include <vector>
 
 #include "cluster/desired_json.h"
 #include "cluster/seeded_random.h"
+#include "support/numbered_node.h"
 
 using namespace lockstep;
 
 namespace {
-
-NodeId node(int number) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[0] = static_cast<std::byte>(number);
-  return NodeId(bytes);
-}
 
 DesiredEntry entry(std::string name, int64_t time_ms, bool wanted = true, int by = 1) {
   DesiredEntry made;

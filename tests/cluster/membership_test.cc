@@ -2,22 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cluster/local_parts.h"
+#include "support/numbered_node.h"
 
 using namespace lockstep;
 
 namespace {
-
-NodeId node(int number) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[0] = static_cast<std::byte>(number);
-  return NodeId(bytes);
-}
 
 // What node 5 hears from the others.
 struct Heard {

@@ -5,22 +5,15 @@
 #include "collective/group.h"
 #include "kernels/isa.h"
 #include "model/model.h"
+#include "support/golden.h"
 #include "support/model_copy.h"
 
 using namespace lockstep;
 
-namespace {
-
-std::string golden(const char* name) {
-  return std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
-}
-
-}  // namespace
-
 TEST_CASE("files with more layers than the config says are refused") {
   for (const char* name : {"llama3-bf16", "llama3-q4-g64", "qwen3moe-bf16", "deepseekv3-fp8"}) {
     CAPTURE(name);
-    ModelCopy copy(golden(name));
+    ModelCopy copy(golden_folder(name));
     CHECK(open_model(copy.path()).ok());
     const Json config = json_of_file(copy.path() + "/config.json");
     const Json* layers = find(config, "num_hidden_layers");
@@ -37,21 +30,21 @@ TEST_CASE("files with more layers than the config says are refused") {
 }
 
 TEST_CASE("layers that predict further tokens stand behind the others and are left out") {
-  ModelCopy counted(golden("llama3-bf16"));
+  ModelCopy counted(golden_folder("llama3-bf16"));
   counted.change_config("num_hidden_layers", 1);
   counted.change_config("num_nextn_predict_layers", 1);
   CHECK(open_model(counted.path()).ok());
   counted.change_config("num_nextn_predict_layers", -1);
   CHECK_FALSE(open_model(counted.path()).ok());
   // As in conversions that drop what the config says of them.
-  ModelCopy named(golden("llama3-bf16"));
+  ModelCopy named(golden_folder("llama3-bf16"));
   named.change_config("num_hidden_layers", 1);
   named.rename_tensor("model.layers.1.mlp.up_proj.weight", "model.layers.1.eh_proj.weight");
   CHECK(open_model(named.path()).ok());
 }
 
 TEST_CASE("heads of latent attention that are missing are missed by their usual name") {
-  ModelCopy copy(golden("deepseekv3-bf16"));
+  ModelCopy copy(golden_folder("deepseekv3-bf16"));
   copy.rename_tensor("model.layers.1.self_attn.kv_b_proj.weight",
                      "model.layers.1.self_attn.kv_x_proj.weight");
   const auto opened = open_model(copy.path());

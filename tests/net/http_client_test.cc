@@ -8,29 +8,12 @@
 #include <thread>
 
 #include "base/unique_fd.h"
-#include "net/http_server.h"
+#include "net/serving.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
-
-// A server on its own thread for the time of a test.
-class Serving {
- public:
-  explicit Serving(HttpServer::Handler handler)
-      : server_(std::move(HttpServer::listen("localhost", 0, {}, std::move(handler)).value())),
-        thread_([this] { server_->run(); }) {}
-  ~Serving() {
-    server_->stop();
-    thread_.join();
-  }
-  uint16_t port() const { return server_->port(); }
-
- private:
-  std::unique_ptr<HttpServer> server_;
-  std::thread thread_;
-};
 
 // A listening socket that says `words` to the first that calls, and closes; nothing: it stays
 // silent until its end.

@@ -7,30 +7,13 @@
 #include <string>
 #include <thread>
 
-#include "net/http_server.h"
+#include "net/serving.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
 constexpr std::chrono::seconds kPatience{30};
-
-// A server on its own thread for the time of a test.
-class Serving {
- public:
-  explicit Serving(HttpServer::Handler handler)
-      : server_(std::move(HttpServer::listen("localhost", 0, {}, std::move(handler)).value())),
-        thread_([this] { server_->run(); }) {}
-  ~Serving() {
-    server_->stop();
-    thread_.join();
-  }
-  uint16_t port() const { return server_->port(); }
-
- private:
-  std::unique_ptr<HttpServer> server_;
-  std::thread thread_;
-};
 
 // A stream on a loop of its own. Its pieces are collected; each is followed by the next at once,
 // unless it is held.

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <ctime>
 #include <numeric>
@@ -12,18 +11,13 @@
 #include "cluster/cluster_fixture.h"
 #include "model/shape_model.h"
 #include "planner/measured_machine.h"
+#include "support/numbered_node.h"
 
 using namespace lockstep;
 
 namespace {
 
 constexpr int64_t kGib = int64_t{1} << 30;
-
-NodeId node(int number) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[0] = static_cast<std::byte>(number);
-  return NodeId(bytes);
-}
 
 // Nodes 1, 2, ... with so much memory each, on fast links.
 std::vector<NodeOffer> offers_of(const std::vector<int64_t>& free_bytes) {

@@ -3,18 +3,13 @@
 #include <doctest/doctest.h>
 
 #include "node/fetch_fixture.h"
+#include "support/numbered_node.h"
 
 using namespace lockstep;
 
 namespace {
 
 constexpr const char* kTiny = "org/tiny";
-
-NodeId node_id(uint8_t first) {
-  std::array<std::byte, NodeId::kBytes> bytes{};
-  bytes[0] = std::byte{first};
-  return NodeId(bytes);
-}
 
 std::vector<RankPart> ranks_on(std::initializer_list<NodeId> nodes) {
   std::vector<RankPart> ranks;
@@ -25,7 +20,7 @@ std::vector<RankPart> ranks_on(std::initializer_list<NodeId> nodes) {
 }  // namespace
 
 TEST_CASE("model copies: the next node alive keeps a copy for one that runs a model alone") {
-  const NodeId a = node_id(1), b = node_id(2), c = node_id(3);
+  const NodeId a = node(1), b = node(2), c = node(3);
   CHECK(copy_keeper(ranks_on({a}), {a, b, c}) == b);
   CHECK(copy_keeper(ranks_on({a, a}), {a, c}) == c);
   CHECK(copy_keeper(ranks_on({c}), {a, b, c}) == a);

@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "model/sequence_state.h"
 #include "planner/plan.h"
+#include "support/golden.h"
 #include "transport/unformed_link.h"
 
 using namespace lockstep;
@@ -138,7 +139,7 @@ TEST_CASE("planned memory is what a model allocates, in every format and kind of
                            "glm4moe-bf16", "deepseekv3-bf16", "deepseekv3-fp8", "deepseekv3-q4-g64",
                            "deepseekv3-q4-g32-kvb", "kimik2-int4-packed", "ministral3-fp8"}) {
     CAPTURE(name);
-    const std::string path = std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
+    const std::string path = golden_folder(name);
     CHECK(check_all(path, {3, 1}, {.context = 100, .streams = 2}) >= 5);
   }
 }
@@ -146,7 +147,7 @@ TEST_CASE("planned memory is what a model allocates, in every format and kind of
 TEST_CASE("planned memory is what a model allocates over several machines and stages") {
   for (const char* name : {"llama3-q4-g64", "qwen3moe-bf16", "deepseekv3-q4-g64"}) {
     CAPTURE(name);
-    const std::string path = std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
+    const std::string path = golden_folder(name);
     CHECK(check_all(path, {5, 3, 2, 2}, {.context = 64, .streams = 3, .batch_tokens_max = 2}) > 12);
   }
 }

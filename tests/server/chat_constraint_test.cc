@@ -1,22 +1,12 @@
 // What a chat request says its answer must be, up to the constraint that travels with it.
 #include "server/chat_constraint.h"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "grammar/constraint.h"
 #include "grammar/matcher.h"
-#include "server/served.h"
+#include "server/served_template.h"
 
 namespace lockstep {
 namespace {
-
-std::string template_file(const std::string& name) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / name);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 const char* const kTools =
     R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",)"

@@ -1,11 +1,9 @@
 // Conversations through real chat templates to the exact token ids that the model is given.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
-#include "server/served.h"
+#include "server/served_template.h"
 
 namespace lockstep {
 namespace {
@@ -31,12 +29,6 @@ std::shared_ptr<const ChatFormat> format_of(const std::string& text, const std::
   auto format = ChatFormat::parse({text, tool_text, {{"eos_token", "<|im_end|>"}}});
   REQUIRE(format.ok());
   return format.value();
-}
-
-std::string template_file(const std::string& name) {
-  std::ifstream file(kData / "templates" / name);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // A server whose model reads conversations as a Qwen does; the answers are "ok".

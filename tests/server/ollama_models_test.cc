@@ -1,18 +1,9 @@
 // What Ollama's clients read of models: Zed, Copilot and Open WebUI need each of these fields.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "server/served.h"
+#include "server/served_template.h"
 
 namespace lockstep {
 namespace {
-
-std::string template_file(const std::string& name) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / name);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 void give_facts(ModelFolder& folder) {
   folder.card = {.architecture = "Qwen3ForCausalLM",

@@ -1,18 +1,9 @@
 // Ollama's API over real connections: what its clients send and what they read.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "server/served.h"
+#include "server/served_template.h"
 
 namespace lockstep {
 namespace {
-
-std::string template_file(const std::string& name) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / name);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 const char* const kTools =
     R"("tools":[{"type":"function","function":{"name":"weather","description":"Of a city.",)"
