@@ -100,40 +100,6 @@ int fetcher_of(std::string_view file_hash, uint32_t piece, std::span<const int> 
   return best;
 }
 
-std::vector<std::vector<int>> keepers_of(std::string_view file_hash, uint32_t piece_count,
-                                         const PieceNeeds& needs) {
-  LOCKSTEP_CHECK(needs.machines.size() == needs.needs.size());
-  std::vector<std::vector<int>> keepers(piece_count);
-  std::map<int, size_t> kept;  // pieces of each machine
-  for (const int machine : needs.machines) kept[machine] = 0;
-  for (size_t i = 0; i < needs.machines.size(); ++i) {
-    LOCKSTEP_CHECK(needs.needs[i].size() == piece_count);
-    for (uint32_t piece = 0; piece < piece_count; ++piece) {
-      if (!needs.needs[i][piece]) continue;
-      keepers[piece].push_back(needs.machines[i]);
-      ++kept[needs.machines[i]];
-    }
-  }
-  for (uint32_t piece = 0; piece < piece_count; ++piece) {
-    auto& those = keepers[piece];
-    while (!those.empty() && those.size() < std::min(kCopies, needs.machines.size())) {
-      size_t fewest = SIZE_MAX;
-      std::vector<int> candidates;
-      for (const auto& [machine, count] : kept) {
-        if (std::find(those.begin(), those.end(), machine) != those.end() || count > fewest)
-          continue;
-        if (count < fewest) candidates.clear();
-        fewest = count;
-        candidates.push_back(machine);
-      }
-      those.push_back(fetcher_of(file_hash, piece, candidates));
-      ++kept[those.back()];
-    }
-    std::sort(those.begin(), those.end());
-  }
-  return keepers;
-}
-
 std::vector<std::vector<int>> copies_of(std::string_view file_hash, PieceCut cut,
                                         std::span<const PieceHolder> holders) {
   std::vector<std::vector<int>> keepers(cut.count());

@@ -16,19 +16,6 @@ namespace lockstep {
 // move (highest random weight, Thaler and Ravishankar 1998). -1 without candidates.
 int fetcher_of(std::string_view file_hash, uint32_t piece, std::span<const int> candidates);
 
-// What the machines need of one file to run the model: needs[i][piece] of machines[i].
-struct PieceNeeds {
-  std::vector<int> machines;
-  std::vector<std::vector<bool>> needs;
-};
-
-// Who keeps each piece of the file: all who need it, and so many more that pieces which anyone
-// needs are on two disks wherever there are two machines. A second copy of a piece goes to the
-// machine that keeps the fewest bytes of the file so far, with ties broken by fetcher_of().
-// Ascending machine numbers for each piece.
-std::vector<std::vector<int>> keepers_of(std::string_view file_hash, uint32_t piece_count,
-                                         const PieceNeeds& needs);
-
 // A machine that keeps parts of a file, or all of it.
 struct PieceHolder {
   int machine = 0;

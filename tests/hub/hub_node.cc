@@ -122,16 +122,17 @@ void serve_piece(Node& node, const HttpRequest& request, const HttpReply& reply)
 
 // The share of a machine: every n-th stretch of a file, as layers are dealt to stages.
 std::vector<int> keepers(const Node& node, const HubFile& file, uint32_t piece, bool is_share) {
-  PieceNeeds needs{.machines = node.machines()};
-  if (!is_share) return needs.machines;
-  const uint32_t count = node.store.cut(file).count();
-  const size_t machines = needs.machines.size();
-  for (size_t i = 0; i < machines; ++i) {
+  const std::vector<int> machines = node.machines();
+  if (!is_share) return machines;
+  const PieceCut cut = node.store.cut(file);
+  const uint32_t count = cut.count();
+  std::vector<PieceHolder> holders;
+  for (size_t i = 0; i < machines.size(); ++i) {
     std::vector<bool> own(count);
-    for (uint32_t k = 0; k < count; ++k) own[k] = k * machines / count == i;
-    needs.needs.push_back(std::move(own));
+    for (uint32_t k = 0; k < count; ++k) own[k] = k * machines.size() / count == i;
+    holders.push_back({.machine = machines[i], .has = own, .needs = own, .room_bytes = file.size});
   }
-  return keepers_of(file.hash, count, needs)[piece];
+  return copies_of(file.hash, cut, holders)[piece];
 }
 
 Result<std::string> run_order(Node& node, const std::string& line) {
