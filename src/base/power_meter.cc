@@ -66,6 +66,7 @@ PowerGauge::PowerGauge(std::optional<PowerMeter> meter, Clock::time_point now)
     : meter_(std::move(meter)), looked_at_(now) {}
 
 std::optional<double> PowerGauge::watts(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
   if (!meter_ || now - looked_at_ < kInterval) return watts_;
   const double joules = meter_->joules();
   watts_ = (joules - joules_) / std::chrono::duration<double>(now - looked_at_).count();

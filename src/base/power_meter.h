@@ -1,12 +1,13 @@
 // PowerMeter: the energy that this machine's processors and memory have taken, where the machine
 // counts it: Linux's powercap (RAPL of Intel and AMD). Used by `lockstep bench` and by the status
 // of a node. GPUs, disks, fans and the losses of the power supply are not in it; macOS shows its
-// counters to root alone, so there is no meter. One thread uses an object.
+// counters to root alone, so there is no meter. One thread uses a PowerMeter.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ class PowerMeter {
   uint64_t sum_uj_ = 0;
 };
 
-// PowerGauge: the mean power between two looks. One thread uses an object.
+// PowerGauge: the mean power of late, one for all who ask. Any thread.
 class PowerGauge {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,10 +44,12 @@ class PowerGauge {
 
   explicit PowerGauge(std::optional<PowerMeter> meter, Clock::time_point now = Clock::now());
 
-  // In watts; nullopt without a meter and in the first interval.
+  // In watts, between the two last looks that were kInterval apart at least; nullopt without a
+  // meter and in the first interval.
   std::optional<double> watts(Clock::time_point now = Clock::now());
 
  private:
+  std::mutex mutex_;  // of all that follows
   std::optional<PowerMeter> meter_;
   Clock::time_point looked_at_;
   double joules_ = 0;

@@ -60,6 +60,7 @@ bool claim(const SharedEnding& ending, Ending value) {
 
 // What serves until the end; destroyed from the last to the first.
 struct Serving {
+  const std::shared_ptr<PowerGauge> power = std::make_shared<PowerGauge>(PowerMeter::open());
   ModelServices own;  // groups of this machine alone
   std::vector<WantedModel> wanted;
   std::unique_ptr<ClusterNode> node;  // null: alone
@@ -134,6 +135,7 @@ Result<LinkOptions> link_between_machines(const Flags& flags) {
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                                                 const ClusterEntry& entry, int64_t budget_bytes,
                                                 const LinkOptions& link,
+                                                std::shared_ptr<PowerGauge> power,
                                                 std::function<void()> on_restart) {
   Peers::Options peers;
   peers.port = static_cast<uint16_t>(flags.control_port);
@@ -148,6 +150,7 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .is_spare = flags.spare,
                              .keeps_shares = flags.keep == "shares",
                              .version = kVersion,
+                             .power = std::move(power),
                              .link = link,
                              .data_network = std::move(data_network),
                              .on_restart = std::move(on_restart)});
@@ -236,6 +239,7 @@ Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& 
   options.limits.connections_max =
       static_cast<int>(std::min(kConnectionsMax, open_files - kOtherDescriptors));
   options.claude_model = flags.claude_model;
+  options.power = serving.power;
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -289,8 +293,8 @@ Result<bool> serve(const Flags& flags) {
   if (runs_groups) serving.own = TRY(start_groups(flags));
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
-    serving.node =
-        TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link, begin_anew));
+    serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link,
+                                  serving.power, begin_anew));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.context));
     }

@@ -156,7 +156,6 @@ struct ClusterDriver::Impl : std::enable_shared_from_this<Impl> {
   int64_t last_request = 0;
   std::map<std::string, int64_t> used_told_ms;  // at most kDesiredNamesMax
   int64_t looked_around_ms = 0;
-  PowerGauge power{PowerMeter::open()};
   int64_t unreadable_count = 0;
   int64_t unreadable_told_ms = 0;
   bool is_large_told = false;
@@ -214,7 +213,7 @@ void ClusterDriver::Impl::look_around() {
     }
   }
   brain.set_round_trips(std::move(trips));
-  brain.set_power_mw(std::llround(power.watts().value_or(0) * 1e3));
+  if (options.power) brain.set_power_mw(std::llround(options.power->watts().value_or(0) * 1e3));
 }
 
 void ClusterDriver::Impl::on_message(const NodeId& from, const std::string& text) {

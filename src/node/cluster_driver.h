@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/power_meter.h"
 #include "base/result.h"
 #include "cluster/brain.h"
 #include "cluster/identity.h"
@@ -28,8 +29,9 @@ class ClusterDriver final : public ClusterControl {
 
   struct Options {
     Peers::Options peers;
-    std::filesystem::path folder;  // of the desired state
-    BrainOptions brain;            // its self and incarnation are set here
+    std::filesystem::path folder;       // of the desired state
+    BrainOptions brain;                 // its self and incarnation are set here
+    std::shared_ptr<PowerGauge> power;  // null: heartbeats say nothing of it
     int64_t tick_ms = kTickMs;
     std::chrono::milliseconds answer_timeout{10'000};  // of load and unload
   };

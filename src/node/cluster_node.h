@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "base/power_meter.h"
 #include "base/result.h"
 #include "cluster/identity.h"
 #include "cluster/peers.h"
@@ -29,6 +30,7 @@ struct ClusterNodeOptions {
   bool is_spare = false;      // used only where the others do not suffice
   bool keeps_shares = false;  // of models' files what its ranks read, and copies of others' shares
   std::string version;
+  std::shared_ptr<PowerGauge> power;            // what heartbeats say of it; null: nothing
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
   // Where their links go, between two machines that are both in it; else where control goes.
   std::optional<DataNetwork> data_network;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/power_meter.h"
 #include "chat/sampled_calls.h"
 #include "net/http_server.h"
 #include "node/cluster_control.h"
@@ -19,7 +20,6 @@
 #include "server/errors.h"
 #include "server/generation.h"
 #include "server/generation_options.h"
-#include "server/node_power.h"
 #include "server/openai_answer.h"
 #include "server/request_metrics.h"
 #include "server/request_workers.h"
@@ -29,7 +29,8 @@ namespace lockstep {
 struct ApiSettings {
   std::string version;
   std::chrono::milliseconds silence_max;
-  std::string claude_model;  // that claude-* means in Anthropic's API; empty: the only one
+  std::string claude_model;           // that claude-* means in Anthropic's API; empty: the only one
+  std::shared_ptr<PowerGauge> power;  // null: not measured
 };
 
 class ApiContext {
@@ -44,7 +45,9 @@ class ApiContext {
   const std::string& claude_model() const { return settings_.claude_model; }
   int64_t created() const { return created_; }  // Unix seconds
   // Of this machine; nullopt where it has no meter.
-  std::optional<double> power_w() const { return power_->watts(); }
+  std::optional<double> power_w() const {
+    return settings_.power ? settings_.power->watts() : std::nullopt;
+  }
 
   const RequestMetrics& metrics() const { return *metrics_; }
   // On the HTTP server's thread.
@@ -83,7 +86,6 @@ class ApiContext {
   const ApiSettings settings_;
   const int64_t created_;
   const std::unique_ptr<AccessControl> access_;
-  const std::unique_ptr<NodePower> power_ = std::make_unique<NodePower>();
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();

@@ -161,8 +161,7 @@ std::string node_metrics(const NodeFigures& figures) {
   text.head("lockstep_build_info", "gauge", "Which lockstep this is.");
   text.value("lockstep_build_info", label("version", figures.version), 1);
   if (figures.power_w) {
-    text.head("lockstep_node_power_watts", "gauge",
-              "Mean power of processors and memory since it was asked for last.");
+    text.head("lockstep_node_power_watts", "gauge", "Mean power of processors and memory of late.");
     text.value("lockstep_node_power_watts", "", *figures.power_w);
   }
   add_requests(text, figures.requests);

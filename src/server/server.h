@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/power_meter.h"
 #include "base/result.h"
 #include "net/http_server.h"
 #include "node/cluster_control.h"
@@ -25,6 +26,7 @@ struct ServerOptions {
   std::chrono::milliseconds silence_max{15'000};
   AccessOptions access = {};
   std::string claude_model = {};  // that claude-* means in Anthropic's API; empty: the only one
+  std::shared_ptr<PowerGauge> power = nullptr;  // what the status says of it; null: nothing
 };
 
 class Server {
