@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/percentile.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -83,7 +84,7 @@ double seconds_of(int rounds, const Work& work) {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return at_percent(times, 50);
 }
 
 void print_encode(const Tokenizer& tokenizer, const char* what, const std::string& text,

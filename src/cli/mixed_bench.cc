@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/percentile.h"
 #include "cli/output.h"
 #include "model/shape_model.h"
 
@@ -134,19 +135,12 @@ Status measure_prompt(ModelService& model, const MixedBenchFlags& flags, int num
   return Ok{};
 }
 
-double percentile(std::vector<double>& values, double share) {
-  if (values.empty()) return 0;
-  const auto index = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  const auto at = values.begin() + static_cast<int64_t>(index);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
 JsonObject percentiles(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
   return {{"count", values.size()},
-          {"p50_ms", percentile(values, 0.5)},
-          {"p99_ms", percentile(values, 0.99)},
-          {"max_ms", percentile(values, 1)}};
+          {"p50_ms", at_percent(values, 50)},
+          {"p99_ms", at_percent(values, 99)},
+          {"max_ms", at_percent(values, 100)}};
 }
 
 Result<LocalGroupOptions> options_of(MixedBenchFlags flags) {
@@ -173,7 +167,8 @@ Result<Json> bench_mixed(const MixedBenchFlags& flags) {
   clear_progress();
   JsonObject alone = percentiles(gaps.alone), beside = percentiles(gaps.beside);
   const double ratio = beside["p99_ms"].to_number<double>() / alone["p99_ms"].to_number<double>();
-  const double prompt_s = percentile(gaps.prompt_seconds, 0.5);
+  std::sort(gaps.prompt_seconds.begin(), gaps.prompt_seconds.end());
+  const double prompt_s = at_percent(gaps.prompt_seconds, 50);
   return Json(JsonObject{{"model", model->status().name},
                          {"streams", flags.streams},
                          {"prompt_tokens", flags.prompt_tokens},

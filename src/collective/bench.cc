@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/percentile.h"
 
 namespace lockstep {
 namespace {
@@ -18,11 +19,10 @@ constexpr float kWireTolerance = 1.0f / 16;  // of seven roundings to 8 bits
 
 CollectiveTimes summarise(std::vector<double>& times_us) {
   std::sort(times_us.begin(), times_us.end());
-  const auto at = [&](size_t percent) { return times_us[(times_us.size() - 1) * percent / 100]; };
   const double total = std::accumulate(times_us.begin(), times_us.end(), 0.0);
   return {.min_us = times_us.front(),
-          .p50_us = at(50),
-          .p99_us = at(99),
+          .p50_us = at_percent(times_us, 50),
+          .p99_us = at_percent(times_us, 99),
           .max_us = times_us.back(),
           .mean_us = total / static_cast<double>(times_us.size())};
 }

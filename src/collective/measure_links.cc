@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "base/percentile.h"
 #include "collective/group.h"
 #include "collective/peer_wait.h"
 #include "transport/frame.h"
@@ -70,7 +71,7 @@ Result<std::vector<double>> round_trips(const GroupOptions& options, int peer, s
 }
 
 uint32_t one_way_ns(const std::vector<double>& ascending_ns, size_t percent) {
-  const double ns = ascending_ns[(ascending_ns.size() - 1) * percent / 100] / 2;
+  const double ns = at_percent(ascending_ns, percent) / 2;
   return static_cast<uint32_t>(std::clamp(ns, 1.0, 4e9));
 }
 

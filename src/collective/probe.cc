@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/percentile.h"
 #include "base/wait.h"
 #include "transport/frame.h"
 
@@ -150,10 +151,6 @@ Stream plan_stream(const PairTimes& times, const ProbeOptions& options, size_t f
   stream.frame_bytes = std::min({frame_bytes_max, kStreamFrameMax, static_cast<size_t>(bytes)});
   stream.frames = std::max<uint64_t>(1, static_cast<uint64_t>(bytes) / stream.frame_bytes);
   return stream;
-}
-
-double at_percent(const std::vector<double>& ascending, size_t percent) {
-  return ascending[(ascending.size() - 1) * percent / 100];
 }
 
 }  // namespace
