@@ -2,6 +2,7 @@
 
 #include "model/model.h"
 #include "model/open_model.h"
+#include "support/golden.h"
 #include "support/model_copy.h"
 #include "support/rank_threads.h"
 
@@ -12,10 +13,6 @@ namespace {
 
 const std::string kNotNumbers = " are not numbers (NaN or infinite): the checkpoint or its ";
 const std::string kNanBf16 = "\xc0\x7f"s, kInfinityBf16 = "\x80\x7f"s;
-
-std::string golden(const char* name) {
-  return std::string(LOCKSTEP_SOURCE_DIR "/tests/data/golden/") + name;
-}
 
 // Every way in which a request can end on logits, and what becomes of it.
 std::vector<std::string> errors_of(const ModelCopy& model, const Setup& setup) {
@@ -61,7 +58,7 @@ TEST_CASE("a model that computes no numbers ends each request with a sentence, o
   for (const auto& c : cases) {
     CAPTURE(c.model);
     CAPTURE(c.tensor);
-    ModelCopy copy(golden(c.model));
+    ModelCopy copy(golden_folder(c.model));
     copy.overwrite(c.tensor, 0, kNanBf16);
     const std::vector<std::string> alone = errors_of(copy, {});
     for (const size_t row : {4, 5}) CHECK(alone[row].starts_with("the logits after 1 token are"));
@@ -77,7 +74,7 @@ TEST_CASE("a model that computes no numbers ends each request with a sentence, o
 }
 
 TEST_CASE("one token whose logit is infinite is enough, whoever has it") {
-  ModelCopy copy(golden("llama3-bf16"));
+  ModelCopy copy(golden_folder("llama3-bf16"));
   for (const int token : {300, 3}) {  // of the last rank, then of the first too
     copy.overwrite("lm_head.weight", static_cast<size_t>(token) * 128 * 2, kInfinityBf16);
     for (const Setup& setup : {Setup{}, Setup{.shares = {1, 1}}, Setup{.shares = {1, 2, 1}}}) {
@@ -90,16 +87,16 @@ TEST_CASE("one token whose logit is infinite is enough, whoever has it") {
 
 TEST_CASE("a NaN among 8-bit floats is found while a checkpoint is read") {
   for (const char* nan : {"\x7f", "\xff"}) {
-    ModelCopy copy(golden("ministral3-fp8"));
+    ModelCopy copy(golden_folder("ministral3-fp8"));
     copy.overwrite("model.layers.1.mlp.up_proj.weight", 96 * 255 + 95, nan);
     CHECK(load_error(copy) ==
           "model.layers.1.mlp.up_proj.weight: it holds a value that is no number (NaN), so the "
           "checkpoint is broken");
   }
-  ModelCopy expanded(golden("deepseekv3-fp8"));  // one that is used transposed
+  ModelCopy expanded(golden_folder("deepseekv3-fp8"));  // one that is used transposed
   expanded.overwrite("model.layers.0.self_attn.kv_b_proj.weight", 17, "\x7f");
   CHECK(load_error(expanded).starts_with("model.layers.0.self_attn.kv_b_proj.weight: it holds"));
-  ModelCopy scales(golden("gptoss-mxfp4"));
+  ModelCopy scales(golden_folder("gptoss-mxfp4"));
   scales.overwrite("model.layers.1.mlp.experts.down_proj_scales", 8 * 64 * 4 - 1, "\xff");
   CHECK(load_error(scales).starts_with("model.layers.1.mlp.experts.7.down_proj.weight: it holds"));
 }

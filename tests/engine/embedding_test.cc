@@ -12,7 +12,7 @@ using namespace lockstep;
 
 namespace {
 
-const std::string kFolder = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/llama-f32";
+const std::string kFolder = golden_folder("llama-f32");
 
 GenerateRequest request_of(std::vector<int32_t> prompt, Pooling pooling, int chunk = 0) {
   return {.prompt = std::move(prompt), .max_tokens = 0, .pooling = pooling, .chunk = chunk};

@@ -12,7 +12,7 @@ using namespace lockstep;
 
 namespace {
 
-const std::string kModel = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/llama3-bf16";
+const std::string kModel = golden_folder("llama3-bf16");
 
 // Loads one rank alone and forwards `batch`; returns how often the host waited for the device.
 uint64_t waits_of_a_pass(const char* device_kind) {

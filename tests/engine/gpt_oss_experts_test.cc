@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kCase = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/gptoss-mxfp4";
+const std::string kCase = golden_folder("gptoss-mxfp4");
 constexpr int kLayers = 2, kExperts = 8, kHidden = 64, kWidth = 128;
 
 using Elements = std::vector<uint16_t>;

@@ -15,10 +15,6 @@ using namespace lockstep;
 
 namespace {
 
-std::string folder_of(const std::string& name) {
-  return std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + name;
-}
-
 struct Variant {
   std::string name;
   Setup setup;
@@ -50,7 +46,7 @@ std::vector<Variant> cut_variants() {
 
 // How often the host of one of `ranks` ranks waits for its device in a pass over three tokens.
 std::vector<uint64_t> waits_of_a_pass(int ranks, LatentCut latent_cut) {
-  const auto opened = open_model(folder_of("deepseekv3-bf16"));
+  const auto opened = open_model(golden_folder("deepseekv3-bf16"));
   REQUIRE(opened.ok());
   auto links = open_local_links({.kind = LinkKind::kShm}, ranks);
   REQUIRE(links.ok());
@@ -87,7 +83,7 @@ std::vector<uint64_t> waits_of_a_pass(int ranks, LatentCut latent_cut) {
 TEST_CASE("projections to the latents that are cut give the bits of whole ones") {
   for (const char* name :
        {"deepseekv3-bf16", "deepseekv3-q4-g64", "kimik2-q8-g32", "deepseekv3-fp8"}) {
-    const std::string folder = folder_of(name);
+    const std::string folder = golden_folder(name);
     GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 8};
     request.prompt_logits = true;
     for (const bool exact : {false, true}) {
@@ -107,7 +103,7 @@ TEST_CASE("projections to the latents that are cut give the bits of whole ones")
 }
 
 TEST_CASE("a batch of several sequences goes through cut projections as each does alone") {
-  const std::string folder = folder_of("deepseekv3-q4-g64");
+  const std::string folder = golden_folder("deepseekv3-q4-g64");
   const std::vector<int32_t> prompt = read_golden(folder).prompt;
   const GenerateRequest first{.prompt = prompt, .max_tokens = 8, .prompt_logits = true};
   const GenerateRequest second{.prompt = {prompt.rbegin(), prompt.rbegin() + 3}, .max_tokens = 12};
@@ -128,7 +124,7 @@ TEST_CASE("cut projections cost one exchange a layer, and one rank has none to c
 }
 
 TEST_CASE("all ranks together read cut projections once; a tiny model's are not worth it") {
-  const std::string folder = folder_of("deepseekv3-bf16");
+  const std::string folder = golden_folder("deepseekv3-bf16");
   const auto bytes_of_all = [&](LatentCut latent_cut) {
     uint64_t bytes = 0;
     for (const LoadReport& report :

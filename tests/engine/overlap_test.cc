@@ -15,10 +15,6 @@ using namespace lockstep;
 
 namespace {
 
-std::string folder_of(const std::string& name) {
-  return std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + name;
-}
-
 struct Variant {
   std::string name;
   Setup setup;
@@ -48,7 +44,7 @@ std::vector<Variant> overlapping_variants() {
 
 // How often the host of one of `ranks` ranks waits for its device in a pass over `tokens` tokens.
 std::vector<uint64_t> waits_of_a_pass(int ranks, int tokens, Overlap overlap) {
-  const auto opened = open_model(folder_of("llama-f32"));
+  const auto opened = open_model(golden_folder("llama-f32"));
   REQUIRE(opened.ok());
   auto links = open_local_links({.kind = LinkKind::kShm}, ranks);
   REQUIRE(links.ok());
@@ -88,7 +84,7 @@ TEST_CASE("sums that travel while the other half is computed give the same bits"
   for (const char* name : {"llama3-bf16-long", "qwen3-q4-g64", "qwen2-bf16", "qwen3moe-q8-g32",
                            "ministral3-bf16-l4scale", "deepseekv3-bf16", "gptoss-mxfp4"}) {
     CAPTURE(name);
-    const std::string folder = folder_of(name);
+    const std::string folder = golden_folder(name);
     GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 4};
     request.prompt_logits = true;
     const Setup waiting{.overlap = Overlap::kNever};
@@ -103,7 +99,7 @@ TEST_CASE("sums that travel while the other half is computed give the same bits"
 }
 
 TEST_CASE("a batch of several sequences in halves gives each what it gets alone") {
-  const std::string folder = folder_of("qwen3moe-q4-g64");
+  const std::string folder = golden_folder("qwen3moe-q4-g64");
   const std::vector<int32_t> prompt = read_golden(folder).prompt;
   const GenerateRequest first{.prompt = prompt, .max_tokens = 8, .prompt_logits = true};
   const GenerateRequest second{.prompt = {prompt.rbegin(), prompt.rbegin() + 3}, .max_tokens = 12};
@@ -114,7 +110,7 @@ TEST_CASE("a batch of several sequences in halves gives each what it gets alone"
 
 TEST_CASE("only long batches of several ranks go in halves unless told otherwise") {
   const auto layers =
-      static_cast<uint64_t>(open_model(folder_of("llama-f32")).value().config.layers);
+      static_cast<uint64_t>(open_model(golden_folder("llama-f32")).value().config.layers);
   const auto check = [&](int ranks, int tokens, Overlap overlap, uint64_t exchanges_a_layer) {
     CAPTURE(ranks);
     CAPTURE(tokens);

@@ -15,10 +15,6 @@ using namespace lockstep;
 
 namespace {
 
-std::string folder_of(const std::string& name) {
-  return std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + name;
-}
-
 const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
 
 Setup stages_of(std::vector<double> shares, int stages) {
@@ -66,7 +62,7 @@ std::vector<GenerateRequest> company_of(const std::vector<int32_t>& prompt) {
 TEST_CASE("models of three layers have the same bits in every number of stages and ranks") {
   for (const char* name :
        {"mistral-bf16", "deepseekv3-bf16", "deepseekv3-q4-g64", "kimik2-q8-g32", "glm4moe-bf16"}) {
-    const std::string folder = folder_of(name);
+    const std::string folder = golden_folder(name);
     GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 8};
     request.prompt_logits = true;
     const Answer reference = run_ranks(folder, {}, {request}).answers[0];
@@ -84,7 +80,7 @@ TEST_CASE("models of three layers have the same bits in every number of stages a
 TEST_CASE("each of several sequences gets what it gets alone") {
   for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "qwen3-q4-g64"}) {
     CAPTURE(name);
-    const std::string folder = folder_of(name);
+    const std::string folder = golden_folder(name);
     std::vector<GenerateRequest> requests = company_of(read_golden(folder).prompt);
     requests[3].prompt_logits = true;
     std::vector<Answer> alone;
@@ -113,7 +109,7 @@ TEST_CASE("five stages, with tied embeddings and a prompt of many chunks under w
 }
 
 TEST_CASE("a rank holds the layers of its stage, and their state, alone") {
-  const std::string folder = folder_of("llama3-bf16");
+  const std::string folder = golden_folder("llama3-bf16");
   const GenerateRequest request{.prompt = {1}, .max_tokens = 1};
   const LoadReport whole = run_ranks(folder, {}, {request}).reports[0];
   const auto reports = run_ranks(folder, stages_of({1, 1}, 2), {request}).reports;
@@ -124,7 +120,7 @@ TEST_CASE("a rank holds the layers of its stage, and their state, alone") {
   CHECK(reports[0].state_bytes == reports[1].state_bytes);  // one of two layers each
   CHECK(reports[0].vocab_size == reports[1].vocab_size);
 
-  const std::string tied = folder_of("llama3-bf16-tied");
+  const std::string tied = golden_folder("llama3-bf16-tied");
   const LoadReport all = run_ranks(tied, {}, {request}).reports[0];
   const auto two = run_ranks(tied, stages_of({1, 1}, 2), {request}).reports;
   // The embedding stands in both stages, and the last one reads it as the LM head.
@@ -135,7 +131,7 @@ TEST_CASE("a rank holds the layers of its stage, and their state, alone") {
 TEST_CASE("stages that cannot be formed are refused") {
   const auto refusal = [](std::vector<double> shares, int stages) {
     std::vector<std::unique_ptr<Link>> links(1);
-    const auto engine = load_engine({.model = folder_of("llama3-bf16"),
+    const auto engine = load_engine({.model = golden_folder("llama3-bf16"),
                                      .shares = std::move(shares),
                                      .stages = stages,
                                      .kernels = available_kernels().back()},
@@ -211,7 +207,7 @@ class Stopper final : public EngineEvents {
 }  // namespace
 
 TEST_CASE("many streams, some cancelled under way: the others' tokens are what they are alone") {
-  const std::string folder = folder_of("qwen3-bf16-tied");
+  const std::string folder = golden_folder("qwen3-bf16-tied");
   const std::vector<int32_t> prompt = read_golden(folder).prompt;
   std::mt19937 random(11);
   std::vector<GenerateRequest> requests;
