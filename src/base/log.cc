@@ -10,10 +10,9 @@
 namespace lockstep {
 namespace {
 
-std::atomic<LogLevel> least_level{LogLevel::kInfo};
 std::atomic<bool> as_json{false};
 
-constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
+constexpr std::string_view kNames[] = {"info", "warn", "error"};
 
 std::string time_text() {
   const auto now = std::chrono::system_clock::now();
@@ -43,15 +42,11 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-void set_log_level(LogLevel least) {
-  least_level.store(least, std::memory_order_relaxed);
-}
 void set_log_json(bool json) {
   as_json.store(json, std::memory_order_relaxed);
 }
 
 void write_log(LogLevel level, std::string_view message) {
-  if (level < least_level.load(std::memory_order_relaxed)) return;
   const auto name = kNames[static_cast<int>(level)];
   const std::string line =
       as_json.load(std::memory_order_relaxed)

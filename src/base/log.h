@@ -8,9 +8,8 @@
 
 namespace lockstep {
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
+enum class LogLevel { kInfo, kWarn, kError };
 
-void set_log_level(LogLevel least);
 void set_log_json(bool json);
 void write_log(LogLevel level, std::string_view message);  // any thread; one write() a line
 

@@ -83,7 +83,7 @@ void Beacon::send() {
   message_.time_ms = std::max(message_.time_ms + 1, wall_clock_ms());
   const auto datagram = encode_beacon(message_, key_, *beacon_key_);
   if (!datagram.ok()) return log_warn("cluster: no beacon: {}", datagram.error().message);
-  sent_count_ += static_cast<uint64_t>(sockets_.send(datagram.value()));
+  sockets_.send(datagram.value());
 }
 
 void Beacon::receive() {

@@ -48,7 +48,6 @@ class Beacon {
 
   const BeaconFilter::Counts& counts() const { return filter_.counts(); }
   size_t other_cluster_count() { return filter_.other_cluster_count(BeaconFilter::Clock::now()); }
-  uint64_t sent_count() const { return sent_count_; }
 
  private:
   Beacon(EventLoop& loop, const Identity& identity, const Options& options,
@@ -68,7 +67,6 @@ class Beacon {
   EventLoop::Watch watch_v4_, watch_v6_;
   EventLoop::Timer timer_, rest_;
   uint64_t beat_count_ = 0;
-  uint64_t sent_count_ = 0;
 };
 
 }  // namespace lockstep

@@ -33,11 +33,6 @@ bool contains_marker(const std::vector<uint32_t>& text,
 
 }  // namespace
 
-Grammar::Expression any_text(Grammar& grammar) {
-  return grammar.repeat(grammar.character(SymbolSet::scalar_values(), CharacterCoding::kUtf8), 0,
-                        kUnbounded);
-}
-
 // Aho and Corasick's automaton: a state is the longest end of what was read that begins a marker.
 Result<Dfa> words_without(const std::vector<std::string>& markers) {
   constexpr size_t kMarkerCharactersMax = 1'000;  // all together: building takes their square

@@ -9,9 +9,6 @@
 
 namespace lockstep {
 
-// Any UTF-8 text.
-Grammar::Expression any_text(Grammar& grammar);
-
 // Any UTF-8 text in which none of `markers` occurs. It may end with the beginning of one:
 //   grammar.sequence({TRY(text_without(grammar, {"</parameter>"})),
 //   grammar.literal("</parameter>")})

@@ -104,13 +104,6 @@ bool is_other(uint32_t code_point) {
   return category == UTF8PROC_CATEGORY_CN || category >= UTF8PROC_CATEGORY_CC;
 }
 
-bool is_punctuation(uint32_t c) {
-  const bool is_ascii = (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
-                        (c >= 123 && c <= 126);
-  const auto category = category_of(c);
-  return is_ascii || (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO);
-}
-
 bool is_word_character(uint32_t code_point) {
   const auto category = category_of(code_point);
   return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_PC;

@@ -20,7 +20,6 @@ std::string_view unicode_category(uint32_t code_point);
 bool is_white_space(uint32_t code_point);
 bool is_nonspacing_mark(uint32_t code_point);  // category Mn
 bool is_other(uint32_t code_point);            // categories C*: control, format, unassigned...
-bool is_punctuation(uint32_t code_point);      // P*, and all of ASCII's
 bool is_word_character(uint32_t code_point);   // what \w matches
 
 // The bytes of white space at the beginning and at the end.
