@@ -3,13 +3,18 @@
 // but for what the user types. Its threads have ended when it returns.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cluster/identity.h"
 #include "net/frame_connection.h"
+
+// So that who includes this need not read CLI11.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace lockstep {
 

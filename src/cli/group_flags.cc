@@ -1,6 +1,7 @@
 #include "cli/group_flags.h"
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,17 @@
 // The flags that say how a model is run on this machine. They mean the same in every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
 #include "node/local_group.h"
+
+// So that who includes this need not read CLI11.
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 namespace lockstep {
 

@@ -1,6 +1,7 @@
 #include "cli/node_client.h"
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <utility>

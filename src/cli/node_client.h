@@ -1,13 +1,17 @@
 // How commands ask the node that runs on this machine, over its HTTP API, and read what it says.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "json/json.h"
+
+// So that who includes this need not read CLI11.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace lockstep {
 
