@@ -9,6 +9,7 @@ using StateId = GrammarAutomaton::StateId;
 
 constexpr size_t kStatesMax = 300;
 constexpr uint32_t kCharactersMax = 70;  // longer tokens are rare
+constexpr size_t kReturnStepsMax = 4096;
 
 // Bytes that begin a character, and what may follow them (Unicode, table 3-7).
 struct Lead {
@@ -120,10 +121,60 @@ class Search {
   uint32_t level_ = 0;
 };
 
+// Whether every character of several bytes leads from a state back to it.
+class ReturnCheck {
+ public:
+  ReturnCheck(GrammarAutomaton& automaton, StateId home) : automaton_(automaton), home_(home) {}
+
+  bool run() {
+    return std::all_of(std::begin(kLeads), std::end(kLeads), [&](const Lead& lead) {
+      return for_new_states(home_, lead.first, lead.last, [&](StateId begun) {
+        return returns(begun, lead.next_first, lead.next_last, lead.missing);
+      });
+    });
+  }
+
+ private:
+  bool returns(StateId from, uint32_t first, uint32_t last, int missing) {
+    return for_new_states(from, first, last, [&](StateId next) {
+      return missing == 1 ? next == home_ : returns(next, 0x80, 0xBF, missing - 1);
+    });
+  }
+
+  // Whether `holds` says so of all states that these bytes lead to.
+  template <class Holds>
+  bool for_new_states(StateId from, uint32_t first, uint32_t last, Holds&& holds) {
+    StateId before = GrammarAutomaton::kDead;
+    for (uint32_t byte = first; byte <= last; ++byte) {
+      const StateId next = automaton_.step(from, static_cast<uint8_t>(byte));
+      if (next == GrammarAutomaton::kDead || ++steps_ > kReturnStepsMax) return false;
+      if (next != before && !holds(next)) return false;
+      before = next;
+    }
+    return true;
+  }
+
+  GrammarAutomaton& automaton_;
+  const StateId home_;
+  size_t steps_ = 0;
+};
+
 }  // namespace
 
 FreeText free_text(GrammarAutomaton& automaton, StateId start, FreeKind kind) {
   return Search(automaton, start, kind).run();
+}
+
+CharacterKinds staying_ascii(GrammarAutomaton& automaton, StateId state) {
+  CharacterKinds kinds;
+  for (uint8_t byte = 2; byte < 0x80; ++byte) {
+    if (automaton.step(state, byte) == state) kinds.add(byte);
+  }
+  return kinds;
+}
+
+bool beyond_ascii_stays(GrammarAutomaton& automaton, StateId state) {
+  return ReturnCheck(automaton, state).run();
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "grammar/automaton.h"
+#include "grammar/character_kinds.h"
 
 namespace lockstep {
 
@@ -27,5 +28,10 @@ struct FreeText {
 
 // Never more than is true; less where the states that follow are many.
 FreeText free_text(GrammarAutomaton& automaton, GrammarAutomaton::StateId start, FreeKind kind);
+
+// The ASCII characters that lead from a state back to it, so that any number of them may follow.
+CharacterKinds staying_ascii(GrammarAutomaton& automaton, GrammarAutomaton::StateId state);
+// Whether all others do. Never said if it is not so; not said where it takes long to find out.
+bool beyond_ascii_stays(GrammarAutomaton& automaton, GrammarAutomaton::StateId state);
 
 }  // namespace lockstep

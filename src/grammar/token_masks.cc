@@ -9,6 +9,8 @@ namespace {
 
 // Subtrees of fewer nodes are walked sooner than it is found out whether they can be skipped.
 constexpr uint32_t kLargeSubtree = 64;
+// What is free but for more characters is no free text.
+constexpr int kFreeTextStopsMax = 8;
 constexpr uint32_t kUnknown = UINT32_MAX - 1;
 // So many nodes are visited between two looks at the limits.
 constexpr uint32_t kVisitsMax = 1024;
@@ -17,10 +19,21 @@ void set_bit(std::span<uint64_t> words, int32_t token) {
   words[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
 }
 
+void set_bits(std::span<uint64_t> words, std::span<const int32_t> tokens) {
+  for (const int32_t token : tokens) set_bit(words, token);
+}
+
+void clear_bits(std::span<uint64_t> words, std::span<const int32_t> tokens) {
+  for (const int32_t token : tokens) {
+    words[static_cast<size_t>(token) / 64] &= ~(uint64_t{1} << (token % 64));
+  }
+}
+
 }  // namespace
 
 void TokenMasks::forget() {
   for (auto& known : free_) known.clear();
+  staying_.clear();
 }
 
 void TokenMasks::mask(StateId state, std::span<uint64_t> words) {
@@ -41,9 +54,21 @@ void TokenMasks::mask(StateId state, std::span<uint64_t> words) {
 }
 
 void TokenMasks::build(StateId state, std::span<uint64_t> words) {
-  const uint32_t characters = plain_characters(state);
+  work_max_ = automaton_.work() + kMaskWorkMax;
+  path_.assign(vocabulary_.token_bytes_max() + 1, GrammarAutomaton::kDead);
+  path_[0] = state;
+  Ready plain{.has_all = automaton_.plain_characters(state) == 0 &&
+                         is_mostly_free(vocabulary_.plain(), state)};
+  const uint32_t characters = plain.has_all ? UINT32_MAX : plain_characters(state);
+  if (!plain.has_all) plain.characters_done = vocabulary_.plain_mask_characters(characters);
+  // In JSON strings the other tokens are mostly such as may not follow.
+  const Ready others{.has_all = plain.has_all && is_mostly_free(vocabulary_.others(), state)};
   const auto ready = vocabulary_.plain_mask(characters);
   std::copy(ready.begin(), ready.end(), words.begin());
+  if (others.has_all) {
+    const auto all = vocabulary_.others_mask();
+    for (size_t i = 0; i < words.size(); ++i) words[i] |= all[i];
+  }
   for (const int32_t token : automaton_.tokens(state)) {
     if (token >= 0 && token < vocabulary_.token_count() && vocabulary_.bytes_of(token).empty()) {
       set_bit(words, token);
@@ -52,11 +77,55 @@ void TokenMasks::build(StateId state, std::span<uint64_t> words) {
   if (automaton_.is_accepting(state)) {
     for (const int32_t token : vocabulary_.end_tokens()) set_bit(words, token);
   }
-  work_max_ = automaton_.work() + kMaskWorkMax;
-  path_.assign(vocabulary_.token_bytes_max() + 1, GrammarAutomaton::kDead);
-  path_[0] = state;
-  walk(vocabulary_.plain(), vocabulary_.plain_mask_characters(characters), words);
-  walk(vocabulary_.others(), 0, words);
+  walk(vocabulary_.plain(), plain, words);
+  walk(vocabulary_.others(), others, words);
+}
+
+// Whether nearly all tokens of a tree are such that the automaton comes back to where it is after
+// each of their characters, or after all but the first.
+bool TokenMasks::is_mostly_free(const VocabularyTrie::Tree& tree, StateId state) {
+  const auto weight = [&](bool only_free) {
+    size_t tokens = 0;
+    for (uint32_t index = 0; index < tree.node_count(); index = tree.nodes[index].end) {
+      const VocabularyTrie::Node& node = tree.nodes[index];
+      const StateId next = automaton_.step(state, node.byte);
+      if (next == GrammarAutomaton::kDead || node.end - index <= kLargeSubtree) continue;
+      if (only_free &&
+          tree.characters_below[index].count_beyond(
+              staying(node.is_boundary ? next : state).characters) > kFreeTextStopsMax) {
+        continue;
+      }
+      tokens += tree.nodes[node.end].tokens - node.tokens;
+    }
+    return tokens;
+  };
+  const size_t most = tree.tokens.size() / 2;
+  return weight(false) > most && weight(true) > most;
+}
+
+// Whether all of these characters leave the automaton in its state. What is small is walked sooner
+// than it is found out for a new state.
+bool TokenMasks::stays(const CharacterKinds& characters, StateId state, bool is_small) {
+  if (is_small && (state >= staying_.size() || !staying_[state].is_known)) return false;
+  Staying& known = staying(state);
+  if (!characters.is_within(known.characters)) return false;
+  if (known.is_checked || !characters.has(CharacterKinds::kBeyondAscii)) return true;
+  if (is_small) return false;
+  const bool stays_beyond = beyond_ascii_stays(automaton_, state);
+  Staying& checked = staying(state);
+  checked.is_checked = true;
+  if (!stays_beyond) checked.characters.remove(CharacterKinds::kBeyondAscii);
+  return stays_beyond;
+}
+
+TokenMasks::Staying& TokenMasks::staying(StateId state) {
+  if (state >= staying_.size()) staying_.resize(automaton_.state_count());
+  if (!staying_[state].is_known) {
+    CharacterKinds characters = staying_ascii(automaton_, state);
+    characters.add(CharacterKinds::kBeyondAscii);
+    staying_[state] = {.characters = characters, .is_known = true, .is_checked = false};
+  }
+  return staying_[state];
 }
 
 // How many plain characters, any of them, may follow: in a string of a schema the automaton knows;
@@ -87,28 +156,29 @@ bool TokenMasks::allows_subtree(const VocabularyTrie::Node& node, StateId state,
          plain_characters(state) >= longest;
 }
 
-// Tokens of at most `characters_done` characters are in the mask already.
-void TokenMasks::walk(const VocabularyTrie::Tree& tree, uint32_t characters_done,
-                      std::span<uint64_t> words) {
+void TokenMasks::walk(const VocabularyTrie::Tree& tree, Ready ready, std::span<uint64_t> words) {
   const bool is_plain = &tree == &vocabulary_.plain();
   const auto node_count = static_cast<uint32_t>(tree.node_count());
   uint32_t visits = 0;
   for (uint32_t index = 0; index < node_count;) {
     const VocabularyTrie::Node& node = tree.nodes[index];
-    if (characters_done > 0 && node.characters_max <= characters_done) {
+    if (ready.characters_done > 0 && node.characters_max <= ready.characters_done) {
       index = node.end;
       continue;
     }
     const StateId next = automaton_.step(path_[node.depth - 1U], node.byte);
     if (next == GrammarAutomaton::kDead) {
+      if (ready.has_all) clear_bits(words, tree.tokens_of(index, node.end));
       index = node.end;
       continue;
     }
     path_[node.depth] = next;
-    const bool skips = is_plain && node.is_boundary && allows_subtree(node, next, node.end - index);
+    const bool skips =
+        node.is_boundary &&
+        (stays(tree.characters_below[index], next, node.end - index <= kLargeSubtree) ||
+         (is_plain && allows_subtree(node, next, node.end - index)));
     const uint32_t following = skips ? node.end : index + 1;
-    const uint32_t last = tree.nodes[following].tokens;
-    for (uint32_t i = node.tokens; i < last; ++i) set_bit(words, tree.tokens[i]);
+    if (!ready.has_all) set_bits(words, tree.tokens_of(index, following));
     index = following;
     if (++visits < kVisitsMax) continue;
     visits = 0;

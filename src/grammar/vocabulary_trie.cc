@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/utf8.h"
 
@@ -31,6 +32,17 @@ uint32_t plain_characters(std::string_view bytes) {
   return count;
 }
 
+// What a byte behind `tail` bytes of a character that has begun adds to the characters of a text;
+// nothing where it goes on with that character. `prefix` ends with the byte.
+std::optional<uint8_t> begun_character(std::string_view prefix, size_t tail) {
+  const Utf8Character character = first_utf8_character(prefix.substr(prefix.size() - tail - 1));
+  if (character.state == Utf8State::kInvalid) return CharacterKinds::kOdd;
+  if (tail > 0) return std::nullopt;
+  const auto byte = static_cast<uint8_t>(prefix.back());
+  if (byte >= 0x80) return CharacterKinds::kBeyondAscii;
+  return byte < 2 ? CharacterKinds::kOdd : byte;
+}
+
 class TreeBuilder {
  public:
   TreeBuilder(const VocabularyTrie& vocabulary, std::vector<int32_t> tokens)
@@ -58,6 +70,7 @@ class TreeBuilder {
     }
     close_to(0);
     mark_words();
+    collect_characters();
     VocabularyTrie::Node sentinel{};
     sentinel.tokens = static_cast<uint32_t>(tokens_.size());
     tree_.nodes.push_back(sentinel);
@@ -77,12 +90,25 @@ class TreeBuilder {
     }
   }
 
+  void collect_characters() {
+    auto& below = tree_.characters_below;
+    below.resize(tree_.nodes.size());
+    for (size_t i = tree_.nodes.size(); i-- > 0;) {
+      for (size_t child = i + 1; child < tree_.nodes[i].end; child = tree_.nodes[child].end) {
+        below[i].add(below[child]);
+        if (begun_[child]) below[i].add(*begun_[child]);
+      }
+    }
+  }
+
   void open(uint8_t byte, uint32_t token) {
     VocabularyTrie::Node node{};
     node.tokens = token;
     node.depth = static_cast<uint16_t>(path_.size() + 1);
     node.byte = byte;
+    const size_t tail_before = incomplete_utf8_tail(prefix_);
     prefix_.push_back(static_cast<char>(byte));
+    begun_.push_back(begun_character(prefix_, tail_before));
     const size_t tail = incomplete_utf8_tail(prefix_);
     node.is_boundary = tail == 0;
     const uint16_t before = path_.empty() ? uint16_t{0} : tree_.nodes[path_.back()].characters;
@@ -104,6 +130,7 @@ class TreeBuilder {
   VocabularyTrie::Tree tree_;
   std::vector<uint32_t> path_;
   std::string prefix_;
+  std::vector<std::optional<uint8_t>> begun_;  // of each node: what begun_character() says
 };
 
 }  // namespace
@@ -165,6 +192,10 @@ Result<std::shared_ptr<const VocabularyTrie>> VocabularyTrie::build(
   }
   for (const int32_t token : others) {
     trie->token_bytes_max_ = std::max(trie->token_bytes_max_, trie->bytes_of(token).size());
+  }
+  trie->others_mask_.resize(trie->mask_words());
+  for (const int32_t token : others) {
+    trie->others_mask_[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
   }
   trie->plain_ = TreeBuilder(*trie, std::move(plain)).build();
   trie->others_ = TreeBuilder(*trie, std::move(others)).build();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "grammar/character_kinds.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -36,7 +37,15 @@ class VocabularyTrie {
   struct Tree {
     std::vector<Node> nodes;      // one more than there are, for `tokens`
     std::vector<int32_t> tokens;  // in the order of the nodes
+    // Of each node: all characters that begin behind it in its subtree. A byte that goes on with a
+    // character that has begun is none.
+    std::vector<CharacterKinds> characters_below;
     size_t node_count() const { return nodes.size() - 1; }
+    // The tokens of the nodes [first, last).
+    std::span<const int32_t> tokens_of(uint32_t first, uint32_t last) const {
+      return std::span(tokens).subspan(nodes[first].tokens,
+                                       nodes[last].tokens - nodes[first].tokens);
+    }
   };
 
   // `end_tokens`: what ends an answer (end of text, end of turn). They are allowed where a text may
@@ -57,6 +66,8 @@ class VocabularyTrie {
 
   const Tree& plain() const { return plain_; }
   const Tree& others() const { return others_; }
+  // All tokens of others().
+  std::span<const uint64_t> others_mask() const { return others_mask_; }
   // The tokens of plain() with at most so many characters.
   std::span<const uint64_t> plain_mask(uint32_t characters) const;
   // Of the mask that plain_mask() gives: tokens up to this length are in it.
@@ -74,6 +85,7 @@ class VocabularyTrie {
   Tree others_;
   std::vector<std::vector<uint64_t>> plain_masks_;  // [i]: at most i characters; the last: all
   uint32_t plain_characters_max_ = 0;
+  std::vector<uint64_t> others_mask_;
 };
 
 }  // namespace lockstep

@@ -63,6 +63,47 @@ std::vector<std::string> small_vocabulary() {
   return tokens;
 }
 
+// Many tokens of few characters, so that the tree has large parts in which all tokens may follow
+// but for a few: some with bytes that are no UTF-8, some that end inside a character.
+std::vector<std::string> large_vocabulary() {
+  const std::vector<std::string> pieces{"a",
+                                        "b",
+                                        "c",
+                                        " ",
+                                        "1",
+                                        "the",
+                                        "\n",
+                                        "\"",
+                                        "\\",
+                                        "<",
+                                        "|",
+                                        ">",
+                                        "\xC3\xA9",
+                                        "\xE6\x97\xA5",
+                                        "\xEF\xBD\x9C",
+                                        "\xF0\x9F\x98\x80",
+                                        "\xE6",
+                                        "\xEF\xBD",
+                                        "\xF0\x9F\x98",
+                                        "\x97",
+                                        "\xED\xA0\x80",
+                                        "\x01"};
+  std::vector<std::string> tokens = small_vocabulary();
+  tokens.resize(tokens.size() - 2);
+  std::mt19937 random(5);
+  const auto add = [&](size_t kinds, int pieces_max) {
+    std::string token;
+    for (int i = 0; i < pieces_max; ++i) token += pieces[random() % kinds];
+    tokens.push_back(token);
+  };
+  for (int i = 0; i < 2000; ++i) add(5, 2 + i % 8);
+  for (int i = 0; i < 2000; ++i) add(16, 2 + i % 5);
+  for (int i = 0; i < 1000; ++i) add(pieces.size(), 2 + i % 4);
+  tokens.emplace_back();
+  tokens.emplace_back();
+  return tokens;
+}
+
 struct Vocabulary {
   std::vector<std::string> tokens = small_vocabulary();
   int32_t tool = static_cast<int32_t>(tokens.size()) - 2;
@@ -138,6 +179,38 @@ TEST_CASE("a mask of a regex and of text without a marker is what trying every t
   const Compiled compiled = grammar_of(compile_grammar(
       grammar, grammar.sequence({text.value(), grammar.literal("the"), grammar.token(294)})));
   checked_walk(Matcher(compiled, vocabulary.trie), vocabulary, 2, 40);
+}
+
+TEST_CASE("in a large vocabulary a mask of free text is what trying every token gives") {
+  const Vocabulary vocabulary{.tokens = large_vocabulary()};
+  const auto walk = [&](const Compiled& grammar) {
+    for (uint32_t seed = 0; seed < 4; ++seed) {
+      checked_walk(Matcher(grammar, vocabulary.trie), vocabulary, seed, 12);
+    }
+  };
+  const std::string bar = "\xEF\xBD\x9C";
+  const std::vector<std::vector<std::string>> stops{
+      {"<"}, {"<|", "the"}, {"<" + bar + "a"}, {bar}, {"\xE6\x97\xA5" + bar}, {"\n<", "\"\"", "1"}};
+  for (const std::vector<std::string>& without : stops) {
+    CAPTURE(without[0]);
+    Grammar grammar;
+    const auto text = text_without(grammar, without);
+    REQUIRE(text.ok());
+    walk(grammar_of(compile_grammar(
+        grammar, grammar.sequence({text.value(), grammar.literal("<|"), text.value()}))));
+  }
+  // All but some, in and beyond ASCII; all but one of the characters beyond ASCII; two states that
+  // lead to each other; what is free but once.
+  for (const char* pattern :
+       {"[^b]*", "[\\x20-\\x7f]*", "[^\\u{65e5}]*", "[^\\u{1f600}1]*<.*", "([^a][^b])*",
+        "[^<]{30}1.*", "(a|[^<>]*)>", "[^\\u{80}-\\u{7ff}]*"}) {
+    CAPTURE(pattern);
+    walk(grammar_of(compile_regex(pattern)));
+  }
+  for (const char* schema : kSchemas) {
+    CAPTURE(schema);
+    walk(grammar_of(compile_schema(schema)));
+  }
 }
 
 TEST_CASE("rollback and copies give the masks of a matcher that never went on") {
