@@ -50,7 +50,7 @@ GrammarAutomaton::StateId GrammarAutomaton::find_step(StateId state, uint8_t byt
   const uint8_t byte_class = kernel.classes[byte];
   std::vector<Thread>& seeds = seeds_;
   seeds.clear();
-  for (const Move move : kernel.moves[byte_class]) {
+  for (const Move move : kernel.moves_of(byte_class)) {
     seeds.push_back({move.target, state_sets_[states_[state].sets + move.thread]});
   }
   const StateId next = closed_state(seeds);
@@ -166,10 +166,10 @@ void GrammarAutomaton::enter_round(Thread thread, uint32_t count) {
 }
 
 void GrammarAutomaton::leave_rule(uint32_t set) {
-  // A copy: what follows may add to set_entries_.
-  const auto span = entries_of(set);
-  const std::vector<uint32_t> entries(span.begin(), span.end());
-  for (const uint32_t index : entries) {
+  // By numbers and copies: what follows may add to the arrays.
+  const EntrySet entries = sets_[set];
+  for (uint32_t i = 0; i < entries.count; ++i) {
+    const uint32_t index = set_entries_[entries.first + i];
     if (index == kRootEntry) {
       reaches_end_ = true;
       continue;
@@ -263,20 +263,20 @@ GrammarAutomaton::StateId GrammarAutomaton::intern_state(std::vector<Thread>& th
         return true;
       },
       [&] {
-        std::vector<uint32_t> positions;
+        reached_positions_.clear();
         State state{.sets = static_cast<uint32_t>(state_sets_.size()),
                     .row = static_cast<uint32_t>(rows_.size()),
                     .is_accepting = is_accepting,
                     .plain_characters = plain_characters_of(threads)};
         for (const Thread thread : threads) {
-          positions.push_back(thread.position);
+          reached_positions_.push_back(thread.position);
           state_sets_.push_back(thread.set);
         }
-        state.kernel = intern_kernel(std::move(positions));
+        state.kernel = intern_kernel(reached_positions_);
         const Kernel& kernel = *kernels_[state.kernel];
         state.classes = &kernel.classes;
-        rows_.resize(rows_.size() + kernel.moves.size(), kUnknown);
-        if (kernel.moves[0].empty()) rows_[state.row] = kDead;
+        rows_.resize(rows_.size() + kernel.classes_moves.size(), kUnknown);
+        if (kernel.moves_of(0).empty()) rows_[state.row] = kDead;
         states_.push_back(state);
         return static_cast<uint32_t>(states_.size() - 1);
       });
@@ -296,61 +296,69 @@ uint32_t GrammarAutomaton::plain_characters_of(const std::vector<Thread>& thread
   return most;
 }
 
-uint32_t GrammarAutomaton::intern_kernel(std::vector<uint32_t> positions) {
+uint32_t GrammarAutomaton::intern_kernel(const std::vector<uint32_t>& positions) {
   return kernel_table_.intern(
       hash_of(positions, 6),
       [&](uint32_t index) { return kernels_[index]->positions == positions; },
       [&] {
-        kernels_.push_back(std::make_unique<Kernel>(make_kernel(positions)));
+        kernels_.push_back(make_kernel(positions));
         return static_cast<uint32_t>(kernels_.size() - 1);
       });
 }
 
 // Bytes over which the same threads move to the same places are one class. Between two borders of
 // edges nothing changes.
-GrammarAutomaton::Kernel GrammarAutomaton::make_kernel(std::vector<uint32_t> positions) const {
-  struct ThreadEdge {
-    uint32_t first;
-    uint32_t last;
-    Move move;
-  };
-  Kernel kernel;
-  kernel.positions = std::move(positions);
-  std::vector<ThreadEdge> edges;
+std::unique_ptr<GrammarAutomaton::Kernel> GrammarAutomaton::make_kernel(
+    const std::vector<uint32_t>& positions) {
+  auto made = std::make_unique<Kernel>();
+  Kernel& kernel = *made;
+  kernel.positions = positions;
+  thread_edges_.clear();
   std::array<bool, 257> is_border{};
-  for (uint32_t thread = 0; thread < kernel.positions.size(); ++thread) {
-    const Position& position = grammar_->positions[kernel.positions[thread]];
+  for (uint32_t thread = 0; thread < positions.size(); ++thread) {
+    const Position& position = grammar_->positions[positions[thread]];
     if (position.kind == Kind::kToken) {
       kernel.token_threads.push_back(thread);
       continue;
     }
     for (uint32_t i = 0; i < position.count; ++i) {
       const CompiledGrammar::Edge& edge = grammar_->edges[position.first + i];
-      edges.push_back({edge.first, edge.last, {thread, edge.target}});
+      thread_edges_.push_back({edge.first, edge.last, {thread, edge.target}});
       is_border[edge.first] = is_border[edge.last + 1U] = true;
     }
   }
-  kernel.moves.emplace_back();
-  std::vector<Move> moves;
+  kernel.moves.reserve(thread_edges_.size());
+  kernel.classes_moves.push_back({0, 0});
   for (uint32_t first = 0; first < 256;) {
     uint32_t next = first + 1;
     while (next < 256 && !is_border[next]) ++next;
-    moves.clear();
-    for (const ThreadEdge& edge : edges) {
-      if (edge.first <= first && first <= edge.last) moves.push_back(edge.move);
-    }
-    const size_t found = static_cast<size_t>(
-        std::find(kernel.moves.begin(), kernel.moves.end(), moves) - kernel.moves.begin());
-    // 256 classes and the dead one do not fit a byte; then no byte is dead.
-    const size_t index = found == 256 ? 0 : found;
-    if (index == kernel.moves.size()) {
-      kernel.moves.push_back(moves);
-    } else if (found == 256) {
-      kernel.moves[0] = moves;
-    }
-    for (; first < next; ++first) kernel.classes[first] = static_cast<uint8_t>(index);
+    const uint8_t index = class_over(kernel, first);
+    for (; first < next; ++first) kernel.classes[first] = index;
   }
-  return kernel;
+  return made;
+}
+
+// The class of a byte's moves, a new one if there is none yet.
+uint8_t GrammarAutomaton::class_over(Kernel& kernel, uint32_t byte) const {
+  const size_t begin = kernel.moves.size();
+  for (const ThreadEdge& edge : thread_edges_) {
+    if (edge.first <= byte && byte <= edge.last) kernel.moves.push_back(edge.move);
+  }
+  const auto moves = std::span<const Move>(kernel.moves).subspan(begin);
+  auto& ranges = kernel.classes_moves;
+  for (size_t index = 0; index < ranges.size(); ++index) {
+    if (!std::ranges::equal(kernel.moves_of(index), moves)) continue;
+    kernel.moves.resize(begin);
+    return static_cast<uint8_t>(index);
+  }
+  const Range range{begin, kernel.moves.size()};
+  // 256 classes and the dead one do not fit a byte; then no byte is dead.
+  if (ranges.size() == 256) {
+    ranges[0] = range;
+    return 0;
+  }
+  ranges.push_back(range);
+  return static_cast<uint8_t>(ranges.size() - 1);
 }
 
 bool GrammarAutomaton::needs_collection() const {

@@ -87,11 +87,20 @@ class GrammarAutomaton {
     uint32_t target;
     bool operator==(const Move&) const = default;
   };
+  struct Range {
+    size_t begin;
+    size_t end;
+  };
   // What states at the same positions share, whatever their stacks.
   struct Kernel {
     std::vector<uint32_t> positions;
-    Classes classes{};  // byte -> class; class 0 leads nowhere
-    std::vector<std::vector<Move>> moves;
+    Classes classes{};                 // byte -> class; class 0 leads nowhere
+    std::vector<Range> classes_moves;  // of each class, in `moves`
+    std::vector<Move> moves;
+    std::span<const Move> moves_of(size_t index) const {
+      const Range range = classes_moves[index];
+      return std::span(moves).subspan(range.begin, range.end - range.begin);
+    }
     std::vector<uint32_t> token_threads;
   };
   struct State {
@@ -111,8 +120,9 @@ class GrammarAutomaton {
   void push(uint32_t position, uint32_t set);
   uint32_t add_seen(Thread thread, uint32_t index);
   StateId intern_state(std::vector<Thread>& threads, bool is_accepting);
-  uint32_t intern_kernel(std::vector<uint32_t> positions);
-  Kernel make_kernel(std::vector<uint32_t> positions) const;
+  uint32_t intern_kernel(const std::vector<uint32_t>& positions);
+  std::unique_ptr<Kernel> make_kernel(const std::vector<uint32_t>& positions);
+  uint8_t class_over(Kernel& kernel, uint32_t byte) const;
   uint32_t intern_entry(Entry entry);
   uint32_t intern_set(std::span<const uint32_t> entries);
   uint32_t united(std::span<const Thread> threads);
@@ -141,10 +151,19 @@ class GrammarAutomaton {
   uint64_t work_ = 0;
   std::vector<std::vector<StateId>*> held_;
 
+  // Of a kernel that is made.
+  struct ThreadEdge {
+    uint32_t first;
+    uint32_t last;
+    Move move;
+  };
+  std::vector<ThreadEdge> thread_edges_;
+
   // Of one closure.
   std::vector<Thread> seeds_;
   std::vector<Thread> pending_;
   std::vector<Thread> reached_;
+  std::vector<uint32_t> reached_positions_;
   InternTable seen_;
   std::vector<Thread> seen_threads_;
   bool reaches_end_ = false;
