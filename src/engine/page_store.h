@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "base/secrets.h"
+#include "engine/page_store_counts.h"
 #include "model/page_shape.h"
 
 namespace lockstep {
@@ -86,14 +87,8 @@ class PageStore {
   // has answered since.
   void begin_epoch();
 
-  struct Counts {
-    uint64_t bytes = 0;    // in the folder, of all models and processes, as last seen
-    uint64_t pages = 0;    // of this model, that this rank can read
-    uint64_t saved = 0;    // written by this process
-    uint64_t loaded = 0;   // read by this process
-    uint64_t dropped = 0;  // given to save() and not written, or found broken
-  };
-  Counts counts() const;
+  using Counts = PageStoreCounts;
+  Counts counts() const;  // any thread
 
  private:
   struct Shared;

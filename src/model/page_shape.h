@@ -25,6 +25,18 @@ struct PageShape {
   bool operator==(const PageShape&) const = default;
 };
 
+// What two parts of a page have in common; no blocks where that is nothing.
+inline PageShape common_part(const PageShape& a, const PageShape& b) {
+  PageShape common{.layer_begin = std::max(a.layer_begin, b.layer_begin),
+                   .layer_end = std::min(a.layer_end, b.layer_end),
+                   .head_begin = std::max(a.head_begin, b.head_begin),
+                   .head_end = std::min(a.head_end, b.head_end),
+                   .block_bytes = a.block_bytes};
+  common.layer_end = std::max(common.layer_end, common.layer_begin);
+  common.head_end = std::max(common.head_end, common.head_begin);
+  return common;
+}
+
 // Memory for pages on their way to and from a disk, beside the state itself (engine/page_store.h,
 // and the planner's count): some that wait to be written, as many as fit, and one that is read.
 inline constexpr size_t kStagedPagesMax = 4;

@@ -1,0 +1,186 @@
+#include "engine/model_identity.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+
+#include "base/piece_journal.h"
+#include "support/temporary_folder.h"
+
+using namespace lockstep;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::file_time_type kThen = fs::file_time_type::clock::now() - std::chrono::hours(100);
+
+// A file of weights as far as this is looked at: a head with its length, and bytes.
+std::string weights(const std::string& head, size_t size) {
+  const uint64_t length = head.size();
+  std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
+  return file + head + std::string(size, 'w');
+}
+
+struct Folder {
+  TemporaryFolder folder;
+
+  Folder() {
+    write("config.json", "{}");
+    write("model.safetensors", weights("{\"a\": 1}", 20'000));
+  }
+  void write(const std::string& name, const std::string& content) const {
+    fs::last_write_time(folder.write(name, content), kThen);
+  }
+  EngineOptions options() const {
+    EngineOptions options;
+    options.model = folder.path();
+    options.shares = {1, 1};
+    return options;
+  }
+  Digest identity() const { return identity_of(options()); }
+  static Digest identity_of(const EngineOptions& options) {
+    const auto identity = model_identity(options);
+    REQUIRE(identity.ok());
+    return identity.value();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("model identity: the same files elsewhere are the same model") {
+  const Folder here, there;
+  CHECK(here.identity() == there.identity());
+  CHECK(here.identity() == here.identity());
+}
+
+TEST_CASE("model identity: a checkpoint that differs anywhere it is looked at is another model") {
+  const Folder model;
+  const Digest before = model.identity();
+  SUBCASE("config") {
+    model.write("config.json", "{ }");
+  }
+  SUBCASE("head") {
+    model.write("model.safetensors", weights("{\"b\": 1}", 20'000));
+  }
+  SUBCASE("length") {
+    model.write("model.safetensors", weights("{\"a\": 1}", 20'001));
+  }
+  SUBCASE("bytes") {
+    std::string file = weights("{\"a\": 1}", 20'000);
+    file[9'000] = 'x';
+    model.write("model.safetensors", file);
+  }
+  SUBCASE("last byte") {
+    std::string file = weights("{\"a\": 1}", 20'000);
+    file.back() = 'x';
+    model.write("model.safetensors", file);
+  }
+  SUBCASE("time of change") {
+    fs::last_write_time(model.folder.path() / "model.safetensors", kThen + std::chrono::seconds(1));
+  }
+  SUBCASE("name") {
+    fs::rename(model.folder.path() / "model.safetensors", model.folder.path() / "b.safetensors");
+  }
+  SUBCASE("one more file") {
+    model.write("b.safetensors", weights("{}", 1));
+  }
+  CHECK(model.identity() != before);
+}
+
+TEST_CASE("model identity: what is no part of the model does not count") {
+  const Folder model;
+  const Digest before = model.identity();
+  model.write("README.md", "text");
+  model.write("tokenizer.json", "{}");
+  CHECK(model.identity() == before);
+}
+
+TEST_CASE("model identity: options count that change bits, and no others") {
+  const Folder model;
+  const Digest plain = model.identity();
+  EngineOptions options = model.options();
+  SUBCASE("cut, threads, limits: the same") {
+    options.shares = {3, 1, 1};
+    options.stages = 3;
+    options.threads = 7;
+    options.context = 99;
+    options.sequences_max = 3;
+    options.latent_cut = LatentCut::kAlways;
+    CHECK(Folder::identity_of(options) == plain);
+  }
+  SUBCASE("exact") {
+    options.exact = true;
+    CHECK(Folder::identity_of(options) != plain);
+  }
+  SUBCASE("bits") {
+    options.bits = 4;
+    const Digest four = Folder::identity_of(options);
+    options.bits = 8;
+    CHECK(four != plain);
+    CHECK(Folder::identity_of(options) != four);
+  }
+}
+
+TEST_CASE(
+    "model identity: in a hub's cache the name of the content counts, not its bytes or time") {
+  const TemporaryFolder cache;
+  const std::string hash(64, 'a'), other(64, 'b');
+  cache.write("blobs/" + hash, weights("{}", 100));
+  cache.write("blobs/" + other, weights("{}", 100));
+  cache.write("snapshot/config.json", "{}");
+  const fs::path link = cache.path() / "snapshot" / "model.safetensors";
+  fs::create_symlink("../blobs/" + hash, link);
+  EngineOptions options;
+  options.model = cache.path() / "snapshot";
+  const Digest before = Folder::identity_of(options);
+  fs::last_write_time(cache.path() / "blobs" / hash, kThen);
+  CHECK(Folder::identity_of(options) == before);
+  // The same content, of which only parts are here.
+  cache.write("blobs/" + hash + kPartialFileEnding, std::string(50, 0));
+  fs::remove(link);
+  fs::create_symlink("../blobs/" + hash + kPartialFileEnding, link);
+  CHECK(Folder::identity_of(options) == before);
+  fs::remove(link);
+  fs::create_symlink("../blobs/" + other, link);
+  CHECK(Folder::identity_of(options) != before);
+}
+
+TEST_CASE("model identity: a file with holes and no hash cannot be told") {
+  const Folder model;
+  model.write(piece_journal_of("model.safetensors").string(), "journal");
+  const auto identity = model_identity(model.options());
+  REQUIRE_FALSE(identity.ok());
+  CHECK(identity.error().code == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("model identity: a GGUF model is its file, and the parts beside it") {
+  const TemporaryFolder folder;
+  EngineOptions options;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    fs::last_write_time(folder.write(name, content), kThen);
+  };
+  write("one.gguf", "GGUF and more");
+  write("x-00001-of-00002.gguf", "GGUF first");
+  write("x-00002-of-00002.gguf", "GGUF second");
+  options.model = folder.path() / "one.gguf";
+  const Digest one = Folder::identity_of(options);
+  options.model = folder.path() / "x-00001-of-00002.gguf";
+  const Digest split = Folder::identity_of(options);
+  write("x-00002-of-00002.gguf", "GGUF changed");
+  CHECK(Folder::identity_of(options) != split);
+  options.model = folder.path() / "one.gguf";
+  CHECK(Folder::identity_of(options) == one);
+}
+
+TEST_CASE("model identity: random weights are told by shape, format and layers") {
+  EngineOptions options;
+  options.model = "shape:qwen3-0.6b?format=mlx4&layers=2";
+  const Digest one = Folder::identity_of(options);
+  CHECK(Folder::identity_of(options) == one);
+  options.model = "shape:qwen3-0.6b?format=mlx4&layers=3";
+  CHECK(Folder::identity_of(options) != one);
+  options.model = "shape:qwen3-0.6b?format=fp8&layers=2";
+  CHECK(Folder::identity_of(options) != one);
+}
