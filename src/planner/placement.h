@@ -21,12 +21,13 @@ std::string_view placement_kind_name(PlacementKind kind);
 
 // What a rank takes of its machine's memory.
 struct RankMemory {
-  uint64_t weight_bytes = 0;   // checkpoint bytes of its share, as the engine reports them
-  uint64_t packed_bytes = 0;   // the matrices as they are laid out for the kernels
-  uint64_t vector_bytes = 0;   // norms and biases, in float32
-  uint64_t state_bytes = 0;    // keys and values of all streams, as the engine reports them
-  uint64_t buffer_bytes = 0;   // activations of one step
-  uint64_t process_bytes = 0;  // the program, stacks, scratch, buffers of links: an allowance
+  uint64_t weight_bytes = 0;  // checkpoint bytes of its share, as the engine reports them
+  uint64_t packed_bytes = 0;  // the matrices as they are laid out for the kernels
+  uint64_t vector_bytes = 0;  // norms and biases, in float32
+  uint64_t state_bytes = 0;   // keys and values of all streams, as the engine reports them
+  uint64_t buffer_bytes = 0;  // activations of one step
+  // The program, stacks, scratch, buffers of links: an allowance; and pages on their way to a disk.
+  uint64_t process_bytes = 0;
 
   uint64_t total() const {
     return packed_bytes + vector_bytes + state_bytes + buffer_bytes + process_bytes;

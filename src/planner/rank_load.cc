@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "device/packing.h"
+#include "model/page_shape.h"
 #include "model/rope.h"
 #include "model/sequence_state.h"
 #include "tensor/stored_check.h"
@@ -202,9 +203,12 @@ RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const 
   // A tied embedding stands once on a rank, though it is both.
   if (has_head) add(load.head);
   if (has_embedding && !(has_head && facts.config.tied_embeddings)) add(load.embedding);
+  // Each node decides for itself whether pages go to its disk: room for it is planned everywhere.
+  const uint64_t page_bytes = load.page_bytes * static_cast<uint64_t>(layers.size());
+  memory.process_bytes += page_staging_bytes(page_bytes);
   const auto pages =
       static_cast<uint64_t>(limits.streams) * static_cast<uint64_t>(pages_for(limits.context));
-  memory.state_bytes = load.page_bytes * static_cast<uint64_t>(layers.size()) * pages;
+  memory.state_bytes = page_bytes * pages;
   const auto tokens = static_cast<uint64_t>(std::max(limits.batch_tokens_max, limits.streams));
   memory.buffer_bytes = floats(tokens * token_elements(facts.config, cut, rank, load, has_head)) +
                         floats(second_half_elements(facts.config, load, tokens)) +

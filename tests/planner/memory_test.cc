@@ -9,6 +9,7 @@
 #include "device/packing.h"
 #include "kernels/isa.h"
 #include "model/model.h"
+#include "model/page_shape.h"
 #include "model/sequence_state.h"
 #include "planner/plan.h"
 #include "support/golden.h"
@@ -54,6 +55,7 @@ class CountingDevice final : public Device {
   uint64_t packed_ = 0;
 };
 
+constexpr uint64_t kProgramBytes = uint64_t{256} << 20;  // the allowance of docs/planner.md
 constexpr LinkFigures kLink{.kind = LinkKind::kTcp, .latency_us = 10, .bytes_per_us = 1000};
 
 ClusterFacts cluster_of(std::initializer_list<double> rates) {
@@ -102,6 +104,8 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   CHECK(planned.memory.packed_bytes == device.packed());
   CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
         device.allocated());
+  const uint64_t page_bytes = loaded.value()->state_bytes() / static_cast<uint64_t>(pages);
+  CHECK(planned.memory.process_bytes == kProgramBytes + page_staging_bytes(page_bytes));
 }
 
 // Every placement that the planner proposes, with the shares that it proposes.
