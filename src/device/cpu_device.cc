@@ -157,6 +157,12 @@ void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
 }
 
+void CpuDevice::read(Slice source, std::span<std::byte> bytes) {
+  LOCKSTEP_CHECK(bytes.size() % 4 == 0);
+  const std::byte* from = place(source, bytes.size() / 4);
+  if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
+}
+
 void CpuDevice::queue(const Operation& operation) {
   std::visit([this](const auto& op) { run(op); }, operation);
   if (is_lent()) take_turn();

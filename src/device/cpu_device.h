@@ -23,6 +23,7 @@ class CpuDevice : public Device {
   Result<BufferId> allocate(size_t bytes, Access access) override;
   Result<MatrixId> pack(const MatrixSource& source) override;
   void write(Slice target, std::span<const std::byte> bytes) override;
+  void read(Slice source, std::span<std::byte> bytes) override;
   void queue(const Operation& operation) override;
   Status wait() override;
   std::span<float> host(BufferId buffer) override;

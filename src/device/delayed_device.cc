@@ -17,6 +17,14 @@ void DelayedDevice::write(Slice target, std::span<const std::byte> bytes) {
   queued_.emplace_back(Write{target, {bytes.begin(), bytes.end()}});
 }
 
+void DelayedDevice::read(Slice source, std::span<std::byte> bytes) {
+  LOCKSTEP_CHECK(host_may_look_);
+  const Buffer& buffer = buffers()[static_cast<size_t>(source.buffer)];
+  buffer.memory.set_accessible(true);
+  CpuDevice::read(source, bytes);
+  buffer.memory.set_accessible(buffer.access == Access::kHost);
+}
+
 void DelayedDevice::queue(const Operation& operation) {
   close_host_buffers();
   queued_.emplace_back(operation);

@@ -17,6 +17,7 @@ class DelayedDevice final : public CpuDevice {
 
   Result<BufferId> allocate(size_t bytes, Access access) override;
   void write(Slice target, std::span<const std::byte> bytes) override;
+  void read(Slice source, std::span<std::byte> bytes) override;
   void queue(const Operation& operation) override;
   Status wait() override;
   std::span<float> host(BufferId buffer) override;

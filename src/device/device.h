@@ -21,7 +21,7 @@
 namespace lockstep {
 
 enum class Access {
-  kDevice,  // the host never sees it
+  kDevice,  // the host never sees it but by read()
   kHost,    // the host may read and write it between wait() and the next queued operation, or while
             // it is lent
 };
@@ -54,6 +54,9 @@ class Device {
   // Copies host bytes into a buffer, in order with the queued operations; `bytes` may change after
   // the call.
   virtual void write(Slice target, std::span<const std::byte> bytes) = 0;
+  // After wait(): copies what lies in a buffer of any access to the host. For what is rare (pages
+  // of state that leave memory); what each pass needs lies in kHost buffers.
+  virtual void read(Slice source, std::span<std::byte> bytes) = 0;
   virtual void queue(const Operation& operation) = 0;
   // Returns once everything queued has run.
   virtual Status wait() = 0;

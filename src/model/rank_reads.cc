@@ -18,6 +18,7 @@ class EmptyDevice final : public Device {
   Result<BufferId> allocate(size_t /*bytes*/, Access /*access*/) override { return BufferId{}; }
   Result<MatrixId> pack(const MatrixSource& /*source*/) override { return MatrixId{}; }
   void write(Slice /*target*/, std::span<const std::byte> /*bytes*/) override {}
+  void read(Slice /*source*/, std::span<std::byte> /*bytes*/) override {}
   void queue(const Operation& /*operation*/) override {}
   Status wait() override { return Ok{}; }
   std::span<float> host(BufferId /*buffer*/) override { return {}; }

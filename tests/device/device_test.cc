@@ -243,3 +243,35 @@ TEST_CASE("halves become floats exactly, also subnormal and infinite ones") {
   CHECK(std::isnan(float_of_f16(0x7e00)));
   CHECK(float_of_bf16(0x3f80) == 1.0f);
 }
+
+TEST_CASE("what lies in a buffer that the host cannot touch can be copied out after a wait") {
+  for (const char* kind : {"cpu", "delayed"}) {
+    CAPTURE(kind);
+    const auto device = device_of(kind);
+    const std::vector<float> written = numbers(20);
+    for (const Access access : {Access::kDevice, Access::kHost}) {
+      const BufferId buffer = device->allocate(4096, access).value();
+      device->write({buffer, 3}, std::as_bytes(std::span(written)));
+      device->queue(Add{{buffer, 3}, 1, {buffer, 3}});
+      REQUIRE(device->wait().ok());
+      std::vector<float> read(18);
+      device->read({buffer, 5}, std::as_writable_bytes(std::span(read)));
+      CHECK(read == std::vector<float>(written.begin() + 2, written.end()));
+      device->read({buffer, 3}, std::as_writable_bytes(std::span(read).first(1)));
+      CHECK(read[0] == 2 * written[0]);
+      device->read({buffer, 0}, {});
+    }
+  }
+}
+
+TEST_CASE("the test device gives nothing out while something is queued") {
+  const auto device = device_of("delayed");
+  const BufferId buffer = device->allocate(4096, Access::kDevice).value();
+  std::vector<float> read(1);
+  const auto bytes = std::as_writable_bytes(std::span(read));
+  CHECK(dies([&] { device->read({buffer, 0}, bytes); }));
+  REQUIRE(device->wait().ok());
+  device->read({buffer, 0}, bytes);
+  device->queue(Add{{buffer, 0}, 1, {buffer, 0}});
+  CHECK(dies([&] { device->read({buffer, 0}, bytes); }));
+}

@@ -37,6 +37,7 @@ class CountingDevice final : public Device {
   void write(Slice target, std::span<const std::byte> bytes) override {
     device_->write(target, bytes);
   }
+  void read(Slice source, std::span<std::byte> bytes) override { device_->read(source, bytes); }
   void queue(const Operation& operation) override { device_->queue(operation); }
   Status wait() override { return device_->wait(); }
   std::span<float> host(BufferId buffer) override { return device_->host(buffer); }
