@@ -25,6 +25,7 @@
 #include "model/cut.h"
 #include "model/latent_cut.h"
 #include "model/overlap.h"
+#include "model/page_shape.h"
 #include "model/weights.h"
 
 namespace lockstep {
@@ -67,6 +68,12 @@ class Model {
   uint64_t state_bytes() const { return state_bytes_; }
   bool has_embedding() const { return layers_.begin == 0; }
   bool has_head() const { return layers_.end == config_.layers; }
+
+  PageShape page_shape() const;
+  // Copies this rank's part of a page of state, in the order of its shape: out of it what the
+  // passes before have computed, into it for the passes that follow.
+  Status read_page(int32_t page, std::span<std::byte> bytes);
+  void write_page(int32_t page, std::span<const std::byte> bytes);
 
   // `hidden`: (tokens, hidden) from the stage before; empty in the first stage. Errors are those of
   // check_batch(), the device, the exchanges and between_layers; after one of the last two the
