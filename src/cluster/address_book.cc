@@ -166,6 +166,16 @@ std::vector<AddressBook::Absent> AddressBook::absent() const {
   return all;
 }
 
+std::string AddressBook::name_of(const NodeId& node) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return node_name_text(node, "", false);
+  const auto is_namesake = [&](const auto& item) {
+    return item.first != node && item.second.name == found->second.name;
+  };
+  return node_name_text(node, found->second.name,
+                        std::any_of(nodes_.begin(), nodes_.end(), is_namesake));
+}
+
 std::string AddressBook::text() const {
   JsonArray nodes;
   for (const auto& [id, node] : nodes_) {

@@ -60,6 +60,8 @@ class AddressBook {
   void on_lost(const NodeId& node, Clock::time_point now);
 
   std::vector<Absent> absent() const;
+  // As node_name_text(); of any node, connected or not.
+  std::string name_of(const NodeId& node) const;
   // For the file: what is known of each node, JSON.
   std::string text() const;
   // What cannot be read is left out: these are hints.

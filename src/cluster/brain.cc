@@ -22,7 +22,7 @@ Brain::Brain(const BrainOptions& options, DesiredState desired, PlanFunction pla
     : options_(options),
       desired_(std::move(desired)),
       clock_(options.self, options.incarnation),
-      membership_(options.self, options.membership),
+      membership_(options.self, options.membership, options.name),
       parts_(options.self, options.budget_bytes),
       coordinator_(options.self, options.incarnation, options.coordinator, std::move(plan),
                    now.ms) {
@@ -116,7 +116,7 @@ ClusterActions Brain::restart(ClusterTime now, int64_t request, const NodeId& no
     answer(request, Error{ErrorCode::kPeerLost,
                           fmt::format("node {} does not answer: it can be started only on its own "
                                       "machine",
-                                      node.short_text())});
+                                      membership_.name_of(node))});
     return finish(now);
   }
   send(node, RestartOrder{});
@@ -198,11 +198,11 @@ void Brain::take(ClusterTime, const NodeId&, const DesiredUpdate& update) {
 
 void Brain::take(ClusterTime now, const NodeId& from, const ReserveOrder& order) {
   if (!obeys(from)) {
-    send(from,
-         ReserveReply{.model = order.entry.name,
-                      .epoch = order.epoch,
-                      .reason = fmt::format("node {} obeys node {}", options_.self.short_text(),
-                                            coordinator().short_text())});
+    send(from, ReserveReply{.model = order.entry.name,
+                            .epoch = order.epoch,
+                            .reason = fmt::format("node {} obeys node {}",
+                                                  membership_.name_of(options_.self),
+                                                  membership_.name_of(coordinator()))});
     return;
   }
   merge(order.entry);  // who holds a part knows what it is for
@@ -238,7 +238,7 @@ void Brain::take(ClusterTime, const NodeId& from, const RestartOrder&) {
   if (is_leaving_) return;
   if (from != options_.self) {
     actions_.push_back(
-        NewsAction{fmt::format("node {} asks this node to begin anew", from.short_text())});
+        NewsAction{fmt::format("node {} asks this node to begin anew", membership_.name_of(from))});
   }
   actions_.push_back(RestartAction{});
 }
@@ -322,7 +322,7 @@ void Brain::coordinate(ClusterTime now) {
     nodes.push_back({id, member.last->coordinator == options_.self, member.is_usable(now.ms),
                      member.last.get()});
   }
-  auto orders = coordinator_.reconcile(now.ms, nodes, desired_, membership_.gained_ms());
+  auto orders = coordinator_.reconcile(now.ms, nodes, desired_, membership_);
   for (ClusterOrder& order : orders) send(order.to, std::move(order.message));
 }
 

@@ -66,12 +66,14 @@ Coordinator::Coordinator(const NodeId& self, int64_t incarnation, const Coordina
       boot_ms_(now_ms) {}
 
 std::vector<ClusterOrder> Coordinator::reconcile(int64_t now_ms, std::span<const NodeView> nodes,
-                                                 const DesiredState& desired, int64_t gained_ms) {
+                                                 const DesiredState& desired,
+                                                 const Membership& members) {
   Round round{.now_ms = now_ms,
               .nodes = nodes,
               .desired = desired,
-              .found = find_placements(nodes),
-              .is_settled = is_settled(now_ms, nodes, gained_ms),
+              .members = members,
+              .found = find_placements(nodes, members),
+              .is_settled = is_settled(now_ms, nodes, members.gained_ms()),
               .orders = {}};
   progress_.clear();
   for (const auto& [model, placements] : round.found) {
@@ -323,7 +325,7 @@ Result<std::vector<RankPlan>> Coordinator::choose_pinned(const Round& round,
       missing = Error{
           ErrorCode::kPeerLost,
           fmt::format(
-              "model '{}' is pinned to node {}, which {}", entry.name, id.short_text(),
+              "model '{}' is pinned to node {}, which {}", entry.name, round.members.name_of(id),
               node != nullptr ? "was lost lately and must stay a while first" : "is not there")};
     }
   }
@@ -346,6 +348,7 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, std::string_view 
     if (!node.is_follower || !node.is_usable || holds_part(node, model)) continue;
     if (node.beat->is_spare && !with_spares) continue;
     NodeOffer offer{.node = node.id,
+                    .name = round.members.name_of(node.id),
                     .free_bytes = node.beat->budget_bytes,
                     .speed = node.beat->speed,
                     .operations_s = node.beat->operations_s,
@@ -390,7 +393,7 @@ bool Coordinator::advance(Round& round, Book& book, Attempt& attempt) const {
   for (const NodeId& id : ids) {
     const NodeView* node = find_node(round.nodes, id);
     if (node == nullptr || !node->is_follower) {
-      return give_up(fmt::format("node {} was lost", id.short_text()), false);
+      return give_up(fmt::format("node {} was lost", round.members.name_of(id)), false);
     }
     const PartReport* part = find_part(*node, attempt.entry.name, attempt.epoch);
     if (part == nullptr) continue;

@@ -18,6 +18,7 @@
 
 #include "cluster/desired_state.h"
 #include "cluster/found_placements.h"
+#include "cluster/membership.h"
 #include "cluster/messages.h"
 #include "cluster/plan_function.h"
 
@@ -45,9 +46,9 @@ class Coordinator {
   Coordinator(const NodeId& self, int64_t incarnation, const CoordinatorOptions& options,
               PlanFunction plan, int64_t now_ms);
 
-  // One step; `gained_ms` is when a node became alive last.
+  // One step; `nodes` are those of `members` that are alive, and this one.
   std::vector<ClusterOrder> reconcile(int64_t now_ms, std::span<const NodeView> nodes,
-                                      const DesiredState& desired, int64_t gained_ms);
+                                      const DesiredState& desired, const Membership& members);
   void replied(const NodeId& from, const ReserveReply& reply);
   // What the plan function knows has changed: models that did not fit are planned at once.
   void plan_again();
@@ -87,6 +88,7 @@ class Coordinator {
     int64_t now_ms;
     std::span<const NodeView> nodes;
     const DesiredState& desired;
+    const Membership& members;
     FoundPlacements found;
     bool is_settled;
     std::vector<ClusterOrder> orders;

@@ -23,33 +23,29 @@ PlacementHealth health_of(PartState state) {
   return PlacementHealth::kFailed;
 }
 
-void judge(FoundPlacement& placement, std::span<const NodeView> nodes) {
-  const auto worsen = [&](PlacementHealth health, std::string why) {
+void judge(FoundPlacement& placement, std::span<const NodeView> nodes, const Membership& members) {
+  const auto worsen = [&](PlacementHealth health, const NodeId& node, std::string_view why) {
     if (health <= placement.health) return;
     placement.health = health;
-    placement.why = std::move(why);
+    placement.why = fmt::format("node {}{}", members.name_of(node), why);
   };
   for (const RankPart& rank : placement.parts.front().part->ranks) {
     const bool is_held =
         std::any_of(placement.parts.begin(), placement.parts.end(),
                     [&](const PartView& held) { return held.node->id == rank.node; });
     if (is_held) continue;
-    worsen(PlacementHealth::kBroken,
-           find_node(nodes, rank.node) == nullptr
-               ? fmt::format("node {} is lost", rank.node.short_text())
-               : fmt::format("node {} has ended its part", rank.node.short_text()));
+    worsen(PlacementHealth::kBroken, rank.node,
+           find_node(nodes, rank.node) == nullptr ? " is lost" : " has ended its part");
   }
   for (const PartView& held : placement.parts) {
-    worsen(health_of(held.part->state),
-           held.part->state == PartState::kFailed
-               ? fmt::format("node {}: {}", held.node->id.short_text(), held.part->reason)
-               : fmt::format("node {} ends its part", held.node->id.short_text()));
+    worsen(health_of(held.part->state), held.node->id,
+           held.part->state == PartState::kFailed ? ": " + held.part->reason : " ends its part");
   }
 }
 
 }  // namespace
 
-FoundPlacements find_placements(std::span<const NodeView> nodes) {
+FoundPlacements find_placements(std::span<const NodeView> nodes, const Membership& members) {
   FoundPlacements found;
   for (const NodeView& node : nodes) {
     for (const PartReport& part : node.beat->parts) {
@@ -64,7 +60,7 @@ FoundPlacements find_placements(std::span<const NodeView> nodes) {
     }
   }
   for (auto& [model, placements] : found) {
-    for (FoundPlacement& placement : placements) judge(placement, nodes);
+    for (FoundPlacement& placement : placements) judge(placement, nodes, members);
   }
   return found;
 }

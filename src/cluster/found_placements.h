@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/membership.h"
 #include "cluster/messages.h"
 #include "cluster/part.h"
 
@@ -44,9 +45,10 @@ struct FoundPlacement {
   bool is_whole() const { return health <= PlacementHealth::kStarting; }
 };
 
-// The placements of each model, by epoch; whatever any of the nodes reports a part of.
+// The placements of each model, by epoch; whatever any of the nodes reports a part of. `members`
+// has the nodes' names.
 using FoundPlacements = std::map<std::string_view, std::vector<FoundPlacement>>;
-FoundPlacements find_placements(std::span<const NodeView> nodes);
+FoundPlacements find_placements(std::span<const NodeView> nodes, const Membership& members);
 
 const NodeView* find_node(std::span<const NodeView> nodes, const NodeId& id);
 const PartReport* find_part(const NodeView& node, std::string_view model,

@@ -40,6 +40,8 @@ void Membership::heard(int64_t now_ms, const NodeId& peer,
       if (member->is_alive()) lost(now_ms, peer, *member, "it was started anew");
     }
   }
+  forget_name(*member);
+  ++name_counts_[beat->name];
   member->last = std::move(beat);
   member->heard_ms = now_ms;
   member->clock_ahead_ms = clock_ahead_ms;
@@ -57,7 +59,7 @@ void Membership::heard_foreign(int64_t now_ms, const NodeId& peer, const Foreign
   member->note = fmt::format(
       "node {} runs lockstep {} (cluster version {}), this node has version {}: install the same "
       "on both; it is left out",
-      peer.short_text(), message.program, message.version, kClusterVersion);
+      name_of(peer), message.program, message.version, kClusterVersion);
   news_.push_back(member->note);
 }
 
@@ -88,6 +90,25 @@ const Member* Membership::find(const NodeId& peer) const {
   return found == members_.end() ? nullptr : &found->second;
 }
 
+// Empty: never told.
+std::string_view Membership::told_name(const NodeId& node) const {
+  if (node == self_) return name_;
+  const Member* member = find(node);
+  return member == nullptr || member->last == nullptr ? "" : std::string_view(member->last->name);
+}
+
+std::string Membership::name_of(const NodeId& node) const {
+  const std::string_view name = told_name(node);
+  const auto count = name_counts_.find(name);
+  return node_name_text(node, name, count != name_counts_.end() && count->second > 1);
+}
+
+void Membership::forget_name(const Member& member) {
+  if (member.last == nullptr) return;
+  const auto count = name_counts_.find(member.last->name);
+  if (--count->second == 0) name_counts_.erase(count);
+}
+
 // Null where the table is full of nodes that are there.
 Member* Membership::known(int64_t now_ms, const NodeId& peer) {
   if (peer == self_) return nullptr;
@@ -96,7 +117,7 @@ Member* Membership::known(int64_t now_ms, const NodeId& peer) {
   if (members_.size() + 1 >= kNodesMax && !make_room()) {
     if (news_.size() < kNodesMax) {
       news_.push_back(fmt::format("node {} is left out: {} nodes are the most of a cluster",
-                                  peer.short_text(), kNodesMax));
+                                  name_of(peer), kNodesMax));
     }
     return nullptr;
   }
@@ -113,6 +134,7 @@ bool Membership::make_room() {
     if (longest == members_.end() || item->second.gone_ms < longest->second.gone_ms) longest = item;
   }
   if (longest == members_.end()) return false;
+  forget_name(longest->second);
   members_.erase(longest);
   return true;
 }
@@ -153,10 +175,10 @@ void Membership::gained(int64_t now_ms, const NodeId& peer, Member& member) {
   member.state = MemberState::kAlive;
   gained_ms_ = now_ms;
   news_.push_back(hold_ms == 0
-                      ? fmt::format("node {} is there", peer.short_text())
+                      ? fmt::format("node {} is there", name_of(peer))
                       : fmt::format("node {} is back; no model is placed there for {} s, it was "
                                     "lost {} times",
-                                    peer.short_text(), hold_ms / 1000, member.losses));
+                                    name_of(peer), hold_ms / 1000, member.losses));
 }
 
 void Membership::lost(int64_t now_ms, const NodeId& peer, Member& member, const std::string& why) {
@@ -164,14 +186,14 @@ void Membership::lost(int64_t now_ms, const NodeId& peer, Member& member, const 
   member.gone_ms = now_ms;
   member.losses = std::min(member.losses + 1, kLossesMax);
   member.loss_ms = now_ms;
-  news_.push_back(fmt::format("node {} is lost: {}", peer.short_text(), why));
+  news_.push_back(fmt::format("node {} is lost: {}", name_of(peer), why));
 }
 
 // Not held against it: a node that is started anew gets models at once.
 void Membership::left(int64_t now_ms, const NodeId& peer, Member& member) {
   member.state = MemberState::kDead;
   member.gone_ms = now_ms;
-  news_.push_back(fmt::format("node {} was told to end", peer.short_text()));
+  news_.push_back(fmt::format("node {} was told to end", name_of(peer)));
 }
 
 void Membership::forgive(int64_t now_ms, Member& member) const {

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,8 +55,11 @@ struct Member {
 
 class Membership {
  public:
-  Membership(const NodeId& self, const MembershipOptions& options)
-      : self_(self), options_(options) {}
+  // `name` is this node's.
+  Membership(const NodeId& self, const MembershipOptions& options, std::string name)
+      : self_(self), options_(options), name_(std::move(name)) {
+    ++name_counts_[name_];
+  }
 
   void connected(int64_t now_ms, const NodeId& peer);
   void disconnected(int64_t now_ms, const NodeId& peer);
@@ -67,6 +72,8 @@ class Membership {
   // Whose heartbeats came lately, whether or not ours reach them.
   std::vector<NodeId> hears(int64_t now_ms) const;
   const Member* find(const NodeId& peer) const;
+  // As node_name_text().
+  std::string name_of(const NodeId& node) const;
   const std::map<NodeId, Member>& members() const { return members_; }
   // When a node became alive last; 0: none ever.
   int64_t gained_ms() const { return gained_ms_; }
@@ -74,6 +81,8 @@ class Membership {
   std::vector<std::string> take_news() { return std::exchange(news_, {}); }
 
  private:
+  std::string_view told_name(const NodeId& node) const;
+  void forget_name(const Member& member);
   Member* known(int64_t now_ms, const NodeId& peer);
   bool make_room();
   void judge(int64_t now_ms, const NodeId& peer, Member& member);
@@ -84,7 +93,9 @@ class Membership {
 
   NodeId self_;
   MembershipOptions options_;
-  std::map<NodeId, Member> members_;  // without this node; at most kNodesMax
+  std::string name_;
+  std::map<NodeId, Member> members_;                     // without this node; at most kNodesMax
+  std::map<std::string, int, std::less<>> name_counts_;  // of told names, this node's too
   int64_t gained_ms_ = 0;
   std::vector<std::string> news_;
 };

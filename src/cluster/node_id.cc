@@ -26,6 +26,11 @@ std::string NodeId::short_text() const {
   return to_hex(bytes_).substr(0, kShortDigits);
 }
 
+std::string node_name_text(const NodeId& id, std::string_view name, bool is_shared) {
+  if (name.empty()) return id.short_text();
+  return std::string(name) + (is_shared ? " (" + id.short_text() + ")" : "");
+}
+
 }  // namespace lockstep
 
 // The bytes are a hash already.

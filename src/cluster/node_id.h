@@ -30,13 +30,16 @@ class NodeId {
   const std::array<std::byte, kBytes>& bytes() const { return bytes_; }
   std::string text() const;
   std::string short_text() const;  // the first 8 digits: for people, never to compare by
-  bool is_nobody() const { return *this == NodeId(); }
 
   auto operator<=>(const NodeId&) const = default;
 
  private:
   std::array<std::byte, kBytes> bytes_{};
 };
+
+// For sentences: "alpha"; "alpha (1a2b3c4d)" where another node has that name too; "1a2b3c4d" where
+// the name was never told and is empty.
+std::string node_name_text(const NodeId& id, std::string_view name, bool is_shared);
 
 }  // namespace lockstep
 

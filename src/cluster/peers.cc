@@ -365,4 +365,11 @@ Peers::Report Peers::report() const {
   return report;
 }
 
+std::string Peers::name_of(const NodeId& node) const {
+  if (loop_.is_current_thread()) return impl_->book.name_of(node);
+  std::string name;
+  loop_.run_and_wait([&] { name = impl_->book.name_of(node); });
+  return name;
+}
+
 }  // namespace lockstep

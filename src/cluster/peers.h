@@ -103,6 +103,8 @@ class Peers {
   void join(const NetAddress& address);
   // Any thread.
   Report report() const;
+  // Any thread; as node_name_text().
+  std::string name_of(const NodeId& node) const;
 
  private:
   struct Impl;

@@ -187,7 +187,7 @@ void Peers::Impl::on_introductions(const NodeId& from, std::string_view json) {
 void Peers::Impl::open_stream(const NodeId& id, const Channel& channel, StreamReady ready) {
   const auto found = connected.find(id);
   if (found == connected.end()) {
-    return ready(Error{ErrorCode::kPeerLost, "node " + id.short_text() + " is not connected"});
+    return ready(Error{ErrorCode::kPeerLost, "node " + book.name_of(id) + " is not connected"});
   }
   const auto opening = std::count_if(calls.begin(), calls.end(), [](const auto& entry) {
     return static_cast<bool>(entry.second.ready);
@@ -208,13 +208,13 @@ Status Peers::Impl::keep_stream(const NodeId& id, FrameConnection& stream) {
   const auto found = connected.find(id);
   if (found == connected.end()) {
     stream.close();
-    return Error{ErrorCode::kPeerLost, "node " + id.short_text() + " was lost"};
+    return Error{ErrorCode::kPeerLost, "node " + book.name_of(id) + " was lost"};
   }
   auto& streams = found->second.streams;
   std::erase_if(streams, [](const FrameConnection& one) { return !one.is_open(); });
   if (streams.size() >= kStreamsMax) {
     stream.close();
-    return Error{ErrorCode::kExhausted, "too many streams with node " + id.short_text()};
+    return Error{ErrorCode::kExhausted, "too many streams with node " + book.name_of(id)};
   }
   streams.push_back(stream);
   return Ok{};

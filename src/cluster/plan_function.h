@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -18,6 +19,7 @@ namespace lockstep {
 
 struct NodeOffer {
   NodeId node;
+  std::string name{};  // for sentences
   int64_t free_bytes = 0;
   int64_t speed = 0;                     // bytes/s
   int64_t operations_s = 0;              // of prompts; 0: not known

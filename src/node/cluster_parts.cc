@@ -132,8 +132,8 @@ Result<MachineHosts> ClusterParts::machine_hosts(const PartReport& report) const
     const auto peer = std::find_if(connected.begin(), connected.end(),
                                    [&](const Peer& each) { return each.id == rank.node; });
     if (peer == connected.end()) {
-      return Error{ErrorCode::kPeerLost,
-                   fmt::format("there is no connection to node {}", rank.node.short_text())};
+      return Error{ErrorCode::kPeerLost, fmt::format("there is no connection to node {}",
+                                                     around_->peers.name_of(rank.node))};
     }
     std::string& host = machine.hosts.back();
     host = around_->data_host_of(rank.node);
@@ -169,13 +169,8 @@ ClusterPlacesOptions ClusterParts::places_of(const Part& part, const MachineHost
                                .path = part.path,
                                .hosts = hosts.hosts,
                                .command = options_.command};
-  const std::vector<Peer> connected = around_->peers.report().connected;
   for (const RankPart& rank : part.report.ranks) {
-    RankPlace place{.node = rank.node};
-    for (const Peer& peer : connected) {
-      if (peer.id == rank.node) place.name = peer.name;
-    }
-    options.ranks.push_back(std::move(place));
+    options.ranks.push_back({.node = rank.node, .name = around_->peers.name_of(rank.node)});
   }
   return options;
 }

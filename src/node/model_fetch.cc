@@ -248,8 +248,8 @@ Result<std::optional<ModelFiles>> ModelFetch::list_of_others(NodePieces& pieces,
     found_at = node;
   }
   if (found) {
-    log_info("node: {} is fetched as node {} has it, revision {:.8}", model_, found_at.short_text(),
-             found->commit);
+    log_info("node: {} is fetched as node {} has it, revision {:.8}", model_,
+             around_.network.name_of(found_at), found->commit);
   }
   return found;
 }

@@ -58,8 +58,8 @@ Result<ModelFiles> NodePieces::list(const NodeId& node) {
   const auto reply =
       TRY(ask(node, {.question = PieceQuestion::kList, .file_hash = {}}, kPieceBodyBytesMax));
   if (reply.answer.outcome == PieceOutcome::kYes) return parse_model_files(reply.body);
-  return Error{ErrorCode::kNotFound,
-               fmt::format("node {} does not have {}", node.short_text(), fetch_->model())};
+  return Error{ErrorCode::kNotFound, fmt::format("node {} does not have {}",
+                                                 options_.network.name_of(node), fetch_->model())};
 }
 
 std::map<NodeId, PieceHoldings> NodePieces::holdings() {
@@ -115,8 +115,8 @@ Result<PieceStream::Reply> NodePieces::ask(const NodeId& node, PieceAsk ask,
 void NodePieces::note_failure(const NodeId& node, const Error& error) {
   const bool is_first = fetch_->note_failure(node);
   if (!is_first || error.code == ErrorCode::kCancelled) return;
-  log_info("node: node {} cannot be asked for pieces of {} for now: {}", node.short_text(),
-           fetch_->model(), error.message);
+  log_info("node: node {} cannot be asked for pieces of {} for now: {}",
+           options_.network.name_of(node), fetch_->model(), error.message);
 }
 
 Result<PieceStream::Reply> NodePieces::ask_piece(int machine, PieceQuestion question,

@@ -16,7 +16,7 @@ class PieceNetwork {
   // As Peers::open_stream(). Any thread.
   virtual void open_stream(const NodeId& node, const Channel& channel,
                            std::function<void(Result<FrameConnection>)> ready) = 0;
-  // For sentences: what its owner calls it. Any thread but the loop's.
+  // For sentences: what its owner calls it. Any thread.
   virtual std::string name_of(const NodeId& node) { return node.short_text(); }
 };
 
@@ -34,12 +34,7 @@ class PeersNetwork final : public PieceNetwork {
                    std::function<void(Result<FrameConnection>)> ready) override {
     peers_.open_stream(node, channel, std::move(ready));
   }
-  std::string name_of(const NodeId& node) override {
-    for (const Peer& peer : peers_.report().connected) {
-      if (peer.id == node) return peer.name;
-    }
-    return node.short_text();
-  }
+  std::string name_of(const NodeId& node) override { return peers_.name_of(node); }
 
  private:
   Peers& peers_;

@@ -88,7 +88,7 @@ ClusterFacts cluster_of(const Places& places) {
     const NodeOffer& offer = *place;
     const auto alike = std::count(places.begin(), places.end(), place);
     cluster.machines.push_back(measured_machine(
-        "node " + offer.node.short_text(), static_cast<uint64_t>(offer.free_bytes / alike),
+        "node " + offer.name, static_cast<uint64_t>(offer.free_bytes / alike),
         {.read_bytes_s = offer.speed / alike, .operations_s = offer.operations_s / alike}));
     for (const NodeOffer* other : places) direct.push_back(link_of(offer, *other));
   }

@@ -97,9 +97,9 @@ Result<WorkerPurpose> WorkerHost::judge(const NodeId& from, const Channel& chann
     return Error{ErrorCode::kCancelled, fmt::format("it unloads model {}", purpose.model)};
   }
   if (from != part.allowed.leader) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("node {} does not lead the group of model {}", from.short_text(),
-                             purpose.model)};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("the node that asks does not lead the group of model {}", purpose.model)};
   }
   const std::vector<int>& own = part.allowed.hosts.ranks;
   if (std::find(own.begin(), own.end(), purpose.rank) == own.end()) {

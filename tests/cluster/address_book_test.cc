@@ -67,6 +67,16 @@ TEST_CASE("address book: who is connected is not called, and called again once l
   CHECK(again.size() == 2);  // by its id, and whoever is at the address now
 }
 
+TEST_CASE("address book: nodes are called by their names, namesakes by their ids too") {
+  AddressBook book(node(1));
+  CHECK(book.name_of(node(2)) == node(2).short_text());
+  book.learn(node(2), "b", kAddress, true, kNow);
+  CHECK(book.name_of(node(2)) == "b");
+  book.learn(node(3), "b", kAddress, true, kNow);
+  CHECK(book.name_of(node(2)) == "b (" + node(2).short_text() + ")");
+  CHECK(book.name_of(node(3)) == "b (" + node(3).short_text() + ")");
+}
+
 TEST_CASE("address book: this node's own address is called once") {
   AddressBook book(node(1));
   book.want(kAddress, kNow);

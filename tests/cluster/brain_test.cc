@@ -23,6 +23,7 @@ class Cluster {
     BrainOptions options;
     options.self = node(number);
     options.incarnation = ++lives_;
+    options.name = "machine-" + std::to_string(number);
     options.budget_bytes = budget_bytes;
     options.is_spare = is_spare;
     const auto plan = [](const DesiredEntry& entry, size_t groups,
@@ -452,6 +453,18 @@ TEST_CASE("a model that is pinned to a node that is not there says so") {
   cluster.pass(1'000);
   CHECK(cluster.progress(1, "a").sentence ==
         "model 'a' is pinned to node 09000000, which is not there");
+}
+
+TEST_CASE("a model that is pinned to a node that was lost names it") {
+  Cluster cluster;
+  for (int i = 1; i <= 2; ++i) cluster.add(i, 100);
+  cluster.pass(5'000);
+  cluster.kill(2);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 50, {.pinned = {node(2)}});
+  cluster.pass(1'000);
+  CHECK(cluster.progress(1, "a").sentence ==
+        "model 'a' is pinned to node machine-2, which is not there");
 }
 
 TEST_CASE("long entries go in several messages, each of which a connection carries") {

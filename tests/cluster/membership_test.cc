@@ -15,12 +15,14 @@ namespace {
 
 // What node 5 hears from the others.
 struct Heard {
-  Membership membership{node(5), {}};
+  Membership membership{node(5), {}, "five"};
   int64_t sequence = 0;
 
-  void beat(int64_t now_ms, int from, bool hears_us = true, int64_t incarnation = 1) {
+  void beat(int64_t now_ms, int from, bool hears_us = true, int64_t incarnation = 1,
+            const std::string& name = "") {
     auto beat = std::make_shared<NodeHeartbeat>();
     beat->incarnation = incarnation;
+    beat->name = name;
     beat->sequence = ++sequence;
     if (hears_us) beat->hears = {node(5)};
     membership.connected(now_ms, node(from));
@@ -33,6 +35,32 @@ struct Heard {
 };
 
 }  // namespace
+
+TEST_CASE("sentences have a node's name, and its id only where that is needed") {
+  Heard heard;
+  heard.beat(1'000, 3, true, 1, "three");
+  heard.beat(1'000, 7);
+  const Membership& membership = heard.membership;
+  CHECK(membership.name_of(node(3)) == "three");
+  CHECK(membership.name_of(node(5)) == "five");      // this node
+  CHECK(membership.name_of(node(7)) == "07000000");  // has told none
+  CHECK(membership.name_of(node(9)) == "09000000");  // unknown
+  CHECK(heard.membership.take_news().front() == "node three is there");
+  heard.beat(1'050, 3, true, 1, "three");  // the same one again is no namesake
+  CHECK(membership.name_of(node(3)) == "three");
+  heard.beat(1'100, 8, true, 1, "three");
+  heard.beat(1'100, 9, true, 1, "five");
+  CHECK(membership.name_of(node(3)) == "three (03000000)");
+  CHECK(membership.name_of(node(8)) == "three (08000000)");
+  CHECK(membership.name_of(node(5)) == "five (05000000)");
+  CHECK(membership.name_of(node(9)) == "five (09000000)");
+  heard.membership.disconnected(1'100, node(3));
+  heard.membership.tick(9'000);
+  CHECK(membership.name_of(node(3)) == "three (03000000)");  // lost ones too
+  heard.beat(9'000, 8, true, 2, "eight");
+  CHECK(membership.name_of(node(3)) == "three");
+  CHECK(membership.name_of(node(8)) == "eight");
+}
 
 TEST_CASE("a node is alive while its heartbeats come, and lost within two seconds of silence") {
   Heard heard;

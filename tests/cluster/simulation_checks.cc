@@ -143,7 +143,8 @@ void SimulationRun::check_model(const DesiredEntry& entry) {
         ++unready;
       }
     }
-    if (may_hold) offers.push_back({node.id, node.budget_bytes - node.used_bytes(), 0});
+    if (may_hold)
+      offers.push_back({.node = node.id, .free_bytes = node.budget_bytes - node.used_bytes()});
   }
   const auto groups = static_cast<int64_t>(ready_bytes.size());
   if (groups > entry.promises.replicas) {

@@ -24,6 +24,7 @@ std::vector<NodeOffer> offers_of(const std::vector<int64_t>& free_bytes) {
   std::vector<NodeOffer> offers;
   for (const int64_t bytes : free_bytes) {
     NodeOffer offer{.node = node(static_cast<int>(offers.size()) + 1),
+                    .name = fmt::format("machine-{}", offers.size() + 1),
                     .free_bytes = bytes,
                     .speed = 50'000'000'000,
                     .operations_s = 3'000'000'000'000,
@@ -163,7 +164,7 @@ TEST_CASE("cluster plan: a refusal says what is lacking where") {
   MESSAGE(refused.error().message);
   CHECK(refused.error().message.find("model 'llama' needs ") == 0);
   CHECK(refused.error().message.find("GiB more than there is") != std::string::npos);
-  CHECK(refused.error().message.find("node 0") != std::string::npos);
+  CHECK(refused.error().message.find("node machine-1 ") != std::string::npos);
   CHECK(!try_plan(promises, offers_of({0, 0})).ok());
   CHECK(!try_plan(promises, {}).ok());
   for (const ModelPromises& wrong :
