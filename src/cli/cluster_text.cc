@@ -125,6 +125,15 @@ std::vector<std::string> placement_lines(const Json& model) {
   return lines;
 }
 
+std::string disk_text(const Json& model) {
+  const Json* disk = find(model, "disk");
+  if (disk == nullptr || !disk->is_object()) return "";
+  const auto size = static_cast<uint64_t>(number_in(*disk, "size_bytes"));
+  const auto whole = static_cast<uint64_t>(number_in(*disk, "whole_bytes"));
+  return size < whole ? fmt::format("{} of {} on this disk", bytes_text(size), bytes_text(whole))
+                      : fmt::format("{} on this disk, whole", bytes_text(size));
+}
+
 std::string placed_on(const Json& model) {
   const auto nodes = placed_nodes(model);
   std::string names;

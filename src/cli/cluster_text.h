@@ -16,6 +16,9 @@ std::vector<std::string> cluster_lines(const Json& status);
 std::string state_text(const Json& model);
 // Why it waits, and which ranks are on which nodes: "alpha: rank 0, 1.20 GB".
 std::vector<std::string> placement_lines(const Json& model);
+// What of it is on the disk of the node that was asked: "1.20 GB of 4.50 GB on this disk"; empty
+// where it is not said.
+std::string disk_text(const Json& model);
 // "alpha and beta"; empty where it is placed nowhere.
 std::string placed_on(const Json& model);
 

@@ -58,6 +58,7 @@ void print_links(std::span<const Json> links) {
 void print_model(const Json& model) {
   print_line(fmt::format("\n{}: {}", text_in(model, "name"), state_text(model)));
   for (const std::string& line : placement_lines(model)) print_line("  " + line);
+  if (const std::string disk = disk_text(model); !disk.empty()) print_line("  " + disk);
   if (list_in(model, "ranks").empty() && find(model, "phase") != nullptr) return;  // elsewhere
   const auto threads = static_cast<uint64_t>(number_in(model, "threads"));
   print_line(fmt::format("  {}, {}, {}link {}, context {}, {} running",

@@ -77,6 +77,17 @@ void count_by_links(const fs::path& snapshot, CachedModel& model) {
   model.whole_bytes = model.size_bytes;
 }
 
+CachedModel model_at(const ModelPaths& paths, const ModelId& id, const std::string& commit) {
+  CachedModel model{.repository = id.repository, .commit = commit, .path = paths.snapshot(commit)};
+  const auto files = read_list(paths, commit);
+  if (files.ok()) {
+    count_by_list(paths, files.value(), model);
+  } else {
+    count_by_links(model.path, model);
+  }
+  return model;
+}
+
 void list_model(const fs::path& cache, const ModelId& id, std::vector<CachedModel>& models) {
   const ModelPaths paths(cache, id);
   auto revisions = revisions_by_commit(paths);
@@ -88,17 +99,8 @@ void list_model(const fs::path& cache, const ModelId& id, std::vector<CachedMode
     }
   }
   for (const std::string& commit : commits) {
-    CachedModel model{.repository = id.repository,
-                      .commit = commit,
-                      .revisions = revisions[commit],
-                      .path = paths.snapshot(commit)};
-    const auto files = read_list(paths, commit);
-    if (files.ok()) {
-      count_by_list(paths, files.value(), model);
-    } else {
-      count_by_links(model.path, model);
-    }
-    models.push_back(std::move(model));
+    models.push_back(model_at(paths, id, commit));
+    models.back().revisions = revisions[commit];
   }
 }
 
@@ -176,6 +178,17 @@ std::vector<CachedModel> list_models(const fs::path& cache) {
     if (id.ok()) list_model(cache, id.value(), models);
   }
   return models;
+}
+
+std::optional<CachedModel> find_on_disk(const HubSettings& settings, const ModelId& id) {
+  std::vector<fs::path> caches{settings.cache};
+  caches.insert(caches.end(), settings.stores.begin(), settings.stores.end());
+  for (const fs::path& cache : caches) {
+    const ModelPaths paths(cache, id);
+    const auto commit = commit_on_disk(paths, id.revision_or_default());
+    if (commit) return model_at(paths, id, *commit);
+  }
+  return std::nullopt;
 }
 
 Result<uint64_t> remove_model(const HubSettings& settings, const ModelId& id) {

@@ -91,6 +91,9 @@ struct CachedModel {
 // In the order of their names. A cache that is not there holds none.
 std::vector<CachedModel> list_models(const std::filesystem::path& cache);
 
+// What of a model's revision is in the cache, or else in a store that is one. Nullopt: nothing.
+std::optional<CachedModel> find_on_disk(const HubSettings& settings, const ModelId& id);
+
 // Removes a model, or where the id names a revision, that one and the blobs that no other revision
 // uses. The bytes that came free. kNotFound.
 Result<uint64_t> remove_model(const HubSettings& settings, const ModelId& id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hub/model_cache.h"
 #include "server/api_context.h"
 #include "server/local_caller.h"
 #include "server/model_json.h"
@@ -28,8 +29,24 @@ void add_cluster(JsonObject& status, const ClusterReport& report, const HttpRequ
   if (check_local_caller(request).ok()) status["pins"] = pins_json(report);
 }
 
+// What of a model of a hub is on this node's disk, which may be a share of it. Null: nothing, or
+// the model is a path.
+Json disk_json(const DesiredEntry& entry) {
+  const auto settings = hub_settings_from_environment();
+  const auto id = parse_model_id(entry.path);
+  if (!settings.ok() || !id.ok()) return nullptr;
+  const auto there = find_on_disk(settings.value(), id.value());
+  if (!there) return nullptr;
+  return JsonObject{{"size_bytes", there->size_bytes}, {"whole_bytes", there->whole_bytes}};
+}
+
 // Models that this node serves, and those that the cluster wants and this node does not know yet.
 JsonArray models_json(const ModelServices& services, const ClusterReport& report) {
+  const auto add_place = [&](JsonObject& model, const ClusterModelReport& placed,
+                             const ModelStatus& status) {
+    add_placement(model, placed, report, status);
+    model["disk"] = disk_json(placed.entry);
+  };
   JsonArray models;
   std::vector<std::string> names;
   for (const auto& service : services) {
@@ -38,7 +55,7 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
     const auto placed =
         std::find_if(report.models.begin(), report.models.end(),
                      [&](const ClusterModelReport& one) { return one.entry.name == status.name; });
-    if (placed != report.models.end()) add_placement(model, *placed, report, status);
+    if (placed != report.models.end()) add_place(model, *placed, status);
     models.push_back(std::move(model));
     names.push_back(status.name);
   }
@@ -47,7 +64,7 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
     ModelStatus status;
     status.name = placed.entry.name;
     JsonObject model = status_json(status);
-    add_placement(model, placed, report, status);
+    add_place(model, placed, status);
     models.push_back(std::move(model));
   }
   return models;

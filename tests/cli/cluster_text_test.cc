@@ -40,6 +40,17 @@ TEST_CASE("a cluster is a table of its nodes and the PINs to be typed elsewhere"
   CHECK(lines[6] == "beta (10.0.0.2) asks to join. If it is yours, type there: 12345678");
 }
 
+TEST_CASE("a model says what of it is on the disk of the node that was asked") {
+  CHECK(disk_text(json(R"({"disk":{"size_bytes":1200000000,"whole_bytes":4500000000}})")) ==
+        "1.20 GB of 4.50 GB on this disk");
+  CHECK(disk_text(json(R"({"disk":{"size_bytes":0,"whole_bytes":4500000000}})")) ==
+        "0.00 KB of 4.50 GB on this disk");
+  CHECK(disk_text(json(R"({"disk":{"size_bytes":2000000000,"whole_bytes":2000000000}})")) ==
+        "2.00 GB on this disk, whole");
+  CHECK(disk_text(json(R"({"disk":null})")).empty());
+  CHECK(disk_text(json("{}")).empty());
+}
+
 TEST_CASE("a model says where its ranks are, or why they are nowhere") {
   const Json placed = json(R"({"state":"ready","phase":"ready","sentence":"","placement":[
       {"rank":0,"node_name":"alpha","bytes":1000000000},

@@ -102,6 +102,7 @@ class Shares(HubMachinesTest):
         listed = self.command(anna, "list").stdout
         print(listed, flush=True)
         self.assertRegex(listed, r"org/tiny .* [0-9.]+ MB of [0-9.]+ MB")
+        self.assertRegex(self.command(anna, "status").stdout, r"(?m)^  [0-9.]+ MB of [0-9.]+ MB on this disk$")
 
         self.hub.close()
         self.lose_with_disk(lost)

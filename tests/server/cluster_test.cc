@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
+#include <stdlib.h>
 
+#include "hub/model_files.h"
 #include "server/fake_cluster.h"
 #include "server/local_caller.h"
 #include "server/served.h"
+#include "support/temporary_folder.h"
 
 namespace lockstep {
 namespace {
@@ -19,7 +22,34 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// A hub's cache of a test's own, in which the node looks.
+struct CacheScope {
+  TemporaryFolder folder;
+  CacheScope() { ::setenv("HF_HUB_CACHE", folder.path().c_str(), 1); }
+  ~CacheScope() { ::unsetenv("HF_HUB_CACHE"); }
+};
+
 }  // namespace
+
+TEST_CASE("the status says what of a hub's model is on the node's disk") {
+  const CacheScope cache;
+  FakeCluster cluster;  // its second model is org/Large-Model
+  Served server(kSilence, &cluster);
+  CHECK(at(server.get("/cluster/status").json(), "models", 1, "disk").is_null());
+  const std::string commit(40, 'c'), there(40, 'a'), missing(40, 'b');
+  const HubFile config{
+      .name = "config.json", .size = 3, .hash_kind = HashKind::kSha1, .hash = there};
+  const HubFile weights{
+      .name = "model.safetensors", .size = 100, .hash_kind = HashKind::kSha1, .hash = missing};
+  const std::string folder = "models--org--Large-Model/";
+  cache.folder.write(folder + "refs/main", commit);
+  cache.folder.write(folder + "blobs/" + there, "{ }");
+  cache.folder.write(folder + "lockstep/" + commit + ".json",
+                     dump_model_files({.commit = commit, .files = {config, weights}}));
+  const Json status = server.get("/cluster/status").json();
+  CHECK(dump_json(at(status, "models", 1, "disk")) == R"({"size_bytes":3,"whole_bytes":103})");
+  CHECK(at(status, "models", 0, "disk").is_null());  // a path
+}
 
 TEST_CASE("the status shows nodes, placements, what waits and why") {
   FakeCluster cluster;
