@@ -26,7 +26,8 @@ struct RankMemory {
   uint64_t vector_bytes = 0;  // norms and biases, in float32
   uint64_t state_bytes = 0;   // keys and values of all streams, as the engine reports them
   uint64_t buffer_bytes = 0;  // activations of one step
-  // The program, stacks, scratch, buffers of links: an allowance; and pages on their way to a disk.
+  // The program, stacks, scratch, buffers of links, what makes grammars of constraints: allowances;
+  // and pages on their way to a disk.
   uint64_t process_bytes = 0;
 
   uint64_t total() const {

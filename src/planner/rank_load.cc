@@ -192,6 +192,10 @@ RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const 
                        Range layers, const LoadLimits& limits) {
   const bool has_embedding = layers.begin == 0, has_head = layers.end == facts.config.layers;
   RankMemory memory{.process_bytes = kProcessBytes};
+  // Who chooses tokens, and the leader, who takes a first look at constraints.
+  if (has_head || (has_embedding && rank == 0)) {
+    memory.process_bytes += kGrammarBytesOfToken * static_cast<uint64_t>(facts.config.vocab_size);
+  }
   const auto add = [&](const LayerLoad& part) {
     memory.weight_bytes += part.weight_bytes;
     memory.packed_bytes += part.packed_bytes;

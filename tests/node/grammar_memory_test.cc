@@ -1,0 +1,56 @@
+// What the planner allows for the tokenizer and the trees of tokens of a rank that makes grammars,
+// against what they take of the heap.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "grammar/vocabulary_trie.h"
+#include "planner/rank_load.h"
+#include "tokenizer/tokenizer.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+using namespace lockstep;
+
+namespace {
+
+constexpr int kTreesMax = 4;  // that engine/grammar_maker.cc keeps
+
+// Of this process's heap; 0 where it cannot be told.
+size_t heap_bytes() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  const auto info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("the planner's allowance holds the tokenizer and the trees of a large vocabulary") {
+  const auto path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/tokenizer/qwen2";
+  const size_t before = heap_bytes();
+  const auto tokenizer = Tokenizer::load(path);
+  REQUIRE_MESSAGE(tokenizer.ok(), (tokenizer.ok() ? "" : tokenizer.error().message));
+  std::vector<std::shared_ptr<const VocabularyTrie>> trees;
+  for (int32_t end_token = 0; end_token < kTreesMax; ++end_token) {
+    auto tree = VocabularyTrie::build(*tokenizer.value(), std::vector<int32_t>{end_token});
+    REQUIRE(tree.ok());
+    trees.push_back(tree.value());
+  }
+  const size_t taken = heap_bytes() - before;
+  const auto tokens = static_cast<size_t>(tokenizer.value()->vocab_size());
+  CHECK(tokens > 150'000);
+  if (taken == 0) {
+    MESSAGE("not measured: this heap does not tell its size");
+    return;
+  }
+  MESSAGE("bytes for each token: ", taken / tokens);
+  CHECK(taken > 100 * tokens);
+  CHECK(taken <= kGrammarBytesOfToken * tokens);
+}
