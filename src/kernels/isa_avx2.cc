@@ -9,16 +9,19 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens; tiles of a quantised matrix that one token meets
-// together. Sanitizers take minutes to compile all shapes; any gives the same bits.
+// Sums of one register block and its most tokens; tiles of a quantised matrix that one token and
+// that several meet together. Sanitizers take minutes to compile all shapes; any gives the same
+// bits.
 #if defined(LOCKSTEP_FEW_SHAPES)
 constexpr int kSumsMax = 2;
 constexpr int kTokensMax = 2;
-constexpr int kBlockTilesMax = 1;
+constexpr int kBlockTilesOfOne = 1;
+constexpr int kBlockTilesOfMany = 1;
 #else
 constexpr int kSumsMax = 6;
 constexpr int kTokensMax = 6;
-constexpr int kBlockTilesMax = 1;
+constexpr int kBlockTilesOfOne = 1;
+constexpr int kBlockTilesOfMany = 1;
 #endif
 
 #include "kernels/simd_scalar.inl"

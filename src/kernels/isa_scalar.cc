@@ -10,8 +10,9 @@ namespace {
 // sixteen lanes, and takes minutes to compile.
 constexpr int kSumsMax = 1;
 constexpr int kTokensMax = 1;
-// Tiles of a quantised matrix that one token meets together.
-constexpr int kBlockTilesMax = 1;
+// Tiles of a quantised matrix that one token and that several meet together.
+constexpr int kBlockTilesOfOne = 1;
+constexpr int kBlockTilesOfMany = 1;
 
 #include "kernels/simd_scalar.inl"
 

@@ -4,8 +4,9 @@
 // Sums of one register block and its most tokens.
 constexpr int kSumsMax = 6;
 constexpr int kTokensMax = 6;
-// Tiles of a quantised matrix that one token meets together.
-constexpr int kBlockTilesMax = 1;
+// Tiles of a quantised matrix that one token and that several meet together.
+constexpr int kBlockTilesOfOne = 1;
+constexpr int kBlockTilesOfMany = 1;
 
 #include "kernels/simd_scalar.inl"
 

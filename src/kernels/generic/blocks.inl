@@ -315,18 +315,24 @@ LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, c
           static_cast<size_t>(at - tile) - matrix.scales_at};
 }
 
-// PartCursor::add_leaf of blocks, Tiles at a time.
+// PartCursor::add_leaf of blocks, Tiles at a time. The sums of one token are worked on in
+// registers; those of more, with what is multiplied, are too many for them and stay where they are.
 template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
 void add_blocks_leaf(PartCursor& cursor, const LeafStep& step, int tiles, F32x16* sums) {
   const BlockPlace begin = cursor.place;
   for (int first = 0; first < tiles; first += Tiles) {
-    F32x16 chain[Tiles][Tokens];
-    F32x16* from = sums + first * Tokens;
-#pragma GCC unroll 8
-    for (int i = 0; i < Tiles * Tokens; ++i) chain[i / Tokens][i % Tokens] = from[i];
-    cursor.place =
-        add_blocks<kCodes, Scales, Block, kHalves>(cursor, begin, step, first, tiles, chain);
-#pragma GCC unroll 8
-    for (int i = 0; i < Tiles * Tokens; ++i) from[i] = chain[i / Tokens][i % Tokens];
+    auto& chain = *reinterpret_cast<F32x16(*)[Tiles][Tokens]>(sums + first * Tokens);
+    if constexpr (Tokens > 1) {
+      cursor.place =
+          add_blocks<kCodes, Scales, Block, kHalves>(cursor, begin, step, first, tiles, chain);
+    } else {
+      F32x16 copy[Tiles][1];
+#pragma GCC unroll 4
+      for (int tile = 0; tile < Tiles; ++tile) copy[tile][0] = chain[tile][0];
+      cursor.place =
+          add_blocks<kCodes, Scales, Block, kHalves>(cursor, begin, step, first, tiles, copy);
+#pragma GCC unroll 4
+      for (int tile = 0; tile < Tiles; ++tile) chain[tile][0] = copy[tile][0];
+    }
   }
 }

@@ -55,11 +55,11 @@ constexpr bool may_have_halves(PackedCodes codes) {
 }
 
 // How many of Tiles tiles go through a block together: with one token the sums of several tiles do
-// not wait for each other, and they share what is made of the input. With more tokens there are
-// sums enough.
+// not wait for each other, and all tiles of a block share what is made of the input.
 template <int Tiles, int Tokens>
 constexpr int tiles_at_once() {
-  return Tokens > 1 ? 1 : Tiles < kBlockTilesMax ? Tiles : kBlockTilesMax;
+  constexpr int kMost = Tokens > 1 ? kBlockTilesOfMany : kBlockTilesOfOne;
+  return Tiles < kMost ? Tiles : kMost;
 }
 
 template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
