@@ -125,9 +125,9 @@ Status ModelEngine::stop_others() {
 
 Status ModelEngine::follow() {
   while (true) {
-    const std::span<const float> hidden = TRY(receive());
+    const StageWork work = TRY(receive());
     if (!step_.is_stop) {
-      TRY(compute(hidden));
+      TRY(compute(work));
       continue;
     }
     if (pipeline_->place().is_last()) return Ok{};
@@ -138,7 +138,7 @@ Status ModelEngine::follow() {
 }
 
 // The first stage's ranks get the step from rank 0, the others' with the work of the stage before.
-Result<std::span<const float>> ModelEngine::receive() {
+Result<StageWork> ModelEngine::receive() {
   if (!pipeline_->place().is_first()) {
     TRY(pipeline_->wait_for_work());
     pipeline_->take(incoming_);
@@ -150,7 +150,7 @@ Result<std::span<const float>> ModelEngine::receive() {
   set_progress(Progress::kComputing);
   TRY(pipeline_->group().broadcast(0, message_, step_bytes_max(model_->limits())));
   TRY(decode_step(message_, model_->limits(), step_));
-  return std::span<const float>();
+  return StageWork{};
 }
 
 Status ModelEngine::broadcast() {
@@ -158,11 +158,11 @@ Status ModelEngine::broadcast() {
   return pipeline_->group().broadcast(0, message_, step_bytes_max(model_->limits()));
 }
 
-Result<StepResult> ModelEngine::compute(std::span<const float> hidden) {
-  const ModelOutputs outputs = TRY(model_->forward(step_.batch, hidden));
+Result<StepResult> ModelEngine::compute(const StageWork& work) {
+  const ModelOutputs outputs = TRY(model_->forward(step_.batch, work.hidden));
   const StagePlace& place = pipeline_->place();
   if (!place.is_last()) {
-    encode_work(step_, outputs.passed_on, outgoing_);
+    encode_work(step_, {.hidden = outputs.passed_on}, outgoing_);
     TRY(pipeline_->send(outgoing_));
     return StepResult{};
   }

@@ -65,9 +65,9 @@ class ModelEngine final : public Engine {
 
   Status follow();
   // The next step, and the hidden state if another stage has begun it.
-  Result<std::span<const float>> receive();
+  Result<StageWork> receive();
   // One stage's part of step_. The result is empty but on the last stage's first rank.
-  Result<StepResult> compute(std::span<const float> hidden);
+  Result<StepResult> compute(const StageWork& work);
   // What the step says of single sequences, where tokens are chosen.
   Status obey(ChoiceOrders& orders);
   Status broadcast();

@@ -7,20 +7,22 @@
 namespace lockstep {
 namespace {
 
-// The step, its length before it, then the floats.
+// The step, its length before it, then the floats, then what came of its orders for pages.
 struct WorkHeader {
   uint64_t step_bytes;
 };
 
 // Records of all choices, then their log-probabilities, then the rows of those that have one, then
-// the hidden states.
+// the hidden states, then what came of orders for pages.
 struct ResultHeader {
-  uint32_t choices;
+  uint32_t choices;  // and kHasPages
   uint32_t logprobs;
   uint32_t rows;
   uint32_t row_floats;
   uint32_t hidden_floats;
 };
+
+constexpr uint32_t kHasPages = uint32_t{1} << 31;
 
 struct ChoiceRecord {
   int32_t token;
@@ -64,6 +66,25 @@ size_t floats(int rows, int columns) {
   return static_cast<size_t>(rows) * static_cast<size_t>(columns);
 }
 
+void append(std::vector<std::byte>& message, const PageOutcome& pages) {
+  append(message, std::span<const PageOutcome>(&pages, 1));
+}
+
+// From the end of the message, which is at least as long.
+std::optional<PageOutcome> take_outcome(std::span<const std::byte>& message) {
+  PageOutcome pages;
+  const size_t rest = message.size() - sizeof(pages);
+  std::memcpy(&pages, message.data() + rest, sizeof(pages));
+  message = message.first(rest);
+  const auto is_sound = [](int32_t count, size_t most) {
+    return count >= PageOutcome::kNoStore && count <= static_cast<int32_t>(most);
+  };
+  if (!is_sound(pages.saved, kPageSavesMax) || !is_sound(pages.loaded, kPageLoadsMax)) {
+    return std::nullopt;
+  }
+  return pages;
+}
+
 Error broken(const char* what) {
   return {ErrorCode::kCorrupt, what};
 }
@@ -71,42 +92,52 @@ Error broken(const char* what) {
 }  // namespace
 
 size_t work_bytes_max(const StageLimits& limits) {
-  return sizeof(WorkHeader) + step_bytes_max(limits.batch) +
+  return sizeof(WorkHeader) + step_bytes_max(limits.batch) + sizeof(PageOutcome) +
          floats(limits.batch.tokens_max, limits.hidden) * sizeof(float);
 }
 
-void encode_work(const Step& step, std::span<const float> hidden, std::vector<std::byte>& message) {
+void encode_work(const Step& step, const StageWork& work, std::vector<std::byte>& message) {
   message.resize(sizeof(WorkHeader));
   append_step(step, message);
   const WorkHeader header{message.size() - sizeof(WorkHeader)};
   std::memcpy(message.data(), &header, sizeof(header));
-  append(message, hidden);
+  append(message, work.hidden);
+  if (!step.pages.empty()) append(message, work.pages);
 }
 
-Result<std::span<const float>> decode_work(std::span<const std::byte> message,
-                                           const StageLimits& limits, Step& step) {
+Result<StageWork> decode_work(std::span<const std::byte> message, const StageLimits& limits,
+                              Step& step) {
   const Error error = broken("the stage before sent work that breaks the group's limits");
   WorkHeader header;
   if (message.size() < sizeof(header)) return error;
   std::memcpy(&header, message.data(), sizeof(header));
-  const auto rest = message.subspan(sizeof(header));
+  auto rest = message.subspan(sizeof(header));
   if (header.step_bytes > rest.size() || header.step_bytes % sizeof(float) != 0) return error;
   TRY(decode_step(rest.first(header.step_bytes), limits.batch, step));
-  const auto hidden = rest.subspan(header.step_bytes);
+  rest = rest.subspan(header.step_bytes);
+  StageWork work;
+  if (!step.pages.empty()) {
+    if (rest.size() < sizeof(PageOutcome)) return error;
+    const auto pages = take_outcome(rest);
+    if (!pages) return error;
+    work.pages = *pages;
+  }
   const int tokens = step.is_stop ? 0 : step.batch.token_count();
-  if (hidden.size() != floats(tokens, limits.hidden) * sizeof(float)) return error;
-  return floats_of(hidden);
+  if (rest.size() != floats(tokens, limits.hidden) * sizeof(float)) return error;
+  work.hidden = floats_of(rest);
+  return work;
 }
 
 size_t result_bytes_max(const StageLimits& limits) {
   const int tokens = limits.batch.tokens_max;
   const size_t choice_bytes = sizeof(ChoiceRecord) + kLogprobsMax * sizeof(TokenLogprob);
-  return sizeof(ResultHeader) + static_cast<size_t>(tokens) * choice_bytes +
+  return sizeof(ResultHeader) + sizeof(PageOutcome) + static_cast<size_t>(tokens) * choice_bytes +
          (floats(tokens, limits.vocab_size) + floats(tokens, limits.hidden)) * sizeof(float);
 }
 
 void encode_result(const StepResult& result, std::vector<std::byte>& message) {
-  ResultHeader header{.choices = static_cast<uint32_t>(result.choices.size()),
+  const auto choices = static_cast<uint32_t>(result.choices.size());
+  ResultHeader header{.choices = choices | (result.pages ? kHasPages : 0),
                       .logprobs = 0,
                       .rows = 0,
                       .row_floats = 0,
@@ -129,6 +160,7 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
   for (const Choice& choice : result.choices) append(message, choice.logprobs);
   for (const Choice& choice : result.choices) append(message, choice.logits);
   append(message, result.hidden);
+  if (result.pages) append(message, *result.pages);
 }
 
 Result<StepResult> decode_result(std::span<const std::byte> message, const StageLimits& limits,
@@ -137,6 +169,13 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
   ResultHeader header;
   if (message.size() < sizeof(header)) return error;
   std::memcpy(&header, message.data(), sizeof(header));
+  StepResult result;
+  if ((header.choices & kHasPages) != 0) {
+    header.choices -= kHasPages;
+    if (message.size() < sizeof(header) + sizeof(PageOutcome)) return error;
+    result.pages = take_outcome(message);
+    if (!result.pages) return error;
+  }
   const auto tokens_max = static_cast<uint32_t>(limits.batch.tokens_max);
   const auto width = static_cast<size_t>(limits.vocab_size);
   if (header.choices > tokens_max || header.rows > header.choices) return error;
@@ -172,7 +211,9 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
     rows = rows.subspan(width);
   }
   if (header.rows != 0 || !logprobs.empty()) return error;
-  return StepResult{choices, rows};
+  result.choices = choices;
+  result.hidden = rows;
+  return result;
 }
 
 }  // namespace lockstep

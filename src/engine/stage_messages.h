@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,18 +19,24 @@ struct StageLimits {
   int vocab_size = 0;
 };
 
+// What the stages before have made of a step. Spans point into the message.
+struct StageWork {
+  std::span<const float> hidden;  // (tokens, hidden)
+  PageOutcome pages{};            // of the step's orders for pages, if it has any
+};
+
 // What came of a step, as the scheduler takes it. Spans point into the message.
 struct StepResult {
   std::span<const Choice> choices;
-  std::span<const float> hidden;  // (hidden_outputs, hidden)
+  std::span<const float> hidden;       // (hidden_outputs, hidden)
+  std::optional<PageOutcome> pages{};  // if the step has orders for pages
 };
 
 size_t work_bytes_max(const StageLimits& limits);
-// `hidden`: (tokens, hidden), or empty where the step is a stop.
-void encode_work(const Step& step, std::span<const float> hidden, std::vector<std::byte>& message);
-// Returns the hidden state, which lies in `message`.
-Result<std::span<const float>> decode_work(std::span<const std::byte> message,
-                                           const StageLimits& limits, Step& step);
+// The hidden state is empty where the step is a stop or has no tokens.
+void encode_work(const Step& step, const StageWork& work, std::vector<std::byte>& message);
+Result<StageWork> decode_work(std::span<const std::byte> message, const StageLimits& limits,
+                              Step& step);
 
 size_t result_bytes_max(const StageLimits& limits);
 void encode_result(const StepResult& result, std::vector<std::byte>& message);

@@ -6,13 +6,14 @@ namespace lockstep {
 namespace {
 
 struct Header {
-  int32_t is_stop;
+  int32_t flags;
   int32_t tokens;
   int32_t page_list_entries;
   int32_t outputs;
   int32_t hidden_outputs;
-  uint32_t order_bytes;
+  uint32_t order_bytes;  // of pages, where the flags say so, and of choices
 };
+constexpr int32_t kIsStop = 1, kHasPageOrders = 2;
 
 // Without gaps, so that the same step is the same bytes.
 struct RequestRecord {
@@ -127,6 +128,7 @@ bool within(int32_t value, int32_t most) {
 
 void Step::clear() {
   is_stop = false;
+  pages.clear();
   batch.clear();
   requests.clear();
   orders.clear();
@@ -138,7 +140,7 @@ void Step::reserve(const BatchLimits& limits) {
 }
 
 size_t step_bytes_max(const BatchLimits& limits) {
-  return plain_step_bytes_max(limits) + orders_bytes_max(limits);
+  return plain_step_bytes_max(limits) + page_orders_bytes_max() + orders_bytes_max(limits);
 }
 
 size_t plain_step_bytes_max(const BatchLimits& limits) {
@@ -153,7 +155,7 @@ void encode_step(const Step& step, std::vector<std::byte>& bytes) {
 
 void append_step(const Step& step, std::vector<std::byte>& bytes) {
   const Batch& batch = step.batch;
-  Header header{step.is_stop ? 1 : 0,
+  Header header{(step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders),
                 batch.token_count(),
                 static_cast<int32_t>(batch.page_lists.size()),
                 static_cast<int32_t>(batch.outputs.size()),
@@ -169,8 +171,9 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
     const RequestRecord record = record_of(request);
     append(bytes, &record, 1);
   }
-  if (step.orders.empty()) return;
+  if (step.orders.empty() && step.pages.empty()) return;
   const size_t plain_size = bytes.size();
+  if (!step.pages.empty()) append_page_orders(step.pages, bytes);
   append_orders(step.orders, bytes);
   header.order_bytes = static_cast<uint32_t>(bytes.size() - plain_size);
   std::memcpy(bytes.data() + begin, &header, sizeof(header));
@@ -190,7 +193,7 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
       static_cast<size_t>(header.outputs), static_cast<size_t>(header.hidden_outputs));
   if (bytes.size() + sizeof(header) != expected + header.order_bytes) return broken_step();
   step.clear();
-  step.is_stop = header.is_stop != 0;
+  step.is_stop = (header.flags & kIsStop) != 0;
   for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {
     take(bytes, *ints, header.tokens);
   }
@@ -202,6 +205,10 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
     take(bytes, &record, 1);
     step.requests.push_back(request_of(record));
     if (!is_sound(step.requests.back())) return broken_step();
+  }
+  if ((header.flags & kHasPageOrders) != 0) {
+    bytes = TRY(take_page_orders(bytes, limits, step.pages));
+    if (step.pages.empty()) return broken_step();
   }
   TRY(decode_orders(bytes, limits, step.orders));
   return check_batch(step.batch, limits);

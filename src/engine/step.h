@@ -10,14 +10,16 @@
 
 #include "base/result.h"
 #include "engine/choice_orders.h"
+#include "engine/page_orders.h"
 #include "model/batch.h"
 #include "sampling/sampler.h"
 
 namespace lockstep {
 
 struct Step {
-  bool is_stop = false;  // followers leave their loop
-  Batch batch;
+  bool is_stop = false;                 // followers leave their loop
+  PageOrders pages;                     // before anything is computed
+  Batch batch;                          // may be empty where there are orders
   std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
   ChoiceOrders orders;                  // before the choices
 
@@ -26,7 +28,7 @@ struct Step {
 };
 
 size_t step_bytes_max(const BatchLimits& limits);
-// Of a step without orders, as nearly all are.
+// Of a step without any orders, as nearly all are.
 size_t plain_step_bytes_max(const BatchLimits& limits);
 void encode_step(const Step& step, std::vector<std::byte>& bytes);
 // Behind what is there already.

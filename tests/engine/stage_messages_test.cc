@@ -26,13 +26,23 @@ Step step_of_two() {
   return step;
 }
 
+const std::vector<float> kHidden{1, 2, 3, 4, 5, 6};
+
 std::vector<std::byte> work() {
   std::vector<std::byte> message;
-  encode_work(step_of_two(), std::vector<float>{1, 2, 3, 4, 5, 6}, message);
+  encode_work(step_of_two(), {.hidden = kHidden}, message);
   return message;
 }
 
-std::vector<std::byte> result_message() {
+std::vector<std::byte> work_with_pages() {
+  Step step = step_of_two();
+  step.pages.loads = {{.page = 8}, {.page = 9}};
+  std::vector<std::byte> message;
+  encode_work(step, {.hidden = kHidden, .pages = {.saved = 0, .loaded = 1}}, message);
+  return message;
+}
+
+std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nullopt) {
   const std::vector<float> row{1, 2, 3, 4, 5}, hidden{9, 8, 7};
   const std::vector<TokenLogprob> logprobs{{0, -1.5f}, {4, -0.25f}};
   const std::vector<Choice> choices{{.token = 3},
@@ -41,7 +51,7 @@ std::vector<std::byte> result_message() {
                                     {.has_ended = true},
                                     {.is_lost = true}};
   std::vector<std::byte> message;
-  encode_result({choices, hidden}, message);
+  encode_result({choices, hidden, pages}, message);
   return message;
 }
 
@@ -51,13 +61,44 @@ TEST_CASE("work carries the step and the hidden state of its tokens") {
   const std::vector<std::byte> message = work();
   CHECK(message.size() <= work_bytes_max(kLimits));
   Step step;
-  const auto hidden = decode_work(message, kLimits, step);
-  REQUIRE(hidden.ok());
-  CHECK(std::vector<float>(hidden.value().begin(), hidden.value().end()) ==
-        std::vector<float>{1, 2, 3, 4, 5, 6});
+  const auto decoded = decode_work(message, kLimits, step);
+  REQUIRE(decoded.ok());
+  const auto hidden = decoded.value().hidden;
+  CHECK(std::vector<float>(hidden.begin(), hidden.end()) == kHidden);
   CHECK(step.batch.tokens == std::vector<int32_t>{1, 4});
   CHECK(step.batch.hidden_outputs == std::vector<int32_t>{0});
   CHECK(step.requests[0].position == 2);
+}
+
+TEST_CASE("work and result carry what came of orders for pages, and not a byte without them") {
+  const std::vector<std::byte> message = work_with_pages();
+  CHECK(message.size() <= work_bytes_max(kLimits));
+  Step step;
+  const auto decoded = decode_work(message, kLimits, step);
+  REQUIRE(decoded.ok());
+  CHECK(decoded.value().pages.saved == 0);
+  CHECK(decoded.value().pages.loaded == 1);
+  const auto hidden = decoded.value().hidden;
+  CHECK(std::vector<float>(hidden.begin(), hidden.end()) == kHidden);
+  std::vector<Choice> choices;
+  CHECK(!decode_result(result_message(), kLimits, choices).value().pages);
+  const auto with_pages = result_message(PageOutcome{.saved = -1, .loaded = 16});
+  CHECK(with_pages.size() == result_message().size() + sizeof(PageOutcome));
+  const auto result = decode_result(with_pages, kLimits, choices);
+  REQUIRE(result.ok());
+  REQUIRE(result.value().pages);
+  CHECK(result.value().pages->lacks_store());
+  CHECK(result.value().pages->loaded == 16);
+  CHECK(result.value().hidden.size() == 3);
+  CHECK(result.value().choices.size() == 5);
+}
+
+TEST_CASE("more pages than can be ordered are refused") {
+  for (const PageOutcome pages : {PageOutcome{.saved = -2}, PageOutcome{.loaded = 17},
+                                  PageOutcome{.saved = kPageSavesMax + 1}}) {
+    std::vector<Choice> choices;
+    CHECK(!decode_result(result_message(pages), kLimits, choices).ok());
+  }
 }
 
 TEST_CASE("a stop is work without tokens") {
@@ -66,9 +107,9 @@ TEST_CASE("a stop is work without tokens") {
   std::vector<std::byte> message = work();
   encode_work(stop, {}, message);
   Step step;
-  const auto hidden = decode_work(message, kLimits, step);
-  REQUIRE(hidden.ok());
-  CHECK(hidden.value().empty());
+  const auto decoded = decode_work(message, kLimits, step);
+  REQUIRE(decoded.ok());
+  CHECK(decoded.value().hidden.empty());
   CHECK(step.is_stop);
 }
 
@@ -101,8 +142,9 @@ TEST_CASE("a result carries tokens, the rows that were asked for, and hidden sta
 
 TEST_CASE("messages that are cut short, too long or changed are errors and never read outside") {
   std::mt19937 random(3);
-  for (const auto& whole : {work(), result_message()}) {
-    const bool is_work = whole == work();
+  const auto with_pages = result_message(PageOutcome{.saved = 1, .loaded = 2});
+  for (const auto& whole : {work(), work_with_pages(), result_message(), with_pages}) {
+    const bool is_work = whole == work() || whole == work_with_pages();
     const auto decodes = [&](const std::vector<std::byte>& message) {
       Step step;
       std::vector<Choice> choices;

@@ -60,6 +60,13 @@ Step step_with_orders() {
   return step;
 }
 
+Step step_with_page_orders() {
+  Step step = step_with_orders();
+  step.pages.saves = {{3, PageKey{std::byte{1}}}, {0, PageKey{std::byte{2}}}};
+  step.pages.loads = {{2, PageKey{std::byte{3}}}};
+  return step;
+}
+
 std::vector<std::byte> encoded(const Step& step) {
   std::vector<std::byte> bytes;
   encode_step(step, bytes);
@@ -161,6 +168,58 @@ TEST_CASE("orders that break a limit are refused") {
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.logit_bias.resize(2000); }));
 }
 
+TEST_CASE("orders for pages arrive with the step, also where it has no tokens and nothing else") {
+  Step lone;
+  lone.pages.loads = {{1, PageKey{std::byte{9}}}};
+  for (const Step& sent : {step_with_page_orders(), lone}) {
+    const auto bytes = encoded(sent);
+    CHECK(bytes.size() % sizeof(float) == 0);
+    CHECK(bytes.size() <= step_bytes_max(kLimits));
+    Step got = step_with_page_orders();  // leftovers of an earlier step
+    REQUIRE(decode_step(bytes, kLimits, got).ok());
+    REQUIRE(got.pages.saves.size() == sent.pages.saves.size());
+    REQUIRE(got.pages.loads.size() == 1);
+    for (size_t i = 0; i < sent.pages.saves.size(); ++i) {
+      CHECK(got.pages.saves[i].page == sent.pages.saves[i].page);
+      CHECK(got.pages.saves[i].key == sent.pages.saves[i].key);
+    }
+    CHECK(got.pages.loads[0].page == sent.pages.loads[0].page);
+    CHECK(got.pages.loads[0].key == sent.pages.loads[0].key);
+    CHECK(got.batch.tokens == sent.batch.tokens);
+    CHECK(got.orders.released == sent.orders.released);
+    CHECK(got.orders.slots.size() == sent.orders.slots.size());
+  }
+  Step got = step_with_page_orders();
+  REQUIRE(decode_step(encoded(some_step()), kLimits, got).ok());
+  CHECK(got.pages.empty());
+}
+
+TEST_CASE("the largest orders for pages fit, and more of them or unknown pages are refused") {
+  const auto is_refused = [](const std::function<void(PageOrders&)>& change) {
+    Step step = step_with_page_orders();
+    change(step.pages);
+    Step got;
+    CHECK(encoded(step).size() <= step_bytes_max(kLimits) + 100);
+    return !decode_step(encoded(step), kLimits, got).ok();
+  };
+  const PageOrder order{.page = 3};
+  CHECK(!is_refused([&](PageOrders& o) {
+    o.saves.assign(kPageSavesMax, order);
+    o.loads.assign(kPageLoadsMax, order);
+  }));
+  CHECK(is_refused([&](PageOrders& o) { o.saves.assign(kPageSavesMax + 1, order); }));
+  CHECK(is_refused([&](PageOrders& o) { o.loads.assign(kPageLoadsMax + 1, order); }));
+  CHECK(is_refused([](PageOrders& o) { o.saves[0].page = -1; }));
+  CHECK(is_refused([](PageOrders& o) { o.loads[0].page = kLimits.pages; }));
+}
+
+TEST_CASE("a step without orders has not a byte for them") {
+  Step step;
+  step.batch.tokens = {1};
+  step.batch.positions = step.batch.list_offsets = step.batch.page_lists = {0};
+  CHECK(encoded(step).size() == (6 + 4) * sizeof(int32_t));
+}
+
 TEST_CASE("a stop arrives") {
   Step stop;
   stop.is_stop = true;
@@ -170,7 +229,7 @@ TEST_CASE("a stop arrives") {
 }
 
 TEST_CASE("truncated, lengthened and scrambled steps are corrupt or sound, never a crash") {
-  for (const Step& step : {some_step(), step_with_orders()}) {
+  for (const Step& step : {some_step(), step_with_orders(), step_with_page_orders()}) {
     const std::vector<std::byte> whole = encoded(step);
     Step got;
     for (size_t size = 0; size < whole.size(); ++size) {

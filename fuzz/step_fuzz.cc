@@ -1,0 +1,93 @@
+// links: engine
+// Messages between the ranks of a group and between stages, of which the first byte says which
+// kind: whatever is accepted keeps the limits, and nothing is read outside of a message.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/stage_messages.h"
+#include "engine/step.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr StageLimits kLimits{
+    .batch = {.tokens_max = 8, .page_list_entries_max = 4, .pages = 4, .vocab_size = 100},
+    .hidden = 3,
+    .vocab_size = 100};
+
+void check(const PageOutcome& pages) {
+  LOCKSTEP_CHECK(pages.saved >= PageOutcome::kNoStore && pages.loaded >= PageOutcome::kNoStore);
+  LOCKSTEP_CHECK(pages.saved <= static_cast<int32_t>(kPageSavesMax));
+  LOCKSTEP_CHECK(pages.loaded <= static_cast<int32_t>(kPageLoadsMax));
+}
+
+void check(const Step& step) {
+  LOCKSTEP_CHECK(check_batch(step.batch, kLimits.batch).ok());
+  LOCKSTEP_CHECK(step.requests.size() == step.batch.outputs.size());
+  LOCKSTEP_CHECK(step.pages.saves.size() <= kPageSavesMax);
+  LOCKSTEP_CHECK(step.pages.loads.size() <= kPageLoadsMax);
+  for (const auto* orders : {&step.pages.saves, &step.pages.loads}) {
+    for (const PageOrder& order : *orders) {
+      LOCKSTEP_CHECK(order.page >= 0 && order.page < kLimits.batch.pages);
+    }
+  }
+}
+
+// What was accepted is sent on by a stage: it arrives there as well.
+void check_again(const Step& step) {
+  std::vector<std::byte> bytes;
+  encode_step(step, bytes);
+  LOCKSTEP_CHECK(bytes.size() <= step_bytes_max(kLimits.batch));
+  Step again;
+  LOCKSTEP_CHECK(decode_step(bytes, kLimits.batch, again).ok());
+}
+
+void look_at_work(std::span<const std::byte> message) {
+  Step step;
+  const auto work = decode_work(message, kLimits, step);
+  if (!work.ok()) return;
+  check(step);
+  check(work.value().pages);
+  volatile float sum = 0;  // so that every float is read
+  for (const float value : work.value().hidden) sum = sum + value;
+}
+
+void look_at_result(std::span<const std::byte> message) {
+  std::vector<Choice> choices;
+  const auto result = decode_result(message, kLimits, choices);
+  if (!result.ok()) return;
+  check(result.value().pages.value_or(PageOutcome{}));
+  volatile float sum = 0;
+  for (const Choice& choice : result.value().choices) {
+    LOCKSTEP_CHECK(choice.token >= -1 && choice.token < kLimits.vocab_size);
+    for (const float value : choice.logits) sum = sum + value;
+    for (const TokenLogprob& one : choice.logprobs) sum = sum + one.logprob;
+  }
+  for (const float value : result.value().hidden) sum = sum + value;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  // Messages lie at addresses that floats may have.
+  const auto* begin = reinterpret_cast<const std::byte*>(data + 1);
+  const std::vector<std::byte> message(begin, begin + size - 1);
+  Step step;
+  switch (data[0] % 3) {
+    case 0:
+      if (!decode_step(message, kLimits.batch, step).ok()) return 0;
+      check(step);
+      check_again(step);
+      break;
+    case 1:
+      look_at_work(message);
+      break;
+    default:
+      look_at_result(message);
+  }
+  return 0;
+}
