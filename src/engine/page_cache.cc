@@ -1,6 +1,7 @@
 #include "engine/page_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/kernels.h"
@@ -32,6 +33,20 @@ void CachedPages::hash(std::span<const int32_t> tokens) {
   }
 }
 
+void CachedPages::make_keys(std::span<const int32_t> prompt) {
+  while ((keys.size() + 1) * kPagePositions <= prompt.size()) {
+    const PageKey before = keys.empty() ? PageKey{} : keys.back();
+    keys.push_back(page_key(before, page_tokens(prompt, keys.size())));
+  }
+}
+
+PageCache::PageCache(int pages, PageDisk* disk)
+    : pool_(pages), tree_(pages), disk_(disk), unsaved_(disk ? pages : 0) {
+  if (!disk) return;
+  keys_.resize(static_cast<size_t>(pages));
+  has_key_.resize(static_cast<size_t>(pages));
+}
+
 int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, int positions_max) {
   const auto pages_max = static_cast<size_t>(positions_max / kPagePositions);
   size_t count = pages.state.pages().size();
@@ -45,15 +60,26 @@ int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, in
   return pages.in_tree * kPagePositions;
 }
 
-void PageCache::grow(CachedPages& pages, int length) {
+void PageCache::grow(CachedPages& pages, int length, PageOrders& orders) {
   const int missing = pages_for(length) - static_cast<int>(pages.state.pages().size());
-  while (pool_.free_pages() < missing) {
-    const int32_t page = tree_.take_oldest();
-    LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is enough for all that run
-    pool_.drop(page);
-  }
+  while (pool_.free_pages() < missing) evict(orders);
   const Status grown = pool_.grow(pages.state, length);
   LOCKSTEP_CHECK(grown.ok());
+}
+
+void PageCache::evict(PageOrders& orders) {
+  const int32_t page = tree_.take_oldest();
+  LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is enough for all that run
+  pool_.drop(page);
+  if (!disk_ || !unsaved_.remove(page)) return;
+  if (orders.saves.size() >= kPageSavesMax || !disk_->has_room()) return;
+  const PageKey& key = disk_key(page);
+  if (!disk_->contains(key)) orders.saves.push_back({page, key});
+}
+
+void PageCache::shrink(CachedPages& pages, int length) {
+  LOCKSTEP_CHECK(pages_for(length) >= pages.in_tree);
+  pool_.truncate(pages.state, length);
 }
 
 void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int length) {
@@ -72,6 +98,11 @@ void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int l
     } else {
       tree_.insert(key, page);
       pool_.hold(page);
+      if (disk_) {
+        has_key_[static_cast<size_t>(page)] = index < pages.keys.size();
+        if (index < pages.keys.size()) keys_[static_cast<size_t>(page)] = pages.keys[index];
+        unsaved_.push_back(page);
+      }
     }
     ++pages.in_tree;
   }
@@ -93,7 +124,63 @@ void PageCache::forget(CachedPages& pages) {
   if (pages.in_tree == 0) return;
   const int32_t first = pages.state.pages()[0];
   if (!tree_.contains(first)) return;  // another sequence has had it forgotten
-  for (const int32_t page : tree_.take_subtree(first)) pool_.drop(page);
+  for (const int32_t page : tree_.take_subtree(first)) {
+    pool_.drop(page);
+    if (!disk_) continue;
+    unsaved_.remove(page);
+    disk_->forget(disk_key(page));
+  }
+}
+
+void PageCache::close_disk() {
+  while (unsaved_.front() != PageList::kNone) unsaved_.remove(unsaved_.front());
+  disk_ = nullptr;
+}
+
+int PageCache::count_on_disk(const CachedPages& pages, int positions_max) const {
+  if (!disk_ || !pages.enters_tree) return 0;
+  const auto begin = static_cast<size_t>(pages.in_tree);
+  const auto end =
+      std::min(static_cast<size_t>(positions_max / kPagePositions), begin + kPageLoadsMax);
+  size_t next = begin;
+  while (next < end && disk_->contains(pages.keys[next])) ++next;
+  return static_cast<int>(next - begin);
+}
+
+std::optional<PageOrder> PageCache::take_unsaved() {
+  while (unsaved_.front() != PageList::kNone && disk_->has_room()) {
+    const int32_t page = unsaved_.front();
+    unsaved_.remove(page);
+    const PageKey& key = disk_key(page);
+    // Another process may have saved it. After a try that failed only this rank has its part.
+    if (std::exchange(tried_, PageList::kNone) == page || !disk_->contains(key))
+      return PageOrder{page, key};
+  }
+  return std::nullopt;
+}
+
+const PageKey& PageCache::disk_key(int32_t page) {
+  const auto index = static_cast<size_t>(page);
+  if (has_key_[index]) return keys_[index];
+  const int32_t parent = tree_.parent(page);
+  keys_[index] =
+      page_key(parent == PrefixTree::kNone ? PageKey{} : disk_key(parent), tree_.tokens(page));
+  has_key_[index] = true;
+  return keys_[index];
+}
+
+// Meanwhile the page may have left the tree, and hold another text.
+void PageCache::set_unsaved(const PageOrder& order) {
+  const bool is_same =
+      disk_ && tree_.contains(order.page) && keys_[static_cast<size_t>(order.page)] == order.key;
+  if (!is_same) return;
+  unsaved_.remove(order.page);
+  unsaved_.push_front(order.page);
+  tried_ = order.page;
+}
+
+void PageCache::forget_on_disk(const PageKey& key) {
+  if (disk_) disk_->forget(key);
 }
 
 }  // namespace lockstep

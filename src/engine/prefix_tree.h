@@ -32,6 +32,9 @@ class PrefixTree {
   // `page` holds what `key` says and is in use. Neither may be there, and its parent must be.
   void insert(const Key& key, int32_t page);
   bool contains(int32_t page) const { return node(page).is_present; }
+  // Of a page that is in the tree, or was taken out of it last: the page before it, and its tokens.
+  int32_t parent(int32_t page) const { return node(page).parent; }
+  std::span<const int32_t> tokens(int32_t page) const;
   int size() const { return size_; }
 
   // Somebody uses the page: it stays. A page in use has no idle page before it.
@@ -60,7 +63,6 @@ class PrefixTree {
 
   const Node& node(int32_t page) const { return nodes_[static_cast<size_t>(page)]; }
   Node& node(int32_t page) { return nodes_[static_cast<size_t>(page)]; }
-  std::span<const int32_t> tokens(int32_t page) const;
   int32_t& bucket(uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
   bool is_behind(int32_t page, int32_t ancestor) const;
   void take_out(int32_t page);

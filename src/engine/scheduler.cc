@@ -62,14 +62,15 @@ int steps_in_flight_max(int stages) {
   return stages == 1 ? 1 : stages + 1;
 }
 
-Scheduler::Scheduler(const SchedulerLimits& limits)
-    : limits_(limits), pages_(pages_needed(limits)) {
+Scheduler::Scheduler(const SchedulerLimits& limits, PageDisk* disk)
+    : limits_(limits), pages_(pages_needed(limits), disk) {
   running_.reserve(static_cast<size_t>(limits.sequences_max));
   ready_.reserve(static_cast<size_t>(limits.sequences_max));
   const int steps = steps_in_flight_max(limits.stages) + 1;  // one is being planned or completed
   in_flight_.reserve(static_cast<size_t>(steps));
   spare_.resize(static_cast<size_t>(steps));
-  for (PlannedStep& step : spare_) step.reserve(static_cast<size_t>(limits.sequences_max));
+  for (PlannedStep& step : spare_)
+    step.sequences.reserve(static_cast<size_t>(limits.sequences_max));
 }
 
 Status Scheduler::submit(uint64_t id, GenerateRequest request) {
@@ -112,6 +113,7 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
   sequence->tokens = request.prompt;
   sequence->pages.reserve(most);
   sequence->pages.hash(sequence->tokens);
+  if (pages_.has_disk()) sequence->pages.make_keys(sequence->tokens);
   sequence->request = std::move(request);
   const uint64_t client = sequence->request.client;
   const int32_t priority = sequence->request.priority;
@@ -138,21 +140,18 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   step.clear();
   admit();
   take_over_pages();
-  PlannedStep planned;
-  if (!spare_.empty()) {
-    planned = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  PlannedStep planned = take_spare();
   const int decoding = plan_decoding(step, planned);  // first: a long prompt must not hold it up
-  shape_ = {.decoding = static_cast<int>(planned.size())};
+  shape_ = {.decoding = static_cast<int>(planned.sequences.size())};
   shape_.guesses = step.batch.token_count() - shape_.decoding;
   int prompt_tokens = prompt_tokens_max(limits_);
   if (budget && decoding > 0) {
     prompt_tokens = std::min(prompt_tokens, budget->prompt_tokens(std::max(1, shape_.decoding)));
   }
+  plan_loads(decoding > 0, step, planned);
   plan_prompts(prompt_tokens, step, planned);
   shape_.prompt_tokens = step.batch.token_count() - shape_.decoding - shape_.guesses;
-  const bool has_planned = !planned.empty();
+  const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
     ++steps_planned_;
     in_flight_.push_back(std::move(planned));
@@ -160,6 +159,14 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
     spare_.push_back(std::move(planned));
   }
   return has_planned;
+}
+
+Scheduler::PlannedStep Scheduler::take_spare() {
+  PlannedStep planned;
+  if (spare_.empty()) return planned;
+  planned = std::move(spare_.back());
+  spare_.pop_back();
+  return planned;
 }
 
 void Scheduler::admit() {
@@ -186,7 +193,7 @@ int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   int decoding = 0;
   for (const auto& sequence : running_) {
     decoding += sequence->decodes() ? 1 : 0;
-    const bool is_ready = sequence->unfed() == 1 && !sequence->is_cancelled;
+    const bool is_ready = sequence->unfed() == 1 && sequence->may_be_fed();
     if (is_ready) ready_.push_back(sequence.get());
   }
   std::sort(ready_.begin(), ready_.end(), [](const Sequence* a, const Sequence* b) {
@@ -250,7 +257,7 @@ void Scheduler::plan_prompts(int tokens_max, Step& step, PlannedStep& planned) {
 void Scheduler::find_prompts() {
   ready_.clear();
   for (const auto& sequence : running_) {
-    if (sequence->unfed() <= 1 || sequence->is_cancelled) continue;
+    if (sequence->unfed() <= 1 || !sequence->may_be_fed()) continue;
     if (!ready_.empty() || !waits(*sequence, nullptr)) ready_.push_back(sequence.get());
   }
 }
@@ -280,7 +287,7 @@ bool Scheduler::waits(const Sequence& sequence, const Sequence* next) const {
 
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
-  pages_.grow(sequence.pages, end);
+  pages_.grow(sequence.pages, end, step.pages);
   Batch& batch = step.batch;
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.pages.state.pages();
@@ -312,17 +319,18 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
   }
-  planned.push_back({&sequence, end, outputs, hidden_outputs, std::max(0, end - known)});
+  planned.sequences.push_back(
+      {&sequence, end, outputs, hidden_outputs, std::max(0, end - known), 0});
   sequence.fed = end;
   sequence.last_step = steps_planned_;
   ++sequence.steps_in_flight;
 }
 
 Status Scheduler::complete(std::span<const Choice> choices, std::span<const float> hidden,
-                           EngineEvents& events) {
+                           EngineEvents& events, PageOutcome moved) {
   LOCKSTEP_CHECK(!in_flight_.empty());
   size_t outputs = 0, rows = 0;
-  for (const Planned& planned : in_flight_.front()) {
+  for (const Planned& planned : in_flight_.front().sequences) {
     outputs += static_cast<size_t>(planned.outputs);
     rows += static_cast<size_t>(planned.hidden_outputs);
   }
@@ -332,7 +340,9 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
   }
   PlannedStep step = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
-  for (const Planned& planned : step) {
+  complete_orders(step, moved);
+  for (const Planned& planned : step.sequences) {
+    if (planned.loads > 0) continue;
     Sequence& sequence = *planned.sequence;
     const auto own_choices = choices.first(static_cast<size_t>(planned.outputs));
     const auto own_hidden = hidden.first(static_cast<size_t>(planned.hidden_outputs) * width);
@@ -344,7 +354,8 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
     pages_.enter(sequence.pages, sequence.tokens, sequence.completed);
     if (has_ended) remove(sequence);
   }
-  step.clear();
+  step.sequences.clear();
+  step.save.reset();
   spare_.push_back(std::move(step));
   return Ok{};
 }
@@ -448,7 +459,10 @@ void Scheduler::remove(const Sequence& sequence) {
 }
 
 Scheduler::PageCounts Scheduler::page_counts() const {
-  return {.all = pages_.pages(), .free = pages_.free_pages(), .cached = pages_.cached_pages()};
+  return {.all = pages_.pages(),
+          .free = pages_.free_pages(),
+          .cached = pages_.cached_pages(),
+          .unsaved = pages_.unsaved_pages()};
 }
 
 }  // namespace lockstep

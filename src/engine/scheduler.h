@@ -6,6 +6,10 @@
 // running sequence is computing it at this moment a sequence waits for that, page by page, so that
 // requests which begin alike compute their beginning once.
 //
+// What lies on the disk is loaded in the same way: a sequence whose next pages are there is in a
+// step that loads some of them on every rank, and computes what could not be loaded. Pages are
+// saved when there is nothing else to do, and when they leave memory (page_cache.h).
+//
 // Where few sequences decode and nothing else is to be done, the next tokens of each are guessed
 // (prompt_lookup.h) and computed together. What is chosen behind each of them is what would be
 // chosen without, as long as all guesses before it were chosen too; the rest is thrown away, and
@@ -19,7 +23,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -54,12 +60,19 @@ int prompt_chunk(int prompt_size, const SchedulerLimits& limits);
 // stage while the oldest is on its way back.
 int steps_in_flight_max(int stages);
 
+// What a step loads from disks at most, in bytes of rank 0's parts: alone, and beside sequences
+// that decode, which a chunk of a prompt would hold up for longer. One
+// page always.
+inline constexpr size_t kLoadBytesMax = size_t{64} << 20;
+inline constexpr size_t kLoadBytesBesideMax = size_t{16} << 20;
+
 // Pages with which every running sequence can fill its context, so that none ever runs out.
 int pages_needed(const SchedulerLimits& limits);
 
 class Scheduler {
  public:
-  explicit Scheduler(const SchedulerLimits& limits);
+  // `disk` must outlive it; null: there is none.
+  explicit Scheduler(const SchedulerLimits& limits, PageDisk* disk = nullptr);
 
   // kInvalidArgument (no or unknown tokens) or kExhausted (longer than the context, queue full).
   Status submit(uint64_t id, GenerateRequest request);
@@ -69,18 +82,28 @@ class Scheduler {
   // Fills `step` with the next work; false if there is none until a step under way is completed.
   // `budget` bounds the prompts beside sequences that decode; null: nothing does.
   bool plan(Step& step, const StepBudget* budget = nullptr);
+  // For when there is nothing else to do: fills `step` with the order to save a page, if there is
+  // one and the disk has room for it.
+  bool plan_save(Step& step);
+  // True if a page could not be saved since this was asked last, because a rank had no room: it is
+  // worth another try later.
+  bool take_save_failed() { return std::exchange(save_failed_, false); }
+  bool has_unsaved() const { return pages_.unsaved_pages() > 0; }
+
   // Of the step that was planned last.
   StepShape shape() const { return shape_; }
   int steps_in_flight() const { return static_cast<int>(in_flight_.size()); }
   // Takes the choices of the oldest step under way, and the hidden states that it asked for, and
-  // reports what came of them. kCorrupt if they are not as many as it asked for.
+  // reports what came of them. kCorrupt if they are not as many as it asked for. `moved`: what came
+  // of its orders for pages.
   Status complete(std::span<const Choice> choices, std::span<const float> hidden,
-                  EngineEvents& events);
+                  EngineEvents& events, PageOutcome moved = {});
 
   struct PageCounts {
     int all = 0;
     int free = 0;
-    int cached = 0;  // in the tree; some of them may be in use
+    int cached = 0;   // in the tree; some of them may be in use
+    int unsaved = 0;  // of these, those that may have to be saved
   };
   PageCounts page_counts() const;
 
@@ -94,7 +117,9 @@ class Scheduler {
     int cached = 0;               // tokens whose state was there
     bool is_started = false;      // on_start was reported
     int steps_in_flight = 0;
-    uint64_t last_step = 0;  // the number of the last step that had it
+    bool is_loading = false;      // a step under way loads its next pages
+    bool waits_for_disk = false;  // its next pages will be loaded, and not by this step
+    uint64_t last_step = 0;       // the number of the last step that had it
     // Nothing is planned or reported any more; its pages and its place are free once no step under
     // way writes there.
     bool is_cancelled = false;
@@ -108,7 +133,9 @@ class Scheduler {
     bool may_take_over() const {
       return !request.prompt_logits && request.pooling != Pooling::kMean && !is_cancelled;
     }
-    bool decodes() const { return request.max_tokens > 0 && unfed() <= 1 && !is_cancelled; }
+    // Its next token may be computed.
+    bool may_be_fed() const { return !is_cancelled && !is_loading && !waits_for_disk; }
+    bool decodes() const { return request.max_tokens > 0 && unfed() <= 1 && may_be_fed(); }
   };
   // What a planned step does for one sequence; its outputs follow each other in the step.
   struct Planned {
@@ -117,15 +144,27 @@ class Scheduler {
     int outputs;
     int hidden_outputs;
     int drafts;  // guesses behind the last token that was known
+    int loads;   // pages; there are no tokens then
   };
 
-  using PlannedStep = std::vector<Planned>;
+  struct PlannedStep {
+    std::vector<Planned> sequences;
+    std::optional<PageOrder> save;  // if there was nothing else to do
+  };
 
   void admit();
   void take_over_pages();
+  // In scheduler_disk.cc.
+  void plan_loads(bool is_beside, Step& step, PlannedStep& planned);
+  bool may_load(const Sequence& sequence) const;
+  void add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned);
+  // Returns how many of the loads the step has left for the sequences after it.
+  int complete_loads(const Planned& planned, int loaded);
+  void complete_orders(const PlannedStep& step, PageOutcome moved);
   // Returns how many sequences decode, in this step or another.
   int plan_decoding(Step& step, PlannedStep& planned);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
+  PlannedStep take_spare();
   // How many next tokens of a sequence that decodes are guessed.
   int draft(Sequence& sequence) const;
   // Puts the prompts into ready_, behind that which has run longest of those that need not wait.
@@ -154,6 +193,7 @@ class Scheduler {
   std::vector<PlannedStep> spare_;      // memory of completed steps
   std::vector<Sequence*> ready_;        // scratch of plan()
   StepShape shape_;
+  bool save_failed_ = false;
   uint64_t steps_planned_ = 0;
 };
 

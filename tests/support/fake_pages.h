@@ -1,14 +1,17 @@
 // FakePages: what a model would do with the steps of a scheduler, over pages that each have one
 // number for a position. A position's number is made of its token and of numbers in all pages
 // before, as they are found there, so that a page that holds something else than it should changes
-// the text. Steps are computed in order, like on every rank.
+// the text. Steps are computed in order, like on every rank. FakeDisk keeps numbers of pages like a
+// store of each rank.
 #pragma once
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,11 +24,59 @@ constexpr int32_t kPoison = 13;  // a token after which no logit is a number
 // From this seed on texts repeat themselves, but for one token in sixteen.
 constexpr uint64_t kRepeatingSeed = 100;
 
+class FakeDisk final : public PageDisk {
+ public:
+  bool contains(const PageKey& key) const override { return pages.contains(key); }
+  bool has_room() const override { return room > 0; }
+  void forget(const PageKey& key) override {
+    pages.erase(key);
+    forgotten.insert(key);
+  }
+  size_t page_bytes() const override { return bytes_of_page; }
+
+  std::map<PageKey, std::vector<uint64_t>> pages;
+  std::set<PageKey> broken;  // cannot be loaded
+  std::set<PageKey> forgotten;
+  int room = 1 << 20;              // pages that can still be saved
+  bool is_full_elsewhere = false;  // another rank has no room
+  bool lacks_elsewhere = false;    // another rank has no store
+  PageKey tried{};                 // saved last, when another rank had no room
+  size_t bytes_of_page = 1;
+  int saved = 0;
+  int loaded = 0;
+};
+
 class FakePages {
  public:
   explicit FakePages(const SchedulerLimits& limits)
       : vocab_size_(limits.vocab_size),
         numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0) {}
+
+  // What the ranks do with the step's orders for pages.
+  PageOutcome move(const PageOrders& orders, FakeDisk& disk) {
+    PageOutcome outcome;
+    if (orders.empty()) return outcome;
+    if (disk.lacks_elsewhere) return {PageOutcome::kNoStore, PageOutcome::kNoStore};
+    for (const PageOrder& order : orders.saves) {
+      if (disk.room == 0) break;
+      CHECK(disk.pages.contains(order.key) == (order.key == disk.tried));
+      disk.tried = disk.is_full_elsewhere ? order.key : PageKey{};
+      const uint64_t* from = &at(order.page, 0);
+      disk.pages[order.key].assign(from, from + kPagePositions);
+      --disk.room;
+      ++disk.saved;
+      outcome.saved += disk.is_full_elsewhere ? 0 : 1;
+    }
+    for (const PageOrder& order : orders.loads) {
+      if (disk.broken.contains(order.key)) break;
+      REQUIRE(disk.pages.contains(order.key));
+      const auto& numbers = disk.pages[order.key];
+      std::copy(numbers.begin(), numbers.end(), &at(order.page, 0));
+      ++disk.loaded;
+      ++outcome.loaded;
+    }
+    return outcome;
+  }
 
   std::vector<Choice> compute(const Step& step) {
     const Batch& batch = step.batch;
@@ -122,21 +173,40 @@ class FakeAnswers final : public EngineEvents {
 // A scheduler and what computes its steps, the oldest of which come back when asked.
 class FakeEngine {
  public:
-  explicit FakeEngine(const SchedulerLimits& limits)
-      : scheduler(limits), pages(limits), steps_max_(steps_in_flight_max(limits.stages)) {}
+  explicit FakeEngine(const SchedulerLimits& limits, FakeDisk* disk = nullptr)
+      : scheduler(limits, disk),
+        pages(limits),
+        steps_max_(steps_in_flight_max(limits.stages)),
+        disk_(disk) {}
 
   // False if there is nothing to plan now.
   bool plan(const StepBudget* budget = nullptr) {
     if (scheduler.steps_in_flight() >= steps_max_) return false;
     if (!scheduler.plan(step, budget)) return false;
-    choices_.push_back(pages.compute(step));
-    hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);
+    compute();
+    return true;
+  }
+  // As an engine does that has nothing else to do.
+  bool plan_save() {
+    if (!scheduler.plan_save(step)) return false;
+    CHECK(step.batch.tokens.empty());
+    compute();
     return true;
   }
   void complete() {
-    REQUIRE(scheduler.complete(choices_.front(), hidden_.front(), events).ok());
+    REQUIRE(scheduler.complete(choices_.front(), hidden_.front(), events, outcomes_.front()).ok());
     choices_.pop_front();
     hidden_.pop_front();
+    outcomes_.pop_front();
+  }
+  // All that is to be saved, as long as there is room; returns how many pages.
+  int save() {
+    int saves = 0;
+    while (plan_save()) {
+      complete();
+      ++saves;
+    }
+    return saves;
   }
   // Until nothing is left to do; returns the steps.
   int run() {
@@ -164,9 +234,18 @@ class FakeEngine {
   Step step;  // planned last
 
  private:
+  void compute() {
+    outcomes_.push_back(disk_ ? pages.move(step.pages, *disk_) : PageOutcome{});
+    if (!disk_) CHECK(step.pages.empty());
+    choices_.push_back(pages.compute(step));
+    hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);
+  }
+
   int steps_max_;
+  FakeDisk* disk_;
   std::deque<std::vector<Choice>> choices_;
   std::deque<std::vector<float>> hidden_;
+  std::deque<PageOutcome> outcomes_;
 };
 
 }  // namespace lockstep

@@ -1,0 +1,354 @@
+// Pages of state that lie on a disk: what is loaded, what is saved and when, and that no text ever
+// changes by it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "support/fake_pages.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr SchedulerLimits kLimits{.sequences_max = 4,
+                                  .waiting_max = 1000,
+                                  .tokens_max = 512,
+                                  .context = 1024,
+                                  .vocab_size = 1000};
+
+std::vector<int32_t> text_of(int size, int32_t begin) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < size; ++i) tokens.push_back(100 + (begin + i * 7) % 800);
+  return tokens;
+}
+
+std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+FakeAnswer alone(const GenerateRequest& request) {
+  return FakeEngine(kLimits).ask(1, request);
+}
+
+PageKey key_of(const std::vector<int32_t>& tokens, size_t page) {
+  PageKey key{};
+  for (size_t i = 0; i <= page; ++i) {
+    key = page_key(key, std::span(tokens).subspan(i * kPagePositions, kPagePositions));
+  }
+  return key;
+}
+
+SchedulerLimits limits_of(int stages) {
+  SchedulerLimits limits = kLimits;
+  limits.stages = stages;
+  return limits;
+}
+
+}  // namespace
+
+TEST_CASE("each turn of a conversation feeds what is new, also where every turn is a new process") {
+  for (const int stages : {1, 3}) {
+    CAPTURE(stages);
+    FakeDisk disk;
+    std::vector<int32_t> conversation = text_of(300, 1);
+    for (uint64_t turn = 0; turn < 5; ++turn) {
+      FakeEngine engine(limits_of(stages), &disk);
+      const GenerateRequest request{.prompt = conversation, .max_tokens = 50};
+      const FakeAnswer answer = engine.ask(turn, request);
+      CHECK(answer.tokens == alone(request).tokens);
+      const auto size = static_cast<int>(conversation.size());
+      const int known = turn == 0 ? 0 : size - 31;
+      CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
+      CHECK(engine.pages.tokens_computed == size - answer.cached_tokens + 49);
+      engine.save();
+      CHECK(!engine.scheduler.has_unsaved());
+      conversation = joined(joined(conversation, answer.tokens), text_of(30, 40));
+    }
+    CHECK(disk.saved == static_cast<int>(disk.pages.size()));  // each page once
+  }
+}
+
+TEST_CASE("the last token of a prompt is fed, also where all of it lies on the disk") {
+  for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
+    CAPTURE(size);
+    FakeDisk disk;
+    const GenerateRequest request{.prompt = text_of(size, 3), .max_tokens = 3};
+    FakeEngine first(kLimits, &disk);
+    const FakeAnswer computed = first.ask(1, request);
+    first.save();
+    FakeEngine second(kLimits, &disk);
+    const FakeAnswer loaded = second.ask(1, request);
+    CHECK(loaded.tokens == computed.tokens);
+    CHECK(loaded.cached_tokens == (size - 1) / kPagePositions * kPagePositions);
+    CHECK(second.ask(2, request).cached_tokens == loaded.cached_tokens);
+    CHECK(disk.loaded == loaded.cached_tokens / kPagePositions);  // then they were in memory
+  }
+}
+
+TEST_CASE("what is loaded is not saved again") {
+  FakeDisk disk;
+  const GenerateRequest request{.prompt = text_of(500, 3), .max_tokens = 3};
+  FakeEngine first(kLimits, &disk);
+  first.ask(1, request);
+  CHECK(first.save() == 7);
+  FakeEngine second(kLimits, &disk);
+  second.ask(1, request);
+  CHECK(second.save() == 0);
+}
+
+TEST_CASE("copies of a prompt load its pages once") {
+  FakeDisk disk;
+  const std::vector<int32_t> beginning = text_of(400, 3);
+  FakeEngine first(kLimits, &disk);
+  first.ask(1, {.prompt = beginning, .max_tokens = 1});
+  first.save();
+  FakeEngine engine(kLimits, &disk);
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 4; ++i) {
+    requests.push_back({.prompt = joined(beginning, text_of(20, 50 * i)), .max_tokens = 5});
+    REQUIRE(engine.scheduler.submit(static_cast<uint64_t>(i), requests.back()).ok());
+  }
+  engine.run();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CHECK(engine.answer(i).tokens == alone(requests[i]).tokens);
+    CHECK(engine.answer(i).cached_tokens == 384);
+  }
+  CHECK(disk.loaded == 6);
+}
+
+TEST_CASE("a step loads so many bytes, and fewer beside sequences that decode") {
+  FakeDisk disk;
+  disk.bytes_of_page = kLoadBytesMax / 8;
+  const GenerateRequest request{.prompt = text_of(1000, 3), .max_tokens = 3};
+  FakeEngine first(kLimits, &disk);
+  first.ask(1, request);
+  first.save();
+  for (const bool is_beside : {false, true}) {
+    FakeEngine engine(kLimits, &disk);
+    if (is_beside) {
+      REQUIRE(engine.scheduler.submit(7, {.prompt = {5}, .max_tokens = 100}).ok());
+      REQUIRE(engine.plan());
+      engine.complete();
+    }
+    REQUIRE(engine.scheduler.submit(1, request).ok());
+    std::vector<size_t> loads;
+    while (engine.plan()) {
+      if (!engine.step.pages.loads.empty()) loads.push_back(engine.step.pages.loads.size());
+      if (is_beside && loads.size() < 7) CHECK(engine.step.batch.token_count() >= 1);
+      engine.complete();
+    }
+    const auto expected =
+        is_beside ? std::vector<size_t>{2, 2, 2, 2, 2, 2, 2, 1} : std::vector<size_t>{8, 7};
+    CHECK(loads == expected);
+    CHECK(engine.answer(1).tokens == alone(request).tokens);
+  }
+  disk.bytes_of_page = 10 * kLoadBytesMax;  // one always
+  FakeEngine engine(kLimits, &disk);
+  CHECK(engine.ask(1, request).cached_tokens == 960);
+}
+
+TEST_CASE("a page that cannot be loaded is forgotten and computed, and what follows it too") {
+  const std::vector<int32_t> prompt = text_of(700, 3);
+  const GenerateRequest request{.prompt = prompt, .max_tokens = 3};
+  const FakeAnswer expected = alone(request);
+  for (const int stages : {1, 2}) {
+    for (const size_t bad : {0u, 3u, 9u}) {
+      CAPTURE(bad);
+      FakeDisk disk;
+      FakeEngine first(kLimits, &disk);
+      first.ask(1, request);
+      first.save();
+      disk.broken.insert(key_of(prompt, bad));
+      FakeEngine engine(limits_of(stages), &disk);
+      REQUIRE(engine.scheduler.submit(1, request).ok());
+      REQUIRE(engine.scheduler.submit(2, request).ok());
+      engine.run();
+      for (const uint64_t id : {1u, 2u}) CHECK(engine.answer(id).tokens == expected.tokens);
+      // A chunk of eight pages ends before the ninth, from where on pages are there again.
+      const size_t loaded = stages == 1 && bad == 0 ? 2 : bad;
+      CHECK(engine.answer(1).cached_tokens == static_cast<int>(loaded) * kPagePositions);
+      CHECK(engine.answer(2).cached_tokens == 640);
+      CHECK(disk.forgotten == std::set<PageKey>{key_of(prompt, bad)});
+      disk.broken.clear();
+      CHECK(engine.save() == 1);
+      CHECK(FakeEngine(kLimits, &disk).ask(1, request).cached_tokens == 640);
+    }
+  }
+}
+
+TEST_CASE("a sequence that is cancelled while its pages are loaded leaves them to others") {
+  for (const int stages : {1, 3}) {
+    FakeDisk disk;
+    const GenerateRequest request{.prompt = text_of(700, 3), .max_tokens = 3};
+    FakeEngine first(kLimits, &disk);
+    first.ask(1, request);
+    first.save();
+    FakeEngine engine(limits_of(stages), &disk);
+    REQUIRE(engine.scheduler.submit(1, request).ok());
+    REQUIRE(engine.plan());
+    CHECK(engine.step.pages.loads.size() == 10);
+    CHECK(engine.scheduler.cancel(1));
+    CHECK(!engine.scheduler.cancel(1));
+    engine.complete();
+    CHECK(!engine.plan());
+    CHECK(engine.scheduler.page_counts().cached == 10);
+    const auto counts = engine.scheduler.page_counts();
+    CHECK(counts.free + counts.cached == counts.all);
+    CHECK(engine.ask(2, request).cached_tokens == 640);
+    CHECK(disk.loaded == 10);
+  }
+}
+
+TEST_CASE(
+    "pages that leave memory are saved in the step that takes their place, if there is room") {
+  SchedulerLimits limits = kLimits;
+  limits.sequences_max = 1;  // 16 pages
+  FakeDisk disk;
+  FakeEngine engine(limits, &disk);
+  const std::vector<int32_t> prompt = text_of(640, 3);
+  const GenerateRequest request{.prompt = prompt, .max_tokens = 1};
+  engine.ask(1, request);
+  engine.ask(2, {.prompt = text_of(960, 400), .max_tokens = 1});
+  CHECK(disk.saved > 0);
+  CHECK(disk.saved < 10);  // the others were too many for their steps
+  const FakeAnswer again = engine.ask(3, request);
+  CHECK(again.tokens == alone(request).tokens);
+  disk.room = 0;
+  const int saved = disk.saved;
+  engine.ask(4, {.prompt = text_of(960, 700), .max_tokens = 1});
+  CHECK(disk.saved == saved);
+}
+
+TEST_CASE("a page for which another rank has no room is tried again") {
+  FakeDisk disk;
+  disk.is_full_elsewhere = true;
+  FakeEngine engine(kLimits, &disk);
+  const std::vector<int32_t> prompt = text_of(200, 3);
+  engine.ask(1, {.prompt = prompt, .max_tokens = 1});
+  REQUIRE(engine.plan_save());
+  engine.complete();
+  CHECK(engine.scheduler.take_save_failed());
+  CHECK(!engine.scheduler.take_save_failed());
+  CHECK(engine.scheduler.page_counts().unsaved == 3);
+  CHECK(disk.pages.size() == 1);  // this rank has its part
+  disk.is_full_elsewhere = false;
+  REQUIRE(engine.plan_save());
+  CHECK(engine.step.pages.saves[0].key == key_of(prompt, 0));
+  engine.complete();
+  CHECK(engine.save() == 2);
+  CHECK(!engine.scheduler.take_save_failed());
+}
+
+TEST_CASE("where a rank has no store nothing more is saved or loaded, and all is computed") {
+  FakeDisk disk;
+  const GenerateRequest request{.prompt = text_of(700, 3), .max_tokens = 3};
+  FakeEngine first(kLimits, &disk);
+  first.ask(1, request);
+  first.save();
+  disk.lacks_elsewhere = true;
+  for (const bool loads : {true, false}) {
+    FakeEngine engine(kLimits, &disk);
+    GenerateRequest asked = request;
+    if (!loads) asked.prompt = text_of(300, 500);
+    REQUIRE(engine.scheduler.submit(1, asked).ok());
+    REQUIRE(engine.scheduler.submit(2, asked).ok());
+    engine.run();
+    CHECK(engine.answer(1).tokens == alone(asked).tokens);
+    CHECK(engine.answer(1).cached_tokens == 0);
+    CHECK(engine.save() == (loads ? 0 : 1));
+    CHECK(!engine.scheduler.has_unsaved());
+    CHECK(engine.ask(3, asked).tokens == alone(asked).tokens);
+  }
+}
+
+TEST_CASE("pages behind which no logit is a number are forgotten on the disk as well") {
+  FakeDisk disk;
+  std::vector<int32_t> prompt = text_of(320, 3);
+  FakeEngine engine(kLimits, &disk);
+  engine.ask(1, {.prompt = prompt, .max_tokens = 1});
+  engine.save();
+  CHECK(disk.pages.size() == 5);
+  prompt.push_back(kPoison);
+  CHECK(engine.ask(2, {.prompt = prompt, .max_tokens = 4}).end.find("not numbers") !=
+        std::string::npos);
+  CHECK(disk.pages.empty());
+  CHECK(engine.save() == 0);
+}
+
+TEST_CASE("what asks for all logits of a prompt, or a mean of its states, loads nothing") {
+  FakeDisk disk;
+  GenerateRequest request{.prompt = text_of(700, 3), .max_tokens = 3};
+  FakeEngine first(kLimits, &disk);
+  first.ask(1, request);
+  first.save();
+  FakeEngine engine(kLimits, &disk);
+  request.prompt_logits = true;
+  CHECK(engine.ask(1, request).cached_tokens == 0);
+  CHECK(disk.loaded == 0);
+}
+
+TEST_CASE("without a disk no step has orders for pages") {
+  FakeEngine engine(kLimits);  // checks each step
+  engine.ask(1, {.prompt = text_of(700, 3), .max_tokens = 30});
+  CHECK(!engine.plan_save());
+  CHECK(!engine.scheduler.has_unsaved());
+}
+
+TEST_CASE("any mix of requests, restarts, failures and cancellations leaves every text as it is") {
+  for (const int stages : {1, 2, 4}) {
+    std::mt19937 random(static_cast<unsigned>(stages));
+    SchedulerLimits limits = limits_of(stages);
+    limits.sequences_max = 3;
+    limits.context = 400;
+    std::vector<GenerateRequest> known;
+    std::vector<std::vector<int32_t>> expected;
+    for (int i = 0; i < 12; ++i) {
+      const auto beginning = text_of(static_cast<int>(random() % 300), 100 * (i % 3));
+      known.push_back({.prompt = joined(beginning, text_of(1 + static_cast<int>(random() % 60), i)),
+                       .max_tokens = 1 + static_cast<int>(random() % 40)});
+      known.back().chunk = random() % 3 == 0 ? 50 : 0;
+      expected.push_back(FakeEngine(limits).ask(1, known.back()).tokens);
+    }
+    FakeDisk disk;
+    for (int process = 0; process < 12; ++process) {
+      FakeEngine engine(limits, &disk);
+      disk.room = static_cast<int>(random() % 40);
+      disk.bytes_of_page = random() % 2 == 0 ? 1 : kLoadBytesMax / 2;
+      std::map<uint64_t, size_t> asked;
+      uint64_t next = 0;
+      for (int round = 0; round < 300; ++round) {
+        if (round < 250 && random() % 4 == 0) {
+          asked[next] = random() % known.size();
+          REQUIRE(engine.scheduler.submit(next, known[asked[next]]).ok());
+          ++next;
+        }
+        if (next > 0 && random() % 20 == 0) {
+          const uint64_t id = random() % next;
+          if (engine.scheduler.cancel(id)) asked.erase(id);
+        }
+        if (!disk.pages.empty() && random() % 30 == 0) {
+          disk.broken.insert(
+              std::next(disk.pages.begin(), static_cast<long>(random() % disk.pages.size()))
+                  ->first);
+        }
+        if (random() % 3 != 0) engine.plan();
+        if (engine.scheduler.steps_in_flight() == 0 && random() % 2 == 0) engine.plan_save();
+        if (engine.scheduler.steps_in_flight() > 0 && random() % 3 != 0) engine.complete();
+      }
+      engine.run();
+      for (const auto& [id, index] : asked) {
+        CHECK(engine.answer(id).tokens == expected[index]);
+        CHECK(engine.answer(id).end == "length");
+      }
+      const auto counts = engine.scheduler.page_counts();
+      CHECK(counts.free + counts.cached == counts.all);
+      for (const PageKey& key : disk.broken) disk.pages.erase(key);
+      disk.broken.clear();
+    }
+    CHECK(disk.loaded > 30);
+    CHECK(disk.saved > 50);
+  }
+}
