@@ -5,6 +5,10 @@ target_compile_options(lockstep_options INTERFACE
   $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>
   # g++ 12 takes "text" + std::string for an overlapping copy at -O3 (GCC bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
+# What ccache asks of compilers before it keeps objects that used a precompiled header.
+target_compile_options(lockstep_options INTERFACE
+  $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+  "$<$<CXX_COMPILER_ID:Clang,AppleClang>:SHELL:-Xclang -fno-pch-timestamp>")
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_options INTERFACE
     -fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
