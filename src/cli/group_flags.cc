@@ -16,6 +16,11 @@
 #include "weights/quantise.h"
 
 namespace lockstep {
+namespace {
+
+constexpr double kGib = 1 << 30;
+
+}  // namespace
 
 CLI::Validator at_least(int least) {
   const auto check = [least](std::string& text) -> std::string {
@@ -110,6 +115,21 @@ void add_bits_flag(CLI::App& command, GroupFlags& flags) {
   command.add_flag("-v,--verbose", flags.verbose, "with --bits: the error of every tensor");
 }
 
+void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise) {
+  command
+      .add_option("--cache-disk", flags.cache_disk_gib,
+                  fmt::format("GiB of this disk for the state of prompts, so that they are not "
+                              "computed again after a restart; 0: none ({})",
+                              otherwise))
+      ->check(CLI::Range(0.0, kDiskCacheBytesMax / kGib));
+}
+
+Result<DiskCache> disk_cache_of(const GroupFlags& flags) {
+  const double gib = flags.cache_disk_gib.value_or(0);
+  if (gib == 0) return DiskCache{};
+  return disk_cache(static_cast<uint64_t>(gib * kGib));
+}
+
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
   const Error bad{ErrorCode::kInvalidArgument,
                   fmt::format("--shares {} makes no sense, write positive numbers like 3:1", text)};
@@ -178,6 +198,7 @@ Result<LocalGroupOptions> group_options(const GroupFlags& flags) {
   }
   options.bits = flags.bits;
   options.device = flags.device;
+  options.disk_cache = TRY(disk_cache_of(flags));
   return options;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -47,6 +48,7 @@ struct GroupFlags {
   int bits = 0;
   bool verbose = false;  // every tensor's error of `bits`
   std::string device = "cpu";
+  std::optional<double> cache_disk_gib;
 };
 
 void add_link_flags(CLI::App& command, LinkFlags& flags);
@@ -57,6 +59,10 @@ void add_group_flags(CLI::App& command, GroupFlags& flags);
 void add_load_limits(CLI::App& command, GroupFlags& flags);
 // Both of these.
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
+// --cache-disk; `otherwise` says what it is by default.
+void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
+// What --cache-disk says, or nothing is kept.
+Result<DiskCache> disk_cache_of(const GroupFlags& flags);
 // `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.
 Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
 // Of `ranks` ranks, as --parallel and --stages have it.

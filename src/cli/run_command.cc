@@ -296,6 +296,7 @@ void add_run_command(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(0, kDraftTokensMax));
   command->add_flag("--json", flags->json, "one JSON value instead of text");
   add_group_flags(*command, flags->group);
+  add_cache_flag(*command, flags->group, "default 0");
   add_bits_flag(*command, flags->group);
   command->callback([flags, prompt, seed, &chosen] {
     flags->has_prompt = prompt->count() > 0;

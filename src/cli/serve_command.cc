@@ -72,12 +72,22 @@ Error two_named(const std::string& name) {
           fmt::format("two models are named {}; rename the folder or file of one", name)};
 }
 
-Result<ModelServices> start_groups(const Flags& flags) {
+Result<DiskCache> disk_cache_for(const Flags& flags) {
+  if (flags.group.cache_disk_gib) return disk_cache_of(flags.group);
+  auto cache = default_disk_cache();
+  if (cache.ok()) return cache;
+  log_warn("the state of prompts is not kept on the disk: {}", cache.error().message);
+  return DiskCache{};
+}
+
+Result<ModelServices> start_groups(const Flags& flags, const DiskCache& cache) {
   ModelServices models;
   for (const std::string& model : flags.models) {
     GroupFlags group = flags.group;
     group.model = model;
-    auto started = TRY(start_group(TRY(group_options(group))));
+    LocalGroupOptions options = TRY(group_options(group));
+    options.disk_cache = cache;
+    auto started = TRY(start_group(options));
     const std::string name = started->status().name;
     for (const std::string& line :
          quantisation_lines(*started->status().quantised, group.verbose)) {
@@ -134,7 +144,7 @@ Result<LinkOptions> link_between_machines(const Flags& flags) {
 
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                                                 const ClusterEntry& entry, int64_t budget_bytes,
-                                                const LinkOptions& link,
+                                                const LinkOptions& link, const DiskCache& cache,
                                                 std::shared_ptr<PowerGauge> power,
                                                 std::function<void()> on_restart) {
   Peers::Options peers;
@@ -150,6 +160,7 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .is_spare = flags.spare,
                              .keeps_shares = flags.keep == "shares",
                              .version = kVersion,
+                             .disk_cache = cache,
                              .power = std::move(power),
                              .link = link,
                              .data_network = std::move(data_network),
@@ -290,11 +301,12 @@ Result<bool> serve(const Flags& flags) {
     if (claim(ending, Ending::kBeginsAnew)) ::kill(::getpid(), SIGTERM);
   };
   const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
-  if (runs_groups) serving.own = TRY(start_groups(flags));
+  const DiskCache cache = TRY(disk_cache_for(flags));
+  if (runs_groups) serving.own = TRY(start_groups(flags, cache));
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
     serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link,
-                                  serving.power, begin_anew));
+                                  cache, serving.power, begin_anew));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.context));
     }
@@ -362,6 +374,8 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
   add_group_flags(*command, flags->group);
   add_load_limits(*command, flags->group);
+  add_cache_flag(*command, flags->group,
+                 "default 8, or a tenth of what is free where that is less");
   add_bits_flag(*command, flags->group);
   command->callback([flags, command, &chosen] {
     flags->groups_here = !flags->models.empty() && says_how_grouped(*command);

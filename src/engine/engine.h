@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "base/result.h"
 #include "collective/group.h"
+#include "engine/page_store_counts.h"
 #include "model/latent_cut.h"
 #include "model/overlap.h"
 #include "sampling/logprobs.h"
@@ -37,6 +39,10 @@ struct EngineOptions {
   LinkKind link = LinkKind::kShm;
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;  // of the sums of prompts with computing
+  // Where pages of state are kept on this machine's disk, of all models, and how much there may be
+  // of them; 0: none are.
+  std::filesystem::path cache_folder;
+  uint64_t cache_disk_bytes = 0;
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };
@@ -114,6 +120,9 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const LoadReport& report() const = 0;
+
+  // Any thread. Nothing where this rank keeps no pages on the disk.
+  virtual std::optional<PageStoreCounts> page_store_counts() const { return {}; }
 
   // Rank 0 only, any thread. Outcomes come as events.
   virtual void submit(uint64_t request, GenerateRequest options) = 0;

@@ -88,7 +88,9 @@ ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
         return path_for_plan(model, own, weak);
       }),
       parts(std::make_unique<ClusterParts>(
-          *loop, ClusterParts::Options{.self = self, .link = options.link})) {}
+          *loop,
+          ClusterParts::Options{
+              .self = self, .link = options.link, .command = {.cache = options.disk_cache}})) {}
 
 Result<ClusterDriver::Options> ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
   ClusterDriver::Options driver_options;

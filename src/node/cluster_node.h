@@ -18,6 +18,7 @@
 #include "cluster/peers.h"
 #include "node/cluster_control.h"
 #include "node/data_network.h"
+#include "node/disk_cache.h"
 #include "node/model_directory.h"
 #include "transport/link_options.h"
 
@@ -30,6 +31,7 @@ struct ClusterNodeOptions {
   bool is_spare = false;      // used only where the others do not suffice
   bool keeps_shares = false;  // of models' files what its ranks read, and copies of others' shares
   std::string version;
+  DiskCache disk_cache{};                       // of ranks on this node, whoever leads their group
   std::shared_ptr<PowerGauge> power;            // what heartbeats say of it; null: nothing
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
   // Where their links go, between two machines that are both in it; else where control goes.

@@ -115,6 +115,13 @@ void LocalGroup::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Of rank 0: other ranks here have parts of the same pages.
+void LocalGroup::on_page_counts(int rank, const PageStoreCounts& counts) {
+  if (rank != 0) return;
+  const std::lock_guard lock(mutex_);
+  status_.pages = counts;
+}
+
 ModelStatus LocalGroup::status() const {
   std::lock_guard lock(mutex_);
   return status_;

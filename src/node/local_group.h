@@ -22,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/wake_pipe.h"
+#include "node/disk_cache.h"
 #include "node/model_folder.h"
 #include "node/model_service.h"
 #include "node/request_table.h"
@@ -45,9 +46,10 @@ struct LocalGroupOptions {
   int sequences_max = 8;
   int batch_tokens_max = 512;
   std::string device = "cpu";
-  bool exact = false;  // activations stay float32 where weights are quantised
-  int bits = 0;        // not 0: weights are quantised to so many while they are read
-  int queue_max = 64;  // requests beyond those that run together
+  bool exact = false;      // activations stay float32 where weights are quantised
+  int bits = 0;            // not 0: weights are quantised to so many while they are read
+  int queue_max = 64;      // requests beyond those that run together
+  DiskCache disk_cache{};  // of ranks on this machine; other nodes have their own
 
   MonitorTimeouts timeouts;
   std::chrono::milliseconds load_timeout{600'000};
@@ -139,6 +141,7 @@ class LocalGroup final : public ModelService, private WorkerEvents {
   void on_end(uint64_t request, Result<FinishReason> outcome) override {
     requests_.end(request, std::move(outcome));
   }
+  void on_page_counts(int rank, const PageStoreCounts& counts) override;
   void on_times(int, const CollectiveTimes&) override {}
   void on_pairs(std::span<const PairTimes>) override {}
 

@@ -132,7 +132,7 @@ WorkerGroupOptions LocalGroup::worker_options() const {
   const milliseconds group_timeout = options_.timeouts.progress + 2 * options_.timeouts.heartbeat;
   options.setup.group_timeout_ms = static_cast<int>(group_timeout.count());
   options.pin_threads = options_.pin_threads;
-  options.command = {options_.worker_program, options_.worker_arguments};
+  options.command = {options_.worker_program, options_.worker_arguments, options_.disk_cache};
   options.places = options_.places;
   options.timeouts = options_.timeouts;
   options.load_timeout = options_.load_timeout;

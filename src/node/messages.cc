@@ -127,6 +127,15 @@ Result<Heartbeat> decode_heartbeat(std::string_view payload) {
   return Heartbeat{ticks, take<int32_t>(payload)};
 }
 
+std::string encode_page_counts(const PageStoreCounts& counts) {
+  return pack(counts);
+}
+
+Result<PageStoreCounts> decode_page_counts(std::string_view payload) {
+  if (payload.size() != sizeof(PageStoreCounts)) return corrupt("count of pages");
+  return take<PageStoreCounts>(payload);
+}
+
 std::string encode_start(uint64_t request, int cached_tokens) {
   return pack(request, static_cast<int32_t>(cached_tokens));
 }

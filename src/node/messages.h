@@ -46,6 +46,7 @@ enum class Message : uint8_t {
   kPairs,     // what a probe measured
   kFatal,     // why this worker is about to exit
   kLogprobs,  // of the token that comes next
+  kPages,     // PageStoreCounts, when they have changed
 };
 
 struct WorkerSetup {
@@ -115,6 +116,9 @@ Result<LoadReport> decode_report(std::string_view payload);
 
 std::string encode_heartbeat(Heartbeat heartbeat);
 Result<Heartbeat> decode_heartbeat(std::string_view payload);
+
+std::string encode_page_counts(const PageStoreCounts& counts);
+Result<PageStoreCounts> decode_page_counts(std::string_view payload);
 
 std::string encode_start(uint64_t request, int cached_tokens);
 Result<std::pair<uint64_t, int>> decode_start(std::string_view payload);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,9 @@ struct ModelStatus {
   int threads = 1;
   int context = 0;
   int vocab_size = 0;
-  int running = 0;                   // requests that have not ended
-  Pooling pooling = Pooling::kLast;  // how the model makes embeddings
+  int running = 0;                       // requests that have not ended
+  std::optional<PageStoreCounts> pages;  // on the disk of rank 0; none: not known, or none are kept
+  Pooling pooling = Pooling::kLast;      // how the model makes embeddings
   std::vector<RankStatus> ranks;
   std::shared_ptr<const QuantisationReport> quantised;  // of all ranks together; null: not ready
   std::vector<PairStatus> links;                        // of each pair of ranks that has one

@@ -77,8 +77,8 @@ void die_with_parent() {
 #endif
 }
 
-Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable* kernels,
-                                     Progress* progress) {
+Result<EngineOptions> engine_options(const WorkerSetup& setup, const DiskCache& cache,
+                                     const KernelTable* kernels, Progress* progress) {
   EngineOptions options;
   options.model = setup.model;
   options.shares = setup.shares;
@@ -92,6 +92,8 @@ Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable
   options.bits = setup.bits;
   options.link = setup.link.kind;
   options.stages = setup.link.stages;
+  options.cache_folder = cache.folder;
+  options.cache_disk_bytes = cache.bytes;
   options.kernels = kernels;
   options.progress = progress;
   return options;
@@ -100,6 +102,7 @@ Result<EngineOptions> engine_options(const WorkerSetup& setup, const KernelTable
 // What the worker is from its set-up to its end.
 struct Worker {
   const WorkerSetup setup;
+  const DiskCache cache;
   const KernelTable* kernels = nullptr;
   const LinkWrapper& wrap_link;
   WorkerControl& control;
@@ -168,7 +171,7 @@ Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
 Status serve(Worker& worker, const EngineFactory& factory) {
   WorkerControl& control = worker.control;
   const EngineOptions options =
-      TRY(engine_options(worker.setup, worker.kernels, &control.progress()));
+      TRY(engine_options(worker.setup, worker.cache, worker.kernels, &control.progress()));
   Group::Options unformed = worker.group_options();
   unformed.links = unformed_links(worker.setup.rank, worker.setup.size());
   const std::unique_ptr<Engine> engine = TRY(factory(options, Group(std::move(unformed))));
@@ -221,7 +224,7 @@ WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
 Status work(const WorkerFlags& flags, const EngineFactory& factory, const LinkWrapper& wrap_link,
             WorkerControl& control) {
   WorkerSetup setup = completed(TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax)))), flags);
-  Worker worker{std::move(setup), TRY(choose_kernels()), wrap_link, control};
+  Worker worker{std::move(setup), flags.cache, TRY(choose_kernels()), wrap_link, control};
   const bool measures = worker.setup.probes || worker.setup.bench_bytes > 0;
   return measures ? measure(worker) : serve(worker, factory);
 }

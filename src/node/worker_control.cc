@@ -125,14 +125,25 @@ void WorkerControl::read_and_beat() {
 
 // Left out while the node reads nothing: a stopped node is no reason to stop as well.
 void WorkerControl::beat() {
+  const std::optional<PageStoreCounts> pages = page_counts();
   std::unique_lock lock(send_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || !writer_.is_empty()) return;
   const Heartbeat now{progress_.ticks.load(std::memory_order_relaxed),
                       progress_.state.load(std::memory_order_relaxed)};
-  if (!writer_.push(static_cast<uint8_t>(Message::kHeartbeat), encode_heartbeat(now)).ok() ||
-      !writer_.flush(fd_.get()).ok()) {
-    leave();
+  const auto push = [this](Message type, const std::string& payload) {
+    if (!writer_.push(static_cast<uint8_t>(type), payload).ok()) leave();
+  };
+  push(Message::kHeartbeat, encode_heartbeat(now));
+  if (pages && *pages != told_page_counts_) {
+    push(Message::kPages, encode_page_counts(*pages));
+    told_page_counts_ = *pages;
   }
+  if (!writer_.flush(fd_.get()).ok()) leave();
+}
+
+std::optional<PageStoreCounts> WorkerControl::page_counts() {
+  const std::lock_guard lock(mutex_);
+  return engine_ == nullptr ? std::nullopt : engine_->page_store_counts();
 }
 
 void WorkerControl::handle(const ControlFrame& frame) {

@@ -66,6 +66,7 @@ class WorkerControl {
   WorkerControl(UniqueFd fd, WakePipe wake);
   void read_and_beat();
   void beat();
+  std::optional<PageStoreCounts> page_counts();
   void handle(const ControlFrame& frame);
   void end_epoch();
   Status handle_join(const ControlFrame& frame);
@@ -73,7 +74,8 @@ class WorkerControl {
 
   UniqueFd fd_;
   WakePipe wake_;
-  FrameReader reader_;  // the thread's
+  FrameReader reader_;                // the thread's
+  PageStoreCounts told_page_counts_;  // the thread's
   Progress progress_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> finished_{false};

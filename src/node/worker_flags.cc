@@ -14,6 +14,8 @@ constexpr std::string_view kControlFd = "--control-fd";
 constexpr std::string_view kModel = "--model";
 constexpr std::string_view kHosts = "--hosts";
 constexpr std::string_view kMachineRanks = "--machine-ranks";
+constexpr std::string_view kCacheFolder = "--cache-folder";
+constexpr std::string_view kCacheBytes = "--cache-bytes";
 constexpr int kNumberMax = 1 << 20;
 constexpr const char* kLoopback = "127.0.0.1";
 
@@ -21,13 +23,15 @@ bool is_wildcard(std::string_view host) {
   return host == "::" || host == "0.0.0.0";
 }
 
-Result<int> parse_number(std::string_view flag, std::string_view text, int least) {
-  int number = -1;
+template <class Number>
+Result<Number> parse_number(std::string_view flag, std::string_view text, Number least,
+                            Number most) {
+  Number number{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  if (!is_whole || number < least || number > kNumberMax) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("{} {}: a number from {} to {} is needed",
-                                                          flag, text, least, kNumberMax)};
+  if (!is_whole || number < least || number > most) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} {}: a number from {} to {} is needed", flag, text, least, most)};
   }
   return number;
 }
@@ -44,13 +48,17 @@ std::vector<std::string> split_hosts(std::string_view text) {
 
 Status take(WorkerFlags& flags, std::string_view flag, std::string_view value) {
   if (flag == kControlFd) {
-    flags.control_fd = TRY(parse_number(flag, value, 0));
+    flags.control_fd = TRY(parse_number(flag, value, 0, kNumberMax));
   } else if (flag == kModel) {
     flags.model = value;
   } else if (flag == kHosts) {
     flags.hosts = split_hosts(value);
   } else if (flag == kMachineRanks) {
-    flags.machine_ranks = TRY(parse_number(flag, value, 1));
+    flags.machine_ranks = TRY(parse_number(flag, value, 1, kNumberMax));
+  } else if (flag == kCacheFolder) {
+    flags.cache.folder = value;
+  } else if (flag == kCacheBytes) {
+    flags.cache.bytes = TRY(parse_number<uint64_t>(flag, value, 0, kDiskCacheBytesMax));
   } else {
     return Error{ErrorCode::kInvalidArgument, fmt::format("a worker knows no flag {}", flag)};
   }
@@ -78,6 +86,10 @@ std::vector<std::string> worker_arguments(const WorkerFlags& flags) {
   if (!flags.model.empty()) add(kModel, flags.model);
   if (!flags.hosts.empty()) add(kHosts, fmt::format("{}", fmt::join(flags.hosts, ",")));
   if (flags.machine_ranks != 1) add(kMachineRanks, std::to_string(flags.machine_ranks));
+  if (flags.cache.bytes > 0) {
+    add(kCacheFolder, flags.cache.folder);
+    add(kCacheBytes, std::to_string(flags.cache.bytes));
+  }
   return arguments;
 }
 

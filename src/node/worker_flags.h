@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "node/disk_cache.h"
 
 namespace lockstep {
 
@@ -18,6 +19,7 @@ struct WorkerFlags {
   // the one to listen on, "0.0.0.0" or "::" for all. Empty: all ranks are on this machine.
   std::vector<std::string> hosts{};
   int machine_ranks = 1;  // of the group on this machine, which share its cores
+  DiskCache cache{};
 };
 
 // The ranks of one group on one machine, and how they reach the others.

@@ -198,6 +198,9 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kHeartbeat:
       monitor_->heartbeat(rank, TRY(decode_heartbeat(frame.payload)), Clock::now());
       return Ok{};
+    case Message::kPages:
+      events.on_page_counts(rank, TRY(decode_page_counts(frame.payload)));
+      return Ok{};
     case Message::kStart: {
       const auto start = TRY(decode_start(frame.payload));
       events.on_start(start.first, start.second);

@@ -38,6 +38,7 @@ class WorkerEvents {
   virtual void on_logprobs(uint64_t, std::span<const TokenLogprob>) {}
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, Result<FinishReason> outcome) = 0;
+  virtual void on_page_counts(int /*rank*/, const PageStoreCounts&) {}
   virtual void on_times(int rank, const CollectiveTimes& times) = 0;
   virtual void on_pairs(std::span<const PairTimes> pairs) = 0;
 };

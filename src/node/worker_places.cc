@@ -44,6 +44,7 @@ class LocalPlaces final : public WorkerPlaces {
 Result<StartedWorker> start_worker_process(const WorkerCommand& command, WorkerFlags flags) {
   auto [ours, theirs] = TRY(control_socket_pair());
   flags.control_fd = ChildProcess::kFirstInheritedFd;
+  flags.cache = command.cache;
   ChildProcess::Options child;
   child.program = command.program.empty() ? TRY(own_program()) : command.program;
   child.arguments = command.arguments;

@@ -53,6 +53,7 @@ class WorkerPlaces {
 struct WorkerCommand {
   std::string program;                 // empty: this program
   std::vector<std::string> arguments;  // before the flags; empty: "worker"
+  DiskCache cache{};                   // this machine's
 };
 
 // A child process. `flags.control_fd` is filled in.

@@ -135,6 +135,27 @@ void add_models(MetricsText& text, const std::vector<ModelStatus>& models) {
        [](const ModelStatus& model) { return model.late_calls + model.late_frames; });
 }
 
+// Of models whose group is led from this node.
+void add_pages(MetricsText& text, const std::vector<ModelStatus>& models) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view meaning,
+                        uint64_t PageStoreCounts::*count) {
+    text.head(name, type, meaning);
+    for (const ModelStatus& model : models) {
+      if (model.pages) text.value(name, label("model", model.name), (*model.pages).*count);
+    }
+  };
+  each("lockstep_page_store_bytes", "gauge",
+       "Bytes of pages of state on the disk of rank 0, of all models.", &PageStoreCounts::bytes);
+  each("lockstep_page_store_pages", "gauge", "Pages of the model there that it can read.",
+       &PageStoreCounts::pages);
+  each("lockstep_page_store_saved_total", "counter", "Pages that its process has written.",
+       &PageStoreCounts::saved);
+  each("lockstep_page_store_loaded_total", "counter", "Pages that its process has read.",
+       &PageStoreCounts::loaded);
+  each("lockstep_page_store_dropped_total", "counter",
+       "Pages that could not be written, or were found broken.", &PageStoreCounts::dropped);
+}
+
 void add_cluster(MetricsText& text, const ClusterReport& cluster) {
   std::map<std::string, int> states{{"alive", 0}};
   for (const ClusterNodeReport& node : cluster.nodes) ++states[node.state];
@@ -166,6 +187,7 @@ std::string node_metrics(const NodeFigures& figures) {
   }
   add_requests(text, figures.requests);
   add_models(text, figures.models);
+  add_pages(text, figures.models);
   if (figures.cluster) add_cluster(text, *figures.cluster);
   return text.take();
 }

@@ -122,6 +122,9 @@ TEST_CASE("small messages survive") {
   CHECK(decode_end(encode_end(5, FinishReason::kLength)).value().second == FinishReason::kLength);
   CHECK(decode_id(encode_id(~uint64_t{0})).value() == ~uint64_t{0});
   CHECK(decode_heartbeat(encode_heartbeat({3, -2})).value().state == -2);
+  const PageStoreCounts counts{.bytes = ~uint64_t{0}, .pages = 2, .saved = 3, .loaded = 4};
+  CHECK(decode_page_counts(encode_page_counts(counts)).value() == counts);
+  CHECK_FALSE(decode_page_counts(encode_id(5)).ok());
   const std::vector<float> row{1.5f, -0.0f};
   CHECK(decode_logits(encode_logits(6, row)).value().second == row);
   CHECK(decode_logits(encode_logits(6, {})).value().second.empty());

@@ -21,13 +21,16 @@ TEST_CASE("worker flags: what a node writes, its worker reads") {
   const WorkerFlags flags{.control_fd = 3,
                           .model = "/models/a b",
                           .hosts = {"::", "fe80::1%eth0", "10.0.0.2"},
-                          .machine_ranks = 2};
+                          .machine_ranks = 2,
+                          .cache = {.folder = "/caches/a b", .bytes = uint64_t{1} << 40}};
   const auto read = parse(worker_arguments(flags));
   REQUIRE(read.ok());
   CHECK(read.value().control_fd == 3);
   CHECK(read.value().model == flags.model);
   CHECK(read.value().hosts == flags.hosts);
   CHECK(read.value().machine_ranks == 2);
+  CHECK(read.value().cache.folder == flags.cache.folder);
+  CHECK(read.value().cache.bytes == flags.cache.bytes);
   CHECK(worker_arguments({.control_fd = 3}) == std::vector<std::string>{"--control-fd", "3"});
 }
 
@@ -38,6 +41,8 @@ TEST_CASE("worker flags: a flag that makes no sense is named") {
   CHECK(parse({"--control-fd", "3", "--size", "2"}).error().message ==
         "a worker knows no flag --size");
   CHECK_FALSE(parse({"--control-fd", "3", "--machine-ranks", "0"}).ok());
+  CHECK_FALSE(parse({"--control-fd", "3", "--cache-bytes", "-1"}).ok());
+  CHECK_FALSE(parse({"--control-fd", "3", "--cache-bytes", "1152921504606846976"}).ok());
 }
 
 TEST_CASE("worker flags: the ranks of one machine meet at loopback") {

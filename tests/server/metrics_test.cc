@@ -88,6 +88,20 @@ TEST_CASE("metrics: names of models have a limit and may hold anything") {
   CHECK(has_line(text, R"(lockstep_prompt_tokens_total{model="a\"b\\c\nd"} 0)"));
 }
 
+TEST_CASE("metrics: what a model keeps on the disk, where it keeps something") {
+  ModelStatus keeps, other;
+  keeps.name = "keeps";
+  keeps.pages = PageStoreCounts{.bytes = 1, .pages = 2, .saved = 3, .loaded = 4, .dropped = 5};
+  other.name = "other";
+  const std::string text = node_metrics({.models = {keeps, other}});
+  CHECK(has_line(text, R"(lockstep_page_store_bytes{model="keeps"} 1)"));
+  CHECK(has_line(text, R"(lockstep_page_store_pages{model="keeps"} 2)"));
+  CHECK(has_line(text, R"(lockstep_page_store_saved_total{model="keeps"} 3)"));
+  CHECK(has_line(text, R"(lockstep_page_store_loaded_total{model="keeps"} 4)"));
+  CHECK(has_line(text, R"(lockstep_page_store_dropped_total{model="keeps"} 5)"));
+  CHECK(text.find(R"(lockstep_page_store_bytes{model="other"})") == std::string::npos);
+}
+
 TEST_CASE("metrics: a node tells its requests, models, cluster and power") {
   FakeCluster cluster;
   Served server(milliseconds(60'000), &cluster);
