@@ -59,6 +59,9 @@ class Node:
     """`lockstep serve` on a port of its own. Use as a context: it is ended, by its pid, in any case."""
 
     def __init__(self, *arguments, model=STORIES, env=None):
+        # What one test computed must not be there for another one.
+        if "--cache-disk" not in arguments:
+            arguments += ("--cache-disk", "0")
         # In no cluster: a test must not meet the nodes of its user's network.
         self.process = subprocess.Popen([PROGRAM, "serve", model, "--alone", "--port", "0", *arguments],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
