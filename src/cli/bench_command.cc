@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/constraint_bench.h"
 #include "cli/group_flags.h"
 #include "cli/mixed_bench.h"
 #include "cli/model_bench.h"
@@ -207,6 +208,37 @@ void add_mixed(CLI::App& bench, Command& chosen) {
   });
 }
 
+struct ConstraintCommandFlags {
+  ConstraintBenchFlags bench;
+  bool json = false;
+};
+
+void add_constraint(CLI::App& bench, Command& chosen) {
+  auto flags = std::make_shared<ConstraintCommandFlags>();
+  ConstraintBenchFlags& options = flags->bench;
+  CLI::App* command =
+      bench.add_subcommand("constraint", "what a constraint of the answer adds to a token");
+  command->add_option("MODEL", options.group.model, "a model folder, a .gguf file or org/name");
+  command->add_option("--shape", options.shape.shape,
+                      "random weights of a folder with a config.json and a tokenizer");
+  command->add_option("--format", options.shape.format, "of random weights, e.g. q4_0, fp8");
+  command->add_option("--layers", options.shape.layers, "so many layers only")->check(at_least(1));
+  command->add_option("-n", options.new_tokens, "tokens of an answer (default 64)")
+      ->check(at_least(2));
+  command->add_option("-r", options.repetitions, "answers of each kind, in turn (default 5)")
+      ->check(at_least(1));
+  command->add_flag("--json", flags->json, "one JSON value");
+  add_group_flags(*command, options.group);
+  command->callback([flags, &chosen] {
+    if (flags->bench.shape.shape.empty() == flags->bench.group.model.empty()) {
+      throw CLI::RequiredError("one of MODEL and --shape");
+    }
+    chosen = [flags] {
+      return finish(bench_constraint(flags->bench), flags->json, print_constraint_bench);
+    };
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, Command& chosen) {
@@ -254,6 +286,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   add_parallel(*command, chosen);
   add_placement(*command, chosen);
   add_mixed(*command, chosen);
+  add_constraint(*command, chosen);
   add_bench_serve_command(*command, chosen);
 }
 

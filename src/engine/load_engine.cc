@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/check.h"
@@ -8,6 +9,7 @@
 #include "device/slowed_device.h"
 #include "engine/model_engine.h"
 #include "model/quantising.h"
+#include "model/shape_model.h"
 #include "model/stages.h"
 
 namespace lockstep {
@@ -16,6 +18,14 @@ namespace {
 // What a context is if nobody asks for one: enough to chat, and not the memory of a model's
 // longest.
 constexpr int kContextDefault = 8192;
+
+// Where a model's tokenizer lies; for random weights beside the config.json of their shape.
+std::filesystem::path tokenizer_place(const std::filesystem::path& model) {
+  const auto shape = parse_shape_model(model.string());
+  if (!shape.ok()) return model;
+  const std::filesystem::path place = shape.value().shape;
+  return place.extension() == ".json" ? place.parent_path() : place;
+}
 
 }  // namespace
 
@@ -48,7 +58,8 @@ Status ModelEngine::load(const EngineOptions& options) {
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
   make_sampler();
-  grammar_maker_ = std::make_unique<GrammarMaker>(options.model, [this] { inbox_.wake(); });
+  grammar_maker_ =
+      std::make_unique<GrammarMaker>(tokenizer_place(options.model), [this] { inbox_.wake(); });
   begin_epoch();
   report_ = {.weight_bytes = model_->weights().weight_bytes,
              .read_bytes = model_->weights().read_bytes,
