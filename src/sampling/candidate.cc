@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 
 namespace lockstep {
 namespace {
@@ -14,6 +15,56 @@ constexpr uint32_t kInfiniteSize = 0x7f800000;
 
 uint32_t size_bits(float value) {
   return std::bit_cast<uint32_t>(value) & kSizeMask;
+}
+
+// The first of the largest values, and the largest size of all.
+struct Top {
+  size_t index;
+  uint32_t size;
+};
+
+// Values that are looked through at once, and maxima that are kept of them: in this form the
+// compiler uses vector instructions, and a step of many sequences looks through many vocabularies.
+constexpr size_t kBlock = 1024;
+constexpr size_t kMaxima = 16;
+
+// The largest value of a block. Of zeros any, whatever their signs.
+float largest_value(std::span<const float> block) {
+  float most[kMaxima];
+  std::fill(std::begin(most), std::end(most), kForbidden);
+  size_t i = 0;
+  for (; i + kMaxima <= block.size(); i += kMaxima) {
+    for (size_t k = 0; k < kMaxima; ++k) {
+      most[k] = block[i + k] > most[k] ? block[i + k] : most[k];
+    }
+  }
+  float largest = *std::max_element(std::begin(most), std::end(most));
+  for (; i < block.size(); ++i) largest = std::max(largest, block[i]);
+  return largest;
+}
+
+uint32_t largest_size(std::span<const float> block) {
+  uint32_t most = 0;
+  for (const float value : block) most = std::max(most, size_bits(value));
+  return most;
+}
+
+// Of numbers. Where there are others, `index` means nothing.
+Top top_of(std::span<const float> values) {
+  float most = kForbidden;
+  size_t begin = 0;  // of the first block that has it
+  uint32_t size = 0;
+  for (size_t i = 0; i < values.size(); i += kBlock) {
+    const auto block = values.subspan(i, std::min(kBlock, values.size() - i));
+    size = std::max(size, largest_size(block));
+    if (const float here = largest_value(block); here > most) {
+      most = here;
+      begin = i;
+    }
+  }
+  const auto first =
+      std::find(values.begin() + static_cast<std::ptrdiff_t>(begin), values.end(), most);
+  return {first == values.end() ? 0 : static_cast<size_t>(first - values.begin()), size};
 }
 
 }  // namespace
@@ -32,9 +83,7 @@ bool is_number(const Candidate& candidate) {
 }
 
 bool are_numbers(std::span<const float> logits) {
-  uint32_t most = 0;
-  for (const float logit : logits) most = std::max(most, size_bits(logit));
-  return most < kInfiniteSize;
+  return largest_size(logits) < kInfiniteSize;
 }
 
 Candidate first_broken(std::span<const float> logits, int32_t first_token) {
@@ -45,15 +94,16 @@ Candidate first_broken(std::span<const float> logits, int32_t first_token) {
 }
 
 Candidate largest(std::span<const float> logits, int32_t first_token) {
-  Candidate best{};
-  uint32_t most = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    most = std::max(most, size_bits(logits[i]));
-    if (best.token < 0 || logits[i] > best.score) {
-      best = {logits[i], first_token + static_cast<int32_t>(i)};
-    }
-  }
-  return most < kInfiniteSize ? best : first_broken(logits, first_token);
+  const Top top = top_of(logits);
+  if (top.size >= kInfiniteSize) return first_broken(logits, first_token);
+  if (logits.empty()) return {};
+  return {logits[top.index], first_token + static_cast<int32_t>(top.index)};
+}
+
+Candidate largest_allowed(std::span<const float> scores, int32_t first_token) {
+  const Top top = top_of(scores);
+  if (scores.empty() || scores[top.index] == kForbidden) return {kForbidden, -1};
+  return {scores[top.index], first_token + static_cast<int32_t>(top.index)};
 }
 
 }  // namespace lockstep

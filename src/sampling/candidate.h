@@ -34,5 +34,7 @@ bool are_numbers(std::span<const float> logits);
 Candidate first_broken(std::span<const float> logits, int32_t first_token);
 // The largest of a part, or its first one that is no number.
 Candidate largest(std::span<const float> logits, int32_t first_token);
+// The largest score that is allowed, all of which are numbers; no token where none is.
+Candidate largest_allowed(std::span<const float> scores, int32_t first_token);
 
 }  // namespace lockstep

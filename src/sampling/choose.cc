@@ -9,15 +9,6 @@
 namespace lockstep {
 namespace {
 
-// The largest score that is allowed.
-Candidate largest_allowed(std::span<const float> scores, int32_t first_token) {
-  Candidate best{kForbidden, -1};
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] > best.score) best = {scores[i], first_token + static_cast<int32_t>(i)};
-  }
-  return best;
-}
-
 Candidate add_noise(std::span<const float> logits, int32_t first_token,
                     const SamplingOptions& options, int32_t position, const Candidate& top) {
   const float scale = 1 / options.temperature;

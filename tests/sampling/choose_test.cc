@@ -40,6 +40,34 @@ TEST_CASE("greedy takes the largest logit, the first of equal ones") {
   CHECK(choose_in_part({}, 0, {}, 0).token == -1);
 }
 
+TEST_CASE("the largest of a row of any length is the first of equal ones, wherever they lie") {
+  for (const size_t count : {1, 2, 15, 16, 17, 1023, 1024, 1025, 2047, 3000}) {
+    for (const float top : {20.0f, 0.0f, -0.0f, -1e30f}) {
+      for (size_t first = 0; first < count; first += count < 20 ? 1 : 333) {
+        for (const size_t last : {first, (first + count) / 2, count - 1}) {
+          std::vector<float> logits = random_logits(count, 3);
+          for (float& logit : logits) logit = top - 1 - std::abs(logit) - std::abs(top) * 0.1f;
+          logits[last] = top == 0 ? -top : top;
+          logits[first] = top;
+          const Candidate found = largest(logits, 7);
+          CHECK(found.token == 7 + static_cast<int32_t>(first));
+          CHECK(std::signbit(found.score) == std::signbit(top));
+          CHECK(found.score == top);
+          const Candidate allowed = largest_allowed(logits, 7);
+          CHECK(allowed.token == found.token);
+          logits[count / 2] = NAN;
+          CHECK(largest(logits, 7).token == 7 + static_cast<int32_t>(count / 2));
+        }
+      }
+    }
+  }
+  CHECK(largest_allowed(std::vector<float>(1500, kForbidden), 0).token == -1);
+  CHECK(largest_allowed({}, 0).token == -1);
+  std::vector<float> one_allowed(1500, kForbidden);
+  one_allowed[1400] = -3e38f;
+  CHECK(largest_allowed(one_allowed, 10).token == 1410);
+}
+
 TEST_CASE("a logit that is no number is the choice, and never a token of another") {
   for (const float broken : {NAN, -NAN, INFINITY, -INFINITY}) {
     for (const size_t at : {0, 3, 9}) {
