@@ -1,6 +1,7 @@
 #include "grammar/automaton.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "grammar/limits.h"
@@ -314,7 +315,8 @@ std::unique_ptr<GrammarAutomaton::Kernel> GrammarAutomaton::make_kernel(
   Kernel& kernel = *made;
   kernel.positions = positions;
   thread_edges_.clear();
-  std::array<bool, 257> is_border{};
+  std::array<uint64_t, 5> borders{1};  // bit b: an edge begins at byte b or has ended before it
+  const auto add_border = [&](uint32_t byte) { borders[byte / 64] |= uint64_t{1} << (byte % 64); };
   for (uint32_t thread = 0; thread < positions.size(); ++thread) {
     const Position& position = grammar_->positions[positions[thread]];
     if (position.kind == Kind::kToken) {
@@ -324,16 +326,22 @@ std::unique_ptr<GrammarAutomaton::Kernel> GrammarAutomaton::make_kernel(
     for (uint32_t i = 0; i < position.count; ++i) {
       const CompiledGrammar::Edge& edge = grammar_->edges[position.first + i];
       thread_edges_.push_back({edge.first, edge.last, {thread, edge.target}});
-      is_border[edge.first] = is_border[edge.last + 1U] = true;
+      add_border(edge.first);
+      add_border(edge.last + 1U);
     }
   }
   kernel.moves.reserve(thread_edges_.size());
   kernel.classes_moves.push_back({0, 0});
-  for (uint32_t first = 0; first < 256;) {
-    uint32_t next = first + 1;
-    while (next < 256 && !is_border[next]) ++next;
-    const uint8_t index = class_over(kernel, first);
-    for (; first < next; ++first) kernel.classes[first] = index;
+  add_border(256);
+  uint32_t first = 0;
+  for (uint32_t word = 0; word < borders.size(); ++word) {
+    for (uint64_t left = borders[word]; left != 0; left &= left - 1) {
+      const uint32_t next = word * 64 + static_cast<uint32_t>(std::countr_zero(left));
+      if (next == 0) continue;
+      const uint8_t index = class_over(kernel, first);
+      std::fill(kernel.classes.begin() + first, kernel.classes.begin() + next, index);
+      first = next;
+    }
   }
   return made;
 }
