@@ -27,7 +27,8 @@ constexpr std::array<Kind, 3> kKinds{{
     {"none", ""},
     {"text", R"({"sequence":[{"free":{"without":["<tool_call>"]}},{"text":"<tool_call>"}]})"},
     {"schema", R"({"json_schema":{"type":"array","minItems":10000,"items":{"type":"object",
-        "properties":{"name":{"type":"string","maxLength":24},"count":{"type":"integer","maximum":99999},
+        "properties":{"name":{"type":"string","maxLength":24},
+        "count":{"type":"integer","maximum":99999},
         "is_done":{"type":"boolean"}},"required":["name","count","is_done"]}}})"},
 }};
 
