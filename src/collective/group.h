@@ -46,6 +46,8 @@ class Group {
   const LinkGraph& graph() const { return plans_->graph(); }
   // (ranks, ranks), the same on every rank; empty: not measured.
   std::span<const LinkCost> link_costs() const { return options_.link_costs; }
+  // False if sums of many rows travel in a way whose bits depend on the shares.
+  bool is_exact() const { return options_.wire == Wire::kF32; }
   size_t piece_bytes() const { return options_.piece_bytes; }
   // Null for the own rank and for one without a link. For measurements between two exchanges.
   Link* link_to(int rank) { return options_.links[static_cast<size_t>(rank)].get(); }

@@ -55,4 +55,9 @@ void Inbox::wait() {
   changed_.wait(lock, [this] { return is_filled_.load(std::memory_order_relaxed); });
 }
 
+void Inbox::wait_for(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, time, [this] { return is_filled_.load(std::memory_order_relaxed); });
+}
+
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -39,6 +40,8 @@ class Inbox {
   bool has_contents() const { return is_filled_.load(std::memory_order_relaxed); }
   // Returns when there is something to take.
   void wait();
+  // Or after a time.
+  void wait_for(std::chrono::milliseconds time);
   // Drops everything but a stop.
   void clear();
 

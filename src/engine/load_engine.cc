@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "device/slowed_device.h"
 #include "engine/model_engine.h"
+#include "engine/model_identity.h"
 #include "model/quantising.h"
 #include "model/shape_model.h"
 #include "model/stages.h"
@@ -58,6 +59,7 @@ Status ModelEngine::load(const EngineOptions& options) {
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
   make_sampler();
+  open_store(options);
   grammar_maker_ =
       std::make_unique<GrammarMaker>(tokenizer_place(options.model), [this] { inbox_.wake(); });
   begin_epoch();
@@ -94,6 +96,33 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                             .between_layers = [this] { return pipeline_->poll(); }},
                            pipeline_->group(), *device_));
   return Ok{};
+}
+
+// What is wrong with a disk is no reason not to serve.
+void ModelEngine::open_store(const EngineOptions& options) {
+  const bool has_part = model_->page_shape().page_bytes() > 0;  // false: not a single head
+  if (options.cache_disk_bytes > 0 && has_part) {
+    auto store = make_store(options);
+    if (store.ok()) {
+      store_ = std::move(store.value());
+      disk_.emplace(*store_);
+    } else {
+      log_warn("pages of state are not kept on disk: {}", store.error().message);
+    }
+  }
+  mover_.emplace(*model_, store_.get());
+}
+
+Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& options) {
+  if (!pipeline_->group().is_exact()) {
+    return Error{ErrorCode::kUnsupported,
+                 "with sums that are rounded on the wire they depend on how the model is cut"};
+  }
+  return PageStore::open({.folder = options.cache_folder,
+                          .bytes_max = options.cache_disk_bytes,
+                          .model = TRY(model_identity(options)),
+                          .shape = model_->page_shape(),
+                          .on_saved = [this] { inbox_.wake(); }});
 }
 
 void ModelEngine::make_sampler() {

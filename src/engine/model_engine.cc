@@ -48,7 +48,10 @@ void ModelEngine::begin_epoch() {
                          .result_bytes_max = result_bytes_max(stage_limits_),
                          .in_flight_max = steps_in_flight_max(limits_.stages)});
   // Pages of another epoch are forgotten: a rank may have been lost in the middle of one.
-  scheduler_ = std::make_unique<Scheduler>(limits_);
+  if (store_) store_->begin_epoch();
+  failed_saves_ = 0;
+  save_again_ = {};
+  scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarShelf>(*grammar_maker_);
@@ -56,7 +59,7 @@ void ModelEngine::begin_epoch() {
     choice_leader_ = std::make_unique<ChoiceLeader>(*grammars_, config.vocab_size);
   }
   step_.reserve(model_->limits());
-  message_.reserve(plain_step_bytes_max(model_->limits()));
+  message_.reserve(plain_step_bytes_max(model_->limits()) + (store_ ? page_orders_bytes_max() : 0));
 }
 
 Status ModelEngine::rejoin(Group world) {
@@ -81,10 +84,10 @@ Status ModelEngine::lead(EngineEvents& engine_events) {
     } else if (scheduler_->steps_in_flight() > 0) {
       TRY(pipeline_->wait_for_result([&] { return !has_stop && inbox_.has_contents(); }));
     } else if (has_stop) {
+      TRY(save_rest(events));
       return stop_others();
-    } else {
-      set_progress(Progress::kIdle);
-      inbox_.wait();
+    } else if (!TRY(begin_save(events))) {
+      idle();
     }
   }
 }
@@ -99,8 +102,8 @@ Result<bool> ModelEngine::begin_step(EngineEvents& events) {
   TRY(broadcast());
   const StepResult result = TRY(compute({}));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  budget_->observe(scheduler_->shape(), took.count());
-  if (place.is_last()) TRY(scheduler_->complete(result.choices, result.hidden, events));
+  if (step_.pages.empty()) budget_->observe(scheduler_->shape(), took.count());
+  if (place.is_last()) TRY(complete(result, events));
   return true;
 }
 
@@ -109,18 +112,24 @@ Status ModelEngine::finish_step(EngineEvents& events) {
   if (scheduler_->steps_in_flight() == 0) {
     return Error{ErrorCode::kCorrupt, "the last stage sent choices that nobody asked for"};
   }
-  const StepResult result = TRY(decode_result(incoming_, stage_limits_, choices_));
-  return scheduler_->complete(result.choices, result.hidden, events);
+  return complete(TRY(decode_result(incoming_, stage_limits_, choices_)), events);
 }
 
 Status ModelEngine::stop_others() {
   step_.clear();
   step_.is_stop = true;
   TRY(broadcast());
-  if (!pipeline_->can_send()) return Ok{};
-  encode_work(step_, {}, outgoing_);
-  TRY(pipeline_->send(outgoing_));
-  return pipeline_->flush();
+  return pass_stop_on();
+}
+
+Status ModelEngine::pass_stop_on() {
+  if (!pipeline_->place().is_last()) {
+    encode_work(step_, {}, outgoing_);
+    TRY(pipeline_->send(outgoing_));
+    TRY(pipeline_->flush());
+  }
+  flush_store();
+  return Ok{};
 }
 
 Status ModelEngine::follow() {
@@ -130,10 +139,7 @@ Status ModelEngine::follow() {
       TRY(compute(work));
       continue;
     }
-    if (pipeline_->place().is_last()) return Ok{};
-    encode_work(step_, {}, outgoing_);
-    TRY(pipeline_->send(outgoing_));
-    return pipeline_->flush();
+    return pass_stop_on();
   }
 }
 
@@ -159,15 +165,20 @@ Status ModelEngine::broadcast() {
 }
 
 Result<StepResult> ModelEngine::compute(const StageWork& work) {
-  const ModelOutputs outputs = TRY(model_->forward(step_.batch, work.hidden));
+  StepResult result;
+  if (!step_.pages.empty()) result.pages = TRY(move_pages(work.pages));
+  const bool has_tokens = step_.batch.token_count() > 0;
+  ModelOutputs outputs{};
+  if (has_tokens) outputs = TRY(model_->forward(step_.batch, work.hidden));
   const StagePlace& place = pipeline_->place();
   if (!place.is_last()) {
-    encode_work(step_, {.hidden = outputs.passed_on}, outgoing_);
+    encode_work(step_, {outputs.passed_on, result.pages.value_or(PageOutcome{})}, outgoing_);
     TRY(pipeline_->send(outgoing_));
     return StepResult{};
   }
   if (!step_.orders.empty()) TRY(obey(step_.orders));
-  const StepResult result{TRY(sampler_->choose(outputs.logits, step_.requests)), outputs.hidden};
+  if (has_tokens) result.choices = TRY(sampler_->choose(outputs.logits, step_.requests));
+  result.hidden = outputs.hidden;
   if (place.is_first() || place.rank != 0) return result;
   encode_result(result, outgoing_);
   TRY(pipeline_->send(outgoing_));

@@ -1,7 +1,7 @@
 // PageOrders: what rank 0 tells every rank of every stage to do with pages of state before a step
 // is computed: pages to be saved on each rank's disk, and then pages to be loaded from it. Part of
-// a Step; most steps have none, and where no rank 0 has a store none ever has. What came of the
-// orders goes the way of the step's work and result back to rank 0.
+// a Step; most steps have none, and none ever has where rank 0 keeps nothing on a disk. What came
+// of the orders goes the way of the step's work and result back to rank 0.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,8 @@ inline PageShape common_part(const PageShape& a, const PageShape& b) {
 }
 
 // Memory for pages on their way to and from a disk, beside the state itself (engine/page_store.h,
-// and the planner's count): some that wait to be written, as many as fit, and one that is read.
+// and the planner's count): some that wait to be written, as many as fit, and one that is read, by
+// the disk's thread and by the engine's.
 inline constexpr size_t kStagedPagesMax = 4;
 inline constexpr size_t kStagedBytesMax = size_t{256} << 20;
 
@@ -47,7 +48,7 @@ constexpr size_t staged_pages(size_t page_bytes) {
 }
 
 constexpr size_t page_staging_bytes(size_t page_bytes) {
-  return (staged_pages(page_bytes) + 1) * page_bytes;
+  return (staged_pages(page_bytes) + 2) * page_bytes;
 }
 
 }  // namespace lockstep

@@ -56,7 +56,8 @@ struct LocalGroupOptions {
   // How long the first processes may wait for a node that cannot be reached or is not prepared.
   std::chrono::milliseconds prepare_timeout{600'000};
   std::chrono::milliseconds restart_wait{5'000};  // how long a request waits for a restart
-  std::chrono::milliseconds stop_timeout{2'000};  // for the step at hand
+  // For the step at hand, and for pages of state that are not on the disk yet.
+  std::chrono::milliseconds stop_timeout{4'000};
   // How long a request that runs waits for the group to be formed anew, and how many losses of it
   // in a row it survives without a token between them (0: it ends with the group that it ran on).
   std::chrono::milliseconds resume_wait{600'000};

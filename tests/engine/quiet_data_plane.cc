@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -151,6 +152,7 @@ struct Case {
   bool has_prompt;  // another sequence's prompt is fed in each step
   SamplingOptions sampling;
   Overlap overlap = Overlap::kAuto;
+  std::string cache_folder{};  // where pages of state would be saved if there were time for it
 };
 
 // Turns the counting on and off at tokens of the first sequence, inside the leader's step.
@@ -203,6 +205,8 @@ void run_rank(const Case& of, int rank, std::vector<std::unique_ptr<Link>> links
                              .batch_tokens_max = 16,
                              .link = of.link,
                              .overlap = of.overlap,
+                             .cache_folder = of.cache_folder,
+                             .cache_disk_bytes = of.cache_folder.empty() ? 0 : uint64_t{1} << 26,
                              .kernels = kernels},
                             std::move(group));
   if (!engine.ok()) std::exit(1);
@@ -268,6 +272,8 @@ int check_all() {
   const SamplingOptions greedy{}, noise{.temperature = 1, .seed = 3};
   const SamplingOptions nucleus{.temperature = 1, .top_k = 20, .top_p = 0.9f, .seed = 3};
   bool is_fine = true;
+  std::string folder = (std::filesystem::temp_directory_path() / "quiet_XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return 1;
   for (const LinkKind link : {LinkKind::kShm, LinkKind::kTcp}) {
     for (const int ranks : {1, 2, 3}) {
       is_fine &= run_case({"decode", link, ranks, 1, false, greedy});
@@ -276,8 +282,10 @@ int check_all() {
       is_fine &= run_case({"decode and a prompt", link, ranks, 1, true, noise});
       is_fine &= run_case({"decode and a prompt", link, ranks, 2, true, greedy});
       is_fine &= run_case({"a prompt in halves", link, ranks, 2, true, greedy, Overlap::kAlways});
+      is_fine &= run_case({"decode, with a disk", link, ranks, 1, false, noise, {}, folder});
     }
   }
+  std::filesystem::remove_all(folder);
   return is_fine ? 0 : 1;
 }
 

@@ -33,6 +33,8 @@ struct Setup {
   int bits = 0;
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;
+  int sequences_max = 8;
+  std::vector<std::string> cache_folders{};  // one of all ranks, or one for each; empty: no cache
 };
 
 struct Answer {
@@ -108,7 +110,8 @@ inline LinkOptions link_options_of(const Setup& setup) {
   return {.kind = setup.link, .topology = setup.topology, .rails = setup.rails};
 }
 
-inline EngineOptions engine_options_of(const std::string& model, const Setup& setup) {
+inline EngineOptions engine_options_of(const std::string& model, const Setup& setup,
+                                       size_t rank = 0) {
   EngineOptions options;
   options.model = model;
   options.shares = setup.shares;
@@ -121,6 +124,11 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
   options.link = setup.link;
   options.latent_cut = setup.latent_cut;
   options.overlap = setup.overlap;
+  options.sequences_max = setup.sequences_max;
+  if (!setup.cache_folders.empty()) {
+    options.cache_folder = setup.cache_folders[rank % setup.cache_folders.size()];
+    options.cache_disk_bytes = options.cache_folder.empty() ? 0 : uint64_t{1} << 30;
+  }
   options.kernels = kernels_named(setup.isa);
   return options;
 }
@@ -138,8 +146,8 @@ void run_ranks_with(LocalLinks links, const std::string& model, const Setup& set
                                    .timeout = std::chrono::seconds(20),
                                    .cancelled = &cancelled,
                                    .kernels = kernels_named(setup.isa)}));
-    const std::unique_ptr<Engine> engine =
-        TRY(load_engine(engine_options_of(model, setup), std::move(group)));
+    const std::unique_ptr<Engine> engine = TRY(
+        load_engine(engine_options_of(model, setup, static_cast<size_t>(rank)), std::move(group)));
     return run(*engine, rank);
   };
   std::vector<std::thread> ranks;

@@ -1,0 +1,407 @@
+// Pages of state that a process leaves on its disk, and what later processes make of them: the bits
+// of every answer are those of a process that computes all of it.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/golden.h"
+#include "support/rank_threads.h"
+#include "support/temporary_folder.h"
+#include "transport/unformed_link.h"
+
+using namespace lockstep;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+
+std::vector<int32_t> text_of(int size, int begin) {
+  std::vector<int32_t> tokens{1};
+  for (int i = 1; i < size; ++i) tokens.push_back(3 + (begin + i * 37) % 300);
+  return tokens;
+}
+
+// Sampled tokens with the bits of log-probabilities, of all that the logits can change.
+GenerateRequest generation_of(std::vector<int32_t> prompt, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling = {.temperature = 1, .seed = 5};
+  request.top_logprobs = 5;
+  return request;
+}
+
+// The bits of the last hidden state.
+GenerateRequest embedding_of(std::vector<int32_t> prompt) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = 0;
+  request.pooling = Pooling::kLast;
+  return request;
+}
+
+bool has_same_bits(const Answer& a, const Answer& b) {
+  if (!same_bits(a, b) || !a.error.empty() || a.logprobs.size() != b.logprobs.size()) return false;
+  for (size_t i = 0; i < a.logprobs.size(); ++i) {
+    const size_t bytes = a.logprobs[i].size() * sizeof(TokenLogprob);
+    if (a.logprobs[i].size() != b.logprobs[i].size()) return false;
+    if (std::memcmp(a.logprobs[i].data(), b.logprobs[i].data(), bytes) != 0) return false;
+  }
+  return true;
+}
+
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && name.size() > 64) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+struct Placement {
+  std::string name;
+  Setup setup;
+};
+
+std::vector<Placement> placements(bool has_latents) {
+  std::vector<Placement> all{
+      {"1 rank", {}},
+      {"shares 3:1", {.shares = {3, 1}}},
+      {"2 stages", {.shares = {1, 1}, .stages = 2}},
+      {"4 ranks", {.shares = {1, 1, 1, 1}}},
+      {"2 stages of 2 ranks", {.shares = {2, 1, 1, 1}, .stages = 2}},
+      {"8 ranks, of which some have no heads", {.shares = std::vector<double>(8, 1.0)}},
+      {"shares 1:2:1 on the test device", {.shares = {1, 2, 1}, .device = "delayed"}},
+      {"2 ranks over tcp, short steps",
+       {.shares = {1, 1}, .link = LinkKind::kTcp, .batch_tokens_max = 24}},
+  };
+  if (!has_latents) return all;
+  all.push_back({"3:1, cut", {.shares = {3, 1}, .latent_cut = LatentCut::kAlways}});
+  all.push_back({"3 ranks, whole", {.shares = {1, 1, 1}, .latent_cut = LatentCut::kNever}});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("what one placement saves any other loads, with the bits of what is computed") {
+  const std::vector<std::string> models{
+      kStories,
+      golden_folder("llama3-bf16"),
+      golden_folder("gptoss-mxfp4"),
+      golden_folder("qwen3moe-q4-g64"),
+      golden_folder("deepseekv3-bf16"),
+      golden_folder("deepseekv3-q4-g64"),
+      golden_folder("kimik2-q8-g32"),
+  };
+  const std::vector<GenerateRequest> requests{generation_of(text_of(150, 1), 20),
+                                              embedding_of(text_of(200, 5)),
+                                              generation_of(text_of(64, 9), 3)};
+  for (const std::string& model : models) {
+    CAPTURE(model);
+    const bool has_latents =
+        model.find("deepseek") != std::string::npos || model.find("kimi") != std::string::npos;
+    const std::vector<Answer> computed = run_ranks(model, {}, requests).answers;
+    const std::vector<Placement> all = placements(has_latents);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Placement& first = all[i];
+      const Placement& second = all[(i + 1) % all.size()];
+      CAPTURE(first.name);
+      TemporaryFolder folder;
+      const auto run = [&](const Placement& placement) {
+        Setup setup = placement.setup;
+        setup.cache_folders = {folder.path().string()};
+        return run_ranks(model, setup, requests).answers;
+      };
+      // Computed and saved, loaded by the same placement, and by another.
+      const auto saved = run(first), loaded = run(first), elsewhere = run(second);
+      for (size_t k = 0; k < requests.size(); ++k) {
+        CAPTURE(k);
+        CHECK(has_same_bits(saved[k], computed[k]));
+        CHECK(has_same_bits(loaded[k], computed[k]));
+        CHECK(has_same_bits(elsewhere[k], computed[k]));
+      }
+      CHECK(saved[0].cached_tokens == 0);
+      for (const auto& answers : {loaded, elsewhere}) {
+        CHECK(answers[0].cached_tokens == 128);
+        CHECK(answers[1].cached_tokens == 192);
+        CHECK(answers[2].cached_tokens == 0);  // the last token of a prompt is fed
+      }
+    }
+  }
+}
+
+TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stages, three ranks") {
+  TemporaryFolder folder;
+  std::vector<int32_t> prompt = text_of(100, 1);
+  int cached = 0;
+  for (const Setup& placement :
+       {Setup{.shares = {3, 1}}, Setup{}, Setup{.shares = {1, 1}, .stages = 2},
+        Setup{.shares = {1, 1, 1}}, Setup{.shares = {1, 3}, .threads = 2}}) {
+    const GenerateRequest request = generation_of(prompt, 30);
+    Setup setup = placement;
+    setup.cache_folders = {folder.path().string()};
+    const Answer answer = run_ranks(kStories, setup, {request}).answers[0];
+    CHECK(has_same_bits(answer, run_ranks(kStories, {}, {request}).answers[0]));
+    CHECK(answer.cached_tokens == cached);
+    cached = (static_cast<int>(prompt.size()) + 29) / 64 * 64;
+    prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
+    const std::vector<int32_t> more = text_of(40, static_cast<int>(prompt.size()));
+    prompt.insert(prompt.end(), more.begin(), more.end());
+  }
+}
+
+TEST_CASE("options that change bits have pages of their own") {
+  TemporaryFolder folder;
+  const std::string model = golden_folder("llama3-q4-g64");
+  const GenerateRequest request = generation_of(text_of(150, 1), 20);
+  for (const bool exact : {false, true, false, true}) {
+    const Answer computed = run_ranks(model, {.exact = exact}, {request}).answers[0];
+    const Setup setup{.exact = exact, .cache_folders = {folder.path().string()}};
+    CHECK(has_same_bits(run_ranks(model, setup, {request}).answers[0], computed));
+  }
+}
+
+TEST_CASE("pages that left a small pool come back from the disk") {
+  for (const Setup& placement :
+       {Setup{}, Setup{.shares = {2, 1}}, Setup{.shares = {1, 1}, .stages = 2}}) {
+    TemporaryFolder folder;
+    Setup setup = placement;
+    setup.sequences_max = 1;  // 8 pages of the context
+    setup.cache_folders = {folder.path().string()};
+    std::vector<GenerateRequest> requests;
+    for (const int begin : {1, 100, 1, 100, 200, 1}) {
+      requests.push_back(generation_of(text_of(330, begin), 5));
+    }
+    const std::vector<Answer> answers = run_ranks(kStories, setup, requests).answers;
+    int cached = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CHECK(has_same_bits(answers[i], run_ranks(kStories, {}, {requests[i]}).answers[0]));
+      cached += answers[i].cached_tokens;
+    }
+    CHECK(cached > 0);  // none of these prompts was in memory as a whole
+    for (const int begin : {1, 200}) {
+      const GenerateRequest request = generation_of(text_of(330, begin), 5);
+      const Answer later = run_ranks(kStories, setup, {request}).answers[0];
+      CHECK(has_same_bits(later, run_ranks(kStories, {}, {request}).answers[0]));
+    }
+  }
+}
+
+TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it is saved again") {
+  const GenerateRequest request = generation_of(text_of(300, 1), 10);
+  const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
+  for (const int stages : {1, 2}) {
+    for (const bool is_cut_short : {false, true}) {
+      TemporaryFolder first, second;
+      const Setup setup{.shares = {1, 1},
+                        .stages = stages,
+                        .cache_folders = {first.path().string(), second.path().string()}};
+      const auto run = [&] { return run_ranks(kStories, setup, {request}).answers[0]; };
+      CHECK(has_same_bits(run(), computed));
+      const std::vector<fs::path> files = files_of(second.path());
+      REQUIRE(files.size() == 4);
+      if (is_cut_short) {
+        fs::resize_file(files[2], fs::file_size(files[2]) - 1);
+      } else {
+        fs::remove(files[2]);
+      }
+      const Answer broken = run();
+      CHECK(has_same_bits(broken, computed));
+      CHECK(broken.cached_tokens < 256);
+      const Answer whole = run();
+      CHECK(has_same_bits(whole, computed));
+      CHECK(whole.cached_tokens == 256);
+    }
+  }
+}
+
+TEST_CASE("a rank without a store leaves everything to be computed") {
+  TemporaryFolder folder;
+  const GenerateRequest request = generation_of(text_of(300, 1), 10);
+  const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
+  for (const int stages : {1, 2}) {
+    for (const bool leads : {false, true}) {
+      const std::string own = folder.path().string();
+      const Setup setup{.shares = {1, 1},
+                        .stages = stages,
+                        .cache_folders = leads ? std::vector<std::string>{own, ""}
+                                               : std::vector<std::string>{"", own}};
+      for (int process = 0; process < 2; ++process) {
+        const Answer answer = run_ranks(kStories, setup, {request}).answers[0];
+        CHECK(has_same_bits(answer, computed));
+        CHECK(answer.cached_tokens == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a folder that cannot be made is no reason not to serve") {
+  TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "no folder";
+  const GenerateRequest request = generation_of(text_of(100, 1), 10);
+  const Setup setup{.cache_folders = {(folder.path() / "file" / "cache").string()}};
+  CHECK(has_same_bits(run_ranks(kStories, setup, {request}).answers[0],
+                      run_ranks(kStories, {}, {request}).answers[0]));
+}
+
+namespace {
+
+// Asks for a text that lies on the disk again and again while another one is told, and takes each
+// second one of these requests back.
+class Canceller final : public EngineEvents {
+ public:
+  Canceller(Engine& engine, const GenerateRequest& request) : engine_(engine), request_(request) {}
+
+  void on_token(uint64_t id, int32_t token) override {
+    answers[id].tokens.push_back(token);
+    if (id != 0) return;
+    if (std::exchange(may_cancel_, !may_cancel_)) return engine_.cancel(asked_);
+    engine_.submit(++asked_, request_);
+    ++open_;
+  }
+  void on_logprobs(uint64_t id, std::span<const TokenLogprob> logprobs) override {
+    answers[id].logprobs.emplace_back(logprobs.begin(), logprobs.end());
+  }
+  void on_logits(uint64_t, std::span<const float>) override {}
+  void on_end(uint64_t id, FinishReason) override { end(id, "end"); }
+  void on_error(uint64_t id, const Error&) override { end(id, "cancelled"); }
+
+  std::map<uint64_t, Answer> answers;
+  std::map<uint64_t, std::string> ends;
+
+ private:
+  void end(uint64_t id, const char* how) {
+    ends[id] = how;
+    if (--open_ == 0) engine_.stop();
+  }
+
+  Engine& engine_;
+  GenerateRequest request_;
+  uint64_t asked_ = 0;
+  bool may_cancel_ = false;
+  int open_ = 1;
+};
+
+}  // namespace
+
+TEST_CASE("requests that are cancelled while their pages are loaded disturb nobody") {
+  const GenerateRequest told = generation_of(text_of(20, 50), 60);
+  const GenerateRequest request = generation_of(text_of(400, 1), 3);
+  const Answer expected = run_ranks(kStories, {}, {told}).answers[0];
+  const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
+  for (const Setup& placement :
+       {Setup{}, Setup{.shares = {2, 1}}, Setup{.shares = {1, 1}, .stages = 2}}) {
+    TemporaryFolder folder;
+    Setup setup = placement;
+    setup.sequences_max = 3;
+    setup.cache_folders = {folder.path().string()};
+    run_ranks(kStories, setup, {request});
+    std::map<uint64_t, Answer> answers;
+    std::map<uint64_t, std::string> ends;
+    run_ranks_with(kStories, setup, [&](Engine& engine, int rank) {
+      Canceller events(engine, request);
+      if (rank == 0) engine.submit(0, told);
+      const Status status = engine.run(events);
+      if (rank == 0) answers = events.answers, ends = events.ends;
+      return status;
+    });
+    CHECK(has_same_bits(answers[0], expected));
+    CHECK(ends.size() == 31);
+    for (const auto& [id, end] : ends) {
+      if (id != 0 && end == "end") CHECK(has_same_bits(answers[id], computed));
+    }
+  }
+}
+
+namespace {
+
+// Tells another thread what has happened.
+class Waiting final : public EngineEvents {
+ public:
+  void on_start(uint64_t, int cached_tokens) override { answer_.cached_tokens = cached_tokens; }
+  void on_token(uint64_t, int32_t token) override { answer_.tokens.push_back(token); }
+  void on_logprobs(uint64_t, std::span<const TokenLogprob> logprobs) override {
+    answer_.logprobs.emplace_back(logprobs.begin(), logprobs.end());
+  }
+  void on_logits(uint64_t, std::span<const float>) override {}
+  void on_end(uint64_t, FinishReason) override { end(); }
+  void on_error(uint64_t, const Error& error) override {
+    answer_.error = error.message;
+    end();
+  }
+
+  Answer wait() {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(30), [this] { return has_ended_; }));
+    has_ended_ = false;
+    return std::exchange(answer_, {});
+  }
+
+ private:
+  void end() {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_ended_ = false;
+  Answer answer_;
+};
+
+bool wait_for_files(const fs::path& folder, size_t count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (files_of(folder).size() < count) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("an idle engine saves what it knows, and its next epoch loads it") {
+  TemporaryFolder folder;
+  const GenerateRequest request = generation_of(text_of(300, 1), 10);
+  const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
+  const auto group = [](const std::atomic<bool>& cancelled) {
+    return Group({.rank = 0,
+                  .links = unformed_links(0, 1),
+                  .cancelled = &cancelled,
+                  .kernels = kernels_named("")});
+  };
+  const std::atomic<bool> cancelled{false};
+  auto engine = load_engine(
+      engine_options_of(kStories, {.cache_folders = {folder.path().string()}}), group(cancelled));
+  REQUIRE_MESSAGE(engine.ok(), engine.error().message);
+  for (const int cached : {0, 256, 256}) {
+    REQUIRE(engine.value()->rejoin(group(cancelled)).ok());
+    Waiting events;
+    Status ended = Ok{};
+    std::thread thread([&] { ended = engine.value()->run(events); });
+    engine.value()->submit(1, request);
+    const Answer answer = events.wait();
+    CHECK(wait_for_files(folder.path(), 4));
+    engine.value()->submit(2, request);
+    const Answer again = events.wait();
+    engine.value()->leave();
+    thread.join();
+    CHECK(!ended.ok());
+    CHECK(has_same_bits(answer, computed));
+    CHECK(has_same_bits(again, computed));
+    CHECK(answer.cached_tokens == cached);
+    CHECK(again.cached_tokens == 256);
+  }
+}
