@@ -30,7 +30,7 @@ class ChatSink final : public GenerationSink {
     end_.reasoning_tokens = reasoning_tokens_;
     tell(answer_.writer->end(end_));
     if (answer_.is_streamed) return reply_.finish();
-    reply_.send({200, "application/json", answer_.writer->whole(), std::move(answer_.headers)});
+    reply_.send({200, answer_.whole_type, answer_.writer->whole(), std::move(answer_.headers)});
   }
   void on_error(const ApiError& error) override {
     if (!has_head_) return reply_.send(answer_.writer->refusal(error));

@@ -20,7 +20,8 @@ struct ChatAnswer {
   OutputParser::Options parser;
   std::shared_ptr<SampledCalls> sampled;  // remembers the answer's calls
   bool is_streamed = false;
-  std::string stream_type;  // content type of a stream
+  std::string stream_type;                      // content type of a stream
+  std::string whole_type = "application/json";  // and of one object
   std::vector<std::pair<std::string, std::string>> headers;
 };
 

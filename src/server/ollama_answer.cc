@@ -14,8 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kJsonContentType = "application/json; charset=utf-8";
-
 int64_t nanoseconds(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
@@ -57,15 +55,14 @@ Said said_of(const OutputCall& call, size_t index) {
   return said;
 }
 
-// Each function gives the lines that a stream goes on with, perhaps none.
-class OllamaWriter {
+class OllamaWriter final : public ChatWriter {
  public:
   explicit OllamaWriter(OllamaForm form) : form_(std::move(form)), began_(Clock::now()) {}
 
-  const OllamaForm& form() const { return form_; }
-  std::string silence() { return text_of(line({}, false)); }
+  std::string begin(const GenerationUsage&) override { return ""; }
+  std::string silence() override { return text_of(line({}, false)); }
 
-  std::string delta(const OutputDelta& delta) {
+  std::string delta(const OutputDelta& delta) override {
     if (!first_) first_ = Clock::now();
     if (delta.kind == OutputDelta::Kind::kArguments) {  // a call is told whole
       call_->arguments += delta.text;
@@ -81,22 +78,28 @@ class OllamaWriter {
     return told + say(std::move(said));
   }
 
-  std::string end(std::string_view finish_reason, GenerationUsage usage) {
+  std::string end(const ChatEnd& end) override {
     const std::string told = end_call();
     last_ = line(form_.is_streamed ? Said() : std::move(whole_), true);
     const Clock::time_point now = Clock::now();
     const Clock::time_point first = first_.value_or(now);
-    last_["done_reason"] = finish_reason == "length" ? "length" : "stop";
+    last_["done_reason"] = end.finish_reason == "length" ? "length" : "stop";
     last_["total_duration"] = nanoseconds(now - began_);
     last_["load_duration"] = 0;  // the model was there
-    last_["prompt_eval_count"] = usage.prompt_tokens;
+    last_["prompt_eval_count"] = end.usage.prompt_tokens;
     last_["prompt_eval_duration"] = nanoseconds(first - began_);
-    last_["eval_count"] = usage.completion_tokens;
+    last_["eval_count"] = end.usage.completion_tokens;
     last_["eval_duration"] = nanoseconds(now - first);
     return told + text_of(last_);
   }
 
-  std::string whole() const { return dump_json(last_); }
+  std::string error(const ApiError& error) override {
+    return error_json(error, ErrorStyle::kOllama) + "\n";
+  }
+  std::string whole() const override { return dump_json(last_); }
+  HttpResponse refusal(const ApiError& error) const override {
+    return error_response(error, ErrorStyle::kOllama);
+  }
 
  private:
   // The call that has begun, once it is known to be over.
@@ -130,72 +133,10 @@ class OllamaWriter {
   JsonObject last_;
 };
 
-class OllamaSink final : public GenerationSink {
- public:
-  OllamaSink(OllamaForm form, OutputParser::Options parser, std::shared_ptr<SampledCalls> sampled,
-             HttpReply reply)
-      : writer_(std::move(form)),
-        parser_(std::move(parser)),
-        sampled_(std::move(sampled)),
-        reply_(std::move(reply)) {}
-
-  void on_start(const GenerationUsage&) override { open(); }
-  void on_text(size_t, std::string text) override { take(parser_.push(text)); }
-  void on_choice_end(size_t, std::string_view reason) override {
-    take(parser_.finish(reason == "length"));
-    for (const OutputCall& call : message_.message().calls) sampled_->remember(call);
-  }
-  void on_silence() override {
-    open();
-    tell(writer_.silence());
-  }
-  void on_end(GenerationUsage usage) override {
-    tell(writer_.end(parser_.finish_reason(), usage));
-    if (has_head_) return reply_.finish();
-    reply_.send({200, kJsonContentType, writer_.whole(), writer_.form().headers});
-  }
-  void on_error(const ApiError& error) override {
-    if (!has_head_) return reply_.send(error_response(error, ErrorStyle::kOllama));
-    tell(error_json(error, ErrorStyle::kOllama) + "\n");
-    reply_.finish();
-  }
-
- private:
-  // The head waits for the first event, so that a refusal can still have its own status.
-  void open() {
-    if (!writer_.form().is_streamed || std::exchange(has_head_, true)) return;
-    auto headers = writer_.form().headers;
-    headers.emplace_back("Cache-Control", "no-cache");
-    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the pieces
-    reply_.start(200, kNdjsonContentType, std::move(headers));
-  }
-  void take(const std::vector<OutputDelta>& deltas) {
-    std::string lines;
-    for (const OutputDelta& delta : deltas) {
-      message_.add(delta);
-      lines += writer_.delta(delta);
-    }
-    tell(std::move(lines));
-  }
-  void tell(std::string lines) {
-    if (has_head_ && !lines.empty()) reply_.write(std::move(lines));
-  }
-
-  OllamaWriter writer_;
-  OutputParser parser_;
-  MessageBuilder message_;
-  const std::shared_ptr<SampledCalls> sampled_;
-  const HttpReply reply_;
-  bool has_head_ = false;
-};
-
 }  // namespace
 
-std::unique_ptr<GenerationSink> make_ollama_answer(OllamaForm form, OutputParser::Options parser,
-                                                   std::shared_ptr<SampledCalls> sampled,
-                                                   HttpReply reply) {
-  return std::make_unique<OllamaSink>(std::move(form), std::move(parser), std::move(sampled),
-                                      std::move(reply));
+std::unique_ptr<ChatWriter> make_ollama_writer(OllamaForm form) {
+  return std::make_unique<OllamaWriter>(std::move(form));
 }
 
 HttpResponse ollama_loaded(const OllamaForm& form, std::string_view done_reason) {
@@ -204,7 +145,7 @@ HttpResponse ollama_loaded(const OllamaForm& form, std::string_view done_reason)
   line["done_reason"] = done_reason;
   line["done"] = true;
   const std::string text = dump_json(line);
-  if (!form.is_streamed) return {200, kJsonContentType, text, form.headers};
+  if (!form.is_streamed) return {200, kOllamaJsonContentType, text, form.headers};
   return {200, kNdjsonContentType, text + "\n", form.headers};
 }
 

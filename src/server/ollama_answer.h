@@ -1,5 +1,5 @@
 // Answers in Ollama's form: one JSON object, or one a line (NDJSON) as the text comes. Used by
-// ollama_chat.cc.
+// ollama_routes.cc.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "chat/output_parser.h"
-#include "chat/sampled_calls.h"
 #include "net/http_server.h"
-#include "server/generation.h"
+#include "server/chat_writer.h"
 
 namespace lockstep {
 
+inline constexpr const char* kOllamaJsonContentType = "application/json; charset=utf-8";
 inline constexpr const char* kNdjsonContentType = "application/x-ndjson";
 
 struct OllamaForm {
@@ -24,10 +23,7 @@ struct OllamaForm {
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
-// The answer's calls are remembered in `sampled`.
-std::unique_ptr<GenerationSink> make_ollama_answer(OllamaForm form, OutputParser::Options parser,
-                                                   std::shared_ptr<SampledCalls> sampled,
-                                                   HttpReply reply);
+std::unique_ptr<ChatWriter> make_ollama_writer(OllamaForm form);
 
 // Where nothing is to be said: the model is there ("load"), or about to go ("unload").
 HttpResponse ollama_loaded(const OllamaForm& form, std::string_view done_reason);

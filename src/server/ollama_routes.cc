@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/api_context.h"
+#include "server/chat_answer.h"
 #include "server/chat_plan.h"
 #include "server/chat_prompt.h"
 #include "server/fim_prompt.h"
@@ -112,8 +113,16 @@ void serve(ApiContext& context, const ApiResult<OllamaRequest>& parsed, bool is_
                            : plan_conversation(context, request, *model.value());
   if (!plan.ok()) return refuse(reply, plan.error());
   for (auto& header : warnings_header(plan.value().warnings)) form.headers.push_back(header);
-  auto sink = make_ollama_answer(std::move(form), std::move(plan.value().parsers.front()),
-                                 context.sampled_calls(), reply);
+  const auto headers = form.headers;
+  const bool is_streamed = form.is_streamed;
+  auto sink = make_chat_answer({.writer = make_ollama_writer(std::move(form)),
+                                .parser = std::move(plan.value().parsers.front()),
+                                .sampled = context.sampled_calls(),
+                                .is_streamed = is_streamed,
+                                .stream_type = kNdjsonContentType,
+                                .whole_type = kOllamaJsonContentType,
+                                .headers = headers},
+                               reply);
   context.generate(model.value(), std::move(plan.value().generation),
                    with_defaults(request.chat.options, model.value()->sampling_defaults()),
                    std::move(sink), reply);
