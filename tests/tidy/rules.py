@@ -41,6 +41,9 @@ TYPE_DEFINITION = re.compile(
 # It ends at "}  // namespace", whose comment is spaces by now; a function's brace has none behind it.
 ANONYMOUS_NAMESPACE = re.compile(r"^namespace \{\n.*?^\} {4,}$", re.MULTILINE | re.DOTALL)
 
+# A header that names a library's classes and nothing else of it spares all who include it the library's headers.
+FORWARD_DECLARATIONS = re.compile(r"\bnamespace\s+(\w+)\s*\{\s*(?:class\s+\w+;\s*)+\}")
+
 # Words with a reason; they count in every text file outside tests/tidy.
 BANNED_WORDS = [
     (re.compile(r"\bTODO\b(?!\(#\d+\))"), "a TODO names its issue: TODO(#12)"),

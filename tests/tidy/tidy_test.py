@@ -243,6 +243,10 @@ class Code(Case):
         check = tidy.check_namespace
         self.passes(check, "src/base/a.cc", "namespace lockstep {\nnamespace {\n}\n}\n")
         self.passes(check, "src/net/a.cc", "namespace lockstep {\nnamespace asio = boost::asio;\n}\n")
+        names = "namespace CLI {\nclass App;\nclass Option;\n}\nnamespace lockstep {}\n"
+        self.passes(check, "src/cli/a.h", names)
+        self.refused(check, "src/cli/a.h", names.replace("class App;", "class App {};"))
+        self.refused(check, "src/cli/a.h", "namespace CLI {\nclass App;\n}\n")  # nothing is ours
         self.refused(check, "src/base/a.cc", "namespace lockstep::detail {\n}\n")
         self.refused(check, "src/base/a.cc", "namespace lockstep {\nnamespace detail {\n}\n}\n")
         self.refused(check, "src/base/a.cc", "int a;\n")
