@@ -12,6 +12,7 @@
 #include "model/page_shape.h"
 #include "model/sequence_state.h"
 #include "planner/plan.h"
+#include "planner/rank_load.h"
 #include "support/golden.h"
 #include "transport/unformed_link.h"
 
@@ -106,7 +107,11 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
         device.allocated());
   const uint64_t page_bytes = loaded.value()->state_bytes() / static_cast<uint64_t>(pages);
-  CHECK(planned.memory.process_bytes == kProgramBytes + page_staging_bytes(page_bytes));
+  const bool makes_grammars = index == 0 || layers[stage].end == model.config.layers;
+  const uint64_t grammar_bytes =
+      makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;
+  CHECK(planned.memory.process_bytes ==
+        kProgramBytes + page_staging_bytes(page_bytes) + grammar_bytes);
 }
 
 // Every placement that the planner proposes, with the shares that it proposes.
