@@ -56,7 +56,8 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["run", harness.STORIES, "x", "-n", "0"], "from 1 to 2147483647, not 0")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--context", "9999999999"], "--context")
         self.check_refused(["show", "llama-3.2-1c"], "llama-3.2-1b")
-        self.check_refused(["serve", harness.STORIES, harness.STORIES, "--alone", "--port", "0"], "two models are named stories260K")
+        self.check_refused(["serve", harness.STORIES, harness.STORIES, "--alone", "--port", "0", "--cache-disk", "0"],
+                           "two models are named stories260K")
         self.check_refused(["tokenize", LLAMA, "--text", "x"], "tokenizer.json")
         self.check_refused(["logits", LLAMA, "--ids", "1"], "LOCKSTEP_ISA", env={"LOCKSTEP_ISA": "z80"})
 
