@@ -132,7 +132,7 @@ std::string encode_page_counts(const PageStoreCounts& counts) {
 }
 
 Result<PageStoreCounts> decode_page_counts(std::string_view payload) {
-  if (payload.size() != sizeof(PageStoreCounts)) return corrupt("count of pages");
+  if (payload.size() != sizeof(PageStoreCounts)) return corrupt_message("count of pages");
   return take<PageStoreCounts>(payload);
 }
 
