@@ -70,7 +70,9 @@ class Agent:
         """The next turns; returns how many tokens of their prompts were computed beyond the new ones."""
         beyond = []
         for _ in range(turns):
-            body = {"messages": self.messages[:self.asked[self.turn]], "temperature": 0, "max_tokens": 8}
+            # One token: its state is never computed, so that the pages there are those of the conversation alone.
+            body = {"messages": self.messages[:self.asked[self.turn]], "temperature": 0, "max_tokens": 1,
+                    "logprobs": True}
             status, answer = node.request("POST", "/v1/chat/completions", body)
             self.test.assertEqual(status, 200, answer)
             usage = answer["usage"]
@@ -78,7 +80,8 @@ class Agent:
             cached = usage["prompt_tokens_details"]["cached_tokens"]
             beyond.append(usage["prompt_tokens"] - cached - new)
             self.prompt_tokens = usage["prompt_tokens"]
-            self.answers.append(answer["choices"][0]["message"]["content"])
+            said = answer["choices"][0]["logprobs"]["content"][0]
+            self.answers.append((said["token"], said["logprob"]))  # to the bit
             self.turn += 1
         return beyond
 
