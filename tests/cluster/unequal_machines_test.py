@@ -132,7 +132,7 @@ class UnequalMachines(unittest.TestCase):
         self.check_memory(workers)
 
     def check_refusal(self):
-        free = {node["id"][:8]: node["budget_bytes"] - node["promised_bytes"] for node in self.anna.status()["nodes"]}
+        free = {node["name"]: node["budget_bytes"] - node["promised_bytes"] for node in self.anna.status()["nodes"]}
         self.assertLess(sum(free.values()), self.bytes["third"])
         refused = self.anna.lockstep("load", self.path("third"), "--timeout", str(int(PATIENCE_S)))
         self.assertEqual(refused.returncode, 1, refused.stdout)
