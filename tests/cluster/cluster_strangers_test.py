@@ -225,23 +225,26 @@ class StrangersTest(unittest.TestCase):
         def meddle(machine):
             while not is_over.is_set():
                 for port in listening_ports(machine) - {HTTP_PORT, CONTROL_PORT}:
+                    try:  # the silent one first: the port is there for a moment only
+                        caller = socket.create_connection((machine.address, port), timeout=1.0)
+                    except OSError:
+                        continue
+                    if len(silent) < 9:
+                        silent.append(caller)
+                    else:
+                        caller.close()
                     met.append(port)
                     throw_at(machine.address, port, secrets.token_bytes(600))
-                    if len(silent) < 9:
-                        try:
-                            silent.append(socket.create_connection((machine.address, port), timeout=1.0))
-                        except OSError:
-                            pass
 
         meddlers = [threading.Thread(target=meddle, args=(machine,)) for machine in self.cluster.machines]
         for meddler in meddlers:
             meddler.start()
         try:
-            for _ in range(10):
+            for _ in range(30):
                 self.cluster.machines[0].unload()
                 self.cluster.wait_until_empty()
                 self.cluster.machines[0].load("--ranks", "3", "--nodes", "anna,berta,clara")
-                if len(met) > 2 and silent:
+                if len(met) > 2:
                     break
         finally:
             is_over.set()
@@ -250,7 +253,7 @@ class StrangersTest(unittest.TestCase):
             for connection in silent:
                 connection.close()
         print(f"strange bytes at {len(met)} ports of workers while they met, {len(silent)} silent callers")
-        self.assertTrue(met and silent)
+        self.assertGreater(len(met), 2)
         self.check_unharmed()
 
     def control_and_data(self, capture):

@@ -19,7 +19,7 @@
 namespace lockstep {
 
 // Generous: a test fails by its assertions, not by a busy machine.
-inline constexpr std::chrono::seconds kTestWait{30};
+inline constexpr std::chrono::seconds kTestWait{120};
 
 class TemporaryModel {
  public:

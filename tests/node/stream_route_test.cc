@@ -304,6 +304,7 @@ TEST_CASE("stream route: a node that makes no sense loses its stream with a sent
   for (const std::string& frame : {std::string(), std::string("\x7f"), row, submit + "{}",
                                    std::string(1, static_cast<char>(RequestMessage::kToken))}) {
     Served served(std::make_shared<FakeService>());
+    REQUIRE(becomes_true([&] { return served.has_host(); }));  // the first way has come
     served.serve(nullptr);
     served.route();
     served.has_raw.get_future().wait();
