@@ -2,15 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <span>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "base/hasher.h"
 #include "base/unique_fd.h"
 
@@ -50,15 +49,8 @@ std::vector<std::byte> bytes_of(const Value& value) {
 
 template <class Value>
 bool read_value(int fd, Value& value, uint64_t offset) {
-  std::span<std::byte> rest = std::as_writable_bytes(std::span(&value, 1));
-  while (!rest.empty()) {
-    const ssize_t got = ::pread(fd, rest.data(), rest.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    rest = rest.subspan(static_cast<size_t>(got));
-    offset += static_cast<uint64_t>(got);
-  }
-  return true;
+  const auto bytes = std::as_writable_bytes(std::span(&value, 1));
+  return read_at(fd, bytes, offset) == static_cast<ssize_t>(bytes.size());
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "base/file_time.h"
 #include "base/hasher.h"
 #include "base/hex.h"
@@ -57,18 +57,12 @@ class Description {
   Hasher hasher_{HashKind::kSha256};
 };
 
-Result<std::vector<std::byte>> read_at(const fs::path& path, int fd, uint64_t offset, size_t size) {
+Result<std::vector<std::byte>> read_some(const fs::path& path, int fd, uint64_t offset,
+                                         size_t size) {
   std::vector<std::byte> bytes(size);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got =
-        ::pread(fd, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error(path);
-    if (got == 0) break;  // shortened meanwhile: then this is another file
-    done += static_cast<size_t>(got);
-  }
-  bytes.resize(done);
+  const ssize_t got = read_at(fd, bytes, offset);
+  if (got < 0) return system_error(path);
+  bytes.resize(static_cast<size_t>(got));  // shortened meanwhile: then this is another file
   return bytes;
 }
 
@@ -76,7 +70,7 @@ Result<std::vector<std::byte>> read_at(const fs::path& path, int fd, uint64_t of
 Result<size_t> head_bytes_of(const fs::path& path, int fd, uint64_t size) {
   uint64_t head = kHeadBytesMax;
   if (path.extension() == ".safetensors") {
-    const std::vector<std::byte> length = TRY(read_at(path, fd, 0, sizeof(uint64_t)));
+    const std::vector<std::byte> length = TRY(read_some(path, fd, 0, sizeof(uint64_t)));
     if (length.size() == sizeof(head)) std::memcpy(&head, length.data(), sizeof(head));
   }
   return static_cast<size_t>(std::min({head, size, uint64_t{kHeadBytesMax}}));
@@ -90,11 +84,12 @@ Status describe_content(const fs::path& path, size_t samples, Description& descr
   description.add("size", size);
   description.add("changed_ns", static_cast<uint64_t>(changed_ns(facts)));
   const size_t head = TRY(head_bytes_of(path, fd.get(), size));
-  description.add(std::span<const std::byte>(TRY(read_at(path, fd.get(), 0, head))));
+  description.add(std::span<const std::byte>(TRY(read_some(path, fd.get(), 0, head))));
   for (size_t i = 0; i < samples; ++i) {  // the last one ends with the file
     const uint64_t last = size - std::min<uint64_t>(size, kSampleBytes);
     const uint64_t offset = last * i / (samples - 1);
-    description.add(std::span<const std::byte>(TRY(read_at(path, fd.get(), offset, kSampleBytes))));
+    description.add(
+        std::span<const std::byte>(TRY(read_some(path, fd.get(), offset, kSampleBytes))));
   }
   return Ok{};
 }

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "base/hasher.h"
 #include "base/hex.h"
 #include "base/unique_fd.h"
@@ -65,27 +66,11 @@ Error corrupt(const fs::path& path) {
   return {ErrorCode::kCorrupt, fmt::format("{} is no sound page", path.string())};
 }
 
-bool write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(put));
-  }
-  return true;
-}
-
 // False with errno 0 at the end of the file.
 bool read_all(int fd, std::span<std::byte> bytes, uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errno = 0;
-    if (got <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(got));
-    offset += static_cast<uint64_t>(got);
-  }
-  return true;
+  const ssize_t got = read_at(fd, bytes, offset);
+  if (got >= 0) errno = 0;
+  return got == static_cast<ssize_t>(bytes.size());
 }
 
 // "3-17" of the whole text, the first number below the second.
@@ -172,7 +157,8 @@ Status write_page_file(const fs::path& path, const PageFileHead& head,
   if (!fd.is_open()) return system_error(path, "written");
   // Who removes leftovers takes those that nobody has locked: then it is gone, as any other.
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return Error{ErrorCode::kNotFound, "it is gone"};
-  const bool is_written = write_all(fd.get(), encoded) && write_all(fd.get(), blocks) &&
+  const bool is_written = write_at(fd.get(), encoded, 0) &&
+                          write_at(fd.get(), blocks, encoded.size()) &&
                           ::rename(unfinished.c_str(), path.c_str()) == 0;
   if (is_written) return Ok{};
   Error error = system_error(path, "written");

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file_io.h"
 #include "base/mapped_file.h"
 
 namespace lockstep {
@@ -89,15 +90,8 @@ Result<bool> PieceStore::read(const HubFile& file, uint32_t piece, std::span<std
   }
   const UniqueFd fd(::open(blob(file).c_str(), O_RDONLY | O_CLOEXEC));
   const ByteRange range = cut(file).range(piece);
-  size_t done = 0;
-  while (fd.is_open() && done < bytes.size()) {
-    const ssize_t got = ::pread(fd.get(), bytes.data() + done, bytes.size() - done,
-                                static_cast<off_t>(range.begin + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<size_t>(got);
-  }
-  if (done == bytes.size()) return true;
+  const auto size = static_cast<ssize_t>(bytes.size());
+  if (fd.is_open() && read_at(fd.get(), bytes, range.begin) == size) return true;
   return Error{ErrorCode::kInternal, fmt::format("{} cannot be read", blob(file).string())};
 }
 

@@ -12,37 +12,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "base/hasher.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The number of bytes that were there; less than asked for only at the end of the file.
-ssize_t read_at(int fd, std::span<std::byte> bytes, uint64_t offset) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  return static_cast<ssize_t>(done);
-}
-
-bool write_at(int fd, std::span<const std::byte> bytes, uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(put));
-    offset += static_cast<uint64_t>(put);
-  }
-  return true;
-}
 
 UniqueFd open_for_writing(const fs::path& path) {
   return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
+#include "base/file_io.h"
 #include "base/hasher.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -281,15 +281,7 @@ bool ModelShelf::read(const ShelvedModel& model, const std::string& file_hash, u
     const auto stamp = stamp_of(model.paths[i]);
     if (!fd.is_open() || !stamp.ok() || stamp.value() != model.stamps[i]) return false;
     bytes.resize(range.size());
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t got = ::pread(fd.get(), bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(range.begin + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      done += static_cast<size_t>(got);
-    }
-    return true;
+    return read_at(fd.get(), bytes, range.begin) == static_cast<ssize_t>(bytes.size());
   }
   return false;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -20,7 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kHeaderAlignment = 8;
-constexpr size_t kWriteBytesMax = size_t{256} << 20;  // of one call; macOS refuses 2 GiB
 
 Error system_error(const fs::path& path, int error_number) {
   return {ErrorCode::kInternal,
@@ -34,14 +34,7 @@ Result<UniqueFd> create_new(const fs::path& path) {
 }
 
 Status write_all(const fs::path& path, int fd, uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const size_t wanted = std::min(bytes.size(), kWriteBytesMax);
-    const ssize_t done = ::pwrite(fd, bytes.data(), wanted, static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return system_error(path, done < 0 ? errno : ENOSPC);
-    offset += static_cast<uint64_t>(done);
-    bytes = bytes.subspan(static_cast<size_t>(done));
-  }
+  if (!write_at(fd, bytes, offset)) return system_error(path, errno);
   return Ok{};
 }
 
