@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_time.h"
 #include "base/hasher.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -26,13 +27,7 @@ constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr size_t kSha256Digits = 64;
 
 FileStamp stamp_from(const struct stat& status) {
-#ifdef __APPLE__
-  const auto& changed = status.st_mtimespec;
-#else
-  const auto& changed = status.st_mtim;
-#endif
-  return {static_cast<uint64_t>(status.st_size),
-          int64_t{changed.tv_sec} * 1'000'000'000 + changed.tv_nsec};
+  return {static_cast<uint64_t>(status.st_size), changed_ns(status)};
 }
 
 Result<std::string> hash_file(const fs::path& path, const std::atomic<bool>* cancelled) {
