@@ -39,6 +39,11 @@ bool take(std::span<const std::byte>& bytes, size_t count, int pages,
   return true;
 }
 
+// Made only when it is needed: it allocates.
+Error broken_orders() {
+  return Error{ErrorCode::kCorrupt, "rank 0 sent orders for pages that break the group's limits"};
+}
+
 }  // namespace
 
 void PageOrders::clear() {
@@ -65,17 +70,15 @@ void append_page_orders(const PageOrders& orders, std::vector<std::byte>& bytes)
 
 Result<std::span<const std::byte>> take_page_orders(std::span<const std::byte> bytes,
                                                     const BatchLimits& limits, PageOrders& orders) {
-  const Error broken{ErrorCode::kCorrupt,
-                     "rank 0 sent orders for pages that break the group's limits"};
   orders.clear();
   Header header;
-  if (bytes.size() < sizeof(header)) return broken;
+  if (bytes.size() < sizeof(header)) return broken_orders();
   std::memcpy(&header, bytes.data(), sizeof(header));
   bytes = bytes.subspan(sizeof(header));
-  if (header.saves > kPageSavesMax || header.loads > kPageLoadsMax) return broken;
-  if (bytes.size() < (header.saves + header.loads) * sizeof(Record)) return broken;
-  if (!take(bytes, header.saves, limits.pages, orders.saves)) return broken;
-  if (!take(bytes, header.loads, limits.pages, orders.loads)) return broken;
+  if (header.saves > kPageSavesMax || header.loads > kPageLoadsMax) return broken_orders();
+  if (bytes.size() < (header.saves + header.loads) * sizeof(Record)) return broken_orders();
+  if (!take(bytes, header.saves, limits.pages, orders.saves)) return broken_orders();
+  if (!take(bytes, header.loads, limits.pages, orders.loads)) return broken_orders();
   return bytes;
 }
 

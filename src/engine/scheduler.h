@@ -61,8 +61,7 @@ int prompt_chunk(int prompt_size, const SchedulerLimits& limits);
 int steps_in_flight_max(int stages);
 
 // What a step loads from disks at most, in bytes of rank 0's parts: alone, and beside sequences
-// that decode, which a chunk of a prompt would hold up for longer. One
-// page always.
+// that decode, which a chunk of a prompt would hold up for longer. One page always.
 inline constexpr size_t kLoadBytesMax = size_t{64} << 20;
 inline constexpr size_t kLoadBytesBesideMax = size_t{16} << 20;
 

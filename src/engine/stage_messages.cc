@@ -85,8 +85,12 @@ std::optional<PageOutcome> take_outcome(std::span<const std::byte>& message) {
   return pages;
 }
 
-Error broken(const char* what) {
-  return {ErrorCode::kCorrupt, what};
+// Made only when they are needed: they allocate.
+Error broken_work() {
+  return {ErrorCode::kCorrupt, "the stage before sent work that breaks the group's limits"};
+}
+Error broken_result() {
+  return {ErrorCode::kCorrupt, "the last stage sent choices that break the group's limits"};
 }
 
 }  // namespace
@@ -107,23 +111,23 @@ void encode_work(const Step& step, const StageWork& work, std::vector<std::byte>
 
 Result<StageWork> decode_work(std::span<const std::byte> message, const StageLimits& limits,
                               Step& step) {
-  const Error error = broken("the stage before sent work that breaks the group's limits");
   WorkHeader header;
-  if (message.size() < sizeof(header)) return error;
+  if (message.size() < sizeof(header)) return broken_work();
   std::memcpy(&header, message.data(), sizeof(header));
   auto rest = message.subspan(sizeof(header));
-  if (header.step_bytes > rest.size() || header.step_bytes % sizeof(float) != 0) return error;
+  if (header.step_bytes > rest.size() || header.step_bytes % sizeof(float) != 0)
+    return broken_work();
   TRY(decode_step(rest.first(header.step_bytes), limits.batch, step));
   rest = rest.subspan(header.step_bytes);
   StageWork work;
   if (!step.pages.empty()) {
-    if (rest.size() < sizeof(PageOutcome)) return error;
+    if (rest.size() < sizeof(PageOutcome)) return broken_work();
     const auto pages = take_outcome(rest);
-    if (!pages) return error;
+    if (!pages) return broken_work();
     work.pages = *pages;
   }
   const int tokens = step.is_stop ? 0 : step.batch.token_count();
-  if (rest.size() != floats(tokens, limits.hidden) * sizeof(float)) return error;
+  if (rest.size() != floats(tokens, limits.hidden) * sizeof(float)) return broken_work();
   work.hidden = floats_of(rest);
   return work;
 }
@@ -165,31 +169,30 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
 
 Result<StepResult> decode_result(std::span<const std::byte> message, const StageLimits& limits,
                                  std::vector<Choice>& choices) {
-  const Error error = broken("the last stage sent choices that break the group's limits");
   ResultHeader header;
-  if (message.size() < sizeof(header)) return error;
+  if (message.size() < sizeof(header)) return broken_result();
   std::memcpy(&header, message.data(), sizeof(header));
   StepResult result;
   if ((header.choices & kHasPages) != 0) {
     header.choices -= kHasPages;
-    if (message.size() < sizeof(header) + sizeof(PageOutcome)) return error;
+    if (message.size() < sizeof(header) + sizeof(PageOutcome)) return broken_result();
     result.pages = take_outcome(message);
-    if (!result.pages) return error;
+    if (!result.pages) return broken_result();
   }
   const auto tokens_max = static_cast<uint32_t>(limits.batch.tokens_max);
   const auto width = static_cast<size_t>(limits.vocab_size);
-  if (header.choices > tokens_max || header.rows > header.choices) return error;
-  if (header.rows > 0 && header.row_floats != width) return error;
-  if (header.logprobs > header.choices * kLogprobsMax) return error;
+  if (header.choices > tokens_max || header.rows > header.choices) return broken_result();
+  if (header.rows > 0 && header.row_floats != width) return broken_result();
+  if (header.logprobs > header.choices * kLogprobsMax) return broken_result();
   const size_t records = header.choices * sizeof(ChoiceRecord);
   const size_t logprob_bytes = header.logprobs * sizeof(TokenLogprob);
   const size_t values = header.rows * width + header.hidden_floats;
   if (message.size() != sizeof(header) + records + logprob_bytes + values * sizeof(float)) {
-    return error;
+    return broken_result();
   }
   std::span<const TokenLogprob> logprobs =
       logprobs_of(message.subspan(sizeof(header) + records, logprob_bytes));
-  if (!are_tokens(logprobs, limits)) return error;
+  if (!are_tokens(logprobs, limits)) return broken_result();
   auto rows = floats_of(message.subspan(sizeof(header) + records + logprob_bytes));
   choices.clear();
   for (size_t i = 0; i < header.choices; ++i) {
@@ -197,8 +200,8 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
     std::memcpy(&record, message.data() + sizeof(header) + i * sizeof(record), sizeof(record));
     const bool is_token = record.token >= -1 && record.token < limits.vocab_size;
     const bool has_row = (record.flags & kHasRow) != 0;
-    if (!is_token || record.logprobs > logprobs.size()) return error;
-    if (has_row && header.rows-- == 0) return error;
+    if (!is_token || record.logprobs > logprobs.size()) return broken_result();
+    if (has_row && header.rows-- == 0) return broken_result();
     Choice& choice = choices.emplace_back();
     choice.token = record.token;
     choice.is_number = (record.flags & kIsNumber) != 0;
@@ -210,7 +213,7 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
     choice.logits = rows.first(width);
     rows = rows.subspan(width);
   }
-  if (header.rows != 0 || !logprobs.empty()) return error;
+  if (header.rows != 0 || !logprobs.empty()) return broken_result();
   result.choices = choices;
   result.hidden = rows;
   return result;
