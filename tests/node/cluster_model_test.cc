@@ -250,9 +250,9 @@ TEST_CASE("cluster model: requests beyond the queue are refused, and so are sens
   ClusterModelOptions narrow = options();
   narrow.sequences_max = 1;
   narrow.queue_max = 1;
+  RequestClient clients[3];  // outlive the model, which ends them
   Cluster cluster(narrow);
   cluster.on_loop([&] { cluster.model->set_status({.context = 3}); });
-  RequestClient clients[3];
   cluster.ask(clients[0], {1}, 4);
   const uint64_t second = cluster.ask(clients[1], {1}, 4);
   const auto refused = cluster.model->generate(request_for({1}, 4), clients[2].events());
@@ -295,8 +295,8 @@ TEST_CASE("cluster model: a placement that is full is asked again, which is no l
 }
 
 TEST_CASE("cluster model: a model that cannot be placed says so to whom has not begun") {
+  RequestClient begun, waiting, late;  // outlive the model, which ends them
   Cluster cluster;
-  RequestClient begun, waiting, late;
   const auto placement = cluster.place();
   const uint64_t id = cluster.ask(begun, {5}, 4);
   cluster.on_loop([&] {
@@ -466,10 +466,10 @@ TEST_CASE("cluster model: what ran on a lost group goes on on another one at onc
 
 TEST_CASE(
     "cluster model: a group that is being formed anew gets nothing while another one serves") {
+  RequestClient clients[3];  // outlive the model, which ends them
   Cluster cluster;
   const auto first = cluster.add(), second = cluster.add();
   cluster.on_loop([&] { first->events.on_status({.state = ModelStatus::State::kRestarting}); });
-  RequestClient clients[3];
   for (RequestClient& client : clients) cluster.ask(client, {5}, 4);
   CHECK(first->running.empty());
   CHECK(second->running.size() == 3);

@@ -266,8 +266,8 @@ TEST_CASE("stream route: a stream that breaks at any token changes no token") {
 }
 
 TEST_CASE("stream route: what is cancelled, or whose way is gone, ends at the owner") {
+  RequestClient cancelled, dropped;  // outlive the model, which ends them
   Served served(std::make_shared<FakeService>(FakeService::Options{.tokens = 0}));
-  RequestClient cancelled, dropped;
   served.ask(cancelled, request_for({1}, 9));
   REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
   served.model->cancel(served.last_id);
