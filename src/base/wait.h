@@ -48,7 +48,12 @@ class Wait {
 
 // Tells the processor that this is a polling loop; some 10 to 40 ns.
 void relax_processor();
-// Lets another thread have this processor.
+// Lets another thread have this processor: by a yield, or, where naps are allowed and others took
+// long turns in the last moments, by a short sleep, after which the scheduler lets this thread in
+// at once.
 void yield_processor();
+// Of this process; not allowed at first. They pay where each thread of a group that computes has a
+// processor of its own, so that who takes long turns is another program.
+void allow_naps(bool may);
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/machine.h"
+#include "base/wait.h"
 #include "collective/bench.h"
 #include "collective/probe.h"
 #include "kernels/isa.h"
@@ -218,6 +219,7 @@ WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
   if (setup.threads == 0) {
     setup.threads = std::max(1, available_core_count() / flags.machine_ranks);
   }
+  allow_naps(setup.threads * flags.machine_ranks <= available_core_count());
   return setup;
 }
 

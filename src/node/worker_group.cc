@@ -29,7 +29,9 @@ constexpr int kReadsPerRound = 32;
 
 Result<std::unique_ptr<WorkerGroup>> WorkerGroup::launch(const WorkerGroupOptions& options) {
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(options));
-  if (!group->options_.places) group->options_.places = local_worker_places(options.command);
+  if (!group->options_.places) {
+    group->options_.places = local_worker_places(options.command, group->size());
+  }
   std::vector<std::unique_ptr<Worker>> workers(static_cast<size_t>(group->size()));
   // Those of other nodes first: where one is not prepared, no model is read in vain here.
   for (const bool is_here : {false, true}) {

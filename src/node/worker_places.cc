@@ -30,13 +30,16 @@ class ChildWorker final : public WorkerProcess {
 
 class LocalPlaces final : public WorkerPlaces {
  public:
-  explicit LocalPlaces(WorkerCommand command) : command_(std::move(command)) {}
+  LocalPlaces(WorkerCommand command, int ranks) : command_(std::move(command)), ranks_(ranks) {}
 
-  Result<StartedWorker> start(int) override { return start_worker_process(command_, {}); }
+  Result<StartedWorker> start(int) override {
+    return start_worker_process(command_, {.machine_ranks = ranks_});
+  }
   std::string node_name(int) const override { return {}; }
 
  private:
   const WorkerCommand command_;
+  const int ranks_;
 };
 
 }  // namespace
@@ -57,8 +60,8 @@ Result<StartedWorker> start_worker_process(const WorkerCommand& command, WorkerF
   return StartedWorker{std::make_unique<ChildWorker>(std::move(process)), std::move(ours)};
 }
 
-std::unique_ptr<WorkerPlaces> local_worker_places(WorkerCommand command) {
-  return std::make_unique<LocalPlaces>(std::move(command));
+std::unique_ptr<WorkerPlaces> local_worker_places(WorkerCommand command, int ranks) {
+  return std::make_unique<LocalPlaces>(std::move(command), ranks);
 }
 
 }  // namespace lockstep

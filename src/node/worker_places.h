@@ -59,7 +59,7 @@ struct WorkerCommand {
 // A child process. `flags.control_fd` is filled in.
 Result<StartedWorker> start_worker_process(const WorkerCommand& command, WorkerFlags flags);
 
-// All ranks on this machine.
-std::unique_ptr<WorkerPlaces> local_worker_places(WorkerCommand command);
+// All `ranks` on this machine.
+std::unique_ptr<WorkerPlaces> local_worker_places(WorkerCommand command, int ranks);
 
 }  // namespace lockstep

@@ -1,6 +1,12 @@
 #include "base/wait.h"
 
 #include <doctest/doctest.h>
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/resource.h>
+#endif
+
+#include <thread>
 
 using namespace lockstep;
 
@@ -44,3 +50,31 @@ TEST_CASE("time in which the waiting thread did not run is not held against the 
   // Few enough that a busy machine does not spend another time-out on them.
   for (int round = 0; round < 16; ++round) CHECK(wait.pause("message").ok());
 }
+
+#if defined(__linux__)
+TEST_CASE("beside a busy thread a waiting one sleeps, so that it is let in again at once") {
+  long sleeps = 0;
+  std::atomic<bool> is_over{false};
+  std::thread waiting([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    CHECK(::sched_setaffinity(0, sizeof(one), &one) == 0);
+    std::thread busy([&] {  // on the same processor
+      while (!is_over.load()) relax_processor();
+    });
+    allow_naps(true);
+    Wait wait(std::chrono::milliseconds{200});
+    while (wait.pause("message").ok()) {
+    }
+    allow_naps(false);
+    rusage used{};
+    ::getrusage(RUSAGE_THREAD, &used);
+    sleeps = used.ru_nvcsw;
+    is_over = true;
+    busy.join();
+  });
+  waiting.join();
+  CHECK(sleeps > 50);
+}
+#endif
