@@ -176,6 +176,19 @@ void add_placement(CLI::App& bench, Command& chosen) {
   });
 }
 
+void add_model_or_shape(CLI::App& command, ModelOrShapeFlags& flags, const char* shape_help) {
+  command.add_option("MODEL", flags.group.model, "a model folder, a .gguf file or org/name");
+  command.add_option("--shape", flags.shape.shape, shape_help);
+  command.add_option("--format", flags.shape.format, "of random weights, e.g. q4_0, fp8");
+  command.add_option("--layers", flags.shape.layers, "so many layers only")->check(at_least(1));
+}
+
+void require_one(const ModelOrShapeFlags& flags) {
+  if (flags.shape.shape.empty() == flags.group.model.empty()) {
+    throw CLI::RequiredError("one of MODEL and --shape");
+  }
+}
+
 struct MixedCommandFlags {
   MixedBenchFlags bench;
   bool json = false;
@@ -186,11 +199,8 @@ void add_mixed(CLI::App& bench, Command& chosen) {
   MixedBenchFlags& options = flags->bench;
   CLI::App* command =
       bench.add_subcommand("mixed", "what a long prompt does to streams that are being generated");
-  command->add_option("MODEL", options.group.model, "a model folder, a .gguf file or org/name");
-  command->add_option("--shape", options.shape.shape,
-                      "random weights of a published model (llama-3.2-1b) or of a config.json");
-  command->add_option("--format", options.shape.format, "of random weights, e.g. q4_0, fp8");
-  command->add_option("--layers", options.shape.layers, "so many layers only")->check(at_least(1));
+  add_model_or_shape(*command, options.model,
+                     "random weights of a published model (llama-3.2-1b) or of a config.json");
   command->add_option("--streams", options.streams, "that are generated (default 4)")
       ->check(CLI::Range(1, 1024));
   command->add_option("-p", options.prompt_tokens, "prompt tokens (default 4096)")
@@ -199,11 +209,9 @@ void add_mixed(CLI::App& bench, Command& chosen) {
       ->check(at_least(2));
   command->add_option("-r", options.repetitions, "prompts (default 1)")->check(at_least(1));
   command->add_flag("--json", flags->json, "one JSON value");
-  add_group_flags(*command, options.group);
+  add_group_flags(*command, options.model.group);
   command->callback([flags, &chosen] {
-    if (flags->bench.shape.shape.empty() == flags->bench.group.model.empty()) {
-      throw CLI::RequiredError("one of MODEL and --shape");
-    }
+    require_one(flags->bench.model);
     chosen = [flags] { return finish(bench_mixed(flags->bench), flags->json, print_mixed_bench); };
   });
 }
@@ -218,21 +226,16 @@ void add_constraint(CLI::App& bench, Command& chosen) {
   ConstraintBenchFlags& options = flags->bench;
   CLI::App* command =
       bench.add_subcommand("constraint", "what a constraint of the answer adds to a token");
-  command->add_option("MODEL", options.group.model, "a model folder, a .gguf file or org/name");
-  command->add_option("--shape", options.shape.shape,
-                      "random weights of a folder with a config.json and a tokenizer");
-  command->add_option("--format", options.shape.format, "of random weights, e.g. q4_0, fp8");
-  command->add_option("--layers", options.shape.layers, "so many layers only")->check(at_least(1));
+  add_model_or_shape(*command, options.model,
+                     "random weights of a folder with a config.json and a tokenizer");
   command->add_option("-n", options.new_tokens, "tokens of an answer (default 64)")
       ->check(at_least(2));
   command->add_option("-r", options.repetitions, "answers of each kind, in turn (default 5)")
       ->check(at_least(1));
   command->add_flag("--json", flags->json, "one JSON value");
-  add_group_flags(*command, options.group);
+  add_group_flags(*command, options.model.group);
   command->callback([flags, &chosen] {
-    if (flags->bench.shape.shape.empty() == flags->bench.group.model.empty()) {
-      throw CLI::RequiredError("one of MODEL and --shape");
-    }
+    require_one(flags->bench.model);
     chosen = [flags] {
       return finish(bench_constraint(flags->bench), flags->json, print_constraint_bench);
     };

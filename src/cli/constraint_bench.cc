@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "cli/generate.h"
 #include "cli/output.h"
-#include "model/shape_model.h"
 
 namespace lockstep {
 namespace {
@@ -43,26 +41,11 @@ Result<double> token_ms(ModelService& model, const ConstraintBenchFlags& flags, 
   return seconds_between(done.first_token, done.last_token) * 1000 / (flags.new_tokens - 1);
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-Result<LocalGroupOptions> options_of(ConstraintBenchFlags flags) {
-  if (!flags.shape.shape.empty()) {
-    flags.group.model = shape_model_text({.shape = flags.shape.shape,
-                                          .format = TRY(format_of(flags.shape)),
-                                          .layers = flags.shape.layers});
-  }
-  if (flags.group.context == 0) flags.group.context = flags.new_tokens + 64;
-  return group_options(flags.group);
-}
-
 }  // namespace
 
 Result<Json> bench_constraint(const ConstraintBenchFlags& flags) {
-  const std::unique_ptr<LocalGroup> model = TRY(start_group(TRY(options_of(flags))));
+  const LocalGroupOptions options = TRY(model_or_shape_options(flags.model, flags.new_tokens));
+  const std::unique_ptr<LocalGroup> model = TRY(start_group(options));
   for (const Kind& kind : kKinds) TRY(token_ms(*model, flags, kind));  // warm-up
   std::array<std::vector<double>, kKinds.size()> times;
   std::array<std::vector<double>, kKinds.size()> ratios;  // to the unconstrained one of the round

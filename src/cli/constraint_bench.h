@@ -2,17 +2,15 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/group_flags.h"
 #include "cli/shape_bench.h"
 #include "json/json.h"
 
 namespace lockstep {
 
 struct ConstraintBenchFlags {
-  GroupFlags group;
-  ShapeFlags shape;     // in place of group.model; beside its config.json lies a tokenizer
-  int new_tokens = 64;  // of an answer
-  int repetitions = 5;  // answers of each kind, in turn
+  ModelOrShapeFlags model;  // beside the config.json of a shape lies a tokenizer
+  int new_tokens = 64;      // of an answer
+  int repetitions = 5;      // answers of each kind, in turn
 };
 
 Result<Json> bench_constraint(const ConstraintBenchFlags& flags);

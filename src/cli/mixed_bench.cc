@@ -14,7 +14,6 @@
 
 #include "base/percentile.h"
 #include "cli/output.h"
-#include "model/shape_model.h"
 
 namespace lockstep {
 namespace {
@@ -143,14 +142,9 @@ JsonObject percentiles(std::vector<double>& values) {
           {"max_ms", at_percent(values, 100)}};
 }
 
-Result<LocalGroupOptions> options_of(MixedBenchFlags flags) {
-  if (!flags.shape.shape.empty()) {
-    flags.group.model = shape_model_text({.shape = flags.shape.shape,
-                                          .format = TRY(format_of(flags.shape)),
-                                          .layers = flags.shape.layers});
-  }
-  if (flags.group.context == 0) flags.group.context = flags.prompt_tokens + flags.new_tokens + 64;
-  LocalGroupOptions options = TRY(group_options(flags.group));
+Result<LocalGroupOptions> options_of(const MixedBenchFlags& flags) {
+  LocalGroupOptions options =
+      TRY(model_or_shape_options(flags.model, flags.prompt_tokens + flags.new_tokens));
   options.sequences_max = std::max(options.sequences_max, flags.streams + 1);
   return options;
 }

@@ -3,15 +3,13 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/group_flags.h"
 #include "cli/shape_bench.h"
 #include "json/json.h"
 
 namespace lockstep {
 
 struct MixedBenchFlags {
-  GroupFlags group;
-  ShapeFlags shape;  // in place of group.model
+  ModelOrShapeFlags model;
   int streams = 4;
   int prompt_tokens = 4096;
   int new_tokens = 128;  // of each stream before the prompt comes

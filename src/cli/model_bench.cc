@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "base/machine.h"
 #include "base/power_meter.h"
@@ -60,22 +61,25 @@ Result<ModelTimes> measure(ModelService& model, const ModelBenchFlags& flags, in
                     .token_j = std::max((many.joules - one.joules) / tokens, 0.0)};
 }
 
-double median(const std::vector<ModelTimes>& times, double ModelTimes::*field) {
-  std::vector<double> values;
-  for (const ModelTimes& one : times) values.push_back(one.*field);
+ModelTimes medians_of(const std::vector<ModelTimes>& times) {
+  const auto median_of = [&](double ModelTimes::*field) {
+    std::vector<double> values;
+    for (const ModelTimes& one : times) values.push_back(one.*field);
+    return median(std::move(values));
+  };
+  return {.prompt_s = median_of(&ModelTimes::prompt_s),
+          .token_s = median_of(&ModelTimes::token_s),
+          .prompt_j = median_of(&ModelTimes::prompt_j),
+          .token_j = median_of(&ModelTimes::token_j)};
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
-
-ModelTimes medians_of(const std::vector<ModelTimes>& times) {
-  return {.prompt_s = median(times, &ModelTimes::prompt_s),
-          .token_s = median(times, &ModelTimes::token_s),
-          .prompt_j = median(times, &ModelTimes::prompt_j),
-          .token_j = median(times, &ModelTimes::token_j)};
-}
-
-}  // namespace
 
 Result<LocalGroupOptions> bench_options(const ModelBenchFlags& flags) {
   LocalGroupOptions options = TRY(group_options(flags.group));

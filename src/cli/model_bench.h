@@ -29,6 +29,8 @@ struct ModelTimes {
   double token_j = 0;
 };
 
+// The middle one, or the mean of the two in the middle. There is one value at least.
+double median(std::vector<double> values);
 // The group that is measured: all streams run together.
 Result<LocalGroupOptions> bench_options(const ModelBenchFlags& flags);
 // Says on stderr if the context is too short for what was asked.

@@ -19,6 +19,8 @@ namespace {
 // Activations, programs and tables of a rank, and what the probe reads.
 constexpr uint64_t kOtherBytes = uint64_t{512} << 20;
 constexpr uint64_t kProbeBytes = uint64_t{1} << 30;
+// Beyond what a benchmark asks for.
+constexpr int kPositionsToSpare = 64;
 
 // A whole model on paper, and the part of it that is measured.
 struct Plan {
@@ -126,6 +128,16 @@ Result<std::string> format_of(const ShapeFlags& flags) {
           ErrorCode::kInvalidArgument,
           fmt::format("--bits {} is not possible, 2, 3, 4, 5, 6, 8, 16 and 32 are", flags.bits)};
   }
+}
+
+Result<LocalGroupOptions> model_or_shape_options(ModelOrShapeFlags flags, int positions) {
+  if (!flags.shape.shape.empty()) {
+    flags.group.model = shape_model_text({.shape = flags.shape.shape,
+                                          .format = TRY(format_of(flags.shape)),
+                                          .layers = flags.shape.layers});
+  }
+  if (flags.group.context == 0) flags.group.context = positions + kPositionsToSpare;
+  return group_options(flags.group);
 }
 
 double extrapolated_seconds(const LayerTimes& times, const WholeModel& whole) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/group_flags.h"
 #include "cli/model_bench.h"
 #include "json/json.h"
 
@@ -19,6 +20,15 @@ struct ShapeFlags {
 
 // The format of random weights that `--format` or `--bits` ask for.
 Result<std::string> format_of(const ShapeFlags& flags);
+
+// What benchmarks run that take a model as it is, with as many layers as asked for.
+struct ModelOrShapeFlags {
+  GroupFlags group;
+  ShapeFlags shape;  // in place of group.model
+};
+
+// `positions` are needed in the context, which has a few more if --context does not say.
+Result<LocalGroupOptions> model_or_shape_options(ModelOrShapeFlags flags, int positions);
 
 // What is extrapolated to: layers, in units of the measured ones, and what a token reads.
 struct WholeModel {
