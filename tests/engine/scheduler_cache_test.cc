@@ -8,29 +8,13 @@
 #include <vector>
 
 #include "support/fake_pages.h"
+#include "support/joined.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr SchedulerLimits kLimits{.sequences_max = 4,
-                                  .waiting_max = 1000,
-                                  .tokens_max = 512,
-                                  .context = 1024,
-                                  .vocab_size = 1000};
-
-std::vector<int32_t> text_of(int size, int32_t begin) {
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < size; ++i) tokens.push_back(100 + (begin + i * 7) % 800);
-  return tokens;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-FakeAnswer alone(GenerateRequest request, SchedulerLimits limits = kLimits) {
+FakeAnswer alone(GenerateRequest request, SchedulerLimits limits = kFakeLimits) {
   limits.stages = 1;
   request.draft_tokens = 0;
   return FakeEngine(limits).ask(1, request);
@@ -45,8 +29,8 @@ bool all_pages_are_there(const FakeEngine& engine) {
 }  // namespace
 
 TEST_CASE("the next turn of a conversation feeds what is new and at most one page") {
-  FakeEngine engine(kLimits);
-  std::vector<int32_t> conversation = text_of(300, 1);
+  FakeEngine engine(kFakeLimits);
+  std::vector<int32_t> conversation = fake_text(300, 1);
   for (uint64_t turn = 0; turn < 6; ++turn) {
     const GenerateRequest request{.prompt = conversation, .max_tokens = 50};
     const FakeAnswer expected = alone(request);
@@ -58,7 +42,7 @@ TEST_CASE("the next turn of a conversation feeds what is new and at most one pag
     const int known = turn == 0 ? 0 : size - 31;
     CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
     CHECK(engine.pages.tokens_computed - before == size - answer.cached_tokens + 49);
-    conversation = joined(joined(conversation, answer.tokens), text_of(30, 40));
+    conversation = joined(joined(conversation, answer.tokens), fake_text(30, 40));
   }
   CHECK(all_pages_are_there(engine));
 }
@@ -66,8 +50,8 @@ TEST_CASE("the next turn of a conversation feeds what is new and at most one pag
 TEST_CASE("the last token of a prompt is fed, also where all of it is known") {
   for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
     CAPTURE(size);
-    FakeEngine engine(kLimits);
-    const GenerateRequest request{.prompt = text_of(size, 3), .max_tokens = 3};
+    FakeEngine engine(kFakeLimits);
+    const GenerateRequest request{.prompt = fake_text(size, 3), .max_tokens = 3};
     const FakeAnswer first = engine.ask(1, request);
     CHECK(first.cached_tokens == 0);
     const FakeAnswer second = engine.ask(2, request);
@@ -78,8 +62,8 @@ TEST_CASE("the last token of a prompt is fed, also where all of it is known") {
 }
 
 TEST_CASE("a text that differs in its last token shares nothing of that page") {
-  FakeEngine engine(kLimits);
-  std::vector<int32_t> prompt = text_of(200, 5);
+  FakeEngine engine(kFakeLimits);
+  std::vector<int32_t> prompt = fake_text(200, 5);
   engine.ask(1, {.prompt = prompt, .max_tokens = 1});
   prompt[127] += 1;
   const GenerateRequest other{.prompt = prompt, .max_tokens = 4};
@@ -91,13 +75,13 @@ TEST_CASE("a text that differs in its last token shares nothing of that page") {
 TEST_CASE("requests that begin alike compute their beginning once, one page after the other") {
   for (const int stages : {1, 3}) {
     CAPTURE(stages);
-    SchedulerLimits limits = kLimits;
+    SchedulerLimits limits = kFakeLimits;
     limits.stages = stages;
     FakeEngine engine(limits);
-    const std::vector<int32_t> shared = text_of(500, 9);  // 7 pages and 52 tokens
+    const std::vector<int32_t> shared = fake_text(500, 9);  // 7 pages and 52 tokens
     std::vector<GenerateRequest> requests;
     for (int i = 0; i < 4; ++i) {
-      requests.push_back({.prompt = joined(shared, text_of(20, 50 * i)), .max_tokens = 8});
+      requests.push_back({.prompt = joined(shared, fake_text(20, 50 * i)), .max_tokens = 8});
       REQUIRE(engine.scheduler.submit(static_cast<uint64_t>(i), requests.back()).ok());
     }
     engine.run();
@@ -114,10 +98,10 @@ TEST_CASE("requests that begin alike compute their beginning once, one page afte
 }
 
 TEST_CASE("who waits for the beginning of another goes on when that one is cancelled") {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.tokens_max = 100;
   FakeEngine engine(limits);
-  const GenerateRequest request{.prompt = text_of(600, 2), .max_tokens = 5};
+  const GenerateRequest request{.prompt = fake_text(600, 2), .max_tokens = 5};
   REQUIRE(engine.scheduler.submit(1, request).ok());
   REQUIRE(engine.scheduler.submit(2, request).ok());
   REQUIRE(engine.plan());
@@ -137,9 +121,9 @@ TEST_CASE("who waits for the beginning of another goes on when that one is cance
 }
 
 TEST_CASE("a cancelled request gives its pages back before the next step") {
-  FakeEngine engine(kLimits);
+  FakeEngine engine(kFakeLimits);
   const int all = engine.scheduler.page_counts().all;
-  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(70, 2), .max_tokens = 500}).ok());
+  REQUIRE(engine.scheduler.submit(1, {.prompt = fake_text(70, 2), .max_tokens = 500}).ok());
   for (int i = 0; i < 80; ++i) {
     REQUIRE(engine.plan());
     engine.complete();
@@ -152,8 +136,8 @@ TEST_CASE("a cancelled request gives its pages back before the next step") {
 }
 
 TEST_CASE("requests that report on every position skip none, and their pages are of use") {
-  FakeEngine engine(kLimits);
-  const std::vector<int32_t> prompt = text_of(300, 4);
+  FakeEngine engine(kFakeLimits);
+  const std::vector<int32_t> prompt = fake_text(300, 4);
   GenerateRequest rows{.prompt = prompt, .max_tokens = 1, .prompt_logits = true};
   GenerateRequest mean{.prompt = prompt, .max_tokens = 0, .pooling = Pooling::kMean};
   GenerateRequest last{.prompt = prompt, .max_tokens = 0, .pooling = Pooling::kLast};
@@ -168,8 +152,8 @@ TEST_CASE("requests that report on every position skip none, and their pages are
 }
 
 TEST_CASE("what no number came of is not kept, nor what was computed behind it") {
-  FakeEngine engine(kLimits);
-  std::vector<int32_t> prompt = text_of(300, 4);
+  FakeEngine engine(kFakeLimits);
+  std::vector<int32_t> prompt = fake_text(300, 4);
   prompt[150] = kPoison;
   const FakeAnswer broken = engine.ask(1, {.prompt = prompt, .max_tokens = 4});
   CHECK(broken.end.starts_with("the logits after 300 tokens are not numbers"));
@@ -185,10 +169,10 @@ TEST_CASE("what no number came of is not kept, nor what was computed behind it")
 }
 
 TEST_CASE("an answer that loses its grammar says nothing against its pages") {
-  Scheduler scheduler(kLimits);
+  Scheduler scheduler(kFakeLimits);
   FakeAnswers events;
   Step step;
-  REQUIRE(scheduler.submit(1, {.prompt = text_of(130, 4), .max_tokens = 4}).ok());
+  REQUIRE(scheduler.submit(1, {.prompt = fake_text(130, 4), .max_tokens = 4}).ok());
   REQUIRE(scheduler.plan(step));
   const std::vector<Choice> lost{{.is_lost = true}};
   REQUIRE(scheduler.complete(lost, {}, events).ok());
@@ -198,12 +182,12 @@ TEST_CASE("an answer that loses its grammar says nothing against its pages") {
 }
 
 TEST_CASE("a pool that is full of cached pages gives the least recently used ones") {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.sequences_max = 1;
   limits.context = 320;  // five pages in all
   FakeEngine engine(limits);
   const auto ask = [&](uint64_t id, int32_t begin) {
-    return engine.ask(id, {.prompt = text_of(130, begin), .max_tokens = 1}).cached_tokens;
+    return engine.ask(id, {.prompt = fake_text(130, begin), .max_tokens = 1}).cached_tokens;
   };
   CHECK(ask(1, 10) == 0);
   CHECK(ask(2, 20) == 0);
@@ -216,13 +200,13 @@ TEST_CASE("a pool that is full of cached pages gives the least recently used one
 }
 
 TEST_CASE("a short prompt is not held up by a long one, which goes on nevertheless") {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.tokens_max = 64;
   FakeEngine engine(limits);
-  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(900, 1), .max_tokens = 1}).ok());
+  REQUIRE(engine.scheduler.submit(1, {.prompt = fake_text(900, 1), .max_tokens = 1}).ok());
   REQUIRE(engine.plan());
   engine.complete();
-  REQUIRE(engine.scheduler.submit(2, {.prompt = text_of(90, 300), .max_tokens = 1}).ok());
+  REQUIRE(engine.scheduler.submit(2, {.prompt = fake_text(90, 300), .max_tokens = 1}).ok());
   int steps = 0;
   while (engine.answer(2).end.empty()) {
     REQUIRE(engine.plan());
@@ -238,11 +222,11 @@ TEST_CASE("a short prompt is not held up by a long one, which goes on neverthele
 }
 
 TEST_CASE("of two long prompts the one that came first is not slowed down by the other") {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.tokens_max = 100;
   FakeEngine engine(limits);
-  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(800, 1), .max_tokens = 1}).ok());
-  REQUIRE(engine.scheduler.submit(2, {.prompt = text_of(800, 301), .max_tokens = 1}).ok());
+  REQUIRE(engine.scheduler.submit(1, {.prompt = fake_text(800, 1), .max_tokens = 1}).ok());
+  REQUIRE(engine.scheduler.submit(2, {.prompt = fake_text(800, 301), .max_tokens = 1}).ok());
   int steps = 0;
   for (; engine.answer(1).end.empty(); ++steps) {
     REQUIRE(engine.plan());
@@ -252,18 +236,18 @@ TEST_CASE("of two long prompts the one that came first is not slowed down by the
 }
 
 TEST_CASE("prompts keep to the budget beside those that decode, and have all without") {
-  FakeEngine engine(kLimits);
+  FakeEngine engine(kFakeLimits);
   StepBudget budget(4);
   budget.observe({.prompt_tokens = 100}, 0.1);  // 1 ms each
   budget.observe({.decoding = 1}, 0.025);       // 30 of them fit
-  REQUIRE(engine.scheduler.submit(1, {.prompt = text_of(600, 1), .max_tokens = 400}).ok());
+  REQUIRE(engine.scheduler.submit(1, {.prompt = fake_text(600, 1), .max_tokens = 400}).ok());
   REQUIRE(engine.plan(&budget));
   CHECK(engine.scheduler.shape().decoding == 0);
   CHECK(engine.scheduler.shape().prompt_tokens == 512);
   engine.complete();
   REQUIRE(engine.plan(&budget));
   engine.complete();
-  REQUIRE(engine.scheduler.submit(2, {.prompt = text_of(200, 401), .max_tokens = 1}).ok());
+  REQUIRE(engine.scheduler.submit(2, {.prompt = fake_text(200, 401), .max_tokens = 1}).ok());
   REQUIRE(engine.plan(&budget));
   CHECK(engine.scheduler.shape().decoding == 1);
   CHECK(engine.scheduler.shape().prompt_tokens == 30);
@@ -272,12 +256,12 @@ TEST_CASE("prompts keep to the budget beside those that decode, and have all wit
 }
 
 TEST_CASE("clients have turns, the higher priority first, and no client has the whole queue") {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.sequences_max = 1;
   limits.client_waiting_max = 5;
   FakeEngine engine(limits);
   const auto submit = [&](uint64_t id, uint64_t client, int32_t priority) {
-    GenerateRequest request{.prompt = text_of(4, static_cast<int32_t>(id)), .max_tokens = 1};
+    GenerateRequest request{.prompt = fake_text(4, static_cast<int32_t>(id)), .max_tokens = 1};
     request.client = client;
     request.priority = priority;
     return engine.scheduler.submit(id, request);
@@ -324,7 +308,7 @@ std::vector<int32_t> random_prompt(std::mt19937& random, int size_max,
     prompt.resize(std::min(prompt.size(), 1 + random() % static_cast<size_t>(size_max)));
   }
   const auto more = static_cast<int>(random() % 100);
-  prompt = joined(prompt, text_of(more, static_cast<int32_t>(random() % 3)));
+  prompt = joined(prompt, fake_text(more, static_cast<int32_t>(random() % 3)));
   if (random() % 15 == 0 && !prompt.empty()) prompt[random() % prompt.size()] = kPoison;
   if (prompt.empty()) prompt.push_back(5);
   if (prompt.size() > static_cast<size_t>(size_max)) prompt.resize(static_cast<size_t>(size_max));

@@ -7,30 +7,14 @@
 #include <vector>
 
 #include "support/fake_pages.h"
+#include "support/joined.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr SchedulerLimits kLimits{.sequences_max = 4,
-                                  .waiting_max = 1000,
-                                  .tokens_max = 512,
-                                  .context = 1024,
-                                  .vocab_size = 1000};
-
-std::vector<int32_t> text_of(int size, int32_t begin) {
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < size; ++i) tokens.push_back(100 + (begin + i * 7) % 800);
-  return tokens;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 FakeAnswer alone(const GenerateRequest& request) {
-  return FakeEngine(kLimits).ask(1, request);
+  return FakeEngine(kFakeLimits).ask(1, request);
 }
 
 PageKey key_of(const std::vector<int32_t>& tokens, size_t page) {
@@ -42,7 +26,7 @@ PageKey key_of(const std::vector<int32_t>& tokens, size_t page) {
 }
 
 SchedulerLimits limits_of(int stages) {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.stages = stages;
   return limits;
 }
@@ -53,7 +37,7 @@ TEST_CASE("each turn of a conversation feeds what is new, also where every turn 
   for (const int stages : {1, 3}) {
     CAPTURE(stages);
     FakeDisk disk;
-    std::vector<int32_t> conversation = text_of(300, 1);
+    std::vector<int32_t> conversation = fake_text(300, 1);
     for (uint64_t turn = 0; turn < 5; ++turn) {
       FakeEngine engine(limits_of(stages), &disk);
       const GenerateRequest request{.prompt = conversation, .max_tokens = 50};
@@ -65,7 +49,7 @@ TEST_CASE("each turn of a conversation feeds what is new, also where every turn 
       CHECK(engine.pages.tokens_computed == size - answer.cached_tokens + 49);
       engine.save();
       CHECK(!engine.scheduler.has_unsaved());
-      conversation = joined(joined(conversation, answer.tokens), text_of(30, 40));
+      conversation = joined(joined(conversation, answer.tokens), fake_text(30, 40));
     }
     CHECK(disk.saved == static_cast<int>(disk.pages.size()));  // each page once
   }
@@ -75,11 +59,11 @@ TEST_CASE("the last token of a prompt is fed, also where all of it lies on the d
   for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
     CAPTURE(size);
     FakeDisk disk;
-    const GenerateRequest request{.prompt = text_of(size, 3), .max_tokens = 3};
-    FakeEngine first(kLimits, &disk);
+    const GenerateRequest request{.prompt = fake_text(size, 3), .max_tokens = 3};
+    FakeEngine first(kFakeLimits, &disk);
     const FakeAnswer computed = first.ask(1, request);
     first.save();
-    FakeEngine second(kLimits, &disk);
+    FakeEngine second(kFakeLimits, &disk);
     const FakeAnswer loaded = second.ask(1, request);
     CHECK(loaded.tokens == computed.tokens);
     CHECK(loaded.cached_tokens == (size - 1) / kPagePositions * kPagePositions);
@@ -90,25 +74,25 @@ TEST_CASE("the last token of a prompt is fed, also where all of it lies on the d
 
 TEST_CASE("what is loaded is not saved again") {
   FakeDisk disk;
-  const GenerateRequest request{.prompt = text_of(500, 3), .max_tokens = 3};
-  FakeEngine first(kLimits, &disk);
+  const GenerateRequest request{.prompt = fake_text(500, 3), .max_tokens = 3};
+  FakeEngine first(kFakeLimits, &disk);
   first.ask(1, request);
   CHECK(first.save() == 7);
-  FakeEngine second(kLimits, &disk);
+  FakeEngine second(kFakeLimits, &disk);
   second.ask(1, request);
   CHECK(second.save() == 0);
 }
 
 TEST_CASE("copies of a prompt load its pages once") {
   FakeDisk disk;
-  const std::vector<int32_t> beginning = text_of(400, 3);
-  FakeEngine first(kLimits, &disk);
+  const std::vector<int32_t> beginning = fake_text(400, 3);
+  FakeEngine first(kFakeLimits, &disk);
   first.ask(1, {.prompt = beginning, .max_tokens = 1});
   first.save();
-  FakeEngine engine(kLimits, &disk);
+  FakeEngine engine(kFakeLimits, &disk);
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 4; ++i) {
-    requests.push_back({.prompt = joined(beginning, text_of(20, 50 * i)), .max_tokens = 5});
+    requests.push_back({.prompt = joined(beginning, fake_text(20, 50 * i)), .max_tokens = 5});
     REQUIRE(engine.scheduler.submit(static_cast<uint64_t>(i), requests.back()).ok());
   }
   engine.run();
@@ -122,12 +106,12 @@ TEST_CASE("copies of a prompt load its pages once") {
 TEST_CASE("a step loads so many bytes, and fewer beside sequences that decode") {
   FakeDisk disk;
   disk.bytes_of_page = kLoadBytesMax / 8;
-  const GenerateRequest request{.prompt = text_of(1000, 3), .max_tokens = 3};
-  FakeEngine first(kLimits, &disk);
+  const GenerateRequest request{.prompt = fake_text(1000, 3), .max_tokens = 3};
+  FakeEngine first(kFakeLimits, &disk);
   first.ask(1, request);
   first.save();
   for (const bool is_beside : {false, true}) {
-    FakeEngine engine(kLimits, &disk);
+    FakeEngine engine(kFakeLimits, &disk);
     if (is_beside) {
       REQUIRE(engine.scheduler.submit(7, {.prompt = {5}, .max_tokens = 100}).ok());
       REQUIRE(engine.plan());
@@ -146,19 +130,19 @@ TEST_CASE("a step loads so many bytes, and fewer beside sequences that decode") 
     CHECK(engine.answer(1).tokens == alone(request).tokens);
   }
   disk.bytes_of_page = 10 * kLoadBytesMax;  // one always
-  FakeEngine engine(kLimits, &disk);
+  FakeEngine engine(kFakeLimits, &disk);
   CHECK(engine.ask(1, request).cached_tokens == 960);
 }
 
 TEST_CASE("a page that cannot be loaded is forgotten and computed, and what follows it too") {
-  const std::vector<int32_t> prompt = text_of(700, 3);
+  const std::vector<int32_t> prompt = fake_text(700, 3);
   const GenerateRequest request{.prompt = prompt, .max_tokens = 3};
   const FakeAnswer expected = alone(request);
   for (const int stages : {1, 2}) {
     for (const size_t bad : {0u, 3u, 9u}) {
       CAPTURE(bad);
       FakeDisk disk;
-      FakeEngine first(kLimits, &disk);
+      FakeEngine first(kFakeLimits, &disk);
       first.ask(1, request);
       first.save();
       disk.broken.insert(key_of(prompt, bad));
@@ -174,7 +158,7 @@ TEST_CASE("a page that cannot be loaded is forgotten and computed, and what foll
       CHECK(disk.forgotten == std::set<PageKey>{key_of(prompt, bad)});
       disk.broken.clear();
       CHECK(engine.save() == 1);
-      CHECK(FakeEngine(kLimits, &disk).ask(1, request).cached_tokens == 640);
+      CHECK(FakeEngine(kFakeLimits, &disk).ask(1, request).cached_tokens == 640);
     }
   }
 }
@@ -182,8 +166,8 @@ TEST_CASE("a page that cannot be loaded is forgotten and computed, and what foll
 TEST_CASE("a sequence that is cancelled while its pages are loaded leaves them to others") {
   for (const int stages : {1, 3}) {
     FakeDisk disk;
-    const GenerateRequest request{.prompt = text_of(700, 3), .max_tokens = 3};
-    FakeEngine first(kLimits, &disk);
+    const GenerateRequest request{.prompt = fake_text(700, 3), .max_tokens = 3};
+    FakeEngine first(kFakeLimits, &disk);
     first.ask(1, request);
     first.save();
     FakeEngine engine(limits_of(stages), &disk);
@@ -204,29 +188,29 @@ TEST_CASE("a sequence that is cancelled while its pages are loaded leaves them t
 
 TEST_CASE(
     "pages that leave memory are saved in the step that takes their place, if there is room") {
-  SchedulerLimits limits = kLimits;
+  SchedulerLimits limits = kFakeLimits;
   limits.sequences_max = 1;  // 16 pages
   FakeDisk disk;
   FakeEngine engine(limits, &disk);
-  const std::vector<int32_t> prompt = text_of(640, 3);
+  const std::vector<int32_t> prompt = fake_text(640, 3);
   const GenerateRequest request{.prompt = prompt, .max_tokens = 1};
   engine.ask(1, request);
-  engine.ask(2, {.prompt = text_of(960, 400), .max_tokens = 1});
+  engine.ask(2, {.prompt = fake_text(960, 400), .max_tokens = 1});
   CHECK(disk.saved > 0);
   CHECK(disk.saved < 10);  // the others were too many for their steps
   const FakeAnswer again = engine.ask(3, request);
   CHECK(again.tokens == alone(request).tokens);
   disk.room = 0;
   const int saved = disk.saved;
-  engine.ask(4, {.prompt = text_of(960, 700), .max_tokens = 1});
+  engine.ask(4, {.prompt = fake_text(960, 700), .max_tokens = 1});
   CHECK(disk.saved == saved);
 }
 
 TEST_CASE("a page for which another rank has no room is tried again") {
   FakeDisk disk;
   disk.is_full_elsewhere = true;
-  FakeEngine engine(kLimits, &disk);
-  const std::vector<int32_t> prompt = text_of(200, 3);
+  FakeEngine engine(kFakeLimits, &disk);
+  const std::vector<int32_t> prompt = fake_text(200, 3);
   engine.ask(1, {.prompt = prompt, .max_tokens = 1});
   REQUIRE(engine.plan_save());
   engine.complete();
@@ -244,15 +228,15 @@ TEST_CASE("a page for which another rank has no room is tried again") {
 
 TEST_CASE("where a rank has no store nothing more is saved or loaded, and all is computed") {
   FakeDisk disk;
-  const GenerateRequest request{.prompt = text_of(700, 3), .max_tokens = 3};
-  FakeEngine first(kLimits, &disk);
+  const GenerateRequest request{.prompt = fake_text(700, 3), .max_tokens = 3};
+  FakeEngine first(kFakeLimits, &disk);
   first.ask(1, request);
   first.save();
   disk.lacks_elsewhere = true;
   for (const bool loads : {true, false}) {
-    FakeEngine engine(kLimits, &disk);
+    FakeEngine engine(kFakeLimits, &disk);
     GenerateRequest asked = request;
-    if (!loads) asked.prompt = text_of(300, 500);
+    if (!loads) asked.prompt = fake_text(300, 500);
     REQUIRE(engine.scheduler.submit(1, asked).ok());
     REQUIRE(engine.scheduler.submit(2, asked).ok());
     engine.run();
@@ -266,8 +250,8 @@ TEST_CASE("where a rank has no store nothing more is saved or loaded, and all is
 
 TEST_CASE("pages behind which no logit is a number are forgotten on the disk as well") {
   FakeDisk disk;
-  std::vector<int32_t> prompt = text_of(320, 3);
-  FakeEngine engine(kLimits, &disk);
+  std::vector<int32_t> prompt = fake_text(320, 3);
+  FakeEngine engine(kFakeLimits, &disk);
   engine.ask(1, {.prompt = prompt, .max_tokens = 1});
   engine.save();
   CHECK(disk.pages.size() == 5);
@@ -280,19 +264,19 @@ TEST_CASE("pages behind which no logit is a number are forgotten on the disk as 
 
 TEST_CASE("what asks for all logits of a prompt, or a mean of its states, loads nothing") {
   FakeDisk disk;
-  GenerateRequest request{.prompt = text_of(700, 3), .max_tokens = 3};
-  FakeEngine first(kLimits, &disk);
+  GenerateRequest request{.prompt = fake_text(700, 3), .max_tokens = 3};
+  FakeEngine first(kFakeLimits, &disk);
   first.ask(1, request);
   first.save();
-  FakeEngine engine(kLimits, &disk);
+  FakeEngine engine(kFakeLimits, &disk);
   request.prompt_logits = true;
   CHECK(engine.ask(1, request).cached_tokens == 0);
   CHECK(disk.loaded == 0);
 }
 
 TEST_CASE("without a disk no step has orders for pages") {
-  FakeEngine engine(kLimits);  // checks each step
-  engine.ask(1, {.prompt = text_of(700, 3), .max_tokens = 30});
+  FakeEngine engine(kFakeLimits);  // checks each step
+  engine.ask(1, {.prompt = fake_text(700, 3), .max_tokens = 30});
   CHECK(!engine.plan_save());
   CHECK(!engine.scheduler.has_unsaved());
 }
@@ -306,9 +290,10 @@ TEST_CASE("any mix of requests, restarts, failures and cancellations leaves ever
     std::vector<GenerateRequest> known;
     std::vector<std::vector<int32_t>> expected;
     for (int i = 0; i < 12; ++i) {
-      const auto beginning = text_of(static_cast<int>(random() % 300), 100 * (i % 3));
-      known.push_back({.prompt = joined(beginning, text_of(1 + static_cast<int>(random() % 60), i)),
-                       .max_tokens = 1 + static_cast<int>(random() % 40)});
+      const auto beginning = fake_text(static_cast<int>(random() % 300), 100 * (i % 3));
+      known.push_back(
+          {.prompt = joined(beginning, fake_text(1 + static_cast<int>(random() % 60), i)),
+           .max_tokens = 1 + static_cast<int>(random() % 40)});
       known.back().chunk = random() % 3 == 0 ? 50 : 0;
       expected.push_back(FakeEngine(limits).ask(1, known.back()).tokens);
     }

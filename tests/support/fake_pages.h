@@ -24,6 +24,19 @@ constexpr int32_t kPoison = 13;  // a token after which no logit is a number
 // From this seed on texts repeat themselves, but for one token in sixteen.
 constexpr uint64_t kRepeatingSeed = 100;
 
+inline constexpr SchedulerLimits kFakeLimits{.sequences_max = 4,
+                                             .waiting_max = 1000,
+                                             .tokens_max = 512,
+                                             .context = 1024,
+                                             .vocab_size = 1000};
+
+// Texts with other beginnings have other tokens at each position.
+inline std::vector<int32_t> fake_text(int size, int32_t begin) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < size; ++i) tokens.push_back(100 + (begin + i * 7) % 800);
+  return tokens;
+}
+
 class FakeDisk final : public PageDisk {
  public:
   bool contains(const PageKey& key) const override { return pages.contains(key); }

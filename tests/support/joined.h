@@ -1,0 +1,14 @@
+// A text of tokens and the one that follows it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+
+inline std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace lockstep
