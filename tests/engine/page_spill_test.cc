@@ -14,6 +14,7 @@
 
 #include "support/golden.h"
 #include "support/rank_threads.h"
+#include "support/story_requests.h"
 #include "support/temporary_folder.h"
 #include "transport/unformed_link.h"
 
@@ -22,30 +23,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
-
-std::vector<int32_t> text_of(int size, int begin) {
-  std::vector<int32_t> tokens{1};
-  for (int i = 1; i < size; ++i) tokens.push_back(3 + (begin + i * 37) % 300);
-  return tokens;
-}
-
 // Sampled tokens with the bits of log-probabilities, of all that the logits can change.
-GenerateRequest generation_of(std::vector<int32_t> prompt, int max_tokens) {
-  GenerateRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = max_tokens;
-  request.sampling = {.temperature = 1, .seed = 5};
+GenerateRequest logged_generation_of(std::vector<int32_t> prompt, int max_tokens) {
+  GenerateRequest request = generation_of(std::move(prompt), max_tokens);
   request.top_logprobs = 5;
-  return request;
-}
-
-// The bits of the last hidden state.
-GenerateRequest embedding_of(std::vector<int32_t> prompt) {
-  GenerateRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = 0;
-  request.pooling = Pooling::kLast;
   return request;
 }
 
@@ -104,9 +85,9 @@ TEST_CASE("what one placement saves any other loads, with the bits of what is co
       golden_folder("deepseekv3-q4-g64"),
       golden_folder("kimik2-q8-g32"),
   };
-  const std::vector<GenerateRequest> requests{generation_of(text_of(150, 1), 20),
-                                              embedding_of(text_of(200, 5)),
-                                              generation_of(text_of(64, 9), 3)};
+  const std::vector<GenerateRequest> requests{logged_generation_of(story_text(150, 1), 20),
+                                              embedding_of(story_text(200, 5)),
+                                              logged_generation_of(story_text(64, 9), 3)};
   for (const std::string& model : models) {
     CAPTURE(model);
     const bool has_latents =
@@ -143,12 +124,12 @@ TEST_CASE("what one placement saves any other loads, with the bits of what is co
 
 TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stages, three ranks") {
   TemporaryFolder folder;
-  std::vector<int32_t> prompt = text_of(100, 1);
+  std::vector<int32_t> prompt = story_text(100, 1);
   int cached = 0;
   for (const Setup& placement :
        {Setup{.shares = {3, 1}}, Setup{}, Setup{.shares = {1, 1}, .stages = 2},
         Setup{.shares = {1, 1, 1}}, Setup{.shares = {1, 3}, .threads = 2}}) {
-    const GenerateRequest request = generation_of(prompt, 30);
+    const GenerateRequest request = logged_generation_of(prompt, 30);
     Setup setup = placement;
     setup.cache_folders = {folder.path().string()};
     const Answer answer = run_ranks(kStories, setup, {request}).answers[0];
@@ -156,7 +137,7 @@ TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stag
     CHECK(answer.cached_tokens == cached);
     cached = (static_cast<int>(prompt.size()) + 29) / 64 * 64;
     prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
-    const std::vector<int32_t> more = text_of(40, static_cast<int>(prompt.size()));
+    const std::vector<int32_t> more = story_text(40, static_cast<int>(prompt.size()));
     prompt.insert(prompt.end(), more.begin(), more.end());
   }
 }
@@ -164,7 +145,7 @@ TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stag
 TEST_CASE("options that change bits have pages of their own") {
   TemporaryFolder folder;
   const std::string model = golden_folder("llama3-q4-g64");
-  const GenerateRequest request = generation_of(text_of(150, 1), 20);
+  const GenerateRequest request = logged_generation_of(story_text(150, 1), 20);
   for (const bool exact : {false, true, false, true}) {
     const Answer computed = run_ranks(model, {.exact = exact}, {request}).answers[0];
     const Setup setup{.exact = exact, .cache_folders = {folder.path().string()}};
@@ -181,7 +162,7 @@ TEST_CASE("pages that left a small pool come back from the disk") {
     setup.cache_folders = {folder.path().string()};
     std::vector<GenerateRequest> requests;
     for (const int begin : {1, 100, 1, 100, 200, 1}) {
-      requests.push_back(generation_of(text_of(330, begin), 5));
+      requests.push_back(logged_generation_of(story_text(330, begin), 5));
     }
     const std::vector<Answer> answers = run_ranks(kStories, setup, requests).answers;
     int cached = 0;
@@ -191,7 +172,7 @@ TEST_CASE("pages that left a small pool come back from the disk") {
     }
     CHECK(cached > 0);  // none of these prompts was in memory as a whole
     for (const int begin : {1, 200}) {
-      const GenerateRequest request = generation_of(text_of(330, begin), 5);
+      const GenerateRequest request = logged_generation_of(story_text(330, begin), 5);
       const Answer later = run_ranks(kStories, setup, {request}).answers[0];
       CHECK(has_same_bits(later, run_ranks(kStories, {}, {request}).answers[0]));
     }
@@ -199,7 +180,7 @@ TEST_CASE("pages that left a small pool come back from the disk") {
 }
 
 TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it is saved again") {
-  const GenerateRequest request = generation_of(text_of(300, 1), 10);
+  const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   for (const int stages : {1, 2}) {
     for (const bool is_cut_short : {false, true}) {
@@ -228,7 +209,7 @@ TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it 
 
 TEST_CASE("a rank without a store leaves everything to be computed") {
   TemporaryFolder folder;
-  const GenerateRequest request = generation_of(text_of(300, 1), 10);
+  const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   for (const int stages : {1, 2}) {
     for (const bool leads : {false, true}) {
@@ -249,7 +230,7 @@ TEST_CASE("a rank without a store leaves everything to be computed") {
 TEST_CASE("a folder that cannot be made is no reason not to serve") {
   TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "no folder";
-  const GenerateRequest request = generation_of(text_of(100, 1), 10);
+  const GenerateRequest request = logged_generation_of(story_text(100, 1), 10);
   const Setup setup{.cache_folders = {(folder.path() / "file" / "cache").string()}};
   CHECK(has_same_bits(run_ranks(kStories, setup, {request}).answers[0],
                       run_ranks(kStories, {}, {request}).answers[0]));
@@ -296,8 +277,8 @@ class Canceller final : public EngineEvents {
 }  // namespace
 
 TEST_CASE("requests that are cancelled while their pages are loaded disturb nobody") {
-  const GenerateRequest told = generation_of(text_of(20, 50), 60);
-  const GenerateRequest request = generation_of(text_of(400, 1), 3);
+  const GenerateRequest told = logged_generation_of(story_text(20, 50), 60);
+  const GenerateRequest request = logged_generation_of(story_text(400, 1), 3);
   const Answer expected = run_ranks(kStories, {}, {told}).answers[0];
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   for (const Setup& placement :
@@ -374,7 +355,7 @@ bool wait_for_files(const fs::path& folder, size_t count) {
 
 TEST_CASE("an idle engine saves what it knows, and its next epoch loads it") {
   TemporaryFolder folder;
-  const GenerateRequest request = generation_of(text_of(300, 1), 10);
+  const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   const auto group = [](const std::atomic<bool>& cancelled) {
     return Group({.rank = 0,

@@ -6,41 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "support/joined.h"
 #include "support/rank_threads.h"
+#include "support/story_requests.h"
 
 using namespace lockstep;
 
 namespace {
-
-const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
-
-std::vector<int32_t> text_of(int size, int begin) {
-  std::vector<int32_t> tokens{1};
-  for (int i = 1; i < size; ++i) tokens.push_back(3 + (begin + i * 37) % 500);
-  return tokens;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-GenerateRequest generation_of(std::vector<int32_t> prompt, int max_tokens) {
-  GenerateRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = max_tokens;
-  request.sampling = {.temperature = 1, .seed = 5};
-  return request;
-}
-
-// The bits of the last hidden state.
-GenerateRequest embedding_of(std::vector<int32_t> prompt) {
-  GenerateRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = 0;
-  request.pooling = Pooling::kLast;
-  return request;
-}
 
 struct Turn {
   Answer answer;
@@ -117,12 +89,12 @@ std::vector<Setup> all_setups() {
 }  // namespace
 
 TEST_CASE("a conversation that goes on has the bits of one that is computed from its beginning") {
-  const std::vector<int32_t> prompt = text_of(150, 1);
+  const std::vector<int32_t> prompt = story_text(150, 1);
   const GenerateRequest first = generation_of(prompt, 90);
   const Answer told = run_ranks(kStories, {}, {first}).answers[0];
   REQUIRE(told.tokens.size() == 90);
   // Behind the answer, and behind a beginning of it: pages of prompts and of generated tokens.
-  const auto second = joined(joined(prompt, told.tokens), text_of(30, 4));
+  const auto second = joined(joined(prompt, told.tokens), story_text(30, 4));
   const auto third = joined(prompt, {told.tokens.begin(), told.tokens.begin() + 50});
   const std::vector<GenerateRequest> requests{first, generation_of(second, 60),
                                               embedding_of(second), embedding_of(third), first};
@@ -150,13 +122,13 @@ TEST_CASE("a conversation that goes on has the bits of one that is computed from
 }
 
 TEST_CASE("requests that come together and begin alike have the bits that they have alone") {
-  const std::vector<int32_t> beginning = text_of(260, 2);
+  const std::vector<int32_t> beginning = story_text(260, 2);
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 6; ++i) {
-    requests.push_back(generation_of(joined(beginning, text_of(5 + 20 * i, 9 * i)), 30));
+    requests.push_back(generation_of(joined(beginning, story_text(5 + 20 * i, 9 * i)), 30));
     requests.back().sampling.seed = static_cast<uint64_t>(i);
   }
-  requests.push_back(embedding_of(joined(beginning, text_of(40, 70))));
+  requests.push_back(embedding_of(joined(beginning, story_text(40, 70))));
   requests.push_back(generation_of(beginning, 2));
   requests.back().prompt_logits = true;
   std::vector<Answer> alone;
