@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -85,7 +86,7 @@ TEST_CASE("what one placement saves any other loads, with the bits of what is co
       golden_folder("deepseekv3-q4-g64"),
       golden_folder("kimik2-q8-g32"),
   };
-  const std::vector<GenerateRequest> requests{logged_generation_of(story_text(150, 1), 20),
+  const std::vector<GenerateRequest> requests{logged_generation_of(story_text(150, 1), 3),
                                               embedding_of(story_text(200, 5)),
                                               logged_generation_of(story_text(64, 9), 3)};
   for (const std::string& model : models) {
@@ -124,20 +125,24 @@ TEST_CASE("what one placement saves any other loads, with the bits of what is co
 
 TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stages, three ranks") {
   TemporaryFolder folder;
-  std::vector<int32_t> prompt = story_text(100, 1);
+  // Each answer ends a page, and what follows it ends short of the next one.
+  constexpr int kNewTokens = 5;
+  std::vector<int32_t> prompt = story_text(124, 1);
   int cached = 0;
   for (const Setup& placement :
        {Setup{.shares = {3, 1}}, Setup{}, Setup{.shares = {1, 1}, .stages = 2},
         Setup{.shares = {1, 1, 1}}, Setup{.shares = {1, 3}, .threads = 2}}) {
-    const GenerateRequest request = logged_generation_of(prompt, 30);
+    const GenerateRequest request = logged_generation_of(prompt, kNewTokens);
     Setup setup = placement;
     setup.cache_folders = {folder.path().string()};
     const Answer answer = run_ranks(kStories, setup, {request}).answers[0];
     CHECK(has_same_bits(answer, run_ranks(kStories, {}, {request}).answers[0]));
     CHECK(answer.cached_tokens == cached);
-    cached = (static_cast<int>(prompt.size()) + 29) / 64 * 64;
+    cached = static_cast<int>(prompt.size()) + kNewTokens - 1;
+    CHECK(cached % kPagePositions == 0);
     prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
-    const std::vector<int32_t> more = story_text(40, static_cast<int>(prompt.size()));
+    const std::vector<int32_t> more =
+        story_text(kPagePositions - kNewTokens, static_cast<int>(prompt.size()));
     prompt.insert(prompt.end(), more.begin(), more.end());
   }
 }
@@ -154,33 +159,36 @@ TEST_CASE("options that change bits have pages of their own") {
 }
 
 TEST_CASE("pages that left a small pool come back from the disk") {
+  const auto request_of = [](int begin) { return logged_generation_of(story_text(330, begin), 5); };
+  std::map<int, Answer> computed;
+  for (const int begin : {1, 100, 200}) {
+    computed[begin] = run_ranks(kStories, {}, {request_of(begin)}).answers[0];
+  }
+  const std::vector<int> begins{1, 100, 1, 100, 200, 1};
+  std::vector<GenerateRequest> requests;
+  for (const int begin : begins) requests.push_back(request_of(begin));
   for (const Setup& placement :
        {Setup{}, Setup{.shares = {2, 1}}, Setup{.shares = {1, 1}, .stages = 2}}) {
     TemporaryFolder folder;
     Setup setup = placement;
     setup.sequences_max = 1;  // 8 pages of the context
     setup.cache_folders = {folder.path().string()};
-    std::vector<GenerateRequest> requests;
-    for (const int begin : {1, 100, 1, 100, 200, 1}) {
-      requests.push_back(logged_generation_of(story_text(330, begin), 5));
-    }
     const std::vector<Answer> answers = run_ranks(kStories, setup, requests).answers;
     int cached = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
-      CHECK(has_same_bits(answers[i], run_ranks(kStories, {}, {requests[i]}).answers[0]));
+      CHECK(has_same_bits(answers[i], computed[begins[i]]));
       cached += answers[i].cached_tokens;
     }
     CHECK(cached > 0);  // none of these prompts was in memory as a whole
     for (const int begin : {1, 200}) {
-      const GenerateRequest request = logged_generation_of(story_text(330, begin), 5);
-      const Answer later = run_ranks(kStories, setup, {request}).answers[0];
-      CHECK(has_same_bits(later, run_ranks(kStories, {}, {request}).answers[0]));
+      const Answer later = run_ranks(kStories, setup, {request_of(begin)}).answers[0];
+      CHECK(has_same_bits(later, computed[begin]));
     }
   }
 }
 
 TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it is saved again") {
-  const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
+  const GenerateRequest request = logged_generation_of(story_text(300, 1), 3);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   for (const int stages : {1, 2}) {
     for (const bool is_cut_short : {false, true}) {
@@ -209,7 +217,7 @@ TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it 
 
 TEST_CASE("a rank without a store leaves everything to be computed") {
   TemporaryFolder folder;
-  const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
+  const GenerateRequest request = logged_generation_of(story_text(300, 1), 3);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   for (const int stages : {1, 2}) {
     for (const bool leads : {false, true}) {
