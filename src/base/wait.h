@@ -31,6 +31,9 @@ class Wait {
   // flag is set.
   Status pause(std::string_view what);
 
+  // Rounds have become long enough to look at more than what is waited for.
+  bool is_yielding() const { return is_yielding_; }
+
   // Something arrived: the next pause() starts a new time-out.
   void restart() { rounds_ = 0; }
 

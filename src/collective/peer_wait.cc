@@ -6,7 +6,9 @@
 namespace lockstep {
 namespace {
 
-constexpr int kRoundsPerLook = 64;  // some 2 us: a usual exchange is over before the first look
+// While polling: some 2 us, a usual exchange is over before the first look. A round that yields may
+// take milliseconds, so each of them looks.
+constexpr int kRoundsPerLook = 64;
 
 }  // namespace
 
@@ -19,7 +21,9 @@ PeerWait::~PeerWait() {
 
 Status PeerWait::pause(PeerSet unheard, PeerSet unsent) {
   const int first = std::countr_zero(unheard != 0 ? unheard : unsent);
-  if (++rounds_ % kRoundsPerLook == 0) TRY(look(unheard | unsent, first));
+  if (++rounds_ % kRoundsPerLook == 0 || wait_.is_yielding()) {
+    TRY(look(unheard | unsent, first));
+  }
   Status status = wait_.pause(unheard != 0 ? "message" : "room for a message");
   if (status.ok()) return status;
   return Error{status.error().code, "rank " + std::to_string(options_.name_of(first)) + ": " +

@@ -258,7 +258,7 @@ TEST_CASE("cluster plan: many groups on many nodes are planned in some ten milli
     CHECK(plans.size() == 16);
   }
   MESSAGE(best_ms, " ms");
-#ifdef NDEBUG
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(best_ms < 100);
 #endif
 }
