@@ -29,8 +29,8 @@ constexpr double kLoadMs = 60;  // from the start of a process to its group, abo
 constexpr double kAwayMs = 2'500;
 // A fault that nobody notices hits the next request; more than one has no excuse.
 constexpr int kAttemptsMax = 3;
-// The kernel joins neighbouring maps of the heap, or does not.
-constexpr int kMapsSlack = 4;
+// The allocator keeps the pages of the links of an epoch or two, 1 MiB each, whatever the rounds.
+constexpr int kPrivateSlackKib = 4096;
 
 double ms_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -420,8 +420,8 @@ void FaultBench::check_holding(CellResult& result) {
   if (!wait_ready()) return result.findings.push_back("the group is not ready after the faults");
   const Holding now = look();
   const auto compare = [&](const std::string& who, const Holdings& before, const Holdings& after) {
-    const auto differs = [&](const char* what, int was, int is, int slack = 0) {
-      if (std::abs(was - is) <= slack) return;
+    const auto differs = [&](const char* what, int was, int is) {
+      if (was == is) return;
       result.findings.push_back(fmt::format("{} of {}: {} before, {} after", what, who, was, is));
     };
     differs("descriptors", before.descriptors, after.descriptors);
@@ -429,7 +429,11 @@ void FaultBench::check_holding(CellResult& result) {
     differs("children", before.children, after.children);
     differs("shared regions", before.shared_maps, after.shared_maps);
     differs("segments in /dev/shm", before.shared_segments, after.shared_segments);
-    differs("maps", before.maps, after.maps, kMapsSlack);
+    differs("named maps", before.named_maps, after.named_maps);
+    if (after.private_kib > before.private_kib + kPrivateSlackKib) {
+      result.findings.push_back(fmt::format("private memory of {}: {} KiB before, {} KiB after",
+                                            who, before.private_kib, after.private_kib));
+    }
   };
   compare("the node", holding_->node, now.node);
   for (size_t rank = 0; rank < now.workers.size(); ++rank) {

@@ -7,10 +7,8 @@
 
 namespace lockstep {
 
-// The kernel joins neighbouring maps of the heap, or does not.
-inline constexpr int kMapsSlack = 4;
 // The allocator keeps the pages of a link's buffer, or does not: 1 MiB, whatever the rounds.
-inline constexpr int kResidentSlackKib = 2048;
+inline constexpr int kPrivateSlackKib = 2048;
 
 inline void check_unchanged(const Holdings& before, const Holdings& after, int children = 0) {
   CHECK(after.descriptors == before.descriptors);
@@ -18,12 +16,12 @@ inline void check_unchanged(const Holdings& before, const Holdings& after, int c
   CHECK(after.children == children);
   CHECK(after.shared_segments <= before.shared_segments);
   CHECK(after.shared_maps == before.shared_maps);
-  MESSAGE("resident: " << before.resident_kib << " KiB before, " << after.resident_kib
-                       << " KiB after");
+  CHECK(after.named_maps <= before.named_maps);
+  MESSAGE("private: " << before.private_kib << " KiB before, " << after.private_kib
+                      << " KiB after");
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // these map memory of their own
-  CHECK(after.maps <= before.maps + kMapsSlack);
-  CHECK(after.resident_kib < before.resident_kib + kResidentSlackKib);
+  CHECK(after.private_kib < before.private_kib + kPrivateSlackKib);
 #endif
 }
 

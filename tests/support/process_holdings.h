@@ -1,10 +1,11 @@
 // What a process holds, from /proc (Linux): descriptors, threads, children, shared memory,
-// maps, resident memory.
+// maps, private memory.
 #pragma once
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace lockstep {
 
@@ -14,8 +15,8 @@ struct Holdings {
   int children = 0;
   int shared_segments = 0;  // named ones of the whole machine; ours have no names
   int shared_maps = 0;      // links of shared memory
-  int maps = 0;
-  int64_t resident_kib = 0;
+  int named_maps = 0;       // of files, devices and shared memory
+  int64_t private_kib = 0;  // resident memory without a name: heap, stacks, buffers
 };
 
 inline int count_entries(const std::string& folder) {
@@ -24,10 +25,14 @@ inline int count_entries(const std::string& folder) {
   return count;
 }
 
-inline int count_maps(const std::string& process, const std::string& name) {
+// Those without a name are the allocator's and the stacks', and the kernel joins neighbours: their
+// number says nothing.
+inline int count_maps(const std::string& process, std::string_view name) {
   std::ifstream maps(process + "/maps");
   int count = 0;
-  for (std::string line; std::getline(maps, line);) count += line.find(name) != line.npos ? 1 : 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find_first_of("/[") != line.npos && line.find(name) != line.npos) ++count;
+  }
   return count;
 }
 
@@ -38,14 +43,14 @@ inline Holdings holdings_in(const std::string& process) {
   held.threads = count_entries(process + "/task");
   held.shared_segments = count_entries("/dev/shm");
   held.shared_maps = count_maps(process, "memfd:lockstep");
-  held.maps = count_maps(process, "");
+  held.named_maps = count_maps(process, "");
   for (const auto& task : std::filesystem::directory_iterator(process + "/task")) {
     std::ifstream children(task.path() / "children");
     for (std::string pid; children >> pid;) ++held.children;
   }
   std::ifstream status(process + "/status");
   for (std::string word; status >> word;) {
-    if (word == "VmRSS:") status >> held.resident_kib;
+    if (word == "RssAnon:") status >> held.private_kib;
   }
   return held;
 }
