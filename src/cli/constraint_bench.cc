@@ -17,23 +17,29 @@ namespace {
 struct Kind {
   std::string_view name;
   std::string_view constraint;
+  int draft_tokens = 0;
 };
 
 // Weights that are random want what no schema allows, so that nearly every token of the last kind
 // needs a mask; it never ends before its tokens have come.
-constexpr std::array<Kind, 3> kKinds{{
-    {"none", ""},
-    {"text", R"({"sequence":[{"free":{"without":["<tool_call>"]}},{"text":"<tool_call>"}]})"},
-    {"schema", R"({"json_schema":{"type":"array","minItems":10000,"items":{"type":"object",
+constexpr std::string_view kSchema =
+    R"({"json_schema":{"type":"array","minItems":10000,"items":{"type":"object",
         "properties":{"name":{"type":"string","maxLength":24},
         "count":{"type":"integer","maximum":99999},
-        "is_done":{"type":"boolean"}},"required":["name","count","is_done"]}}})"},
+        "is_done":{"type":"boolean"}},"required":["name","count","is_done"]}}})";
+constexpr std::array<Kind, 4> kKinds{{
+    {"none", ""},
+    {"text", R"({"sequence":[{"free":{"without":["<tool_call>"]}},{"text":"<tool_call>"}]})"},
+    {"schema", kSchema},
+    {"guesses", kSchema, 8},
 }};
 
 Result<double> token_ms(ModelService& model, const ConstraintBenchFlags& flags, const Kind& kind) {
-  const Generated done = TRY(generate_and_wait(
-      model,
-      {.prompt = {1}, .max_tokens = flags.new_tokens, .constraint = std::string(kind.constraint)}));
+  const Generated done =
+      TRY(generate_and_wait(model, {.prompt = {1},
+                                    .max_tokens = flags.new_tokens,
+                                    .draft_tokens = kind.draft_tokens,
+                                    .constraint = std::string(kind.constraint)}));
   if (static_cast<int>(done.tokens.size()) < flags.new_tokens) {
     return Error{ErrorCode::kExhausted, fmt::format("an answer ended after {} of {} tokens",
                                                     done.tokens.size(), flags.new_tokens)};

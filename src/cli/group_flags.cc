@@ -124,6 +124,15 @@ void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise)
       ->check(CLI::Range(0.0, kDiskCacheBytesMax / kGib));
 }
 
+void add_draft_flag(CLI::App& command, int& draft_tokens) {
+  command
+      .add_option(
+          "--draft", draft_tokens,
+          "guess so many tokens from the text so far and compute them together (default 0); "
+          "the text stays the same")
+      ->check(CLI::Range(0, kDraftTokensMax));
+}
+
 Result<DiskCache> disk_cache_of(const GroupFlags& flags) {
   const double gib = flags.cache_disk_gib.value_or(0);
   if (gib == 0) return DiskCache{};

@@ -61,6 +61,8 @@ void add_load_limits(CLI::App& command, GroupFlags& flags);
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // --cache-disk; `otherwise` says what it is by default.
 void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
+// --draft, GenerateRequest::draft_tokens.
+void add_draft_flag(CLI::App& command, int& draft_tokens);
 // What --cache-disk says, or nothing is kept.
 Result<DiskCache> disk_cache_of(const GroupFlags& flags);
 // `text` is "3:1" or "2:1:1"; empty for equal shares of `ranks`.

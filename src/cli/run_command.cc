@@ -289,11 +289,7 @@ void add_run_command(CLI::App& app, Command& chosen) {
                     "continue the plain text, without the model's chat template");
   add_sampling_flags(*command, *flags);
   auto* seed = command->add_option("--seed", flags->seed, "the same seed gives the same text");
-  command
-      ->add_option("--draft", flags->draft_tokens,
-                   "guess so many tokens from the text so far and compute them together (default "
-                   "0); the text stays the same")
-      ->check(CLI::Range(0, kDraftTokensMax));
+  add_draft_flag(*command, flags->draft_tokens);
   command->add_flag("--json", flags->json, "one JSON value instead of text");
   add_group_flags(*command, flags->group);
   add_cache_flag(*command, flags->group, "default 0");

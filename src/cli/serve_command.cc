@@ -44,6 +44,7 @@ struct Flags {
   int drain_s = 10;
   AccessOptions access;
   std::string claude_model;
+  int draft_tokens = 0;
   bool json = false;
   bool json_log = false;
 };
@@ -250,6 +251,7 @@ Result<std::unique_ptr<Server>> start_server(const Flags& flags, const Serving& 
   options.limits.connections_max =
       static_cast<int>(std::min(kConnectionsMax, open_files - kOtherDescriptors));
   options.claude_model = flags.claude_model;
+  options.draft_tokens = flags.draft_tokens;
   options.power = serving.power;
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
@@ -366,6 +368,7 @@ void add_serve_command(CLI::App& app, Command& chosen) {
   command->add_option("--claude-model", flags->claude_model,
                       "the model that names like claude-* mean to clients of Anthropic's API "
                       "(default: the only one)");
+  add_draft_flag(*command, flags->draft_tokens);
   CLI::Option* alone = command->add_flag("--alone", flags->alone, "be in no cluster");
   for (CLI::Option* option : add_cluster_flags(*command, flags->cluster)) {
     if (option->get_envname().empty()) alone->excludes(option);

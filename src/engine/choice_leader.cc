@@ -54,8 +54,7 @@ Error compile_error(const Error& error) {
   return {ErrorCode::kInvalidArgument, error.message};
 }
 
-}  // namespace
-
+// Whether each of its choices depends on the logits before it, the seed and the position alone.
 bool is_plain(const GenerateRequest& request) {
   const SamplingOptions& sampling = request.sampling;
   const bool has_minimum = request.min_tokens > 0 && !request.stop_ids.empty();
@@ -63,6 +62,8 @@ bool is_plain(const GenerateRequest& request) {
          history_needed(sampling) == 0 && sampling.presence_penalty == 0 &&
          sampling.frequency_penalty == 0;
 }
+
+}  // namespace
 
 ChoiceLeader::ChoiceLeader(GrammarShelf& shelf, int vocab_size)
     : shelf_(shelf), vocab_size_(vocab_size) {}

@@ -18,9 +18,6 @@
 
 namespace lockstep {
 
-// Whether each of its choices depends on the logits before it, the seed and the position alone.
-bool is_plain(const GenerateRequest& request);
-
 class ChoiceLeader {
  public:
   // What has happened to a request: it can be scheduled, or it has failed.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/choice_leader.h"
 #include "kernels/kernels.h"
 
 namespace lockstep {
@@ -220,7 +219,7 @@ int Scheduler::draft(Sequence& sequence) const {
   const int most =
       std::min({drafts.size, request.draft_tokens, kDraftTokensMax, wanted, limits_.context - size,
                 limits_.tokens_max / kDraftingSequencesMax - 1});
-  if (most <= 0 || !is_plain(request)) return 0;
+  if (most <= 0) return 0;
   if (drafts.pause > 0) {
     --drafts.pause;
     return 0;

@@ -76,8 +76,8 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
   plan.min_tokens = options.min_tokens;
   plan.ignores_end = options.ignores_end;
   plan.top_logprobs = options.top_logprobs;
-  Generation::start(model, {housekeeper_, settings_.silence_max, metrics_}, std::move(plan),
-                    std::move(sink), reply);
+  Generation::start(model, {housekeeper_, settings_.silence_max, metrics_, settings_.draft_tokens},
+                    std::move(plan), std::move(sink), reply);
 }
 
 const char* model_state_name(ModelStatus::State state) {

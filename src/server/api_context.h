@@ -29,6 +29,7 @@ namespace lockstep {
 struct ApiSettings {
   std::string version;
   std::chrono::milliseconds silence_max;
+  int draft_tokens = 0;               // guessed at most in a step of an answer
   std::string claude_model;           // that claude-* means in Anthropic's API; empty: the only one
   std::shared_ptr<PowerGauge> power;  // null: not measured
 };

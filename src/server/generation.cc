@@ -59,6 +59,7 @@ bool Generation::submit(ModelService& service, size_t choice) {
   request.dry_breakers = plan_.dry_breakers;
   request.min_tokens = plan_.min_tokens;
   request.top_logprobs = plan_.top_logprobs;
+  request.draft_tokens = setup_.draft_tokens;
   GenerationEvents events;
   const auto self = shared_from_this();
   events.on_start = [self, choice](int cached_tokens) {

@@ -81,6 +81,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
     std::weak_ptr<Housekeeper> housekeeper;  // generations may outlive the server
     std::chrono::milliseconds silence_max;   // then GenerationSink::on_silence
     std::shared_ptr<RequestMetrics> metrics;
+    int draft_tokens = 0;  // GenerateRequest::draft_tokens
   };
 
   // Submits everything. Refusals reach the sink as on_error.

@@ -14,7 +14,8 @@ struct Server::Impl {
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
       : context(std::move(models), cluster,
-                {options.version, options.silence_max, options.claude_model, options.power},
+                {options.version, options.silence_max, options.draft_tokens, options.claude_model,
+                 options.power},
                 std::move(access)) {}
 };
 

@@ -92,6 +92,17 @@ TEST_CASE("without a word nothing is penalised, and ignore_eos leaves no end tok
   CHECK(server.model->request(1).request.dry_breakers == std::vector<int32_t>{'\n', ':', '"', '*'});
 }
 
+TEST_CASE("the model may guess as many tokens as the server was told") {
+  Served plain;
+  Served guessing([](ServerOptions& options) { options.draft_tokens = 8; });
+  for (Served* server : {&plain, &guessing}) {
+    server->model->says("x");
+    CHECK(server->post("/v1/completions", R"({"prompt":"a"})").status == 200);
+  }
+  CHECK(plain.model->request(0).request.draft_tokens == 0);
+  CHECK(guessing.model->request(0).request.draft_tokens == 8);
+}
+
 TEST_CASE("a chat answer tells the logprob of each token and of the likeliest") {
   Served server;
   RawClient client(server.port());
