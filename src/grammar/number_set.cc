@@ -174,10 +174,11 @@ Decimal decimal_of(const Json& number) {
 }
 
 // Exponents are such that a few digits never make a number that no double holds: readers refuse it.
+// Fractions have an end, since a model that has written 0.3333 may go on for ever.
 const Dfa& any_number() {
   static const Dfa dfa = number_regex(
-      "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE](-[0-9]{1,3}|\\+?0?[0-9]{1,2}))?|"
-      "-?[0-9](\\.[0-9]+)?[eE]\\+?([12][0-9]{2}|30[0-7])");
+      "-?(0|[1-9][0-9]*)(\\.[0-9]{1,20})?([eE](-[0-9]{1,3}|\\+?0?[0-9]{1,2}))?|"
+      "-?[0-9](\\.[0-9]{1,20})?[eE]\\+?([12][0-9]{2}|30[0-7])");
   return dfa;
 }
 
@@ -199,7 +200,7 @@ const Dfa& exact_number() {
 }
 
 const Dfa& whole_number() {
-  static const Dfa dfa = number_regex("-?(0|[1-9][0-9]*)(\\.0+)?");
+  static const Dfa dfa = number_regex("-?(0|[1-9][0-9]*)(\\.0{1,2})?");
   return dfa;
 }
 
@@ -255,8 +256,8 @@ Dfa texts_of_number(const Json& number) {
   std::string pattern;
   if (value.whole.size() + value.fraction.size() <= kPlainDigitsMax) {
     const std::string sign = value.is_negative ? "-" : (is_zero(value) ? "-?" : "");
-    pattern =
-        sign + value.whole + (value.fraction.empty() ? "(\\.0+)?" : "\\." + value.fraction + "0*");
+    pattern = sign + value.whole +
+              (value.fraction.empty() ? "(\\.0{1,2})?" : "\\." + value.fraction + "0{0,2}");
   }
   if (number.is_double()) {
     // As fmt and Python print it: 1e-07, 1e+300; then also 1e300.

@@ -25,12 +25,12 @@ Decimal decimal_of(const Json& number);
 
 enum class Bound { kAtLeast, kAbove, kAtMost, kBelow };
 
-const Dfa& any_number();    // all that JSON allows, with exponents
+const Dfa& any_number();    // with exponents, and up to 20 digits behind a point
 const Dfa& plain_number();  // without exponents
 // The same with at most 15 digits where there is a point: a double tells any two of them apart, so
 // that what a reader compares is what was written.
 const Dfa& exact_number();
-const Dfa& whole_number();  // 7, -7, 7.0
+const Dfa& whole_number();  // 7, -7, 7.0, 7.00
 // Only numbers without exponents are in these.
 Dfa numbers_within(Bound bound, const Decimal& limit);
 // kUnsupported where the automaton would be too large.

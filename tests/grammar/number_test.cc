@@ -99,6 +99,10 @@ TEST_CASE("numbers of JSON have one form") {
   for (const char* text : {"", "-", "01", "1.", ".5", "+1", "1e", "0x1", "NaN"}) {
     CHECK_FALSE(has_text(any_number(), text));
   }
+  CHECK(has_text(any_number(), "0." + std::string(20, '3')));
+  CHECK_FALSE(has_text(any_number(), "0." + std::string(21, '3')));
+  CHECK(has_text(whole_number(), "-3.00"));
+  CHECK_FALSE(has_text(whole_number(), "-3.000"));
 }
 
 }  // namespace lockstep
