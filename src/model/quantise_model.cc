@@ -24,7 +24,7 @@ constexpr size_t kCopiedBytesMax = size_t{64} << 20;  // a tokenizer is the larg
 constexpr std::string_view kConfig = "config.json";
 // What a model folder has beside its weights, as mlx_lm copies it.
 constexpr std::array<std::string_view, 8> kCopiedFiles = {".json", ".jinja", ".model", ".tiktoken",
-                                                         ".txt",  ".jsonl", ".py",    ".md"};
+                                                          ".txt",  ".jsonl", ".py",    ".md"};
 
 Error folder_error(const fs::path& path, const std::error_code& error) {
   return {ErrorCode::kInternal, fmt::format("cannot write {}: {}", path.string(), error.message())};

@@ -26,7 +26,7 @@ struct ServerOptions {
   std::chrono::milliseconds silence_max{15'000};
   AccessOptions access = {};
   std::string claude_model = {};  // that claude-* means in Anthropic's API; empty: the only one
-  int draft_tokens = 0;  // guessed at most in a step of an answer (engine/engine.h)
+  int draft_tokens = 0;           // guessed at most in a step of an answer (engine/engine.h)
   std::shared_ptr<PowerGauge> power = nullptr;  // what the status says of it; null: nothing
 };
 

@@ -103,6 +103,5 @@ TEST_CASE("the next node waits until as many groups of a model are ready as befo
   const NodeToRestart anna = nodes_to_restart(before, {}).value().front();
   CHECK(missing_after_restart(with_groups("2", ready + "," + loading), anna, models) ==
         "m has 1 of 2 groups");
-  CHECK(missing_after_restart(with_groups("2", ready + "," + ready), anna, models) ==
-        std::nullopt);
+  CHECK(missing_after_restart(with_groups("2", ready + "," + ready), anna, models) == std::nullopt);
 }

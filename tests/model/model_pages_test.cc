@@ -130,7 +130,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE("a page that was copied out of one model's ranks is another's, whatever its ranks") {
   const std::string golden = "/tests/data/golden/";
   for (const std::string& model : {std::string("/models/stories260K"), golden + "gptoss-mxfp4",
-                                  golden + "deepseekv3-bf16", golden + "kimik2-q8-g32"}) {
+                                   golden + "deepseekv3-bf16", golden + "kimik2-q8-g32"}) {
     CAPTURE(model);
     const std::vector<Part> alone = run({model});
     const std::vector<Case> cases{{model, {3, 1}},
