@@ -150,10 +150,23 @@ void AddressBook::on_lost(const NodeId& node, Clock::time_point now) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return;
   found->second.is_connected = false;
+  expect(found->second, now);
   found->second.timing = {.next_call = first_call(node, now + std::chrono::milliseconds(200))};
   for (Wanted& wanted : wanted_) {
     if (wanted.node == node) wanted.timing.next_call = now + kSecondCaller;
   }
+}
+
+void AddressBook::expect(Node& node, Clock::time_point now) {
+  const bool is_first = node.expected_until == Clock::time_point{};
+  if (is_first || now - node.expected_until >= kReturnsApart)
+    node.expected_until = now + kReturnMax;
+}
+
+bool AddressBook::is_one_expected(Clock::time_point now) const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+    return !entry.second.is_connected && now < entry.second.expected_until;
+  });
 }
 
 std::vector<AddressBook::Absent> AddressBook::absent() const {
@@ -208,6 +221,7 @@ void AddressBook::read(std::string_view text, Clock::time_point now) {
       const auto address = parse_net_address(std::string_view(list[i].get_string()), 1);
       if (address.ok()) learn(*id, name_text, address.value(), false, now);
     }
+    if (const auto known = nodes_.find(*id); known != nodes_.end()) expect(known->second, now);
   }
 }
 

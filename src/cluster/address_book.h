@@ -26,6 +26,8 @@ class AddressBook {
   static constexpr std::chrono::milliseconds kSecondCaller{1'000};
   static constexpr std::chrono::milliseconds kRetryFirst{500};
   static constexpr std::chrono::milliseconds kRetryMax{30'000};
+  static constexpr std::chrono::milliseconds kReturnMax{2'000};
+  static constexpr std::chrono::milliseconds kReturnsApart{10'000};
   static constexpr size_t kNodesMax = 256;
   static constexpr size_t kAddressesMax = 8;  // of one node: both families on four interfaces
   static constexpr size_t kWantedMax = 64;
@@ -60,6 +62,10 @@ class AddressBook {
   void on_lost(const NodeId& node, Clock::time_point now);
 
   std::vector<Absent> absent() const;
+  // Whether a node may be back in a moment, or met for the first time in this life: for kReturnMax
+  // after it was lost, or after this node remembered it. One that is lost all the time is waited
+  // for once in kReturnsApart.
+  bool is_one_expected(Clock::time_point now) const;
   // As node_name_text(); of any node, connected or not.
   std::string name_of(const NodeId& node) const;
   // For the file: what is known of each node, JSON.
@@ -78,6 +84,7 @@ class AddressBook {
     std::vector<NetAddress> addresses;  // the latest first
     size_t address_index = 0;           // the next to be called
     bool is_connected = false;
+    Clock::time_point expected_until{};
     Timing timing;
   };
   struct Wanted {
@@ -87,6 +94,7 @@ class AddressBook {
     Timing timing;
   };
 
+  static void expect(Node& node, Clock::time_point now);
   bool is_idle(const Node& node) const { return !node.is_connected && !node.timing.is_under_way; }
   bool is_idle(const Wanted& wanted) const;
   Clock::time_point first_call(const NodeId& node, Clock::time_point now) const;

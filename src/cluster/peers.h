@@ -74,6 +74,7 @@ class Peers {
     std::vector<Peer> connected;
     std::vector<Unusable> unusable;  // members that cannot take part, heard in the last minute
     std::vector<Peer> absent;        // known and not connected; without a version
+    bool is_one_expected = false;    // of them in a moment (AddressBook)
     std::vector<PinDesk::Pending> pins;
     size_t other_cluster_count = 0;  // seen in the last minute
     uint64_t strangers_refused = 0;  // callers that were no members

@@ -260,6 +260,7 @@ Peers::Report Peers::Impl::report() {
       report.absent.push_back({.id = one.id, .name = one.name, .address = one.address});
     }
   }
+  report.is_one_expected = book.is_one_expected(now);
   report.pins = join_host.pending_pins();
   report.strangers_refused = strangers_refused;
   if (server) report.calls_refused = server->counts().refused;

@@ -88,6 +88,17 @@ Result<bool> PieceStore::read(const HubFile& file, uint32_t piece, std::span<std
     if (parts) return parts->read(piece, bytes);
     if (!is_whole(file)) return false;
   }
+  return read_whole(file, piece, bytes);
+}
+
+Result<bool> PieceStore::peek(const HubFile& file, uint32_t piece,
+                              std::span<std::byte> bytes) const {
+  if (is_whole(file)) return read_whole(file, piece, bytes);
+  return RangeFile::read_piece(partial_path(blob(file)), cut(file), piece, bytes);
+}
+
+Result<bool> PieceStore::read_whole(const HubFile& file, uint32_t piece,
+                                    std::span<std::byte> bytes) const {
   const UniqueFd fd(::open(blob(file).c_str(), O_RDONLY | O_CLOEXEC));
   const ByteRange range = cut(file).range(piece);
   const auto size = static_cast<ssize_t>(bytes.size());

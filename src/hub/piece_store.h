@@ -32,6 +32,8 @@ class PieceStore {
 
   // A piece of a whole file or of one in pieces; false if it is not there.
   Result<bool> read(const HubFile& file, uint32_t piece, std::span<std::byte> bytes);
+  // The same without opening the file in pieces for writing, which whoever downloads it may do.
+  Result<bool> peek(const HubFile& file, uint32_t piece, std::span<std::byte> bytes) const;
   // Which pieces can be read; of a whole file all.
   std::vector<bool> pieces_here(const HubFile& file);
   // Gives the room of pieces back that are here in a file in pieces, but for those of a file that
@@ -55,6 +57,7 @@ class PieceStore {
   static std::filesystem::path partial_path(const std::filesystem::path& blob);
 
  private:
+  Result<bool> read_whole(const HubFile& file, uint32_t piece, std::span<std::byte> bytes) const;
   // Null where no piece has ever come.
   std::shared_ptr<RangeFile> existing_partial(const HubFile& file);
 

@@ -43,6 +43,17 @@ void give_back(int fd, ByteRange range) {
 #endif
 }
 
+Result<bool> read_checked(const fs::path& path, int fd, ByteRange range, const Digest& expected,
+                          std::span<std::byte> bytes) {
+  LOCKSTEP_CHECK(bytes.size() == range.size());
+  const ssize_t got = read_at(fd, bytes, range.begin);
+  if (got < 0) {
+    return Error{ErrorCode::kInternal,
+                 fmt::format("{} cannot be read: {}", path.string(), std::strerror(errno))};
+  }
+  return static_cast<size_t>(got) == bytes.size() && sha256(bytes) == expected;
+}
+
 }  // namespace
 
 Error write_error(const fs::path& path, int number) {
@@ -81,6 +92,19 @@ std::vector<bool> RangeFile::pieces_in(const fs::path& path, PieceCut cut) {
     is_there[piece] = digest.has_value();
   });
   return is_there;
+}
+
+Result<bool> RangeFile::read_piece(const fs::path& path, PieceCut cut, uint32_t piece,
+                                   std::span<std::byte> bytes) {
+  const UniqueFd journal(::open(journal_of(path).c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd data(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!journal.is_open() || !data.is_open()) return false;
+  std::optional<Digest> expected;
+  read_piece_journal(journal.get(), cut, [&](uint32_t named, const std::optional<Digest>& digest) {
+    if (named == piece) expected = digest;
+  });
+  if (!expected) return false;
+  return read_checked(path, data.get(), cut.range(piece), *expected, bytes);
 }
 
 uint64_t RangeFile::bytes_in(const fs::path& path, PieceCut cut) {
@@ -140,16 +164,9 @@ Status RangeFile::write(uint32_t piece, std::span<const std::byte> bytes) {
 }
 
 Result<bool> RangeFile::read(uint32_t piece, std::span<std::byte> bytes) const {
-  const ByteRange range = cut_.range(piece);
-  LOCKSTEP_CHECK(bytes.size() == range.size());
   const auto expected = digest(piece);
   if (!expected) return false;
-  const ssize_t got = read_at(data_.get(), bytes, range.begin);
-  if (got < 0) {
-    return Error{ErrorCode::kInternal,
-                 fmt::format("{} cannot be read: {}", path_.string(), std::strerror(errno))};
-  }
-  return static_cast<size_t>(got) == bytes.size() && sha256(bytes) == *expected;
+  return read_checked(path_, data_.get(), cut_.range(piece), *expected, bytes);
 }
 
 Status RangeFile::forget(uint32_t piece) {

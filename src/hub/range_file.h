@@ -28,6 +28,9 @@ class RangeFile {
   // Only looks, for those who list what there is: which pieces are there, none without a journal.
   static std::vector<bool> pieces_in(const std::filesystem::path& path, PieceCut cut);
   static uint64_t bytes_in(const std::filesystem::path& path, PieceCut cut);
+  // Likewise a piece, whoever writes the file; false if it is not there or not what was written.
+  static Result<bool> read_piece(const std::filesystem::path& path, PieceCut cut, uint32_t piece,
+                                 std::span<std::byte> bytes);
 
   const PieceCut& cut() const { return cut_; }
   bool has(uint32_t piece) const { return digest(piece).has_value(); }

@@ -191,7 +191,10 @@ Result<ModelFetch::Agreed> ModelFetch::agree() {
       if (files) return Agreed{std::move(*files), origin};
     }
     // One that could not be asked may have it: it is asked again, for a moment.
-    if (fetch_->is_one_unheard() && Clock::now() - start < kUnheardWait) {
+    const bool is_one_missing =
+        fetch_->is_one_unheard() || (fetch_->uses_hub() && around_.network.is_one_expected());
+    if (is_one_missing && Clock::now() - start < kUnheardWait) {
+      tell("waiting for the other nodes");
       TRY(pause());
       continue;
     }

@@ -77,6 +77,17 @@ std::shared_ptr<ShelvedModel> find_whole(const fs::path& cache, const ModelId& i
   return model;
 }
 
+std::shared_ptr<const BegunModel> find_begun(const LocalCopy& place, const std::string& commit,
+                                             uint64_t piece_bytes) {
+  const ModelPaths paths(place.cache, place.id);
+  const auto listed = read_list(paths, commit);
+  if (!listed.ok()) return nullptr;
+  auto chosen = choose_files(listed.value(), place.id, {});
+  if (!chosen.ok()) return nullptr;
+  return std::shared_ptr<const BegunModel>(
+      new BegunModel{std::move(chosen.value()), PieceStore(paths.blobs(), piece_bytes)});
+}
+
 bool is_unchanged(const ShelvedModel& model) {
   for (size_t i = 0; i < model.paths.size(); ++i) {
     const auto stamp = stamp_of(model.paths[i]);
@@ -158,6 +169,24 @@ std::shared_ptr<const ShelvedParts> ModelShelf::parts(const std::string& model) 
   if (!listed.ok()) return nullptr;
   auto chosen = choose_files(listed.value(), place.id, {});
   return chosen.ok() ? begin_parts(model, chosen.value()) : nullptr;
+}
+
+std::shared_ptr<const BegunModel> ModelShelf::begun(const std::string& model,
+                                                    const std::string& commit) {
+  const bool is_name = is_local_path(model) || parse_model_id(model).ok();
+  if (commit.empty() || is_shape_model(model) || !is_name) return nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = begun_.find({model, commit});
+    if (found != begun_.end() && Clock::now() - found->second.looked_at < kLookAgain) {
+      return found->second.model;
+    }
+  }
+  auto found = find_begun(place_of(model, settings_, home_), commit, piece_bytes_);
+  const std::lock_guard lock(mutex_);
+  if (begun_.size() >= kEntriesMax) begun_.clear();
+  begun_[{model, commit}] = {found, Clock::now()};
+  return found;
 }
 
 std::shared_ptr<const ShelvedParts> ModelShelf::begin_parts(const std::string& model,

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -55,6 +56,12 @@ struct ShelvedParts {
   std::filesystem::path folder;       // what can be loaded (PartialFiles::kAllowed)
 };
 
+// A model of which a download was begun, and has not brought all yet.
+struct BegunModel {
+  ModelFiles files;
+  PieceStore store;  // to peek into
+};
+
 // Whether the text is the path of a folder or file, rather than the name of a model of a hub.
 bool is_local_path(std::string_view model);
 // Where such a path lies, if the root of this machine's file system is at `root`.
@@ -79,6 +86,8 @@ class ModelShelf {
   Result<std::shared_ptr<const ShelvedModel>> find(const std::string& model);
   // Null where no part is here.
   std::shared_ptr<const ShelvedParts> parts(const std::string& model);
+  // What a download of this commit has brought so far, for other nodes; null where none was begun.
+  std::shared_ptr<const BegunModel> begun(const std::string& model, const std::string& commit);
   // For a fetch, which holds the model's lock, before its first piece.
   std::shared_ptr<const ShelvedParts> begin_parts(const std::string& model,
                                                   const ModelFiles& files);
@@ -94,8 +103,9 @@ class ModelShelf {
  private:
   using Clock = std::chrono::steady_clock;
   using Found = Result<std::shared_ptr<const ShelvedModel>>;
+  template <class Model>
   struct Entry {
-    std::shared_ptr<const ShelvedModel> model;
+    std::shared_ptr<const Model> model;
     Clock::time_point looked_at;
   };
   Found look(const std::string& model);
@@ -111,7 +121,8 @@ class ModelShelf {
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, Entry<ShelvedModel>> entries_;
+  std::map<std::pair<std::string, std::string>, Entry<BegunModel>> begun_;  // with the commit
   std::map<std::string, std::shared_ptr<const ShelvedParts>> parts_;
   std::set<std::string> offered_;
   std::deque<std::string> to_hash_;  // paths, for the thread

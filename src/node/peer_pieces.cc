@@ -47,9 +47,8 @@ bool NodePieces::refresh() {
                            kPieceBodyBytesMax);
     if (!reply.ok()) continue;  // it is noted already
     is_one_reading = is_one_reading || reply.value().answer.outcome == PieceOutcome::kLater;
-    if (reply.value().answer.outcome != PieceOutcome::kYes) continue;
     const auto status = decode_fetch_status(reply.value().body);
-    if (status.ok()) fetch_->note(node, status.value());
+    fetch_->note(node, status.ok() ? status.value() : FetchStatus{});
   }
   return is_one_reading;
 }
@@ -149,8 +148,11 @@ Result<std::optional<Digest>> NodePieces::digest(int machine, const HubFile& fil
 
 // A node says that it is about to fetch before it asks the others whether they are: of two, one
 // sees the other, so that a piece is fetched once even if the two do not know of each other's
-// plans.
+// plans. One that may be back in a moment, or has said nothing yet, may have the piece.
 bool NodePieces::claim(const HubFile& file, uint32_t piece) {
+  if (options_.network.is_one_expected() || fetch_->is_one_new(options_.network.connected())) {
+    return false;
+  }
   fetch_->set_state(file, piece, PieceState::kClaimed);
   for (const int machine : fetch_->fetchers()) {
     if (machine == machine_of(fetch_->self()) || may_go_ahead_of(machine, file, piece)) continue;

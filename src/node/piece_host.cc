@@ -83,6 +83,8 @@ class Clerk {
       status.is_copy = model.value()->is_copy;
     } else if (const auto parts = shelf_.parts(ask.model)) {
       status.commit = parts->files.commit;
+    } else if (shelf_.begun(ask.model, ask.commit)) {
+      status.commit = ask.commit;
     }
     return with_body(encode_fetch_status(status));
   }
@@ -111,13 +113,16 @@ class Clerk {
     PieceState state = PieceState::kIdle;
     bool is_here = false;
     if (const auto fetch = board_.find(ask.model)) {
-      is_here = read_stored(fetch->files().get(), fetch->store().get(), ask, bytes);
+      is_here = fetch->store() ? read_stored(fetch->files().get(), fetch->store().get(), ask, bytes)
+                               : read_begun(ask, bytes);
       state = fetch->state(ask.file_hash, ask.piece);
     } else if (const auto model = shelf_.find(ask.model); model.ok() && model.value()) {
       is_here = model.value()->files.commit == ask.commit &&
                 ModelShelf::read(*model.value(), ask.file_hash, ask.piece, ask.piece_bytes, bytes);
     } else if (const auto parts = shelf_.parts(ask.model)) {
       is_here = read_stored(&parts->files, parts->store.get(), ask, bytes);
+    } else {
+      is_here = read_begun(ask, bytes);
     }
     if (!is_here) return {{.state = state}, {}};
     Reply reply;
@@ -127,15 +132,30 @@ class Clerk {
     return reply;
   }
 
+  bool read_begun(const PieceAsk& ask, std::vector<std::byte>& bytes) const {
+    const auto begun = shelf_.begun(ask.model, ask.commit);
+    return begun && read_from(begun->files, begun->store, ask, bytes, [&](const HubFile& file) {
+             return begun->store.peek(file, ask.piece, bytes);
+           });
+  }
+
   static bool read_stored(const ModelFiles* files, PieceStore* store, const PieceAsk& ask,
                           std::vector<std::byte>& bytes) {
-    if (!files || !store || files->commit != ask.commit) return false;
-    for (const HubFile& file : files->files) {
+    if (!files || !store) return false;
+    return read_from(*files, *store, ask, bytes,
+                     [&](const HubFile& file) { return store->read(file, ask.piece, bytes); });
+  }
+
+  template <class Read>
+  static bool read_from(const ModelFiles& files, const PieceStore& store, const PieceAsk& ask,
+                        std::vector<std::byte>& bytes, const Read& read) {
+    if (files.commit != ask.commit) return false;
+    for (const HubFile& file : files.files) {
       if (file.hash != ask.file_hash) continue;
-      const PieceCut cut = store->cut(file);
+      const PieceCut cut = store.cut(file);
       if (cut.piece_bytes != ask.piece_bytes || ask.piece >= cut.count()) return false;
       bytes.resize(cut.range(ask.piece).size());
-      const auto is_here = store->read(file, ask.piece, bytes);
+      const auto is_here = read(file);
       return is_here.ok() && is_here.value();
     }
     return false;

@@ -13,6 +13,9 @@ class PieceNetwork {
   virtual ~PieceNetwork() = default;
   // The nodes that can be asked now. Any thread.
   virtual std::vector<NodeId> connected() = 0;
+  // A node that is not connected may be so in a moment: it was lost just now, or this node has just
+  // begun. Any thread.
+  virtual bool is_one_expected() { return false; }
   // As Peers::open_stream(). Any thread.
   virtual void open_stream(const NodeId& node, const Channel& channel,
                            std::function<void(Result<FrameConnection>)> ready) = 0;
@@ -30,6 +33,7 @@ class PeersNetwork final : public PieceNetwork {
     for (const Peer& peer : peers_.report().connected) nodes.push_back(peer.id);
     return nodes;
   }
+  bool is_one_expected() override { return peers_.report().is_one_expected; }
   void open_stream(const NodeId& node, const Channel& channel,
                    std::function<void(Result<FrameConnection>)> ready) override {
     peers_.open_stream(node, channel, std::move(ready));

@@ -131,6 +131,7 @@ void SharedFetch::note(const NodeId& node, const FetchStatus& status) {
   const bool begins = status.wants && !other.status.wants;
   if (begins || other.status.received != status.received) other.moved_at = Clock::now();
   other.status = status;
+  other.was_asked = true;
   other.left_alone_until = {};
 }
 
@@ -150,6 +151,7 @@ bool SharedFetch::note_failure(const NodeId& node) {
   const auto now = Clock::now();
   const bool is_first = now >= found->second.left_alone_until;
   found->second.status = {};
+  found->second.was_asked = true;
   found->second.left_alone_until = now + times_.retry;
   return is_first;
 }
@@ -159,6 +161,16 @@ bool SharedFetch::is_one_unheard() const {
   const auto now = Clock::now();
   return std::any_of(others_.begin(), others_.end(),
                      [&](const auto& entry) { return now < entry.second.left_alone_until; });
+}
+
+bool SharedFetch::is_one_new(const std::vector<NodeId>& connected) {
+  const std::lock_guard lock(mutex_);
+  const bool is_any = std::any_of(connected.begin(), connected.end(), [&](const NodeId& node) {
+    const auto found = others_.find(node);
+    return node != self_ && (found == others_.end() || !found->second.was_asked);
+  });
+  if (is_any) refreshed_at_ = {};
+  return is_any;
 }
 
 void SharedFetch::note_rate(int machine, uint64_t bytes, std::chrono::duration<double> took) {
@@ -182,7 +194,8 @@ std::vector<int> SharedFetch::holders() const {
   std::vector<Holder> found;
   const auto self = static_cast<uint32_t>(machine_of(self_));
   for (const auto& [node, other] : others_) {
-    if (!files_ || other.status.commit != files_->commit) continue;
+    const bool may_have_some = other.status.wants && other.status.commit.empty();
+    if (!files_ || (other.status.commit != files_->commit && !may_have_some)) continue;
     const int machine = machine_of(node);
     found.push_back({speed_class(other.bytes_per_s),
                      (static_cast<uint32_t>(machine) - self) & kMachineBits, machine});

@@ -71,9 +71,12 @@ class SharedFetch {
   // Whether it is the first one for a while.
   bool note_failure(const NodeId& node);
   bool is_one_unheard() const;
+  // Whether one of the connected has not been asked yet what it has; the next refresh is due then.
+  bool is_one_new(const std::vector<NodeId>& connected);
   void note_rate(int machine, uint64_t bytes, std::chrono::duration<double> took);
 
-  // Others that have pieces of what is fetched here, the fastest first.
+  // Others that have pieces of what is fetched here, or are finding out what the model is and may
+  // have some of it from an earlier time; the fastest first.
   std::vector<int> holders() const;
   // Those that get pieces from the hub and have not stopped, this node among them if it does.
   std::vector<int> fetchers() const;
@@ -83,6 +86,7 @@ class SharedFetch {
  private:
   struct Other {
     FetchStatus status;
+    bool was_asked = false;
     Clock::time_point moved_at{};  // when `received` last changed
     Clock::time_point left_alone_until{};
     double bytes_per_s = 0;  // 0: not known

@@ -67,6 +67,34 @@ TEST_CASE("address book: who is connected is not called, and called again once l
   CHECK(again.size() == 2);  // by its id, and whoever is at the address now
 }
 
+TEST_CASE("address book: one that was lost or is remembered is expected for a moment") {
+  AddressBook book(node(1));
+  book.learn(node(2), "b", kAddress, true, kNow);
+  CHECK(!book.is_one_expected(kNow));  // never seen yet
+  book.on_connected(node(2), "b", kAddress, nullptr);
+  CHECK(!book.is_one_expected(kNow));
+  book.on_lost(node(2), kNow);
+  CHECK(book.is_one_expected(kNow));
+  CHECK(book.is_one_expected(kNow + 1'999ms));
+  CHECK(!book.is_one_expected(kNow + 2s));
+  book.on_connected(node(2), "b", kAddress, nullptr);
+  CHECK(!book.is_one_expected(kNow + 1s));
+  for (const auto when : {3s, 6s, 11s}) {  // again and again: not for ever
+    book.on_lost(node(2), kNow + when);
+    CHECK(!book.is_one_expected(kNow + when));
+    book.on_connected(node(2), "b", kAddress, nullptr);
+  }
+  book.on_lost(node(2), kNow + 12s);
+  CHECK(book.is_one_expected(kNow + 12s));
+
+  AddressBook later(node(1));
+  later.read(book.text(), kNow + 1h);
+  CHECK(later.is_one_expected(kNow + 1h));
+  CHECK(!later.is_one_expected(kNow + 1h + 2s));
+  later.on_connected(node(2), "b", kAddress, nullptr);
+  CHECK(!later.is_one_expected(kNow + 1h));
+}
+
 TEST_CASE("address book: nodes are called by their names, namesakes by their ids too") {
   AddressBook book(node(1));
   CHECK(book.name_of(node(2)) == node(2).short_text());

@@ -125,6 +125,30 @@ TEST_CASE("a piece that the disk changed is not read as one that is there") {
   CHECK(read_piece(*file, 0).empty());
 }
 
+TEST_CASE("a piece of a file that another writes is read without touching it") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "blob";
+  const auto peek = [&](uint32_t piece) {
+    std::string text(kCut.range(piece).size(), ' ');
+    const auto there =
+        RangeFile::read_piece(path, kCut, piece, std::as_writable_bytes(std::span(text)));
+    REQUIRE(there.ok());
+    return there.value() ? text : "";
+  };
+  CHECK(peek(0).empty());
+  CHECK(std::filesystem::is_empty(folder.path()));
+  const auto file = open(path);
+  REQUIRE(file->write(2, bytes_of("12345")).ok());
+  CHECK(peek(2) == "12345");
+  CHECK(peek(0).empty());
+  REQUIRE(file->write(0, bytes_of("abcdefghij")).ok());
+  CHECK(peek(0) == "abcdefghij");
+  REQUIRE(file->forget(2).ok());
+  CHECK(peek(2).empty());
+  change_file(path, 3, "x");
+  CHECK(peek(0).empty());
+}
+
 TEST_CASE("a folder that is not there is a sentence") {
   const auto file = RangeFile::open("/nonexistent/folder/blob", kCut);
   REQUIRE(!file.ok());

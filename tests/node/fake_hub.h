@@ -58,12 +58,13 @@ class FakeHub {
     return hasher.finish_hex();
   }
 
-  std::atomic<uint64_t> sent{0};     // bytes of files
-  std::atomic<int> status{200};      // another one: of every answer
-  std::atomic<int> wrong_totals{0};  // so many answers with another size of the file
-  std::atomic<int> too_long{0};      // with more than was asked for
-  std::atomic<int> flipped{0};       // of weights, with a wrong byte
-  std::atomic<int64_t> list_lie{0};  // added to the sizes in the list
+  std::atomic<uint64_t> sent{0};                  // bytes of files
+  std::atomic<int> status{200};                   // another one: of every answer
+  std::atomic<int> wrong_totals{0};               // so many answers with another size of the file
+  std::atomic<int> too_long{0};                   // with more than was asked for
+  std::atomic<int> flipped{0};                    // of weights, with a wrong byte
+  std::atomic<int64_t> list_lie{0};               // added to the sizes in the list
+  std::atomic<uint64_t> fails_after{UINT64_MAX};  // bytes sent
 
  private:
   static bool take(std::atomic<int>& count) {
@@ -74,6 +75,7 @@ class FakeHub {
 
   HttpResponse answer(const HttpRequest& request) {
     if (status != 200) return {.status = status, .body = "{}"};
+    if (sent >= fails_after) return {.status = 503, .body = "{}"};
     if (request.path.starts_with("/api/models/org/tiny/revision/")) return {.body = list()};
     const std::string prefix = "/org/tiny/resolve/" + kCommit + "/";
     const std::string name = request.path.substr(std::min(prefix.size(), request.path.size()));

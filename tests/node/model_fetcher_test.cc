@@ -98,9 +98,59 @@ TEST_CASE("model fetcher: a node that is lost at any moment goes on where it sto
     cluster.meet();
     check_same(cluster.fetch(victim, kTiny).wait(), hub.files());
     CHECK(hub.sent.load() == before);  // the others have it
-    // What the lost one had of pieces, and those that it was getting, are fetched by others again.
+    // It was away for longer than it is waited for: what it had of pieces, and those that it was
+    // getting, were fetched by others again.
     CHECK(times_fetched(hub) <= 1.4);
   }
+}
+
+TEST_CASE("model fetcher: what a download that failed has brought comes from there") {
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  hub.fails_after = hub.total_bytes() / 2;
+  CHECK(!cluster.fetch(0, kTiny).wait().ok());
+  CHECK(times_fetched(hub) >= 0.5);
+  hub.fails_after = UINT64_MAX;
+  check_same(cluster.fetch(1, kTiny).wait(), hub.files());
+  CHECK(times_fetched(hub) <= 1.02);
+}
+
+TEST_CASE("model fetcher: a node that may be back in a moment is asked before the hub") {
+  struct WaitingNetwork final : PieceNetwork {
+    explicit WaitingNetwork(Peers& peers) : under(peers) {}
+    std::vector<NodeId> connected() override {
+      return is_waiting ? std::vector<NodeId>() : under.connected();
+    }
+    bool is_one_expected() override {
+      ++asked;
+      return is_waiting;
+    }
+    void open_stream(const NodeId& node, const Channel& channel,
+                     std::function<void(Result<FrameConnection>)> ready) override {
+      under.open_stream(node, channel, std::move(ready));
+    }
+    PeersNetwork under;
+    std::atomic<bool> is_waiting{true};
+    std::atomic<int> asked{0};
+  };
+  FakeHub hub(tiny_model());
+  FetchCluster cluster(2, hub.url());
+  hub.fails_after = hub.total_bytes() / 2;
+  CHECK(!cluster.fetch(0, kTiny).wait().ok());
+  hub.fails_after = UINT64_MAX;
+  const uint64_t before = hub.sent;
+
+  FetchNode& node = *cluster.nodes[1];
+  WaitingNetwork network(*node.peers);
+  ModelFetcher fetcher(*node.loop, network, node.identity.id(), cluster.settings(1));
+  FetchDiary diary;
+  fetcher.fetch(kTiny, diary.events());
+  // Beyond the few questions before the list is asked for each one is for a piece.
+  REQUIRE(becomes_true([&] { return network.asked > 100; }));
+  CHECK(hub.sent == before);
+  network.is_waiting = false;
+  check_same(diary.wait(), hub.files());
+  CHECK(times_fetched(hub) <= 1.02);
 }
 
 TEST_CASE("model fetcher: the hub is down and one node has the model") {
