@@ -83,8 +83,11 @@ Progress CallHeader::read(PendingText& pending) {
     const MarkerPlace end = find_marker(rest, ends_);
     const size_t stop = rest.find_first_of(format.name_stops);
     const size_t at = std::min(end.at, stop);
-    if (std::min(at, rest.size()) > kNameBytesMax) return Progress::kNoCall;
-    if (at == std::string_view::npos) return incomplete;
+    const bool is_whole = at != std::string_view::npos;
+    // What may be the beginning of a marker is no part of the name.
+    const size_t size = is_whole ? at : rest.size() - partial_marker_tail(rest, ends_);
+    if (size > kNameBytesMax) return Progress::kNoCall;
+    if (!is_whole) return incomplete;
     const Progress progress = finish(without_blanks(rest.substr(0, at)));
     const bool is_marker = end.at < stop;
     const bool begins_id = is_marker && !is_in_id_ && ends_[end.index] == format.id_begin;

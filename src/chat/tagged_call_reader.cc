@@ -70,7 +70,9 @@ class TaggedCallReader final : public CallReader {
   bool read_key(PendingText& pending, std::string& out) {
     const std::string_view rest = pending.rest();
     const MarkerPlace place = find_marker(rest, key_ends_);
-    if (std::min(place.at, rest.size()) > kNameBytesMax) return end(out);
+    const size_t size =
+        place.found() ? place.at : rest.size() - partial_marker_tail(rest, key_ends_);
+    if (size > kNameBytesMax) return end(out);
     if (!place.found()) return false;
     key_ = without_blanks(rest.substr(0, place.at));
     switch (format_.key_ends[place.index].form) {
