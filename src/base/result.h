@@ -44,7 +44,9 @@ class [[nodiscard]] Result {
 struct Ok {};
 using Status = Result<Ok>;
 
-// auto header = TRY(read_header(file));  returns the Error to our own caller.
+// auto header = TRY(read_header(file));  returns the Error to our own caller. Not behind another
+// element inside braces, Pair{TRY(first()), TRY(second())}: when the second one returns, GCC 12 and
+// Clang before 19 never destroy the first.
 #define TRY(expression)                                           \
   __extension__({                                                 \
     auto try_result_ = (expression);                              \

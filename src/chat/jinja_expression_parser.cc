@@ -144,7 +144,8 @@ Parsed JinjaExpressionParser::sum() {
   while (const Arithmetic* entry = current_arithmetic(stream_, kSums)) {
     JinjaExpression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
     added.operation = entry->operation;
-    added.children = {result, TRY(concatenation())};
+    added.children = {result};
+    added.children.push_back(TRY(concatenation()));
     result = &added;
   }
   return result;
@@ -164,7 +165,8 @@ Parsed JinjaExpressionParser::product() {
   while (const Arithmetic* entry = current_arithmetic(stream_, kProducts)) {
     JinjaExpression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
     added.operation = entry->operation;
-    added.children = {result, TRY(power())};
+    added.children = {result};
+    added.children.push_back(TRY(power()));
     result = &added;
   }
   return result;
@@ -175,7 +177,8 @@ Parsed JinjaExpressionParser::power() {
   while (stream_.at_operator("**")) {
     JinjaExpression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
     added.operation = JinjaArithmetic::kPower;
-    added.children = {result, TRY(unary(true))};
+    added.children = {result};
+    added.children.push_back(TRY(unary(true)));
     result = &added;
   }
   return result;
@@ -368,7 +371,8 @@ Parsed JinjaExpressionParser::member(const JinjaExpression* subject) {
   const uint32_t line = stream_.next().line;
   if (stream_.at(JinjaTokenKind::kInt)) {
     JinjaExpression& result = stream_.add_expression(Kind::kSubscript, line);
-    result.children = {subject, TRY(literal())};
+    result.children = {subject};
+    result.children.push_back(TRY(literal()));
     return &result;
   }
   JinjaExpression& result = stream_.add_expression(Kind::kAttribute, line);

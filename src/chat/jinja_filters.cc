@@ -49,8 +49,8 @@ Result<JinjaValue> safe(JinjaHeap& heap, const JinjaValue& subject, const JinjaA
 Result<JinjaValue> replace(JinjaHeap& heap, const JinjaValue& subject,
                            const JinjaArguments& arguments) {
   JinjaArguments texts;
-  texts.positional = {TRY(as_text(heap, *TRY(arguments.need(0, "old")))),
-                      TRY(as_text(heap, *TRY(arguments.need(1, "new"))))};
+  texts.positional.push_back(TRY(as_text(heap, *TRY(arguments.need(0, "old")))));
+  texts.positional.push_back(TRY(as_text(heap, *TRY(arguments.need(1, "new")))));
   const JinjaValue* count = arguments.find(2, "count");
   if (count && !count->is(JinjaKind::kNone)) texts.positional.push_back(*count);
   return text_replace(heap, TRY(as_text(heap, subject)), texts);

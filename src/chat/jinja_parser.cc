@@ -84,10 +84,12 @@ class StatementParser {
     for (;;) {
       const JinjaExpression* condition = TRY(expressions_.tuple(false));
       TRY(end_of_tag());
-      result.branches.push_back({condition, TRY(block({"elif", "else", "endif"}))});
+      JinjaBlock body = TRY(block({"elif", "else", "endif"}));
+      result.branches.push_back({condition, std::move(body)});
       if (stream_.skip_name("elif")) continue;
       if (stream_.skip_name("else")) {
-        result.branches.push_back({nullptr, TRY(body_until("endif"))});
+        JinjaBlock last = TRY(body_until("endif"));
+        result.branches.push_back({nullptr, std::move(last)});
       } else {
         stream_.next();
       }

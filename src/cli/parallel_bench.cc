@@ -63,8 +63,8 @@ struct Subject {
 };
 
 Result<Subject> subject_of(const ShapeFlags& flags) {
-  const ShapeModel model{
-      .shape = flags.shape, .format = TRY(format_of(flags)), .layers = flags.layers};
+  const auto format = TRY(format_of(flags));
+  const ShapeModel model{.shape = flags.shape, .format = format, .layers = flags.layers};
   Subject subject{.model = shape_model_text(model), .costs = {}};
   const OpenedModel opened = TRY(open_model(subject.model));
   const ModelSummary summary = TRY(summarise(opened.config, opened.source.get()));

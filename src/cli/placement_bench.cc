@@ -99,7 +99,8 @@ Result<MeasuredLinks> measure_links(const Subject& subject) {
   CollectiveBenchOptions exchange;
   exchange.bytes = static_cast<size_t>(subject.hidden()) * sizeof(float);
   exchange.rounds = kExchangeRounds;
-  return MeasuredLinks{link, TRY(bench_collective_processes(exchange)).p50_us};
+  const double p50_us = TRY(bench_collective_processes(exchange)).p50_us;
+  return MeasuredLinks{link, p50_us};
 }
 
 // What the planner expects of one machine alone, of enough memory.
@@ -240,7 +241,8 @@ Result<Json> bench_placement(const PlacementBenchFlags& flags) {
   for (size_t number = chosen.first; number <= chosen.last; ++number) {
     const EmulatedCluster& cluster = emulated_clusters()[number - 1];
     const std::string model = TRY(models.name_of(cluster.model));
-    const Subject subject{flags, cluster, model, TRY(model_facts(TRY(open_model(model))))};
+    const ModelFacts facts = TRY(model_facts(TRY(open_model(model))));
+    const Subject subject{flags, cluster, model, facts};
     Json row = TRY(bench_cluster(subject));
     const double error = find(row, "worst_error")->to_number<double>();
     worst = std::max(worst, error);

@@ -132,9 +132,9 @@ Result<std::string> format_of(const ShapeFlags& flags) {
 
 Result<LocalGroupOptions> model_or_shape_options(ModelOrShapeFlags flags, int positions) {
   if (!flags.shape.shape.empty()) {
-    flags.group.model = shape_model_text({.shape = flags.shape.shape,
-                                          .format = TRY(format_of(flags.shape)),
-                                          .layers = flags.shape.layers});
+    const auto format = TRY(format_of(flags.shape));
+    flags.group.model = shape_model_text(
+        {.shape = flags.shape.shape, .format = format, .layers = flags.shape.layers});
   }
   if (flags.group.context == 0) flags.group.context = positions + kPositionsToSpare;
   return group_options(flags.group);

@@ -64,7 +64,8 @@ Result<Json> answer_case(const Template& loaded, std::string_view text) {
   input.tools = loaded.needs ? &tools : given_tools;
   input.model_variables = &model_variables;
   input.request_variables = &request_variables;
-  return Json(JsonObject{{"prompt", prompt_text(TRY(loaded.model.chat_template.render(input)))}});
+  const std::string prompt = prompt_text(TRY(loaded.model.chat_template.render(input)));
+  return Json(JsonObject{{"prompt", prompt}});
 }
 
 int run_batch(const Template& loaded) {

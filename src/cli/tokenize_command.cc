@@ -39,7 +39,8 @@ Result<Json> decode(const Tokenizer& tokenizer, const Json* ids) {
     if (!id.is_int64() || id.get_int64() != static_cast<int32_t>(id.get_int64())) return bad;
     values.push_back(static_cast<int32_t>(id.get_int64()));
   }
-  return Json(JsonObject{{"text", TRY(tokenizer.decode(values))}});
+  const std::string text = TRY(tokenizer.decode(values));
+  return Json(JsonObject{{"text", text}});
 }
 
 // A case of --batch: {"text"} or, with --decode, {"ids"}.

@@ -132,9 +132,8 @@ Result<Family> find_family(const Flags& flags) {
 
 // The flags and stdin as a case.
 Result<Json> answer_one(const Family& family, const Flags& flags) {
-  JsonObject value{{"raw", TRY(read_stdin(kInputBytesMax))},
-                   {"open_think", flags.open_think},
-                   {"truncated", flags.truncated}};
+  const std::string raw = TRY(read_stdin(kInputBytesMax));
+  JsonObject value{{"raw", raw}, {"open_think", flags.open_think}, {"truncated", flags.truncated}};
   if (!flags.split.empty()) {
     auto split = parse_json(flags.split);
     value["split"] = split.ok() ? std::move(split.value()) : Json(flags.split);

@@ -58,8 +58,8 @@ Result<Stamp> stamp_of(const Json& value) {
     return Error{ErrorCode::kCorrupt, "a stamp must be a time, a count, a node's id and its life"};
   }
   const JsonArray& parts = value.get_array();
-  Stamp stamp{parts[0].get_int64(), parts[1].get_int64(), TRY(node_of(parts[2])),
-              parts[3].get_int64()};
+  const NodeId node = TRY(node_of(parts[2]));
+  const Stamp stamp{parts[0].get_int64(), parts[1].get_int64(), node, parts[3].get_int64()};
   if (stamp.time_ms < 0 || stamp.time_ms > kStampMsMax || stamp.counter < 0 ||
       stamp.counter > kStampCounterMax) {
     return Error{ErrorCode::kCorrupt, "a stamp is beyond the year 2200"};

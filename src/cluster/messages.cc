@@ -65,7 +65,10 @@ Json round_trip_json(const RoundTrip& trip) {
 }
 
 Result<RoundTrip> round_trip_of(const Json& value) {
-  return RoundTrip{TRY(node_field(value, "node")), TRY(number_field(value, "us"))};
+  RoundTrip trip;
+  trip.node = TRY(node_field(value, "node"));
+  trip.us = TRY(number_field(value, "us"));
+  return trip;
 }
 
 Json part_json(const PartReport& part) {
@@ -99,7 +102,10 @@ Json use_json(const ModelUse& use) {
 }
 
 Result<ModelUse> use_of(const Json& value) {
-  return ModelUse{TRY(model_field(value)), TRY(number_field(value, "age_ms"))};
+  ModelUse use;
+  use.model = TRY(model_field(value));
+  use.age_ms = TRY(number_field(value, "age_ms"));
+  return use;
 }
 
 Json progress_json(const ModelProgress& progress) {
@@ -209,8 +215,11 @@ JsonObject fields_of(const ReserveOrder& order) {
 Result<ClusterMessage> read_reserve(const Json& value) {
   const Json* entry = find(value, "entry");
   if (entry == nullptr) return Error{ErrorCode::kCorrupt, "\"entry\" is missing"};
-  return ClusterMessage(
-      ReserveOrder{TRY(entry_of(*entry)), TRY(epoch_field(value)), TRY(plan_fields(value))});
+  ReserveOrder order;
+  order.entry = TRY(entry_of(*entry));
+  order.epoch = TRY(epoch_field(value));
+  order.plan = TRY(plan_fields(value));
+  return ClusterMessage(std::move(order));
 }
 
 JsonObject fields_of(const ReserveReply& reply) {
@@ -223,9 +232,13 @@ JsonObject fields_of(const ReserveReply& reply) {
 }
 
 Result<ClusterMessage> read_reply(const Json& value) {
-  return ClusterMessage(ReserveReply{
-      TRY(model_field(value)), TRY(epoch_field(value)), TRY(bool_field(value, "is_granted")),
-      TRY(epoch_field(value, "highest")), TRY(text_field(value, "reason", kReasonBytesMax))});
+  ReserveReply reply;
+  reply.model = TRY(model_field(value));
+  reply.epoch = TRY(epoch_field(value));
+  reply.is_granted = TRY(bool_field(value, "is_granted"));
+  reply.highest = TRY(epoch_field(value, "highest"));
+  reply.reason = TRY(text_field(value, "reason", kReasonBytesMax));
+  return ClusterMessage(std::move(reply));
 }
 
 JsonObject fields_of(const StartOrder& order) {
@@ -233,7 +246,10 @@ JsonObject fields_of(const StartOrder& order) {
 }
 
 Result<ClusterMessage> read_start(const Json& value) {
-  return ClusterMessage(StartOrder{TRY(model_field(value)), TRY(epoch_field(value))});
+  StartOrder order;
+  order.model = TRY(model_field(value));
+  order.epoch = TRY(epoch_field(value));
+  return ClusterMessage(std::move(order));
 }
 
 JsonObject fields_of(const StopOrder& order) {
@@ -241,7 +257,10 @@ JsonObject fields_of(const StopOrder& order) {
 }
 
 Result<ClusterMessage> read_stop(const Json& value) {
-  return ClusterMessage(StopOrder{TRY(model_field(value)), TRY(epoch_field(value))});
+  StopOrder order;
+  order.model = TRY(model_field(value));
+  order.epoch = TRY(epoch_field(value));
+  return ClusterMessage(std::move(order));
 }
 
 JsonObject fields_of(const RestartOrder&) {

@@ -15,8 +15,9 @@ namespace {
 constexpr size_t kCallsMax = 64;
 
 Result<Greeting::Own> own_greeting(const Identity& identity, const Peers::Options& options) {
+  const auto secret = TRY(identity.cluster()->derive(Greeting::kPurpose));
   Greeting::Own own{.key = identity.key().public_key(),
-                    .secret = TRY(identity.cluster()->derive(Greeting::kPurpose)),
+                    .secret = secret,
                     .details = {.id = identity.id(),
                                 .name = identity.name(),
                                 .version = options.version,

@@ -29,7 +29,8 @@ Result<PinDesk::Pending> PinDesk::issue(const std::string& asker, Clock::time_po
     return Error{ErrorCode::kExhausted,
                  "too many machines have asked to join just now: try again in a minute"};
   }
-  const Pending made{next_number_++, TRY(random_pin()), asker, now + kLifetime};
+  const auto pin = TRY(random_pin());
+  const Pending made{next_number_++, pin, asker, now + kLifetime};
   issued_.push_back(now);
   pending_.emplace(made.number, made);
   return made;

@@ -54,7 +54,8 @@ Status Group::finish_in_one_hop(Reduction& reduction) {
 // in.
 Result<Group::Move> Group::move(Reduction& reduction) {
   if (reduction.added == reduction.piece_count) return Move{};
-  Move moved{.has_moved = post_pieces(reduction), .lacking = TRY(find_lacking(reduction))};
+  Move moved{.has_moved = post_pieces(reduction)};
+  moved.lacking = TRY(find_lacking(reduction));
   if (moved.lacking != 0) return moved;
   add_piece(reduction);
   ++reduction.added;

@@ -118,9 +118,10 @@ Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& 
     return Error{ErrorCode::kUnsupported,
                  "with sums that are rounded on the wire they depend on how the model is cut"};
   }
+  const auto model = TRY(model_identity(options));
   return PageStore::open({.folder = options.cache_folder,
                           .bytes_max = options.cache_disk_bytes,
-                          .model = TRY(model_identity(options)),
+                          .model = model,
                           .shape = model_->page_shape(),
                           .on_saved = [this] { inbox_.wake(); }});
 }

@@ -136,8 +136,9 @@ Result<SchemaShape> SchemaShapes::united(const SchemaShape& a, const SchemaShape
     } else if (a.strings->is_any() || b.strings->is_any()) {
       shape.strings = StringShape{};
     } else {
-      shape.strings = StringShape{std::make_shared<const Dfa>(TRY(
-          join(TRY(words_of(*a.strings)), TRY(words_of(*b.strings)), DfaJoin::kEither, budget_)))};
+      const Dfa of_a = TRY(words_of(*a.strings)), of_b = TRY(words_of(*b.strings));
+      Dfa either = TRY(join(of_a, of_b, DfaJoin::kEither, budget_));
+      shape.strings = StringShape{std::make_shared<const Dfa>(std::move(either))};
     }
   }
   TRY(append_alternatives(shape.arrays, b.arrays));

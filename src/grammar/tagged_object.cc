@@ -85,7 +85,8 @@ class TaggedObject {
       shape.numbers = numbers.empty() ? nullptr : std::make_shared<const Dfa>(std::move(numbers));
     }
     if (!shape.is_empty()) {
-      forms.push_back(grammar_.sequence({form_.before_json, TRY(schemas_.values_of(shape))}));
+      const Expression values = TRY(schemas_.values_of(shape));
+      forms.push_back(grammar_.sequence({form_.before_json, values}));
     }
     return grammar_.sequence({form_.before_key, key, grammar_.choice(forms), form_.after_value});
   }

@@ -63,8 +63,8 @@ Status read_scaling(const Json& scaling, ModelConfig& config) {
   const double beta = TRY(get_double(scaling, "llama_4_scaling_beta")).value_or(0);
   if (beta == 0) return Ok{};
   if (!std::isfinite(beta)) return corrupt("\"llama_4_scaling_beta\" must be a number");
-  config.query_scaling = {beta,
-                          TRY(positive(scaling, "original_max_position_embeddings", std::nullopt))};
+  const auto positions = TRY(positive(scaling, "original_max_position_embeddings", std::nullopt));
+  config.query_scaling = {beta, positions};
   return Ok{};
 }
 

@@ -19,7 +19,10 @@ Result<Channel> request_channel(const RequestPurpose& purpose) {
 
 Result<RequestPurpose> parse_request_purpose(std::string_view purpose) {
   const Json json = TRY(parse_json(purpose));
-  return RequestPurpose{TRY(text_field(json, "model", kModelNameBytesMax)), TRY(epoch_field(json))};
+  RequestPurpose parsed;
+  parsed.model = TRY(text_field(json, "model", kModelNameBytesMax));
+  parsed.epoch = TRY(epoch_field(json));
+  return parsed;
 }
 
 }  // namespace lockstep

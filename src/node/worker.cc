@@ -226,7 +226,8 @@ WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
 Status work(const WorkerFlags& flags, const EngineFactory& factory, const LinkWrapper& wrap_link,
             WorkerControl& control) {
   WorkerSetup setup = completed(TRY(decode_setup(TRY(control.wait_setup(kSetupWaitMax)))), flags);
-  Worker worker{std::move(setup), flags.cache, TRY(choose_kernels()), wrap_link, control};
+  const KernelTable* const kernels = TRY(choose_kernels());
+  Worker worker{std::move(setup), flags.cache, kernels, wrap_link, control};
   const bool measures = worker.setup.probes || worker.setup.bench_bytes > 0;
   return measures ? measure(worker) : serve(worker, factory);
 }

@@ -23,13 +23,13 @@ Status add_matrix(const WeightSource& source, const ModelConfig& config, WeightF
   const Weight& weight = facts.weight;
   if (weight.role == Role::kKvUp && has_split_heads(source, weight)) {
     const LatentConfig& latent = *config.latent;
-    facts.stored = {TRY(stored_matrix(source, head_part_name(weight, "embed_q"), 0, latent.kv_rank,
-                                      latent.nope)),
-                    TRY(stored_matrix(source, head_part_name(weight, "unembed_out"), 0,
-                                      latent.value, latent.kv_rank))};
+    facts.stored.push_back(TRY(
+        stored_matrix(source, head_part_name(weight, "embed_q"), 0, latent.kv_rank, latent.nope)));
+    facts.stored.push_back(TRY(stored_matrix(source, head_part_name(weight, "unembed_out"), 0,
+                                             latent.value, latent.kv_rank)));
   } else {
-    facts.stored = {
-        TRY(stored_matrix(source, weight.name, weight.expert, weight.rows, weight.columns))};
+    facts.stored.push_back(
+        TRY(stored_matrix(source, weight.name, weight.expert, weight.rows, weight.columns)));
   }
   double bytes = 0, elements = 0;
   for (const StoredMatrix& stored : facts.stored) {

@@ -11,8 +11,9 @@ Result<Replacement> read_replacement(std::string_view part, const Json& value) {
   const Json* pattern = find(value, "pattern");
   if (pattern == nullptr) return corrupt_part(part, "has a Replace without a pattern");
   if (find(*pattern, "Regex") != nullptr) return unsupported_part(part, "Replace of a Regex");
-  Replacement replacement = {TRY(required_string(part, *pattern, "String")),
-                             TRY(required_string(part, value, "content"))};
+  Replacement replacement;
+  replacement.pattern = TRY(required_string(part, *pattern, "String"));
+  replacement.content = TRY(required_string(part, value, "content"));
   if (replacement.pattern.empty()) return corrupt_part(part, "has a Replace of an empty pattern");
   return replacement;
 }

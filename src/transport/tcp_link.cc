@@ -26,8 +26,9 @@ Result<std::unique_ptr<Link>> TcpLink::open(UniqueFd socket, const Options& opti
   PathWatch::prepare(socket.get());
   std::optional<Seals> seals;
   if (const auto& keys = options.keys) {
-    seals.emplace(Seals{TRY(AeadSealer::open(keys->cipher, keys->send)),
-                        TRY(AeadOpener::open(keys->cipher, keys->receive))});
+    AeadSealer sealer = TRY(AeadSealer::open(keys->cipher, keys->send));
+    AeadOpener opener = TRY(AeadOpener::open(keys->cipher, keys->receive));
+    seals.emplace(Seals{std::move(sealer), std::move(opener)});
   }
   return std::unique_ptr<Link>(new TcpLink(std::move(socket), options, std::move(seals)));
 }

@@ -232,6 +232,24 @@ class Code(Case):
         for code in ["owner(new A);", "auto a = new (std::nothrow) A;", "p.reset(new A);"]:
             self.refused(check, "src/base/a.cc", code)
 
+    def test_a_try_stands_behind_no_other_element_inside_braces(self):
+        check = tidy.check_code_rules
+        for code in [
+            "return Pair{TRY(first()), TRY(second())};",
+            "Pair pair = {name, TRY(second(a, b))};",
+            "open({.folder = folder,\n      .model = TRY(model_of(options))});",
+            "list.push_back({condition, TRY(block())});",
+        ]:
+            self.refused(check, "src/base/a.cc", code, lines=[1])
+        for code in [
+            "return Pair{TRY(first()), second};",
+            "Pair pair = {TRY(join(a, b))};",
+            "Result<int> sum(int a, int b) {\n  return TRY(add(a, b));\n}",
+            "const auto f = [&](int a, int b) -> Result<int> { return TRY(add(a, b)); };",
+            "list.push_back(make(condition, TRY(block())));",
+        ]:
+            self.passes(check, "src/base/a.cc", code)
+
     def test_no_sleep_in_tests(self):
         check = tidy.check_code_rules
         for code in ["std::this_thread::sleep_for(1ms);", "std::this_thread::sleep_until(t);", "usleep(1);", "::sleep(1);"]:
