@@ -347,7 +347,7 @@ TEST_CASE("sixteen machines are planned in under 50 ms") {
       check_fits(plan, cluster);
     }
     MESSAGE(std::string(shape), ": ", best_ms, " ms");
-#ifdef NDEBUG
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     CHECK(best_ms < 50);
 #endif
   }
