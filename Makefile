@@ -1,8 +1,8 @@
-# `make` lists what there is. run and test start from a machine that has only make, git and root or sudo.
+# `make` lists the targets. run and test need only make, git and root or sudo to start from.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients fuzz bench format tidy clean
+.PHONY: help run test build package test-asan test-tsan test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients reproducible fuzz bench format check-format tidy clean
 
-help: ## this list
+help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
 	  while IFS=: read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
 
@@ -12,16 +12,16 @@ run: ## two ranks on this machine tell a story, then serve the page (on a termin
 test: ## build everything and run all tests
 	@tools/test.sh release
 
-build: ## the program alone: build/release/lockstep
+build: ## only the program: build/release/lockstep
 	@tools/build.sh release lockstep
 
-package: ## a Debian package: build/release/packages/
+package: ## a Debian package and its bill of materials (CycloneDX): build/release/packages/
 	@tools/package.sh
 
 test-asan: ## all tests with the address and undefined-behaviour sanitizers
 	@tools/test.sh asan
 
-test-tsan: ## the tests of everything that has threads, with the thread sanitizer
+test-tsan: ## the tests of everything with threads, with the thread sanitizer
 	@tools/test.sh tsan
 
 test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (about an hour; make test has one round)
@@ -43,6 +43,9 @@ test-rdma: ## links over RDMA in an emulated machine that has soft-RoCE (root, D
 test-clients: ## real clients against the real server: npm packages and coding agents (npm, root; 2 GB of downloads)
 	@tools/test_clients.sh
 
+reproducible: ## build twice in two folders without ccache: the program and its package must have the same bytes
+	@tools/reproducible.sh
+
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/fuzz.sh
 
@@ -50,8 +53,11 @@ bench: ## every benchmark of bench/
 	@tools/bench.sh
 
 format: ## clang-format over all C++ files
-	@tools/install_packages.sh base clang
+	@tools/install_packages.sh format
 	@git ls-files -co --exclude-standard '*.cc' '*.h' '*.inl' | xargs clang-format -i
+
+check-format: ## fail for each C++ file that `make format` would change
+	@tools/check_format.sh
 
 tidy: ## clang-tidy over all sources (minutes; the quick rules of tests/tidy are part of make test)
 	@tools/clang_tidy.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The all-reduce of `lockstep bench collective` from 8 B to 1 MiB beside Open MPI's: p50 in us of the
-# slowest rank, best of 5 runs, ranks bound to cores alike. The columns of Open MPI need mpirun and
-# mpicxx (Debian: openmpi-bin, libopenmpi-dev), which are installed when this runs as root.
+# The all-reduce of `lockstep bench collective` from 8 B to 1 MiB next to Open MPI's: p50 in us of
+# the slowest rank, best of 5 runs, ranks bound to cores alike. The columns of Open MPI need mpirun
+# and mpicxx (Debian: openmpi-bin, libopenmpi-dev), which are installed if this runs as root.
 #   bench/collective_bench.sh [path of lockstep] [ranks] [rounds]
 set -eu
 lockstep=${1:-build/release/lockstep}

@@ -1,10 +1,10 @@
-// Grammars: what constrained decoding costs at a large vocabulary, over schemas of JSON Lines or
-// arrays of JSON files.
+// Grammars: the cost of constrained decoding with a large vocabulary, over schemas from JSON Lines
+// files or arrays in JSON files.
 //   grammar_bench [--tokenizer FILE] [--schemas FILE]... [--slow US] [--json]
 // Each instance of each schema is tokenized and fed to a matcher: the time to accept a token, the
 // time of the mask before it (nothing is kept between instances), and the time to compile a schema.
-// Then masks along random walks of 60 tokens, and the same for the recorded outputs of every family
-// of models under the constraint of an answer that may call tools.
+// Then masks along random walks of 60 tokens, and the same for the recorded outputs of every model
+// family under the constraint of an answer that may call tools.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -15,18 +15,18 @@
 #include <string>
 #include <vector>
 
-#include "chat/answer_constraint.h"
+#include "chat/constraints/answer_constraint.h"
+#include "grammar/automaton/matcher.h"
 #include "grammar/constraint.h"
-#include "grammar/json_schema.h"
-#include "grammar/matcher.h"
+#include "grammar/schema/json_schema.h"
 #include "json/json_file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 namespace {
 
-// Time of this thread, so that what else the machine does is not in it; asking for it takes some
-// 0.3 us, so that the shortest times are read from the wall.
+// This thread's time, which excludes other load of the machine; reading it takes about 0.3 us, so
+// the shortest times are read from the wall clock.
 enum class Clock { kThread, kWall };
 
 double now_us(Clock clock) {
@@ -127,8 +127,8 @@ struct Bench {
     walk(Matcher(compiled.value(), trie));
   }
 
-  // Fed tokens as a model would write them, up to the first that does not fit: once to an automaton
-  // that has seen nothing, once more, and once to one that makes all masks.
+  // Fed tokens as a model would write them, up to the first that does not fit: twice to one new
+  // automaton, and once to one that makes all masks.
   struct Followed {
     Times& accept_first;
     Times& accept;
@@ -154,7 +154,7 @@ struct Bench {
     }
   }
 
-  // What the models of a family wrote, with and without a call that must come.
+  // The recorded outputs of a family, with and without a required call.
   void follow_answers(const ToolFormat& format, const Json& tools, const Json& recorded) {
     for (const CallChoice choice : {CallChoice::kAuto, CallChoice::kRequired}) {
       AnswerOptions options;

@@ -1,6 +1,6 @@
-// How close matmul comes to what the memory delivers (decode) and to what the processor multiplies
-// (prefill), for each instruction set. usage: kernels_bench [--json] [--megabytes N] [--isa NAME].
-// Prints a table, or one JSON line.
+// How close matmul comes to the memory's bandwidth (decode) and to the processor's arithmetic
+// throughput (prefill), for each instruction set. usage: kernels_bench [--json] [--megabytes N]
+// [--isa NAME]. Prints a table, or one JSON line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/machine.h"
-#include "base/thread_team.h"
+#include "base/machine/machine.h"
+#include "base/threads/thread_team.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 
@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kColumns = 2048;
 constexpr int kLeaves = 64;  // as the columns of a model's matrices are cut
 constexpr int kLeafBlocks = kColumns / kLeaves / kBlockColumns;
-constexpr int kRepeats = 5;  // the best counts: a shared machine only ever takes time away
+constexpr int kRepeats = 5;  // the best counts: sharing a machine only ever adds time
 
 struct Options {
   bool json = false;
@@ -44,11 +44,11 @@ double seconds_of(auto&& work) {
   return best;
 }
 
-// Two words in one register of any processor, so that reading is not limited by instructions even
+// Two words in one register on any processor, so that reading is not limited by instructions even
 // at -O2.
 using WordPair = uint64_t __attribute__((vector_size(16)));
 
-// Adds pairs of words from four streams: enough of them to keep the memory busy.
+// Adds pairs of words from four streams: enough to keep the memory busy.
 uint64_t sum_words(const WordPair* pairs, size_t count) {
   constexpr size_t kStreams = 4;
   constexpr size_t kPairsPerLine = 4;
@@ -90,7 +90,7 @@ struct Format {
   PackedScales scales;
   bool has_integer_input;
   size_t code_bits;
-  size_t scale_bytes;  // of one row and piece
+  size_t scale_bytes;  // per row and piece
   int piece_columns;
 };
 
@@ -106,7 +106,7 @@ constexpr Format kFormats[] = {
     {"fp8", PackedCodes::kFp8, PackedScales::kF32, false, 8, 4, 32},
 };
 
-// A matrix of `format` whose bytes are those of `words`: as many tiles as fill `weight_bytes`.
+// A matrix of `format` made of the bytes of `words`: as many tiles as fill `weight_bytes`.
 struct BenchMatrix {
   std::vector<LeafStep> steps;
   std::vector<uint16_t> piece_blocks;
@@ -145,7 +145,7 @@ struct BenchMatrix {
   }
 };
 
-// The input of a matrix, prepared as it wants it.
+// The input of a matrix, prepared in the form it requires.
 std::vector<std::byte> input_of(const KernelTable& table, const PackedMatrix& matrix, int tokens,
                                 size_t& stride) {
   const std::vector<float> values(static_cast<size_t>(tokens) * kColumns, 0.5f);
@@ -187,7 +187,7 @@ Speed matmul_speed(ThreadTeam& team, const KernelTable& table, const Format& for
           2 * products / seconds * 1e-9};
 }
 
-// Microseconds to make integers of 8192 activations.
+// Microseconds to convert 8192 activations to integers.
 double prepare_us(const KernelTable& table) {
   constexpr int kBlocks = 256;
   const std::vector<float> values(size_t{kBlocks} * kBlockColumns, 0.5f);
@@ -235,7 +235,7 @@ double embed_us(const KernelTable& table) {
 }
 
 // Decode attention: 8 heads share one key/value head of 128, 4096 positions, so that pages come
-// from the L2 or L3.
+// from L2 or L3.
 double attention_gb_s(const KernelTable& table) {
   constexpr int kHeadDim = 128;
   constexpr int kPages = 64;
@@ -287,7 +287,7 @@ class Report {
 void measure(const Options& options) {
   Report report(options.json);
   const size_t bytes = options.megabytes << 20;
-  // Every f32, f16, bf16 and 8-bit number of this pattern is a normal one of medium size.
+  // Every f32, f16, bf16 and 8-bit number in this pattern is normal and of medium size.
   const std::vector<uint64_t> words(bytes / 8, 0x3c3d3e3f3f3e3d3cu);
   std::vector<int> team_sizes = {1};
   if (available_core_count() > 1) team_sizes.push_back(available_core_count());

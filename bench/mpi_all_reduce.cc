@@ -1,6 +1,6 @@
 // The all-reduce of Open MPI, measured as `lockstep bench collective` measures its own: float sums
-// back to back after a warm-up, p50 of the slowest rank, best of some runs. Built with mpicxx by
-// bench/collective_bench.sh, where there is one; no part of lockstep.
+// back to back after a warm-up, p50 of the slowest rank, best of several runs. Built with mpicxx by
+// bench/collective_bench.sh if that exists; not part of lockstep.
 //   mpirun -np 2 mpi_all_reduce RUNS ROUNDS BYTES...     prints "BYTES P50_US" for each size
 #include <mpi.h>
 

@@ -1,7 +1,7 @@
-// How fast stored matrices are laid out for the kernels, for each format: bytes of the checkpoint
-// per second on one thread, into memory that is there ("warm") and into memory that the system has
-// yet to give ("fresh", as while loading). usage: packing_bench [--json] [--megabytes N]
-// [--columns N]. Prints a table, or one JSON line.
+// How fast stored matrices are packed for the kernels, for each format: bytes of the checkpoint per
+// second on one thread, into memory that is already mapped ("warm") and into new memory ("fresh",
+// as while loading). usage: packing_bench [--json] [--megabytes N] [--columns N]. Prints a table,
+// or one JSON line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "device/packing.h"
+#include "device/packing/packing.h"
 #include "tensor/ggml_blocks.h"
 
 namespace lockstep {
@@ -22,8 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRepeats = 5;  // the best counts: a shared machine only ever takes time away
-// Tiles that are laid out at a time, as by a device whose threads share a matrix.
+constexpr int kRepeats = 5;  // the best counts: sharing a machine only ever adds time
+// Tiles that are packed at a time, as by a device whose threads share a matrix.
 constexpr int kTilesAtOnce = 4;
 
 struct Options {
@@ -35,7 +35,7 @@ struct Options {
 struct Format {
   std::string name;
   StoredMatrix stored;
-  size_t code_bits;  // of a column, without scales that lie elsewhere
+  size_t code_bits;  // per column, without separately stored scales
 };
 
 std::vector<Format> formats() {
@@ -61,7 +61,7 @@ std::vector<Format> formats() {
     if (block.bits == 0) continue;
     const auto bytes = static_cast<size_t>(block.bytes),
                columns = static_cast<size_t>(block.columns);
-    // Not a whole number of bits for some; the rows' bytes are.
+    // Some do not have a whole number of bits; the rows have whole bytes.
     list.push_back({fmt::format("GGUF {}", block.name),
                     {.format = kGguf, .gguf_type = static_cast<uint32_t>(block.type)},
                     bytes * 8 / columns});
@@ -69,7 +69,7 @@ std::vector<Format> formats() {
   return list;
 }
 
-// Parts of a matrix with arbitrary contents: what the numbers are makes no difference here.
+// Parts of a matrix with arbitrary contents: the values make no difference here.
 struct Parts {
   std::vector<std::byte> codes, scales, zeros;
 };
@@ -128,7 +128,7 @@ Speed packing_speed(const Format& format, const Options& options) {
   const size_t bytes = plan.value().bytes();
   double warm = 1e30, fresh = 1e30;
   for (int i = 0; i < kRepeats; ++i) {
-    // Too large for the heap: new pages each time.
+    // Too large for the heap, so it gets new pages each time.
     const auto tiles = std::make_unique_for_overwrite<std::byte[]>(bytes);
     for (double* best : {&fresh, &warm}) {
       const Clock::time_point begin = Clock::now();

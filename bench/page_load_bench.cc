@@ -1,8 +1,8 @@
-// What a step waits for a page of state that comes from the disk: PageStore::load() into memory and
-// the copy into the state, for parts of several sizes. The files are in the system's cache where it
-// has room, as they are soon after they were written; "uncached" asks it to forget them first.
-// usage: page_load_bench FOLDER [--pages N]. Prints a table. The folder is made, and left to the
-// caller with all that is in it.
+// How long a step waits for a page of state from the disk: PageStore::load() into memory and the
+// copy into the state, for parts of several sizes. The files are in the system's cache if it has
+// room, as they are soon after they were written; "uncached" asks the system to drop them first.
+// usage: page_load_bench FOLDER [--pages N]. Prints a table. The folder is created, and left to the
+// caller with all its contents.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/page_store.h"
+#include "engine/pages/page_store.h"
 
 namespace lockstep {
 namespace {
@@ -35,7 +35,7 @@ double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-// The system writes them out and forgets them, where it does as it is asked.
+// Asks the system to write the files out and drop them from its cache, if it supports that.
 void forget_files(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
@@ -69,7 +69,7 @@ Times load_all(PageStore& store, size_t part_bytes, int pages, std::vector<std::
 }
 
 void measure(const std::filesystem::path& folder, size_t mib, int pages) {
-  // As of a model with 32 layers.
+  // As for a model with 32 layers.
   const size_t part_bytes = mib << 20;
   const PageShape shape{.layer_end = 32, .head_end = 1, .block_bytes = part_bytes / 32};
   auto store = PageStore::open({.folder = folder, .bytes_max = uint64_t{8} << 30, .shape = shape});
@@ -77,7 +77,7 @@ void measure(const std::filesystem::path& folder, size_t mib, int pages) {
     fmt::print(stderr, "{}\n", store.error().message);
     std::exit(1);
   }
-  Times saves;  // what the engine's thread has to do with it
+  Times saves;  // the engine thread's part of it
   for (int i = 0; i < pages; ++i) {
     LOCKSTEP_CHECK(store.value()->flush(seconds(60)).ok());
     const auto begin = Clock::now();

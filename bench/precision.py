@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What activations of 8 bits cost: logits of the golden cases as users run them against --exact.
+"""The error of 8-bit activations: logits of the golden cases as users run them against --exact.
 
     bench/precision.py [PROGRAM]     a Markdown table, then one JSON line
 
-Prompt and greedy continuation are fed at once (teacher forced). rms: of the differences of all
-logits; KL: mean divergence in nats of the next token's distribution; top-1: how many of the greedy
-steps keep the best token. "simulated" is what the float64 program that made the cases lost by the
-same rounding.
+Prompt and greedy continuation are fed at once (teacher forced). rms: root mean square of the
+differences of all logits; KL: mean divergence in nats of the next token's distribution; top-1: how
+many of the greedy steps keep the best token. "simulated" is the loss from the same rounding in the
+float64 program that made the cases.
 """
 import json
 import math

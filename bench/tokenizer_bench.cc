@@ -1,6 +1,6 @@
 // Tokenizer: loading a tokenizer.json, encoding text, and one word of a megabyte.
 //   tokenizer_bench [--tokenizer FILE] [--text FOLDER] [--rounds R]
-// Run it in the project's folder: the defaults are its own vocabulary and its own sources.
+// Run it in the project's folder: the defaults are the project's vocabulary and sources.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -27,7 +27,7 @@ std::string read_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Each file of the folder once, in order of its name.
+// Each file of the folder once, in order of names.
 std::string read_sources(const std::string& folder) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -39,8 +39,7 @@ std::string read_sources(const std::string& folder) {
   return text;
 }
 
-// The same JSON with a line for each value, as Hugging Face writes it, and so many spaces that it
-// has `bytes`.
+// The same JSON with one value per line, as Hugging Face writes it, padded with spaces to `bytes`.
 std::string pretty(const std::string& json, size_t bytes) {
   const auto commas = static_cast<size_t>(std::count(json.begin(), json.end(), ','));
   const size_t missing = bytes > json.size() ? bytes - json.size() : 0;
@@ -60,7 +59,7 @@ std::string pretty(const std::string& json, size_t bytes) {
   return result;
 }
 
-// Words that never come twice: no cache helps.
+// Words that never repeat: no cache helps.
 std::string random_words() {
   std::mt19937 random(7);
   std::string text;
@@ -73,7 +72,7 @@ std::string random_words() {
   return text;
 }
 
-// The median of the rounds, in seconds.
+// The median over the rounds, in seconds.
 template <class Work>
 double seconds_of(int rounds, const Work& work) {
   std::vector<double> times;

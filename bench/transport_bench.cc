@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "collective/bench.h"
-#include "transport/local_links.h"
+#include "collective/group/bench.h"
+#include "transport/form/local_links.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,8 @@
-# What `cmake --install` installs, and the Debian package that CPack makes of it (`make package`).
+# What `cmake --install` installs, and the Debian package that CPack makes from it (`make package`).
 include(GNUInstallDirs)
 install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY models/stories260K DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/models)
+install(PROGRAMS packaging/container/entrypoint.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/container)
 install(FILES packaging/lockstep.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep RENAME copyright)
@@ -10,7 +11,7 @@ install(DIRECTORY packaging/kubernetes packaging/slurm packaging/container packa
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep/examples)
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  # The units name /usr/bin/lockstep and are of the package alone.
+  # The units name /usr/bin/lockstep and are only in the package.
   install(FILES packaging/systemd/lockstep.service packaging/systemd/lockstep-router.service
     DESTINATION /usr/lib/systemd/system COMPONENT system EXCLUDE_FROM_ALL)
   install(FILES packaging/systemd/lockstep.sysusers
@@ -39,4 +40,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
   ${CMAKE_SOURCE_DIR}/packaging/debian/prerm
   ${CMAKE_SOURCE_DIR}/packaging/debian/postrm
   ${CMAKE_SOURCE_DIR}/packaging/debian/conffiles)
+# Fixed, so that the builder's umask does not matter.
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 include(CPack)

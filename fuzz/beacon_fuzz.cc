@@ -1,16 +1,16 @@
 // links: cluster
-// Any datagram is a beacon whose parts keep to their limits, or is none; nothing forged passes the
-// filter. What a stranger may send first on a connection, and what a file of remembered nodes may
-// hold, is read under the same rule.
+// Any datagram is a beacon whose parts are within their limits, or none; nothing forged passes the
+// filter. The first bytes of a stranger's connection and a file of remembered nodes are read under
+// the same rule.
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "base/check.h"
-#include "cluster/address_book.h"
-#include "cluster/beacon_filter.h"
+#include "cluster/discovery/address_book.h"
+#include "cluster/discovery/beacon_filter.h"
 #include "cluster/identity.h"
-#include "cluster/join_frames.h"
+#include "cluster/join/join_frames.h"
 
 using namespace lockstep;
 

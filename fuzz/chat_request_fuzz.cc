@@ -1,15 +1,15 @@
 // links: server
-// Any body through the parsers of the chat APIs; the first byte chooses which. Whatever they let
-// pass has messages that a template can read, and what they refuse has a sentence for its client.
+// Any body through the parsers of the chat APIs; the first byte chooses which. Requests that they
+// accept have messages that a template can read, and a refusal has a sentence for the client.
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "server/anthropic_request.h"
-#include "server/chat_prompt.h"
-#include "server/openai_chat.h"
-#include "server/responses_request.h"
+#include "server/anthropic/anthropic_request.h"
+#include "server/chat/chat_prompt.h"
+#include "server/openai/openai_chat.h"
+#include "server/openai/responses_request.h"
 
 using namespace lockstep;
 

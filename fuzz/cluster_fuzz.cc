@@ -1,5 +1,6 @@
 // links: planner
-// Any cluster file is machines and links that can be planned with, or is refused with a sentence.
+// Any cluster file gives machines and links that can be planned with, or is refused with a
+// sentence.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -1,12 +1,11 @@
 // links: cluster
-// Whatever is read as a message between nodes is written so that it is read again and written the
-// same.
+// Any accepted message between nodes is encoded so that it is accepted again and encoded the same.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
-#include "cluster/messages.h"
+#include "cluster/brain/messages.h"
 
 using namespace lockstep;
 

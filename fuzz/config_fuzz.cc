@@ -1,18 +1,18 @@
 // links: model
-// Any config.json is a configuration whose cut can be computed, or is refused with a sentence.
+// Any config.json gives a configuration whose cut can be computed, or is refused with a sentence.
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
-#include "model/config.h"
-#include "model/cut.h"
+#include "model/config/config.h"
+#include "model/load/cut.h"
 
 using namespace lockstep;
 
 namespace {
 
-// Beyond, only the time grows.
+// Larger inputs only take longer.
 constexpr int kSizeMax = 1 << 20;
 
 }  // namespace

@@ -1,13 +1,13 @@
 // links: grammar
-// Any text as a constraint: it compiles or is refused, and what compiles leads into no dead end.
+// Any text as a constraint: it compiles or is refused, and a compiled one has no dead ends.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
+#include "grammar/automaton/matcher.h"
 #include "grammar/constraint.h"
-#include "grammar/matcher.h"
 
 using namespace lockstep;
 
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint64_t> words(trie->mask_words());
   for (int step = 0; step < kStepsMax && !matcher.has_ended(); ++step) {
     if (!matcher.mask(words).ok()) return 0;
-    // The allowed token that this input points to.
+    // The allowed token that this input selects.
     int32_t token = -1;
     for (int32_t i = 0; i < 258 && token < 0; ++i) {
       const int32_t one = (i + static_cast<int32_t>(data[step % size]) * 7) % 258;

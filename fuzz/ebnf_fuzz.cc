@@ -1,14 +1,14 @@
 // links: grammar
-// A GBNF text from outside is compiled or refused; a matcher of it never gets into a dead end that
-// its mask does not show. The input is the grammar, a zero byte, and bytes to feed.
+// An untrusted GBNF text is compiled or refused; its matcher never reaches a dead end that its mask
+// does not show. The input is the grammar, a zero byte, and bytes to feed.
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "grammar/automaton/matcher.h"
 #include "grammar/ebnf.h"
-#include "grammar/matcher.h"
 
 using namespace lockstep;
 

@@ -1,6 +1,6 @@
 // links: transport
-// Bytes of a peer on a TCP link, plain and encrypted, and its first words in a handshake: nothing
-// crashes, a frame that is accepted is whole, and a stranger is never admitted.
+// A peer's bytes on a TCP link, plain and encrypted, and its first message in a handshake: nothing
+// crashes, an accepted frame is whole, and a stranger is never admitted.
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "base/check.h"
-#include "transport/handshake.h"
-#include "transport/tcp_link.h"
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/tcp_link.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr size_t kInputMax = 64 * 1024;  // fits a socket's room, so that sending never waits
+constexpr size_t kInputMax = 64 * 1024;  // fits a socket's buffer, so that sending never blocks
 
 std::pair<UniqueFd, UniqueFd> connected(std::span<const uint8_t> input) {
   int fds[2];
@@ -39,7 +39,7 @@ void read_frames(std::span<const uint8_t> input, bool is_encrypted) {
   while (link->health().ok()) {
     const auto frame = link->peek();
     if (frame.empty()) continue;
-    LOCKSTEP_CHECK(!is_encrypted);  // nobody can seal without the key
+    LOCKSTEP_CHECK(!is_encrypted);  // without the key no frame can be sealed
     LOCKSTEP_CHECK(frame_slot_bytes(frame.size()) <= left);
     left -= frame_slot_bytes(frame.size());
     for (const std::byte byte : frame) sum = sum + std::to_integer<unsigned>(byte);

@@ -1,13 +1,13 @@
 // links: model
-// The configuration of any GGUF file is JSON that the parser of config.json takes or refuses with a
-// sentence.
+// The configuration of any GGUF file is JSON that the parser of config.json accepts or refuses with
+// a sentence.
 #include <cstdint>
 #include <span>
 
 #include "base/check.h"
 #include "json/json.h"
-#include "model/config.h"
-#include "model/gguf_config.h"
+#include "model/config/config.h"
+#include "model/config/gguf_config.h"
 
 using namespace lockstep;
 

@@ -1,6 +1,6 @@
 // links: weights
-// Whatever GgufFile::parse accepts lies inside the file, tensors do not overlap, and every value
-// can be asked for as every type.
+// All that GgufFile::parse accepts lies inside the file, tensors do not overlap, and every value
+// can be requested as every type.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "weights/gguf.h"
+#include "weights/gguf/gguf.h"
 
 using namespace lockstep;
 

@@ -1,6 +1,6 @@
 // links: weights
-// Whatever a GGUF source hands out lies inside the file and has the shape that was asked for, and
-// it has what it says that it has.
+// All that a GGUF source returns lies inside the file and has the requested shape, and it has every
+// tensor that it reports.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "weights/gguf_source.h"
+#include "weights/gguf/gguf_source.h"
 
 using namespace lockstep;
 
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = std::as_bytes(std::span(data, size));
   auto model = GgufModel::parse(file);
   if (!model.ok()) return 0;
-  // The shapes of the file's own tensors, so that some requests fit.
+  // The shapes of the file's own tensors, so that some requests match.
   std::vector<std::pair<int, int>> shapes{{0, 0}, {1, 1}, {-1, 1}};
   for (const GgufTensor& tensor : model.value().metadata().tensors()) {
     if (tensor.dimensions.empty() || tensor.dimensions[0] > INT32_MAX || shapes.size() > 16)

@@ -1,7 +1,6 @@
 // links: server
-// The way of a request from bytes to a struct: Beast's parser under our limits, our target
-// decoding, and the bodies of completions and chat. The first byte chooses how the rest is cut into
-// pieces.
+// A request from bytes to a struct: the parser of requests, the decoding of targets, and the bodies
+// of completions and chat. The first byte chooses how the rest is cut into pieces.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +9,18 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "net/http_request_parser.h"
-#include "net/http_target.h"
-#include "server/anthropic_models.h"
-#include "server/chat_prompt.h"
-#include "server/openai_chat.h"
-#include "server/openai_completions.h"
-#include "server/stop_matcher.h"
+#include "net/http/http_request_parser.h"
+#include "net/http/http_target.h"
+#include "server/anthropic/anthropic_models.h"
+#include "server/chat/chat_prompt.h"
+#include "server/generation/stop_matcher.h"
+#include "server/openai/openai_chat.h"
+#include "server/openai/openai_completions.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kHeaderBytesMax = 8192;
+constexpr HttpHeadLimits kHeadLimits = {.bytes_max = 8192, .fields_max = 64};
 constexpr size_t kBodyBytesMax = 65536;
 
 void parse_bodies(std::string_view body) {
@@ -50,18 +49,38 @@ void parse_query(std::string_view query) {
   LOCKSTEP_CHECK(is_valid_utf8(page.value().after_id + page.value().before_id));
 }
 
+void feed(HttpRequestParser& parser, std::string& unparsed) {
+  const size_t taken = parser.feed(unparsed);
+  LOCKSTEP_CHECK(taken <= unparsed.size());
+  unparsed.erase(0, taken);
+}
+
+void check_head(const HttpRequest& head) {
+  LOCKSTEP_CHECK(is_token(head.method) && head.body.empty());
+  LOCKSTEP_CHECK(head.headers.size() <= kHeadLimits.fields_max);
+  LOCKSTEP_CHECK(count_fields(head.headers, "host") <= 1);
+  size_t bytes = 0;
+  for (const auto& [name, value] : head.headers) {
+    LOCKSTEP_CHECK(is_token(name) && is_field_text(value));
+    bytes += name.size() + value.size();
+  }
+  LOCKSTEP_CHECK(bytes <= kHeadLimits.bytes_max);
+}
+
 void parse_requests(std::string_view bytes, size_t step) {
   std::string unparsed;
   while (!bytes.empty()) {
-    HttpRequestParser parser(kHeaderBytesMax, kBodyBytesMax);
+    HttpRequestParser parser(kHeadLimits);
     while (parser.state() == HttpRequestParser::State::kHeader ||
            parser.state() == HttpRequestParser::State::kBody) {
       if (bytes.empty()) return;
       unparsed += bytes.substr(0, step);
       bytes.remove_prefix(std::min(step, bytes.size()));
-      const size_t taken = parser.feed(unparsed);
-      LOCKSTEP_CHECK(taken <= unparsed.size());
-      unparsed.erase(0, taken);
+      feed(parser, unparsed);
+      if (parser.state() != HttpRequestParser::State::kHead) continue;
+      check_head(parser.head());
+      parser.accept(kBodyBytesMax);
+      feed(parser, unparsed);
     }
     if (parser.state() == HttpRequestParser::State::kFailed) {
       LOCKSTEP_CHECK(parser.failure().status >= 400 && !parser.failure().message.empty());
@@ -86,8 +105,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   lockstep::parse_bodies(bytes);
   auto target = lockstep::parse_target(bytes);
   if (target.ok()) {
-    // A normalised path is a fixed point: what is matched against routes cannot decode to something
-    // else.
+    // A normalised path is a fixed point: the string matched against routes cannot decode to
+    // another one.
     LOCKSTEP_CHECK(target.value().path.find("/../") == std::string::npos);
     lockstep::parse_query(target.value().query);
   }

@@ -1,14 +1,14 @@
 // links: hub
 // Any answer of a hub is a list of files whose names stay inside the model's folder, or is refused
-// with a sentence. What is read is written and reads back the same.
+// with a sentence. An accepted list is written so that it reads back the same.
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/hex.h"
-#include "hub/choose_files.h"
-#include "hub/model_files.h"
-#include "hub/model_id.h"
+#include "hub/files/choose_files.h"
+#include "hub/files/model_files.h"
+#include "hub/files/model_id.h"
 
 using namespace lockstep;
 

@@ -1,5 +1,5 @@
 // links: json
-// Whatever parse_json accepts, dump_json writes so that it is accepted again and written the same.
+// All that parse_json accepts, dump_json writes so that it is accepted again and written the same.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,20 +1,21 @@
 // links: grammar
-// A schema from outside is compiled, refused with a sentence or stopped at a limit; what it allows
-// is UTF-8 and JSON. The input is a schema, a line break, and bytes that choose a way through it.
+// An untrusted schema is compiled, refused with a sentence or stopped at a limit; all that it
+// allows is UTF-8 and JSON. The input is a schema, a line break, and bytes that choose a walk
+// through it.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "grammar/json_schema.h"
-#include "grammar/matcher.h"
+#include "grammar/automaton/matcher.h"
+#include "grammar/schema/json_schema.h"
 
 using namespace lockstep;
 
 namespace {
 
-// Follows bytes that may come, each chosen by one of `choices`.
+// Follows allowed bytes, each selected by one of `choices`.
 std::string walk(Matcher& matcher, std::string_view choices) {
   std::string text;
   for (const char choice : choices) {

@@ -1,14 +1,14 @@
 // links: grammar
-// Any sequence of tokens, rollbacks and copies under some schemas: what a matcher says depends on
-// the accepted tokens alone. The first byte chooses the schema, the others what happens.
+// Any sequence of tokens, rollbacks and copies under some schemas: a matcher's answers depend only
+// on the accepted tokens. The first byte chooses the schema, the others the operations.
 #include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
-#include "grammar/json_schema.h"
-#include "grammar/matcher.h"
+#include "grammar/automaton/matcher.h"
+#include "grammar/schema/json_schema.h"
 
 using namespace lockstep;
 

@@ -1,14 +1,14 @@
 // links: server
-// Requests in Ollama's form: whatever is taken can be shown to a template, and whatever is not is
-// refused with a sentence.
+// Requests in Ollama's form: an accepted one can be shown to a template, and any other is refused
+// with a sentence.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
-#include "server/chat_messages.h"
-#include "server/ollama_request.h"
+#include "server/chat/chat_messages.h"
+#include "server/ollama/ollama_request.h"
 
 namespace lockstep {
 namespace {
@@ -31,7 +31,7 @@ void parse_bodies(std::string_view body) {
     check_options(chat.value().chat.options);
     const Json& messages = chat.value().chat.messages;
     LOCKSTEP_CHECK(messages.is_null() == chat.value().is_empty);
-    // What was made of the messages is a conversation of OpenAI's API.
+    // The messages were converted to a conversation of OpenAI's API.
     if (!messages.is_null()) LOCKSTEP_CHECK(parse_messages(&messages).ok());
   }
   const auto generate = parse_ollama_generate(body);

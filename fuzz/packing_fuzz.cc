@@ -1,5 +1,5 @@
 // links: device
-// Whatever a stored matrix says of itself, it is refused or laid out without a byte outside its
+// A stored matrix with any description is refused or packed without reading a byte outside its
 // parts, and its rows can be read. The first bytes describe the matrix, the rest fills its parts.
 #include <fuzzer/FuzzedDataProvider.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "device/packing.h"
+#include "device/packing/packing.h"
 #include "tensor/stored_check.h"
 #include "tensor/stored_rows.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int kSizeMax = 600;
 constexpr size_t kPartBytesMax = 1 << 16;
 
-// A copy of its own exact size, so that the sanitizer sees a read beyond it.
+// A copy with its exact size, so that the sanitizer sees a read beyond it.
 std::vector<std::byte> part_of(FuzzedDataProvider& data) {
   std::vector<std::byte> part(data.ConsumeIntegralInRange<size_t>(0, kPartBytesMax));
   const auto fill = data.ConsumeBytes<uint8_t>(part.size() / 8);

@@ -1,14 +1,14 @@
 // links: engine
-// Names and heads of files in the folder of the store of pages: nothing crashes, what is a name is
-// written as it was read, and a head is taken whole or not at all. The input is a name, a line's
-// end, and the bytes of the file.
+// Names and heads of files in the folder of the page store: nothing crashes, an accepted name is
+// written as it was read, and a head is accepted whole or refused. The input is a name, a newline,
+// and the bytes of the file.
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "base/check.h"
-#include "engine/page_file.h"
+#include "engine/pages/page_file.h"
 
 using namespace lockstep;
 

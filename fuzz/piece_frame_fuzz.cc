@@ -1,11 +1,11 @@
 // links: node
-// Frames of another node that asks for pieces of models, or answers: nothing crashes, and what is
-// accepted is written so that it is read as the same.
+// Frames from another node that requests pieces of models, or answers: nothing crashes, and an
+// accepted frame is written so that it reads back the same.
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
-#include "node/piece_frames.h"
+#include "node/fetch/piece_frames.h"
 
 using namespace lockstep;
 

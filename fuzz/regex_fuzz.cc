@@ -1,13 +1,13 @@
 // links: grammar
-// A regex from outside is compiled, refused with a sentence or stopped at a limit. The input is a
-// regex, a line break, and a text; what matches whole is also found by a search.
+// An untrusted regex is compiled, refused with a sentence or stopped at a limit. The input is a
+// regex, a line break, and a text; a full match is also found by a search.
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "grammar/code_points.h"
-#include "grammar/regex.h"
+#include "grammar/dfa/code_points.h"
+#include "grammar/regex/regex.h"
 
 using namespace lockstep;
 

@@ -1,15 +1,15 @@
 // links: node
-// Frames of a stream of requests: a byte of length and so many bytes, again and again. Whatever
-// they hold, each end reads a message or says why not; what is read as a request or a status is
-// written so that it is read again and written the same.
+// Frames of a stream of requests: a length byte and that many bytes, repeated. Whatever they hold,
+// each end reads a message or says why not; an accepted request or status is written so that it is
+// read again and written the same.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
-#include "node/messages.h"
-#include "node/request_frames.h"
-#include "node/status_message.h"
+#include "node/requests/request_frames.h"
+#include "node/wire/messages.h"
+#include "node/wire/status_message.h"
 
 using namespace lockstep;
 

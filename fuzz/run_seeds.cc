@@ -1,5 +1,5 @@
-// main() of a fuzz target without libFuzzer: runs each file of the folder that is named once. No
-// file is a failure: a target has seeds.
+// main() of a fuzz target without libFuzzer: runs each file of the given folder once. An empty
+// folder is a failure: a target has seeds.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

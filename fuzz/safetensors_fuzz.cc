@@ -1,14 +1,14 @@
 // links: weights
-// Whatever parse_safetensors accepts lies inside the file, one tensor behind the other. The eight
-// bytes of the length may be left to the harness, so that the fuzzer gets at the JSON quickly:
-// first byte 1, else the input is the file.
+// All that parse_safetensors accepts lies inside the file, tensor after tensor. The harness can add
+// the eight bytes of the length, so that the fuzzer reaches the JSON quickly: if the first byte is
+// 1; otherwise the input is the file.
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
-#include "weights/checkpoint.h"
+#include "weights/safetensors/checkpoint.h"
 
 using namespace lockstep;
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint8_t kWithoutLength = 1;
 
-// The header ends behind its last brace; the rest is data.
+// The header ends after its last brace; the rest is data.
 std::string with_length(std::string_view content) {
   const size_t brace = content.rfind('}');
   const uint64_t header_bytes = brace == std::string_view::npos ? content.size() : brace + 1;

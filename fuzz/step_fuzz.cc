@@ -1,13 +1,13 @@
 // links: engine
-// Messages between the ranks of a group and between stages, of which the first byte says which
-// kind: whatever is accepted keeps the limits, and nothing is read outside of a message.
+// Messages between the ranks of a group and between stages; the first byte selects the kind: an
+// accepted message is within the limits, and nothing is read outside it.
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/check.h"
-#include "engine/stage_messages.h"
-#include "engine/step.h"
+#include "engine/run/stage_messages.h"
+#include "engine/schedule/step.h"
 
 using namespace lockstep;
 
@@ -36,7 +36,7 @@ void check(const Step& step) {
   }
 }
 
-// What was accepted is sent on by a stage: it arrives there as well.
+// A stage forwards the accepted step: it must be accepted there too.
 void check_again(const Step& step) {
   std::vector<std::byte> bytes;
   encode_step(step, bytes);
@@ -73,7 +73,7 @@ void look_at_result(std::span<const std::byte> message) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  // Messages lie at addresses that floats may have.
+  // Messages lie at addresses that are aligned for floats.
   const auto* begin = reinterpret_cast<const std::byte*>(data + 1);
   const std::vector<std::byte> message(begin, begin + size - 1);
   Step step;

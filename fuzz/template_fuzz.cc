@@ -1,6 +1,6 @@
 // links: chat
-// Any template over a small conversation, and any conversation (behind a NUL byte) through it: it
-// ends, within its limits, and what it prints is UTF-8 made of non-empty pieces.
+// Any template over a small conversation, and any conversation (after a NUL byte) through it: it
+// ends within its limits, and its output is UTF-8 in non-empty pieces.
 #include <algorithm>
 #include <cstdint>
 #include <string>

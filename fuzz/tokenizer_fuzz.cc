@@ -1,8 +1,8 @@
 // links: tokenizer
 // Two halves: a tokenizer from the input, and the input as text and as ids for a fixed tokenizer
-// that can write every text. A GGUF file, a SentencePiece model, a tiktoken file or JSON is told by
-// its first bytes as Tokenizer::load() does; a text (0xFF, then the text) may follow behind JSON
-// and ranks.
+// that can encode every text. A GGUF file, a SentencePiece model, a tiktoken file or JSON is
+// recognised by its first bytes as in Tokenizer::load(); a text (0xFF, then the text) may follow
+// JSON and ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 #include "json/json.h"
 #include "tokenizer/formats.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer_checks.h"
 
 using namespace lockstep;
 
 namespace {
 
 constexpr char kSeparator = '\xFF';
-constexpr size_t kStreamedBytesMax = 4096;
 constexpr std::string_view kBinaryText = "ab <s> a\u0301 ▁b<0x0A>\n 123\xE4\xBD\xA0 x";
 
 // All bytes, "\u2581", a few letters and merges, and Llama's normalizer and decoder.
@@ -46,46 +46,8 @@ std::shared_ptr<const Tokenizer> fixed_tokenizer() {
   return tokenizer.value();
 }
 
-void check_stream(const std::shared_ptr<const Tokenizer>& tokenizer,
-                  const std::vector<int32_t>& ids) {
-  StreamDecoder stream(tokenizer, true);
-  std::string streamed;
-  std::vector<int32_t> plain;
-  for (const int32_t id : ids) {
-    const std::string piece = stream.push(id);
-    LOCKSTEP_CHECK(is_valid_utf8(piece));
-    streamed += piece;
-    if (!tokenizer->is_special(id)) plain.push_back(id);
-  }
-  streamed += stream.finish();
-  const auto whole = tokenizer->decode(plain);
-  LOCKSTEP_CHECK(whole.ok());
-  LOCKSTEP_CHECK(whole.value() == streamed);
-}
-
-// Special tokens of the text come from the second half alone.
-void check_pieces(const Tokenizer& tokenizer, std::string_view text) {
-  const size_t middle = text.size() / 2;
-  const PromptText pieces[] = {{text.substr(0, middle), false}, {text.substr(middle), true}};
-  const auto ids = tokenizer.encode_pieces(pieces, false);
-  LOCKSTEP_CHECK(tokenizer.decode(ids).ok());
-  for (const int32_t id : tokenizer.encode(text.substr(0, middle), {})) {
-    LOCKSTEP_CHECK(id >= 0 && id < tokenizer.vocab_size());
-  }
-}
-
-void check_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view text) {
-  for (const bool parse_special : {false, true}) {
-    const auto ids = tokenizer->encode(text, {.add_bos = true, .parse_special = parse_special});
-    for (const int32_t id : ids) LOCKSTEP_CHECK(id >= 0 && id < tokenizer->vocab_size());
-    LOCKSTEP_CHECK(tokenizer->decode(ids).ok());
-    check_pieces(*tokenizer, text);
-    if (text.size() <= kStreamedBytesMax) check_stream(tokenizer, ids);
-  }
-}
-
-// "\u2581" in a text comes back as a space: the mark is SentencePiece's, and the text's own is not
-// told apart.
+// "\u2581" in a text decodes to a space: it is SentencePiece's mark, and the text's own cannot be
+// distinguished.
 std::string with_spaces(std::string text) {
   constexpr std::string_view kMark = "▁";
   for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {

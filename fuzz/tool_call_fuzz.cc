@@ -1,7 +1,7 @@
 // links: chat
-// Any output of a model in any format, cut anywhere: what comes is UTF-8 and never taken back, a
-// second cut gives the same message, and nothing is held beyond the limits. The first byte chooses
-// the format, the second how the rest is cut, the third what the prompt has begun.
+// Any model output in any format, cut anywhere: the deltas are UTF-8 and never taken back, a second
+// cut gives the same message, and nothing is held beyond the limits. The first byte chooses the
+// format, the second how the rest is cut, the third what the prompt has opened.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "chat/output_parser.h"
+#include "chat/calls/output_parser.h"
 
 using namespace lockstep;
 

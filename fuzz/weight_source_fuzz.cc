@@ -1,5 +1,5 @@
 // links: weights
-// Whatever SafetensorsSource returns lies inside the file, as large as its format says. The input
+// All that SafetensorsSource returns lies inside the file, as large as its format says. The input
 // is text, so that the fuzzer gets past the sizes of safetensors: a line of config.json, then lines
 //   t NAME DTYPE FILL SIZES...         a tensor whose bytes are all FILL
 //   m NAME ROWS COLUMNS STACK_INDEX    a request for the matrix NAME + ".weight"
@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "json/json.h"
-#include "weights/safetensors_source.h"
+#include "weights/source/safetensors_source.h"
 
 using namespace lockstep;
 
@@ -71,7 +71,7 @@ size_t rounded_up(size_t size, size_t step) {
   return (size + step - 1) / step;
 }
 
-// Which holds for every part but the scale of one that a source makes up.
+// This holds for every part except a scale that a source makes up.
 bool is_inside(std::span<const std::byte> part, std::span<const std::byte> file) {
   return part.empty() ||
          (part.data() >= file.data() && part.data() + part.size() <= file.data() + file.size());
@@ -159,7 +159,7 @@ void ask_vector(const WeightSource& source, std::istringstream& line) {
   const StoredVector& stored = vector.value();
   LOCKSTEP_CHECK(is_float(stored.dtype) && source.has(name, stack_index));
   LOCKSTEP_CHECK(stored.bytes.size() == static_cast<size_t>(size) * dtype_bytes(stored.dtype));
-  // Split biases lie outside the file: let a sanitiser look at both ends.
+  // Split biases are outside the file: let a sanitiser check both ends.
   volatile std::byte ends[] = {stored.bytes.front(), stored.bytes.back()};
   (void)ends[0];
 }

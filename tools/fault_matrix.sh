@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every cell of the fault matrix FAULT_ROUNDS (100) times and prints the table: FAULT_JOBS (8) groups at a time, each
-# in a network of its own, since most rounds wait; some 40 minutes on two cores. With arguments it runs that part alone,
-# as in: tools/fault_matrix.sh --link tcp --fault SIGSTOP
+# in its own network, since most rounds wait; about 40 minutes on two cores. With arguments it runs only that part, as in:
+# tools/fault_matrix.sh --link tcp --fault SIGSTOP
 # tools/fault_matrix.sh --guest [...]: the cells over RDMA, FAULT_ROUNDS (20) times over soft-RoCE devices in an emulated
 # machine (tools/rdma-vm --help); an hour or more.
 set -euo pipefail
@@ -19,7 +19,7 @@ rounds=${FAULT_ROUNDS:-100}
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# What takes longest comes first.
+# The longest parts come first.
 order=(slow SIGSTOP blackhole "link down" "kill -9" "corrupt frame" "old-epoch frame" version)
 for fault in "${order[@]}"; do
   for link in verbs tcp shm; do
@@ -35,7 +35,7 @@ for link in shm tcp verbs; do
   for fault in "kill -9" SIGSTOP "link down" blackhole slow "corrupt frame" "old-epoch frame" version; do
     part="$folder/$link $fault"
     sed '1d;$d' "$part"
-    # Without its last line a part has not come to its end.
+    # A part without its last line has not finished.
     if [[ "$(tail -n 1 "$part")" =~ ^([0-9]+)\ cells,\ ([0-9]+)\ findings$ ]]; then
       cells=$((cells + BASH_REMATCH[1])) findings=$((findings + BASH_REMATCH[2]))
     else

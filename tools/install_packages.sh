@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the packages that a build needs and that are missing; silent when nothing is missing.
-#   tools/install_packages.sh [--dry-run] [base] [clang] [aarch64] [rdma] [clients]
+#   tools/install_packages.sh [--dry-run] [base] [clang] [format] [aarch64] [rdma] [clients]
 # Debian 12 and newer, Ubuntu 24.04 and newer (apt), macOS (Homebrew). --dry-run prints and changes nothing.
-# LOCKSTEP_SKIP_PACKAGES=1 trusts that everything is there. LOCKSTEP_OS_RELEASE names another os-release file.
+# LOCKSTEP_SKIP_PACKAGES=1 assumes that everything is installed. LOCKSTEP_OS_RELEASE names another os-release file.
 set -euo pipefail
 
 dry_run=0
@@ -10,9 +10,9 @@ groups=""
 for argument in "$@"; do
   case "$argument" in
     --dry-run) dry_run=1 ;;
-    base | clang | aarch64 | rdma | clients) groups="$groups $argument" ;;
+    base | clang | format | aarch64 | rdma | clients) groups="$groups $argument" ;;
     *)
-      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, aarch64, rdma, clients" >&2
+      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, format, aarch64, rdma, clients" >&2
       exit 2
       ;;
   esac
@@ -20,13 +20,13 @@ done
 groups="${groups:-base}"
 [ "${LOCKSTEP_SKIP_PACKAGES:-0}" = 1 ] && exit 0
 
-# An entry is a package, or command:package where any installation of the command will do.
+# An entry is a package, or command:package if any installation of the command will do.
 packages_debian() {
   local release="${LOCKSTEP_OS_RELEASE:-/etc/os-release}" id version boost json
   id="$(. "$release" && echo "${ID:-}")"
   version="$(. "$release" && echo "${VERSION_ID:-}")"
   if [ "$id" = debian ] && [ "$version" = 12 ]; then
-    boost=libboost1.81-dev json=libboost-json1.81-dev # libboost-dev is 1.74 there, which has too old a Beast
+    boost=libboost1.81-dev json=libboost-json1.81-dev # libboost-dev is 1.74 there, which is too old
   else
     boost=libboost-dev json=libboost-json-dev
   fi
@@ -34,9 +34,10 @@ packages_debian() {
     case "$group" in
       base)
         echo g++:g++ ccache:ccache cmake:cmake ninja:ninja-build python3:python3 "$boost" "$json" libfmt-dev libssl-dev libcurl4-openssl-dev \
-          libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev libibverbs-dev
+          libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev libibverbs-dev valgrind:valgrind
         ;;
       clang) echo clang++:clang clang-format:clang-format clang-tidy:clang-tidy ;;
+      format) echo clang-format:clang-format ;;
       aarch64) echo aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user ;;
       rdma) echo qemu-system-x86_64:qemu-system-x86 cpio:cpio gzip:gzip xz:xz-utils flock:util-linux ;;
       clients) echo node:nodejs npm:npm unshare:util-linux ip:iproute2 ;;
@@ -49,6 +50,7 @@ packages_macos() {
     case "$group" in
       base) echo ccache:ccache cmake:cmake ninja:ninja boost fmt openssl@3 curl cli11 pkg-config:pkgconf pcre2 utf8proc doctest google-benchmark ;;
       clang) echo clang-format:clang-format llvm ;;
+      format) echo clang-format:clang-format ;;
       aarch64) ;; # a Mac with Apple silicon runs these tests natively
       rdma) ;;    # the emulated machine is a Linux one
       clients) echo node:node npm:node ;;

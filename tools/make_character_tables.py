@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes src/chat/character_tables.h: upper and lower case of every character and which ones Python prints as
-they are, from the Unicode version of the Python that runs this. Run it again only to follow a new Unicode."""
+"""Writes src/chat/text/character_tables.h: upper and lower case of every character and which ones Python prints
+unescaped, from the Unicode version of the Python that runs this. Run it again only to follow a new Unicode."""
 
 import sys
 import unicodedata

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Builds the program and a Debian package of it: build/release/packages/lockstep_VERSION_ARCHITECTURE.deb.
+# Builds the program, its Debian package and its bill of materials (CycloneDX):
+# build/release/packages/lockstep_VERSION_ARCHITECTURE.deb and lockstep_VERSION.cdx.json.
+# The same commit, compiler and system packages give the same bytes: times are the commit's, or SOURCE_DATE_EPOCH's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CMakeLists.txt)}"
 tools/build.sh release lockstep
 command -v dpkg-shlibdeps >/dev/null || {
   echo "package: dpkg-shlibdeps is missing, which says what the package depends on: apt-get install dpkg-dev" >&2
@@ -10,8 +13,13 @@ command -v dpkg-shlibdeps >/dev/null || {
 }
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
-cpack --config build/release/CPackConfig.cmake -B "$PWD/build/release/packages" >"$log" 2>&1 || {
+packages="$PWD/build/release/packages"
+cpack --config build/release/CPackConfig.cmake -B "$packages" >"$log" 2>&1 || {
   cat "$log" >&2
   exit 1
 }
-ls build/release/packages/*.deb
+version="$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)"
+bill="$packages/lockstep_$version.cdx.json"
+python3 -B tools/sbom.py --program build/release/lockstep --source . --build-folder build/release --output "$bill" \
+  --package "$packages/lockstep_${version}_$(dpkg --print-architecture).deb"
+ls "$packages"/*.deb "$bill"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `make run` does: two worker processes tell a story, the text is compared with that of one rank, and the
-# page is served: on a terminal until Ctrl-C, elsewhere until it has answered once.
+# The steps of `make run`: two worker processes tell a story, the text is compared with that of one rank, and
+# the page is served: on a terminal until Ctrl-C, elsewhere until it has answered once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -59,7 +59,7 @@ fi
 "$program" serve "$model" --alone --ranks 2 --port "$port" </dev/null >"$work/serve" 2>&1 &
 server=$!
 address=""
-for _ in $(seq 300); do # 30 s until the node has said its address
+for _ in $(seq 300); do # 30 s until the node has printed its address
   address="$(grep -oE 'http://[^ ]+' "$work/serve" 2>/dev/null | head -n 1 || true)"
   [ -z "$address" ] || break
   kill -0 "$server" 2>/dev/null || break

@@ -14,7 +14,7 @@ built=$SECONDS
 
 selection=()
 case "$preset" in
-  tsan) # the suites that have threads or processes; the others would only be slow
+  tsan) # only suites with threads or processes; the others would only be slow
     selection=(-R '^(base|transport|collective|device|engine|node|net|server|router)$')
     export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
     ;;

@@ -16,7 +16,7 @@ for program in "$compiler" "$emulator"; do
   fi
 done
 
-# The headers of fmt and doctest alone: the folder they come from holds this machine's C headers too.
+# Only the headers of fmt and doctest: their folder also holds this machine's C headers.
 mkdir -p "$build/include" "$build/objects"
 for headers in fmt doctest; do
   rm -f "$build/include/$headers"
@@ -25,8 +25,8 @@ done
 
 flags="-std=c++20 -O2 -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off
   -DFMT_HEADER_ONLY -I$root/src -I$root/tests -isystem $build/include"
-sources="$root/src/kernels/*.cc $root/src/base/check.cc $root/src/base/thread_team.cc
-  $root/src/base/machine.cc $root/src/base/wait.cc $root/tests/kernels/*_test.cc $root/tests/base/thread_team_test.cc
+sources="$root/src/kernels/*.cc $root/src/base/check.cc $root/src/base/threads/thread_team.cc
+  $root/src/base/machine/machine.cc $root/src/base/threads/wait.cc $root/tests/kernels/*_test.cc $root/tests/base/thread_team_test.cc
   $root/tests/doctest_main.cc"
 
 # A file is compiled again when anything in the two folders of the kernels is newer than its object.

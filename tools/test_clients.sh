@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Real clients against the real server: packages of npm (tests/clients/packages.txt) are installed below build/clients,
-# 2 GB in all, and tests/clients/run_clients.py runs them in a network that has nothing but this machine's loopback.
-# Arguments choose suites (openai anthropic ollama ai_sdk ...) and agents (opencode codex cline ...). What cannot be
-# installed is skipped with a message; what is there must pass.
+# Real clients against the real server: npm packages (tests/clients/packages.txt) are installed below build/clients, 2
+# GB in total, and tests/clients/run_clients.py runs them in a network that has only this machine's loopback. Arguments
+# choose suites (openai anthropic ollama ai_sdk ...) and agents (opencode codex cline ...). Packages that cannot be
+# installed are skipped with a message; all others must pass.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,9 +30,15 @@ install_client() { # install_client FOLDER PACKAGE@VERSION...
   mkdir -p "$folder"
   echo '{"private": true}' >"$folder/package.json"
   echo "Installing $wanted"
-  # Time enough for a slow network, and an end in any case.
-  if (cd "$folder" && timeout "${CLIENT_INSTALL_SECONDS:-600}" \
-    npm install --save-exact --no-audit --no-fund --loglevel=error "$@" </dev/null >"$folder/install.log" 2>&1); then
+  # Enough time for a slow network, but with a limit.
+  local npm=(timeout "${CLIENT_INSTALL_SECONDS:-600}" npm)
+  local quiet=(--no-audit --no-fund --loglevel=error)
+  # First the list of packages, which is compared with the known hashes before anything is unpacked or run.
+  if (cd "$folder" && "${npm[@]}" install --package-lock-only --save-exact "${quiet[@]}" "$@") \
+    </dev/null >"$folder/install.log" 2>&1; then
+    python3 -B tests/clients/check_integrity.py "$folder/package-lock.json" "$@" || exit 1
+  fi
+  if (cd "$folder" && "${npm[@]}" ci "${quiet[@]}") </dev/null >>"$folder/install.log" 2>&1; then
     echo "$wanted" >"$folder/installed"
   else
     tail -n 3 "$folder/install.log" >&2
@@ -45,11 +51,11 @@ while read -r folder packages; do
   case "$folder" in "" | \#*) continue ;; esac
   packages="${packages//\{system\}/$system}"
   install_client "$folder" $packages
-  # Some packages ask for a newer Node.js than the system's.
+  # Some packages require a newer Node.js than the system's.
   [ "$folder" != node ] || PATH="$(ls -d "$clients"/node/node_modules/*/bin 2>/dev/null | head -n 1):$PATH"
 done <tests/clients/packages.txt
 
-# A network and a tree of processes of their own: some agents leave a process behind, which ends with the tree.
+# A separate network and process namespace: some agents leave a process running, which ends with the namespace.
 own=(unshare --net --pid --fork --kill-child --mount-proc)
 if ! "${own[@]}" true 2>/dev/null; then
   echo "clients: skipped, a network of their own needs root (unshare --net), and foreign programs run in no other"

@@ -10,8 +10,8 @@ if [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ] || ! command -v apt-get >/d
 fi
 tools/install_packages.sh base rdma
 tools/build.sh release rdma_test rdma_golden_test
-sums=build/release/golden_sums # of the answers of this machine, to compare with
+sums=build/release/golden_sums # of this machine's answers, to compare with
 LOCKSTEP_GOLDEN_SUMS=$sums build/release/rdma_golden_test --test-suite=outside
-# rdma_test is the last: it takes the network away.
+# rdma_test is the last: it takes the network down.
 tools/rdma-vm --timeout 600 --env "LOCKSTEP_GOLDEN_SUMS=$sums" -- \
   bash -c 'build/release/rdma_golden_test --test-suite=inside && build/release/rdma_test'

@@ -1,4 +1,4 @@
-// Amounts of bytes as people read them.
+// Byte counts for display.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// LOCKSTEP_CHECK: a condition that only our own mistake can break. Always on; prints where and
-// aborts.
+// LOCKSTEP_CHECK: a condition that only our own mistake can break. Always on; prints the location
+// and aborts.
 #pragma once
 
 namespace lockstep {

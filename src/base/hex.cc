@@ -7,14 +7,14 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-int digit_value(char digit) {
+}  // namespace
+
+int hex_digit(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
   if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
   if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
   return -1;
 }
-
-}  // namespace
 
 std::string to_hex(std::span<const std::byte> bytes) {
   std::string text;
@@ -29,8 +29,8 @@ std::string to_hex(std::span<const std::byte> bytes) {
 bool from_hex(std::string_view text, std::span<std::byte> bytes) {
   if (text.size() != 2 * bytes.size()) return false;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    const int high = digit_value(text[2 * i]);
-    const int low = digit_value(text[2 * i + 1]);
+    const int high = hex_digit(text[2 * i]);
+    const int low = hex_digit(text[2 * i + 1]);
     if (high < 0 || low < 0) return false;
     bytes[i] = static_cast<std::byte>(16 * high + low);
   }

@@ -7,6 +7,8 @@
 #include <ctime>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace lockstep {
 namespace {
 
@@ -27,7 +29,7 @@ std::string time_text() {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : text) {
+  for (char c : replace_invalid_utf8(text)) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

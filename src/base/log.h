@@ -11,7 +11,7 @@ namespace lockstep {
 enum class LogLevel { kInfo, kWarn, kError };
 
 void set_log_json(bool json);
-void write_log(LogLevel level, std::string_view message);  // any thread; one write() a line
+void write_log(LogLevel level, std::string_view message);  // any thread; one write() per line
 
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {

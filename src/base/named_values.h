@@ -1,4 +1,4 @@
-// Values of an enum that have names on the command line and in messages: one table for both ways.
+// Enum values with names on the command line and in messages: one table for both directions.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ std::string_view name_in(const NamedValues<Value, kCount>& values, Value value) 
   return "";
 }
 
-// kInvalidArgument: "'x' is no <what>; there are a, b and c".
+// kInvalidArgument: "unknown <what> 'x'; choose a, b or c".
 template <class Value, size_t kCount>
 Result<Value> value_named(const NamedValues<Value, kCount>& values, std::string_view name,
                           std::string_view what) {
@@ -31,11 +31,11 @@ Result<Value> value_named(const NamedValues<Value, kCount>& values, std::string_
   for (size_t i = 0; i < kCount; ++i) {
     const auto& [value, known] = values[i];
     if (name == known) return value;
-    if (i > 0) all += i + 1 == kCount ? " and " : ", ";
+    if (i > 0) all += i + 1 == kCount ? " or " : ", ";
     all += known;
   }
   return Error{ErrorCode::kInvalidArgument,
-               "'" + std::string(name) + "' is no " + std::string(what) + "; there are " + all};
+               "unknown " + std::string(what) + " '" + std::string(name) + "'; choose " + all};
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Progress: what the computing thread of a worker does right now, readable by its heartbeat thread.
-// Threads of a team tick while they compute; a collective says for which rank it waits. The node
-// decides from it which rank is stuck.
+// Progress: what the computing thread of a worker is doing, readable by its heartbeat thread.
+// Threads of a team tick while they compute; a collective records the rank it waits for. From this
+// the node decides which rank is stuck.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ struct Progress {
   enum State : int32_t {
     kIdle = -2,
     kComputing = -1
-  };  // a value >= 0 is the rank that is waited for
+  };  // a value >= 0 is the rank that it waits for
 
   std::atomic<uint64_t> ticks{0};
   std::atomic<int32_t> state{kIdle};

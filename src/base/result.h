@@ -9,14 +9,14 @@
 namespace lockstep {
 
 enum class ErrorCode {
-  kInvalidArgument,  // the caller asked for something that makes no sense
-  kNotFound,         // a file, model or route that is not there
-  kUnsupported,      // understood, but not something that lockstep can do
+  kInvalidArgument,  // the request is invalid
+  kNotFound,         // a file, model or route does not exist
+  kUnsupported,      // understood, but lockstep cannot do it
   kExhausted,        // a named limit was reached: memory, queue, context
   kTimeout,          // a deadline passed
-  kCancelled,        // somebody asked to stop
+  kCancelled,        // stopped on request
   kPeerLost,         // another rank or process is gone
-  kCorrupt,          // bytes from outside that break their format
+  kCorrupt,          // bytes from outside violate their format
   kInternal,         // our own mistake, or the operating system's refusal
 };
 
@@ -44,9 +44,9 @@ class [[nodiscard]] Result {
 struct Ok {};
 using Status = Result<Ok>;
 
-// auto header = TRY(read_header(file));  returns the Error to our own caller. Not behind another
-// element inside braces, Pair{TRY(first()), TRY(second())}: when the second one returns, GCC 12 and
-// Clang before 19 never destroy the first.
+// auto header = TRY(read_header(file)); returns the Error to our own caller. Do not use it after
+// another element inside braces, Pair{TRY(first()), TRY(second())}: if the second returns, GCC 12
+// and Clang before 19 never destroy the first.
 #define TRY(expression)                                           \
   __extension__({                                                 \
     auto try_result_ = (expression);                              \

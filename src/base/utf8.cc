@@ -13,7 +13,7 @@ uint8_t byte_at(std::string_view text, size_t index) {
   return static_cast<uint8_t>(text[index]);
 }
 
-// What a lead byte allows: table 3-7 of the Unicode standard. A length of 0 is no lead byte.
+// The sequences a lead byte allows: table 3-7 of the Unicode standard. Length 0: not a lead byte.
 struct Lead {
   size_t bytes;
   uint8_t second_min;
@@ -24,8 +24,8 @@ Lead lead_of(uint8_t byte) {
   if (byte < 0x80) return {1, 0, 0};
   if (byte < 0xC2) return {0, 0, 0};
   if (byte < 0xE0) return {2, 0x80, 0xBF};
-  if (byte == 0xE0) return {3, 0xA0, 0xBF};  // shorter forms exist below
-  if (byte == 0xED) return {3, 0x80, 0x9F};  // surrogates above
+  if (byte == 0xE0) return {3, 0xA0, 0xBF};  // lower values are overlong forms
+  if (byte == 0xED) return {3, 0x80, 0x9F};  // higher values are surrogates
   if (byte < 0xF0) return {3, 0x80, 0xBF};
   if (byte == 0xF0) return {4, 0x90, 0xBF};
   if (byte < 0xF4) return {4, 0x80, 0xBF};

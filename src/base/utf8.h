@@ -1,6 +1,6 @@
-// UTF-8: checking, repairing and cutting text that comes from outside or from a model. Invalid
-// bytes are replaced as the Unicode standard (section 3.9, "maximal subparts") and Python's
-// errors="replace" do it. Pure functions.
+// UTF-8: checks, repairs and cuts text from outside or from a model. Invalid bytes are replaced
+// like in the Unicode standard (section 3.9, "maximal subparts") and in Python's errors="replace".
+// Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+
 
 enum class Utf8State {
   kValid,
-  kInvalid,     // no continuation can make a character of it
-  kIncomplete,  // the text ends inside a character that is right so far
+  kInvalid,     // no continuation makes it a character
+  kIncomplete,  // the text ends inside a character that is valid so far
 };
 
-// The first character of a text: how it is, and how many bytes belong to it. For kInvalid that is
-// the maximal subpart, which one U+FFFD replaces.
+// The first character of a text: its state and number of bytes. For kInvalid these are the maximal
+// subpart, which one U+FFFD replaces.
 struct Utf8Character {
   Utf8State state;
   size_t bytes;
@@ -34,7 +34,7 @@ bool is_valid_utf8(std::string_view text);
 std::string replace_invalid_utf8(std::string_view text);
 // Appends a character; `code_point` must be at most U+10FFFF.
 void append_code_point(std::string& text, uint32_t code_point);
-// The bytes at the end of `text`, 0 to 3, that are the beginning of a character.
+// The number of bytes, 0 to 3, at the end of `text` that begin an incomplete character.
 size_t incomplete_utf8_tail(std::string_view text);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The version of the program, as --version and the APIs print it. CMakeLists.txt has the same.
+// The program's version, as printed by --version and the APIs. Must match CMakeLists.txt.
 #pragma once
 
 namespace lockstep {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "chat/pending_text.h"
 #include "chat/template_facts.h"
+#include "chat/text/pending_text.h"
 #include "chat/tool_instructions.h"
 
 namespace lockstep {
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\n\v\f\r";
 
-// The text of a message that ends the prompt: its content, or the last text part of it.
+// The text of the message that ends the prompt: its content, or the last text part.
 Result<std::string> final_text(const Json& messages) {
   const Error none{ErrorCode::kInvalidArgument,
                    "the last message has no text that could be continued"};
@@ -26,11 +26,11 @@ Result<std::string> final_text(const Json& messages) {
   return text;
 }
 
-// What a template writes behind the last message: the end of a turn.
+// Text that a template writes after the last message: the end of a turn.
 constexpr size_t kBehindBytesMax = 256;
 
-// Where `needle` ends for the last time, with a byte of the conversation: the same words may also
-// stand in what the template writes behind the message.
+// Where `needle` last ends in a byte of the conversation: the same words may also occur in the
+// template's text after the message.
 std::optional<size_t> last_end(const MarkedText& prompt, std::string_view needle) {
   const std::string_view text = prompt.text();
   for (size_t behind = 0; behind <= kBehindBytesMax; ++behind) {
@@ -42,10 +42,10 @@ std::optional<size_t> last_end(const MarkedText& prompt, std::string_view needle
   return std::nullopt;
 }
 
-// As transformers does: cut behind the last message's text. Templates may trim it; where they do
-// not, the spaces at its end stay.
-Result<std::vector<PromptPiece>> cut_behind(const std::vector<PromptPiece>& pieces,
-                                            const std::string& text) {
+// Cuts after the last message's text, as transformers does. Templates may trim the text; if not,
+// its trailing spaces stay.
+Result<std::vector<PromptPiece>> cut_after(const std::vector<PromptPiece>& pieces,
+                                           const std::string& text) {
   MarkedText prompt;
   for (const PromptPiece& piece : pieces) prompt.append(piece.text, piece.is_from_input);
   const size_t first = text.find_first_not_of(kSpace);
@@ -66,8 +66,8 @@ bool ends_with(const std::vector<PromptPiece>& prompt, std::string_view marker) 
   return without_blanks(prompt.back().text).ends_with(marker);
 }
 
-// The arguments of one call as the model wrote them, if it did: put into the place of a text, or
-// returned for an object.
+// The arguments of a call as the model wrote them, if they are known: replaces a text in place, or
+// is returned for an object.
 std::optional<std::string> sampled_arguments(Json& call, const SampledCalls& sampled) {
   const Json* id = find(call, "id");
   Json* function = call.is_object() ? call.get_object().if_contains("function") : nullptr;
@@ -110,10 +110,10 @@ Result<std::shared_ptr<const ChatFormat>> ChatFormat::parse(const TemplateSource
   ModelTemplate model = TRY(parse_model_template(source));
   std::shared_ptr<ChatFormat> format(new ChatFormat(source));
   format->tokens_ = std::move(model.tokens);
-  const TemplateNeeds needs = probe_template(model.chat_template);
+  const TemplateNeeds needs = TRY(probe_template(model.chat_template));
   format->variants_.push_back({std::move(model.chat_template), needs});
   if (model.tool_template) {
-    const TemplateNeeds tool_needs = probe_template(*model.tool_template);
+    const TemplateNeeds tool_needs = TRY(probe_template(*model.tool_template));
     format->variants_.push_back({std::move(*model.tool_template), tool_needs});
   }
   return std::shared_ptr<const ChatFormat>(std::move(format));
@@ -157,7 +157,7 @@ Result<std::vector<PromptPiece>> ChatFormat::write(const ChatInput& input) const
   rendered.now = input.now;
   auto pieces = variant.chat_template.render(rendered);
   if (!pieces.ok() || !input.continue_final_message) return pieces;
-  return cut_behind(pieces.value(), TRY(final_text(messages)));
+  return cut_after(pieces.value(), TRY(final_text(messages)));
 }
 
 }  // namespace lockstep

@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "base/check.h"
-#include "chat/jinja_interpreter.h"
-#include "chat/jinja_parser.h"
-#include "chat/jinja_print.h"
+#include "chat/jinja/jinja_interpreter.h"
+#include "chat/jinja/jinja_print.h"
+#include "chat/jinja_syntax/jinja_parser.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::pair<std::string_view, JinjaFunction> kFunctions[] = {
+constexpr std::pair<std::string_view, JinjaFunction> kTemplateFunctions[] = {
     {"raise_exception", JinjaFunction::kRaiseException},
     {"strftime_now", JinjaFunction::kStrftimeNow},
     {"namespace", JinjaFunction::kNamespace},
@@ -23,7 +23,8 @@ constexpr std::pair<std::string_view, JinjaFunction> kFunctions[] = {
     {"dict", JinjaFunction::kDict},
 };
 
-// Templates build special tokens from roles ("<|" + role + "|>"), so these words are no input.
+// Templates build special tokens from roles ("<|" + role + "|>"), so these words do not count as
+// input.
 constexpr std::string_view kRoles[] = {"system",    "developer", "user",
                                        "assistant", "tool",      "function"};
 
@@ -54,7 +55,7 @@ const Json* find_variable(const JsonObject* variables, std::string_view name) {
   return variables ? variables->if_contains(name) : nullptr;
 }
 
-// The value of a variable that the template names; none if the request does not set it.
+// The value of a variable that the template names; nullopt if the request does not set it.
 std::optional<JinjaValue> variable_value(JinjaHeap& heap, const ChatTemplateInput& input,
                                          std::string_view name) {
   if (name == "messages") return messages_value(heap, *input.messages, input.json_texts);
@@ -69,7 +70,7 @@ std::optional<JinjaValue> variable_value(JinjaHeap& heap, const ChatTemplateInpu
   }
   if (name == "add_generation_prompt") return JinjaValue::boolean(input.add_generation_prompt);
   if (name == "documents") return JinjaValue();
-  for (const auto& function : kFunctions) {
+  for (const auto& function : kTemplateFunctions) {
     if (function.first == name) return JinjaValue::of(function.second);
   }
   return std::nullopt;
@@ -92,12 +93,18 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
 
 Result<std::vector<PromptPiece>> ChatTemplate::render(const ChatTemplateInput& input) const {
   LOCKSTEP_CHECK(input.messages);
-  JinjaInterpreter interpreter(*program_, input.now, JinjaLimits());
+  JinjaLimits limits;
+  if (input.steps_left != nullptr) limits.steps = std::min(limits.steps, *input.steps_left);
+  JinjaInterpreter interpreter(*program_, input.now, limits);
   for (size_t name = 0; name < program_->names.size(); ++name) {
     const auto value = variable_value(interpreter.heap(), input, program_->names[name]);
     if (value) interpreter.set_variable(static_cast<uint32_t>(name), *value);
   }
-  return TRY(interpreter.render()).pieces();
+  const auto rendered = interpreter.render();
+  if (input.steps_left != nullptr) {
+    *input.steps_left -= limits.steps - interpreter.heap().steps_left();
+  }
+  return TRY(rendered).pieces();
 }
 
 std::string prompt_text(const std::vector<PromptPiece>& pieces) {
@@ -115,7 +122,7 @@ std::tm local_time_now() {
 
 Result<std::tm> parse_time(std::string_view text) {
   const Error bad{ErrorCode::kInvalidArgument,
-                  fmt::format("\"{}\" is no time like 2025-09-07T08:05:03", text)};
+                  fmt::format("\"{}\" is not a time such as 2025-09-07T08:05:03", text)};
   constexpr std::string_view kPattern = "####-##-##T##:##:##";
   std::array<int, 6> fields = {};
   size_t field = 0;

@@ -1,44 +1,43 @@
-// A model's chat template: parsed once, then rendered for each conversation. Used by the server
-// and `lockstep template`. The object is immutable, so any thread may render. It renders what it is
-// given; what API clients send is first put into the template's form by chat/normalise.h.
+// A model's chat template: parsed once, then rendered for each conversation. Used by the server and
+// `lockstep template`. Immutable, so any thread may render. Clients' messages are first converted
+// to the template's form by chat/normalise.h.
 #pragma once
 
 #include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
-#include "chat/jinja_ast.h"
-#include "chat/marked_text.h"
+#include "chat/jinja_syntax/jinja_ast.h"
+#include "chat/text/json_texts.h"
+#include "chat/text/marked_text.h"
 #include "json/json.h"
 
 namespace lockstep {
-
-// Objects of a conversation whose JSON is to be written exactly so, where a template writes it
-// without options.
-using JsonTexts = std::unordered_map<const JsonObject*, std::string>;
 
 struct ChatTemplateInput {
   const Json* messages = nullptr;                 // never null when rendering
   const JsonTexts* json_texts = nullptr;          // of objects in the messages; null: none
   const Json* tools = nullptr;                    // null: none
   const JsonObject* model_variables = nullptr;    // bos_token...: part of the template's own text
-  const JsonObject* request_variables = nullptr;  // what a request sets; marked as input
-  bool add_generation_prompt = true;              // request_variables may say otherwise
+  const JsonObject* request_variables = nullptr;  // set by the request; marked as input
+  bool add_generation_prompt = true;              // request_variables may override it
   std::tm now = {};
+  // Budget of template steps shared by this and other renderings; null: the limit of a single
+  // rendering.
+  int64_t* steps_left = nullptr;
 };
 
 class ChatTemplate {
  public:
-  // kCorrupt with the line where the source breaks the syntax.
+  // kCorrupt with the line of a syntax error.
   static Result<ChatTemplate> parse(std::string_view source);
 
-  // kInvalidArgument: the template refuses the conversation, the message is the template's own.
-  // kUnsupported: an expression makes no sense for these values. kExhausted: a limit was reached.
-  // The last two name the template's line.
+  // kInvalidArgument: the template rejects the conversation, with the template's own message.
+  // kUnsupported: an expression is invalid for its values. kExhausted: a limit was reached. The
+  // last two name the template's line.
   Result<std::vector<PromptPiece>> render(const ChatTemplateInput& input) const;
 
  private:
@@ -50,7 +49,7 @@ class ChatTemplate {
 std::string prompt_text(const std::vector<PromptPiece>& pieces);
 
 std::tm local_time_now();
-// "2025-09-07T08:05:03", with the day of the week and of the year worked out.
+// "2025-09-07T08:05:03"; fills in the day of the week and of the year.
 Result<std::tm> parse_time(std::string_view text);
 
 }  // namespace lockstep

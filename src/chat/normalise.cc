@@ -1,5 +1,7 @@
 #include "chat/normalise.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 namespace lockstep {
@@ -7,7 +9,7 @@ namespace {
 
 constexpr std::string_view kReasoningKeys[] = {"reasoning_content", "reasoning", "thinking"};
 
-std::string_view text_of(const Json& json) {
+std::string_view string_of(const Json& json) {
   const auto& text = json.get_string();
   return {text.data(), text.size()};
 }
@@ -15,7 +17,7 @@ std::string_view text_of(const Json& json) {
 bool is_text_part(const Json& part) {
   const Json* type = find(part, "type");
   const Json* text = find(part, "text");
-  return text && text->is_string() && (!type || (type->is_string() && text_of(*type) == "text"));
+  return text && text->is_string() && (!type || (type->is_string() && string_of(*type) == "text"));
 }
 
 bool all_text_parts(const Json& content) {
@@ -30,7 +32,7 @@ std::string joined_parts(const Json& content) {
   std::string text;
   for (const Json& part : content.get_array()) {
     if (!text.empty()) text += '\n';
-    text += text_of(*find(part, "text"));
+    text += string_of(*find(part, "text"));
   }
   return text;
 }
@@ -41,7 +43,7 @@ JsonArray one_part(std::string_view text) {
 
 bool has_role(const Json& message, std::string_view role) {
   const Json* value = find(message, "role");
-  return value && value->is_string() && text_of(*value) == role;
+  return value && value->is_string() && string_of(*value) == role;
 }
 
 bool is_filled(const JsonObject& message, std::string_view key) {
@@ -50,11 +52,11 @@ bool is_filled(const JsonObject& message, std::string_view key) {
   return !value->is_string() || !value->get_string().empty();
 }
 
-// Text that is no JSON object, as a model may have written it, becomes the one argument
-// "arguments": a conversation must not end because of it.
+// Text that is not a JSON object, as a model may write, becomes the single argument "arguments": it
+// must not make the conversation fail.
 Json arguments_object(const Json& arguments) {
   if (!arguments.is_string()) return arguments;
-  const std::string_view text = text_of(arguments);
+  const std::string_view text = string_of(arguments);
   auto parsed = parse_json(text.empty() ? "{}" : text);
   if (parsed.ok() && parsed.value().is_object()) return parsed.value();
   return JsonObject{{"arguments", text}};
@@ -80,7 +82,7 @@ void normalise_content(JsonObject& message, const TemplateNeeds& needs) {
   Json& content = message["content"];
   if (content.is_null() && needs.empty_content) content = "";
   if (needs.text_content && all_text_parts(content)) content = joined_parts(content);
-  if (needs.part_content && content.is_string()) content = one_part(text_of(content));
+  if (needs.part_content && content.is_string()) content = one_part(string_of(content));
 }
 
 void normalise_reasoning(JsonObject& message, const TemplateNeeds& needs) {
@@ -93,13 +95,13 @@ void normalise_reasoning(JsonObject& message, const TemplateNeeds& needs) {
   const Json* content = message.if_contains("content");
   const bool both = is_filled(message, "tool_calls") && is_filled(message, "content");
   if (both && needs.reasoning_without_content && content->is_string() && reasoning.is_string()) {
-    reasoning = std::string(text_of(reasoning)) + "\n\n" + std::string(text_of(*content));
+    reasoning = std::string(string_of(reasoning)) + "\n\n" + std::string(string_of(*content));
     message["content"] = "";
   }
   message[needs.reasoning_key] = reasoning;
 }
 
-// "system" + a blank line + the first user message, which takes its place.
+// Merges the system message, a blank line and the first user message into one user message.
 void fold_system(JsonArray& messages) {
   if (messages.empty() || !has_role(messages[0], "system")) return;
   const Json system = *find(messages[0], "content");
@@ -110,9 +112,9 @@ void fold_system(JsonArray& messages) {
     if (!has_role(message, "user")) continue;
     Json& content = message.get_object()["content"];
     if (content.is_string()) {
-      content = std::string(text_of(system)) + "\n\n" + std::string(text_of(content));
+      content = std::string(string_of(system)) + "\n\n" + std::string(string_of(content));
     } else if (content.is_array()) {
-      JsonArray parts = one_part(text_of(system));
+      JsonArray parts = one_part(string_of(system));
       for (const Json& part : content.get_array()) parts.push_back(part);
       content = parts;
     }
@@ -123,7 +125,7 @@ void fold_system(JsonArray& messages) {
 
 // ---- probes
 
-// Words that no template prints by itself.
+// Words that do not occur in any template.
 constexpr std::string_view kMark = "qzx7mark";
 constexpr std::string_view kArgumentsText = R"({"qzx7key": "qzx7mark"})";
 constexpr std::string_view kPrintedByPython = "'qzx7key': 'qzx7mark'";
@@ -132,7 +134,7 @@ class Prober {
  public:
   explicit Prober(const ChatTemplate& chat_template) : chat_template_(chat_template) {}
 
-  // What the template prints, or nothing where it fails.
+  // The template's output, empty if it fails.
   std::string print(const JsonArray& messages, bool add_generation_prompt = true) const {
     static const Json kTools = JsonArray{JsonObject{
         {"type", "function"},
@@ -157,6 +159,7 @@ class Prober {
     input.add_generation_prompt = add_generation_prompt;
     input.now.tm_mday = 1;
     input.now.tm_year = 125;
+    input.steps_left = &steps_left_;
     auto pieces = chat_template_.render(input);
     return pieces.ok() ? prompt_text(pieces.value()) : std::string();
   }
@@ -165,8 +168,18 @@ class Prober {
     return print(messages, add_generation_prompt).find(kMark) != std::string::npos;
   }
 
+  // Whether the output is meaningful: fails if the steps ran out.
+  Status check() const {
+    if (steps_left_ >= 0) return Ok{};
+    return Error{
+        ErrorCode::kExhausted,
+        fmt::format("the chat template needs more than {} steps for a few short conversations",
+                    kProbeStepsMax)};
+  }
+
  private:
   const ChatTemplate& chat_template_;
+  mutable int64_t steps_left_ = kProbeStepsMax;
 };
 
 JsonObject message(std::string_view role, const Json& content) {
@@ -228,7 +241,7 @@ void probe_reasoning(const Prober& prober, TemplateNeeds& needs) {
 
 }  // namespace
 
-TemplateNeeds probe_template(const ChatTemplate& chat_template) {
+Result<TemplateNeeds> probe_template(const ChatTemplate& chat_template) {
   const Prober prober(chat_template);
   TemplateNeeds needs;
   const Json text(kMark);
@@ -254,6 +267,7 @@ TemplateNeeds probe_template(const ChatTemplate& chat_template) {
   needs.empty_content = !prober.print(conversation_with_call(Json(""), arguments, needs)).empty() ||
                         prober.print(conversation_with_call(Json(), arguments, needs)).empty();
   probe_reasoning(prober, needs);
+  TRY(prober.check());
   return needs;
 }
 

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Variables by which requests steer published templates, beside messages and tools.
+// Request variables of published templates, besides messages and tools.
 constexpr std::string_view kFlags[] = {
     "add_vision_id",     "builtin_tools",   "clear_thinking",
     "controls",          "custom_tools",    "date_string",
@@ -20,10 +20,10 @@ constexpr std::string_view kFlags[] = {
 
 struct Format {
   std::string_view name;
-  std::array<std::string_view, 2> markers;  // all of them stand in the template
+  std::array<std::string_view, 2> markers;  // the template has all of them
 };
 
-// In this order: the markers of a format further down may also stand in one further up.
+// Checked in this order: a template of an earlier format may also have markers of a later one.
 constexpr Format kFormats[] = {
     {"deepseek_v32", {"｜DSML｜", ""}},
     {"deepseek_v3", {"<｜tool▁calls▁begin｜>", "```json"}},
@@ -53,7 +53,7 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// The code between {{ }} and {% %} without its string literals: what names variables.
+// The code between {{ }} and {% %} without string literals, which is where variables are named.
 std::string code_of(std::string_view source) {
   std::string code;
   bool is_inside = false;

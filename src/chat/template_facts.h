@@ -1,5 +1,5 @@
-// What can be told from the text of a chat template without rendering it: which variables of a
-// request it looks at, and in which format the model calls tools. Used by `lockstep show`.
+// Facts found in the text of a chat template without rendering it: the request variables it reads,
+// and the format in which the model calls tools. Used by `lockstep show`.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ struct TemplateFacts {
   bool takes_tools = false;
   // Those of the known ones ("enable_thinking", "reasoning_effort"...) that the template names.
   std::vector<std::string_view> flags;
-  // "hermes", "qwen3_coder", "deepseek_v31"...; empty if nothing known is recognised.
+  // "hermes", "qwen3_coder", "deepseek_v31"...; empty if none is recognised.
   std::string_view tool_format;
 };
 

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "json/json_file.h"
-#include "weights/gguf_model.h"
+#include "weights/gguf/gguf_model.h"
 
 namespace lockstep {
 namespace {
@@ -38,7 +38,7 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-std::string_view text_of(const Json& json) {
+std::string_view string_in(const Json& json) {
   const auto& text = json.get_string();
   return {text.data(), text.size()};
 }
@@ -57,19 +57,19 @@ JsonObject tokens_of(const Json& config) {
 // "chat_template" is a text, or a list of {"name", "template"}.
 void read_templates(const Json& config, TemplateSource& source) {
   const Json* field = find(config, "chat_template");
-  if (field && field->is_string()) source.text = text_of(*field);
+  if (field && field->is_string()) source.text = string_in(*field);
   if (!field || !field->is_array()) return;
   for (const Json& entry : field->get_array()) {
     const Json* name = find(entry, "name");
     const Json* text = find(entry, "template");
     if (!text || !text->is_string()) continue;
-    const std::string_view known = name && name->is_string() ? text_of(*name) : "";
-    if (known == "default" || source.text.empty()) source.text = text_of(*text);
-    if (known == "tool_use") source.tool_text = text_of(*text);
+    const std::string_view known = name && name->is_string() ? string_in(*name) : "";
+    if (known == "default" || source.text.empty()) source.text = string_in(*text);
+    if (known == "tool_use") source.tool_text = string_in(*text);
   }
 }
 
-// Null where there is no such file.
+// Null if there is no such file.
 Result<Json> read_json_if_there(const std::string& path) {
   if (!exists(path)) return Json();
   return read_json_file(path);
@@ -111,7 +111,7 @@ Result<TemplateSource> read_folder_source(const std::string& folder) {
   source.tokens = tokens_of(config);
   for (const auto& token :
        tokens_of(TRY(read_json_if_there(folder + "/special_tokens_map.json")))) {
-    source.tokens.insert(token);  // keeps what is there
+    source.tokens.insert(token);  // keeps existing tokens
   }
   if (exists(text_path)) {
     source.text = TRY(read_small_file(text_path));

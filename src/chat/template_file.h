@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// What a model's files say about its chat, nothing parsed yet.
+// The chat settings in a model's files, not parsed yet.
 struct TemplateSource {
   std::string text;       // of the template; empty: the model has none
   std::string tool_text;  // of the template for conversations with tools; empty: the same
@@ -19,15 +19,14 @@ struct TemplateSource {
 };
 
 // The template comes from chat_template.jinja (and additional_chat_templates/tool_use.jinja), else
-// from "chat_template" of tokenizer_config.json, else of chat_template.json; the tokens come from
-// tokenizer_config.json, else from special_tokens_map.json. Of a .gguf file both come from its
-// metadata.
+// from "chat_template" in tokenizer_config.json or chat_template.json; the tokens come from
+// tokenizer_config.json, else from special_tokens_map.json. A .gguf file has both in its metadata.
 Result<TemplateSource> read_template_source(const std::string& model);
 
 struct ModelTemplate {
   ChatTemplate chat_template;
   JsonObject tokens;
-  std::optional<ChatTemplate> tool_template;  // instead, where there are tools
+  std::optional<ChatTemplate> tool_template;  // replaces chat_template if there are tools
 };
 
 // kNotFound if there is none; kCorrupt if it cannot be parsed.

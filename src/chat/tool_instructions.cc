@@ -6,12 +6,12 @@
 namespace lockstep {
 namespace {
 
-std::string text_of(const Json* content) {
+std::string content_text(const Json* content) {
   if (!content) return "";
   if (content->is_string()) return std::string(content->get_string());
   std::string text;
   if (!content->is_array()) return text;
-  for (const Json& part : content->get_array()) text += text_of(find(part, "text"));
+  for (const Json& part : content->get_array()) text += content_text(find(part, "text"));
   return text;
 }
 
@@ -44,7 +44,7 @@ Json call_of(const Json& call) {
 Json told_calls(const Json& message, const Json& calls) {
   JsonArray list;
   for (const Json& call : calls.get_array()) list.push_back(call_of(call));
-  std::string text = text_of(find(message, "content"));
+  std::string text = content_text(find(message, "content"));
   if (!text.empty()) text += "\n";
   text += dump_json(list.size() == 1 ? list.front() : Json(list));
   JsonObject told = message.get_object();
@@ -54,10 +54,10 @@ Json told_calls(const Json& message, const Json& calls) {
 }
 
 void add_result(JsonArray& messages, const Json& message, bool follows_result) {
-  const std::string result = "Result of the call:\n" + text_of(find(message, "content"));
+  const std::string result = "Result of the call:\n" + content_text(find(message, "content"));
   if (follows_result) {
-    JsonObject& last = messages.back().get_object();
-    last["content"] = text_of(&last["content"]) + "\n\n" + result;
+    // In place: there may be very many results.
+    messages.back().get_object()["content"].get_string().append("\n\n").append(result);
   } else {
     messages.push_back(JsonObject{{"role", "user"}, {"content", result}});
   }
@@ -80,7 +80,7 @@ Json with_tools_as_text(const Json& messages, const Json& tools) {
     } else if (calls && calls->is_array()) {
       told.push_back(told_calls(message, *calls));
     } else if (is_system && told.empty()) {
-      system = text_of(find(message, "content")) + "\n\n" + system;
+      system = content_text(find(message, "content")) + "\n\n" + system;
     } else {
       told.push_back(message);
     }

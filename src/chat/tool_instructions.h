@@ -1,6 +1,6 @@
-// Tools for a model whose chat template knows none: they are told in the system message, with the
-// format that `generic` (chat/tool_format.h) reads, and calls and their results become texts. Used
-// by ChatFormat; pure.
+// Tools for a model whose chat template has no support for them: the system message describes them
+// and the format `generic` (chat/tools/tool_format.h), and calls and results become texts. Used by
+// ChatFormat; pure.
 #pragma once
 
 #include "json/json.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,9 +15,9 @@
 #include <string_view>
 
 #include "base/version.h"
-#include "cli/commands.h"
-#include "cli/output.h"
-#include "node/worker.h"
+#include "cli/commands/commands.h"
+#include "cli/text/output.h"
+#include "node/worker/worker.h"
 
 namespace lockstep {
 namespace {
@@ -30,23 +31,27 @@ constexpr const char* kFooter =
     "LOCKSTEP_ISA=scalar|avx2|avx512|neon|neon_dotprod forces an instruction set, not the answer.\n"
     "`lockstep COMMAND --help` says more about a command.";
 
-// `lockstep worker --control-fd N`, which only a node starts.
+// More than any node has open at once.
+constexpr int kDescriptorsMax = 65'536;
+
+// `lockstep worker --control-fd N`, started only by a node.
 int run_worker(std::span<char* const> arguments) {
   const auto flags = parse_worker_arguments(arguments);
   if (!flags.ok()) return fail(flags.error());
   return worker_main(flags.value(), load_engine);
 }
 
-// In this process, so that whoever watches over it sees one that never ended; with the program that
-// stands at its path now, which may be a newer one.
-int begin_anew(char** argv) {
+// In this process, so that a service manager sees no end; with the program now at its path, which
+// may be newer.
+int restart_program(char** argv) {
+  // Open descriptors, such as the listening port, are not inherited.
+  for (int fd = STDERR_FILENO + 1; fd < kDescriptorsMax; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   sigset_t none;
   sigemptyset(&none);
-  pthread_sigmask(SIG_SETMASK, &none, nullptr);  // a signal that came meanwhile ends it here
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);  // a pending signal ends the process here
   ::execvp(argv[0], argv);
-  return fail(
-      {ErrorCode::kInternal, fmt::format("this node has ended and cannot begin anew: {}: {}",
-                                         argv[0], std::strerror(errno))});
+  return fail({ErrorCode::kInternal, fmt::format("this node has ended and cannot restart: {}: {}",
+                                                 argv[0], std::strerror(errno))});
 }
 
 bool has_command(const CLI::App& app, const std::string& name) {
@@ -55,7 +60,7 @@ bool has_command(const CLI::App& app, const std::string& name) {
                      [&](const CLI::App* command) { return command->get_name() == name; });
 }
 
-// Commands inherit the footer, but the examples are those of the whole program.
+// Commands inherit the footer, but its examples are for the whole program.
 void remove_footers(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     if (command->get_footer() == kFooter) command->footer("");
@@ -81,7 +86,7 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(1);
   Command chosen;
   add_run_command(app, chosen);
-  add_serve_command(app, chosen);
+  add_serve_command(app, chosen, [argv] { return restart_program(argv); });
   add_logits_command(app, chosen);
   add_tokenize_command(app, chosen);
   add_template_command(app, chosen);
@@ -94,6 +99,7 @@ int run_command_line(int argc, char** argv) {
   add_plan_command(app, chosen);
   add_bench_command(app, chosen);
   add_status_command(app, chosen);
+  add_page_command(app, chosen);
   add_load_command(app, chosen);
   add_unload_command(app, chosen);
   add_cluster_command(app, chosen);
@@ -120,8 +126,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report(app, error);
   }
-  const int status = chosen();
-  return status == kBeginAnew ? begin_anew(argv) : status;
+  return chosen();
 }
 
 }  // namespace lockstep

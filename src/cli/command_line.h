@@ -1,6 +1,5 @@
 // The command line: `lockstep COMMAND ...`. Parses, runs one command and returns the exit status:
-// 0, 1 after a failure, 2 for a flag, model or file that cannot be used, each with one sentence on
-// stderr.
+// 0, 1 after a failure, 2 for an unusable flag, model or file, each with one sentence on stderr.
 #pragma once
 
 namespace lockstep {

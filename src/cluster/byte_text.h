@@ -1,6 +1,5 @@
-// Small helpers for the binary forms of a cluster: numbers in little-endian, and bytes as the text
-// that frames carry. Reading stops at the end: what is missing makes the reader fail, never a
-// value.
+// Helpers for a cluster's binary formats: little-endian numbers, and bytes as the text that frames
+// carry. Reading past the end makes the reader fail and never yields data.
 #pragma once
 
 #include <concepts>
@@ -49,7 +48,7 @@ class ByteReader {
     const auto bytes = take(out.size());
     if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
   }
-  // Empty once something was missing.
+  // Empty once too few bytes were left.
   std::span<const std::byte> take(size_t count) {
     if (count > rest_.size()) {
       has_failed_ = true;
@@ -62,7 +61,7 @@ class ByteReader {
   }
   std::span<const std::byte> rest() const { return rest_; }
   bool has_failed() const { return has_failed_; }
-  // Everything was there and nothing is left.
+  // Nothing was missing and nothing is left.
   bool is_complete() const { return !has_failed_ && rest_.empty(); }
 
  private:

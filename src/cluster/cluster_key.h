@@ -1,7 +1,6 @@
-// ClusterKey: the secret that makes nodes a cluster. Whoever has it is a member; it never travels
-// except to a machine that joins, over a session that the joining has proved
-// (cluster/join_frames.h). All else is made with keys derived from it, one for each purpose. Any
-// thread.
+// ClusterKey: the secret that makes nodes a cluster. Any holder is a member; it is sent only to a
+// joining machine, over a session that the join has proved (cluster/join/join_frames.h). Everything
+// else uses keys derived from it, one for each purpose. Any thread.
 #pragma once
 
 #include <array>
@@ -9,12 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/crypto/secrets.h"
 #include "base/result.h"
-#include "base/secrets.h"
 
 namespace lockstep {
 
-// Names a cluster in public: tells nothing about the key.
+// A cluster's public name: reveals nothing about the key.
 class ClusterId {
  public:
   static constexpr size_t kBytes = 16;
@@ -23,7 +22,7 @@ class ClusterId {
   explicit ClusterId(const std::array<std::byte, kBytes>& bytes) : bytes_(bytes) {}
   const std::array<std::byte, kBytes>& bytes() const { return bytes_; }
   std::string text() const;        // 32 hex digits
-  std::string short_text() const;  // 8 of them, for people
+  std::string short_text() const;  // the first 8, for people
   auto operator<=>(const ClusterId&) const = default;
 
  private:
@@ -40,7 +39,7 @@ class ClusterKey {
   std::string text() const;
 
   const ClusterId& id() const { return id_; }
-  // A key of its own for each purpose.
+  // A separate key for each purpose.
   Result<Digest> derive(std::string_view purpose) const;
 
   bool operator==(const ClusterKey& other) const;

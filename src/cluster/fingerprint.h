@@ -1,5 +1,5 @@
-// A 64-bit hash of text that is the same on every machine (FNV-1a, RFC 9923), for comparing and for
-// noticing torn files. Not for adversaries.
+// A 64-bit hash of text that is the same on every machine (FNV-1a, RFC 9923), for comparing texts
+// and detecting torn files. Not secure against adversaries.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Not negative, so that it is an integer of JSON.
+// Not negative, so that it fits a JSON integer.
 inline int64_t fingerprint(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

@@ -31,14 +31,14 @@ Result<KeyPair> open_key(const std::filesystem::path& path) {
   if (!text.ok() && text.error().code == ErrorCode::kNotFound) return make_key(path);
   auto key = KeyPair::from_pem(TRY(std::move(text)));
   if (!key.ok()) {
-    return Error{
-        ErrorCode::kCorrupt,
-        path.string() + " holds no key of a node: restore it, or delete it to become a new node"};
+    return Error{ErrorCode::kCorrupt,
+                 path.string() +
+                     " does not hold a node's key: restore it, or delete it to become a new node"};
   }
   return key;
 }
 
-// The host's name up to the first dot, made fit.
+// The host's name up to the first dot, if it is a valid node name.
 std::string machine_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) return "node";
@@ -104,8 +104,9 @@ Status Identity::read_cluster() {
   if (!text.ok()) return text.error().code == ErrorCode::kNotFound ? Status(Ok{}) : text.error();
   auto key = ClusterKey::parse(std::string_view(text.value()).substr(0, text.value().find('\n')));
   if (!key.ok()) {
-    return Error{ErrorCode::kCorrupt,
-                 path.string() + " holds no cluster key: restore it, or delete it and join again"};
+    return Error{
+        ErrorCode::kCorrupt,
+        path.string() + " does not hold a cluster key: restore it, or delete it and join again"};
   }
   cluster_ = std::move(key.value());
   return Ok{};
@@ -118,9 +119,8 @@ Status Identity::found_cluster() {
 Status Identity::join_cluster(const ClusterKey& key) {
   if (cluster_ && *cluster_ == key) return Ok{};
   if (cluster_) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "this node is in cluster " + cluster_->id().short_text() + " already: leave it first"};
+    return Error{ErrorCode::kInvalidArgument, "this node is already in cluster " +
+                                                  cluster_->id().short_text() + ": leave it first"};
   }
   TRY(replace_private_file(folder_ / kClusterKeyFile, key.text() + "\n"));
   cluster_ = key;
@@ -128,7 +128,7 @@ Status Identity::join_cluster(const ClusterKey& key) {
 }
 
 Status Identity::leave_cluster() {
-  // The key last: a node without one that remembers models would take them to its next cluster.
+  // The key last: a node that still had models but no key would take them to its next cluster.
   for (const auto& path : {cluster_folder(), folder_ / kClusterKeyFile}) {
     std::error_code error;
     std::filesystem::remove_all(path, error);

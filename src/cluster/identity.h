@@ -1,8 +1,8 @@
 // Identity: what a node keeps in its folder ($LOCKSTEP_HOME, or .lockstep in the user's home): its
-// key, which is made once and stays; its name; and the key of its cluster, once it has founded or
-// joined one. The folder is the owner's alone (0700) and so are the keys (0600). Files are replaced
-// whole, so that a power cut leaves the old or the new. Used at start, by one thread; the value
-// that open() returns may be read by any.
+// key, made once and permanent; its name; and the key of its cluster, once it has founded or joined
+// one. Only the owner can access the folder (0700) and the keys (0600). Files are replaced whole,
+// so a power cut leaves the old or the new one. Used at start, by one thread; any thread may read
+// the value that open() returns.
 //
 //   node_key.pem      PKCS #8, Ed25519
 //   cluster_key       64 hex digits
@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/key_pair.h"
+#include "base/crypto/key_pair.h"
 #include "base/result.h"
 #include "cluster/cluster_key.h"
 #include "cluster/node_id.h"
@@ -26,9 +26,9 @@ class Identity {
  public:
   static constexpr size_t kNameBytesMax = 63;
 
-  // Reads the folder and makes what is missing, except a cluster. `name` is kept if it is given;
-  // else the kept one, else the machine's. kInvalidArgument where others can read a key, kCorrupt
-  // where a key is none; both say which file and what to do.
+  // Reads the folder and creates what is missing, except a cluster. A given `name` is stored; else
+  // the stored one is used, else the machine's. kInvalidArgument if others can read a key, kCorrupt
+  // if a key is invalid; both say which file and what to do.
   static Result<Identity> open(const std::filesystem::path& folder, const std::string& name = "");
   // $LOCKSTEP_HOME, else .lockstep in $HOME; kNotFound without either.
   static Result<std::filesystem::path> default_folder();
@@ -37,16 +37,16 @@ class Identity {
   const std::string& name() const { return name_; }
   const KeyPair& key() const { return key_; }
   const std::filesystem::path& folder() const { return folder_; }
-  // For what is known of the cluster: its nodes, what should be loaded. It may not be there yet; it
-  // goes when the node leaves the cluster.
+  // For facts about the cluster: its nodes, what should be loaded. It may not exist yet; it is
+  // deleted when the node leaves the cluster.
   std::filesystem::path cluster_folder() const { return folder_ / "cluster"; }
   const std::optional<ClusterKey>& cluster() const { return cluster_; }
 
-  // A new cluster with this node alone. kInvalidArgument if it is in one.
+  // Creates a cluster of this node alone. kInvalidArgument if it is in one.
   Status found_cluster();
-  // The cluster whose key another node has sent. kInvalidArgument if it is in another one.
+  // Joins the cluster whose key another node has sent. kInvalidArgument if it is in another one.
   Status join_cluster(const ClusterKey& key);
-  // Forgets the key and all that is known of the cluster. The others do not learn of it.
+  // Forgets the key and everything about the cluster. The other nodes are not notified.
   Status leave_cluster();
 
  private:

@@ -1,5 +1,5 @@
-// Fields of messages and files between nodes: each is there, of its type and within its limit, or
-// the error names it. Used by the JSON forms of cluster/.
+// Fields of messages and files between nodes: each must exist, have its type and be within its
+// limit, or the error names it. Used by the JSON forms of cluster/.
 #pragma once
 
 #include <cstdint>

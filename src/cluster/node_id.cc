@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "base/hasher.h"
+#include "base/crypto/hasher.h"
+#include "base/crypto/secrets.h"
 #include "base/hex.h"
-#include "base/secrets.h"
 
 namespace lockstep {
 
@@ -33,7 +33,7 @@ std::string node_name_text(const NodeId& id, std::string_view name, bool is_shar
 
 }  // namespace lockstep
 
-// The bytes are a hash already.
+// The bytes are already a hash.
 size_t std::hash<lockstep::NodeId>::operator()(const lockstep::NodeId& id) const noexcept {
   size_t value = 0;
   std::memcpy(&value, id.bytes().data(), sizeof(value));

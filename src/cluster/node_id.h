@@ -1,5 +1,5 @@
-// NodeId: who a node is, in every message and file of a cluster: the SHA-256 of the node's public
-// key. A plain value with an order, so that all nodes agree on who is the lowest. Any thread.
+// NodeId: identifies a node in every message and file of a cluster: the SHA-256 of its public key.
+// A plain value with an order, so that all nodes agree on the lowest. Any thread.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ class NodeId {
   static constexpr size_t kBytes = 32;
   static constexpr size_t kShortDigits = 8;
 
-  NodeId() = default;  // nobody: all zeros
+  NodeId() = default;  // no node: all zeros
   explicit NodeId(const std::array<std::byte, kBytes>& bytes) : bytes_(bytes) {}
 
   static Result<NodeId> of_public_key(std::span<const std::byte> key);
-  // 64 hex digits; nothing else is an id.
+  // 64 hex digits; anything else is invalid.
   static std::optional<NodeId> parse(std::string_view text);
 
   const std::array<std::byte, kBytes>& bytes() const { return bytes_; }
@@ -37,8 +37,8 @@ class NodeId {
   std::array<std::byte, kBytes> bytes_{};
 };
 
-// For sentences: "alpha"; "alpha (1a2b3c4d)" where another node has that name too; "1a2b3c4d" where
-// the name was never told and is empty.
+// For sentences: "alpha"; "alpha (1a2b3c4d)" if another node has that name too; "1a2b3c4d" if the
+// name is unknown (empty).
 std::string node_name_text(const NodeId& id, std::string_view name, bool is_shared);
 
 }  // namespace lockstep

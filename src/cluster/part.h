@@ -1,5 +1,5 @@
-// Words for what is placed where: the epoch of a placement, its ranks, and the part of it that one
-// node holds. Used in messages and by both sides of an order. Plain values.
+// Placements: the epoch of a placement, its ranks, and the part of it that one node holds. Used in
+// messages and by both sides of an order. Plain values.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ inline constexpr size_t kPartsMax = 128;  // on one node, ended ones included
 inline constexpr size_t kReasonBytesMax = 400;
 
 // One placement of one model. The counter grows from coordinator to coordinator as far as they know
-// of each other; coordinator and its life make it unique where they do not.
+// of each other; otherwise the coordinator and its incarnation make the epoch unique.
 struct PlacementEpoch {
   int64_t counter = 0;
   NodeId coordinator;
-  int64_t incarnation = 0;  // drawn at random at each start of the coordinator's node
+  int64_t incarnation = 0;  // random, new at each start of the coordinator's node
 
   auto operator<=>(const PlacementEpoch&) const = default;
 };
@@ -36,8 +36,8 @@ struct RankPart {
   bool operator==(const RankPart&) const = default;
 };
 
-// How a model is spread over nodes. The stages have the same number of ranks each; the first ranks
-// are the first stage.
+// How a model is spread over nodes. The stages have equal numbers of ranks; the first ranks are the
+// first stage.
 struct RankPlan {
   std::vector<RankPart> ranks;
   int64_t stages = 1;
@@ -50,7 +50,7 @@ enum class PartState : uint8_t {
   kReserved,  // memory promised, nothing started
   kStarting,
   kReady,
-  kStopping,  // told to end; its memory is not free yet
+  kStopping,  // ordered to end; its memory is not free yet
   kFailed,    // ended by itself; holds no memory
 };
 
@@ -60,21 +60,21 @@ inline constexpr NamedValues<PartState, 5> kPartStates{{{PartState::kReserved, "
                                                         {PartState::kStopping, "stopping"},
                                                         {PartState::kFailed, "failed"}}};
 
-// What a node holds of one placement: one rank or several.
+// One node's part of one placement: one rank or several.
 struct PartReport {
   std::string model;
   PlacementEpoch epoch;
   std::vector<RankPart> ranks;  // of the whole placement, in order
-  int64_t key = 0;              // placement_key() of the entry that it was made for
+  int64_t key = 0;              // placement_key() of its entry
   PartState state = PartState::kReserved;
   int64_t bytes = 0;   // of this node's ranks together
-  std::string reason;  // of a failed one
+  std::string reason;  // if it failed
   int64_t stages = 1;  // of the whole placement
 
   bool operator==(const PartReport&) const = default;
 };
 
-// What the ranks on `node` need together.
+// The memory that the ranks on `node` need together.
 inline int64_t bytes_on(const std::vector<RankPart>& ranks, const NodeId& node) {
   int64_t bytes = 0;
   for (const RankPart& rank : ranks) bytes += rank.node == node ? rank.bytes : 0;

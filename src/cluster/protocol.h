@@ -1,6 +1,6 @@
-// Which versions of the protocol between nodes a program speaks, and what two programs can speak
-// with each other. The beacon and the first frames of a connection stay readable in every version,
-// so that a node that cannot take part is named rather than silent. Any thread.
+// The versions of the protocol between nodes that a program speaks, and the common one of two
+// programs. The beacon and the first frames of a connection stay readable in every version, so that
+// an incompatible node is reported instead of silent. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ struct ProtocolRange {
 
 inline constexpr ProtocolRange kProtocols{.oldest = 1, .newest = 1};
 
-// The newest one that both speak.
+// The newest version that both speak.
 inline std::optional<uint16_t> common_protocol(const ProtocolRange& a, const ProtocolRange& b) {
   const uint16_t newest = std::min(a.newest, b.newest);
   if (newest < std::max(a.oldest, b.oldest)) return std::nullopt;
   return newest;
 }
 
-// Why not, as one sentence for the owner: "it runs lockstep 2.0, which ...".
+// The mismatch, as one sentence for the owner: "it runs lockstep 2.0, which ...".
 inline std::string protocol_mismatch(const std::string& version, const ProtocolRange& theirs,
                                      const ProtocolRange& ours) {
   const bool is_theirs_newer = theirs.oldest > ours.newest;

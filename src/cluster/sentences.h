@@ -1,5 +1,5 @@
-// Parts of sentences for people: bytes of memory, text that fits into a message between nodes, and
-// text of others that may be shown.
+// Parts of sentences for people: bytes of memory, text cut to fit a message between nodes, and a
+// check of text from others before it is shown.
 #pragma once
 
 #include <fmt/core.h>

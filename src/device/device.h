@@ -1,8 +1,7 @@
-// Device: where weights, state and activations live and where operations run. The forward pass
-// queues operations; they run in order; what they wrote may be looked at only after wait(), and
-// only in buffers that were allocated for the host (the exchanges and the sampler read those). One
-// thread uses a device. Buffers and matrices belong to the device and go with it; nothing is
-// allocated after load.
+// Device: holds weights, state and activations and runs operations. The forward pass queues
+// operations; they run in order; their results may be read only after wait(), and only in buffers
+// allocated for the host (used by the exchanges and the sampler). One thread uses a device. The
+// device owns its buffers and matrices; nothing is allocated after load.
 #pragma once
 
 #include <functional>
@@ -21,7 +20,7 @@
 namespace lockstep {
 
 enum class Access {
-  kDevice,  // the host never sees it but by read()
+  kDevice,  // the host sees it only through read()
   kHost,    // the host may read and write it between wait() and the next queued operation, or while
             // it is lent
 };
@@ -33,12 +32,12 @@ struct MatrixSource {
   int rows = 0;
   int column_begin = 0;
   int columns = 0;
-  // The rectangle's columns become the rows of the packed matrix (and `steps` goes over its rows).
+  // The rectangle's columns become the rows of the packed matrix (`steps` then covers its rows).
   bool is_transposed = false;
-  std::vector<LeafStep> steps;     // columns in all: those of the packed matrix
+  std::vector<LeafStep> steps;     // their columns in all: those of the packed matrix
   bool keeps_float_input = false;  // its activations are never quantised
-  // A matrix whose activations this one is given too (an expert's, those of the layer's first), so
-  // both must take them in one form.
+  // A matrix that is given the same activations (for an expert, the layer's first expert), so both
+  // must take them in one form.
   std::optional<MatrixId> input_like;
 };
 
@@ -54,8 +53,8 @@ class Device {
   // Copies host bytes into a buffer, in order with the queued operations; `bytes` may change after
   // the call.
   virtual void write(Slice target, std::span<const std::byte> bytes) = 0;
-  // After wait(): copies what lies in a buffer of any access to the host. For what is rare (pages
-  // of state that leave memory); what each pass needs lies in kHost buffers.
+  // After wait(): copies from a buffer of any access to the host. For rare transfers (pages of
+  // state that leave memory); data needed in each pass is in kHost buffers.
   virtual void read(Slice source, std::span<std::byte> bytes) = 0;
   virtual void queue(const Operation& operation) = 0;
   // Returns once everything queued has run.
@@ -63,13 +62,13 @@ class Device {
   // A kHost buffer's floats; valid until the next write() or queue(), or until take_back().
   virtual std::span<float> host(BufferId buffer) = 0;
 
-  // After wait(): these kHost buffers stay the host's while operations run that leave them alone,
-  // and the device calls `meanwhile` now and then while it runs them, in the thread that uses it.
-  // What `meanwhile` does must not use the device. At most kLentMax buffers at a time.
+  // After wait(): the host keeps these kHost buffers while operations that do not use them run, and
+  // the device then calls `meanwhile` now and then, in the thread that uses it. `meanwhile` must
+  // not use the device. At most kLentMax buffers at a time.
   static constexpr size_t kLentMax = 2;
   virtual void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) = 0;
   virtual void take_back() = 0;
-  // How often wait() was called: the forward pass needs one for each exchange and no more.
+  // The number of wait() calls: the forward pass needs exactly one per exchange.
   virtual uint64_t wait_count() const = 0;
 
   void write_ints(Slice target, std::span<const int32_t> values) {

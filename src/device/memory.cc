@@ -23,12 +23,12 @@ Result<DeviceMemory> DeviceMemory::allocate(size_t bytes) {
   const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE
-  flags |= MAP_NORESERVE;  // the cache of a long context is reserved at load and used as it fills
+  flags |= MAP_NORESERVE;  // a long context's cache is reserved at load and used as it fills
 #endif
   void* data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (data == MAP_FAILED) {
     return Error{ErrorCode::kExhausted,
-                 fmt::format("the system gave no {:.1f} MiB of memory: {}",
+                 fmt::format("the system could not allocate {:.1f} MiB of memory: {}",
                              static_cast<double>(rounded) / (1 << 20), std::strerror(errno))};
   }
 #ifdef MADV_HUGEPAGE

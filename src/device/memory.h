@@ -1,6 +1,5 @@
-// DeviceMemory: page-aligned anonymous memory that takes physical pages when they are first
-// touched, with huge pages where the system has them. Can be made inaccessible, which the test
-// device uses.
+// DeviceMemory: page-aligned anonymous memory that takes physical pages on first touch, with huge
+// pages if the system has them. Can be made inaccessible, for the test device.
 #pragma once
 
 #include <cstddef>

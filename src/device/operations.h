@@ -1,5 +1,5 @@
-// The operations that a forward pass queues on a device, as plain data. Values live in the device's
-// buffers; a Slice names a place in one. All activations are float32, (tokens, ...) row-major and
+// The operations that a forward pass queues on a device, as plain data. Values are in the device's
+// buffers; a Slice is a place in one. All activations are float32, (tokens, ...) row-major and
 // dense unless a stride is given.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Slice {
   size_t offset = 0;  // in elements (float or int32)
 };
 
-// output[token] = matrix row rows[token]; negative rows are another rank's and left alone.
+// output[token] = matrix row rows[token]; negative rows are another rank's and are skipped.
 struct Embed {
   MatrixId matrix{};
   Slice rows;  // int32 (tokens)
@@ -26,7 +26,7 @@ struct Embed {
   Slice output;  // (tokens, columns)
 };
 
-// output[subtree][token][row]: the matrix's leaf plan says which sums end a subtree.
+// output[subtree][token][row]: the matrix's leaf steps define which sums complete a subtree.
 struct Matmul {
   MatrixId matrix{};
   Slice input;  // (tokens, columns)
@@ -43,18 +43,18 @@ struct CopyRows {
   Slice output;
 };
 
-// output[i][column] = input[i][column], where rows of the output are further apart: the columns of
-// a matrix that were computed apart come together.
+// output[i][column] = input[i][column], with a larger row stride in the output: joins columns of a
+// matrix that were computed separately.
 struct CopyColumns {
   Slice input;  // (count, columns)
   int count = 0;
   int columns = 0;
-  Slice output;  // (count, output_stride), from the first of the columns on
+  Slice output;  // (count, output_stride), starting at the first of the columns
   int output_stride = 0;
 };
 
 struct RmsNorm {
-  Slice x;  // (tokens, stride), of which the first `columns` are normed
+  Slice x;  // (tokens, stride); the first `columns` are normed
   Slice weight;
   int tokens = 0;
   int columns = 0;
@@ -63,7 +63,7 @@ struct RmsNorm {
   int stride = 0;
 };
 
-// sum += x, then y = the norm of sum: what follows most exchanges, in one go over the rows.
+// sum += x, then y = the norm of sum: follows most exchanges, in one pass over the rows.
 struct AddRmsNorm {
   Slice x;    // (tokens, columns)
   Slice sum;  // like x
@@ -76,7 +76,7 @@ struct AddRmsNorm {
 
 // Cosines and sines of position * frequency, computed in double and rounded once.
 struct RopeTable {
-  float factor = 1;   // on both (yarn)
+  float factor = 1;   // applied to both (yarn)
   Slice positions;    // int32 (tokens)
   Slice frequencies;  // double (half), stored as 2 * half elements; radians per position
   int tokens = 0;
@@ -93,8 +93,8 @@ struct Rope {
   int half = 0;
 };
 
-// Turns neighbours (2i, 2i + 1) of `dims` dimensions of each head by the table's angles (the layout
-// of DeepSeek), and leaves them at another place, which may be the same.
+// Rotates neighbours (2i, 2i + 1) of `dims` dimensions of each head by the table's angles
+// (DeepSeek's layout), and writes them to another place, which may be the same.
 struct RotatePairs {
   Slice x;  // (tokens, heads, x_stride), from x_offset of each head on
   int x_stride = 0;
@@ -112,7 +112,7 @@ struct RotatePairs {
 inline constexpr int kHeadMatricesMax = 256;
 struct HeadMatmul {
   const std::vector<MatrixId>* matrices =
-      nullptr;  // (heads), at most kHeadMatricesMax of one shape; they outlive the operation
+      nullptr;  // (heads), at most kHeadMatricesMax of one shape; must outlive the operation
   Slice input;  // (tokens, heads, input_stride)
   int input_stride = 0;
   int tokens = 0;
@@ -154,7 +154,7 @@ struct Attention {
   int head_begin = 0;
   int heads_per_kv = 1;
   int kv_begin = 0;
-  int window = 0;  // only the last positions are attended to; 0: all
+  int window = 0;  // attention covers only the last `window` positions; 0: all
   float scale = 1;
   bool has_sinks = false;
   Slice sinks;   // (heads), see AttentionArgs
@@ -180,7 +180,7 @@ struct ScaleRows {
 // Chooses the experts of each token from the router's scores (tokens, experts).
 struct Route {
   Slice scores;
-  Slice bias;  // (experts), added for the choice alone; used if `is_sigmoid`
+  Slice bias;  // (experts), affects only the choice; used if `is_sigmoid`
   int tokens = 0;
   int experts = 0;
   int chosen = 0;
@@ -193,8 +193,8 @@ struct Route {
   Slice weights;  // (tokens, chosen)
 };
 
-// The matrices of one layer's experts; they outlive the operation. All of one kind (gate, up, down)
-// are of one shape and take their input in one form (MatrixSource::input_like).
+// The matrices of one layer's experts; they must outlive the operation. All of one kind (gate, up,
+// down) have one shape and take their input in one form (MatrixSource::input_like).
 struct ExpertMatrices {
   std::vector<MatrixId> gate;
   std::vector<MatrixId> up;
@@ -210,22 +210,22 @@ enum class Activation {
 // token.
 struct ExpertsUp {
   const ExpertMatrices* matrices = nullptr;
-  Slice chosen;   // as Route's output
-  Slice weights;  // as Route's weights
+  Slice chosen;   // Route's output
+  Slice weights;  // Route's weights
   int tokens = 0;
   int chosen_count = 0;
   Slice input;    // (tokens, columns)
   Slice scratch;  // (2, tokens, chosen, ffn)
   Slice output;   // (tokens, chosen, ffn)
   Activation activation = Activation::kSiluMul;
-  float limit = 0;  // of kClampedSwiglu
+  float limit = 0;  // for kClampedSwiglu
   bool has_bias = false;
   Slice gate_bias;  // (experts, ffn), added to the products
   Slice up_bias;
 };
 
-// The sum over the chosen experts, in ascending order inside each leaf, and after them the shared
-// one.
+// The sum over the chosen experts, in ascending order inside each leaf, followed by the shared
+// expert.
 struct ExpertsDown {
   const ExpertMatrices* matrices = nullptr;
   Slice chosen;
@@ -241,8 +241,8 @@ struct ExpertsDown {
 // x[token] += the sum of weight * bias[expert] over the chosen experts, in ascending order.
 struct AddExpertBias {
   Slice bias;     // (experts, columns)
-  Slice chosen;   // as Route's output
-  Slice weights;  // as Route's weights
+  Slice chosen;   // Route's output
+  Slice weights;  // Route's weights
   int tokens = 0;
   int experts = 0;
   int chosen_count = 0;

@@ -7,15 +7,15 @@
 #include <iterator>
 #include <string_view>
 
-#include "doctor/clock_checks.h"
-#include "doctor/cluster_checks.h"
-#include "doctor/firewall_checks.h"
-#include "doctor/memory_checks.h"
-#include "doctor/network_checks.h"
-#include "doctor/processor_checks.h"
-#include "doctor/rdma_checks.h"
-#include "doctor/storage_checks.h"
-#include "net/http_client.h"
+#include "doctor/checks/clock_checks.h"
+#include "doctor/checks/cluster_checks.h"
+#include "doctor/checks/firewall_checks.h"
+#include "doctor/checks/memory_checks.h"
+#include "doctor/checks/network_checks.h"
+#include "doctor/checks/processor_checks.h"
+#include "doctor/checks/rdma_checks.h"
+#include "doctor/checks/storage_checks.h"
+#include "net/http/http_client.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kAskTimeout{3};
 
 struct SeverityText {
   std::string_view name;
-  std::string_view word;  // of one width
+  std::string_view word;  // all of equal width
   std::string_view symbol;
 };
 
@@ -82,7 +82,7 @@ Result<Json> ask_node(uint16_t http_port) {
       TRY(call_http({.port = http_port, .target = "/cluster/status", .timeout = kAskTimeout}));
   auto json = parse_json(answer.body);
   if (answer.status != 200 || !json.ok() || find(json.value(), "version") == nullptr) {
-    return Error{ErrorCode::kCorrupt, "what answers there is no node of lockstep"};
+    return Error{ErrorCode::kCorrupt, "the program that answers there is not a lockstep node"};
   }
   return std::move(json.value());
 }

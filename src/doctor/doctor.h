@@ -1,23 +1,23 @@
-// The doctor: looks at this machine and, if a node runs on it, at its cluster, and says what is
-// wrong and how it is mended. Changes nothing. Used by `lockstep doctor` and `lockstep bug-report`;
-// takes a few seconds at most. Any thread.
+// The doctor: examines this machine and, if a node runs on it, its cluster, and says what is wrong
+// and how to mend it. Changes nothing. Used by `lockstep doctor` and `lockstep bug-report`; takes a
+// few seconds at most. Any thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "base/result.h"
-#include "doctor/finding.h"
+#include "doctor/facts/finding.h"
 #include "json/json.h"
 
 namespace lockstep {
 
 inline constexpr uint16_t kUsualHttpPort = 8600;
 
-// All findings: first what is well, then notes, then problems, so that a terminal ends with them.
+// All findings: first what is ok, then notes, then problems, so that a terminal ends with them.
 Findings examine(uint16_t http_port);
 
-// What the node on this machine answers to GET /cluster/status; an error where none does.
+// The answer of the node on this machine to GET /cluster/status; an error without a node.
 Result<Json> ask_node(uint16_t http_port);
 
 size_t problem_count(const Findings& findings);
@@ -25,7 +25,7 @@ size_t problem_count(const Findings& findings);
 Json findings_json(const Findings& findings);
 
 enum class Signs { kWords, kSymbols };  // kSymbols need a terminal with UTF-8
-// Lines for people, the last of which sums up.
+// Lines for people; the last one is a summary.
 std::string findings_text(const Findings& findings, Signs signs);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Engine: one rank of a group at work. It holds the rank's weights and sequence state, and on rank
-// 0 also the schedule: requests are admitted, batched and sampled there, the other ranks follow.
-// Used by node/worker.
+// Engine: one rank of a group at work. It holds the rank's weights and sequence state. Rank 0 also
+// has the schedule: it admits, batches and samples requests, and the other ranks follow. Used by
+// node/worker.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "collective/group.h"
-#include "engine/page_store_counts.h"
-#include "model/latent_cut.h"
-#include "model/overlap.h"
+#include "collective/group/group.h"
+#include "engine/pages/page_store_counts.h"
+#include "model/forward/overlap.h"
+#include "model/load/latent_cut.h"
 #include "sampling/logprobs.h"
 #include "sampling/options.h"
-#include "weights/quantisation_report.h"
+#include "weights/quantised/quantisation_report.h"
 
 namespace lockstep {
 
@@ -34,13 +34,13 @@ struct EngineOptions {
   int batch_tokens_max = 512;  // in one step; longer prompts are fed in chunks
   std::string device = "cpu";  // "delayed": the test device
   bool exact = false;          // activations stay float32 where weights are quantised
-  int bits = 0;                // not 0: weights are quantised to so many while they are read
-  // Of the links between the ranks, the slowest; with `latent_cut` it says how the model is cut.
+  int bits = 0;                // not 0: weights are quantised to this many bits while they are read
+  // The slowest kind of link between the ranks; with `latent_cut` it decides the model's cut.
   LinkKind link = LinkKind::kShm;
   LatentCut latent_cut = LatentCut::kAuto;
-  Overlap overlap = Overlap::kAuto;  // of the sums of prompts with computing
-  // Where pages of state are kept on this machine's disk, of all models, and how much there may be
-  // of them; 0: none are.
+  Overlap overlap = Overlap::kAuto;  // of prompt sums with computation
+  // Where pages of state are cached on this machine's disk, for all models, and the limit in bytes;
+  // 0: no cache.
   std::filesystem::path cache_folder;
   uint64_t cache_disk_bytes = 0;
   const KernelTable* kernels = nullptr;
@@ -49,7 +49,7 @@ struct EngineOptions {
 
 // How the hidden states of a prompt's tokens, after the final norm, become one embedding.
 enum class Pooling {
-  kNone,  // none is asked for
+  kNone,  // not requested
   kLast,  // the last token's
   kMean,
 };
@@ -58,26 +58,26 @@ inline constexpr int kDraftTokensMax = 16;
 
 struct GenerateRequest {
   std::vector<int32_t> prompt;    // not empty
-  int max_tokens = 16;            // 0: only the prompt is fed (with prompt_logits or pooling)
-  std::vector<int32_t> stop_ids;  // end of sequence; the one that ends it is not reported
+  int max_tokens = 16;            // 0: only the prompt is processed (with prompt_logits or pooling)
+  std::vector<int32_t> stop_ids;  // end of sequence; the one chosen is not reported
   SamplingOptions sampling;
   bool prompt_logits = false;        // report the logits after each prompt token
   Pooling pooling = Pooling::kNone;  // report an embedding; max_tokens must be 0
-  // Tokens that may be guessed from the text so far and computed together with the next one; the
-  // answer stays what it is. At most kDraftTokensMax.
+  // Up to this many tokens are guessed from the text so far and computed together with the next
+  // one; the answer does not change. At most kDraftTokensMax.
   int draft_tokens = 0;
-  int chunk = 0;  // feed the prompt in chunks of at most this; 0: as the engine likes
+  int chunk = 0;  // process the prompt in chunks of at most this; 0: the engine's choice
 
-  // How many of the prompt's last tokens are an answer that was begun elsewhere, and goes on here.
+  // How many of the prompt's last tokens are an answer begun elsewhere and resumed here.
   int told = 0;
-  // What the answer may be, as a text of grammar/constraint.h; empty: anything.
+  // Constrains the answer, as a text of grammar/constraint.h; empty: no constraint.
   std::string constraint;
   std::vector<LogitBias> logit_bias;
-  std::vector<int32_t> dry_breakers;  // tokens at which repetitions are cut
-  int min_tokens = 0;                 // no stop id is chosen before so many tokens of the answer
-  int top_logprobs = -1;              // that each token is reported with; -1: not even its own
+  std::vector<int32_t> dry_breakers;  // tokens that break up repetitions
+  int min_tokens = 0;                 // no stop id is chosen before the answer has this many tokens
+  int top_logprobs = -1;              // alternatives reported for each token; -1: not even its own
 
-  uint64_t client = 0;  // whose it is; waiting requests of different clients take turns
+  uint64_t client = 0;  // its owner; waiting requests of different clients take turns
   int priority = 0;     // higher ones are admitted first
 };
 
@@ -86,33 +86,33 @@ enum class FinishReason {
   kLength
 };  // an end of sequence was chosen; max_tokens or the context is reached
 
-// What a rank-0 engine reports, from the thread that runs it. Calls must be short.
+// The events of a rank-0 engine, sent by the thread that runs it. Calls must be short.
 class EngineEvents {
  public:
   virtual ~EngineEvents() = default;
-  // The prompt is computed; the state of its first `cached_tokens` was there already. Once, before
+  // The prompt is computed; the state of its first `cached_tokens` was cached. Called once, before
   // the first token or the end of a request that did not fail.
   virtual void on_start(uint64_t /*request*/, int /*cached_tokens*/) {}
   virtual void on_token(uint64_t request, int32_t token) = 0;
-  // Right before the token that they are of, where top_logprobs asks for them: its own, then those
-  // of the likeliest.
+  // Called right before the token, if top_logprobs asks for them: the token's own, then the
+  // likeliest tokens'.
   virtual void on_logprobs(uint64_t, std::span<const TokenLogprob>) {}
   // A row of logits, or the one embedding of a request with pooling (not normalised).
   virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
   virtual void on_end(uint64_t request, FinishReason reason) = 0;
-  // The request was refused or failed alone (cancelled, prompt too long, bad token, logits that are
-  // no numbers); the engine goes on.
+  // The request was refused or failed alone (cancelled, prompt too long, bad token, non-finite
+  // logits); the engine continues.
   virtual void on_error(uint64_t request, const Error& error) = 0;
 };
 
 struct LoadReport {
   uint64_t weight_bytes = 0;  // checkpoint bytes of this rank's share, by the weight table
-  uint64_t read_bytes = 0;    // checkpoint bytes that were in fact read
-  uint64_t token_bytes = 0;   // of weight_bytes, those that every new token reads
+  uint64_t read_bytes = 0;    // checkpoint bytes actually read
+  uint64_t token_bytes = 0;   // the part of weight_bytes that every new token reads
   uint64_t state_bytes = 0;   // keys and values
   int context = 0;
   int vocab_size = 0;
-  QuantisationReport quantised;  // with `bits`: of this rank's parts
+  QuantisationReport quantised;  // with `bits`: for this rank's parts
 };
 
 class Engine {
@@ -121,33 +121,33 @@ class Engine {
 
   virtual const LoadReport& report() const = 0;
 
-  // Any thread. Nothing where this rank keeps no pages on the disk.
+  // Any thread. Empty if this rank keeps no pages on disk.
   virtual std::optional<PageStoreCounts> page_store_counts() const { return {}; }
 
-  // Rank 0 only, any thread. Outcomes come as events.
+  // Rank 0 only, any thread. Outcomes are reported as events.
   virtual void submit(uint64_t request, GenerateRequest options) = 0;
   virtual void cancel(uint64_t request) = 0;
 
-  // Any thread, any rank: run() returns Ok after the step at hand. (Rank 0 tells the followers.)
+  // Any thread, any rank: run() returns Ok after the current step. (Rank 0 stops the followers.)
   virtual void stop() = 0;
-  // Any thread, any rank: the epoch is over, run() returns kCancelled until rejoin() was called.
-  // The group's own `cancelled` must be set too, it ends waits for other ranks.
+  // Any thread, any rank: the epoch is over, run() returns kCancelled until rejoin() is called. The
+  // group's own `cancelled` must also be set: it ends waits for other ranks.
   virtual void leave() = 0;
 
   // Works until stop() (Ok), or until the group breaks (the error, usually kPeerLost, kTimeout or
-  // kCancelled). `events` is used on rank 0 only. Idle ranks wait without a processor: rank 0 on
-  // its inbox, followers on the group.
+  // kCancelled). `events` is used on rank 0 only. Idle ranks use no processor: rank 0 waits on its
+  // inbox, followers on the group.
   virtual Status run(EngineEvents& events) = 0;
 
-  // Between two calls of run(), in the thread that calls it: the ranks have formed a new group, of
-  // the same size and with the same rank here. Requests and sequences are forgotten; weights,
-  // device and threads stay, and run() can be called again. An error is the device's: this rank is
-  // lost.
+  // Between two calls of run(), in the same thread: the ranks have formed a new group, with the
+  // same size and this rank's number unchanged. Requests and sequences are dropped; weights, device
+  // and threads stay, and run() can be called again. After an error, which is the device's, this
+  // rank is lost.
   virtual Status rejoin(Group group) = 0;
 };
 
 // Reads this rank's share of the checkpoint. Every rank of `group` calls it. Nothing is exchanged,
-// so the group may be one that is not formed yet (transport/unformed_link.h).
+// so the group need not be formed yet (transport/unformed_link.h).
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group);
 
 }  // namespace lockstep

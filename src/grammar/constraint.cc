@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "base/utf8.h"
+#include "grammar/automaton/text.h"
+#include "grammar/dfa/limits.h"
 #include "grammar/ebnf.h"
-#include "grammar/json_schema.h"
-#include "grammar/limits.h"
-#include "grammar/regex.h"
-#include "grammar/tagged_object.h"
-#include "grammar/text.h"
+#include "grammar/regex/regex.h"
+#include "grammar/schema/json_schema.h"
+#include "grammar/schema/tagged_object.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -31,9 +31,9 @@ Result<std::vector<std::string>> texts_at(const Json& part, std::string_view key
   std::vector<std::string> texts;
   const Json* list = find(part, key);
   if (!list) return texts;
-  if (!list->is_array()) return bad_part("has a \"" + std::string(key) + "\" that is no list");
+  if (!list->is_array()) return bad_part("has a \"" + std::string(key) + "\" that is not a list");
   for (const Json& text : list->get_array()) {
-    if (!text.is_string()) return bad_part("has a list of texts with something else in it");
+    if (!text.is_string()) return bad_part("has a list of texts with an entry that is not text");
     texts.emplace_back(text.get_string());
   }
   return texts;
@@ -54,7 +54,7 @@ class ConstraintBuilder {
 
  private:
   Result<Expression> part(const Json& spec) {
-    if (!spec.is_object()) return bad_part("has a part that is no object");
+    if (!spec.is_object()) return bad_part("has a part that is not an object");
     if (find(spec, "text")) return grammar_.literal(TRY(text_at(spec, "text")));
     if (find(spec, "marker")) return marker(TRY(text_at(spec, "marker")));
     if (const Json* free = find(spec, "free")) return free_text(*free);
@@ -69,20 +69,20 @@ class ConstraintBuilder {
     if (find(spec, "ebnf")) return ebnf(TRY(text_at(spec, "ebnf")));
     if (const Json* schema = find(spec, "tagged")) return tagged(spec, *schema);
     return bad_part(
-        "has a part that is none of text, marker, free, sequence, choice, repeat, rule, rules, "
+        "has a part that is not one of text, marker, free, sequence, choice, repeat, rule, rules, "
         "json_schema, json_object, regex, ebnf, tagged");
   }
 
   Result<std::vector<Expression>> list(const Json& parts) {
-    if (!parts.is_array()) return bad_part("has a sequence or choice that is no list");
+    if (!parts.is_array()) return bad_part("has a sequence or choice that is not a list");
     std::vector<Expression> expressions;
     for (const Json& one : parts.get_array()) expressions.push_back(TRY(part(one)));
     return expressions;
   }
 
-  // A tokenizer may also have special tokens for parts of a marker only.
+  // A tokenizer may have special tokens for only parts of a marker.
   Result<Expression> marker(const std::string& text) {
-    if (!is_valid_utf8(text)) return bad_part("has a marker that is no UTF-8");
+    if (!is_valid_utf8(text)) return bad_part("has a marker that is not UTF-8");
     const auto known = markers_.find(text);
     if (known != markers_.end()) return known->second;
     std::vector<Expression> parts;
@@ -90,7 +90,7 @@ class ConstraintBuilder {
     for (const int32_t id : tokenizer_.encode(text, {.parse_special = true})) {
       if (!tokenizer_.is_special(id)) {
         std::string bytes = tokenizer_.token_bytes(id);
-        // The space that some tokenizers put before a word is no part of the marker.
+        // The space that some tokenizers put before a word is not part of the marker.
         const bool is_dummy = spelled.empty() && bytes.starts_with(' ') && !text.starts_with(' ');
         if (is_dummy) bytes.erase(0, 1);
         parts.push_back(grammar_.literal(bytes));
@@ -106,10 +106,10 @@ class ConstraintBuilder {
   }
 
   Result<Expression> free_text(const Json& spec) {
-    Dfa words = TRY(words_without(TRY(texts_at(spec, "without"))));
+    Dfa words = TRY(words_without(TRY(texts_at(spec, "without")), grammar_.budget()));
     if (const auto unlike = TRY(get_string(spec, "unlike"))) {
-      const Dfa refused = TRY(regex_dfa(*unlike, RegexMatch::kSearch, budget_));
-      words = TRY(join(words, refused, DfaJoin::kFirstOnly, budget_));
+      const Dfa refused = TRY(regex_dfa(*unlike, RegexMatch::kSearch, grammar_.budget()));
+      words = TRY(join(words, refused, DfaJoin::kFirstOnly, grammar_.budget()));
     }
     return grammar_.text(words, CharacterCoding::kUtf8);
   }
@@ -141,7 +141,8 @@ class ConstraintBuilder {
 
   Result<Expression> use(const std::string& name) {
     const auto rule = rules_.find(name);
-    if (rule == rules_.end()) return bad_part("uses a rule \"" + name + "\" that it does not have");
+    if (rule == rules_.end())
+      return bad_part("uses a rule \"" + name + "\" that it does not define");
     return grammar_.use(rule->second);
   }
 
@@ -151,7 +152,7 @@ class ConstraintBuilder {
     return named(spec, options, [&] { return add_json_schema(grammar_, schema, options); });
   }
 
-  // Messages of `add` with the name of what has the schema.
+  // Prefixes messages of `add` with the name of the schema's owner.
   template <class Add>
   Result<Expression> named(const Json& spec, JsonSchemaOptions& options, Add&& add) {
     options.is_strict = TRY(get_bool(spec, "strict")).value_or(false);
@@ -199,7 +200,6 @@ class ConstraintBuilder {
 
   Grammar& grammar_;
   const Tokenizer& tokenizer_;
-  WorkBudget budget_;
   std::map<std::string, Grammar::Rule, std::less<>> rules_;
   std::map<std::string, Expression> markers_;
   std::vector<std::string> warnings_;
@@ -217,7 +217,7 @@ Result<Built> build(std::string_view spec, const Tokenizer& tokenizer) {
                                             std::to_string(kConstraintBytesMax)};
   }
   auto json = parse_json(spec);
-  if (!json.ok()) return bad_part("is no JSON: " + json.error().message);
+  if (!json.ok()) return bad_part("is not valid JSON: " + json.error().message);
   Grammar grammar;
   ConstraintBuilder builder(grammar, tokenizer);
   const Expression whole = TRY(builder.build(json.value()));

@@ -1,26 +1,26 @@
-// Constraints: what an answer may be, as one JSON text that travels with a request and becomes a
-// grammar on the machine that chooses the tokens. Written by chat/answer_constraint.h and by the
-// server, compiled by the engine. Pure functions.
+// Constraints on answers: a JSON text, sent with a request, that becomes a grammar on the machine
+// that chooses the tokens. Written by chat/constraints/answer_constraint.h and by the server,
+// compiled by the engine. Pure functions.
 //
 //   {"json_schema": SCHEMA, "strict": true}    {"json_object": true}
 //   {"regex": "[a-z]+"}                        {"ebnf": "root ::= \"yes\" | \"no\""}
 //
-// These are also the parts of what has more structure:
+// These can also be parts of larger constraints:
 //
 //   {"text": "abc"}              these characters
-//   {"marker": "<tool_call>"}    special tokens where the tokenizer has them, else the characters
+//   {"marker": "<tool_call>"}    special tokens if the tokenizer has them, else the characters
 //   {"free": {"without": ["<tool_call>"], "unlike": "^\\{"}}
-//                                any text in which none of these occurs and in which the regex
-//                                finds nothing; both may be left out
+//                                any text that contains none of these and no match of the
+//                                regex; both are optional
 //   {"sequence": [PART...]}      {"choice": [PART...]}
 //   {"repeat": PART, "min": 0, "max": 3}
-//   {"rules": {"name": PART...}, "root": PART}, and inside of them {"rule": "name"}
+//   {"rules": {"name": PART...}, "root": PART}, and inside them {"rule": "name"}
 //   {"json_schema": SCHEMA, "strict": false, "object": true, "of": "the parameters of \"f\""}
-//                                "object": nothing but an object; "of": who it is, for messages
+//                                "object": only objects; "of": the schema's owner, for messages
 //   {"tagged": SCHEMA, ...}      an object as tags instead of JSON, see tagged_object.h
 //
-// Ordinary text never contains special tokens: what is none of the markers cannot be written. Where
-// a tokenizer puts a space before the first word of a text, an answer may begin with one.
+// Ordinary text never contains special tokens: only markers can. If the tokenizer puts a space
+// before the first word of a text, an answer may begin with one.
 #pragma once
 
 #include <memory>
@@ -29,17 +29,17 @@
 #include <vector>
 
 #include "base/result.h"
-#include "grammar/compiled_grammar.h"
+#include "grammar/automaton/compiled_grammar.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 
-// Errors: kInvalidArgument (also for what nothing satisfies), kUnsupported, which names the keyword
-// of a strict schema, and kExhausted, which names the limit.
+// Errors: kInvalidArgument (also if nothing satisfies it), kUnsupported, which names the keyword of
+// a strict schema, and kExhausted, which names the limit.
 Result<std::shared_ptr<const CompiledGrammar>> compile_constraint(std::string_view spec,
                                                                   const Tokenizer& tokenizer);
 
-// The errors of compile_constraint(), else one sentence for each thing that is not enforced.
+// The errors of compile_constraint(), else a warning for each requirement that is not enforced.
 Result<std::vector<std::string>> check_constraint(std::string_view spec,
                                                   const Tokenizer& tokenizer);
 

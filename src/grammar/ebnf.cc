@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "grammar/code_points.h"
-#include "grammar/limits.h"
-#include "grammar/text_scan.h"
+#include "grammar/dfa/code_points.h"
+#include "grammar/dfa/limits.h"
+#include "grammar/dfa/text_scan.h"
 
 namespace lockstep {
 namespace {
@@ -30,12 +30,12 @@ class EbnfParser : private TextScan {
       const std::string name = take_name();
       if (name.empty() || !take_after_space("::=")) return bad("a rule must be: name ::= ...");
       Rule& rule = rule_of(name);
-      if (rule.is_defined) return bad("the rule " + name + " is there twice");
+      if (rule.is_defined) return bad("the rule " + name + " is defined twice");
       rule.is_defined = true;
       const Grammar::Rule handle = rule.handle;
       grammar_.define(handle, TRY(choice(0)));
       skip_space();
-      if (more() && !at_rule()) return bad("nothing fits here");
+      if (more() && !at_rule()) return bad("this is not expected here");
     }
     for (const auto& [name, rule] : rules_) {
       if (!rule.is_defined) {
@@ -45,7 +45,7 @@ class EbnfParser : private TextScan {
     }
     const auto root = rules_.find("root");
     if (root == rules_.end()) {
-      return Error{ErrorCode::kInvalidArgument, "the grammar has no rule with the name root"};
+      return Error{ErrorCode::kInvalidArgument, "the grammar has no rule named root"};
     }
     return grammar_.use(root->second.handle);
   }
@@ -164,7 +164,7 @@ class EbnfParser : private TextScan {
       return inner;
     }
     const std::string name = take_name();
-    if (name.empty()) return bad("nothing fits here");
+    if (name.empty()) return bad("this is not expected here");
     return grammar_.use(rule_of(name).handle);
   }
 
@@ -196,7 +196,7 @@ class EbnfParser : private TextScan {
     return grammar_.character(set, CharacterCoding::kUtf8);
   }
 
-  // One character of a text or class; surrogates cannot be written.
+  // One character of a literal or class; surrogates are errors.
   Result<uint32_t> character() {
     if (!more()) return bad("the end is missing");
     const uint32_t c = text_[at_++];
@@ -228,7 +228,7 @@ class EbnfParser : private TextScan {
     const auto value = take_hex_digits(count);
     if (!value) return bad("an escape without its digits");
     if (*value > kCodePointMax || (*value >= 0xD800 && *value <= 0xDFFF)) {
-      return bad("an escape that is no character");
+      return bad("an escape that is not a character");
     }
     return *value;
   }
@@ -241,12 +241,12 @@ class EbnfParser : private TextScan {
     if (name.size() > 4 && name.starts_with("<[") && name.ends_with("]>")) {
       const std::string digits = name.substr(2, name.size() - 4);
       if (digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos) {
-        return bad(name + " is no token id");
+        return bad(name + " is not a token id");
       }
       return grammar_.token(std::stoi(digits));
     }
     const auto id = special_token_ ? special_token_(name) : std::nullopt;
-    if (!id) return bad(name + " is no special token of the model");
+    if (!id) return bad(name + " is not a special token of the model");
     return grammar_.token(*id);
   }
 

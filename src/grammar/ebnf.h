@@ -4,8 +4,8 @@
 //   tail  ::= [a-z0-9]+ [^"\\] . <|im_end|> <[1234]>
 //
 // Literals and classes have the escapes \n \t \r \" \\ \[ \] \- \xHH \uHHHH \UHHHHHHHH; `.` is any
-// character; ( ) group, | chooses, * + ? {m} {m,} {m,n} repeat. A rule goes on until the next one
-// begins. `<[1234]>` is the special token of that id, and `<|name|>` that of that name. Pure.
+// character; ( ) group, | chooses, * + ? {m} {m,} {m,n} repeat. A rule continues until the next one
+// begins. `<[1234]>` is the special token with that id, `<|name|>` the one with that name. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "grammar/grammar.h"
+#include "grammar/automaton/grammar.h"
 
 namespace lockstep {
 
-// The id of a special token written as it prints, such as "<|im_end|>"; nullopt if there is none.
+// The id of a special token by its printed form, such as "<|im_end|>"; nullopt if there is none.
 using SpecialTokenId = std::function<std::optional<int32_t>(std::string_view)>;
 
-// Errors name the line. Without `special_token` no token has a name.
+// Errors name the line. Without `special_token` tokens cannot be named.
 Result<Grammar::Expression> add_ebnf(Grammar& grammar, std::string_view text,
                                      const SpecialTokenId& special_token = nullptr);
 

@@ -1,4 +1,4 @@
-// What is in the cache, and removing from it (model_cache.h).
+// Lists the cache, and removes from it (model_cache.h).
 #include <fmt/core.h>
 #include <sys/stat.h>
 
@@ -7,17 +7,15 @@
 #include <set>
 #include <system_error>
 
+#include "base/files/mapped_file.h"
 #include "base/hex.h"
-#include "base/mapped_file.h"
+#include "hub/files/piece_store.h"
 #include "hub/model_cache.h"
-#include "hub/piece_store.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kCommitDigits = 40;
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> paths;
@@ -30,7 +28,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return paths;
 }
 
-// Revisions may hold slashes, so that refs/ is a tree.
+// Revisions may contain slashes, so refs/ is a tree.
 std::map<std::string, std::vector<std::string>> revisions_by_commit(const ModelPaths& paths) {
   std::map<std::string, std::vector<std::string>> revisions;
   std::error_code error;
@@ -46,7 +44,8 @@ std::map<std::string, std::vector<std::string>> revisions_by_commit(const ModelP
   return revisions;
 }
 
-// Of a file that is being downloaded, what is there; the cut is that of every download.
+// The bytes of a file that are here, complete or being downloaded; every download uses the same
+// cut.
 uint64_t bytes_of_file(const ModelPaths& paths, const HubFile& file) {
   std::error_code error;
   const fs::path blob = paths.blobs() / file.hash;
@@ -94,8 +93,8 @@ void list_model(const fs::path& cache, const ModelId& id, std::vector<CachedMode
   std::set<std::string> commits;
   for (const char* folder : {"snapshots", "lockstep"}) {
     for (const fs::path& path : entries_of(paths.folder / folder)) {
-      const std::string commit = path.filename().string().substr(0, kCommitDigits);
-      if (is_hex(commit, kCommitDigits)) commits.insert(commit);
+      const std::string commit = path.filename().string().substr(0, kSha1Digits);
+      if (is_hex(commit, kSha1Digits)) commits.insert(commit);
     }
   }
   for (const std::string& commit : commits) {
@@ -104,7 +103,7 @@ void list_model(const fs::path& cache, const ModelId& id, std::vector<CachedMode
   }
 }
 
-// What a file takes on the disk, which is less than its length where it has holes.
+// The disk space of a file, which is less than its length if it has holes.
 uint64_t disk_bytes(const fs::path& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return 0;
@@ -133,7 +132,7 @@ Status remove_tree(const fs::path& path) {
                fmt::format("{} cannot be removed: {}", path.string(), error.message())};
 }
 
-// Blobs that a snapshot or a download under way has use for.
+// Blobs used by a snapshot or a download in progress.
 std::set<std::string> used_blobs(const ModelPaths& paths) {
   std::set<std::string> used;
   std::error_code error;
@@ -200,7 +199,7 @@ Result<uint64_t> remove_model(const HubSettings& settings, const ModelId& id) {
   const ModelPaths paths(settings.cache, id);
   std::error_code error;
   const Error absent{ErrorCode::kNotFound,
-                     fmt::format("{} is not in {}; `lockstep list` says what is", id.text(),
+                     fmt::format("{} is not in {}; `lockstep list` shows what is", id.text(),
                                  settings.cache.string())};
   if (!fs::is_directory(paths.folder, error)) return absent;
   const ModelLock lock = TRY(ModelLock::take(settings.cache, id));

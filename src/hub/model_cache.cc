@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/files/mapped_file.h"
 #include "base/hex.h"
-#include "base/mapped_file.h"
-#include "hub/piece_store.h"
+#include "hub/files/piece_store.h"
 
 namespace lockstep {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolderStart = "models--";
-constexpr size_t kCommitDigits = 40;
 
 std::string folder_name_of(const ModelId& id) {
   std::string name = std::string(kFolderStart) + id.repository;
@@ -26,8 +25,8 @@ std::string folder_name_of(const ModelId& id) {
   return name;
 }
 
-// A link that leads to the blob by a relative path, so that the cache can be moved. Where the file
-// system has no symbolic links (exFAT, some network stores) a hard link.
+// Links to the blob by a relative path, so that the cache can be moved. A hard link if the file
+// system has no symbolic links (exFAT, some network stores).
 Status link_blob(const fs::path& blob, const fs::path& link) {
   std::error_code error;
   fs::create_directories(link.parent_path(), error);
@@ -74,11 +73,11 @@ Result<ModelLock> ModelLock::take(const fs::path& cache, const ModelId& id) {
 }
 
 std::optional<std::string> commit_on_disk(const ModelPaths& paths, std::string_view revision) {
-  if (is_hex(revision, kCommitDigits)) return std::string(revision);
-  const auto text = read_small_file(paths.reference(revision), kCommitDigits + 2);
+  if (is_hex(revision, kSha1Digits)) return std::string(revision);
+  const auto text = read_small_file(paths.reference(revision), kSha1Digits + 2);
   if (!text.ok()) return std::nullopt;
-  const std::string commit = text.value().substr(0, kCommitDigits);
-  return is_hex(commit, kCommitDigits) ? std::optional(commit) : std::nullopt;
+  const std::string commit = text.value().substr(0, kSha1Digits);
+  return is_hex(commit, kSha1Digits) ? std::optional(commit) : std::nullopt;
 }
 
 Result<ModelFiles> read_list(const ModelPaths& paths, std::string_view commit) {
@@ -97,7 +96,7 @@ Status publish(const ModelPaths& paths, const ModelFiles& files, std::string_vie
   for (const HubFile& file : files.files) {
     TRY(link_blob(paths.blobs() / file.hash, paths.snapshot(files.commit) / file.name));
   }
-  if (is_hex(revision, kCommitDigits)) return Ok{};
+  if (is_hex(revision, kSha1Digits)) return Ok{};
   const fs::path reference = paths.reference(revision);
   std::error_code error;
   fs::create_directories(reference.parent_path(), error);

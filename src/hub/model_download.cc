@@ -7,14 +7,14 @@
 #include <system_error>
 
 #include "base/bytes_text.h"
-#include "hub/range_file.h"
+#include "hub/files/range_file.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kSpareBytes = uint64_t{16} << 20;  // for journals, links and others
+constexpr uint64_t kSpareBytes = uint64_t{16} << 20;  // for journals, links and more
 
 uint64_t missing_bytes(const SpaceNeed& need, const PieceStore& store, const HubFile& file) {
   const PieceCut cut = store.cut(file);

@@ -5,17 +5,17 @@
 #include <memory>
 #include <system_error>
 
-#include "hub/hub_client.h"
+#include "hub/files/piece_store.h"
+#include "hub/http/hub_client.h"
 #include "hub/model_cache.h"
 #include "hub/model_download.h"
-#include "hub/piece_store.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Files that are there under their names and are not what they should be go away again.
+// Deletes whole files that fail their check.
 Result<size_t> discard_damaged(const PullOptions& options, PieceStore& store,
                                const std::vector<HubFile>& contents) {
   size_t damaged = 0;
@@ -38,7 +38,7 @@ Result<ModelFiles> list_offline(const ModelPaths& paths, const ModelId& id) {
   }
   return Error{
       ErrorCode::kNotFound,
-      fmt::format("{} is not whole on this disk, and HF_HUB_OFFLINE forbids to ask the hub",
+      fmt::format("{} is incomplete on this disk, and HF_HUB_OFFLINE forbids asking the hub",
                   id.text())};
 }
 
@@ -47,7 +47,7 @@ Result<PullReport> pull_offline(const PullOptions& options) {
   PullReport report;
   report.path = TRY(resolve_model(options.id.text(), options.settings));
   const auto files = list_offline(paths, options.id);
-  if (!files.ok()) return report;  // brought by other tools, or in a store: used as it is
+  if (!files.ok()) return report;  // downloaded by other tools, or in a store: used as it is
   report.commit = files.value().commit;
   report.files = files.value().files.size();
   report.size_bytes = files.value().total_bytes();

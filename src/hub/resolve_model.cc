@@ -1,4 +1,4 @@
-// How a MODEL of the command line is found on disk (model_cache.h).
+// Finds a MODEL of the command line on disk (model_cache.h).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The .gguf files of a folder that can be named: of split ones the first.
+// The loadable .gguf files of a folder: of split ones the first.
 std::vector<fs::path> gguf_files_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -27,7 +27,7 @@ std::vector<fs::path> gguf_files_in(const fs::path& folder) {
   return found;
 }
 
-// What of a model's folder is to be loaded.
+// The path to load in a model's folder.
 Result<std::string> model_in(const fs::path& folder, const ModelId& id) {
   std::error_code error;
   if (!id.file.empty()) {
@@ -38,7 +38,7 @@ Result<std::string> model_in(const fs::path& folder, const ModelId& id) {
   }
   if (fs::exists(folder / "config.json", error)) return folder.string();
   const auto files = gguf_files_in(folder);
-  if (files.empty()) return folder.string();  // the loader says what it misses
+  if (files.empty()) return folder.string();  // the loader reports what is missing
   if (files.size() == 1) return files[0].string();
   std::string names;
   for (const fs::path& file : files) {
@@ -50,17 +50,16 @@ Result<std::string> model_in(const fs::path& folder, const ModelId& id) {
       fmt::format("{} has several GGUF files on this disk, name one: {}", id.repository, names)};
 }
 
-// Nullopt where the cache has nothing of the model.
+// Nullopt if the cache has nothing of the model.
 Result<std::optional<std::string>> find_in_cache(const fs::path& cache, const ModelId& id) {
   const ModelPaths paths(cache, id);
   const auto commit = commit_on_disk(paths, id.revision_or_default());
   std::error_code error;
   if (!commit || !fs::is_directory(paths.snapshot(*commit), error)) {
     if (!fs::is_directory(paths.folder / "lockstep", error)) return std::optional<std::string>();
-    return Error{
-        ErrorCode::kNotFound,
-        fmt::format("{} is not yet whole on this disk; `lockstep pull {}` fetches the rest",
-                    id.text(), id.text())};
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{} is incomplete on this disk; `lockstep pull {}` fetches the rest",
+                             id.text(), id.text())};
   }
   const auto files = read_list(paths, *commit);
   const size_t missing = files.ok() ? missing_files(paths, files.value()).size() : 0;
@@ -78,7 +77,7 @@ Result<std::string> resolve_model(const std::string& model, const HubSettings& s
   std::error_code error;
   if (fs::exists(model, error)) return model;
   const auto parsed = parse_model_id(model);
-  if (!parsed.ok()) return model;  // the loader says what it is not
+  if (!parsed.ok()) return model;  // the loader reports the error
   const ModelId& id = parsed.value();
   std::vector<fs::path> caches{settings.cache};
   caches.insert(caches.end(), settings.stores.begin(), settings.stores.end());

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "hub/piece_plan.h"
+#include "hub/files/piece_plan.h"
 
 namespace lockstep {
 namespace {
 
-// From the first of the machines that has it, sends what it says and has it right; false if none
-// does.
+// From the first machine that has the piece, with the digest that it sends and the right one; false
+// if there is none.
 bool fetch_from_any(PeerPieces& peers, const std::vector<int>& machines, const HubFile& file,
                     uint32_t piece, std::span<std::byte> bytes, Digest& digest,
                     const auto& is_right) {
   return std::any_of(machines.begin(), machines.end(), [&](int machine) {
     const auto has_come = peers.fetch(machine, file, piece, bytes, digest);
-    // One that could not be asked is left out: the others may have it, or it is alive no longer.
+    // Skips a machine that could not be asked: the others may have it.
     return has_come.ok() && has_come.value() && sha256(bytes) == digest && is_right(digest);
   });
 }
@@ -47,7 +47,7 @@ Result<bool> SharedSource::fetch(const PieceRequest& request, std::span<std::byt
   Digest digest{};
   const auto is_right = [&](const Digest& got) {
     if (request.expected) return got == *request.expected;
-    // What others have may be the same wrong bytes.
+    // The other machines may have the same wrong bytes.
     return !request.is_from_hub_alone || (request.rejected && got != *request.rejected);
   };
   const bool is_only_hubs = request.is_from_hub_alone && !request.rejected;
@@ -94,14 +94,13 @@ Status seal_file(PieceStore& store, const HubFile& file, PeerPieces& peers) {
                                [](const Digest&) { return true; })) {
       return Error{
           ErrorCode::kPeerLost,
-          fmt::format("piece {} of {} is on none of the machines that answer", piece, file.name)};
+          fmt::format("none of the machines that answer has piece {} of {}", piece, file.name)};
     }
     hasher.add(part);
   }
   if (hasher.finish_hex() == file.hash) return store.seal(file, digests);
-  return Error{
-      ErrorCode::kCorrupt,
-      fmt::format("{} as the machines keep it is not the file that the hub lists", file.name)};
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("{} on the machines is not the file that the hub lists", file.name)};
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // One download for a cluster: each piece comes from the hub to one machine (piece_plan.h), and the
-// others get it there. How machines talk is not known here: that is `PeerPieces`. What a peer sends
-// is checked against the digest that it names, and the whole file against the hub's hash, so that a
-// wrong piece is found, and by comparing digests also who else has it otherwise.
+// others get it there. `PeerPieces` hides how machines communicate. A peer's piece is checked
+// against the digest that it sends, and the whole file against the hub's hash, so wrong pieces are
+// found, and by comparing digests also the machines that differ.
 #pragma once
 
 #include <functional>
@@ -11,35 +11,35 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hub/piece_source.h"
-#include "hub/piece_store.h"
+#include "hub/files/piece_source.h"
+#include "hub/files/piece_store.h"
 
 namespace lockstep {
 
-// The other machines' stores. Implementations are used by one thread at a time; each call has a
-// deadline of its own.
+// The other machines' stores. One thread at a time uses an implementation; each call has its own
+// deadline.
 class PeerPieces {
  public:
   virtual ~PeerPieces() = default;
 
-  // Those that can be asked now, without this one, the fastest link first.
+  // Machines that can be asked now, except this one, fastest link first.
   virtual std::vector<int> alive() = 0;
-  // False: the machine does not have the piece (yet). An error: it could not be asked.
+  // False: the machine does not have the piece yet. An error: it could not be asked.
   virtual Result<bool> fetch(int machine, const HubFile& file, uint32_t piece,
                              std::span<std::byte> bytes, Digest& digest) = 0;
-  // Of a piece that the machine has.
+  // The digest of a piece that the machine has.
   virtual Result<std::optional<Digest>> digest(int machine, const HubFile& file,
                                                uint32_t piece) = 0;
 
-  // Asked before this machine gets a piece from the hub: false where another is getting it, or
-  // about to. Told afterwards whether it has come; it will be in the store in a moment.
+  // Called before this machine gets a piece from the hub: false if another is getting it, or about
+  // to. release() reports whether it has arrived; it will be in the store in a moment.
   virtual bool claim(const HubFile& /*file*/, uint32_t /*piece*/) { return true; }
   virtual void release(const HubFile& /*file*/, uint32_t /*piece*/, bool /*has_come*/) {}
 };
 
 struct SharedSourceOptions {
   int self = 0;
-  // Who may fetch the piece from the hub, of all machines: those that keep it.
+  // The machines that may fetch the piece from the hub: those that keep it.
   std::function<std::vector<int>(const HubFile&, uint32_t piece)> keepers;
 };
 
@@ -52,7 +52,7 @@ class SharedSource : public PieceSource {
   Result<bool> fetch(const PieceRequest& request, std::span<std::byte> bytes) override;
   bool is_own(const HubFile& file, uint32_t piece) const override;
   bool has_origin() const override { return hub_ && hub_->has_origin(); }
-  // Pieces of which another machine has other bytes.
+  // Pieces that differ on another machine.
   std::vector<uint32_t> suspects(const HubFile& file, std::span<const Digest> digests) override;
 
  private:
@@ -64,9 +64,9 @@ class SharedSource : public PieceSource {
   const std::unique_ptr<PieceSource> hub_;
 };
 
-// Checks a file of which this machine keeps a part: reads all pieces in order, its own from the
-// disk and the others from its peers, which are not kept, and remembers their digests if the whole
-// is what the hub lists. kCorrupt if it is not, kPeerLost where a piece cannot be had from anyone.
+// Checks a file of which this machine keeps a part: reads all pieces in order, its own from disk
+// and the others from its peers, without keeping them, and stores their digests if the whole has
+// the hub's hash. kCorrupt if not, kPeerLost if no machine provides a piece.
 Status seal_file(PieceStore& store, const HubFile& file, PeerPieces& peers);
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@ Error wrong_type(std::string_view key, const char* type) {
   return {ErrorCode::kInvalidArgument, "\"" + std::string(key) + "\" must be " + type};
 }
 
-// A key that is missing and one that is null say the same.
+// A missing key and a null value are equivalent.
 const Json* find_set(const Json& object, std::string_view key) {
   const Json* value = find(object, key);
   return value == nullptr || value->is_null() ? nullptr : value;
@@ -26,7 +26,7 @@ const Json* find(const Json& value, std::string_view key) {
 Result<std::optional<int64_t>> get_int(const Json& object, std::string_view key) {
   const Json* value = find_set(object, key);
   if (value == nullptr) return std::optional<int64_t>();
-  // The parser makes an unsigned only of what is too large for a signed integer.
+  // The parser produces an unsigned integer only if it does not fit in a signed one.
   if (const int64_t* number = value->if_int64()) return std::optional<int64_t>(*number);
   if (const uint64_t* number = value->if_uint64()) {
     constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());

@@ -1,6 +1,5 @@
-// JSON: an order-preserving value, a strict parser for bytes from outside, and a writer. A facade
-// over Boost.JSON, which no other folder may name. Numbers keep whether they were written as
-// integers.
+// JSON: an order-preserving value, a strict parser for untrusted bytes, and a writer. A facade over
+// Boost.JSON, which no other folder may name. Numbers keep whether they were written as integers.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -20,24 +19,24 @@ inline constexpr size_t kJsonDepthMax = 64;
 
 enum class DuplicateKeys { kLastWins, kRefuse };
 
-// kCorrupt with the byte offset where the text stops being JSON; invalid UTF-8 is not JSON.
-// Integers beyond 64 bits become the nearest double; what is beyond the largest double is refused.
+// kCorrupt with the byte offset of the error; invalid UTF-8 is an error too. Integers beyond 64
+// bits become the nearest double; numbers beyond the largest double are refused.
 Result<Json> parse_json(std::string_view text,
                         DuplicateKeys duplicate_keys = DuplicateKeys::kLastWins);
 
-// Compact (`{"a":1}`); floats shortest that read back to the same double, 2.0 stays 2.0. Non-finite
-// numbers print as null.
+// Compact (`{"a":1}`); the shortest floats that read back to the same double, 2.0 stays 2.0.
+// Non-finite numbers print as null.
 std::string dump_json(const Json& value);
 // Appends a string literal with quotes; a building block for streams.
 void append_json_string(std::string& out, std::string_view text);
 // A float that reads back to the same float32.
 void append_json_float(std::string& out, float value);
 
-// Null if `value` is no object or has no such key.
+// Null if `value` is not an object or lacks the key.
 const Json* find(const Json& value, std::string_view key);
 
-// Typed access with an error that names the key: kInvalidArgument "\"key\" must be an integer". A
-// missing key or an explicit null is nullopt.
+// Typed access with an error that names the key: kInvalidArgument "\"key\" must be an integer".
+// Nullopt for a missing key or an explicit null.
 Result<std::optional<int64_t>> get_int(const Json& object, std::string_view key);
 Result<std::optional<double>> get_double(const Json& object,
                                          std::string_view key);  // takes integers too

@@ -1,6 +1,6 @@
 #include "json/json_file.h"
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-// A small file of JSON, such as a model's config.json; a tokenizer's may be too large for it.
+// Reads a small JSON file, such as a model's config.json; a tokenizer's may be too large.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Errors of read_small_file() (base/mapped_file.h) and of parse_json(); all name the path.
+// Errors of read_small_file() (base/files/mapped_file.h) and of parse_json(); all name the path.
 Result<Json> read_json_file(const std::filesystem::path& path);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// JsonTypes: a set of JSON's types as bits, of which an integer is told from another number. Also
-// in texts that travel between machines, so the numbers stay.
+// JsonTypes: a set of JSON types as bits, with integers distinct from other numbers. Also part of
+// texts sent between machines, so the numbers must not change.
 #pragma once
 
 #include <cstdint>

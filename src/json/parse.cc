@@ -1,6 +1,6 @@
-// The strict parser: Boost.JSON's grammar with a handler of ours. Boost's own handler would take
-// over its doubles, which are up to a few units off in the last place in 1.81; ours reads each one
-// again, correctly rounded.
+// The strict parser: Boost.JSON's grammar with our own handler. Boost's handler would use its
+// doubles, which in 1.81 are up to a few units off in the last place; ours parses each again,
+// correctly rounded.
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
 #include <charconv>
@@ -18,7 +18,7 @@ namespace {
 
 namespace json = boost::json;
 
-// The nearest double; an infinity if `text`, a JSON number, is beyond the largest.
+// The nearest double; infinity if `text`, a JSON number, is beyond the largest.
 double nearest_double(const std::string& text) {
 #ifdef __cpp_lib_to_chars
   double value = 0;

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// fmt writes exponents where Python's repr does (below 1e-4, from 1e16), but 2.0 as 2.
+// fmt writes exponents in the same range as Python's repr (below 1e-4, from 1e16), but 2.0 as 2.
 template <class Float>
 void append_number(std::string& out, Float value) {
   const size_t begin = out.size();
@@ -133,9 +133,9 @@ void append_json_float(std::string& out, float value) {
   }
   const size_t begin = out.size();
   append_number(out, value);
-  // Most readers parse to a double and then narrow, which rounds twice. Where the shortest text
-  // does not survive that, the shortest one for the double does: it lies within a double's rounding
-  // of the float itself.
+  // Most readers parse to a double and then narrow, which rounds twice. If the shortest text does
+  // not survive that, the shortest text for the double does: it is within a double's rounding of
+  // the float itself.
   const auto twice_rounded = static_cast<float>(std::strtod(out.c_str() + begin, nullptr));
   if (twice_rounded == value) return;
   out.resize(begin);

@@ -12,7 +12,7 @@ struct Quad {
   }
 };
 
-// Shifts work on pairs of bytes; the mask takes away what came from the neighbour.
+// Shifts work on pairs of bytes; the mask removes bits from the neighbour.
 template <int Shift, int Bits>
 LANES_INLINE Quad bits_of(Quad a) {
   const __m256i mask = _mm256_set1_epi8(static_cast<char>((1 << Bits) - 1));
@@ -42,7 +42,7 @@ LANES_INLINE Quad look_up(ByteTable table, Quad index) {
 }
 
 // Pairs of products are added in 16 bits: kRun quads fit, 2 * (2^Bits - 1) * 127 each. Codes of 8
-// bits are made signed, so that 2 * 128 * 127 fits; the start takes the 128 into account.
+// bits are made signed, so that 2 * 128 * 127 fits; the start value corrects for the 128.
 template <int Bits>
 struct Dot {
   static constexpr int kRun = Bits <= 4 ? 8 : Bits == 5 ? 4 : Bits == 6 ? 2 : 1;
@@ -100,7 +100,7 @@ LANES_INLINE F32x16 column_codes(Quad quad, int32_t offset) {
   return {column_codes<Column>(quad.low, offset), column_codes<Column>(quad.high, offset)};
 }
 
-// Bytes in the high halves of pairs become half precision numbers.
+// Bytes in the high halves of pairs become half-precision numbers.
 LANES_INLINE __m256i halves_of_fp8(__m256i bytes) {
   return _mm256_and_si256(_mm256_srai_epi16(bytes, 1),
                           _mm256_set1_epi16(static_cast<int16_t>(0xbf80)));
@@ -109,7 +109,7 @@ LANES_INLINE __m256i halves_of_fp8(__m256i bytes) {
 template <int Column>
 LANES_INLINE __m256 column_fp8(__m256i bytes) {
   const __m256i halves = halves_of_fp8(Column % 2 == 0 ? _mm256_slli_epi16(bytes, 8) : bytes);
-  // The even ones of sixteen are column 0 or 1, the odd ones column 2 or 3.
+  // Even ones of the sixteen are column 0 or 1, odd ones column 2 or 3.
   const __m256i places = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0,
                                           1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
   const __m256i sorted =

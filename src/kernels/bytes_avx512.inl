@@ -8,7 +8,7 @@ struct Quad {
   static LANES_INLINE Quad load(const std::byte* from) { return {_mm512_loadu_si512(from)}; }
 };
 
-// Shifts work on pairs of bytes; the mask takes away what came from the neighbour.
+// Shifts work on pairs of bytes; the mask removes bits from the neighbour.
 template <int Shift, int Bits>
 LANES_INLINE Quad bits_of(Quad a) {
   const __m512i mask = _mm512_set1_epi8(static_cast<char>((1 << Bits) - 1));
@@ -60,7 +60,7 @@ LANES_INLINE F32x16 column_codes(Quad quad, int32_t offset) {
   return {_mm512_sub_ps(_mm512_castsi512_ps(bits), zero)};
 }
 
-// Bytes in the high halves of pairs become half precision numbers.
+// Bytes in the high halves of pairs become half-precision numbers.
 LANES_INLINE __m512i halves_of_fp8(__m512i bytes) {
   return _mm512_and_si512(_mm512_srai_epi16(bytes, 1),
                           _mm512_set1_epi16(static_cast<int16_t>(0xbf80)));
@@ -69,7 +69,7 @@ LANES_INLINE __m512i halves_of_fp8(__m512i bytes) {
 template <int Column>
 LANES_INLINE F32x16 column_fp8(Quad quad) {
   const __m512i halves = halves_of_fp8(Column % 2 == 0 ? _mm512_slli_epi16(quad.v, 8) : quad.v);
-  // The even ones of 32 are column 0 or 1, the odd ones column 2 or 3.
+  // Even ones of the 32 are column 0 or 1, odd ones column 2 or 3.
   const __m512i places =
       _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
                        22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
@@ -93,7 +93,7 @@ LANES_INLINE F32x16 load_fp8(const std::byte* from) {
 }
 LANES_INLINE F32x16 load_e8m0(const std::byte* from) {
   const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu8_epi32(load_sixteen(from)), 23);
-  // As unsigned numbers: 2^-127 is subnormal, and 255 reaches no sign.
+  // Compared as unsigned numbers: 2^-127 is subnormal, and 255 does not reach the sign.
   return {_mm512_castsi512_ps(_mm512_max_epu32(bits, _mm512_set1_epi32(0x00400000)))};
 }
 

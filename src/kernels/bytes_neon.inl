@@ -37,7 +37,7 @@ LANES_INLINE Quad look_up(ByteTable table, Quad index) {
   return index;
 }
 
-// Codes of 8 bits are made signed; the start takes the 128 into account.
+// Codes of 8 bits are made signed; the start value corrects for the 128.
 template <int Bits>
 LANES_INLINE int8x16_t signed_codes(uint8x16_t codes) {
   if constexpr (Bits == 8) codes = veorq_u8(codes, vdupq_n_u8(128));
@@ -123,13 +123,13 @@ LANES_INLINE F32x16 column_codes(Quad quad, int32_t offset) {
   const int32x4_t zero = vdupq_n_s32(offset);
   return for_fours([&](int i) {
     const uint32x4_t rows = vreinterpretq_u32_u8(quad.v[i]);
-    // The column to the top, then to the bottom: no mask.
+    // Moves the column to the top, then to the bottom: needs no mask.
     const uint32x4_t codes = vshrq_n_u32(vshlq_n_u32(rows, 24 - 8 * Column), 24);
     return vcvtq_f32_s32(vsubq_s32(vreinterpretq_s32_u32(codes), zero));
   });
 }
 
-// Bytes in the high halves of pairs become half precision numbers.
+// Bytes in the high halves of pairs become half-precision numbers.
 LANES_INLINE uint16x8_t halves_of_fp8(uint16x8_t bytes) {
   const int16x8_t shifted = vshrq_n_s16(vreinterpretq_s16_u16(bytes), 1);
   return vandq_u16(vreinterpretq_u16_s16(shifted), vdupq_n_u16(0xbf80));
@@ -149,7 +149,7 @@ LANES_INLINE F32x16 column_fp8(Quad quad) {
 LANES_INLINE uint8x16_t load_sixteen(const std::byte* from) {
   return vld1q_u8(reinterpret_cast<const uint8_t*>(from));
 }
-// Sixteen unsigned bytes as 32 bits.
+// Bytes [4i, 4i + 4) of sixteen unsigned ones as 32 bits each.
 LANES_INLINE uint32x4_t widen_four(uint8x16_t bytes, int i) {
   const uint16x8_t eight = i < 2 ? vmovl_u8(vget_low_u8(bytes)) : vmovl_high_u8(bytes);
   return i % 2 == 0 ? vmovl_u16(vget_low_u16(eight)) : vmovl_high_u16(eight);

@@ -44,7 +44,7 @@ struct ByteTable {
   }
 };
 
-// Each byte, which is below 16, replaced by its entry.
+// Replaces each byte, which is below 16, by its table entry.
 LANES_CALL Quad look_up(ByteTable table, Quad index) {
   for (int i = 0; i < 64; ++i) index.byte[i] = table.byte[index.byte[i]];
   return index;
@@ -122,7 +122,7 @@ LANES_CALL F32x16 load_e8m0(const std::byte* from) {
   return r;
 }
 
-// The largest bit pattern of |x|: that of a NaN or an infinity where there is one.
+// The largest bit pattern of |x|: a NaN's or an infinity's if there is one.
 LANES_INLINE uint32_t max_magnitude(F32x16 x, F32x16 y) {
   uint32_t most = 0;
   for (int i = 0; i < kLanes; ++i) {

@@ -28,8 +28,7 @@ extern const KernelTable kNeonDotprodKernels;
 namespace {
 
 #if defined(__x86_64__)
-// Leaf 1, ECX bit 29 (Intel SDM 3, CPUID). clang 14's __builtin_cpu_supports does not know this
-// name.
+// Leaf 1, ECX bit 29 (Intel SDM 3, CPUID). clang 14's __builtin_cpu_supports lacks this name.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 29)) != 0;
@@ -53,7 +52,7 @@ bool has_dotprod() {
 std::vector<const KernelTable*> detect_kernels() {
   std::vector<const KernelTable*> tables = {&kScalarKernels};
 #if defined(__x86_64__)
-  // The builtin also asks whether the operating system keeps the wide registers.
+  // The builtin also checks that the operating system saves the wide registers.
   const bool has_avx2 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (has_avx2) tables.push_back(&kAvx2Kernels);

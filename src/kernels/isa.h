@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-// The tables that this build has and this processor can run, slowest ("scalar") first.
+// The tables in this build that the processor can run, slowest ("scalar") first.
 std::span<const KernelTable* const> available_kernels();
 
-// The last of them, or the one that the environment variable LOCKSTEP_ISA names; kInvalidArgument
-// with the possible names where it names none of them.
+// The last of them, or the one named by the environment variable LOCKSTEP_ISA; kInvalidArgument,
+// listing the possible names, if that is none of them.
 Result<const KernelTable*> choose_kernels();
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // The kernels for x86-64 processors with AVX2, FMA and F16C.
-// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
-// an anonymous namespace (kernels.h).
+// Compiled with its own flags, so it includes nothing but intrinsics and our own code in an
+// anonymous namespace (kernels.h).
 #include "kernels/kernels.h"
 
 #if defined(__x86_64__)
@@ -9,9 +9,9 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens; tiles of a quantised matrix that one token and
-// that several meet together. Sanitizers take minutes to compile all shapes; any gives the same
-// bits.
+// The most sums and tokens of one register block; the tiles of a quantised matrix processed
+// together with one token and with several. Sanitizers need minutes to compile all shapes; any
+// shape gives the same bits.
 #if defined(LOCKSTEP_FEW_SHAPES)
 constexpr int kSumsMax = 2;
 constexpr int kTokensMax = 2;

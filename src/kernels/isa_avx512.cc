@@ -1,11 +1,11 @@
 // The kernels for x86-64 processors with AVX-512 F, BW, VL, DQ and VNNI.
-// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
-// an anonymous namespace (kernels.h).
+// Compiled with its own flags, so it includes nothing but intrinsics and our own code in an
+// anonymous namespace (kernels.h).
 #include "kernels/kernels.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
-// g++ 12 takes its own _mm512_undefined_ps() for a mistake (GCC bug 105593).
+// g++ 12 warns about its own _mm512_undefined_ps() (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -14,9 +14,9 @@
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens; tiles of a quantised matrix that one token and
-// that several meet together. Sanitizers take minutes to compile all shapes; any gives the same
-// bits.
+// The most sums and tokens of one register block; the tiles of a quantised matrix processed
+// together with one token and with several. Sanitizers need minutes to compile all shapes; any
+// shape gives the same bits.
 #if defined(LOCKSTEP_FEW_SHAPES)
 constexpr int kSumsMax = 2;
 constexpr int kTokensMax = 2;

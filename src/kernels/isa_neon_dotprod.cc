@@ -1,6 +1,6 @@
 // The kernels for AArch64 processors whose NEON has dot products of bytes (FEAT_DotProd).
-// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
-// an anonymous namespace (kernels.h).
+// Compiled with its own flags, so it includes nothing but intrinsics and our own code in an
+// anonymous namespace (kernels.h).
 #include "kernels/kernels.h"
 
 #if defined(__aarch64__)

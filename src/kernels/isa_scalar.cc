@@ -1,16 +1,16 @@
 // The kernels for any processor, in plain C++.
-// Compiled with flags of its own, so that it includes nothing but intrinsics and our own lines in
-// an anonymous namespace (kernels.h).
+// Compiled with its own flags, so it includes nothing but intrinsics and our own code in an
+// anonymous namespace (kernels.h).
 #include "kernels/kernels.h"
 
 namespace lockstep {
 namespace {
 
-// Sums of one register block and its most tokens. More would gain little without registers of
+// The most sums and tokens of one register block. More would gain little without registers of
 // sixteen lanes, and takes minutes to compile.
 constexpr int kSumsMax = 1;
 constexpr int kTokensMax = 1;
-// Tiles of a quantised matrix that one token and that several meet together.
+// Tiles of a quantised matrix processed together with one token and with several.
 constexpr int kBlockTilesOfOne = 1;
 constexpr int kBlockTilesOfMany = 1;
 

@@ -1,12 +1,10 @@
 // The compute kernels of one instruction set, as a table of functions. Everything is written once
 // over sixteen virtual lanes (kernels/generic/*.inl), so every table gives the same bits for the
-// same input: "One answer" in ARCHITECTURE.md. Used by device/. A kernel works on a part of an
-// operation; splitting it over threads is the device's business. No kernel allocates, locks or
-// fails.
+// same input: docs/internals/one-answer.md. Used by device/, which splits operations over
+// threads: a kernel call computes a part of one. No kernel allocates, locks or fails.
 //
-// Only <cstddef> and <cstdint> may be included here: the files that are compiled for one
-// instruction set see this header, and an inline function of a library in them could be linked into
-// the baseline program.
+// Only <cstddef> and <cstdint> may be included here: files compiled for one instruction set include
+// this header, and a library's inline function in them could be linked into the baseline program.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +18,11 @@ namespace lockstep {
 // positions.
 inline constexpr int kPagePositions = 64;
 
-// Activations in the blocks of a quantised matrix, for one token after the other.
-// Integers (after the int8 of Q8_0, per block): scale = m / 127, code = round_to_even(x * (127 /
-// m)) with m = max |x| of the block. Codes and scale are 0 where 127 / m overflows: m is 0, or so
-// tiny (below about 3.7e-37) that the block counts as zeros. A NaN or an infinity in a block makes
-// its codes 0 and its scale NaN or infinite.
+// Activations as the blocks of a quantised matrix, token by token.
+// Integers (like the int8 of Q8_0, per block): scale = m / 127, code = round_to_even(x * (127 / m))
+// with m = max |x| of the block. Codes and scale are 0 if 127 / m overflows: m is 0, or so tiny
+// (below about 3.7e-37) that the block counts as zeros. A NaN or an infinity in a block makes its
+// codes 0 and its scale NaN or infinite.
 struct PrepareArgs {
   const float* input;  // (tokens, columns)
   size_t input_stride;
@@ -35,9 +33,9 @@ struct PrepareArgs {
   void* output;  // (tokens, block_count) of InputBlock8 or InputBlockF
 };
 
-// One matrix of a product. The products of further matrices go into the same sums: in each leaf,
-// their columns follow those of the matrices before them in the chain. This is how the experts of a
-// token are added, in ascending order inside each leaf. They have as many rows and leaves as the
+// One matrix of a product. Products of further matrices are added to the same sums: in each leaf,
+// their columns follow the columns of earlier matrices in the chain. This adds the experts of a
+// token, in ascending order inside each leaf. All have the same number of rows and leaves as the
 // first; their formats may differ.
 struct MatmulPart {
   const PackedMatrix* matrix;
@@ -49,8 +47,8 @@ struct MatmulPart {
 inline constexpr int kMatmulPartsMax = 40;
 
 // output[subtree][token][row] = sum over columns of weight[row][column] * input[token][column].
-// Each output is one chain of fused multiply-adds for each leaf: column after column for plain
-// elements; block after block for the others, where each block (or half) contributes
+// Each output is one chain of fused multiply-adds per leaf: column after column for plain elements;
+// block after block for the others, where each block (or half) contributes
 //   fma(scale * dot + bias * sum, input scale, chain)   for integers, with exact integer dots,
 //   chain + (scale * dot + bias * sum)                   for floats, dot a chain over its columns;
 // kernels/generic/blocks.inl has the exact sequence.
@@ -60,18 +58,17 @@ struct MatmulArgs {
   int32_t tile_begin;  // this call computes tiles [tile_begin, tile_end)
   int32_t tile_end;
   int32_t tokens;
-  float* output;  // rows of the first matrix; nothing is written beyond
+  float* output;  // rows of the first matrix; nothing is written beyond them
   size_t token_stride;
   size_t subtree_stride;
 };
 
-// output[token][column] = weight[rows[token]][column]: the stored value, rounded once where
-// scale * code + bias is no float.
+// output[token][column] = weight[rows[token]][column]: the stored value, rounded once if scale *
+// code + bias is not a float.
 struct EmbedArgs {
   const PackedMatrix* matrix;
   const BlockColumns* blocks;  // for a quantised matrix
-  const int32_t*
-      rows;  // (tokens); a negative row is another rank's and leaves the output untouched
+  const int32_t* rows;  // (tokens); negative rows are another rank's and leave the output untouched
   int32_t token_begin;
   int32_t token_end;
   float* output;
@@ -97,17 +94,17 @@ struct RopeArgs {
   size_t x_stride;
   int32_t heads;
   int32_t head_dim;
-  int32_t half;        // pairs that are rotated, at most head_dim / 2
+  int32_t half;        // number of rotated pairs, at most head_dim / 2
   const float* table;  // (tokens, 2, half): cosines, then sines
   int32_t token_begin;
   int32_t token_end;
 };
 
-// One layer's keys and values in pages. A page holds for each head
+// One layer's keys and values in pages. For each head a page holds
 //   keys   (kPagePositions / kLanes, head_dim, kLanes): sixteen positions side by side,
 //   values (kPagePositions, head_dim), of which the first value_dim are used.
-// `keys` and `values` point at page 0; pages of one layer lie page_stride floats apart, heads of a
-// page head_stride() floats.
+// `keys` and `values` point at page 0; pages of one layer are page_stride floats apart, heads in a
+// page page_head_stride() floats.
 struct PageArgs {
   float* keys;
   float* values;
@@ -133,16 +130,16 @@ struct StoreKvArgs {
   int32_t token_end;
 };
 
-// Attention of `heads` query heads of one token that share one key/value head, over positions
-// [0, position]. Each page gives a maximum, a sum and a weighted value; pages are merged in
-// ascending order. Scores are chains of fused multiply-adds over head_dim, one lane for each key. A
-// sink takes part in the softmax as one more score, after all pages, and has no value.
+// Attention of `heads` query heads of one token that share one key/value head, over positions [0,
+// position]. Each page gives a maximum, a sum and a weighted value; pages are merged in ascending
+// order. Scores are chains of fused multiply-adds over head_dim, one lane per key. A sink takes
+// part in the softmax as an additional score, after all pages, and has no value.
 struct AttentionArgs {
   PageArgs pages;
   int32_t kv_head;
   const int32_t* page_list;  // the sequence's pages, by position / kPagePositions
   int32_t position;
-  int32_t window;      // only the last `window` positions are attended to; 0: all
+  int32_t window;      // attention covers only the last `window` positions; 0: all
   const float* query;  // (heads, head_dim)
   int32_t heads;
   float scale;
@@ -151,7 +148,7 @@ struct AttentionArgs {
 };
 
 struct KernelTable {
-  // What LOCKSTEP_ISA understands: "scalar", "avx2", "avx512", "neon", "neon_dotprod".
+  // As in LOCKSTEP_ISA: "scalar", "avx2", "avx512", "neon", "neon_dotprod".
   const char* name;
   void (*matmul)(const MatmulArgs&);
   void (*prepare_integers)(const PrepareArgs&);  // InputBlock8

@@ -43,7 +43,7 @@ double polynomial(const double (&coefficients)[Count], double x) {  // highest p
 constexpr double kLn2High = 0x1.62e42fefap-1;
 constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40;
 
-// 1 / k!: with |r| <= ln 2 / 2 the first term left out, r^14 / 14!, is below 5e-18.
+// 1 / k!: with |r| <= ln 2 / 2 the first omitted term, r^14 / 14!, is below 5e-18.
 constexpr double kExpTaylor[] = {1.0 / 6227020800.0,
                                  1.0 / 479001600.0,
                                  1.0 / 39916800.0,
@@ -59,12 +59,12 @@ constexpr double kExpTaylor[] = {1.0 / 6227020800.0,
                                  1.0,
                                  1.0};
 
-// 1 / (2k + 1): atanh(s) = s * (1 + s^2 / 3 + s^4 / 5 + ...); with s^2 < 0.0295 the first term left
-// out is below 1e-18.
+// 1 / (2k + 1): atanh(s) = s * (1 + s^2 / 3 + s^4 / 5 + ...); with s^2 < 0.0295 the first omitted
+// term is below 1e-18.
 constexpr double kAtanhTaylor[] = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
                                    1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
 
-// Taylor series on [-pi/4, pi/4] in x^2; the first terms left out are below 1e-19 and 3e-18.
+// Taylor series on [-pi/4, pi/4] in x^2; the first omitted terms are below 1e-19 and 3e-18.
 constexpr double kSineTaylor[] = {
     1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
     1.0 / 362880.0,          -1.0 / 5040.0,          1.0 / 120.0,        -1.0 / 6.0};
@@ -110,7 +110,7 @@ double log_f64(double x) {
   const uint64_t bits = bits_of(is_subnormal ? x * 0x1p54 : x);
   int64_t exponent = static_cast<int64_t>(bits >> 52) - 1023 - (is_subnormal ? 54 : 0);
   double mantissa = double_of((bits & 0x000fffffffffffffu) | 0x3ff0000000000000u);
-  if (mantissa > 0x1.6a09e667f3bcdp+0) {  // sqrt(2): the mantissa stays around 1
+  if (mantissa > 0x1.6a09e667f3bcdp+0) {  // sqrt(2): keeps the mantissa near 1
     mantissa *= 0.5;
     ++exponent;
   }

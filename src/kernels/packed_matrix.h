@@ -1,12 +1,12 @@
-// PackedMatrix: weights as the kernels read them, and the activations that they are multiplied
-// with. device/packing makes both from what a checkpoint stores. Included by files that are
-// compiled for one instruction set: <cstddef> and <cstdint> only.
+// PackedMatrix: weights as the kernels read them, and the activations they are multiplied with.
+// device/packing makes both from a checkpoint's formats. Included by files compiled for one
+// instruction set: <cstddef> and <cstdint> only.
 //
-// A matrix is cut into tiles of kLanes rows. Plain elements lie as (tile, column, row in tile).
-// Quantised codes lie in blocks of kBlockColumns columns. A block never crosses the border of a
-// leaf or of a group of columns with one scale; a short block is filled up with code 0, which meets
-// activations of 0. One or more blocks that share the rows' scales are a piece; so the columns of a
-// leaf are whole pieces, each of whole blocks.
+// A matrix is cut into tiles of kLanes rows. Plain elements are stored as (tile, column, row in
+// tile). Quantised codes are in blocks of kBlockColumns columns. A block never crosses the border
+// of a leaf or of a group of columns with one scale; a short block is padded with code 0, which
+// meets activations of 0. A piece is one or more blocks that share the rows' scales; so the columns
+// of a leaf are whole pieces, each of whole blocks.
 //
 // Codes of a block: quad k has columns 4k .. 4k+3 as 64 bytes, (row, column in quad). By bits:
 //   8: quads 0 .. 7.
@@ -14,7 +14,7 @@
 //   2: two vectors; bits 2m, 2m + 1 of vector i are quad 4i + m.
 //   1: one vector; bit k is quad k.
 //   3, 5, 6: the low 2, 4, 4 bits as above, then the other 1, 1, 2 bits as above.
-// So a block has 64 * bits bytes. All codes of a tile come first, then, from `scales_at` on, the
+// So a block has 64 * bits bytes. All codes of a tile come first, followed at `scales_at` by the
 // scales of its pieces.
 #pragma once
 
@@ -23,9 +23,9 @@
 
 namespace lockstep {
 
-// Rows of a packed matrix, keys of a cached head and partial sums of a norm come in sixteens.
+// Rows of a packed matrix, keys of a cached head and partial sums of a norm are grouped by this.
 inline constexpr int kLanes = 16;
-// Deepest stack of unfinished sums while adding 64 leaves in a binary tree.
+// The deepest stack of unfinished sums while adding 64 leaves in a binary tree.
 inline constexpr int kTreeDepth = 7;
 inline constexpr int kBlockColumns = 32;
 
@@ -46,9 +46,8 @@ inline bool is_plain(PackedCodes codes) {
   return codes == PackedCodes::kF32 || codes == PackedCodes::kF16 || codes == PackedCodes::kBF16;
 }
 
-// What a piece has in the tile's scales: first its head, then something for each of its blocks.
-// Arrays are of kLanes rows. weight = scale * (code - code_offset) + bias. The stream of scales is
-// not aligned.
+// A piece's data in the tile's scales: first its head, then data of each of its blocks. Arrays have
+// kLanes rows. weight = scale * (code - code_offset) + bias. The stream of scales is not aligned.
 enum class PackedScales : int32_t {
   kNone,      // plain elements
   kF32,       // head: scale
@@ -62,7 +61,7 @@ enum class PackedScales : int32_t {
   kF32Zero,   // head: scale, uint8 zero: weight = scale * (code - zero)
   kF16Zero,   // head: scale, uint8 zero
   kBF16Zero,  // head: scale, uint8 zero
-  // A block's columns 0-15 and 16-31 have scales of their own ("halves").
+  // A block's columns 0-15 and 16-31 have separate scales ("halves").
   kE4M3Halves,  // no head; block: E4M3 byte of each half, scale = factor * byte
   // ggml's super-blocks.
   kSuper,           // head: F16 d; block: int8 s, scale = d * s
@@ -71,15 +70,15 @@ enum class PackedScales : int32_t {
   kSuperMinHalves,  // head: F16 d, F16 m; block: uint8 s of each half, then uint8 t of each half
 };
 
-// One leaf of the columns of a matrix: a sum over its columns in ascending order, started from
+// One leaf of the columns of a matrix: a sum over its columns in ascending order, starting from
 // zero. After it, the two topmost sums are added `merges` times; `ends_subtree` then writes the sum
-// out as the next subtree of the output. A matrix whose columns are not cut is one step with all
+// as the next subtree of the output. A matrix whose columns are not cut is one step with all
 // columns.
 struct LeafStep {
   int32_t columns;
   int32_t merges;
   int32_t ends_subtree;
-  int32_t pieces = 0;  // of a quantised matrix; filled by device/packing
+  int32_t pieces = 0;  // for a quantised matrix; filled in by device/packing
 };
 
 struct PackedMatrix {
@@ -93,8 +92,8 @@ struct PackedMatrix {
   const uint8_t* table;  // 16 bytes, for kTable4
   const std::byte* tiles;
   size_t tile_bytes;             // from one tile to the next
-  size_t scales_at;              // bytes from the begin of a tile
-  const uint16_t* piece_blocks;  // how many blocks each piece has, over all leaves
+  size_t scales_at;              // bytes from the beginning of a tile
+  const uint16_t* piece_blocks;  // the number of blocks in each piece, over all leaves
   int32_t block_count;           // of all pieces
   const LeafStep* steps;
   int32_t step_count;
@@ -114,7 +113,7 @@ struct InputBlock8 {
   int32_t half_sums[2];  // of columns 0-15 and 16-31
 };
 
-// Activations of one block as they are.
+// Activations of one block as floats.
 struct InputBlockF {
   float values[kBlockColumns];
   float sum;

@@ -1,5 +1,5 @@
 // The lane vocabulary as two AVX registers, lanes 0-7 and 8-15. Included into the anonymous
-// namespace of isa_avx2.cc after simd_scalar.inl, which has the meaning of each operation.
+// namespace of isa_avx2.cc after simd_scalar.inl, which defines the meaning of each operation.
 
 struct F32x16 {
   __m256 low;
@@ -28,7 +28,7 @@ struct F32x16 {
   }
 };
 
-// All bits set in the first `count` of sixteen lanes; eight of them from `begin`.
+// All bits set in the first `count` of sixteen lanes; eight of them, starting at `begin`.
 LANES_INLINE __m256i first_mask(int count, int begin) {
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count - begin), index);

@@ -1,6 +1,6 @@
 // The lane vocabulary as one AVX-512 register. Included into the anonymous namespace of
-// isa_avx512.cc after simd_scalar.inl, which has the meaning of each operation and the conversion
-// of single elements.
+// isa_avx512.cc after simd_scalar.inl, which defines the meaning of each operation and the
+// conversion of single elements.
 
 struct F32x16 {
   __m512 v;

@@ -1,5 +1,5 @@
 // The lane vocabulary as four NEON registers (AArch64). Included by table_neon.inl after
-// simd_scalar.inl, which has the meaning of each operation.
+// simd_scalar.inl, which defines the meaning of each operation.
 
 struct F32x16 {
   float32x4_t v[4];
@@ -68,7 +68,7 @@ LANES_INLINE F32x16 sqrt(F32x16 a) {
   return for_fours([&](int i) { return vsqrtq_f32(a.v[i]); });
 }
 
-// Not vmaxq_f32, which treats a NaN and the sign of zero otherwise than the vocabulary does.
+// Not vmaxq_f32, which treats NaN and the sign of zero differently from the vocabulary.
 LANES_INLINE float32x4_t max(float32x4_t a, float32x4_t b) {
   return vbslq_f32(vcgtq_f32(a, b), a, b);
 }

@@ -1,9 +1,8 @@
 // The lane vocabulary in plain C++: the reference that every other simd_*.inl equals bit for bit.
-// Included into the anonymous namespace of one file. Lanes<1> is what kernels/math.cc computes
-// with.
+// Included into the anonymous namespace of one file. kernels/math.cc computes with Lanes<1>.
 //
-// Rules that all vocabularies keep: max(a, b) is a > b ? a : b; sum_lanes adds lane i and i + 8,
-// then i + 4, i + 2, i + 1; no operation flushes subnormal numbers; 16-bit floats convert exactly.
+// Rules for all vocabularies: max(a, b) is a > b ? a : b; sum_lanes adds lane i and i + 8, then i +
+// 4, i + 2, i + 1; no operation flushes subnormal numbers; 16-bit floats convert exactly.
 
 #define LANES_INLINE inline __attribute__((always_inline))
 
@@ -70,7 +69,7 @@ struct Lanes {
     return r;
   }
 
-  // The first `count` lanes from memory, zero in the others; nothing beyond is touched.
+  // The first `count` lanes from memory, zero in the others; no memory beyond them is read.
   static LANES_INLINE Lanes load_partial(const float* from, int count) {
     Lanes r;
     for (int i = 0; i < Count; ++i) r.lane[i] = i < count ? from[i] : 0.0f;
@@ -133,7 +132,7 @@ LANES_INLINE Lanes<Count> sqrt(Lanes<Count> a) {
   return a;
 }
 
-// a < b ? x : y in each lane; an unordered comparison chooses y.
+// a < b ? x : y in each lane; y if unordered.
 template <int Count>
 LANES_INLINE Lanes<Count> select_less(Lanes<Count> a, Lanes<Count> b, Lanes<Count> x,
                                       Lanes<Count> y) {

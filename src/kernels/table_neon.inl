@@ -1,10 +1,10 @@
-// What makes a table of kernels for NEON. Included by isa_neon.cc and isa_neon_dotprod.cc, in an
-// anonymous namespace; bytes_neon.inl sees by the flags whether there are dot products of bytes.
+// Makes a table of NEON kernels. Included by isa_neon.cc and isa_neon_dotprod.cc, in an anonymous
+// namespace; bytes_neon.inl detects from the flags whether there are dot products of bytes.
 
-// Sums of one register block and its most tokens.
+// The most sums and tokens of one register block.
 constexpr int kSumsMax = 6;
 constexpr int kTokensMax = 6;
-// Tiles of a quantised matrix that one token and that several meet together.
+// Tiles of a quantised matrix processed together with one token and with several.
 constexpr int kBlockTilesOfOne = 1;
 constexpr int kBlockTilesOfMany = 1;
 

@@ -26,8 +26,8 @@ Error bind_error(const tcp::endpoint& endpoint, const error_code& error) {
   return {ErrorCode::kInvalidArgument, where + " cannot be bound: " + error.message()};
 }
 
-Result<std::vector<tcp::endpoint>> resolve(boost::asio::io_context& context,
-                                           const std::string& host, uint16_t port) {
+Result<std::vector<tcp::endpoint>> resolve_host(boost::asio::io_context& context,
+                                                const std::string& host, uint16_t port) {
   using boost::asio::ip::address_v4;
   using boost::asio::ip::address_v6;
   if (host == "localhost") {
@@ -43,7 +43,7 @@ Result<std::vector<tcp::endpoint>> resolve(boost::asio::io_context& context,
       resolver.resolve(host, std::to_string(port), tcp::resolver::flags::passive, error);
   if (error || results.empty()) {
     return Error{ErrorCode::kInvalidArgument,
-                 "the address \"" + host + "\" to listen on is not known: " + error.message()};
+                 "the address \"" + host + "\" to listen on is unknown: " + error.message()};
   }
   std::vector<tcp::endpoint> endpoints;
   for (const auto& entry : results) endpoints.push_back(entry.endpoint());
@@ -64,8 +64,7 @@ Result<tcp::acceptor> bind(boost::asio::io_context& context, const tcp::endpoint
   return acceptor;
 }
 
-// All endpoints on one port; an address that this machine lacks is left out if another one is
-// there.
+// Binds all endpoints to one port; skips an address that this machine lacks if another one exists.
 Result<std::vector<tcp::acceptor>> bind_all(boost::asio::io_context& context,
                                             std::vector<tcp::endpoint> endpoints) {
   std::vector<tcp::acceptor> acceptors;
@@ -92,7 +91,7 @@ Result<std::vector<tcp::acceptor>> bind_all(boost::asio::io_context& context,
 
 Result<std::vector<tcp::acceptor>> listen_on(boost::asio::io_context& context,
                                              const std::string& host, uint16_t port) {
-  const std::vector<tcp::endpoint> endpoints = TRY(resolve(context, host, port));
+  const std::vector<tcp::endpoint> endpoints = TRY(resolve_host(context, host, port));
   for (int attempt = 1;; ++attempt) {
     auto acceptors = bind_all(context, endpoints);
     if (acceptors.ok() || port != 0 || attempt == kBindAttempts) return acceptors;

@@ -20,7 +20,7 @@ bool CallerGate::admit(const std::string& address, Clock::time_point now) {
 
 void CallerGate::give_back(const std::string& address, Clock::time_point now) {
   const auto found = buckets_.find(address);
-  if (found == buckets_.end()) return;  // it is full, and so forgotten
+  if (found == buckets_.end()) return;  // its bucket was full, and so dropped
   Bucket& bucket = found->second;
   bucket = {std::min<double>(limits_.burst, calls_at(bucket, now) + 1), now};
 }
@@ -30,7 +30,7 @@ double CallerGate::calls_at(const Bucket& bucket, Clock::time_point now) const {
   return std::min<double>(limits_.burst, bucket.calls + passed.count() * limits_.per_second);
 }
 
-// A full bucket says nothing that a new one would not.
+// A full bucket is equivalent to a new one.
 void CallerGate::forget_full(Clock::time_point now) {
   std::erase_if(buckets_,
                 [&](const auto& entry) { return calls_at(entry.second, now) >= limits_.burst; });

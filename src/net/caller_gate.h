@@ -1,6 +1,6 @@
-// CallerGate: how often one address may call. A bucket of calls for each, which fills again with
-// time, so that a stranger who calls again and again costs no more than a look into a table. A pure
-// function of the times it is given. One thread.
+// CallerGate: limits how often one address may connect. Each has a token bucket that refills over
+// time, so that a stranger's repeated calls cost only a table lookup. A pure function of the times
+// it is given. One thread.
 #pragma once
 
 #include <chrono>
@@ -21,9 +21,10 @@ class CallerGate {
 
   explicit CallerGate(const Limits& limits) : limits_(limits) {}
 
-  // Counts this call. False if the address has called too often, or if too many others do.
+  // Counts this call. False if the address has called too often, or if the table of addresses is
+  // full.
   bool admit(const std::string& address, Clock::time_point now);
-  // It was no stranger's call after all.
+  // Refunds a call that turned out not to be a stranger's.
   void give_back(const std::string& address, Clock::time_point now);
 
  private:

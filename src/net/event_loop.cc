@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/threads/guarded.h"
 #include "net/event_loop_impl.h"
 
 namespace lockstep {
@@ -17,8 +18,8 @@ namespace {
 
 using boost::system::error_code;
 
-// A write to a descriptor that nobody reads is an error, not the end of the program: not every kind
-// of descriptor can be written without the signal (net/fd_relay.h).
+// A write to a descriptor without a reader must be an error, not end the program: not every kind of
+// descriptor can be written without the signal (net/frames/fd_relay.h).
 void block_pipe_signal() {
   sigset_t pipe;
   sigemptyset(&pipe);
@@ -26,15 +27,19 @@ void block_pipe_signal() {
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
 }
 
+// An exception ends only its callback: the loop and its other users continue.
+void call(const std::function<void()>& callback) {
+  const Status done = guarded(callback);
+  if (!done.ok())
+    log_error("net: a callback of the event loop threw an exception: {}", done.error().message);
+}
+
 void run(boost::asio::io_context& context) {
   block_pipe_signal();
   for (;;) {
-    try {
-      context.run();
-      return;
-    } catch (const std::exception& error) {
-      log_error("net: an exception reached the event loop: {}", error.what());
-    }
+    const Status done = guarded([&] { context.run(); });
+    if (done.ok()) return;
+    log_error("net: an exception reached the event loop: {}", done.error().message);
   }
 }
 
@@ -64,17 +69,17 @@ void EventLoop::run_and_wait(std::function<void()> work) {
   LOCKSTEP_CHECK(!is_current_thread());
   std::promise<void> done;
   post([&] {
-    work();
+    call(work);
     done.set_value();
   });
-  done.get_future().wait();  // the loop runs until the destructor, which cannot come before us
+  done.get_future().wait();  // the loop runs until the destructor, so not before this returns
 }
 
 bool EventLoop::is_current_thread() const {
   return impl_->thread.get_id() == std::this_thread::get_id();
 }
 
-// A callback may destroy the handle it hangs on, so each runs from a copy of its own.
+// A callback may destroy its own handle, so each runs from a copy.
 
 struct EventLoop::Timer::State {
   State(boost::asio::io_context& context, std::function<void()> called)
@@ -88,7 +93,7 @@ EventLoop::Timer EventLoop::call_after(std::chrono::milliseconds delay,
   auto state = std::make_shared<Timer::State>(impl_->context, std::move(callback));
   state->timer.expires_after(delay);
   state->timer.async_wait([state](const error_code&) {
-    if (auto called = std::exchange(state->callback, nullptr)) called();
+    if (const auto called = std::exchange(state->callback, nullptr)) call(called);
   });
   return Timer(std::move(state));
 }
@@ -117,7 +122,7 @@ struct EventLoop::Watch::State : std::enable_shared_from_this<State> {
                           [self = shared_from_this()](const error_code& error) {
                             if (error || !self->callback) return;
                             const auto called = self->callback;
-                            called();
+                            call(called);
                             if (self->callback) self->wait();
                           });
   }
@@ -143,7 +148,7 @@ EventLoop::Watch& EventLoop::Watch::operator=(Watch&& other) noexcept {
 void EventLoop::Watch::cancel() {
   if (const auto state = std::exchange(state_, nullptr)) {
     state->callback = nullptr;
-    state->descriptor.release();  // it is the caller's to close
+    state->descriptor.release();  // the caller closes it
   }
 }
 

@@ -1,7 +1,7 @@
-// EventLoop: one thread that waits for sockets, descriptors and timers, and runs what they call.
-// The control plane of a cluster lives on one (cluster/peers.h): its objects belong to the loop's
-// thread and need no locks. Idle it sleeps in the kernel. Asio is hidden, as everywhere outside
-// net/.
+// EventLoop: one thread that waits for sockets, descriptors and timers, and runs their callbacks.
+// The control plane of a cluster lives on one (cluster/peers/peers.h): its objects belong to the
+// loop's thread and need no locks. When idle it sleeps in the kernel. Hides Asio, as all of net/
+// does.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,21 @@ namespace lockstep {
 
 class EventLoop {
  public:
-  struct Impl;  // for net/ alone
+  struct Impl;  // internal to net/
 
   static std::unique_ptr<EventLoop> start();
-  // Ends the thread. What was posted and has not run is dropped; nothing runs any more afterwards.
-  // Handles and connections of the loop must be gone by then, destroyed on its thread. A name that
-  // is being looked up is waited for: the system's resolver cannot be interrupted.
+  // Ends the thread. Posted work that has not run is dropped; nothing runs afterwards. Handles and
+  // connections of the loop must already have been destroyed, on its thread. Waits for a name
+  // lookup in progress: the system's resolver cannot be interrupted.
   ~EventLoop();
 
-  // Any thread: `work` runs on the loop's thread, in the order of the calls.
+  // Any thread: runs `work` on the loop's thread, in the order of the calls.
   void post(std::function<void()> work);
-  // Any other thread: posts, and waits until it has run. Not for the loop's own thread.
+  // Any thread except the loop's: posts, and waits until `work` has run.
   void run_and_wait(std::function<void()> work);
   bool is_current_thread() const;
 
-  // Loop's thread only. A handle; destroying it cancels, and then its callback never runs.
+  // Loop's thread only. A handle; destroying it cancels the timer, and its callback never runs.
   class Timer {
    public:
     Timer() = default;
@@ -44,8 +44,8 @@ class EventLoop {
   };
   [[nodiscard]] Timer call_after(std::chrono::milliseconds delay, std::function<void()> callback);
 
-  // Loop's thread only. Calls back whenever `fd` can be read, until the handle is destroyed; the
-  // callback must read until nothing is left. The descriptor stays the caller's, and must outlive
+  // Loop's thread only. Calls back whenever `fd` is readable, until the handle is destroyed; the
+  // callback must read until nothing is left. The caller owns the descriptor, which must outlive
   // the handle.
   class Watch {
    public:

@@ -1,4 +1,4 @@
-// What stands behind EventLoop: an Asio context and its thread. For the sources of net/ alone.
+// The implementation of EventLoop: an Asio context and its thread. Internal to net/.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>

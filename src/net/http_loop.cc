@@ -3,9 +3,12 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/log.h"
+#include "base/threads/guarded.h"
+
 namespace lockstep {
 
-// asio alone would let a post from the loop's own thread be overtaken by a later post from another
+// With asio::post alone a later post from another thread could overtake one from the loop's own
 // thread.
 void HttpLoop::post(std::function<void()> work) {
   std::lock_guard lock(mutex_);
@@ -16,7 +19,7 @@ void HttpLoop::post(std::function<void()> work) {
 }
 
 void HttpLoop::close() {
-  std::vector<std::function<void()>> dropped;  // outlives the lock: destructors may post
+  std::vector<std::function<void()>> dropped;  // destroyed after the lock: destructors may post
   std::lock_guard lock(mutex_);
   context_ = nullptr;
   dropped.swap(work_);
@@ -28,7 +31,10 @@ void HttpLoop::run_posted() {
     std::lock_guard lock(mutex_);
     work.swap(work_);
   }
-  for (auto& item : work) item();
+  for (auto& item : work) {
+    const Status done = guarded(item);  // the others must still run
+    if (!done.ok()) log_error("net: posted work threw an exception: {}", done.error().message);
+  }
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// HttpLoop: the way other threads reach the event loop. Work runs on the loop's thread in exactly
-// the order in which it was posted, whatever the thread; after close() it is dropped. Replies
-// outlive the server, this makes it safe.
+// HttpLoop: lets other threads post work to the event loop. Work runs on the loop's thread in
+// exactly the order of posting, from any thread; after close() it is dropped, which makes it safe
+// for replies to outlive the server.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +16,7 @@ class HttpLoop : public std::enable_shared_from_this<HttpLoop> {
   explicit HttpLoop(boost::asio::io_context& context) : context_(&context) {}
 
   void post(std::function<void()> work);
-  // Before the io_context goes. What was posted and has not run never will.
+  // Call before the io_context is destroyed. Pending work never runs.
   void close();
 
  private:

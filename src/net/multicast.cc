@@ -27,7 +27,7 @@ bool set_option(int fd, int level, int name, const auto& value) {
   return ::setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-// Several nodes of one machine may listen on the port; a multicast reaches each of them.
+// Several nodes on one machine may listen on the port; a multicast reaches each of them.
 Result<UniqueFd> open_socket(int family, uint16_t port) {
   UniqueFd fd(::socket(family, SOCK_DGRAM, 0));
   bool is_set = fd.is_open() && ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC) == 0 &&
@@ -99,7 +99,7 @@ std::vector<MulticastSockets::Interface> MulticastSockets::list_interfaces() con
                               [&](const Interface& one) { return one.name == name; });
     if (known == found.end()) {
       const unsigned index = ::if_nametoindex(name.c_str());
-      if (index == 0 || found.size() == kInterfacesMax) continue;  // 0: gone since
+      if (index == 0 || found.size() == kInterfacesMax) continue;  // 0: removed since
       found.push_back({.index = index, .name = name});
       known = std::prev(found.end());
     }
@@ -115,8 +115,8 @@ bool MulticastSockets::refresh() {
   const auto is_in = [](const std::vector<Interface>& list, const Interface& interface) {
     return std::find(list.begin(), list.end(), interface) != list.end();
   };
-  // The kernel keeps the memberships of an interface that is gone, up to a limit for each socket;
-  // on a machine that starts containers all day none would be left to join with.
+  // The kernel keeps memberships of removed interfaces, up to a limit per socket, which a machine
+  // that keeps starting containers would reach.
   for (const Interface& interface : interfaces_) {
     if (!is_in(now, interface)) set_membership(interface, Membership::kLeave);
   }
@@ -127,7 +127,8 @@ bool MulticastSockets::refresh() {
   return true;
 }
 
-// What cannot be joined is still sent on: one direction is enough for two nodes to meet.
+// Datagrams are sent even on interfaces where joining fails: one direction is enough for two nodes
+// to meet.
 void MulticastSockets::set_membership(const Interface& interface, Membership membership) {
   const bool joins = membership == Membership::kJoin;
   if (interface.has_v4 && socket_v4_.is_open()) {

@@ -1,6 +1,6 @@
-// MulticastSockets: datagrams to a group on every interface of this machine, IPv4 and IPv6, and
-// those of others. Used for the beacons of a cluster (cluster/beacon.h). An interface that comes or
-// goes is noticed by refresh(). One thread; nothing here waits.
+// MulticastSockets: sends and receives datagrams of a multicast group on all interfaces, IPv4 and
+// IPv6. Used for the beacons of a cluster (cluster/discovery/beacon.h). refresh() notices
+// interfaces that appear or disappear. One thread; never blocks.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 
 namespace lockstep {
 
 class MulticastSockets {
  public:
-  static constexpr size_t kDatagramBytesMax = 1024;  // longer ones are cut, and so no beacons
+  static constexpr size_t kDatagramBytesMax = 1024;  // longer ones are cut: not beacons
   static constexpr size_t kInterfacesMax = 64;
 
   struct Options {
@@ -28,21 +28,21 @@ class MulticastSockets {
     bool loopback_only = false;  // for tests: nothing leaves the machine
   };
   struct Datagram {
-    std::string host;  // the sender's address; with its scope ("fe80::1%eth0") where it has one
+    std::string host;  // the sender's address; with its scope ("fe80::1%eth0") if any
     std::vector<std::byte> bytes;
   };
 
-  // One of the two families is enough.
+  // Succeeds if one of the two families works.
   static Result<MulticastSockets> open(const Options& options);
 
-  // Looks at the machine's interfaces, joins the groups on new ones and leaves them on those that
-  // are gone. True if they changed.
+  // Lists the machine's interfaces, joins the groups on new ones and leaves them on removed ones.
+  // True if they changed.
   bool refresh();
-  // To both groups on every interface; how many datagrams left.
+  // Sends to both groups on every interface; returns the number of sent datagrams.
   int send(std::span<const std::byte> bytes);
-  // The next one that has come, if any.
+  // The next received datagram, if any.
   std::optional<Datagram> receive();
-  // What to wait for: readable when a datagram has come. -1 where a family is missing.
+  // To poll: readable when a datagram has arrived. -1 if the family is missing.
   int fd_v4() const { return socket_v4_.get(); }
   int fd_v6() const { return socket_v6_.get(); }
   // "eth0, lo"; for the log.

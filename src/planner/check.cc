@@ -11,7 +11,7 @@ constexpr size_t kConstants = 3;
 using Vector = std::array<double, kConstants>;
 using Matrix = std::array<Vector, kConstants>;
 
-// The time of a token is a sum: these times (1 / efficiency, kernel_us, exchange_us).
+// The time of a token is a sum over these terms, times (1 / efficiency, kernel_us, exchange_us).
 Vector terms_of(const PublishedPoint& point, double bandwidth) {
   return {point.bytes / bandwidth, point.kernels, point.exchanges};
 }
@@ -27,7 +27,7 @@ double own_us(const PublishedPoint& point, double rate, double kernel_us, double
          std::min(whole_us, cut_us);
 }
 
-// Gaussian elimination with pivots; false where the matrix is (nearly) singular.
+// Gaussian elimination with pivots; false if the matrix is (nearly) singular.
 bool solve(Matrix matrix, Vector& x) {
   constexpr double kTiny = 1e-9;  // the matrix is scaled: its diagonal is near 1
   for (size_t column = 0; column < kConstants; ++column) {
@@ -55,7 +55,7 @@ struct Normal {
   double squares = 0;
 };
 
-// Of the logarithms' errors as functions of the constants' logarithms, which keeps them positive.
+// For the logarithms' errors as functions of the constants' logarithms, which keeps them positive.
 Normal normal_equations(const PublishedData& data, const Vector& constants) {
   Normal normal;
   for (const PublishedPoint& point : data.points) {
@@ -95,12 +95,12 @@ CheckResult check_published(const PublishedData& data, const PublishedConstants&
   return result;
 }
 
-// Gauss and Newton, damped as Levenberg and Marquardt do it.
+// Gauss-Newton, damped as in Levenberg-Marquardt.
 Result<PublishedConstants> fit_published(const PublishedData& data,
                                          const PublishedConstants& start) {
   constexpr int kRoundsMax = 200;
   const Error unclear{ErrorCode::kInvalidArgument,
-                      "the points do not tell the three constants apart; they need several models, "
+                      "the points do not determine the three constants; several models are needed, "
                       "on one machine and on more"};
   Vector constants{1 / start.efficiency, start.kernel_us, start.exchange_us};
   Normal normal = normal_equations(data, constants);
@@ -125,7 +125,7 @@ Result<PublishedConstants> fit_published(const PublishedData& data,
     damping /= 4;
   }
   for (const double constant : constants) {
-    // One that runs to zero or beyond all bounds is not determined.
+    // A constant that runs to zero or infinity is not determined.
     if (!(constant > 1e-6 && constant < 1e6)) return unclear;
   }
   return PublishedConstants{

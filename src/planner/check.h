@@ -1,8 +1,8 @@
-// The planner's time of a token against published decode speeds of real clusters, for `lockstep
-// plan --check FILE`. The file names the machine's bandwidth, the models' shapes and what was
-// measured (tests/data/cluster); the constants are those of the shipped profile, or fitted to the
-// file. The measured software leaves the LM head, the projections to the latents and the router
-// whole on every machine; what lockstep's own cut would reach is told beside.
+// Compares the planner's time per token with published decode speeds of real clusters, for
+// `lockstep plan --check FILE`. The file contains the machine's bandwidth, the models' shapes and
+// the measurements (tests/data/cluster); the constants are the shipped profile's, or fitted to the
+// file. The measured software keeps the LM head, the projections to the latents and the router
+// whole on every machine; the result of lockstep's own cut is also reported.
 #pragma once
 
 #include <string>
@@ -10,29 +10,29 @@
 #include <vector>
 
 #include "base/result.h"
-#include "planner/profiles.h"
+#include "planner/profiles/profiles.h"
 
 namespace lockstep {
 
-// What-if for our own software on those machines: goals, not measurements.
+// Assumptions for our own software on those machines: goals, not measurements.
 inline constexpr double kOwnExchangeUs = 15;
 inline constexpr double kOwnKernelPart = 0.5;  // of the overhead of an operation
 
 struct PublishedPoint {
   std::string model;
   int nodes = 1;
-  double expert_bits = 0;  // of a weight of the experts
+  double expert_bits = 0;  // per weight of the experts
   double other_bits = 0;
   double measured_tok_s = 0;
-  // What a token costs as the measured software divides it...
-  double bytes = 0;  // that one machine reads
+  // The cost of a token as the measured software divides it...
+  double bytes = 0;  // read by one machine
   double kernels = 0;
   double exchanges = 0;
   // ...and as lockstep does.
   double own_bytes = 0;
-  double own_latent_bytes = 0;  // which one machine reads more where the latents stay whole
+  double own_latent_bytes = 0;  // read additionally by one machine if the latents stay whole
   double own_exchanges = 0;
-  double own_latent_exchanges = 0;  // more where the latents are cut
+  double own_latent_exchanges = 0;  // additional ones if the latents are cut
 };
 
 struct PublishedData {
@@ -40,14 +40,14 @@ struct PublishedData {
   std::vector<PublishedPoint> points;
 };
 
-// kCorrupt for what is no JSON, kInvalidArgument with the key of what is missing or makes no sense.
+// kCorrupt for invalid JSON, kInvalidArgument with the key of a missing or invalid value.
 Result<PublishedData> parse_published(std::string_view text);
 
 struct CheckedPoint {
   PublishedPoint point;
   double predicted_tok_s = 0;
   double own_cut_tok_s = 0;  // with lockstep's cut
-  double own_tok_s = 0;      // and with its overhead, as above
+  double own_tok_s = 0;      // also with its overhead, as above
 
   double error() const { return predicted_tok_s / point.measured_tok_s - 1; }
 };
@@ -61,8 +61,8 @@ struct CheckResult {
 
 CheckResult check_published(const PublishedData& data, const PublishedConstants& constants);
 
-// The constants with the least squares of the logarithms' errors, starting from `start`.
-// kInvalidArgument where the points do not tell the three apart.
+// The constants with the least squared errors of the logarithms, starting from `start`.
+// kInvalidArgument if the points do not determine all three.
 Result<PublishedConstants> fit_published(const PublishedData& data,
                                          const PublishedConstants& start);
 

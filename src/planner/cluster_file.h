@@ -6,19 +6,19 @@
 //    "links": [{"between": ["studio-1", "studio-2"], "profile": "tb5-rdma"}],
 //    "topology": "mesh"}
 //
-// "link" joins all that `topology` joins, "links" says more of single pairs (measured figures);
-// without "link" only the pairs of "links" are joined. docs/planner.md lists the figures.
+// "link" connects all pairs in `topology`, "links" adds measured figures for single pairs; without
+// "link" only the latter are connected. docs/planner.md lists the figures.
 #pragma once
 
 #include <string_view>
 
 #include "base/result.h"
-#include "planner/cluster_facts.h"
+#include "planner/facts/cluster_facts.h"
 
 namespace lockstep {
 
-// kCorrupt for what is no JSON, kInvalidArgument or kNotFound with the object and the key for what
-// makes no sense.
+// kCorrupt for invalid JSON, kInvalidArgument or kNotFound with the object and the key of an
+// invalid value.
 Result<ClusterFacts> parse_cluster(std::string_view text);
 
 }  // namespace lockstep

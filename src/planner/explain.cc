@@ -41,7 +41,7 @@ std::string time_text(const PlannedPlacement& plan) {
   return text + ". ";
 }
 
-// What each rank reads of what is cut, where shares are not equal.
+// The part of the cut weights that each rank reads, if shares are not equal.
 std::string shares_text(const ClusterFacts& cluster, const PlannedPlacement& plan) {
   const PlacedGroup& group = plan.placement.groups.front();
   double sum = 0;
@@ -87,8 +87,8 @@ std::string next_text(const ModelPlan& plan) {
     const PlannedPlacement& next = plan.fitting[i];
     const Placement& own = plan.fitting.front().placement;
     if (is_one(next) || is_one(plan.fitting.front()) || next.placement.kind == own.kind) continue;
-    return fmt::format("The next best way, {}, would reach {}. ", placement_text(next.placement),
-                       speed_text(next));
+    return fmt::format("The next best placement, {}, would reach {}. ",
+                       placement_text(next.placement), speed_text(next));
   }
   return "";
 }
@@ -160,8 +160,8 @@ std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const 
   if (plan.fitting.empty()) {
     const PlannedPlacement& nearest = plan.refused.front();
     return fmt::format(
-        "The model does not fit. Nearest to it comes {}, where {}; all ranks together lack {}. "
-        "Fewer bits, a shorter context, fewer streams or more memory would help.",
+        "The model does not fit. The closest placement is {}, where {}; all ranks together lack "
+        "{}. Fewer bits, a shorter context, fewer streams or more memory would help.",
         placement_text(nearest.placement), lack_text(cluster, nearest),
         gib_text(nearest.lacking_bytes));
   }

@@ -7,14 +7,14 @@
 
 namespace lockstep {
 
-// One paragraph on `plan.fitting.front()`, or on what is lacking where nothing fits.
+// One paragraph about `plan.fitting.front()`, or about what is lacking if nothing fits.
 std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const ModelPlan& plan);
 
 // "tensor over 4 machines", "2 replicas of 2 machines each (tensor)".
 std::string placement_text(const Placement& placement);
 
-// Of a placement that does not fit: the rank that lacks most, with exact figures; empty of one that
-// does.
+// For a placement that does not fit: the rank that lacks most, with exact figures; empty for one
+// that fits.
 std::string lack_text(const ClusterFacts& cluster, const PlannedPlacement& plan);
 
 // "142.10 GiB".

@@ -17,8 +17,8 @@ double memory_of(const ClusterFacts& cluster, const MachineOrder& machines) {
   return bytes;
 }
 
-// The largest machine that is left goes to the group with the least: of N groups the least one has
-// at least 3/4 of what is possible (Deuermeyer, Friesen and Langston 1982).
+// The largest remaining machine goes to the smallest group: of N groups the smallest has at least
+// 3/4 of what is possible (Deuermeyer, Friesen and Langston 1982).
 MachineGroups by_memory(const ClusterFacts& cluster, size_t count) {
   MachineOrder order(cluster.machines.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -30,7 +30,7 @@ MachineGroups by_memory(const ClusterFacts& cluster, size_t count) {
   for (const size_t machine : order) {
     const auto least =
         static_cast<size_t>(std::min_element(memory.begin(), memory.end()) - memory.begin());
-    // Also where machines have no memory at all, each group gets one.
+    // Each group gets a machine, even if machines have no memory.
     const auto empty = std::find_if(groups.begin(), groups.end(),
                                     [](const MachineOrder& group) { return group.empty(); });
     const size_t chosen =
@@ -41,7 +41,7 @@ MachineGroups by_memory(const ClusterFacts& cluster, size_t count) {
   return groups;
 }
 
-// Neighbours of an order, cut where each group has about the same memory.
+// Neighbours in an order, cut so that each group has about the same memory.
 MachineGroups by_nearness(const ClusterFacts& cluster, const MachineOrder& order, size_t count) {
   MachineGroups groups(1);
   double left = memory_of(cluster, order), own = 0;

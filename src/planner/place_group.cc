@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/latent_cut.h"
+#include "model/load/latent_cut.h"
 
 namespace lockstep {
 namespace {
 
-// Shares that did not fit are made smaller and tried again so often.
+// How often shares that did not fit are reduced and tried again.
 constexpr int kAttemptsMax = 8;
-// A little more than what was lacking is taken away, since shares are rounded to leaves.
+// Takes away a little more than was lacking, since shares are rounded to leaves.
 constexpr double kShrink = 0.99;
 
 bool is_like(const Machine& a, Machine b) {
@@ -32,7 +32,7 @@ std::vector<size_t> kinds_of(const ClusterFacts& cluster) {
   return kinds;
 }
 
-// Inside a stage the fastest come first, so that unequal shares lie on the borders of subtrees.
+// Inside a stage the fastest come first, so that unequal shares end at the borders of subtrees.
 void sort_stages(const ClusterFacts& cluster, size_t ranks, std::vector<size_t>& machines) {
   for (size_t begin = 0; begin < machines.size(); begin += ranks) {
     const auto first = machines.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -44,16 +44,16 @@ void sort_stages(const ClusterFacts& cluster, size_t ranks, std::vector<size_t>&
 
 }  // namespace
 
-// What one round of the search starts from, and the loads that it counted.
+// The inputs of one round of the search, and the loads it counted.
 struct GroupPlacer::Attempt {
   std::vector<size_t> machines;
   size_t stages = 1;
   int streams = 1;
-  std::vector<double> stage_weights;  // by which layers are dealt
+  std::vector<double> stage_weights;  // for dividing the layers
   std::vector<RankWish> wishes;       // (ranks), within a stage
-  std::vector<double> shares;         // (ranks), as the engine takes them
+  std::vector<double> shares;         // (ranks), as passed to the engine
   LinkKind kind = LinkKind::kShm;     // the slowest of all links
-  std::deque<RankLoad> loads;         // (ranks), at places that stay
+  std::deque<RankLoad> loads;         // (ranks), at stable addresses
   std::vector<StageView> views;
 
   size_t ranks() const { return machines.size() / stages; }
@@ -132,7 +132,7 @@ Result<GroupPlan> GroupPlacer::attempt(Attempt& attempt) {
   attempt.views.clear();
   attempt.shares = shares_of(attempt);
   std::vector<Range> layers{{0, facts_.config.layers}};
-  if (attempt.stages > 1) {  // from the sums that the engine takes, to the bit
+  if (attempt.stages > 1) {  // from the same sums as the engine, to the bit
     const auto sums = stage_shares(attempt.shares, plan.group.stages);
     layers = TRY(deal_layers(facts_.token_bytes, sums));
   }
@@ -156,12 +156,12 @@ std::vector<double> GroupPlacer::shares_of(const Attempt& attempt) const {
     const auto first = attempt.wishes.begin() + static_cast<std::ptrdiff_t>(stage) * ranks;
     std::vector<RankWish> wishes(first, first + ranks);
     auto leaves = dealer_->of(wishes);
-    if (!leaves) {  // it cannot fit: what each would lack if all were filled alike
+    if (!leaves) {  // it cannot fit: shows what each lacks if all are filled alike
       for (RankWish& wish : wishes) wish = {.speed = wish.part_max};
       leaves = dealer_->of(wishes);
     }
     for (const int own : *leaves) {
-      // A rank has a share even where there are too few leaves for all; it holds what is whole.
+      // Every rank has a share even if leaves are too few for all; it holds the parts not cut.
       constexpr double kPartMin = 1e-6;
       const double part = std::max(own / static_cast<double>(dealer_->leaves()), kPartMin);
       shares.push_back(attempt.stage_weights[stage] * part);
@@ -204,7 +204,7 @@ Status GroupPlacer::place_stage(Attempt& attempt, size_t stage, Range layers, Gr
   return Ok{};
 }
 
-// Takes from the ranks that lack memory, for the next attempt.
+// Reduces the shares of the ranks that lack memory, for the next attempt.
 void GroupPlacer::limit_shares(const GroupPlan& plan, Attempt& attempt) const {
   const size_t ranks = attempt.ranks();
   std::vector<double> sums(attempt.stages, 0.0);
@@ -235,7 +235,7 @@ void GroupPlacer::predict(const Attempt& attempt, GroupPlan& plan) const {
     view.stages[stage].link = cluster_.links.slowest(own).value_or(LinkFigures{});
     if (attempt.stages == 1) continue;
     const auto& way = cluster_.links.between(attempt.machines[first], attempt.machines[next]);
-    view.stages[stage].next_link = *way;  // search() has seen that there is one
+    view.stages[stage].next_link = *way;  // search() has checked that it exists
   }
   const int context = request_.limits.context;
   plan.token = token_time(view, {1, context});

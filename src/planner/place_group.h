@@ -1,6 +1,6 @@
 // GroupPlacer: the best way to put one copy of a model on given machines in given stages: shares by
-// speed, as far as memory allows, and what comes of it. Used by planner/plan.cc while one plan is
-// made; one thread.
+// speed, as far as memory allows, and the resulting speed. Used by planner/plan.cc for the duration
+// of one plan; one thread.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "planner/cluster_facts.h"
+#include "planner/facts/cluster_facts.h"
 #include "planner/placement.h"
 #include "planner/predict.h"
 #include "planner/rank_load.h"
@@ -19,7 +19,7 @@ namespace lockstep {
 
 struct PlanRequest {
   LoadLimits limits;
-  int prompt_tokens = 512;    // of which the time to the first token is told
+  int prompt_tokens = 512;    // for which the time to the first token is predicted
   bool is_one_group = false;  // no replicas
 };
 
@@ -41,8 +41,8 @@ class GroupPlacer {
   // All must outlive it.
   GroupPlacer(const ModelFacts& facts, const ClusterFacts& cluster, const PlanRequest& request);
 
-  // `stages` divides the number of machines; the first machines are the first stage. Nothing where
-  // the machines cannot reach each other or there are fewer layers than stages. Errors are those of
+  // `stages` divides the number of machines; the first machines are the first stage. Empty if the
+  // machines cannot reach each other or there are fewer layers than stages. Errors are those of
   // RankCounter.
   Result<std::optional<GroupPlan>> place(std::vector<size_t> machines, int stages, int streams);
 
@@ -62,8 +62,8 @@ class GroupPlacer {
   const ClusterFacts& cluster_;
   const PlanRequest& request_;
   RankCounter counter_;
-  std::vector<size_t> kinds_;         // (machines): the first machine that is like it
-  std::optional<LeafDealer> dealer_;  // of the dimension by which shares are rounded
+  std::vector<size_t> kinds_;         // (machines): the first identical machine
+  std::optional<LeafDealer> dealer_;  // of the dimension that determines the rounding of shares
   double whole_bytes_ = 0;            // of the model on one rank
   std::map<Key, std::optional<GroupPlan>> known_;
 };

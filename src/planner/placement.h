@@ -1,12 +1,12 @@
-// Placement: which machine holds what of a model, for all its groups. What a planner proposes and
-// a cluster applies; the shares and stages are those of EngineOptions.
+// Placement: which machine holds which part of a model, for all its groups. A planner proposes it
+// and a cluster applies it; shares and stages are those of EngineOptions.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "model/cut.h"
+#include "model/load/cut.h"
 
 namespace lockstep {
 
@@ -19,15 +19,15 @@ enum class PlacementKind {
 };
 std::string_view placement_kind_name(PlacementKind kind);
 
-// What a rank takes of its machine's memory.
+// The memory that a rank takes on its machine.
 struct RankMemory {
   uint64_t weight_bytes = 0;  // checkpoint bytes of its share, as the engine reports them
-  uint64_t packed_bytes = 0;  // the matrices as they are laid out for the kernels
+  uint64_t packed_bytes = 0;  // the matrices in the kernels' layout
   uint64_t vector_bytes = 0;  // norms and biases, in float32
   uint64_t state_bytes = 0;   // keys and values of all streams, as the engine reports them
   uint64_t buffer_bytes = 0;  // activations of one step
-  // The program, stacks, scratch, buffers of links, what makes grammars of constraints: allowances;
-  // and pages on their way to a disk.
+  // Allowances for the program, stacks, scratch, link buffers and the making of grammars; and pages
+  // on their way to disk.
   uint64_t process_bytes = 0;
 
   uint64_t total() const {
@@ -35,13 +35,13 @@ struct RankMemory {
   }
 };
 
-// Ranks that share one copy of the model, in stages of the same number of ranks each.
+// Ranks that share one copy of the model, in stages of equal size.
 struct PlacedGroup {
   struct Rank {
     size_t machine = 0;  // its index in the cluster
     double share = 1;
     Range layers;
-    int subtrees = 0;  // vectors that it sends in each sum, the most of all sums
+    int subtrees = 0;  // vectors sent in each sum, the most of all sums
     RankMemory memory{};
   };
 

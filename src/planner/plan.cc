@@ -29,7 +29,7 @@ Order order_by(const ClusterFacts& cluster, Figure figure) {
   return order;
 }
 
-// A few, each starting with machines that go well together.
+// A few orders, each starting with machines that suit each other.
 std::vector<Order> orders_of(const ClusterFacts& cluster) {
   std::vector<Order> orders{
       order_by(cluster, [](const Machine& m) { return m.read_bytes_per_us; }),
@@ -75,7 +75,7 @@ class Search {
         TRY(try_replicas(order, size));
       }
     }
-    // More groups than there are of one size: of machines that are not alike.
+    // More groups than equal sizes allow: made of machines that differ.
     for (size_t count = most_groups() + 1; count <= cluster_.machines.size(); ++count) {
       bool fits = false;
       if (request_.is_one_group || are_alike()) break;
@@ -94,7 +94,7 @@ class Search {
     return Ok{};
   }
 
-  // Neighbours of the order in groups of `size`; those that the model does not fit are left out.
+  // Neighbours of the order in groups of `size`; groups that the model does not fit are left out.
   Status try_replicas(const Order& order, size_t size) {
     const size_t groups_max = order.size() / size;
     for (int stages = 1; stages <= static_cast<int>(size); ++stages) {
@@ -107,7 +107,7 @@ class Search {
             TRY(placer_.place({first, first + static_cast<std::ptrdiff_t>(size)}, stages, streams));
         if (plan && plan->misfits == 0) groups.push_back(*std::move(plan));
       }
-      // With a group left out, the others have too little room for the promised streams.
+      // If groups are left out, the others may have too little room for the promised streams.
       const bool has_room = static_cast<int>(groups.size()) * streams >= request_.limits.streams;
       if (groups.size() > 1 && has_room) keep(joined(PlacementKind::kReplicas, std::move(groups)));
     }
@@ -129,7 +129,7 @@ class Search {
     return most;
   }
 
-  // Groups of any machines, each tensor or pipeline, whichever is faster; false where one does not
+  // Groups of any machines, each tensor or pipeline, whichever is faster; false if one does not
   // fit.
   Result<bool> try_partition(const MachineGroups& machines) {
     const int streams = streams_of_each(machines.size());
@@ -190,7 +190,7 @@ class Search {
     return speed_of(a) > speed_of(b);
   }
 
-  // The best of its kind and number of machines and groups.
+  // Keeps the best per kind and number of machines and groups.
   void keep(PlannedPlacement plan) {
     for (PlannedPlacement& known : best_) {
       if (known.placement.kind != plan.placement.kind ||
@@ -210,7 +210,7 @@ class Search {
   std::vector<PlannedPlacement> best_;
 };
 
-// The fastest, but no machine more for next to nothing.
+// The fastest, without additional machines for next to no gain.
 void put_choice_first(std::vector<PlannedPlacement>& fitting) {
   if (fitting.empty()) return;
   const double enough = speed_of(fitting.front()) / kWorthAnotherMachine;
@@ -231,7 +231,7 @@ Status check(const ModelFacts& facts, const ClusterFacts& cluster, const PlanReq
   }
   if (limits.context < 1 || limits.context > facts.config.positions_max) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a context of {} was asked for, the model has {} positions",
+                 fmt::format("a context of {} was requested, the model has {} positions",
                              limits.context, facts.config.positions_max)};
   }
   if (limits.streams < 1 || request.prompt_tokens < 1) {

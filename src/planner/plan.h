@@ -1,8 +1,8 @@
-// Which placements of a model on some machines are sensible, what each would reach, and which one
-// to take. A pure function in polynomial time: machines are tried in a few orders (by speed, by
-// memory, by nearness), in groups of every size from the front of each, and divided into every
-// number of groups (planner/partition.h). For `lockstep plan` and for
-// clusters that place models by themselves.
+// Which placements of a model on some machines are sensible, how fast each would be, and which one
+// to choose. A pure function in polynomial time: machines are tried in a few orders (by speed, by
+// memory, by distance), in groups of every size from the front of each, and divided into every
+// number of groups (planner/partition.h). For `lockstep plan` and for clusters that place models
+// themselves.
 #pragma once
 
 #include <string>
@@ -28,15 +28,15 @@ struct PlannedPlacement {
 };
 
 struct ModelPlan {
-  // The best of each kind and number of machines and groups, the choice first, then the fastest
-  // first. Speed is that of one stream, or of all together where several are promised.
+  // The best per kind and number of machines and groups: the choice first, then by falling speed.
+  // Speed is that of one stream, or of all together if several are promised.
   std::vector<PlannedPlacement> fitting;
-  // Those of which none fits, the one that lacks least first.
+  // Those with no fitting variant, the one that lacks least first.
   std::vector<PlannedPlacement> refused;
   std::string explanation;  // of the choice, one paragraph
 };
 
-// A placement that is not faster by more than this does not take more machines.
+// A placement must be faster by more than this to use more machines.
 inline constexpr double kWorthAnotherMachine = 1.03;
 
 // kInvalidArgument for a request that no placement can meet (a context beyond the model's), and

@@ -8,23 +8,23 @@
 namespace lockstep {
 namespace {
 
-// Besides two sums a layer: the embeddings and the choice; and the step that the others are told.
+// In addition to two sums per layer: the embeddings, the choice and the step's broadcast.
 constexpr double kStepExchanges = 3;
 // Keys and values are float32.
 constexpr double kStateBytes = sizeof(float);
-// Chunks of prompts in a pipeline are not shorter (engine/scheduler.h).
+// Prompt chunks in a pipeline are at least this long (engine/schedule/scheduler.h).
 constexpr int kChunkMin = kPagePositions;
 
-// How many tokens a step feeds, and which.
+// The tokens that a step processes.
 struct Fed {
   int tokens = 1;
-  int outputs = 1;  // of which logits are wanted
-  // Keys and values are read once for each sequence; how often, and up to where.
+  int outputs = 1;  // whose logits are wanted
+  // Keys and values are read once per sequence: how often, and up to which position.
   double state_reads = 1;
   double positions = 0;
 };
 
-// Different experts that `tokens` tokens meet, each choosing by itself.
+// The expected number of distinct experts that `tokens` tokens use, each choosing independently.
 double experts_met(const ExpertsConfig& experts, int tokens) {
   if (experts.count == 0) return 0;
   const double missed = 1 - static_cast<double>(experts.chosen) / experts.count;
@@ -54,7 +54,7 @@ PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoa
   return sum;
 }
 
-// Positions that attention of the stage's layers reaches, of all its layers together.
+// Positions that attention covers, summed over the stage's layers.
 double reached(const GroupView& group, const StageView& stage, double positions) {
   double sum = 0;
   for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
@@ -64,7 +64,7 @@ double reached(const GroupView& group, const StageView& stage, double positions)
   return sum;
 }
 
-// Of one rank, for one part of all layers of the stage; `positions` as reached() has them.
+// For one rank and one part of all layers of the stage; `positions` as from reached().
 StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, LayerPart part,
                    const Fed& fed, double positions) {
   const RankLoad& load = *stage.loads[rank];
@@ -103,7 +103,7 @@ StepTime exchange_time(const GroupView& group, const StageView& stage, int token
   }
   const double vector = static_cast<double>(config.hidden) * sizeof(float) * tokens;
   const double at_once = (ranks - 1) * vector;
-  // Long vectors are reduced in parts and gathered, whatever the number of ranks.
+  // Long vectors are reduced in parts and gathered, for any number of ranks.
   const double in_parts = 2 * (ranks - 1) / ranks * vector;
   const double fixed = slowest_exchange_us(stage);
   const auto exchange = [&](int subtrees) {
@@ -145,7 +145,7 @@ Fed fed_of(const DecodeStep& step) {
           .positions = static_cast<double>(step.positions)};
 }
 
-// How the streams of a step are spread over the stages, which work at the same time.
+// How a step's streams are spread over the stages, which work in parallel.
 DecodeStep microstep(const GroupView& group, const DecodeStep& step) {
   const auto stages = static_cast<int>(group.stages.size());
   return {(step.streams + stages - 1) / stages, step.positions};
@@ -157,7 +157,7 @@ double cycle_us(const GroupView& group, const DecodeStep& step) {
   for (const StageView& stage : group.stages) {
     slowest = std::max(slowest, stage_time(group, stage, micro).total());
   }
-  // Each of `rounds` parts waits for its own token, and the slowest stage for no part.
+  // Limited by a part's own token time, and by the slowest stage working on all `rounds` parts.
   const double rounds = std::ceil(static_cast<double>(step.streams) / micro.streams);
   return std::max(token_time(group, micro).total(), rounds * slowest);
 }
@@ -200,7 +200,7 @@ double prompt_us(const GroupView& group, int prompt_tokens, int batch_tokens_max
     chunk = std::min(chunk, std::max(kChunkMin, part));
   }
   const double chunks = std::ceil(static_cast<double>(prompt_tokens) / chunk);
-  // On average a chunk looks back over half of the prompt.
+  // On average a chunk attends to half of the prompt.
   const Fed fed{.tokens = chunk, .state_reads = 1, .positions = prompt_tokens / 2.0};
   double way = 0, slowest = 0;
   for (const StageView& stage : group.stages) {

@@ -1,12 +1,12 @@
-// The file of published speeds: its models as configs, its points as what a token costs.
+// The file of published speeds: models as configs, points as the cost of a token.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 
 #include "json/json.h"
-#include "model/model_summary.h"
-#include "model/speed_model.h"
+#include "model/load/model_summary.h"
+#include "model/load/speed_model.h"
 #include "planner/check.h"
 
 namespace lockstep {
@@ -15,13 +15,14 @@ namespace {
 constexpr size_t kPointsMax = 10'000;
 constexpr int kNodesMax = 1'024;
 
-Error bad(std::string message) {
+Error bad_published_data(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
 }
 
 Result<const Json*> need(const Json& json, std::string_view key, std::string_view what) {
   const Json* found = find(json, key);
-  if (!found) return bad(fmt::format("{} of the published speeds needs \"{}\"", what, key));
+  if (!found)
+    return bad_published_data(fmt::format("{} of the published speeds needs \"{}\"", what, key));
   return found;
 }
 
@@ -29,12 +30,12 @@ Result<double> need_number(const Json& json, std::string_view key, std::string_v
   const Json& value = *TRY(need(json, key, what));
   const double number = value.is_number() ? value.to_number<double>() : 0;
   if (!(number > 0 && number < 1e9)) {
-    return bad(fmt::format("\"{}\" of {} must be a positive number", key, what));
+    return bad_published_data(fmt::format("\"{}\" of {} must be a positive number", key, what));
   }
   return number;
 }
 
-// The shape in the words of the file as a config.json.
+// Converts the file's description of a shape to a config.json.
 Result<std::string> config_text(const Json& shape, std::string_view name) {
   JsonObject config{{"max_position_embeddings", 4096},
                     {"rms_norm_eps", 1e-6},
@@ -42,7 +43,8 @@ Result<std::string> config_text(const Json& shape, std::string_view name) {
                     {"tie_word_embeddings", false}};
   const auto copy = [&](const Json& from, std::string_view key, std::string_view to) -> Status {
     const Json& value = *TRY(need(from, key, name));
-    if (!value.is_int64()) return bad(fmt::format("\"{}\" of {} must be an integer", key, name));
+    if (!value.is_int64())
+      return bad_published_data(fmt::format("\"{}\" of {} must be an integer", key, name));
     config[to] = value;
     return Ok{};
   };
@@ -96,7 +98,8 @@ Result<Shape> read_shape(const Json& models, const std::string& name) {
   const Json& json = *TRY(need(models, name, "\"models\""));
   auto config = parse_config(TRY(config_text(json, name)));
   if (!config.ok()) {
-    return bad(fmt::format("the shape of {} is no model: {}", name, config.error().message));
+    return bad_published_data(
+        fmt::format("the shape of {} is not a valid model: {}", name, config.error().message));
   }
   auto summary = TRY(summarise(config.value(), nullptr));
   return Shape{std::move(config.value()), std::move(summary)};
@@ -153,14 +156,15 @@ Result<PublishedData> parse_published(std::string_view text) {
   const Json json = TRY(parse_json(text));
   PublishedData data;
   const Json& node = *TRY(need(json, "node", "the file"));
-  constexpr double kGigabytesPerS = 1e3;  // in bytes a microsecond
+  constexpr double kGigabytesPerS = 1e3;  // to bytes per microsecond
   data.bandwidth_bytes_per_us =
       TRY(need_number(node, "memory_bandwidth_gb_s", "\"node\"")) * kGigabytesPerS;
   const Json& models = *TRY(need(json, "models", "the file"));
   const Json& measured = *TRY(need(json, "measured", "the file"));
   if (!measured.is_array() || measured.get_array().empty() ||
       measured.get_array().size() > kPointsMax) {
-    return bad(fmt::format("\"measured\" must be a list of 1 to {} points", kPointsMax));
+    return bad_published_data(
+        fmt::format("\"measured\" must be a list of 1 to {} points", kPointsMax));
   }
   std::map<std::string, Shape> shapes;
   for (const Json& entry : measured.get_array()) {
@@ -170,7 +174,8 @@ Result<PublishedData> parse_published(std::string_view text) {
     point.measured_tok_s = TRY(need_number(entry, "tokens_per_s", what));
     const double nodes = TRY(need_number(entry, "nodes", what));
     if (nodes != static_cast<int>(nodes) || nodes > kNodesMax) {
-      return bad(fmt::format("\"nodes\" of {} must be a whole number up to {}", what, kNodesMax));
+      return bad_published_data(
+          fmt::format("\"nodes\" of {} must be a whole number up to {}", what, kNodesMax));
     }
     point.nodes = static_cast<int>(nodes);
     TRY(read_bits(entry, what, point));

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/packing.h"
-#include "model/page_shape.h"
-#include "model/rope.h"
-#include "model/sequence_state.h"
+#include "device/packing/packing.h"
+#include "model/forward/rope.h"
+#include "model/load/page_shape.h"
+#include "model/load/sequence_state.h"
 #include "tensor/stored_check.h"
 
 namespace lockstep {
 namespace {
 
-// What a rank's process takes besides: the program, stacks of threads, scratch of kernels and
-// exchanges, lists of weights, frames of links.
+// Other memory of a rank's process: the program, thread stacks, scratch of kernels and exchanges,
+// lists of weights, link frames.
 constexpr uint64_t kProcessBytes = uint64_t{256} << 20;
 
 bool is_of_feed_forward(Split split) {
@@ -78,7 +78,7 @@ uint64_t latent_elements(const LatentConfig& latent, uint64_t heads) {
          heads * rank;
 }
 
-// Elements for each token of a step; the order is that of Model::allocate_buffers().
+// Elements per token of a step, in the order of Model::allocate_buffers().
 uint64_t token_elements(const ModelConfig& config, const Cut& cut, int rank, const RankLoad& load,
                         bool has_head) {
   const auto number = [](int value) { return static_cast<uint64_t>(value); };
@@ -99,7 +99,7 @@ uint64_t token_elements(const ModelConfig& config, const Cut& cut, int rank, con
   return elements + number(has_head ? cut.vocabulary(rank).size() : 0);
 }
 
-// Of the second half of a long batch (model/overlap.h).
+// For the second half of a long batch (model/forward/overlap.h).
 uint64_t second_half_elements(const ModelConfig& config, const RankLoad& load, uint64_t tokens) {
   const auto subtrees =
       static_cast<uint64_t>(std::max(load.mixer_subtrees, load.feed_forward_subtrees));
@@ -116,8 +116,8 @@ Result<uint64_t> RankCounter::packed(const PackKey& key, const MatrixSource& sou
   return bytes;
 }
 
-// Each head has a matrix that takes its query to the latent's space and one that takes the latent
-// to its value; see load_heads() in model/weights.cc.
+// Each head has a matrix that maps its query to the latent's space and one that maps the latent to
+// its value; see load_heads() in model/load/weights.cc.
 Status RankCounter::add_heads(const WeightFacts& facts, int heads, LayerLoad& load) {
   const LatentConfig& latent = *facts_.config.latent;
   const bool is_split = facts.stored.size() > 1;
@@ -192,7 +192,7 @@ RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const 
                        Range layers, const LoadLimits& limits) {
   const bool has_embedding = layers.begin == 0, has_head = layers.end == facts.config.layers;
   RankMemory memory{.process_bytes = kProcessBytes};
-  // Who chooses tokens, and the leader, who takes a first look at constraints.
+  // The ranks that choose tokens, and the leader, which checks constraints first.
   if (has_head || (has_embedding && rank == 0)) {
     memory.process_bytes += kGrammarBytesOfToken * static_cast<uint64_t>(facts.config.vocab_size);
   }
@@ -204,10 +204,10 @@ RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const 
   for (int layer = layers.begin; layer < layers.end; ++layer) {
     add(load.classes[facts.class_of[static_cast<size_t>(layer)]]);
   }
-  // A tied embedding stands once on a rank, though it is both.
+  // A tied embedding is stored once on a rank that has both ends.
   if (has_head) add(load.head);
   if (has_embedding && !(has_head && facts.config.tied_embeddings)) add(load.embedding);
-  // Each node decides for itself whether pages go to its disk: room for it is planned everywhere.
+  // Each node decides for itself whether pages go to disk: memory for it is planned everywhere.
   const uint64_t page_bytes = load.page_bytes * static_cast<uint64_t>(layers.size());
   memory.process_bytes += page_staging_bytes(page_bytes);
   const auto pages =

@@ -1,4 +1,4 @@
-// RankLoad: what one rank of a cut holds and what a token touches of it, by classes of layers, so
+// RankLoad: what one rank of a cut holds and what a token reads of it, by classes of layers, so
 // that any range of layers is a sum of a few numbers. The exact counterpart of Model::load:
 // tests/planner loads models and compares every byte. Used while one plan is made; one thread.
 #pragma once
@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "device/device.h"
-#include "model/cut.h"
-#include "planner/model_facts.h"
+#include "model/load/cut.h"
+#include "planner/facts/model_facts.h"
 #include "planner/placement.h"
 
 namespace lockstep {
 
-// An exchange follows each of them, so ranks wait for the slowest twice a layer.
+// Each is followed by an exchange, so ranks wait for the slowest twice per layer.
 enum class LayerPart { kMixer, kFeedForward };
 inline constexpr size_t kLayerParts = 2;
 
-// What a token touches.
+// The weights that a token reads.
 struct TouchedWeights {
-  double bytes = 0;  // of the checkpoint, without experts
+  double bytes = 0;  // in the checkpoint, without experts
   double elements = 0;
-  double expert_bytes = 0;  // of one expert
+  double expert_bytes = 0;  // per expert
   double expert_elements = 0;
 };
 
@@ -35,8 +35,8 @@ struct LayerLoad {
 };
 
 struct RankLoad {
-  std::vector<LayerLoad> classes;  // a layer of each
-  LayerLoad embedding, head;       // the head has the final norm and, where tied, the embedding
+  std::vector<LayerLoad> classes;  // one layer of each class
+  LayerLoad embedding, head;       // the head has the final norm and, if tied, the embedding
   int heads = 0;
   int state_heads = 0;      // of keys and values; 1 for a latent
   int state_dim = 0;        // of one head, keys or values
@@ -45,7 +45,7 @@ struct RankLoad {
   int feed_forward_subtrees = 0;
 };
 
-// What sizes the memory besides the model.
+// The limits that determine the memory besides the model.
 struct LoadLimits {
   int context = 0;  // positions of one sequence
   int streams = 1;  // sequences that run together
@@ -57,7 +57,7 @@ class RankCounter {
   // `facts` must outlive it.
   explicit RankCounter(const ModelFacts& facts) : facts_(facts) {}
 
-  // kUnsupported or kCorrupt where a matrix cannot be laid out.
+  // kUnsupported or kCorrupt if a matrix cannot be laid out.
   Result<RankLoad> count(const Cut& cut, int rank);
 
  private:
@@ -68,15 +68,15 @@ class RankCounter {
   Result<uint64_t> packed(const PackKey& key, const MatrixSource& source);
 
   const ModelFacts& facts_;
-  std::map<PackKey, uint64_t> packed_;  // at most one for each weight and range of leaves
+  std::map<PackKey, uint64_t> packed_;  // at most one per weight and range of leaves
 };
 
-// For each token of the vocabulary, on ranks that make grammars of constraints: the tokenizer and
-// the trees of tokens, of which there may be four (engine/grammar_maker.h). They come with the
-// first constraint; tests/node measures 578 bytes for Qwen's 151,646 tokens.
+// Per token of the vocabulary, on ranks that make grammars from constraints: the tokenizer and the
+// token trees, of which there may be four (engine/choices/grammar_maker.h). They are allocated with
+// the first constraint; tests/node measures 578 bytes for Qwen's 151,646 tokens.
 inline constexpr uint64_t kGrammarBytesOfToken = 768;
 
-// Of a rank with these layers; the buffers are those that Model allocates.
+// For a rank with these layers; the buffers are those that Model allocates.
 RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const RankLoad& load,
                        Range layers, const LoadLimits& limits);
 

@@ -26,7 +26,7 @@ struct Way {
   std::vector<int> leaves;  // of each rank
 };
 
-// As many as cover() of collective/sum_tree.h has, without making them.
+// The number of subtrees in cover() of collective/plan/sum_tree.h, without building them.
 int subtree_count(size_t begin, size_t end) {
   int count = 0;
   for (; begin < end; ++count) {
@@ -47,8 +47,8 @@ std::vector<int> subtree_counts(int leaves) {
   return counts;
 }
 
-// The best borders between ranks where none has more than `subtrees_max` subtrees: the least cost
-// of the first ranks for every border, rank after rank.
+// The best borders between ranks if none may have more than `subtrees_max` subtrees: the least cost
+// of the first ranks for every border, rank by rank.
 Way best_way(int leaves, std::span<const RankWish> ranks, std::span<const int> counts,
              int subtrees_max) {
   const auto size = static_cast<size_t>(leaves) + 1;

@@ -16,7 +16,7 @@ std::string_view id_of(const Json& model) {
   return id && id->is_string() ? std::string_view(id->get_string()) : std::string_view();
 }
 
-// What GET /v1/models says; nullopt: it is no list of models.
+// Parses the answer to GET /v1/models; nullopt: not a list of models.
 std::optional<std::vector<Json>> read_models(const HttpAnswer& answer, size_t models_max) {
   const auto json = parse_json(answer.body);
   if (answer.status != 200 || !json.ok()) return std::nullopt;
@@ -118,7 +118,7 @@ void Backends::ask_health(size_t index) {
       Fetch::start(loop_, call(index, "/health"), [this, index](Result<HttpAnswer> answer) {
         if (!answer.ok()) return finish_poll(index, answer.error().message);
         if (answer.value().status == 200) return ask_models(index);
-        finish_poll(index, fmt::format("its /health says {}", answer.value().status));
+        finish_poll(index, fmt::format("its /health answered {}", answer.value().status));
       });
 }
 
@@ -127,7 +127,7 @@ void Backends::ask_models(size_t index) {
       Fetch::start(loop_, call(index, "/v1/models"), [this, index](Result<HttpAnswer> answer) {
         if (!answer.ok()) return finish_poll(index, answer.error().message);
         auto models = read_models(answer.value(), poll_.models_max);
-        if (!models) return finish_poll(index, "its /v1/models is no list of models");
+        if (!models) return finish_poll(index, "its /v1/models is not a list of models");
         backends_[index].models = std::move(*models);
         finish_poll(index, "");
       });

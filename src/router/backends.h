@@ -1,6 +1,6 @@
-// Backends: the nodes or groups that a router spreads requests over: which are well, which models
-// each has, and how much each has to do. Each is asked for its health and its models in turn, all
-// its life. Belongs to the thread of the EventLoop.
+// Backends: the nodes or groups that a router spreads requests over: whether each is healthy, its
+// models and its load. Each is polled for health and models for as long as this lives. Belongs to
+// the thread of the EventLoop.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 #include "json/json.h"
 #include "net/event_loop.h"
-#include "net/frame_connection.h"
+#include "net/frames/frame_connection.h"
 #include "router/backend_choice.h"
 #include "router/fetch.h"
 #include "router/request_key.h"
@@ -25,7 +25,7 @@ struct Backend {
   std::string url;  // "http://10.0.0.2:8600"
   bool is_healthy = false;
   std::string problem = "it has not answered yet";  // empty: none
-  std::vector<Json> models;                         // as it lists them, each with an "id"
+  std::vector<Json> models;                         // as listed by it, each with an "id"
   int running = 0;
   uint64_t request_count = 0;
   uint64_t failure_count = 0;  // of requests, not of polls
@@ -34,11 +34,11 @@ struct Backend {
 };
 
 struct PollOptions {
-  std::chrono::milliseconds interval{2'000};  // between an answer and the next question
+  std::chrono::milliseconds interval{2'000};  // from an answer to the next poll
   std::chrono::milliseconds timeout{2'000};   // of one answer
   size_t answer_bytes_max = 1 << 20;
-  size_t models_max = 1024;  // of one backend; further ones are left out
-  std::string api_key{};     // with which the router asks for itself; empty: none
+  size_t models_max = 1024;  // of one backend; further ones are ignored
+  std::string api_key{};     // for the router's own requests; empty: none
 };
 
 class Backends {
@@ -48,16 +48,16 @@ class Backends {
 
   std::span<const Backend> all() const { return backends_; }
   bool is_any_healthy() const;
-  // Every model once, by id, as the first healthy backend that has it lists it.
+  // Every model once, by id, as listed by the first healthy backend that has it.
   JsonArray models() const;
-  // Nullopt where no healthy backend that is not among `tried` has the model.
+  // Nullopt if no healthy backend outside `tried` has the model.
   std::optional<size_t> choose(const RequestKey& key, std::span<const size_t> tried);
 
-  // A request is given to a backend, and has ended there.
+  // A request was sent to a backend, and has ended there.
   void begin(size_t index);
   void end(size_t index);
   void count_failure(size_t index);
-  // Nobody answers there: it is left out until it has answered a poll.
+  // The backend does not answer: not used until it has answered a poll.
   void mark_lost(size_t index, std::string problem);
 
  private:

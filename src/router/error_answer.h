@@ -1,11 +1,11 @@
-// Errors that the router itself finds, as the OpenAI API tells them. Errors of a backend are handed
-// on as they are.
+// The router's own errors, in the form of the OpenAI API. Errors of a backend are forwarded
+// unchanged.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "net/http_stream.h"
+#include "net/http/http_stream.h"
 
 namespace lockstep {
 

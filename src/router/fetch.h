@@ -1,6 +1,5 @@
 // Fetch: a small request to a backend and its whole answer, without blocking and under one
-// deadline. A handle on the thread of the EventLoop; destroying it cancels, and then nobody is
-// called.
+// deadline. A handle on the thread of the EventLoop; destroying it cancels without a callback.
 #pragma once
 
 #include <functional>
@@ -9,7 +8,7 @@
 
 #include "base/result.h"
 #include "net/event_loop.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 namespace lockstep {
 
@@ -17,8 +16,8 @@ class Fetch {
  public:
   using Ready = std::function<void(Result<HttpAnswer>)>;
 
-  Fetch() = default;  // none
-  // `ready` is called once, later, with what call_http would have returned for the call.
+  Fetch() = default;  // holds no request
+  // `ready` is called once, later, with what call_http would have returned.
   static Fetch start(EventLoop& loop, HttpCall call, Ready ready);
   Fetch(Fetch&&) noexcept = default;
   Fetch& operator=(Fetch&& other) noexcept;

@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <iterator>
 
-#include "net/http_target.h"
+#include "net/http/http_fields.h"
+#include "net/http/http_target.h"
 
 namespace lockstep {
 namespace {
 
 constexpr uint16_t kNodePort = 8600;
+constexpr const char* kViaRouter = "1.1 lockstep-router";
 
-// Names in lower case.
+// Lower case.
 constexpr std::string_view kOfOneConnection[] = {"connection",
                                                  "keep-alive",
                                                  "proxy-authenticate",
@@ -26,9 +28,20 @@ constexpr std::string_view kOfOneConnection[] = {"connection",
                                                  "content-length",
                                                  "expect"};
 
-bool is_of_one_connection(std::string_view name) {
+// One of these, or one listed in the Connection header: `Connection: close, x-name`.
+bool stays(const HeaderList& headers, std::string_view name) {
   return std::find(std::begin(kOfOneConnection), std::end(kOfOneConnection), name) !=
-         std::end(kOfOneConnection);
+             std::end(kOfOneConnection) ||
+         lists_token(headers, "connection", name);
+}
+
+// Headers for the router only: pages were admitted here, and a backend would take the page for one
+// of another site; control credentials are valid for one node only.
+constexpr std::string_view kForRouterAlone[] = {"origin", "cookie", "x-lockstep-control"};
+
+bool is_for_router_alone(std::string_view name) {
+  return std::find(std::begin(kForRouterAlone), std::end(kForRouterAlone), name) !=
+         std::end(kForRouterAlone);
 }
 
 bool is_plain(char c) {
@@ -41,17 +54,19 @@ bool is_plain(char c) {
 HeaderList forwarded_request_headers(const HttpRequest& request) {
   HeaderList kept;
   for (const auto& header : request.headers) {
-    if (is_of_one_connection(header.first)) continue;
+    if (stays(request.headers, header.first) || is_for_router_alone(header.first)) continue;
     kept.push_back(header);
     std::replace(kept.back().second.begin(), kept.back().second.end(), '\t', ' ');
   }
+  kept.emplace_back("Via", kViaRouter);  // no backend may take this for a program on its machine
   return kept;
 }
 
 HeaderList forwarded_answer_headers(const HeaderList& headers) {
   HeaderList kept;
   for (const auto& header : headers) {
-    if (is_of_one_connection(header.first)) continue;
+    if (stays(headers, header.first)) continue;
+    if (header.first.starts_with("access-control-")) continue;  // the router's own ones apply
     if (header.first != "content-type" && header.first != "date") kept.push_back(header);
   }
   return kept;
@@ -70,10 +85,9 @@ std::string forwarded_target(const HttpRequest& request) {
 }
 
 Result<NetAddress> parse_backend_url(std::string_view text) {
-  const PlainUrl url =
-      TRY(split_plain_url(text,
-                          "the router speaks plain HTTP with its backends; put what speaks TLS in "
-                          "front of the router, not behind it"));
+  const PlainUrl url = TRY(split_plain_url(text,
+                                           "the router speaks plain HTTP with its backends; put "
+                                           "TLS in front of the router, not behind it"));
   if (url.path.size() > 1) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}: a backend is an address without a path, such as "

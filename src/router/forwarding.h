@@ -1,5 +1,5 @@
-// What of a request and of an answer a router hands on: headers that belong to one connection stay
-// there (RFC 9110, 7.6.1). Pure functions.
+// The parts of a request and of an answer that a router forwards; headers of one connection are
+// dropped (RFC 9110, 7.6.1). Pure functions.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/frame_connection.h"
-#include "net/http_server.h"
+#include "net/frames/frame_connection.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
 HeaderList forwarded_request_headers(const HttpRequest& request);
-// Without Content-Type, which HttpReply takes by itself.
+// Without Content-Type, which HttpReply takes separately.
 HeaderList forwarded_answer_headers(const HeaderList& headers);
 // Path and query as a request target: the path percent-encoded again.
 std::string forwarded_target(const HttpRequest& request);

@@ -16,18 +16,23 @@ bool asks_to_try_elsewhere(int status) {
 }
 
 int status_of(const Error& error) {
-  if (error.code == ErrorCode::kInvalidArgument) return 400;
-  return error.code == ErrorCode::kTimeout ? 504 : 503;
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:  // the request cannot be sent to any backend
+      return 400;
+    case ErrorCode::kTimeout:
+      return 504;
+    case ErrorCode::kCorrupt:  // not HTTP, or too long for a gateway to forward
+    case ErrorCode::kExhausted:
+      return 502;
+    default:
+      return 503;
+  }
 }
 
 }  // namespace
 
-Relay::Relay(Context& context, HttpCall call, RequestKey key, HttpReply reply)
-    : context_(context),
-      call_(std::move(call)),
-      key_(std::move(key)),
-      body_bytes_(call_.body.size()),
-      reply_(std::move(reply)) {}
+Relay::Relay(Context& context, Request request, HttpReply reply)
+    : context_(context), request_(std::move(request)), reply_(std::move(reply)) {}
 
 Relay::~Relay() {
   leave_backend();
@@ -45,25 +50,26 @@ void Relay::start() {
 void Relay::try_next() {
   leave_backend();
   if (tried_.size() < context_.limits.attempts_max) {
-    backend_ = context_.backends.choose(key_, tried_);
+    backend_ = context_.backends.choose(request_.key, tried_);
   }
   if (!backend_) return answer_without_backend();
   if (!tried_.empty()) ++context_.counters.retried;
   tried_.push_back(*backend_);
   context_.backends.begin(*backend_);
-  HttpCall call = call_;
+  HttpCall call = request_.call;
   const NetAddress& address = context_.backends.all()[*backend_].address;
   call.host = address.host;
   call.port = address.port;
   const RelayLimits& limits = context_.limits;
   answer_ = {};
-  stream_ =
-      HttpStream::start(context_.loop, std::move(call),
-                        {.connect_timeout = limits.connect_timeout,
-                         .first_byte_timeout = key_.is_stream ? limits.stream_first_byte_timeout
-                                                              : limits.whole_first_byte_timeout,
-                         .silence_max = limits.silence_max},
-                        events());
+  stream_ = HttpStream::start(
+      context_.loop, std::move(call),
+      {.connect_timeout = limits.connect_timeout,
+       .first_byte_timeout = request_.key.is_stream ? limits.stream_first_byte_timeout
+                                                    : limits.whole_first_byte_timeout,
+       .silence_max = limits.silence_max,
+       .whole_timeout = limits.whole_timeout},
+      events());
 }
 
 void Relay::answer_without_backend() {
@@ -73,11 +79,13 @@ void Relay::answer_without_backend() {
     reply_->send(error_answer(status, last_error_->message,
                               status == 400 ? "invalid_value" : "backend_failed"));
   } else if (context_.backends.is_any_healthy()) {
-    reply_->send(error_answer(
-        404, fmt::format("no backend has a model named {}; GET /v1/models lists them", key_.model),
-        "model_not_found"));
+    reply_->send(
+        error_answer(404,
+                     fmt::format("no backend has a model named {}; GET /v1/models lists them",
+                                 request_.key.model),
+                     "model_not_found"));
   } else {
-    reply_->send(error_answer(503, "none of the backends answers; GET /router/status says why",
+    reply_->send(error_answer(503, "none of the backends answers; GET /router/status shows why",
                               "no_backend"));
   }
   finish();
@@ -105,7 +113,7 @@ HttpStream::Events Relay::events() {
 
 void Relay::on_head(HttpAnswer head) {
   if (asks_to_try_elsewhere(head.status) && tried_.size() < context_.limits.attempts_max &&
-      context_.backends.choose(key_, tried_)) {
+      context_.backends.choose(request_.key, tried_)) {
     return try_next();
   }
   answer_ = std::move(head);
@@ -161,10 +169,10 @@ void Relay::on_failure(const Error& error) {
   try_next();
 }
 
-// What the client has cannot be taken back: a stream says so in an event, anything else ends short.
+// Sent data cannot be taken back: a stream reports the error as an event, others end early.
 void Relay::break_off(const Error& error) {
   ++context_.counters.broken;
-  log_warn("router: an answer broke off: {}", error.message);
+  log_warn("router: an answer was cut off: {}", error.message);
   if (is_sse_) {
     const std::string body = error_body(503, error.message, "backend_lost");
     reply_->write("data: " + body + "\n\n");

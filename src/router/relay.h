@@ -1,7 +1,7 @@
-// Relay: one request of a client on its way to a backend, and the answer on its way back while it
-// arrives. As long as nothing of an answer has gone to the client, the failure of a backend, or its
-// 429 or 503, makes it try the next. Belongs to the thread of the EventLoop; the client's end may
-// be on any (HttpReply).
+// Relay: forwards one client's request to a backend, and streams the answer back as it arrives.
+// While nothing of an answer has been sent to the client, a backend's failure, 429 or 503 makes it
+// try the next one. Belongs to the thread of the EventLoop; the client's end may be on any
+// (HttpReply).
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "net/event_loop.h"
-#include "net/http_server.h"
-#include "net/http_stream.h"
+#include "net/http/http_server.h"
+#include "net/http/http_stream.h"
 #include "router/backends.h"
 #include "router/request_key.h"
 #include "router/sse_events.h"
@@ -22,31 +22,32 @@
 namespace lockstep {
 
 struct RelayLimits {
-  size_t attempts_max = 3;  // backends that are tried for one request
+  size_t attempts_max = 3;  // backends tried for one request
   std::chrono::milliseconds connect_timeout{3'000};
-  // Until the head of the answer. What is not streamed is computed first.
+  // Until the head of the answer. An answer that is not streamed is computed first.
   std::chrono::milliseconds stream_first_byte_timeout{60'000};
   std::chrono::milliseconds whole_first_byte_timeout{1'800'000};
-  // A node's stream has an empty delta each 15 s, however long the prompt is.
+  // A node's stream sends an empty delta every 15 s, however long the prompt is.
   std::chrono::milliseconds silence_max{60'000};
-  // An answer that is not streamed is kept until it is whole, so that it can still be asked of
-  // another backend; a longer one goes on in pieces. Less than the server's unsent_bytes_max.
+  std::chrono::milliseconds whole_timeout{86'400'000};  // of an answer, however slow
+  // An answer that is not streamed is held until complete, so that another backend can still be
+  // tried; a longer one is sent in pieces. Less than the server's unsent_bytes_max.
   size_t kept_answer_bytes_max = 1 << 20;
 };
 
 struct RouterCounters {
   uint64_t requests = 0;
-  uint64_t answered = 0;   // to their end, whatever the status
-  uint64_t retried = 0;    // attempts that were given to another backend
+  uint64_t answered = 0;   // completely, whatever the status
+  uint64_t retried = 0;    // attempts sent to another backend
   uint64_t failed = 0;     // no backend answered
   uint64_t broken = 0;     // ended in the middle of an answer
   uint64_t cancelled = 0;  // by clients that left
-  uint64_t refused = 0;    // the router has its maximum
+  uint64_t refused = 0;    // the router was full
 };
 
 class Relay : public std::enable_shared_from_this<Relay> {
  public:
-  struct Context {  // of all relays; outlives them
+  struct Context {  // shared by all relays; outlives them
     EventLoop& loop;
     Backends& backends;
     RouterCounters& counters;
@@ -54,10 +55,15 @@ class Relay : public std::enable_shared_from_this<Relay> {
     std::function<void(const std::shared_ptr<Relay>&)> on_done;
   };
 
-  Relay(Context& context, HttpCall call, RequestKey key, HttpReply reply);
+  struct Request {
+    HttpCall call;  // without the address
+    RequestKey key;
+    std::shared_ptr<const void> body_hold;  // HttpRequest::body_hold
+  };
+
+  Relay(Context& context, Request request, HttpReply reply);
   ~Relay();
   void start();
-  size_t body_bytes() const { return body_bytes_; }
 
  private:
   void try_next();
@@ -75,15 +81,13 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void finish();
 
   Context& context_;
-  const HttpCall call_;  // without the address
-  const RequestKey key_;
-  const size_t body_bytes_;
-  std::optional<HttpReply> reply_;  // empty once all is done
+  const Request request_;
+  std::optional<HttpReply> reply_;  // empty once done
   std::vector<size_t> tried_;
-  std::optional<size_t> backend_;  // that has the request
+  std::optional<size_t> backend_;  // has the request
   std::optional<Error> last_error_;
   HttpStream stream_;
-  HttpAnswer answer_;  // head, and of what is not streamed the body so far
+  HttpAnswer answer_;  // head, and the body so far if not streamed
   SseEvents sse_;
   bool is_sse_ = false;
   bool is_begun_ = false;  // the client has the head

@@ -26,7 +26,7 @@ std::string_view text_of(const Json& object, std::string_view key) {
   return found && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
 }
 
-// At most `left` bytes more are added.
+// Adds at most `left` bytes.
 void add_text(StableHash& hash, std::string_view text, size_t& left) {
   const std::string_view counted = text.substr(0, left);
   left -= counted.size();
@@ -44,7 +44,7 @@ void add_content(StableHash& hash, const Json* content, size_t& left) {
   }
 }
 
-// The messages up to the first that is the user's.
+// The messages up to the user's first.
 std::optional<uint64_t> prefix_of_messages(StableHash hash, const Json* messages) {
   if (!messages || !messages->is_array() || messages->get_array().empty()) return std::nullopt;
   size_t left = kPrefixBytesMax;

@@ -1,5 +1,5 @@
-// What the router reads out of a request: its model, and a digest of how it begins. Requests of one
-// conversation begin alike, whatever was added behind. Pure functions over untrusted JSON.
+// The parts of a request that the router reads: its model, and a digest of its beginning. Requests
+// of one conversation begin alike, whatever was appended. Pure functions over untrusted JSON.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace lockstep {
 
-// So much of the first messages or of a prompt counts: what comes later differs within one
+// The digest covers this much of the first messages or of a prompt: later parts differ within one
 // conversation.
 inline constexpr size_t kPrefixBytesMax = 4096;
 inline constexpr size_t kPrefixIdsMax = 256;
 
 struct RequestKey {
   std::string model;               // as the client wrote it; empty: any
-  std::optional<uint64_t> prefix;  // nullopt: nothing is kept of such a request (embeddings)
+  std::optional<uint64_t> prefix;  // nullopt: backends cache nothing for it (embeddings)
   bool is_stream = false;
 };
 
-// `path` is that of the route. A body that is no object, or lacks what its route needs, gets no
-// prefix: the backend says what is wrong with it.
+// `path` is the route's. A body that is not an object, or lacks what its route needs, gets no
+// prefix: the backend reports the error.
 RequestKey read_request_key(std::string_view path, const Json& body);
 
-// As a node reads a model's name: exactly, else in any case, else by the last part of a path.
+// Matches like a node: exactly, else ignoring case, else by the last part of a path.
 bool is_name_of(std::string_view wanted, std::string_view model);
 
 }  // namespace lockstep

@@ -18,11 +18,19 @@ constexpr size_t kBackendsMax = 256;
 constexpr std::string_view kModelPrefix = "/models/";
 constexpr std::string_view kBareRoutes[] = {"/completions", "/chat/completions", "/embeddings"};
 
+constexpr std::string_view kControlRoutes[] = {"/health", "/router/status", "/metrics"};
+constexpr size_t kOwnBodyBytesMax = 64 << 10;  // for requests that the router answers itself
+
 bool is_handed_on(const HttpRequest& request) {
   if (request.method != "POST") return false;
   return request.path.starts_with("/v1/") ||
          std::find(std::begin(kBareRoutes), std::end(kBareRoutes), request.path) !=
              std::end(kBareRoutes);
+}
+
+bool is_control(const HttpRequest& head) {
+  return std::find(std::begin(kControlRoutes), std::end(kControlRoutes), head.path) !=
+         std::end(kControlRoutes);
 }
 
 HttpCall call_of(HttpRequest request) {
@@ -32,6 +40,21 @@ HttpCall call_of(HttpRequest request) {
   call.headers = forwarded_request_headers(request);
   call.body = std::move(request.body);
   return call;
+}
+
+RouteAccess access_for(const HttpRequest& request) {
+  if (request.path == "/health" || request.path == "/version") return RouteAccess::kAnybody;
+  const bool tells_of_router = request.path == "/router/status" || request.path == "/metrics";
+  return tells_of_router ? RouteAccess::kLook : RouteAccess::kUse;
+}
+
+HttpResponse refusal(const ApiError& error) {
+  HttpResponse response = error_answer(error.status, error.message, error.code);
+  if (error.status == 429) {
+    response.headers = {{"Retry-After", std::to_string(error.retry_after_s)}};
+  }
+  if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
 }
 
 HttpResponse json_answer(const Json& value) {
@@ -62,9 +85,10 @@ Status check(const std::vector<NetAddress>& backends) {
 
 }  // namespace
 
-// All but the server belongs to the loop's thread.
+// Everything except the server belongs to the loop's thread.
 struct Router::Impl {
-  explicit Impl(RouterOptions chosen) : options(std::move(chosen)), loop(EventLoop::start()) {
+  Impl(RouterOptions chosen, std::unique_ptr<AccessControl> access_control)
+      : options(std::move(chosen)), access(std::move(access_control)), loop(EventLoop::start()) {
     loop->run_and_wait([this] {
       backends = std::make_unique<Backends>(*loop, options.backends, options.balance, options.poll);
       relay_context.emplace(
@@ -80,61 +104,74 @@ struct Router::Impl {
     });
   }
 
+  HttpAdmission admit(const HttpRequest& head) const;
   void serve(HttpRequest request, const HttpReply& reply);
-  void hand_on(HttpCall call, RequestKey key, const HttpReply& reply);
+  void hand_on(Relay::Request request, const HttpReply& reply);
   HttpResponse answer(const HttpRequest& request) const;
   HttpResponse answer_known(std::string_view path) const;
-  void on_done(const std::shared_ptr<Relay>& relay) {
-    bodies_bytes -= relay->body_bytes();
-    relays.erase(relay);
-  }
+  void on_done(const std::shared_ptr<Relay>& relay) { relays.erase(relay); }
 
   const RouterOptions options;
+  const std::unique_ptr<AccessControl> access;  // used on the server's thread
   std::unique_ptr<EventLoop> loop;
   std::unique_ptr<Backends> backends;
   RouterCounters counters;
   std::optional<Relay::Context> relay_context;
   std::unordered_set<std::shared_ptr<Relay>> relays;
-  size_t bodies_bytes = 0;           // of relays
-  std::unique_ptr<HttpServer> http;  // goes first: its handlers use the rest
+  std::unique_ptr<HttpServer> http;  // destroyed first: its handlers use the rest
 };
 
-// On the server's thread: a long body is read here, where it holds up no answer under way.
+// By the head, before the body is read (HttpServer::Limits::admit).
+HttpAdmission Router::Impl::admit(const HttpRequest& head) const {
+  HttpAdmission admission;
+  admission.answer = access->preflight(head);
+  if (admission.answer) return admission;
+  const bool stays_here = !is_handed_on(head);
+  if (stays_here) admission.body_bytes_max = kOwnBodyBytesMax;
+  admission.is_control = stays_here && is_control(head);
+  auto terms = access->admit(head, access_for(head));
+  if (!terms.ok()) {
+    admission.terms = {.headers = access->headers(head)};
+    admission.answer = refusal(terms.error());
+    return admission;
+  }
+  admission.is_preferred = access->is_preferred(head);
+  admission.terms = std::move(terms.value());
+  if (stays_here && head.method != "GET") {
+    admission.answer = error_answer(405, "the router forwards POST /v1/... and answers GET itself",
+                                    "method_not_allowed");
+  }
+  return admission;
+}
+
+// On the server's thread: parsing a long body here delays no answer in flight.
 void Router::Impl::serve(HttpRequest request, const HttpReply& reply) {
   if (!is_handed_on(request)) {
     return loop->post([this, request = std::move(request), reply] { reply.send(answer(request)); });
   }
   const auto body = parse_json(request.body);
-  // What is no JSON goes to any backend, whose answer says so.
+  // Invalid JSON goes to any backend, whose answer reports it.
   RequestKey key = body.ok() ? read_request_key(request.path, body.value()) : RequestKey{};
-  loop->post([this, call = call_of(std::move(request)), key = std::move(key), reply]() mutable {
-    hand_on(std::move(call), std::move(key), reply);
-  });
+  Relay::Request wanted{.call = {}, .key = std::move(key), .body_hold = request.body_hold};
+  wanted.call = call_of(std::move(request));
+  loop->post(
+      [this, wanted = std::move(wanted), reply]() mutable { hand_on(std::move(wanted), reply); });
 }
 
-void Router::Impl::hand_on(HttpCall call, RequestKey key, const HttpReply& reply) {
+void Router::Impl::hand_on(Relay::Request request, const HttpReply& reply) {
   ++counters.requests;
-  const size_t bytes = call.body.size();
-  if (relays.size() >= static_cast<size_t>(options.requests_max) ||
-      bodies_bytes + bytes > options.bodies_bytes_max) {
+  if (relays.size() >= static_cast<size_t>(options.requests_max)) {
     ++counters.refused;
-    return reply.send(
-        error_answer(429,
-                     fmt::format("the router has its maximum of {} requests or {} bytes of them",
-                                 options.requests_max, options.bodies_bytes_max),
-                     "queue_full"));
+    return reply.send(error_answer(
+        429, fmt::format("the router has its maximum of {} requests", options.requests_max),
+        "queue_full"));
   }
-  auto relay = std::make_shared<Relay>(*relay_context, std::move(call), std::move(key), reply);
-  bodies_bytes += bytes;
+  auto relay = std::make_shared<Relay>(*relay_context, std::move(request), reply);
   relays.insert(relay);
   relay->start();
 }
 
 HttpResponse Router::Impl::answer(const HttpRequest& request) const {
-  if (request.method != "GET") {
-    return error_answer(405, "the router hands on POST /v1/... and answers GET itself",
-                        "method_not_allowed");
-  }
   return answer_known(request.path);
 }
 
@@ -143,6 +180,7 @@ HttpResponse Router::Impl::answer_known(std::string_view path) const {
     if (backends->is_any_healthy()) return json_answer(JsonObject{{"status", "ok"}});
     return error_answer(503, "none of the backends answers", "no_backend");
   }
+  if (path == "/version") return json_answer(JsonObject{{"version", options.version}});
   if (path == "/router/status") {
     return json_answer(router_status(options.version, backends->all(), counters));
   }
@@ -160,16 +198,20 @@ HttpResponse Router::Impl::answer_known(std::string_view path) const {
     return show_model(backends->models(), path.substr(kModelPrefix.size()));
   }
   return error_answer(404,
-                      "the router has no such route; it has POST /v1/..., GET /v1/models, /health, "
-                      "/router/status and /metrics",
+                      "the router does not have this route; it has POST /v1/..., GET /v1/models, "
+                      "/health, /router/status, /metrics and /version",
                       "route_not_found");
 }
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   TRY(check(options.backends));
   LOCKSTEP_CHECK(options.relay.kept_answer_bytes_max < options.limits.unsent_bytes_max);
-  auto impl = std::make_unique<Impl>(std::move(options));
+  auto access = TRY(AccessControl::open(options.access));
+  TRY(access->check_host(options.host));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(access));
   HttpServer::Limits limits = impl->options.limits;
+  limits.bodies_bytes_max = impl->options.bodies_bytes_max;
+  limits.admit = [impl = impl.get()](const HttpRequest& head) { return impl->admit(head); };
   limits.error_body = [](int status, std::string_view message, std::string_view) {
     return error_body(status, message, "bad_request");
   };

@@ -1,12 +1,15 @@
-// Router: an HTTP server in front of independent nodes or groups, which gives each request to one
-// of them: by what the request begins with, unless that one is much busier than others
-// (router/backend_choice.h). `lockstep router` starts one. It keeps nothing that matters: a router
-// that is started anew, or a second one beside it, chooses alike.
+// Router: an HTTP server in front of independent nodes or groups, which sends each request to one
+// of them: chosen by the request's beginning, unless that one is much busier than others
+// (router/backend_choice.h). `lockstep router` starts one. It has no state that matters: a
+// restarted or a second router chooses alike.
 //
-//   POST /v1/...                  handed on, the answer streamed back
-//   GET /v1/models, /v1/models/ID what the backends have, together
+//   POST /v1/...                  forwarded, the answer streamed back
+//   GET /v1/models, /v1/models/ID the models of all backends
 //   GET /health                   200 when a backend answers
-//   GET /router/status, /metrics  what the router knows, as JSON and as Prometheus reads it
+//   GET /router/status, /metrics  the router's state, as JSON and in Prometheus's format
+//   GET /version                  the router's version, to check that it runs
+//
+// access/access_control.h decides who may send requests, as on a node.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "access/access_control.h"
 #include "base/result.h"
-#include "net/frame_connection.h"
-#include "net/http_server.h"
+#include "net/frames/frame_connection.h"
+#include "net/http/http_server.h"
 #include "router/backends.h"
 #include "router/relay.h"
 
@@ -29,15 +33,17 @@ struct RouterOptions {
   BalanceLimits balance = {};
   PollOptions poll = {};
   RelayLimits relay = {};
-  HttpServer::Limits limits = {};       // error_body is set by the router
-  int requests_max = 1024;              // under way; further ones get 429
-  size_t bodies_bytes_max = 512 << 20;  // of requests under way
+  HttpServer::Limits limits = {};       // error_body, admit and bodies_bytes_max are the router's
+  AccessOptions access = {};            // the router has no control, so no folder for it
+  int requests_max = 1024;              // in flight; further ones get 429
+  size_t bodies_bytes_max = 512 << 20;  // of requests until they are answered
   std::string version = "0.1.0";
 };
 
 class Router {
  public:
-  // kInvalidArgument without backends, with one twice, or where the address cannot be bound.
+  // kInvalidArgument without backends, with a duplicate, if the address cannot be bound, or if
+  // other machines could connect and nothing says that they may.
   static Result<std::unique_ptr<Router>> start(RouterOptions options);
   ~Router();
   uint16_t port() const;

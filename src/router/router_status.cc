@@ -14,13 +14,13 @@ struct NamedCounter {
 };
 
 constexpr NamedCounter kCounters[] = {
-    {"requests", &RouterCounters::requests, "Requests that were to be handed on."},
-    {"answered", &RouterCounters::answered, "Answers that reached their end."},
-    {"retried", &RouterCounters::retried, "Attempts that were given to another backend."},
+    {"requests", &RouterCounters::requests, "Requests to forward."},
+    {"answered", &RouterCounters::answered, "Answers that completed."},
+    {"retried", &RouterCounters::retried, "Attempts that were retried on another backend."},
     {"failed", &RouterCounters::failed, "Requests that no backend answered."},
-    {"broken", &RouterCounters::broken, "Answers that ended in the middle."},
-    {"cancelled", &RouterCounters::cancelled, "Requests whose clients left."},
-    {"refused", &RouterCounters::refused, "Requests beyond the maximum of the router."},
+    {"broken", &RouterCounters::broken, "Answers that were cut off."},
+    {"cancelled", &RouterCounters::cancelled, "Requests whose clients disconnected."},
+    {"refused", &RouterCounters::refused, "Requests refused because the router had its maximum."},
 };
 
 Json status_of(const Backend& backend) {
@@ -35,7 +35,7 @@ Json status_of(const Backend& backend) {
                     {"failures", backend.failure_count}};
 }
 
-// One metric with a value for each backend; a url has no character that needs an escape.
+// One metric with a value per backend; URLs contain no characters that need escaping.
 template <class Value>
 void add_backend_metric(std::string& out, const char* name, const char* type, const char* meaning,
                         std::span<const Backend> backends, Value value) {
@@ -71,16 +71,16 @@ std::string router_metrics(std::span<const Backend> backends, const RouterCounte
                    "counter\nlockstep_router_{0}_total {2}\n",
                    counter.name, counter.meaning, counters.*counter.value);
   }
-  add_backend_metric(out, "lockstep_router_backend_up", "gauge", "Whether the backend is well.",
+  add_backend_metric(out, "lockstep_router_backend_up", "gauge", "Whether the backend is healthy.",
                      backends, [](const Backend& backend) { return backend.is_healthy ? 1 : 0; });
   add_backend_metric(out, "lockstep_router_backend_running", "gauge",
-                     "Requests that the backend has of this router.", backends,
+                     "Requests from this router that are in flight at the backend.", backends,
                      [](const Backend& backend) { return backend.running; });
   add_backend_metric(out, "lockstep_router_backend_requests_total", "counter",
-                     "Requests that were given to the backend.", backends,
+                     "Requests that were sent to the backend.", backends,
                      [](const Backend& backend) { return backend.request_count; });
   add_backend_metric(out, "lockstep_router_backend_failures_total", "counter",
-                     "Of them, those that it failed.", backends,
+                     "Requests that the backend failed.", backends,
                      [](const Backend& backend) { return backend.failure_count; });
   return out;
 }

@@ -1,4 +1,4 @@
-// What a router tells about itself. Pure functions over its state.
+// A router's status and metrics. Pure functions over its state.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ namespace lockstep {
 // "running", "requests", "failures"}]}
 Json router_status(std::string_view version, std::span<const Backend> backends,
                    const RouterCounters& counters);
-// The text format of Prometheus.
+// In the text format of Prometheus.
 std::string router_metrics(std::span<const Backend> backends, const RouterCounters& counters);
 
 }  // namespace lockstep

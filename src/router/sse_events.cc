@@ -6,12 +6,16 @@
 namespace lockstep {
 namespace {
 
-// Bytes up to the end of the last whole event.
-size_t whole_bytes(std::string_view text) {
+constexpr size_t kMarkBytesMax = 4;
+
+// Bytes up to the end of the last whole event. No event ends before `from`.
+size_t whole_bytes(std::string_view text, size_t from) {
+  const size_t begin = from - std::min(from, kMarkBytesMax - 1);
+  const std::string_view fresh = text.substr(begin);
   size_t end = 0;
   for (const std::string_view mark : {"\n\n", "\r\n\r\n"}) {
-    const size_t found = text.rfind(mark);
-    if (found != std::string_view::npos) end = std::max(end, found + mark.size());
+    const size_t found = fresh.rfind(mark);
+    if (found != std::string_view::npos) end = std::max(end, begin + found + mark.size());
   }
   return end;
 }
@@ -19,8 +23,9 @@ size_t whole_bytes(std::string_view text) {
 }  // namespace
 
 std::string SseEvents::take(std::string_view piece) {
+  const size_t before = unfinished_.size();
   unfinished_ += piece;
-  const size_t end = whole_bytes(unfinished_);
+  const size_t end = whole_bytes(unfinished_, before);
   if (end == 0 && unfinished_.size() > kEventBytesMax) return take_rest();
   std::string whole = unfinished_.substr(0, end);
   unfinished_.erase(0, end);

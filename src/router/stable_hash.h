@@ -1,4 +1,4 @@
-// StableHash: 64 bits of texts and numbers that are the same on every machine and in every version,
+// StableHash: a 64-bit hash of texts and numbers, the same on every machine and in every version,
 // so that several routers agree. FNV-1a with a final mix (MurmurHash3's fmix64); not for secrets.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace lockstep {
 
 class StableHash {
  public:
-  // With its length, so that ("ab", "c") and ("a", "bc") differ.
+  // Includes the length, so that ("ab", "c") and ("a", "bc") differ.
   StableHash& add(std::string_view text) {
     for (const char c : text) add_byte(static_cast<unsigned char>(c));
     return add(static_cast<uint64_t>(text.size()));

@@ -8,8 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Without the sign the bits of floats are in the order of their sizes, and those of NaN beyond
-// infinity's.
+// Without the sign the bits of floats sort by magnitude, with NaN above infinity.
 constexpr uint32_t kSizeMask = 0x7fffffff;
 constexpr uint32_t kInfiniteSize = 0x7f800000;
 
@@ -17,18 +16,18 @@ uint32_t size_bits(float value) {
   return std::bit_cast<uint32_t>(value) & kSizeMask;
 }
 
-// The first of the largest values, and the largest size of all.
+// The first of the largest values, and the largest magnitude.
 struct Top {
   size_t index;
   uint32_t size;
 };
 
-// Values that are looked through at once, and maxima that are kept of them: in this form the
-// compiler uses vector instructions, and a step of many sequences looks through many vocabularies.
+// Values processed at once, and partial maxima kept: in this form the compiler vectorises the
+// search, which a step of many sequences runs over many vocabularies.
 constexpr size_t kBlock = 1024;
 constexpr size_t kMaxima = 16;
 
-// The largest value of a block. Of zeros any, whatever their signs.
+// The largest value of a block. Among zeros any, whatever their signs.
 float largest_value(std::span<const float> block) {
   float most[kMaxima];
   std::fill(std::begin(most), std::end(most), kForbidden);
@@ -49,7 +48,7 @@ uint32_t largest_size(std::span<const float> block) {
   return most;
 }
 
-// Of numbers. Where there are others, `index` means nothing.
+// For numbers. If there are infinities or NaNs, `index` is undefined.
 Top top_of(std::span<const float> values) {
   float most = kForbidden;
   size_t begin = 0;  // of the first block that has it

@@ -34,7 +34,7 @@ bool ChoiceState::truncate(size_t size) {
 }
 
 bool ChoiceState::follow(int32_t position, int32_t token) {
-  // Before the first choice of an answer whose prompt is not known here, there is no token.
+  // Before an answer's first choice there is no token if its prompt is not kept here.
   const int64_t place = int64_t{position} - setup_.begin;
   auto& tokens = setup_.tokens;
   if (place < -1 || place > static_cast<int64_t>(tokens.size())) return false;

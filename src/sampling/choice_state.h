@@ -1,6 +1,6 @@
-// ChoiceState: what choices of one sequence depend on beyond the options of a row: the tokens so
-// far, and what may come next. Every rank that samples keeps one for each sequence that needs it,
-// fed with the same tokens, so that each can judge its own part of the vocabulary. One thread.
+// ChoiceState: one sequence's state for choices that depend on more than a row's options: the
+// tokens so far, and which may come next. Every sampling rank keeps one for each such sequence, fed
+// with the same tokens, so that each can judge its own part of the vocabulary. One thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace lockstep {
 struct ChoiceSetup {
   int32_t answer_begin = 0;     // the position of the answer's first token
   int32_t begin = 0;            // the position of tokens.front(); at most answer_begin
-  std::vector<int32_t> tokens;  // up to the one before the first choice, as far as they matter
+  std::vector<int32_t> tokens;  // those that matter, up to the one before the first choice
   std::vector<LogitBias> logit_bias;
   std::vector<int32_t> stop_ids;  // not chosen before min_tokens of the answer
   int32_t min_tokens = 0;
@@ -27,19 +27,18 @@ struct ChoiceSetup {
 
 class ChoiceState {
  public:
-  // `rules` (or null) is at the beginning of the answer; what the answer has already is accepted
-  // here.
+  // `rules` (or null) is at the beginning of the answer; existing answer tokens are accepted here.
   ChoiceState(ChoiceSetup setup, std::unique_ptr<TokenRules> rules);
 
-  // The sequence has `token` at `position`, and the next choice is made behind it: tokens that were
-  // followed beyond are taken back. False if what came between is missing, or is too long ago.
+  // The sequence has `token` at `position`, and the next choice follows it: later tokens are rolled
+  // back. False if tokens in between are missing, or the rollback is too long.
   bool follow(int32_t position, int32_t token);
 
-  // Null: every token. Where is_lost(), there is nothing to ask.
+  // Null: every token is allowed. Not to be used if is_lost().
   TokenRules* rules() { return rules_.get(); }
   bool is_lost() const { return lost_at_.has_value(); }
   bool changes_scores(const SamplingOptions& options) const;
-  // Puts biases and penalties on a part of the row, and forbids end tokens that come too early.
+  // Adds biases and penalties to a part of the row, and forbids end tokens that come too early.
   void adjust(const SamplingOptions& options, PenaltyScratch& scratch, const ScorePart& part) const;
 
  private:
@@ -50,7 +49,7 @@ class ChoiceState {
   ChoiceSetup setup_;  // `tokens` grows
   std::unique_ptr<TokenRules> rules_;
   size_t answer_index_;  // in tokens
-  // The rules have refused the token at this index.
+  // Index of the token that the rules refused.
   std::optional<size_t> lost_at_;
 };
 

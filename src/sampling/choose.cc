@@ -13,7 +13,7 @@ Candidate add_noise(std::span<const float> logits, int32_t first_token,
                     const SamplingOptions& options, int32_t position, const Candidate& top) {
   const float scale = 1 / options.temperature;
   const uint64_t key = position_key(options.seed, position);
-  // No noise lifts a logit below this over the largest one with the least noise.
+  // Below this no noise lifts a logit above the largest one with the least noise.
   const float least = top.score * scale - (kGumbelMax - kGumbelMin);
   Candidate best{};
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -37,20 +37,16 @@ Candidate add_noise(std::span<const Candidate> kept, const SamplingOptions& opti
   return best;
 }
 
-// Never infinite, so that differences of two are numbers.
+// Never infinite, so that differences are numbers.
 float scaled_score(float score, float scale) {
   constexpr float kMost = std::numeric_limits<float>::max();
   return std::clamp(score * scale, -kMost, kMost);
 }
 
-bool ranks_higher(const Candidate& a, const Candidate& b) {
-  return ranks_lower(b, a);
-}
-
 }  // namespace
 
 PartKind part_kind(const SamplingOptions& options) {
-  if (!(options.temperature > 0)) return PartKind::kCandidate;
+  if (options.is_greedy()) return PartKind::kCandidate;
   if (options.top_k > 0) return options.top_k <= kListMax ? PartKind::kList : PartKind::kRow;
   const bool keeps_all = options.top_p >= 1 && options.typical_p >= 1 && !(options.min_p > 0);
   return keeps_all ? PartKind::kCandidate : PartKind::kRow;
@@ -59,18 +55,18 @@ PartKind part_kind(const SamplingOptions& options) {
 Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
                          const SamplingOptions& options, int32_t position) {
   const Candidate top = largest(logits, first_token);
-  if (top.token < 0 || !is_number(top) || !(options.temperature > 0)) return top;
+  if (top.token < 0 || !is_number(top) || options.is_greedy()) return top;
   return add_noise(logits, first_token, options, position, top);
 }
 
 Candidate choose_among(std::span<const float> scores, int32_t first_token,
                        const SamplingOptions& options, int32_t position) {
   const Candidate top = largest_allowed(scores, first_token);
-  if (top.token < 0 || !(options.temperature > 0)) return top;
+  if (top.token < 0 || options.is_greedy()) return top;
   return add_noise(scores, first_token, options, position, top);
 }
 
-// A heap of the best so far, the worst of them in front.
+// A heap of the best so far, the worst of them at the front.
 void list_best(std::span<const float> scores, int32_t first_token, const SamplingOptions& options,
                size_t count, std::vector<Candidate>& best) {
   const float scale = 1 / options.temperature;

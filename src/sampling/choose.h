@@ -1,14 +1,14 @@
 // Choosing a token from logits. Pure functions; any thread.
 //
-// What a choice is, whatever the number of ranks:
-//   1. a logit that is no number anywhere in the row is an error, nothing is chosen;
-//   2. biases, then penalties are put on the logits (penalties.h, dry.h);
-//   3. tokens that may not come next fall out: end tokens before min_tokens, and what a grammar
+// The choice is defined as follows, for any number of ranks:
+//   1. an infinite or NaN logit anywhere in the row is an error, nothing is chosen;
+//   2. biases, then penalties are added to the logits (penalties.h);
+//   3. forbidden tokens are removed: end tokens before min_tokens, and those that a grammar
 //      forbids (token_rules.h);
-//   4. at temperature 0 the largest is the choice; else the logits are multiplied by
+//   4. at temperature 0 the largest logit is chosen; else the logits are multiplied by
 //      1 / temperature;
-//   5. filters, each over what the one before has left: top-k, typical, top-p, min-p (filters.h);
-//   6. the choice is the token with the largest score plus noise (random.h).
+//   5. filters, each over what the previous one left: top-k, typical, top-p, min-p (filters.h);
+//   6. the token with the largest score plus noise is chosen (random.h).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// What a rank must send so that rank 0 can choose.
+// The data of a rank that rank 0 needs to choose.
 enum class PartKind {
   kCandidate,  // its best token
   kList,       // its top_k best tokens
@@ -32,20 +32,20 @@ PartKind part_kind(const SamplingOptions& options);
 inline constexpr int32_t kListMax = 1024;
 
 // The best token of a part of the vocabulary that begins at `first_token`; the best of all parts'
-// candidates is the choice. For options of kind kCandidate.
+// candidates is the choice. Only for options of kind kCandidate.
 Candidate choose_in_part(std::span<const float> logits, int32_t first_token,
                          const SamplingOptions& options, int32_t position);
-// The same for scores that are known to be numbers, but for forbidden tokens (kForbidden). None if
+// The same for scores known to be numbers, except for forbidden tokens (kForbidden). No token if
 // all are forbidden.
 Candidate choose_among(std::span<const float> scores, int32_t first_token,
                        const SamplingOptions& options, int32_t position);
 
-// The `count` best tokens of a part, best first, with their scaled scores; fewer if there are no
-// more that are allowed. For scores as choose_among() takes them.
+// The `count` best tokens of a part, best first, with their scaled scores; fewer if fewer are
+// allowed. Takes scores like choose_among().
 void list_best(std::span<const float> scores, int32_t first_token, const SamplingOptions& options,
                size_t count, std::vector<Candidate>& best);
 
-// The choice from a whole row of scores as choose_among() takes them, with any options.
+// The choice from a whole row of scores like those of choose_among(), with any options.
 // `candidates` is overwritten.
 Candidate choose_in_scores(std::span<const float> scores, const SamplingOptions& options,
                            int32_t position, std::vector<Candidate>& candidates);

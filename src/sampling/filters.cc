@@ -8,15 +8,11 @@
 namespace lockstep {
 namespace {
 
-// exp_f64 is good down to this; what is less likely counts nothing.
+// exp_f64 is accurate down to this; less likely tokens count as nothing.
 constexpr double kLogLeast = -700;
 
 float top_score(const std::vector<Candidate>& tokens) {
   return std::max_element(tokens.begin(), tokens.end(), ranks_lower)->score;
-}
-
-bool ranks_higher(const Candidate& a, const Candidate& b) {
-  return ranks_lower(b, a);
 }
 
 // Best first.
@@ -29,8 +25,8 @@ void keep_best(std::vector<Candidate>& tokens, size_t count) {
   std::sort(tokens.begin(), tokens.end(), ranks_higher);
 }
 
-// Keeps the first ones of `order` whose probabilities reach `mass`; scores are log-probabilities
-// but for `log_total`.
+// Keeps the tokens whose surprise is nearest to the entropy, until their probabilities reach
+// `mass`.
 void keep_typical(std::vector<Candidate>& tokens, double mass) {
   const double top = double{top_score(tokens)};
   double total = 0;
@@ -52,7 +48,7 @@ void keep_typical(std::vector<Candidate>& tokens, double mass) {
   tokens.resize(std::max<size_t>(kept, 1));
 }
 
-// Takes the best one after the other, so that only these are put in order.
+// Takes the best one after another, so that only these get sorted.
 void keep_nucleus(std::vector<Candidate>& tokens, double mass) {
   const float top = top_score(tokens);
   double total = 0;

@@ -1,6 +1,6 @@
 // Log-probabilities of tokens as an answer reports them: of the model's own distribution, the
 // softmax of the logits at temperature 1, before biases, penalties and filters. Computed from the
-// whole row in the order of its tokens, so that every cut gives the same bits. Pure; any thread.
+// whole row in token order, so that every cut gives the same bits. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct TokenLogprob {
   float logprob = 0;
 };
 
-// Appends `token`, then the `top` likeliest, the likeliest first, of equal ones the smaller token.
-// All logits must be numbers.
+// Appends `token`, then the `top` likeliest, likeliest first, the smaller token first if equal. All
+// logits must be numbers.
 void append_logprobs(std::span<const float> logits, int32_t token, int32_t top,
                      std::vector<TokenLogprob>& logprobs);
 

@@ -44,8 +44,8 @@ void penalise_presence(std::span<const int32_t> tokens, const SamplingOptions& o
   }
 }
 
-// lengths[i]: how many tokens before `tokens[i]`, going back, equal the last ones going back; at
-// most `most`. The Z algorithm over the reversed tokens, index 0 of which is the last one.
+// lengths[i]: how many tokens before `tokens[i]` equal the last ones, both read backward; at most
+// `most`. The Z algorithm over the reversed tokens, where index 0 is the last one.
 void find_repetitions(std::span<const int32_t> tokens, size_t most, std::vector<int32_t>& lengths) {
   const size_t size = tokens.size();
   const auto reversed = [&](size_t i) { return tokens[size - 1 - i]; };

@@ -1,6 +1,5 @@
-// Counter-based random numbers: the number for (seed, position, token) is a function of these three
-// and of nothing else, so that a seed gives the same text alone or in any batch, on any ranks, and
-// after a restart.
+// Counter-based random numbers: each number depends only on (seed, position, token), so that a seed
+// gives the same text alone or in any batch, on any ranks, and after a restart.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +29,8 @@ constexpr float uniform(uint64_t key, int32_t token) {
 }
 
 // Standard Gumbel noise. The token with the largest logit / temperature + noise is a sample of the
-// softmax distribution (the Gumbel-max trick), so that sampling over a cut vocabulary is one
-// comparison of the ranks' best.
+// softmax distribution (the Gumbel-max trick), so that sampling over a cut vocabulary only compares
+// the ranks' best.
 inline float gumbel(uint64_t key, int32_t token) {
   return -log_f32(-log_f32(uniform(key, token)));
 }

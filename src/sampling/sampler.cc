@@ -15,7 +15,7 @@ bool sends_row(const ChoiceRequest& request) {
          (request.top_logprobs >= 0 || part_kind(request.sampling) == PartKind::kRow);
 }
 
-// How many candidates the choice needs of a part.
+// How many candidates of a part the choice needs.
 size_t candidate_count(const ChoiceRequest& request, size_t width) {
   if (part_kind(request.sampling) == PartKind::kCandidate) return 1;
   return std::min(width, static_cast<size_t>(request.sampling.top_k));
@@ -95,7 +95,7 @@ Status Sampler::fill_own_part(std::span<const float> logits,
       if (bytes > 0) std::memcpy(to, part.data(), bytes);
     } else if (bytes > 0) {
       find_candidates(part, begins_[rank], request, state);
-      candidates_.resize(bytes / sizeof(Candidate));  // the rest: none
+      candidates_.resize(bytes / sizeof(Candidate));  // the rest: no candidate
       std::memcpy(to, candidates_.data(), bytes);
     }
     to += bytes;
@@ -107,13 +107,13 @@ Result<ChoiceState*> Sampler::follow(const ChoiceRequest& request) {
   if (request.slot < 0 || !request.wants_token) return static_cast<ChoiceState*>(nullptr);
   ChoiceState* state = slots_.find(request.slot);
   if (!state || !state->follow(request.position - 1, request.after)) {
-    return Error{ErrorCode::kCorrupt, "a step does not follow what its sequence has said"};
+    return Error{ErrorCode::kCorrupt, "a step does not match its sequence so far"};
   }
   return state;
 }
 
-// Choices are made first and judged then: usually the best tokens are allowed, and what would be
-// chosen among the allowed ones is the same.
+// Chooses first and checks afterwards: usually the best tokens are allowed, and then the choice
+// among the allowed ones is the same.
 void Sampler::find_candidates(std::span<const float> logits, int32_t first_token,
                               const ChoiceRequest& request, ChoiceState* state) {
   const SamplingOptions& options = request.sampling;
@@ -151,7 +151,7 @@ void Sampler::list_candidates(std::span<const float> scores, int32_t first_token
   list_best(scores, first_token, options, candidate_count(request, scores.size()), candidates_);
 }
 
-// By words of the mask: most of them are all ones or all zeros.
+// Word by word of the mask: most are all ones or all zeros.
 bool Sampler::forbid(int32_t first_token, TokenRules& rules) {
   const uint64_t* allowed = rules.allowed();
   if (!allowed) return false;
@@ -169,7 +169,7 @@ bool Sampler::forbid(int32_t first_token, TokenRules& rules) {
 }
 
 Status Sampler::choose_from_parts(const ChoiceRequest& request, Choice& choice) {
-  ChoiceState* state = TRY(follow(request));  // later rows of the sequence may have gone on
+  ChoiceState* state = TRY(follow(request));  // later rows of the sequence may have advanced it
   if (!sends_row(request)) {
     if (request.wants_token) set_token(best_of_parts(request), state, choice);
     return Ok{};
@@ -231,7 +231,7 @@ Candidate Sampler::best_of_row(std::span<const float> row, const ChoiceRequest& 
     }
     return choose_in_lists(candidates_, options, request.position);
   }
-  // The filters look at the distribution over what may come, so that must be known first.
+  // The filters use the distribution over allowed tokens, so these must be known first.
   if (!are_numbers(row)) return first_broken(row, 0);
   if (state->is_lost()) return kLost;
   scores_.assign(row.begin(), row.end());

@@ -6,46 +6,50 @@
 #include <string_view>
 #include <utility>
 
+#include "access/access_control.h"
+#include "base/check.h"
 #include "base/utf8.h"
-#include "server/access_control.h"
-#include "server/anthropic_messages.h"
-#include "server/anthropic_models.h"
-#include "server/api_context.h"
-#include "server/cluster_routes.h"
-#include "server/cluster_status.h"
-#include "server/health.h"
-#include "server/node_metrics.h"
-#include "server/ollama_embed.h"
-#include "server/ollama_models.h"
-#include "server/ollama_routes.h"
-#include "server/openai_chat.h"
-#include "server/openai_completions.h"
-#include "server/openai_embeddings.h"
-#include "server/openai_models.h"
-#include "server/openai_responses.h"
-#include "server/request_id.h"
-#include "server/status_page.h"
+#include "server/anthropic/anthropic_messages.h"
+#include "server/anthropic/anthropic_models.h"
+#include "server/generation/api_context.h"
+#include "server/ollama/ollama_embed.h"
+#include "server/ollama/ollama_models.h"
+#include "server/ollama/ollama_routes.h"
+#include "server/openai/openai_chat.h"
+#include "server/openai/openai_completions.h"
+#include "server/openai/openai_embeddings.h"
+#include "server/openai/openai_models.h"
+#include "server/openai/openai_responses.h"
+#include "server/operations/cluster_routes.h"
+#include "server/operations/cluster_status.h"
+#include "server/operations/control_routes.h"
+#include "server/operations/health.h"
+#include "server/operations/node_metrics.h"
+#include "server/operations/status_page.h"
+#include "server/request/request_id.h"
 #include "server/token_routes.h"
 
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kApiVersion = "/v1";
 constexpr std::string_view kModelPrefix = "/models/";
+constexpr size_t kControlBodyBytesMax = 64 << 10;
 
-// Where a request is served: on the event loop, by a worker because reading it takes long, or, if
-// there is a cluster, by a worker because the cluster is asked.
+// Where a request is served: on the event loop, by a worker because parsing takes long, or, in a
+// cluster, by a worker that calls the cluster.
 enum class ServedBy { kLoop, kWorker, kClusterWorker };
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // a slash at the end: the rest of the path is an argument
-  bool is_api;            // also behind /v1
+  std::string_view path;  // with a slash at the end, the rest is an argument
+  bool is_api;            // also under /v1
   ServedBy served_by;
   RouteAccess access;
   void (*serve)(ApiContext&, const HttpRequest&, const HttpReply&);
 };
 
-// Two APIs have these routes, each with a shape of its own.
+// Two APIs share these routes, each with its own format.
 bool is_for_anthropic(const HttpRequest& request) {
   return error_style_of(request) == ErrorStyle::kAnthropic;
 }
@@ -62,8 +66,8 @@ void serve_model(ApiContext& context, const HttpRequest& request, const HttpRepl
                                        : show_model(context, id));
 }
 
-void serve_health(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
-  reply.send(health(context));
+void serve_health(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  reply.send(health(context, request));
 }
 
 void serve_node_metrics(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
@@ -74,8 +78,8 @@ void serve_cluster_status(ApiContext& context, const HttpRequest& request, const
   reply.send(cluster_status(context, request));
 }
 
-// Browsers say that they want a page; programs that say what they want and mean no page ask, as
-// clients of Ollama do, whether anybody is there.
+// Browsers accept text/html. Programs that accept only something else are checking, like Ollama's
+// clients, whether a server runs.
 void serve_status_page(ApiContext&, const HttpRequest& request, const HttpReply& reply) {
   const std::string_view accepted = request.header("accept");
   if (accepted.empty() || accepted.find("text/html") != std::string_view::npos) {
@@ -90,15 +94,17 @@ constexpr Route kRoutes[] = {
     {"GET", "/metrics", false, ServedBy::kClusterWorker, RouteAccess::kLook, serve_node_metrics},
     {"GET", "/cluster/status", false, ServedBy::kClusterWorker, RouteAccess::kLook,
      serve_cluster_status},
-    // These look at their callers themselves (local_caller.h).
-    {"POST", "/cluster/load", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+    {"POST", "/cluster/load", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_load},
-    {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+    {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_unload},
-    {"POST", "/cluster/restart", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+    {"POST", "/cluster/restart", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_restart},
-    {"POST", "/cluster/token", false, ServedBy::kClusterWorker, RouteAccess::kAnybody,
+    {"POST", "/cluster/token", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_token},
+    {"GET", "/control/proof", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_control_proof},
+    {"POST", "/control/page", false, ServedBy::kLoop, RouteAccess::kControl, serve_page_code},
+    {"GET", kPagePrefix, false, ServedBy::kLoop, RouteAccess::kAnybody, serve_page_entry},
     {"GET", "/models", true, ServedBy::kLoop, RouteAccess::kUse, serve_models},
     {"GET", kModelPrefix, true, ServedBy::kLoop, RouteAccess::kUse, serve_model},
     {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},
@@ -131,8 +137,7 @@ constexpr Route kRoutes[] = {
 };
 
 bool is_match(const Route& route, std::string_view path) {
-  constexpr std::string_view kVersion = "/v1";
-  if (route.is_api && path.substr(0, 4) == "/v1/") path.remove_prefix(kVersion.size());
+  if (route.is_api && path.substr(0, 4) == "/v1/") path.remove_prefix(kApiVersion.size());
   const bool takes_rest = route.path.size() > 1 && route.path.back() == '/';
   return takes_rest ? path.substr(0, route.path.size()) == route.path && path != route.path
                     : path == route.path;
@@ -145,68 +150,100 @@ void serve_route(const Route& route, ApiContext& context, HttpRequest request,
                                       ? context.cluster_workers()
                                       : nullptr;
   if (workers == nullptr) return route.serve(context, request, reply);
-  const ErrorStyle style = error_style_of(request);
-  const std::string id(request_id(request));
-  const bool is_accepted =
-      workers->run([serve = route.serve, &context, request = std::move(request), reply] {
-        serve(context, request, reply);
-      });
-  if (is_accepted) return;
-  reply.send(error_response(
-      {429, "too many requests wait to be read, try again later", "", "queue_full"}, style, id));
+  RequestJob job{.caller = reply.caller(), .run = {}, .on_failure = {}};
+  job.on_failure = [reply, style = error_style_of(request), id = std::string(request_id(request))](
+                       const ApiError& error) { reply.send(error_response(error, style, id)); };
+  job.run = [serve = route.serve, &context, request = std::move(request), reply] {
+    serve(context, request, reply);
+  };
+  const auto refuse = job.on_failure;
+  const auto work = workers->start(std::move(job));
+  if (work == nullptr) {
+    return refuse(
+        {429, "too many requests are waiting to be read, try again later", "", "queue_full"});
+  }
+  // The workers outlive the connections; the work does not outlive its job.
+  reply.on_disconnect([workers, weak = std::weak_ptr<const Work>(work)] {
+    if (const auto left = weak.lock()) workers->cancel(left);
+  });
 }
 
-// Whether the request may go on; else it has been answered.
-bool is_admitted(const Route& route, ApiContext& context, const HttpRequest& request,
-                 const HttpReply& reply) {
-  auto terms = context.access().admit(request, route.access);
-  if (terms.ok()) {
-    reply.set_terms(with_request_id(std::move(terms.value()), request));
-    return true;
+// Null if there is none; `allowed` is then the method that the path has, empty for an unknown path.
+const Route* find_route(const HttpRequest& request, std::string& allowed) {
+  for (const Route& candidate : kRoutes) {
+    if (!is_match(candidate, request.path)) continue;
+    if (candidate.method == request.method) return &candidate;
+    allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
   }
-  reply.set_terms(with_request_id({.headers = context.access().headers(request)}, request));
-  reply.send(error_response(terms.error(), error_style_of(request), request_id(request)));
-  return false;
+  return nullptr;
+}
+
+// "/v1/models, /v1/chat/completions, ...": each path once, as in the table.
+std::string served_paths() {
+  std::string paths;
+  std::string_view last;
+  for (const Route& route : kRoutes) {
+    if (route.serve == refuse_ollama || std::exchange(last, route.path) == route.path) continue;
+    if (!paths.empty()) paths += ", ";
+    if (route.is_api) paths += kApiVersion;
+    paths += route.path;
+  }
+  return paths;
+}
+
+HttpResponse no_such_route(const HttpRequest& request, const std::string& allowed) {
+  const std::string method = request.method.substr(0, 16);
+  if (!allowed.empty()) {
+    HttpResponse response = error_response(
+        {405, fmt::format("{} does not accept {}, only {}", request.path, method, allowed), "",
+         "method_not_allowed"},
+        error_style_of(request), request_id(request));
+    response.headers.emplace_back("Allow", allowed);
+    return response;
+  }
+  const std::string path = replace_invalid_utf8(std::string_view(request.path).substr(0, 200));
+  return error_response(
+      {404, fmt::format("there is no route {} {}; the routes are {}", method, path, served_paths()),
+       "", "route_not_found"},
+      error_style_of(request), request_id(request));
+}
+
+// Requests about the node itself and orders to the cluster are short.
+bool is_control(const Route& route) {
+  return route.access != RouteAccess::kUse;
 }
 
 }  // namespace
 
-void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
-  if (auto preflight = context.access().preflight(request)) {
-    return reply.send(std::move(*preflight));
-  }
-  give_request_id(request);
+HttpAdmission admit(ApiContext& context, HttpRequest& head) {
+  if (auto preflight = context.access().preflight(head)) return {.answer = std::move(preflight)};
+  give_request_id(head);
   std::string allowed;
-  for (const Route& candidate : kRoutes) {
-    if (!is_match(candidate, request.path)) continue;
-    if (candidate.method == request.method) {
-      if (!is_admitted(candidate, context, request, reply)) return;
-      return serve_route(candidate, context, std::move(request), reply);
-    }
-    allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
+  const Route* const route = find_route(head, allowed);
+  if (route == nullptr) {
+    return {.answer = no_such_route(head, allowed), .terms = with_request_id({}, head)};
   }
-  reply.set_terms(with_request_id({}, request));
-  const std::string method = request.method.substr(0, 16);
-  if (!allowed.empty()) {
-    HttpResponse response = error_response(
-        {405, fmt::format("{} does not take {}, only {}", request.path, method, allowed), "",
-         "method_not_allowed"},
-        error_style_of(request), request_id(request));
-    response.headers.emplace_back("Allow", allowed);
-    return reply.send(std::move(response));
+  HttpAdmission admission;
+  admission.is_control = is_control(*route);
+  if (admission.is_control || route->method != "POST") {
+    admission.body_bytes_max = kControlBodyBytesMax;
   }
-  const std::string path = replace_invalid_utf8(std::string_view(request.path).substr(0, 200));
-  reply.send(error_response(
-      {404,
-       fmt::format("there is no route {} {}; there are /v1/models, /v1/chat/completions, "
-                   "/v1/completions, /v1/responses, /v1/messages, /v1/embeddings, /api/chat "
-                   "(Ollama's API), "
-                   "/health, /metrics, "
-                   "/cluster/status, /cluster/load, "
-                   "/cluster/unload, /cluster/restart, /cluster/token and /",
-                   method, path),
-       "", "route_not_found"},
-      error_style_of(request), request_id(request)));
+  auto terms = context.access().admit(head, route->access);
+  if (!terms.ok()) {
+    admission.terms = with_request_id({.headers = context.access().headers(head)}, head);
+    admission.answer = error_response(terms.error(), error_style_of(head), request_id(head));
+    return admission;
+  }
+  admission.is_preferred = context.access().is_preferred(head);
+  admission.terms = with_request_id(std::move(terms.value()), head);
+  return admission;
+}
+
+void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
+  std::string allowed;
+  const Route* const found = find_route(request, allowed);
+  LOCKSTEP_CHECK(found != nullptr);  // else admit() has answered
+  serve_route(*found, context, std::move(request), reply);
 }
 
 }  // namespace lockstep

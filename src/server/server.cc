@@ -2,14 +2,15 @@
 
 #include <utility>
 
-#include "server/api_context.h"
+#include "server/generation/api_context.h"
+#include "server/operations/control_routes.h"
 #include "server/routes.h"
 
 namespace lockstep {
 
 struct Server::Impl {
   ApiContext context;
-  std::unique_ptr<HttpServer> http;  // goes first: its handlers use the context
+  std::unique_ptr<HttpServer> http;  // destroyed first: its handlers use the context
 
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
@@ -28,15 +29,20 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options,
                                               ClusterControl* cluster) {
   auto access = TRY(AccessControl::open(options.access));
   TRY(access->check_host(options.host));
+  AccessControl* const control = access.get();
   auto impl = std::make_unique<Impl>(std::move(models), cluster, options, std::move(access));
   options.limits.error_body = [](int status, std::string_view message, std::string_view path) {
     return error_json({status, std::string(message)}, error_style_of(path));
+  };
+  options.limits.admit = [context = &impl->context](HttpRequest& head) {
+    return admit(*context, head);
   };
   impl->http =
       TRY(HttpServer::listen(options.host, options.port, std::move(options.limits),
                              [context = &impl->context](HttpRequest request, HttpReply reply) {
                                route(*context, std::move(request), reply);
                              }));
+  control->set_port(impl->http->port());
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
@@ -45,6 +51,11 @@ Server::~Server() = default;
 
 uint16_t Server::port() const {
   return impl_->http->port();
+}
+Result<std::string> Server::make_page_path() {
+  auto code = impl_->context.access().make_page_code();
+  if (!code.ok()) return Error{ErrorCode::kInternal, code.error().message};
+  return std::string(kPagePrefix) + code.value();
 }
 void Server::run() {
   impl_->http->run();

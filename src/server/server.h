@@ -1,5 +1,5 @@
-// Server: the public HTTP API over loaded models, and over the cluster that they run on.
-// `lockstep serve` starts one; the models and the cluster outlive it.
+// Server: the public HTTP API of the loaded models and of the cluster that runs them. `lockstep
+// serve` starts one; the models and the cluster outlive it.
 #pragma once
 
 #include <chrono>
@@ -7,42 +7,45 @@
 #include <memory>
 #include <string>
 
-#include "base/power_meter.h"
+#include "access/access_control.h"
+#include "base/machine/power_meter.h"
 #include "base/result.h"
-#include "net/http_server.h"
-#include "node/cluster_control.h"
-#include "node/model_directory.h"
-#include "server/access_control.h"
+#include "net/http/http_server.h"
+#include "node/cluster/cluster_control.h"
+#include "node/models/model_directory.h"
 
 namespace lockstep {
 
 struct ServerOptions {
   std::string host = "localhost";
   uint16_t port = 8600;            // 0 picks one
-  HttpServer::Limits limits = {};  // error_body is set by the server
+  HttpServer::Limits limits = {};  // the server sets error_body and admit
   std::string version = "0.1.0";
-  // A stream that has been silent so long (a long prompt) gets an empty delta, so that nobody gives
-  // it up.
+  // A stream silent for this long (a long prompt) gets an empty delta, so that clients do not give
+  // up.
   std::chrono::milliseconds silence_max{15'000};
   AccessOptions access = {};
-  std::string claude_model = {};  // that claude-* means in Anthropic's API; empty: the only one
-  int draft_tokens = 0;           // guessed at most in a step of an answer (engine/engine.h)
-  std::shared_ptr<PowerGauge> power = nullptr;  // what the status says of it; null: nothing
+  std::string claude_model = {};  // what claude-* means in Anthropic's API; empty: the only one
+  int draft_tokens = 0;           // speculated per step, at most (engine/engine.h)
+  std::shared_ptr<PowerGauge> power = nullptr;  // for the status; null: not measured
 };
 
 class Server {
  public:
-  // `cluster` is null where this machine serves alone. kInvalidArgument where other machines would
-  // be let in and nothing says that they may.
+  // `cluster` is null if this machine serves alone. kInvalidArgument if other machines could
+  // connect and the options do not allow it.
   static Result<std::unique_ptr<Server>> start(ServerOptions options,
                                                std::shared_ptr<ModelDirectory> models,
                                                ClusterControl* cluster);
-  // Models that stay, and no cluster.
+  // A fixed set of models, and no cluster.
   static Result<std::unique_ptr<Server>> start(ServerOptions options, ModelServices models);
   ~Server();
   uint16_t port() const;
-  // Serves on the calling thread until one of the following, which any thread may call and
-  // net/http_server.h describes.
+  // The path of the page with control for a browser on this machine; valid once and briefly. Any
+  // thread.
+  Result<std::string> make_page_path();
+  // Serves on the calling thread until one of the following is called, from any thread; see
+  // net/http/http_server.h.
   void run();
   void stop();
   void drain(std::chrono::milliseconds limit);

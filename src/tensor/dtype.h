@@ -1,4 +1,4 @@
-// The element types of stored tensors, named as safetensors names them.
+// The element types of stored tensors, with safetensors' names.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Weights are computed with from the first three alone or from codes with scales
+// Weights are computed only from the first three types, or from codes with scales
 // (stored_matrix.h); kU8 may hold E8M0 scales or FP4 pairs, kU32 and kI32 packed codes.
 enum class DType { kF32, kF16, kBF16, kF8E4M3, kF8E8M0, kU8, kI8, kU32, kI32, kI64 };
 

@@ -1,4 +1,4 @@
-// The 8-bit floats of the OCP formats, and what they mean.
+// The 8-bit floats of the OCP formats, and their values.
 // https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf
 #pragma once
 
@@ -18,7 +18,7 @@ constexpr float float_of_e4m3(uint8_t bits) {
   return sign * std::bit_cast<float>(wide << 23 | static_cast<uint32_t>(fraction) << 20);
 }
 
-// A power of two. A double, because the smallest one is no normal float.
+// A power of two. A double, because the smallest one is not a normal float.
 constexpr double double_of_e8m0(uint8_t bits) {
   if (bits == 255) return std::numeric_limits<double>::quiet_NaN();
   return std::bit_cast<double>((uint64_t{bits} + (1023 - 127)) << 52);

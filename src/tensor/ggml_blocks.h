@@ -1,5 +1,5 @@
-// The block formats of ggml that lockstep computes with: how many columns and bytes a block has and
-// where its parts lie. All numbers are little-endian, f16 is IEEE half precision, e is the column
+// The block formats of ggml that lockstep computes with: a block's columns and bytes, and the
+// places of its parts. All numbers are little-endian, f16 is IEEE half precision, e is the column
 // within its block. Format: ggml-common.h and ggml-quants.c of https://github.com/ggml-org/ggml
 //
 //   Q4_0    f16 d, 16 bytes: e < 16 in the low nibble of byte e, else in the high one of e - 16
@@ -24,7 +24,7 @@
 
 namespace lockstep {
 
-// The numbers are those of the format.
+// With the numbers of the format.
 enum class GgmlType : uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -49,7 +49,7 @@ struct GgmlBlock {
   std::string_view name;
   int columns;
   int bytes;
-  int scale_columns;  // that share a scale; 0 for plain elements
+  int scale_columns;  // columns that share a scale; 0 for plain elements
   int bits;           // of a code; 0 for plain elements
 };
 
@@ -72,7 +72,7 @@ inline constexpr GgmlBlock kGgmlBlocks[] = {
     {GgmlType::kMXFP4, "MXFP4", 32, 17, 32, 4},
 };
 
-// Null for a type that is not in the table.
+// Null for a type outside the table.
 constexpr const GgmlBlock* find_ggml_block(uint32_t type) {
   for (const GgmlBlock& block : kGgmlBlocks) {
     if (static_cast<uint32_t>(block.type) == type) return &block;
@@ -102,7 +102,7 @@ inline int8_t q3_scale(const std::byte* packed, int index) {
   return static_cast<int8_t>(static_cast<int>(low | high << 4) - 32);
 }
 
-// The scale of 32 columns of IQ4_XS, from the block's begin.
+// The scale of 32 columns of IQ4_XS; `block` is the beginning of the block.
 inline int8_t iq4_xs_scale(const std::byte* block, int index) {
   const auto at = [block](int i) { return static_cast<unsigned>(block[i]); };
   const unsigned low = at(4 + index / 2) >> (4 * (index % 2)) & 15;

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::byte kE4M3Nan{0x7f};  // with either sign
+constexpr std::byte kE4M3Nan{0x7f};  // sign bit ignored
 constexpr std::byte kE8M0Nan{0xff};
 
 size_t divide_up(size_t count, size_t by) {
@@ -38,7 +38,7 @@ Status check_part(std::string_view name, std::span<const std::byte> part, size_t
   return Ok{};
 }
 
-// How many rows the parts must have for the rows that are used.
+// How many rows the parts must have, given the rows in use.
 Result<size_t> stored_row_count(const StoredMatrix& matrix) {
   if (matrix.row_map.empty()) return static_cast<size_t>(matrix.rows);
   if (matrix.row_map.size() != static_cast<size_t>(matrix.rows)) {
@@ -109,7 +109,7 @@ Status check_gptq(const StoredMatrix& matrix) {
     return unsupported(fmt::format("GPTQ of {} bits is not supported, only 4 and 8", matrix.bits));
   }
   if (matrix.zero_bias != 0 && matrix.zero_bias != 1) {
-    return corrupt(fmt::format("zero points of GPTQ cannot be off by {}", matrix.zero_bias));
+    return corrupt(fmt::format("GPTQ zero points cannot be off by {}", matrix.zero_bias));
   }
   const auto per_word = static_cast<size_t>(32 / matrix.bits);
   const auto rows = static_cast<size_t>(matrix.rows), columns = static_cast<size_t>(matrix.columns);
@@ -169,7 +169,7 @@ Status check_gguf(const StoredMatrix& matrix, size_t rows) {
   return check_rows(matrix, rows, blocks * static_cast<size_t>(block->bytes));
 }
 
-// Without an early end, so that compilers look at many bytes at once.
+// No early exit, so that compilers vectorise it.
 bool has_e4m3_nan(std::span<const std::byte> codes) {
   unsigned char found = 0;
   for (const std::byte code : codes) {

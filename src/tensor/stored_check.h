@@ -1,5 +1,5 @@
-// Whether the parts of a stored matrix are as large as its shape says, so that readers need not
-// look at bounds.
+// Checks that the parts of a stored matrix have the sizes that its shape requires, so that readers
+// need no bounds checks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// kCorrupt or kUnsupported, with what is wrong.
+// kCorrupt or kUnsupported says what is wrong.
 Status check_stored_matrix(const StoredMatrix& matrix);
 
 struct MatrixPart {
@@ -19,18 +19,18 @@ struct MatrixPart {
   int column_begin = 0;
   int columns = 0;
 };
-// Whether no code and no scale of the part is the NaN of an 8-bit float (E4M3, E8M0). For a matrix
-// that check_stored_matrix() found sound. True for GGUF, whose blocks have no such codes.
+// Whether no code or scale of the part is the NaN of an 8-bit float (E4M3, E8M0). The matrix must
+// have passed check_stored_matrix(). True for GGUF, whose blocks have no such codes.
 bool are_small_floats_numbers(const StoredMatrix& matrix, const MatrixPart& part);
 
 // The type of plain elements; nullopt for quantised ones.
 std::optional<DType> plain_element_type(const StoredMatrix& matrix);
 
-// What the matrix takes in its files. Parts of which a row map leaves out rows count in part: the
-// others are other matrices'.
+// The matrix's bytes in its files. Parts shared through a row map count in proportion to its rows:
+// the other rows belong to other matrices.
 uint64_t stored_bytes(const StoredMatrix& matrix);
 
-// Groups of columns of a row, or all of the columns of GPTQ and AWQ.
+// Groups of columns in a row; for GPTQ and AWQ, in all columns.
 inline size_t scale_groups(const StoredMatrix& matrix) {
   if (matrix.group == 0) return 1;
   return (static_cast<size_t>(matrix.columns) + static_cast<size_t>(matrix.group) - 1) /

@@ -1,6 +1,6 @@
-// The codes of quantised matrices, read from each stored format as one byte per column. Used where
-// matrices are laid out for kernels (device/) and where single rows are wanted (stored_rows).
-// Everything here trusts that check_stored_matrix() (tensor/stored_check.h) found nothing wrong.
+// The codes of quantised matrices, read from each stored format as one byte per column. Used to lay
+// out matrices for kernels (device/) and to read single rows (stored_rows). Everything here relies
+// on a successful check_stored_matrix() (tensor/stored_check.h).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace lockstep {
 // Codes are read in runs of at most this many columns.
 inline constexpr int kRunColumns = 32;
 
-// What a code stands for: (table ? table[code] : code) - offset.
+// The value of a code: (table ? table[code] : code) - offset.
 struct CodeMeaning {
   int offset = 0;
   const uint8_t* table = nullptr;  // 16 bytes
@@ -27,7 +27,7 @@ struct CodeMeaning {
 inline constexpr uint8_t kE2M1Table[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                            12, 11, 10, 9,  8,  6,  4,  0};
 inline constexpr int kE2M1Offset = 12;
-// Of IQ4_NL and IQ4_XS, plus 128.
+// For IQ4_NL and IQ4_XS, plus 128.
 inline constexpr uint8_t kIq4Table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                           129, 141, 153, 166, 181, 197, 217, 241};
 inline constexpr int kIq4Offset = 128;
@@ -57,7 +57,7 @@ inline Bytes16 bytes_of_words(uint64_t first, uint64_t second) {
   const Pair pair = {first, second};
   return reinterpret_cast<Bytes16>(pair);
 }
-// Byte after byte of a and b in turn, from the first or the last eight of each.
+// Alternates the bytes of a and b, from the first or the last eight of each.
 inline Bytes16 interleave_low(Bytes16 a, Bytes16 b) {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 }
@@ -78,7 +78,7 @@ inline uint64_t spread_codes(uint64_t word) {
   return (word & kEach) | (word >> kBits & kEach) << 8;
 }
 
-// A row is one stream of codes, the lowest bits of its bytes first: kAffine, kFp8, kFp4,
+// A row is one stream of codes, starting with the lowest bits of its bytes: kAffine, kFp8, kFp4,
 // kPackedInt.
 template <int kBits>
 class StreamCodes {
@@ -103,7 +103,7 @@ class StreamCodes {
       uint64_t codes;
       std::memcpy(&codes, from, 8);
       const Bytes16 bytes = bytes_of_words(codes, 0);
-      // Even codes of all bytes, odd ones of all bytes, then in pairs.
+      // Even codes of all bytes, odd codes of all bytes, then in pairs.
       const Bytes16 even = interleave_low(byte_bits(bytes, 0, 3), byte_bits(bytes, 4, 3));
       const Bytes16 odd = interleave_low(byte_bits(bytes, 2, 3), byte_bits(bytes, 6, 3));
       store_bytes16(interleave_low(even, odd), out);
@@ -111,7 +111,7 @@ class StreamCodes {
     } else {
       constexpr int kRunBytes = kRunColumns * kBits / 8;
       const auto eight_codes = [from](int byte) {
-        // Eight bytes of the run that hold the kBits from `byte` on.
+        // Eight bytes of the run that contain the codes starting at `byte`.
         const int begin = byte < kRunBytes - 8 ? byte : kRunBytes - 8;
         uint64_t word;
         std::memcpy(&word, from + begin, 8);
@@ -182,7 +182,7 @@ class GptqCodes {
   size_t rows_;
 };
 
-// Where row r of eight lies in a word of AWQ, in nibbles.
+// The nibble of row r of eight in a word of AWQ.
 inline constexpr int kAwqNibbles[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 // Words along the rows.
@@ -204,7 +204,7 @@ class AwqCodes {
       from += column_bytes_;
     }
   }
-  // The word of rows 8 * (stored_row / 8) and on; that of the next column lies column_bytes() on.
+  // The word of the eight rows around `stored_row`; the next column's is column_bytes() later.
   const std::byte* word(int stored_row, int column) const {
     return codes_ + static_cast<size_t>(column) * column_bytes_ +
            static_cast<size_t>(stored_row / 8) * 4;
@@ -216,7 +216,7 @@ class AwqCodes {
   size_t column_bytes_;
 };
 
-// 32 columns, number `index` of a block of ggml. A run never crosses a multiple of 32.
+// 32 columns, the `index`-th of a ggml block. A run never crosses a multiple of 32.
 template <GgmlType kType>
 inline void read_ggml_run(const std::byte* block, int index, uint8_t* out);
 
@@ -259,7 +259,7 @@ inline void read_split_nibbles(const std::byte* from, uint8_t* out) {
 inline void read_split_fives(const std::byte* high, const std::byte* nibbles, uint8_t* out) {
   read_split_nibbles(nibbles, out);
   for (int part = 0; part < 4; ++part) {
-    // Byte i keeps bit i alone, and then becomes 16 if that is set.
+    // Byte i keeps only bit i, and becomes 16 if that is set.
     const uint64_t one_each =
         static_cast<uint64_t>(high[part]) * 0x0101010101010101 & 0x8040201008040201;
     const uint64_t fives = (one_each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;
@@ -372,7 +372,7 @@ void with_stream_codes(const StoredMatrix& matrix, CodeMeaning meaning, Use use)
 //   static bool is_whole_run(int column, int count),
 //   void read_run(int stored_row, int column, uint8_t* out), for kRunColumns columns,
 //   void read_part(int stored_row, int column, int count, uint8_t* out), for fewer.
-// With zero points, and where there are biases, the offset is 0. Not for plain elements.
+// The offset is 0 with zero points or biases. Not for plain elements.
 template <class Use>
 void with_stored_codes(const StoredMatrix& matrix, Use use) {
   const int middle = matrix.bits > 0 && matrix.zeros.empty() ? 1 << (matrix.bits - 1) : 0;

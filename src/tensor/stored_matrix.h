@@ -1,6 +1,6 @@
-// StoredMatrix: how a checkpoint stores one matrix: the name of the format, and where its parts lie
-// in the files. Readers of checkpoints fill it (weights/), devices lay it out for their kernels
-// (device/). Nothing is converted here.
+// StoredMatrix: how a checkpoint stores one matrix: the format, and the places of its parts in the
+// files. Readers of checkpoints fill it (weights/), devices lay it out for their kernels (device/).
+// Nothing is converted here.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class StoredFormat {
   // columns / group): kF8E8M0 by 32 (OCP MX, gpt-oss), kF8E4M3 by 16 (NVFP4).
   kFp4,
   // compressed-tensors "pack-quantized": 32-bit words with 32 / bits codes, the lowest first, each
-  // row filled up to whole words; weight = (code - 2^(bits - 1)) * scale. With `zeros` (packed the
+  // row padded to whole words; weight = (code - 2^(bits - 1)) * scale. With `zeros` (packed the
   // same way along the rows: (rows * bits / 32, columns / group)) weight = (code - zero) * scale.
   // https://github.com/neuralmagic/compressed-tensors
   kPackedInt,
@@ -33,8 +33,8 @@ enum class StoredFormat {
   // (columns / group, rows * bits / 32), scales (columns / group, rows);
   // weight = (code - zero - zero_bias) * scale. https://arxiv.org/abs/2210.17323, AutoGPTQ
   kGptq,
-  // AWQ 4 bit ("gemm"): words along the rows, (columns, rows / 8), eight codes of a word in the
-  // order 0 2 4 6 1 3 5 7; zeros (columns / group, rows / 8) alike; scales (columns / group, rows).
+  // AWQ 4 bit ("gemm"): words along the rows, (columns, rows / 8), codes in the order 0 2 4 6 1 3 5
+  // 7; zeros likewise, (columns / group, rows / 8); scales (columns / group, rows).
   // https://arxiv.org/abs/2306.00978, AutoAWQ
   kAwq,
   // A block format of ggml, by `gguf_type` (GgmlType in tensor/ggml_blocks.h), row after row.
@@ -55,14 +55,14 @@ struct StoredMatrix {
   std::span<const std::byte> biases;  // kAffine
   std::span<const std::byte> zeros;   // zero points of kPackedInt, kGptq, kAwq; may be empty
   int zero_bias = 0;                  // kGptq: 1, but 0 for "checkpoint_format": "gptq_v2"
-  std::span<const std::byte> groups;  // kGptq with act-order: int32 (columns), each one's group
-  float factor = 1;                   // on all weights (NVFP4's second scale)
+  std::span<const std::byte> groups;  // kGptq with act-order: int32 (columns), the group of each
+  float factor = 1;                   // applied to all weights (NVFP4's second scale)
   uint32_t gguf_type = 0;
-  // (rows), or empty: row r of the matrix is stored as row row_map[r]. Outlives the matrix.
+  // (rows), or empty: row r of the matrix is stored as row row_map[r]. Must outlive the matrix.
   std::span<const int32_t> row_map;
-  // All parts lie in mapped files, whose pages may be given back once they have been read.
+  // All parts are in mapped files, whose pages may be released once they have been read.
   bool is_mapped_file = false;
-  // Keeps parts alive that are no part of a file (a matrix that was converted); else null.
+  // Keeps parts alive that are not in a file (a converted matrix); else null.
   std::shared_ptr<const void> owner;
 
   int stored_row(int row) const {

@@ -11,7 +11,7 @@ struct Rows {
   size_t end = 0;
 };
 
-// The stored rows from the first to the last one that is read.
+// The stored rows from the first to the last one read.
 Rows stored_rows(const StoredMatrix& matrix, const MatrixPart& part) {
   const auto begin = static_cast<size_t>(part.row_begin), count = static_cast<size_t>(part.rows);
   if (matrix.row_map.empty()) return {begin, begin + count};
@@ -58,7 +58,7 @@ std::vector<std::span<const std::byte>> stored_ranges(const StoredMatrix& matrix
     ranges = {columns_of(matrix, part, 1, (all_rows + 7) / 8), matrix.scales, matrix.zeros};
   } else {
     const Rows rows = stored_rows(matrix, part);
-    // The last row may be shorter than the distance from one to the next.
+    // The last row may be shorter than the row stride.
     ranges = {between(matrix.codes, rows.begin * matrix.row_bytes, rows.end * matrix.row_bytes),
               matrix.zeros};
     const bool has_scales =

@@ -1,5 +1,6 @@
-// Which bytes of its files a part of a stored matrix is read from. For who must know that before
-// the bytes are there (model/rank_reads.h) and for who checks that they are (model/weights.h).
+// The bytes of its files from which a part of a stored matrix is read. For code that must know this
+// before the bytes are there (model/load/rank_reads.h) or checks that they are
+// (model/load/weights.h).
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,9 @@
 
 namespace lockstep {
 
-// None for an empty part. Rows count as a whole where they lie one after the other, whichever
-// columns are read: who reads columns of a matrix reads a little of every page of it. The matrix
-// has passed check_stored_matrix().
+// Empty for an empty part. Contiguous rows count as a whole, whichever columns are read: reading
+// some columns touches nearly every page of the rows. The matrix must have passed
+// check_stored_matrix().
 std::vector<std::span<const std::byte>> stored_ranges(const StoredMatrix& matrix,
                                                       const MatrixPart& part);
 

@@ -62,7 +62,7 @@ StoredScale grid_scale(const StoredMatrix& matrix, int stored_row, int column) {
   const size_t index =
       row_group_of(matrix, stored_row) * scale_groups(matrix) + scale_group_of(matrix, column);
   StoredScale scale{load_scale(matrix, index)};
-  if (matrix.format == StoredFormat::kFp4) scale.scale *= 0.5;  // kE2M1Table is of twice the values
+  if (matrix.format == StoredFormat::kFp4) scale.scale *= 0.5;  // kE2M1Table holds twice the values
   if (matrix.format == StoredFormat::kAffine) {
     scale.bias = load_element(matrix.biases.data(), matrix.scale_type, index);
   }
@@ -117,7 +117,7 @@ StoredScale scale_at(const StoredMatrix& matrix, int stored_row, int column) {
   }
 }
 
-// One past the last column that has the scale of `column` and lies in one run of codes.
+// One past the last column in the same run of codes and with the same scale as `column`.
 int run_end(const StoredMatrix& matrix, int column, int end) {
   int group = matrix.group;
   if (matrix.format == StoredFormat::kGguf)
@@ -129,7 +129,7 @@ int run_end(const StoredMatrix& matrix, int column, int end) {
 }
 
 // A product of a float scale (24 bits) and a code (at most 9) is exact in double, and with a bias
-// both factors are floats: one rounding either way.
+// both factors are floats: either way there is one rounding.
 float weight_of(const StoredScale& scale, double value, float factor) {
   if (scale.bias == 0) return static_cast<float>(scale.scale * (value - scale.zero) * factor);
   const float exact =

@@ -1,5 +1,5 @@
-// The readers of the files that hold a tokenizer, one function for each format. For tokenizer.cc;
-// others call Tokenizer::load().
+// The readers of tokenizer files, one function per format. For tokenizer.cc; other code calls
+// Tokenizer::load().
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "json/json.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/gguf.h"
+#include "weights/gguf/gguf.h"
 
 namespace lockstep {
 
@@ -19,8 +19,8 @@ TokenizerResult read_json_tokenizer(const Json& document);
 // Mistral's tekken.json.
 TokenizerResult read_tekken(const Json& document);
 
-// Lines of a token in base64 and its rank, as tiktoken writes them. `config`: the
-// tokenizer_config.json that lies beside it, or null. Llama 3's unless `pre` says otherwise.
+// tiktoken's lines of a base64 token and its rank. `config`: the tokenizer_config.json in the same
+// folder, or null. Llama 3's unless `pre` says otherwise.
 TokenizerResult read_tiktoken(std::string_view file, const Json* config, std::string_view pre);
 
 // SentencePiece's tokenizer.model, a protobuf.

@@ -2,11 +2,11 @@
 
 #include <system_error>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "json/json.h"
 #include "tokenizer/formats.h"
-#include "tokenizer/json_part.h"
-#include "weights/gguf_model.h"
+#include "tokenizer/text/json_part.h"
+#include "weights/gguf/gguf_model.h"
 
 namespace lockstep {
 namespace {
@@ -17,7 +17,7 @@ constexpr const char* kFileNames[] = {"tokenizer.json", "tekken.json", "tokenize
                                       "tiktoken.model"};
 constexpr const char* kConfigName = "tokenizer_config.json";
 constexpr const char* kKimiFileName = "tiktoken.model";
-constexpr size_t kFileBytesMax = 256 << 20;  // of all but GGUF; the largest known have 35 MB
+constexpr size_t kFileBytesMax = 256 << 20;  // except GGUF; the largest known have 35 MB
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

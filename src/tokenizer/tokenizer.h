@@ -1,6 +1,6 @@
-// Tokenizer: text to token ids and back, as the model's own files define it. What a file asks for
-// and lockstep does not know is a kUnsupported error that names the part. Immutable after load: any
-// thread may use it.
+// Tokenizer: converts text to token ids and back, as the model's own files define it. Unknown
+// features of a file are a kUnsupported error that names the part. Immutable after load: any thread
+// may use it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace lockstep {
 
-// A part of a prompt: text of the template, in which special tokens are special, or text that
-// somebody typed, which never becomes a special token.
+// A part of a prompt: template text, in which special tokens are recognised, or user input, which
+// never becomes a special token.
 struct PromptText {
   std::string_view text;
   bool parse_special;
@@ -28,14 +28,14 @@ class Tokenizer {
  public:
   struct EncodeOptions {
     bool add_bos = false;
-    // Special tokens written out in the text become that token; otherwise they are plain text.
+    // Special tokens spelled out in the text become tokens; otherwise they are plain text.
     bool parse_special = false;
   };
 
   // `path`: a model folder (its tokenizer.json, tekken.json, tokenizer.model or tiktoken.model, the
-  // first that is there, else its only .gguf) or any of these files; what a file is, its content
-  // says. `pre`: the name of a pre-tokenizer (llama.cpp's names) for GGUF and tiktoken files,
-  // instead of the one they name.
+  // first that exists, else its first .gguf) or any of these files; the format is detected from the
+  // content. `pre`: a pre-tokenizer (llama.cpp's names) that replaces the one named in GGUF and
+  // tiktoken files.
   static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& path,
                                                        std::string_view pre = "");
   // A tokenizer.json.
@@ -44,41 +44,42 @@ class Tokenizer {
 
   virtual int vocab_size() const = 0;
   virtual std::optional<int32_t> bos_id() const = 0;
-  // What the model's post-processor puts behind a text: embedding models read their answer there.
+  // The token that the post-processor adds after a text: embedding models take their result there.
   // encode() does not add it.
   virtual std::optional<int32_t> end_id() const { return std::nullopt; }
-  // Invalid UTF-8 in `text` is read as U+FFFD.
+  // Invalid UTF-8 in `text` is read as U+FFFD. Stops early once the thread's Work
+  // (base/threads/work.h) is over: callers with one then call Work::check().
   virtual std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const = 0;
-  // The pieces as one text: tokens may reach over their borders. Special tokens are found only
-  // where they lie in pieces that allow it. This default encodes each piece alone, which is enough
-  // for a tokenizer that merges nothing.
+  // The pieces as one text: tokens may cross their borders. Special tokens are found only in pieces
+  // that allow it. This default encodes each piece alone, which suffices for a tokenizer that
+  // merges nothing.
   virtual std::vector<int32_t> encode_pieces(std::span<const PromptText> pieces,
                                              bool add_bos) const;
   // The whole text: special tokens printed, the dummy space stripped, bad UTF-8 as U+FFFD. Ids
   // outside the vocabulary are a kInvalidArgument error.
   virtual Result<std::string> decode(std::span<const int32_t> ids) const = 0;
-  // The raw bytes of one token in the middle of a text ("\u2581" as a space); special tokens give
-  // nothing.
+  // The raw bytes of one token in the middle of a text ("\u2581" as a space); empty for special
+  // tokens.
   virtual std::string token_bytes(int32_t id) const = 0;
   virtual bool is_special(int32_t id) const = 0;
   // A text that starts with a SentencePiece word has a dummy space, which decode() strips.
   virtual bool strips_leading_space() const { return true; }
 };
 
-// Turns generated tokens into text as they come, never half a UTF-8 character. All that push() and
-// finish() return is, one behind the other, what decode() makes of the same ids without the special
-// ones, except for those that are to be printed. One thread.
+// Turns generated tokens into text as they arrive, never splitting a UTF-8 character. The results
+// of push() and finish() add up to decode() of the same ids without special tokens, except those in
+// `printed`. One thread.
 class StreamDecoder {
  public:
   // `strip_leading_space`: drop the dummy space if the tokenizer has one; false in the middle of a
   // text.
-  // `printed`: special tokens that are part of the text, with what they stand for.
+  // `printed`: special tokens that are part of the text, with their texts.
   StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool strip_leading_space,
                 std::map<int32_t, std::string> printed = {});
 
-  // What can be printed now; bytes of an incomplete character are held back (at most 3).
+  // Returns the text that is complete; holds back bytes of an incomplete character (at most 3).
   std::string push(int32_t id);
-  // What is left at the end: held bytes as U+FFFD.
+  // At the end: the held bytes as U+FFFD.
   std::string finish();
 
  private:

@@ -1,9 +1,8 @@
 // The frame that every link sends: a header of one cache line, then the payload padded to whole
-// cache lines, so that payloads lie on 64 bytes in a shared ring and in a socket's buffer alike.
+// cache lines, so that payloads are 64-byte aligned both in a shared ring and in a socket's buffer.
 // Numbers are little-endian.
-//   0 epoch u32 | 4 length of the payload u32 | 8 sequence u64 | 16 zeros | 48 tag of 16 bytes
-//   where
-// the payload is encrypted, else zeros
+//   0 epoch u32 | 4 payload length u32 | 8 sequence u64 | 16 zeros | 48 tag, 16 bytes
+// The tag is zeros unless the payload is encrypted.
 #pragma once
 
 #include <bit>

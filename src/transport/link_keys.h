@@ -1,8 +1,8 @@
-// The keys of one encrypted connection, as one end has them: one for each direction, never used for
+// The keys of one encrypted connection, as seen from one end: one per direction, never reused for
 // another connection. The handshake derives them.
 #pragma once
 
-#include "base/aead.h"
+#include "base/crypto/aead.h"
 
 namespace lockstep {
 

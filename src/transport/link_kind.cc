@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-constexpr NamedValues<LinkKind, 3> kNames{{
+constexpr NamedValues<LinkKind, 3> kLinkKindNames{{
     {LinkKind::kShm, "shm"},
     {LinkKind::kTcp, "tcp"},
     {LinkKind::kVerbs, "verbs"},
@@ -14,11 +14,11 @@ constexpr NamedValues<LinkKind, 3> kNames{{
 }  // namespace
 
 Result<LinkKind> parse_link_kind(std::string_view name) {
-  return value_named(kNames, name, "kind of link");
+  return value_named(kLinkKindNames, name, "kind of link");
 }
 
 std::string_view link_kind_name(LinkKind kind) {
-  return name_in(kNames, kind);
+  return name_in(kLinkKindNames, kind);
 }
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ bool is_joined(const LinkOptions& link, int size, int a, int b) {
 Status check_link_options(const LinkOptions& options) {
   const bool is_shm = options.kind == LinkKind::kShm;
   if (options.rails < 1 || options.rails > LinkOptions::kRailsMax) {
-    return refuse(fmt::format("{} rails are asked for; 1 to {} are possible", options.rails,
+    return refuse(fmt::format("{} rails were requested; 1 to {} are possible", options.rails,
                               LinkOptions::kRailsMax));
   }
   if (is_shm && options.rails > 1) {
@@ -44,13 +44,12 @@ Status check_link_options(const LinkOptions& options) {
     return refuse("links are either encrypted or plain, not both");
   }
   if (options.delay_us < 0 || options.delay_us > LinkOptions::kDelayMaxUs) {
-    return refuse(fmt::format("a link delay of {} us is asked for; 0 to {} are possible",
+    return refuse(fmt::format("a link delay of {} us was requested; 0 to {} are possible",
                               options.delay_us, LinkOptions::kDelayMaxUs));
   }
   if (options.gbit_s != 0 && !(options.gbit_s >= LinkOptions::kGbitMin)) {
     return refuse(
-        fmt::format("links of {} Gbit/s are asked for; 0 (no limit) or at least {} is "
-                    "possible",
+        fmt::format("links of {} Gbit/s were requested; 0 (no limit) or at least {} is possible",
                     options.gbit_s, LinkOptions::kGbitMin));
   }
   return Ok{};

@@ -1,4 +1,4 @@
-// How the ranks of a group are joined: the same for every pair, known to every rank.
+// How the ranks of a group are linked: the same for every pair, known to every rank.
 #pragma once
 
 #include "base/result.h"
@@ -10,12 +10,12 @@ namespace lockstep {
 struct LinkOptions {
   LinkKind kind = LinkKind::kShm;
   Topology topology = Topology::kMesh;
-  int stages = 1;         // of a pipeline, with a mesh: only the links that it uses
+  int stages = 1;         // of a pipeline, with a mesh: only the links it uses are made
   int rails = 1;          // connections to each peer that are used together (tcp, verbs)
   bool encrypts = false;  // tcp: frames are sealed with the group's key
-  bool plain = false;     // tcp: not even between machines, for measurements
-  // A slower network than there is, for experiments and tests: each frame arrives so much later,
-  // and frames follow each other no faster than so many bits in a second (0: as they come).
+  bool plain = false;     // tcp: never encrypted, even between machines, for measurements
+  // Simulates a slower network for experiments and tests: the delay of each frame, and the
+  // bandwidth (0: not limited).
   int delay_us = 0;
   double gbit_s = 0;
 
@@ -24,12 +24,12 @@ struct LinkOptions {
   static constexpr double kGbitMin = 0.001;
 };
 
-// Whether ranks `a` and `b` of `size` have a link; false for a == b. In a pipeline of several
-// stages, each of neighbouring ranks, these are the pairs within a stage, those of the same place
-// in neighbouring stages, and the first ranks of the first and the last stage.
+// Whether ranks `a` and `b` of `size` have a link; false for a == b. In a pipeline each stage is a
+// range of ranks; linked are the pairs within a stage, those of the same position in neighbouring
+// stages, and the first ranks of the first and the last stage.
 bool is_joined(const LinkOptions& link, int size, int a, int b);
 
-// kInvalidArgument where the options contradict each other or exceed a limit.
+// kInvalidArgument if the options contradict each other or exceed a limit.
 Status check_link_options(const LinkOptions& options);
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-constexpr NamedValues<LinkPath, 4> kNames{{
+constexpr NamedValues<LinkPath, 4> kLinkPathNames{{
     {LinkPath::kShm, "shm"},
     {LinkPath::kTcp, "tcp"},
     {LinkPath::kVerbsRc, "verbs-rc"},
@@ -15,11 +15,11 @@ constexpr NamedValues<LinkPath, 4> kNames{{
 }  // namespace
 
 Result<LinkPath> parse_link_path(std::string_view name) {
-  return value_named(kNames, name, "path of a link");
+  return value_named(kLinkPathNames, name, "path of a link");
 }
 
 std::string_view link_path_name(LinkPath path) {
-  return name_in(kNames, path);
+  return name_in(kLinkPathNames, path);
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// LinkUse: what the link to one peer is in the end, for whoever asks for a group's state. It
-// differs from what was asked for (LinkOptions) where RDMA was wanted and cannot be had.
+// LinkUse: what the link to one peer turned out to be, for a group's status. It differs from what
+// was requested (LinkOptions) if RDMA was wanted but is not available.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ enum class LinkPath { kShm, kTcp, kVerbsRc, kVerbsUc };
 
 struct LinkUse {
   int peer = 0;
-  LinkPath path = LinkPath::kShm;  // of several rails RDMA where one of them has it
+  LinkPath path = LinkPath::kShm;  // with several rails: RDMA if one of them uses it
   int rails = 1;
-  int tcp_rails = 0;  // of `rails` over RDMA, those that stayed on TCP
+  int tcp_rails = 0;  // of `rails` when RDMA is used, those that stayed on TCP
   bool is_encrypted = false;
-  std::string reason;  // why RDMA was wanted and TCP is used; empty: it is what was wanted
+  std::string reason;  // why TCP replaces RDMA; empty: the link is as requested
 };
 
 Result<LinkPath> parse_link_path(std::string_view name);

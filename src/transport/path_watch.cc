@@ -12,17 +12,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kIdleSeconds = 1;  // before the first question, and between two
-constexpr int kQuestions = 3;    // then the kernel gives up, also where nobody looks
-// What a gap between two looks counts at most.
+constexpr int kIdleSeconds = 1;  // before the first probe, and between two
+constexpr int kQuestions = 3;    // then the kernel gives up, even if nothing checks
+// A gap between two queries counts for at most this.
 constexpr milliseconds kGapMax{100};
-// The kernel's clock for answers is this coarse.
+// The resolution of the kernel's clock for answers.
 constexpr milliseconds kClockStep{10};
-// Sent again so often, silence is no single lost packet.
+// After this many retransmissions silence is not one lost packet.
 constexpr uint32_t kRepeatsMin = 2;
 
 void set(int socket, int level, int option, int value) {
-  // A local socket of a test has none of these, and needs none.
+  // A test's local socket has none of these options, and needs none.
   static_cast<void>(::setsockopt(socket, level, option, &value, sizeof(value)));
 }
 
@@ -35,7 +35,7 @@ std::optional<PathWatch::Counters> counters_of(int socket) {
   counters.unacknowledged = info.tcpi_unacked;
   counters.repeats = info.tcpi_retransmits;
   counters.probes = info.tcpi_probes;
-  // Questions about room come ever later.
+  // Probes for room in the window back off.
   counters.is_idle_probe = info.tcpi_unacked == 0 && info.tcpi_backoff == 0;
   counters.answer_age = milliseconds(info.tcpi_last_ack_recv);
   return counters;
@@ -82,7 +82,7 @@ bool PathWatch::judge(const Counters& counters, Time now) {
   }
   silence_ += gap;
   if (counters.is_idle_probe) {
-    // The first question may be lost; it was asked a second before the second one.
+    // The first probe may be lost; it was sent a second before the second one.
     is_dead_ = counters.probes >= kRepeatsMin &&
                silence_ > milliseconds(1000 * kIdleSeconds) + kIdleSilenceMax;
   } else {

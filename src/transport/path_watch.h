@@ -1,8 +1,8 @@
-// PathWatch: notices that the network under a TCP connection carries nothing any more, by what the
-// kernel has sent and nobody acknowledged. Used by TcpLink and by the side channel of VerbsLink;
-// looked at only by a rank that waits. A peer whose process stands still is not a dead path: its
-// kernel answers, also while its buffer is full. Where the kernel does not say what it waits for
-// (macOS) it is asked to end such a connection itself. One thread.
+// PathWatch: detects that the network under a TCP connection is dead, from what the kernel sent
+// without an acknowledgement. Used by TcpLink and by the side channel of VerbsLink; checked only by
+// a waiting rank. A stopped peer process is not a dead path: its kernel still answers, even while
+// its buffer is full. Where the kernel gives no such figures (macOS), it is asked to end a dead
+// connection itself. One thread.
 #pragma once
 
 #include <chrono>
@@ -10,40 +10,40 @@
 
 namespace lockstep {
 
-// What a dead path is called.
-inline constexpr const char* kDeadPath = "the network to it carries nothing any more";
+// The error text for a dead path.
+inline constexpr const char* kDeadPath = "the network connection to it is dead";
 
 class PathWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Between two looks at the kernel.
+  // Between two queries of the kernel.
   static constexpr std::chrono::milliseconds kLookEvery{20};
-  // Without an answer to what was sent and sent again. Three attempts fall into it.
+  // Without an answer to a segment that was retransmitted. Covers three attempts.
   static constexpr std::chrono::milliseconds kSilenceMax{1'000};
-  // Without an answer to the second question, one second after the first, on an idle connection.
+  // Without an answer to the second probe, one second after the first, on an idle connection.
   static constexpr std::chrono::milliseconds kIdleSilenceMax{300};
 
-  // What the kernel knows of a connection.
+  // The kernel's figures for a connection.
   struct Counters {
     uint32_t unacknowledged = 0;  // segments
-    uint32_t repeats = 0;         // of the oldest of them
-    uint32_t probes = 0;          // questions without an answer: of a full or idle peer
-    bool is_idle_probe = false;   // of an idle one
+    uint32_t repeats = 0;         // retransmissions of the oldest of them
+    uint32_t probes = 0;          // unanswered probes of a full or idle peer
+    bool is_idle_probe = false;   // the probes are of an idle peer
     std::chrono::milliseconds answer_age{0};
   };
 
-  // The kernel asks the other end of an idle connection once a second whether it is there.
+  // The kernel probes the other end of an idle connection once a second.
   static void prepare(int socket);
 
-  // True from when the path is known to be dead. Cheap between two looks.
+  // True once the path is known to be dead. Cheap between two queries.
   bool is_dead(int socket);
-  // The rule itself. Time in which nobody looked counts little: we may not have run either.
+  // The rule itself. Time between distant queries counts little: we may not have run either.
   bool judge(const Counters& counters, Time now);
 
  private:
   Time looked_{};
-  Time asked_{};  // since when the kernel waits for an answer
+  Time asked_{};  // since when the kernel has been waiting for an answer
   std::chrono::nanoseconds silence_{0};
   bool is_asking_ = false;
   bool is_dead_ = false;

@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-// A peer that ends closes its rails one after the other, and what it sent last may still travel on
-// those that are left. A link whose rail is gone for longer is lost.
+// A peer that ends closes its rails one after the other, and its last frames may still arrive on
+// the others. After this time without a rail the link is lost.
 constexpr std::chrono::milliseconds kLossGrace{20};
-// The next frame is expected on one rail; whatever happens on the others is seen this often.
+// The next frame is expected on one rail; the others are checked this often.
 constexpr std::chrono::milliseconds kSleepMax{10};
 
 }  // namespace
@@ -28,7 +28,7 @@ RailedLink::RailedLink(std::vector<std::unique_ptr<Link>> rails, int peer) : pee
   }
 }
 
-// What was posted leaves on all rails before the peer sees the first of them end.
+// Posted frames leave on all rails before the peer sees the first one close.
 RailedLink::~RailedLink() {
   flush();
 }
@@ -92,7 +92,7 @@ std::span<const std::byte> RailedLink::peek() {
   return {};
 }
 
-// Whether the rail has a frame; its number is then known.
+// Whether the rail has a frame; if so, its number is known.
 bool RailedLink::look_at(Rail& rail) {
   if (!rail.head.empty()) return true;
   rail.head = rail.link->peek();
@@ -102,7 +102,7 @@ bool RailedLink::look_at(Rail& rail) {
     if (rail.number >= receive_number_) return true;
   }
   rail.head = {};
-  break_link(ErrorCode::kCorrupt, "a frame on one of several rails has an impossible number");
+  break_link(ErrorCode::kCorrupt, "a frame on one of several rails has an invalid number");
   return false;
 }
 
@@ -116,7 +116,7 @@ void RailedLink::release() {
   rail.link->release();
 }
 
-// A sender that is not behind takes its rails in turn, so a sleeper knows where to wait.
+// A sender that keeps up takes its rails in turn, so a sleeper knows where to wait.
 void RailedLink::wait_readable(std::chrono::microseconds at_most) {
   if (!peek().empty() || !state_.ok()) return;
   rails_[receive_turn_].link->wait_readable(

@@ -1,7 +1,7 @@
-// RailedLink: several links to one peer used as one. Frames go over the rails in turn, past a rail
-// that is full; each frame is whole on one rail and begins with a line of its own that holds its
-// number, by which the receiver restores the order. The rails are all of one kind, and rail i of
-// one end is rail i of the other. The loss of a rail is the loss of the link. Threads as for Link.
+// RailedLink: several links to one peer used as one. Frames go over the rails in turn, skipping a
+// full rail; each frame travels whole on one rail and begins with a line that holds its number,
+// from which the receiver restores the order. All rails are of one kind, and rail i of one end is
+// rail i of the other. Losing a rail loses the link. Threads as for Link.
 #pragma once
 
 #include <chrono>
@@ -34,12 +34,12 @@ class RailedLink final : public Link {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A whole line, so that payloads keep their place on 64 bytes.
+  // A whole cache line, so that payloads stay 64-byte aligned.
   static constexpr size_t kNumberBytes = kFrameAlignment;
 
   struct Rail {
     std::unique_ptr<Link> link;
-    std::span<const std::byte> head;  // its oldest frame; empty: none is known
+    std::span<const std::byte> head;  // its oldest frame; empty: none known
     uint64_t number = 0;              // of that frame
   };
 
@@ -54,18 +54,18 @@ class RailedLink final : public Link {
 
   size_t send_turn_ = 0;
   size_t acquired_rail_ = 0;
-  std::byte* number_ = nullptr;  // of the frame acquired last
+  std::byte* number_ = nullptr;  // of the last acquired frame
   uint64_t send_number_ = 0;
 
   size_t receive_turn_ = 0;
   uint64_t receive_number_ = 0;
-  bool is_held_ = false;  // rails_[receive_turn_].head is what the user sees
+  bool is_held_ = false;  // rails_[receive_turn_].head is the peeked frame
 
   std::optional<Clock::time_point> lost_since_;
   Status state_ = Ok{};
 };
 
-// One link of all rails, each slowed where the options ask for it.
+// Joins all rails into one link, each slowed if the options ask for it.
 std::unique_ptr<Link> join_rails(std::vector<std::unique_ptr<Link>> rails,
                                  const LinkOptions& options, int peer);
 

@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/wait.h"
+#include "base/threads/wait.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::nanoseconds;
 
-// The operating system wakes a sleeper up to so much too late; the rest of a wait is polled.
+// The operating system wakes a sleeper up to this late; the rest of a wait is polled.
 constexpr std::chrono::microseconds kWakeLate{100};
 
 int64_t to_ns(SlowedLink::Clock::time_point time) {
@@ -60,7 +60,7 @@ std::span<const std::byte> SlowedLink::peek() {
   return scheduled_.subspan(kStampBytes);
 }
 
-// A frame's place on the line follows from the stamps alone: it does not matter when we look.
+// A frame's place on the line follows from the stamps alone, not from when we check.
 void SlowedLink::schedule(std::span<const std::byte> frame) {
   if (frame.size() <= kStampBytes) {
     state_ = peer_error(ErrorCode::kCorrupt, options_.peer,
@@ -69,7 +69,7 @@ void SlowedLink::schedule(std::span<const std::byte> frame) {
   }
   int64_t posted_ns = 0;
   std::memcpy(&posted_ns, frame.data(), sizeof(posted_ns));
-  // A stamp of the future or of long ago is not ours to believe.
+  // Stamps of the future or of long ago are not trusted.
   const Clock::time_point now = Clock::now();
   const auto posted = from_ns(std::clamp<int64_t>(posted_ns, 0, to_ns(now)));
   const double line_ns = ns_per_byte_ * static_cast<double>(frame.size() - kStampBytes);
@@ -105,7 +105,7 @@ void SlowedLink::wait_readable(std::chrono::microseconds at_most) {
 
 Status SlowedLink::health() const {
   if (!state_.ok()) return state_;
-  if (!scheduled_.empty()) return Ok{};  // first read what is there
+  if (!scheduled_.empty()) return Ok{};  // read the remaining frames first
   return link_->health();
 }
 

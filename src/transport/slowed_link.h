@@ -1,8 +1,8 @@
-// SlowedLink: any link, as it would be over a slower network. Each frame begins with a line of its
-// own in which the sender writes when it posted the frame; the receiver sees the frame no earlier
-// than `delay` after its last bit would have left a line of `gbit_s`. Delays to several peers run
-// at the same time, nobody sleeps for them. Both ends read the same steady clock: for links within
-// one machine. Threads as for Link.
+// SlowedLink: makes any link behave like one over a slower network. Each frame begins with a line
+// that holds the time at which the sender posted it; the receiver sees the frame no earlier than
+// `delay` after its last bit would have left a line of `gbit_s`. Delays to several peers overlap,
+// nothing sleeps for them. Both ends read the same steady clock: for links within one machine.
+// Threads as for Link.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class SlowedLink final : public Link {
 
   struct Options {
     std::chrono::microseconds delay{0};
-    double gbit_s = 0;  // 0: frames follow each other as they come
+    double gbit_s = 0;  // 0: not limited
     int peer = 0;       // its rank, for messages
   };
 
@@ -38,7 +38,7 @@ class SlowedLink final : public Link {
   Status health() const override;
 
  private:
-  // A whole line, so that payloads keep their place on 64 bytes.
+  // A whole cache line, so that payloads stay 64-byte aligned.
   static constexpr size_t kStampBytes = kFrameAlignment;
 
   bool has_arrived(Clock::time_point now);
@@ -47,16 +47,16 @@ class SlowedLink final : public Link {
   std::unique_ptr<Link> link_;
   Options options_;
   double ns_per_byte_;
-  std::byte* stamp_ = nullptr;  // of the frame acquired last
+  std::byte* stamp_ = nullptr;  // of the last acquired frame
 
-  Clock::time_point line_free_{};         // when the last bit of the frame before has left the line
-  Clock::time_point due_{};               // of the frame that is held
+  Clock::time_point line_free_{};         // when the previous frame's last bit left the line
+  Clock::time_point due_{};               // of the held frame
   std::span<const std::byte> scheduled_;  // the frame whose due_ is known; empty: none
   bool is_due_ = false;
   Status state_ = Ok{};
 };
 
-// The link itself, or slowed where the options ask for it.
+// The link itself, or slowed if the options ask for it.
 std::unique_ptr<Link> slow_down(std::unique_ptr<Link> link, const LinkOptions& options, int peer);
 
 }  // namespace lockstep

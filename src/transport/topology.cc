@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr NamedValues<Topology, 4> kNames{{
+constexpr NamedValues<Topology, 4> kTopologyNames{{
     {Topology::kMesh, "mesh"},
     {Topology::kLine, "line"},
     {Topology::kRing, "ring"},
@@ -17,11 +17,11 @@ constexpr NamedValues<Topology, 4> kNames{{
 }  // namespace
 
 Result<Topology> parse_topology(std::string_view name) {
-  return value_named(kNames, name, "topology");
+  return value_named(kTopologyNames, name, "topology");
 }
 
 std::string_view topology_name(Topology topology) {
-  return name_in(kNames, topology);
+  return name_in(kTopologyNames, topology);
 }
 
 bool is_joined(Topology topology, int size, int a, int b) {

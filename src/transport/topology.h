@@ -1,5 +1,4 @@
-// Which pairs of ranks have a link of their own. Between the others a message goes by way of ranks
-// that have.
+// Which pairs of ranks have a direct link. Messages between the others are relayed.
 #pragma once
 
 #include <string_view>
@@ -11,7 +10,7 @@ namespace lockstep {
 enum class Topology {
   kMesh,  // every pair
   kLine,  // 0 - 1 - 2 - ...
-  kRing,  // a line whose ends are joined
+  kRing,  // a line with its ends joined
   kStar,  // 0 with all others
 };
 

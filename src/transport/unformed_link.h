@@ -1,6 +1,6 @@
-// UnformedLink: the link to a rank that is not connected yet. It takes and gives no frames and says
-// so. For a rank that loads its weights before its group is formed: Group wants a link for each
-// peer.
+// UnformedLink: the link to a rank that is not connected yet. It transfers no frames and its health
+// says why. For a rank that loads its weights before its group is formed: Group needs a link for
+// each peer.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class UnformedLink final : public Link {
   int peer_;
 };
 
-// links[r] for each rank but `rank`.
+// links[r] for each rank except `rank`.
 inline std::vector<std::unique_ptr<Link>> unformed_links(int rank, int size) {
   std::vector<std::unique_ptr<Link>> links(static_cast<size_t>(size));
   for (int peer = 0; peer < size; ++peer) {

@@ -17,7 +17,7 @@ namespace {
 
 Error no_memory(size_t bytes) {
   return {ErrorCode::kExhausted,
-          fmt::format("the system gave no {:.1f} MiB for random weights: {}",
+          fmt::format("the system could not allocate {:.1f} MiB for random weights: {}",
                       static_cast<double>(bytes) / (1 << 20), std::strerror(errno))};
 }
 
@@ -41,7 +41,7 @@ Result<RepeatedBytes> RepeatedBytes::make(std::span<const std::byte> pattern, si
   }
   const size_t copies = (bytes + pattern.size() - 1) / pattern.size();
   const size_t total = (copies == 0 ? 1 : copies) * pattern.size();
-  // The addresses are taken at once, so that each copy replaces a part of what is ours.
+  // Reserves all addresses at once, so that each copy replaces a part of our own range.
   void* const begin = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) return no_memory(total);
   RepeatedBytes result({static_cast<const std::byte*>(begin), total});

@@ -1,6 +1,6 @@
-// RepeatedBytes: a pattern that stands again and again in one range of addresses and once in
-// memory: views of gigabytes cost a few megabytes. The pattern is a file without a name, so pages
-// may be given back to the system like those of a model file. Immutable, any thread may read.
+// RepeatedBytes: a pattern that repeats throughout an address range but is in memory once: views of
+// gigabytes cost a few megabytes. The pattern is an unnamed file, so its pages can be released like
+// those of a model file. Immutable, any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace lockstep {
 class RepeatedBytes {
  public:
   // `pattern` is a multiple of page_bytes(). The range has at least `bytes`. kExhausted without
-  // the memory or the addresses.
+  // enough memory or addresses.
   static Result<RepeatedBytes> make(std::span<const std::byte> pattern, size_t bytes);
   static size_t page_bytes();
 

@@ -1,7 +1,7 @@
-// WeightSource: what a model's loader asks of a checkpoint, whatever its container and
-// quantisation. Tensors are asked for by the names of Hugging Face's model classes
-// ("model.layers.0.mlp.gate_proj .weight"); a source knows where and how its files store them.
-// Views point into mapped files and live as long as the source. Immutable: any thread may ask.
+// WeightSource: a model loader's view of a checkpoint, independent of container and quantisation.
+// Tensors are requested by the names of Hugging Face's model classes ("model.layers.0.mlp.gate_proj
+// .weight"); a source knows where and how its files store them. Views point into mapped files and
+// live as long as the source. Immutable: any thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "base/result.h"
 #include "tensor/stored_matrix.h"
 
@@ -19,13 +19,13 @@ namespace lockstep {
 
 struct MatrixRequest {
   std::string_view name;  // with ".weight"
-  // A matrix that may be stored as one of a stack (the experts of a layer, the heads of
-  // "embed_q"): its place there, and then `name` is the one that it would have alone
-  // ("...mlp.experts.3.gate_proj.weight") or the stack's ("...self_attn.embed_q.weight").
+  // For a matrix that may be stored in a stack (the experts of a layer, the heads of "embed_q"):
+  // its index there; then `name` is the matrix's own ("...mlp.experts.3.gate_proj.weight") or the
+  // stack's ("...self_attn.embed_q.weight").
   int stack_index = -1;
   int rows = 0;
   int columns = 0;
-  // What will be read of it; a source that converts may leave the rest undefined. 0: all.
+  // The part that will be read; a converting source may leave the rest undefined. 0: all.
   int row_begin = 0;
   int row_end = 0;
   int column_begin = 0;
@@ -41,28 +41,27 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // no_tensor(); kCorrupt when parts do not fit together or have another shape; kUnsupported names
-  // the quantisation and what is supported.
+  // no_tensor(); kCorrupt if parts do not fit together or have another shape; kUnsupported names
+  // the quantisation and the supported ones.
   virtual Result<StoredMatrix> matrix(const MatrixRequest& request) const = 0;
   virtual Result<StoredVector> vector(std::string_view name, int stack_index, int size) const = 0;
   // Whether matrix() or vector() would find the name.
   virtual bool has(std::string_view name, int stack_index = -1) const = 0;
   // Bytes of all files.
   virtual uint64_t file_bytes() const = 0;
-  // The files that views point into, where that is where they point.
+  // The files that views point into, if they are files.
   virtual std::span<const MappedFile> files() const { return {}; }
-  // Asked before bytes of a view are touched: kNotFound, with the file, where only parts of the
-  // files are on this machine and these are not.
+  // Must be called before bytes of a view are touched: kNotFound, with the file, if they are not on
+  // this machine because files are partial.
   virtual Status need(std::span<const std::byte> bytes) const;
 };
 
-// Whether a folder may be opened of whose files only parts are on this machine. Then matrix() is
-// kNotFound where it would have to read what is not here, and who reads from views asks need().
-// With kTables only what the tables say is of interest: views are not to be touched, and pieces of
-// the files may go while the source is there.
+// Whether a folder with partial files may be opened. If so, matrix() is kNotFound if it would have
+// to read missing bytes, and readers of views must call need(). With kTables only the tables are
+// used: views must not be touched, and pieces of the files may disappear while the source exists.
 enum class PartialFiles { kRefused, kAllowed, kTables };
 
-// kNotFound "the checkpoint has no tensor NAME": what sources and checkpoints answer.
+// kNotFound "the checkpoint has no tensor NAME": the answer of sources and checkpoints.
 Error no_tensor(std::string_view name);
 // Whether `path` can be a model: kNotFound or kInvalidArgument with a sentence for the user.
 Status check_model_path(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-#include "base/aead.h"
+#include "base/crypto/aead.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/secrets.h"
+#include "base/crypto/secrets.h"
 
 using namespace lockstep;
 
@@ -31,7 +31,7 @@ constexpr std::byte kHeader[16] = {std::byte{1}, std::byte{2}};
 
 }  // namespace
 
-TEST_CASE("AES-GCM gives what its specification says") {
+TEST_CASE("AES-GCM agrees with its specification") {
   // The GCM specification's test case 2: a zero key, number and block.
   auto sealer = AeadSealer::open(AeadCipher::kAes128Gcm, {});
   REQUIRE(sealer.ok());
@@ -41,7 +41,7 @@ TEST_CASE("AES-GCM gives what its specification says") {
   CHECK(hex(tag) == "ab6e47d42cec13bdf53a67b21257bddf");
 }
 
-TEST_CASE("what was sealed is opened again, in place and in any order of numbers") {
+TEST_CASE("sealed data is opened again, in place and in any order of numbers") {
   AeadKey key;
   REQUIRE(fill_random(key).ok());
   for (const AeadCipher cipher : kCiphers) {
@@ -59,7 +59,7 @@ TEST_CASE("what was sealed is opened again, in place and in any order of numbers
   }
 }
 
-TEST_CASE("a changed bit, header, number, tag or key is found") {
+TEST_CASE("a changed bit, header, number, tag or key is detected") {
   AeadKey key{}, other_key{};
   other_key[3] = std::byte{1};
   for (const AeadCipher cipher : kCiphers) {
@@ -85,7 +85,7 @@ TEST_CASE("a changed bit, header, number, tag or key is found") {
   }
 }
 
-TEST_CASE("keys are derived as RFC 4231 and RFC 5869 say") {
+TEST_CASE("keys are derived as in RFC 4231 and RFC 5869") {
   const auto text = [](std::string_view view) { return std::as_bytes(std::span(view)); };
   CHECK(hex(hmac_sha256(text("Jefe"), {text("what do ya "), text("want for nothing?")}).value()) ==
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
@@ -95,7 +95,7 @@ TEST_CASE("keys are derived as RFC 4231 and RFC 5869 say") {
         "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf");
 }
 
-TEST_CASE("random bytes differ and secrets are compared whole") {
+TEST_CASE("random bytes differ and secrets are compared in full") {
   Digest a{}, b{};
   REQUIRE(fill_random(a).ok());
   REQUIRE(fill_random(b).ok());

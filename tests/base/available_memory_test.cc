@@ -1,11 +1,11 @@
-#include "base/available_memory.h"
+#include "base/machine/available_memory.h"
 
 #include <doctest/doctest.h>
 
 namespace lockstep {
 namespace {
 
-TEST_CASE("the system says how much memory is left, and it is a plausible amount") {
+TEST_CASE("the system reports a plausible amount of available memory") {
   const auto bytes = available_memory_bytes();
 #if defined(__linux__) || defined(__APPLE__)
   REQUIRE(bytes.has_value());

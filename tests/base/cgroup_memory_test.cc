@@ -1,4 +1,4 @@
-#include "base/cgroup_memory.h"
+#include "base/machine/cgroup_memory.h"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("control groups: the least that any group above the process leaves") {
+TEST_CASE("control groups: the smallest limit of all groups above the process counts") {
   const TemporaryFolder folder;
   const auto& root = folder.path();
   write(root / "system.slice/memory.max", "1000\n");
@@ -36,7 +36,7 @@ TEST_CASE("control groups: the least that any group above the process leaves") {
   CHECK(cgroup_memory_left(root, "0::/system.slice/own.service\n") == 0);
 }
 
-TEST_CASE("control groups: version 1, and a container that sees its own root alone") {
+TEST_CASE("control groups: version 1, and a container that sees only its own root") {
   const TemporaryFolder folder;
   const auto& root = folder.path();
   write(root / "memory/memory.limit_in_bytes", "5000\n");
@@ -48,7 +48,7 @@ TEST_CASE("control groups: version 1, and a container that sees its own root alo
   CHECK(cgroup_memory_left(root, "4:memory:/docker/abc\n0::/\n") == 60);
 }
 
-TEST_CASE("control groups: text that makes no sense has no limits") {
+TEST_CASE("control groups: invalid text means no limits") {
   const TemporaryFolder folder;
   for (const char* text : {"", "\n\n", "memory", "4:memory", ":::", "4:memory:", "0::"}) {
     CHECK(cgroup_memory_left(folder.path(), text) == std::nullopt);

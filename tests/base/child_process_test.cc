@@ -1,16 +1,16 @@
-#include "base/child_process.h"
+#include "base/process/child_process.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
 
-TEST_CASE("a child has the descriptors that it was given, and none of a library's") {
+TEST_CASE("a child inherits the descriptors it was given, and none of a library's") {
   const UniqueFd forgotten(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC
   const UniqueFd given(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   REQUIRE(forgotten.is_open());
@@ -26,7 +26,7 @@ TEST_CASE("a child has the descriptors that it was given, and none of a library'
     return exit->value == 7;
   };
   CHECK(is_open_in_child(ChildProcess::kFirstInheritedFd));
-  // Digits that /bin/sh understands in a redirection.
+  // A single digit: /bin/sh understands no longer ones in a redirection.
   const UniqueFd low(::fcntl(forgotten.get(), F_DUPFD, ChildProcess::kFirstInheritedFd + 1));
   REQUIRE(low.get() < 10);
   CHECK_FALSE(is_open_in_child(low.get()));

@@ -1,25 +1,25 @@
-#include "base/file_io.h"
+#include "base/files/file_io.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "support/temporary_folder.h"
+#include "support/text.h"
 
 using namespace lockstep;
 
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-// What is there of `size` bytes from `offset`.
+// Up to `size` bytes from `offset`.
 std::string read_text(int fd, size_t size, uint64_t offset) {
   std::string text(size, '?');
   const ssize_t got = read_at(fd, std::as_writable_bytes(std::span(text)), offset);
@@ -30,7 +30,7 @@ std::string read_text(int fd, size_t size, uint64_t offset) {
 
 }  // namespace
 
-TEST_CASE("file_io: what is written at an offset is read there, and the end shortens it") {
+TEST_CASE("file_io: data written at an offset is read there, and reads stop at the end") {
   const TemporaryFolder folder;
   const UniqueFd fd(::open((folder.path() / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   REQUIRE(write_at(fd.get(), bytes_of("machines"), 5));
@@ -40,7 +40,7 @@ TEST_CASE("file_io: what is written at an offset is read there, and the end shor
   CHECK(read_text(fd.get(), 100, 9) == "ines");
   CHECK(read_text(fd.get(), 1, 13).empty());
   CHECK(read_text(fd.get(), 0, 0).empty());
-  CHECK(::lseek(fd.get(), 0, SEEK_CUR) == 0);  // the place of others is left alone
+  CHECK(::lseek(fd.get(), 0, SEEK_CUR) == 0);  // the shared file offset does not move
 }
 
 TEST_CASE("file_io: a file beyond 4 GiB") {
@@ -51,7 +51,7 @@ TEST_CASE("file_io: a file beyond 4 GiB") {
   CHECK(read_text(fd.get(), 3, 7) == std::string(3, '\0'));
 }
 
-TEST_CASE("file_io: what cannot be read or written says why") {
+TEST_CASE("file_io: a failed read or write says why") {
   const TemporaryFolder folder;
   folder.write("file", "text");
   const UniqueFd reader(::open((folder.path() / "file").c_str(), O_RDONLY | O_CLOEXEC));
@@ -65,11 +65,45 @@ TEST_CASE("file_io: what cannot be read or written says why") {
   CHECK(errno == EBADF);
 }
 
-TEST_CASE("file_io: a full disk is told as such" *
+TEST_CASE("file_io: a full disk is reported as such" *
           doctest::skip(::access("/dev/full", W_OK) != 0)) {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   REQUIRE(full.is_open());
   errno = 0;
   CHECK_FALSE(write_at(full.get(), bytes_of("x"), 0));
   CHECK(errno == ENOSPC);
+}
+
+TEST_CASE("file_io: only a regular file is opened for reading, and a pipe does not block") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "named";
+  const auto error_of = [&](Links links = Links::kFollow) {
+    const auto opened = open_regular(path, links);
+    return opened.ok() ? std::string() : opened.error().message;
+  };
+  CHECK(error_of() == path.string() + " does not exist");
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(error_of() == path.string() + " is not a regular file");
+  REQUIRE(::unlink(path.c_str()) == 0);
+
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.string().size() < sizeof(address.sun_path));
+  path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  CHECK(error_of() == path.string() + " is not a regular file");
+  REQUIRE(::unlink(path.c_str()) == 0);
+
+  REQUIRE(::mkdir(path.c_str(), 0700) == 0);
+  CHECK(error_of() == path.string() + " is a folder, not a file");
+  REQUIRE(::rmdir(path.c_str()) == 0);
+  REQUIRE(::symlink("/dev/zero", path.c_str()) == 0);
+  CHECK(error_of() == path.string() + " is not a regular file");
+  REQUIRE(::unlink(path.c_str()) == 0);
+
+  const UniqueFd file(::open((folder.path() / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(::symlink("file", path.c_str()) == 0);
+  CHECK(error_of() == "");
+  CHECK(error_of(Links::kRefuse) != "");
 }

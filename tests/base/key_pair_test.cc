@@ -1,24 +1,17 @@
-#include "base/key_pair.h"
+#include "base/crypto/key_pair.h"
 
 #include <doctest/doctest.h>
 
 #include <string_view>
 
-#include "base/hasher.h"
+#include "base/crypto/hasher.h"
+#include "base/crypto/secrets.h"
 #include "base/hex.h"
-#include "base/secrets.h"
+#include "support/text.h"
 
 using namespace lockstep;
 
-namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-}  // namespace
-
-TEST_CASE("key_pair: what one key signs is its own, and nothing else") {
+TEST_CASE("key_pair: a signature is valid for one key and one message only") {
   const auto key = KeyPair::generate();
   const auto other = KeyPair::generate();
   REQUIRE(key.ok());
@@ -33,7 +26,7 @@ TEST_CASE("key_pair: what one key signs is its own, and nothing else") {
   CHECK(!is_signed_by(key.value().public_key(), bytes_of("a message"), signature.value()));
 }
 
-TEST_CASE("key_pair: PEM brings the same key back, and other text is refused") {
+TEST_CASE("key_pair: a key survives PEM, and other text is refused") {
   const auto key = KeyPair::generate();
   REQUIRE(key.ok());
   const auto text = key.value().to_pem();
@@ -46,7 +39,7 @@ TEST_CASE("key_pair: PEM brings the same key back, and other text is refused") {
 }
 
 // FIPS 180-4, the example "abc".
-TEST_CASE("secrets: SHA-256 over parts is that of the whole") {
+TEST_CASE("secrets: SHA-256 over parts equals SHA-256 of the whole") {
   const std::string expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   CHECK(to_hex(sha256(bytes_of("abc"))) == expected);
 }

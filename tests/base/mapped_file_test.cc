@@ -1,4 +1,4 @@
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ TEST_CASE("an empty file is mapped as no bytes") {
   CHECK(file.value().bytes().empty());
 }
 
-TEST_CASE("what is no readable file is one sentence with its path") {
+TEST_CASE("an unreadable file is an error with its path") {
   const auto missing = MappedFile::open("/nonexistent/model.safetensors");
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().code == ErrorCode::kNotFound);
@@ -73,7 +73,7 @@ TEST_CASE("a named pipe is refused without waiting for its writer") {
   const auto pipe = MappedFile::open(path);
   std::filesystem::remove(path);
   REQUIRE_FALSE(pipe.ok());
-  CHECK(pipe.error().message == path.string() + " is no regular file");
+  CHECK(pipe.error().message == path.string() + " is not a regular file");
 }
 
 TEST_CASE("a file without permission says so") {

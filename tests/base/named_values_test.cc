@@ -4,7 +4,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("values and names lead to each other, and another name is told which there are") {
+TEST_CASE("values and names map to each other; an unknown name's error lists the known ones") {
   enum class Fruit { kApple, kPear, kPlum };
   constexpr NamedValues<Fruit, 3> kFruits{
       {{Fruit::kApple, "apple"}, {Fruit::kPear, "pear"}, {Fruit::kPlum, "plum"}}};
@@ -14,5 +14,5 @@ TEST_CASE("values and names lead to each other, and another name is told which t
   const auto none = value_named(kFruits, "", "fruit");
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().code == ErrorCode::kInvalidArgument);
-  CHECK(none.error().message == "'' is no fruit; there are apple, pear and plum");
+  CHECK(none.error().message == "unknown fruit ''; choose apple, pear or plum");
 }

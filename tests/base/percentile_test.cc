@@ -6,7 +6,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a percentile is a value that was measured") {
+TEST_CASE("a percentile is one of the measured values") {
   const std::vector<double> values{1, 2, 4, 8};
   CHECK(at_percent(values, 0) == 1);
   CHECK(at_percent(values, 50) == 2);

@@ -1,5 +1,5 @@
 // The meter over a folder that looks like /sys/class/powercap.
-#include "base/power_meter.h"
+#include "base/machine/power_meter.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ class PowercapFolder {
 
 }  // namespace
 
-TEST_CASE("packages and memory are counted once, their parts and the board are not") {
+TEST_CASE("packages and memory are counted once, sub-domains and the board are not") {
   const PowercapFolder folder;
   folder.add("intel-rapl:0", "package-0", 5'000'000);
   folder.add("intel-rapl:1", "package-1", 0);
@@ -61,7 +61,7 @@ TEST_CASE("packages and memory are counted once, their parts and the board are n
   CHECK(meter->joules() == 5.5);
 }
 
-TEST_CASE("a counter that wraps goes on") {
+TEST_CASE("a counter that wraps continues") {
   const PowercapFolder folder;
   folder.add("intel-rapl:0", "package-0", 999'000'000);
   auto meter = PowerMeter::open(folder.path());
@@ -87,14 +87,14 @@ TEST_CASE("without counters there is no meter") {
   const PowercapFolder folder;
   CHECK_FALSE(PowerMeter::open(folder.path()).has_value());
   CHECK_FALSE(PowerMeter::open(folder.path() / "missing").has_value());
-  folder.write("intel-rapl:0", "name", "package-0");  // and no energy_uj that can be read
+  folder.write("intel-rapl:0", "name", "package-0");  // without a readable energy_uj
   CHECK_FALSE(PowerMeter::open(folder.path()).has_value());
   folder.add("intel-rapl:1", "package-1", 1);
   folder.write("intel-rapl:1", "energy_uj", "no number");
   CHECK_FALSE(PowerMeter::open(folder.path()).has_value());
 }
 
-TEST_CASE("a gauge says the mean power of the last whole interval") {
+TEST_CASE("a gauge shows the mean power of the last whole interval") {
   using std::chrono::milliseconds;
   const PowercapFolder folder;
   folder.add("intel-rapl:0", "package-0", 0);

@@ -1,10 +1,10 @@
-#include "base/program_output.h"
+#include "base/machine/program_output.h"
 
 #include <doctest/doctest.h>
 
 using namespace lockstep;
 
-TEST_CASE("what a program prints and how it ends comes back") {
+TEST_CASE("a program's output and exit status are returned") {
   const auto answer =
       run_program({.program = "sh", .arguments = {"-c", "echo a; echo b >&2; exit 3"}});
   REQUIRE(answer.ok());
@@ -12,17 +12,17 @@ TEST_CASE("what a program prints and how it ends comes back") {
   CHECK(answer.value().status == 3);
 }
 
-TEST_CASE("arguments reach a program as they are") {
+TEST_CASE("arguments reach a program unchanged") {
   const auto answer = run_program({.program = "printf", .arguments = {"%s|", "a b", "$HOME", "'"}});
   REQUIRE(answer.ok());
   CHECK(answer.value().output == "a b|$HOME|'|");
 }
 
-TEST_CASE("a program that is not there is named") {
+TEST_CASE("a missing program is named") {
   const auto answer = run_program({.program = "lockstep-has-no-such-program"});
   REQUIRE_FALSE(answer.ok());
   CHECK(answer.error().code == ErrorCode::kNotFound);
-  CHECK(answer.error().message == "there is no program lockstep-has-no-such-program");
+  CHECK(answer.error().message == "the program lockstep-has-no-such-program does not exist");
 }
 
 TEST_CASE("a program that does not end is an error at the deadline") {

@@ -1,4 +1,4 @@
-#include "base/spake2.h"
+#include "base/crypto/spake2.h"
 
 #include <doctest/doctest.h>
 
@@ -59,7 +59,7 @@ Pair run(std::string_view password_a, std::string_view password_b, std::string_v
 
 }  // namespace
 
-TEST_CASE("spake2: shares and confirmations are those of RFC 9382") {
+TEST_CASE("spake2: shares and confirmations match RFC 9382") {
   const auto start = [](Spake2::Side side, const char* secret) {
     auto made = Spake2::start_with({side, kVector.identity_a, kVector.identity_b, {}},
                                    scalar(kVector.w), scalar(secret));
@@ -89,7 +89,7 @@ TEST_CASE("spake2: the same PIN in the same session is confirmed, another PIN or
   CHECK(between.a.confirmation() != between.b.expected_confirmation());
 }
 
-TEST_CASE("spake2: a share that is no point is refused") {
+TEST_CASE("spake2: a share that is not a point is refused") {
   auto a = Spake2::start({Spake2::Side::kA, "joiner", "member", {}}, "12345678");
   REQUIRE(a.ok());
   Spake2::Share bad = a.value().share();

@@ -1,16 +1,21 @@
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/machine/machine.h"
+#include "base/threads/wait.h"
 
 #ifdef __linux__
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 namespace lockstep {
@@ -18,14 +23,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Keeps this thread busy, so that others run out of patience and sleep.
 void compute_for(std::chrono::microseconds duration) {
   const Clock::time_point end = Clock::now() + duration;
   while (Clock::now() < end) {
   }
 }
 
-// Runs chunks and checks that each index came once.
+#ifdef __linux__
+bool is_asleep(const std::filesystem::path& task) {
+  std::ifstream file(task / "stat");
+  const std::string stat((std::istreambuf_iterator<char>(file)), {});
+  const size_t end = stat.rfind(')');  // ends the thread's name; a space and the state follow
+  return end != std::string::npos && stat.compare(end, 3, ") S") == 0;
+}
+
+// Waits until the idle threads of all teams have stopped spinning and sleep.
+void wait_until_others_sleep() {
+  const std::string own = std::to_string(::gettid());
+  Wait wait(std::chrono::seconds{20});
+  for (bool are_asleep = false; !are_asleep;) {
+    REQUIRE(wait.pause("sleeping threads").ok());
+    are_asleep = true;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      are_asleep = are_asleep && (task.path().filename() == own || is_asleep(task.path()));
+    }
+  }
+}
+#else
+void wait_until_others_sleep() {
+  compute_for(std::chrono::milliseconds(2));
+}
+#endif
+
+// Runs chunks and checks that each index was handed out exactly once.
 void check_chunks(ThreadTeam& team, int count, int grain) {
   std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
   std::atomic<bool> is_sound{true};
@@ -59,27 +89,28 @@ TEST_CASE(
 TEST_CASE("every thread runs in each of many rounds and sees what the round before wrote") {
   for (int threads : {1, 2, 3}) {
     ThreadTeam team({.threads = threads});
-    std::vector<long> sums(static_cast<size_t>(threads), 0);
+    const auto size = static_cast<size_t>(threads);
+    std::vector<long> sums(size, 0), last(size, 0);
     for (int round = 1; round <= 5000; ++round) {
-      const long before = sums[static_cast<size_t>(round % threads)];
+      std::swap(sums, last);
       team.run([&](int thread) {
-        // Reads a neighbour's sum of the last round, writes its own.
-        sums[static_cast<size_t>(thread)] += 1;
+        const auto own = static_cast<size_t>(thread);
+        sums[own] = last[(own + 1) % size] + 1;  // what a neighbour wrote in the last round
       });
-      REQUIRE(sums[static_cast<size_t>(round % threads)] == before + 1);
+      for (const long sum : sums) REQUIRE(sum == round);
     }
   }
 }
 
-TEST_CASE("a team works after its threads went to sleep") {
+TEST_CASE("a team works after its threads have gone to sleep") {
   ThreadTeam team({.threads = 2});
   for (int round = 0; round < 20; ++round) {
-    compute_for(std::chrono::milliseconds(2));
+    wait_until_others_sleep();
     check_every_thread_runs(team);
   }
 }
 
-TEST_CASE("no wake-up is lost around the moment at which threads fall asleep") {
+TEST_CASE("no wake-up is lost while threads are falling asleep") {
   ThreadTeam team({.threads = 2});
   for (int round = 0; round < 3000; ++round) {
     compute_for(std::chrono::microseconds(50 + round % 40));
@@ -87,7 +118,7 @@ TEST_CASE("no wake-up is lost around the moment at which threads fall asleep") {
   }
 }
 
-TEST_CASE("the owner waits for a thread that takes long") {
+TEST_CASE("the owner waits for a slow thread") {
   ThreadTeam team({.threads = 2});
   for (int round = 0; round < 10; ++round) {
     bool is_done = false;
@@ -111,7 +142,7 @@ TEST_CASE("more threads than processors finish too") {
 TEST_CASE("a team that never ran ends, and so does one that sleeps") {
   for (int i = 0; i < 50; ++i) ThreadTeam team({.threads = 3});
   ThreadTeam team({.threads = 3});
-  compute_for(std::chrono::milliseconds(1));
+  wait_until_others_sleep();
 }
 
 TEST_CASE("progress ticks once for each chunk") {
@@ -123,7 +154,7 @@ TEST_CASE("progress ticks once for each chunk") {
   CHECK(progress.ticks.load() == 15);
 }
 
-TEST_CASE("the caller has a turn after each of its chunks, in its own thread") {
+TEST_CASE("the caller's turn function runs after each of its chunks, in its own thread") {
   for (const int threads : {1, 3}) {
     ThreadTeam team({.threads = threads});
     const std::thread::id caller = std::this_thread::get_id();
@@ -144,7 +175,7 @@ TEST_CASE("the caller has a turn after each of its chunks, in its own thread") {
 }
 
 TEST_CASE("pinned threads stay on their cores, modulo the machine's") {
-  std::thread owner([] {  // a thread of its own, since the owner is pinned too
+  std::thread owner([] {  // a separate thread, since the owner is pinned too
     const int first_core = machine_core_count() - 1;
     ThreadTeam team({.threads = 2, .first_core = first_core});
     for (int round = 0; round < 100; ++round) {
@@ -165,7 +196,7 @@ TEST_CASE("pinned threads stay on their cores, modulo the machine's") {
   owner.join();
 }
 
-TEST_CASE("the machine has at least one core for this process and no more than it has at all") {
+TEST_CASE("the machine has at least one core for this process and no more than it has in total") {
   CHECK(available_core_count() >= 1);
   CHECK(available_core_count() <= machine_core_count());
   CHECK(!is_core_allowed(-1));

@@ -20,7 +20,7 @@ TEST_CASE("characters of every length are valid and have their code point") {
   CHECK(is_valid_utf8(""));
 }
 
-TEST_CASE("overlong forms, surrogates and what lies above U+10FFFF are invalid") {
+TEST_CASE("overlong forms, surrogates and code points above U+10FFFF are invalid") {
   for (const char* text :
        {"\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
         "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80", "\xE2\x82"}) {
@@ -41,7 +41,7 @@ TEST_CASE("each maximal invalid subpart becomes one U+FFFD, as Python replaces i
         kR + kR + kR + "b" + kR + "c" + kR + kR + "d");
 }
 
-TEST_CASE("the incomplete tail is what could still become a character") {
+TEST_CASE("an incomplete tail is one that could still become a character") {
   CHECK(incomplete_utf8_tail("") == 0);
   CHECK(incomplete_utf8_tail("abc") == 0);
   CHECK(incomplete_utf8_tail("\u20AC") == 0);

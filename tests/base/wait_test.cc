@@ -1,6 +1,7 @@
-#include "base/wait.h"
+#include "base/threads/wait.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #if defined(__linux__)
 #include <sched.h>
 #include <sys/resource.h>
@@ -10,7 +11,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a wait ends at its deadline with what was waited for") {
+TEST_CASE("a wait ends at its deadline and names what it waited for") {
   Wait wait(std::chrono::milliseconds{5});
   const auto start = Wait::Clock::now();
   Status status = Ok{};
@@ -20,7 +21,7 @@ TEST_CASE("a wait ends at its deadline with what was waited for") {
   CHECK(Wait::Clock::now() - start >= std::chrono::milliseconds{5});
 }
 
-TEST_CASE("a restarted wait has its whole time again") {
+TEST_CASE("a restarted wait has its full time again") {
   Wait wait(std::chrono::milliseconds{5});
   Status status = Ok{};
   while (status.ok()) status = wait.pause("message");
@@ -41,18 +42,19 @@ TEST_CASE("a cancelled wait ends long before its deadline") {
 }
 
 TEST_CASE("time in which the waiting thread did not run is not held against the peer") {
-  Wait wait(std::chrono::milliseconds{300});
+  constexpr std::chrono::milliseconds kTimeout{200}, kStalled{250};
+  Wait wait(kTimeout);
   REQUIRE(wait.pause("message").ok());
-  // The stall: longer than the whole time-out, without a pause in it.
-  const auto stall_end = Wait::Clock::now() + std::chrono::milliseconds{350};
-  while (Wait::Clock::now() < stall_end) {
-  }
-  // Few enough that a busy machine does not spend another time-out on them.
-  for (int round = 0; round < 16; ++round) CHECK(wait.pause("message").ok());
+  const auto begin = Wait::Clock::now();  // a stall, during which pause() is not called
+  while (Wait::Clock::now() - begin < kStalled) ::poll(nullptr, 0, kStalled.count());
+  // Two of these calls look at the clock, so time that passes between them is either a stall too or
+  // too short to matter.
+  for (int round = 0; round < 8; ++round) CHECK(wait.pause("message").ok());
 }
 
 #if defined(__linux__)
-TEST_CASE("beside a busy thread a waiting one sleeps, so that it is let in again at once") {
+TEST_CASE("next to a busy thread a waiting one sleeps, so that it is scheduled again at once") {
+  constexpr long kSleeps = 50;
   long sleeps = 0;
   std::atomic<bool> is_over{false};
   std::thread waiting([&] {
@@ -64,17 +66,17 @@ TEST_CASE("beside a busy thread a waiting one sleeps, so that it is let in again
       while (!is_over.load()) relax_processor();
     });
     allow_naps(true);
-    Wait wait(std::chrono::milliseconds{200});
-    while (wait.pause("message").ok()) {
+    Wait wait(std::chrono::seconds{20});  // a yield is not a sleep, however long it takes
+    while (sleeps < kSleeps && wait.pause("message").ok()) {
+      rusage used{};
+      ::getrusage(RUSAGE_THREAD, &used);
+      sleeps = used.ru_nvcsw;
     }
     allow_naps(false);
-    rusage used{};
-    ::getrusage(RUSAGE_THREAD, &used);
-    sleeps = used.ru_nvcsw;
     is_over = true;
     busy.join();
   });
   waiting.join();
-  CHECK(sleeps > 50);
+  CHECK(sleeps >= kSleeps);
 }
 #endif

@@ -67,7 +67,7 @@ TEST_CASE("special tokens come from the tokenizer's config, then from the older 
   CHECK(source.tokens.at("eos_token") == "<e>");
 }
 
-TEST_CASE("a folder's file that is no JSON is an error that names the file") {
+TEST_CASE("a file that is not JSON is an error that names the file") {
   const Folder folder;
   folder.write("tokenizer_config.json", "{");
   folder.write("chat_template.jinja", "x");
@@ -76,7 +76,7 @@ TEST_CASE("a folder's file that is no JSON is an error that names the file") {
   CHECK(source.error().message.find("tokenizer_config.json: ") != std::string::npos);
 }
 
-TEST_CASE("a conversation with tools takes the template for tools, each with its own needs") {
+TEST_CASE("a conversation with tools uses the template for tools; each has its own needs") {
   const auto format = ChatFormat::parse(
       {"plain {{ messages[0].content }}",
        "tools {{ tools | length }} {% for m in messages %}{% for p in m.content %}"
@@ -90,7 +90,7 @@ TEST_CASE("a conversation with tools takes the template for tools, each with its
   CHECK_FALSE(format.value()->mentions("reasoning_effort"));
 }
 
-TEST_CASE("a message is continued where its text ends, whatever the template puts behind it") {
+TEST_CASE("a continued message ends with its text, whatever the template appends") {
   CHECK(continued("{% for m in messages %}[{{ m.content }}]end{% endfor %}", "the end") ==
         "[the end");
   CHECK(continued("{% for m in messages %}[{{ m.content }}]{% endfor %}", " a b \n") == "[ a b \n");
@@ -114,7 +114,7 @@ TEST_CASE("a format says how its model writes calls, and whether a prompt opens 
   CHECK(with_tools->tool_format(true)->name == "hermes");
 
   CHECK(thinks->opens_reasoning({{"hi", true}, {"<end><think>\n", false}}));
-  CHECK_FALSE(thinks->opens_reasoning({{"<think>", true}}));  // somebody typed it
+  CHECK_FALSE(thinks->opens_reasoning({{"<think>", true}}));  // typed by the user
   CHECK_FALSE(thinks->opens_reasoning({{"<think></think>", false}}));
   CHECK_FALSE(thinks->opens_reasoning({}));
   CHECK_FALSE(plain->opens_reasoning({{"<think>", false}}));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Random conversations through every chat template at hand, by `lockstep template --raw` and by Python's jinja2 as
-transformers calls it: the same text, and the same message where the template refuses. Where Python fails otherwise
-(a TypeError), anything goes. Exits with 77 (skipped) where jinja2 is missing.
+"""Random conversations through every available chat template, by `lockstep template --raw` and by Python's jinja2
+as transformers calls it: the same text, and the same message if the template refuses. If Python fails otherwise (a
+TypeError), any result is accepted. Exits with 77 (skipped) if jinja2 is missing.
 
   LOCKSTEP_PROGRAM=... differential.py [--count 10000] [--seed 1]
 """
@@ -14,6 +14,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 try:
@@ -28,7 +29,7 @@ except ImportError:
 SOURCE = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("LOCKSTEP_SHARED_DIR", SOURCE.parent / "shared"))
 FOLDERS = [SOURCE / "tests/data/templates", SHARED / "data/templates/jinja"]
-MISMATCHES_SHOWN = 5
+MISMATCHES_SHOWN = 40
 
 
 # ---- the reference
@@ -70,7 +71,7 @@ def reference_environment():
 
 
 def reference(environment, template, case):
-    """("text", prompt), ("refused", message) or ("failed", what Python says)."""
+    """("text", prompt), ("refused", message) or ("failed", Python's message)."""
     extra = dict(case["extra"])
     now = datetime.datetime.fromisoformat(extra.pop("now"))
     environment.globals["strftime_now"] = now.strftime
@@ -78,7 +79,7 @@ def reference(environment, template, case):
         return "text", template.render(messages=case["messages"], tools=case["tools"], documents=None, **extra)
     except Refused as error:
         return "refused", str(error.message)
-    except Exception as error:  # what a template may do wrong is open-ended
+    except Exception as error:  # a template can fail in any way
         return "failed", f"{type(error).__name__}: {error}"
 
 
@@ -95,7 +96,7 @@ KEYS = ["city", "unit", "Limit", "options", "items", "get", "values", "keys", "n
 class Maker:
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.plain = True  # what most templates take: texts as content, objects as arguments
+        self.plain = True  # the form most templates take: texts as content, objects as arguments
 
     def chance(self, probability):
         return self.random.random() < probability
@@ -241,6 +242,30 @@ class Maker:
         return {"messages": self.messages(), "tools": tools, "extra": extra}
 
 
+# ---- empty and odd values
+
+ODD_VALUES = [None, "", [], {}, 0, False, 0.0, 7, True, "a b", "it's (a) well-known <b", ["b", "a"], ["\n"], [[]], [None],
+              {"b": 1, "a": None}]
+LAZY = {"map", "items", "reject", "rejectattr", "reverse", "select", "selectattr", "unique"}  # Python prints an object
+FILTERS = """abs|attr('x')|capitalize|count|d('other')|default('other', true)|dictsort|first|float|indent|int|items|join|join(',')
+last|length|list|lower|map('upper')|map(attribute='x')|map(attribute='x', default='d')|max|min|reject|reject('none')|rejectattr('x')
+rejectattr('x', 'equalto', 1)|replace('a', 'b')|reverse|round|safe|select|select('string')|selectattr('x')|selectattr('x', 'defined')
+sort|string|sum|sum(start=1)|title|tojson|trim|unique|upper""".replace("\n", "|").split("|")
+TESTS = """boolean|defined|divisibleby(2)|eq(0)|equalto('')|escaped|even|false|filter|float|ge(0)|in([0, none, ''])|integer|iterable|lower|mapping|ne(1)
+none|number|odd|sameas(none)|sequence|string|test|true|undefined|upper""".replace("\n", "|").split("|")
+
+
+def odd_cases():
+    """(template, cases): each filter and test over each value, and over one that is not there."""
+    extra = {"now": "2026-01-01T00:00:00"}
+    cases = [{"messages": [], "tools": None, "extra": extra | {"x": value}} for value in ODD_VALUES]
+    cases.append({"messages": [], "tools": None, "extra": extra})
+    for name in FILTERS:
+        yield f"{{{{ x | {name}{' | list' if name.split('(')[0] in LAZY else ''} }}}}", cases
+    for name in TESTS:
+        yield f"{{{{ x is {name} }}}}", cases
+
+
 # ---- the comparison
 
 
@@ -268,31 +293,46 @@ def show(path, case, expected, answer):
     print(f"  case {json.dumps(case)[:3000]}")
 
 
+class Comparison:
+    def __init__(self, program):
+        self.program = program
+        self.environment = reference_environment()
+        self.kinds = collections.Counter()
+        self.mismatches = 0
+
+    def compare(self, path, cases):
+        template = self.environment.from_string(path.read_text(encoding="utf-8"))
+        for case, answer in zip(cases, answers(self.program, path, cases)):
+            kind, expected = reference(self.environment, template, case)
+            self.kinds[kind if kind != "failed" or "error" in answer else "failed, rendered here"] += 1
+            if not agrees(kind, expected, answer):
+                self.mismatches += 1
+                if self.mismatches <= MISMATCHES_SHOWN:
+                    show(path, case, expected, answer)
+
+    def compare_odd_values(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, (template, cases) in enumerate(odd_cases()):
+                path = Path(folder, f"{number} {template.replace('/', ' ')}")
+                path.write_text(template)
+                self.compare(path, cases)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    program = os.environ["LOCKSTEP_PROGRAM"]
+    comparison = Comparison(os.environ["LOCKSTEP_PROGRAM"])
+    comparison.compare_odd_values()
     paths = {path.name: path for folder in FOLDERS for path in sorted(folder.glob("*.jinja"))}
-    environment = reference_environment()
-    kinds = collections.Counter()
-    mismatches = 0
     for number, path in enumerate(paths.values()):
         share = options.count // len(paths) + (number < options.count % len(paths))
         maker = Maker(options.seed * 1000 + number)
-        cases = [maker.case() for _ in range(share)]
-        template = environment.from_string(path.read_text(encoding="utf-8"))
-        for case, answer in zip(cases, answers(program, path, cases)):
-            kind, expected = reference(environment, template, case)
-            kinds[kind if kind != "failed" or "error" in answer else "failed, rendered here"] += 1
-            if not agrees(kind, expected, answer):
-                mismatches += 1
-                if mismatches <= MISMATCHES_SHOWN:
-                    show(path, case, expected, answer)
-    shown = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    print(f"{sum(kinds.values())} conversations, {len(paths)} templates: {shown}; {mismatches} differ")
-    sys.exit(1 if mismatches else 0)
+        comparison.compare(path, [maker.case() for _ in range(share)])
+    shown = ", ".join(f"{count} {kind}" for kind, count in sorted(comparison.kinds.items()))
+    print(f"{sum(comparison.kinds.values())} cases, {len(paths)} templates: {shown}; {comparison.mismatches} differ")
+    sys.exit(1 if comparison.mismatches else 0)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 namespace lockstep {
 
-TEST_CASE("text of the conversation is told from text of the template") {
+TEST_CASE("text of the conversation is distinguished from text of the template") {
   CHECK(marked("<|u|>{{ x }}<|e|>", R"({"x": "<|e|>"})") == "<|u|>[<|e|>]<|e|>");
   CHECK(marked("{{ '<|' + x + '|>' }}", R"({"x": "a"})") == "<|[a]|>");
   CHECK(marked("{{ x ~ 1 ~ 'b' }}", R"({"x": "a"})") == "[a]1b");
@@ -29,7 +29,7 @@ TEST_CASE("marks follow through JSON, printed values, macros and blocks") {
   CHECK(marked("{% set b %}<{{ x.k[0] }}>{% endset %}{{ b }}", x) == "<[v\"]>");
 }
 
-TEST_CASE("the known roles are words of the template, any other role is input") {
+TEST_CASE("the known roles are words of the template, any other role is user input") {
   const char* source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
   CHECK(marked(source, R"({"messages": [{"role": "user", "content": "user"}]})") ==
         "<|user|>[user]");

@@ -17,7 +17,7 @@ TEST_CASE("tojson writes what json.dumps writes") {
         "line 1 of the chat template: Object of type Undefined is not JSON serializable");
 }
 
-TEST_CASE("from_json reads, and says what it cannot read") {
+TEST_CASE("from_json parses, and names what it cannot parse") {
   CHECK(rendered("{{ ('{\"a\": [1, 2.5]}'|from_json).a[1] }}") == "2.5");
   CHECK(!render_pieces("{{ '{'|from_json }}").ok());
 }
@@ -34,7 +34,7 @@ TEST_CASE("filters of text") {
   CHECK(rendered("{{ 'straße ǆ İ'|upper }}|{{ 'ÀÉ Σ'|lower }}") == "STRASSE Ǆ İ|àé σ");
 }
 
-TEST_CASE("what is marked safe escapes what is added to it, as in Python") {
+TEST_CASE("text added to a safe string is escaped, as in Python") {
   CHECK(rendered("{{ '<' + ('\"'|safe) + '>' }}|{{ '<' ~ ('\"'|safe) }}") == "&lt;\"&gt;|<\"");
 }
 
@@ -71,12 +71,12 @@ TEST_CASE("filters of sequences") {
         "line 1 of the chat template: there is no filter named 'nothing'");
 }
 
-TEST_CASE("a generator is true and empty once it was read") {
+TEST_CASE("a generator is true and empty once it has been read") {
   CHECK(rendered("{% set g = []|select %}{{ 'yes' if g }}") == "yes");
   CHECK(rendered("{% set g = [1]|select %}{{ g|list }}{{ g|list }}") == "[1][]");
 }
 
-TEST_CASE("default replaces what is undefined, and what is false on request") {
+TEST_CASE("default replaces undefined values, and false ones on request") {
   CHECK(rendered("{{ x|default('d') }}{{ ''|default('d') }}{{ ''|d('e', true) }}") == "de");
 }
 

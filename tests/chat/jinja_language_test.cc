@@ -1,3 +1,4 @@
+#include "base/threads/work.h"
 #include "chat/rendered.h"
 
 namespace lockstep {
@@ -46,7 +47,7 @@ TEST_CASE("indices and slices count characters, not bytes") {
   CHECK(refused("{{ [1][::0] }}").code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("what is undefined prints nothing, is false and empty, and has no attributes") {
+TEST_CASE("an undefined value prints nothing, is false and empty, and has no attributes") {
   CHECK(
       rendered("{{ x }}{% for y in x %}a{% endfor %}{{ x is defined }}{{ not x }}{{ x|length }}") ==
       "FalseTrue0");
@@ -64,7 +65,7 @@ TEST_CASE("a dot finds methods before keys, a bracket keys before methods") {
                  R"({"x": {"items": 1, "other": 2}})") == "1 [('items', 1), ('other', 2)] 2");
 }
 
-TEST_CASE("what a loop sets is lost behind it, what it sets in a namespace stays") {
+TEST_CASE("variables set in a loop are lost after it, those set in a namespace stay") {
   CHECK(rendered("{% set a = 0 %}{% for i in [1] %}{% set a = i %}{{ a }}{% endfor %}{{ a }}") ==
         "10");
   CHECK(rendered("{% set n = namespace(a=0) %}{% for i in [1,2] %}{% set n.a = n.a + i %}"
@@ -74,7 +75,7 @@ TEST_CASE("what a loop sets is lost behind it, what it sets in a namespace stays
   CHECK(refused("{% set n = {} %}{% set n.a = 1 %}").code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("loops know where they are") {
+TEST_CASE("loops have their index and neighbours") {
   CHECK(rendered("{% for i in 'abc' %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}"
                  "{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.previtem }}"
                  "{{ loop.nextitem }} {% endfor %}") ==
@@ -111,7 +112,7 @@ TEST_CASE("blocks are set, filtered and marked as generation") {
   CHECK(rendered("{% set a, b = 1, 2 %}{{ a }}{{ b }}") == "12");
 }
 
-TEST_CASE("a template refuses with its own message and nothing else") {
+TEST_CASE("a template's own error message is passed on alone") {
   const Error error = refused("\n{{ raise_exception('Roles must ' ~ 'alternate') }}");
   CHECK(error.code == ErrorCode::kInvalidArgument);
   CHECK(error.message == "Roles must alternate");
@@ -124,7 +125,7 @@ TEST_CASE("the clock is the one that was given") {
   CHECK(!parse_time("yesterday").ok());
 }
 
-TEST_CASE("a hostile template ends at a limit and not with the machine") {
+TEST_CASE("a hostile template ends at a limit before it exhausts the machine") {
   const auto exhausts = [](std::string_view source) {
     return refused(source).code == ErrorCode::kExhausted;
   };
@@ -146,6 +147,41 @@ TEST_CASE("a hostile template ends at a limit and not with the machine") {
   CHECK(exhausts("{{ ([('a' * 1000000)] * 100000) | join }}"));
   CHECK(refused("{% set l = [] %}{{ l.append(l) }}{{ l }}").code == ErrorCode::kUnsupported);
   CHECK(refused("{{ range(1000000) }}").code == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("operations that take longer for more data cost more steps") {
+  // A variable defined after many others.
+  std::string source;
+  for (int i = 0; i < 6'400; ++i) source += "{% set v" + std::to_string(i) + " = 1 %}";
+  source += "{% for i in range(1000) %}{{ v6399 }}{% endfor %}";
+  const Json messages = JsonArray();
+  int64_t left = 50'000'000;
+  ChatTemplateInput input;
+  input.messages = &messages;
+  input.steps_left = &left;
+  REQUIRE(ChatTemplate::parse(source).value().render(input).ok());
+  CHECK(50'000'000 - left > 1'000 * 6'400 / 64);
+
+  // Removal at the front of a long list.
+  Json many = JsonArray(60'000);
+  input.messages = &many;
+  input.steps_left = nullptr;
+  const auto emptied =
+      ChatTemplate::parse("{% for m in messages %}{% set first = messages.pop(0) %}{% endfor %}")
+          .value()
+          .render(input);
+  REQUIRE_FALSE(emptied.ok());
+  CHECK(emptied.error().message.find("more steps than a chat template may") != std::string::npos);
+}
+
+TEST_CASE("a rendering ends when its request is cancelled") {
+  Work work(std::chrono::hours(1));
+  const Work::Scope scope(work);
+  CHECK(render_pieces("{% for i in range(3) %}{{ i }}{% endfor %}").ok());
+  work.cancel();
+  const auto ended = render_pieces("{% for i in range(3) %}{{ i }}{% endfor %}");
+  REQUIRE_FALSE(ended.ok());
+  CHECK(ended.error().code == ErrorCode::kCancelled);
 }
 
 }  // namespace lockstep

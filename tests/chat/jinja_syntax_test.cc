@@ -2,7 +2,7 @@
 
 namespace lockstep {
 
-TEST_CASE("a template's last newline goes, and so does the one behind a block tag") {
+TEST_CASE("a template's last newline is removed, and so is the one after a block tag") {
   CHECK(rendered("a\n") == "a");
   CHECK(rendered("a\n\n") == "a\n");
   CHECK(rendered("{% if true %}\nx\n{% endif %}\ny") == "x\ny");
@@ -10,7 +10,7 @@ TEST_CASE("a template's last newline goes, and so does the one behind a block ta
   CHECK(rendered("a\r\nb\rc") == "a\nb\nc");
 }
 
-TEST_CASE("white space before a block tag at the start of a line goes") {
+TEST_CASE("white space before a block tag at the start of a line is removed") {
   CHECK(rendered("a\n   {% if true %}b{% endif %}") == "a\nb");
   CHECK(rendered("a   {% if true %}b{% endif %}") == "a   b");
   CHECK(rendered("   {# c #}b") == "b");
@@ -18,7 +18,7 @@ TEST_CASE("white space before a block tag at the start of a line goes") {
   CHECK(rendered("   {%+ if true %}b{% endif %}") == "   b");
 }
 
-TEST_CASE("a minus takes all white space on its side") {
+TEST_CASE("a minus removes all white space on its side") {
   CHECK(rendered("a \n {{- 1 -}} \n b") == "a1b");
   CHECK(rendered("a \n {%- if true -%} \n b {%- endif %}") == "ab");
   CHECK(rendered("a {#- c -#} b") == "ab");
@@ -28,12 +28,12 @@ TEST_CASE("raw text is printed as it is") {
   CHECK(rendered("{% raw %}{{ x }} {% if %}{% endraw %}!") == "{{ x }} {% if %}!");
 }
 
-TEST_CASE("brackets keep the end of a tag inside them") {
+TEST_CASE("the end of a tag inside brackets does not end the tag") {
   CHECK(rendered("{{ {'a': {'b': 1}} }}") == "{'a': {'b': 1}}");
   CHECK(rendered("{{ '}}' }}") == "}}");
 }
 
-TEST_CASE("strings have Python's escapes and join when they are neighbours") {
+TEST_CASE("strings have Python's escapes and adjacent ones are concatenated") {
   CHECK(rendered(R"({{ "a\n\t\"\\" ~ '\x41\u00e9\U0001F642\101' }})") ==
         "a\n\t\"\\A\u00e9\U0001F642"
         "A");

@@ -1,5 +1,6 @@
 #include "chat/normalise.h"
 
+#include "chat/chat_format.h"
 #include "chat/rendered.h"
 #include "chat/template_file.h"
 
@@ -9,11 +10,11 @@ namespace {
 TemplateNeeds needs_of(const std::string& name) {
   auto model = load_model_template(LOCKSTEP_SOURCE_DIR "/tests/data/templates/" + name + ".jinja");
   REQUIRE_MESSAGE(model.ok(), name);
-  return probe_template(model.value().chat_template);
+  return probe_template(model.value().chat_template).value();
 }
 
 TemplateNeeds needs_of_source(std::string_view source) {
-  return probe_template(ChatTemplate::parse(source).value());
+  return probe_template(ChatTemplate::parse(source).value()).value();
 }
 
 std::string normalised(std::string_view messages, const TemplateNeeds& needs) {
@@ -28,7 +29,7 @@ TemplateNeeds no_needs() {
 
 }  // namespace
 
-TEST_CASE("published templates tell in which form they take the arguments of a tool call") {
+TEST_CASE("the form in which a published template takes tool-call arguments is detected") {
   for (const char* name : {"Qwen3-Coder", "GLM-4.6", "openai-gpt-oss-120b"}) {
     CHECK_MESSAGE(needs_of(name).arguments == ArgumentsForm::kObject, name);
   }
@@ -38,14 +39,14 @@ TEST_CASE("published templates tell in which form they take the arguments of a t
   CHECK(needs_of("mistral-common-v13").arguments == ArgumentsForm::kAsGiven);
 }
 
-TEST_CASE("published templates tell which content they take") {
+TEST_CASE("the form in which a published template takes content is detected") {
   CHECK(needs_of("Qwen-Qwen2.5-7B-Instruct").text_content);
   CHECK(needs_of("microsoft-Phi-3.5-mini-instruct").text_content);
   CHECK(!needs_of("mistral-common-v13").text_content);
   CHECK(!needs_of("Qwen-Qwen3-0.6B").part_content);
 }
 
-TEST_CASE("published templates tell where they take the reasoning") {
+TEST_CASE("the place where a published template takes the reasoning is detected") {
   CHECK(std::string(needs_of("openai-gpt-oss-120b").reasoning_key) == "thinking");
   CHECK(needs_of("openai-gpt-oss-120b").reasoning_without_content);
   CHECK(std::string(needs_of("Qwen-Qwen3-0.6B").reasoning_key) == "reasoning_content");
@@ -64,7 +65,7 @@ TEST_CASE("a template without a system role gets the system message in the user'
         R"([{"role":"user","content":"S"}])");
 }
 
-TEST_CASE("arguments become what the template takes") {
+TEST_CASE("arguments are converted to the form that the template takes") {
   const char* text = R"([{"content":"","tool_calls":[{"function":{"arguments":"{\"a\": 1}"}}]}])";
   const char* object = R"([{"content":"","tool_calls":[{"function":{"arguments":{"a":1}}}]}])";
   TemplateNeeds needs = no_needs();
@@ -81,7 +82,7 @@ TEST_CASE("arguments become what the template takes") {
         R"([{"content":"","tool_calls":[{"function":{"arguments":"{\"a\":1}"}}]}])");
 }
 
-TEST_CASE("content becomes what the template takes") {
+TEST_CASE("content is converted to the form that the template takes") {
   const char* parts = R"([{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])";
   TemplateNeeds needs = no_needs();
   needs.text_content = true;
@@ -106,7 +107,7 @@ TEST_CASE("reasoning goes where the template looks for it") {
         R"([{"content":"","tool_calls":[{}],"thinking":"r\n\na"}])");
 }
 
-TEST_CASE("no tools are what the template takes for none") {
+TEST_CASE("a missing list of tools is passed in the form that the template takes for none") {
   const TemplateNeeds needs = needs_of_source(
       "{% for t in tools %}{{ t.function.name }}{% endfor %}{{ messages[0].content }}");
   CHECK(needs.empty_tools);
@@ -118,7 +119,7 @@ TEST_CASE("no tools are what the template takes for none") {
   CHECK(dump_json(normalised_tools(&some, needs)) == "[1]");
 }
 
-TEST_CASE("what is no list of messages is left to the template") {
+TEST_CASE("messages that are not a list are left to the template") {
   CHECK(normalised("3", TemplateNeeds()) == "3");
   CHECK(normalised("[1]", TemplateNeeds()) == "[1]");
 }
@@ -138,7 +139,7 @@ TEST_CASE("an API conversation with a call renders through every template that i
     REQUIRE_MESSAGE(model.ok(), name);
     const JsonObject tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
     const Json prepared =
-        normalised_messages(messages, probe_template(model.value().chat_template));
+        normalised_messages(messages, probe_template(model.value().chat_template).value());
     ChatTemplateInput input;
     input.messages = &prepared;
     input.model_variables = &tokens;
@@ -148,6 +149,17 @@ TEST_CASE("an API conversation with a call renders through every template that i
     if (pieces.ok())
       CHECK_MESSAGE(prompt_text(pieces.value()).find("U") != std::string::npos, name);
   }
+}
+
+TEST_CASE("a template that takes very long to probe is refused early, at load") {
+  const std::string loops =
+      "{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}";
+  const auto needs = probe_template(ChatTemplate::parse(loops).value());
+  REQUIRE_FALSE(needs.ok());
+  CHECK(needs.error().code == ErrorCode::kExhausted);
+  const auto format = ChatFormat::parse({loops, "", {}});
+  REQUIRE_FALSE(format.ok());
+  CHECK(format.error().message.find("a few short conversations") != std::string::npos);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
-// What no recorded output shows: broken calls, values without types, calls in Python, limits.
-#include "chat/output_parser.h"
+// Cases that no recorded output shows: broken calls, values without types, calls in Python, limits.
+#include "chat/calls/output_parser.h"
 
-#include "chat/call_reader.h"
+#include "chat/calls/call_reader.h"
 #include "chat/recorded_outputs.h"
 
 namespace lockstep {
@@ -11,7 +11,7 @@ using Kind = OutputDelta::Kind;
 
 std::string tell(std::string_view format, std::string_view raw, bool is_truncated = false) {
   const Parsed parsed = parse_whole(format, raw, is_truncated);
-  // However it is cut, the same comes of it.
+  // The result is the same however the output is cut.
   OutputParser::Options options;
   options.format = find_tool_format(format);
   options.tools = recorded_tools();
@@ -26,7 +26,7 @@ std::string tell(std::string_view format, std::string_view raw, bool is_truncate
 
 }  // namespace
 
-TEST_CASE("what looks like a call and is none is content, all of it") {
+TEST_CASE("text that only looks like a call is all content") {
   const std::pair<std::string_view, std::string_view> kCases[] = {
       {"hermes", "a <tool_call> is a tag </tool_call> b"},
       {"hermes", "<tool_call>\n{\"name\": 5, \"arguments\": {}}\n</tool_call>"},
@@ -59,7 +59,7 @@ TEST_CASE("what looks like a call and is none is content, all of it") {
   }
 }
 
-TEST_CASE("a call that breaks behind its name keeps what the model wrote") {
+TEST_CASE("a call that is broken after its name keeps what the model wrote") {
   CHECK(tell("hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": [1}}</tool_call>!") ==
         "[!][] now{\"a\": [1}}");
   CHECK(tell("mistral_v11", "[TOOL_CALLS]now[ARGS]nothing[TOOL_CALLS]now[ARGS]{}") ==
@@ -72,7 +72,7 @@ TEST_CASE("a call that breaks behind its name keeps what the model wrote") {
         "[][] nowx = 1");
 }
 
-TEST_CASE("what is clear is put right") {
+TEST_CASE("unambiguous mistakes are corrected") {
   // Line ends inside a string, an object as a string, null, and no arguments at all.
   CHECK(tell("hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"1\n\t2\"}}") ==
         "[][] now{\"a\": \"1\\n\\t2\"}");
@@ -91,7 +91,7 @@ TEST_CASE("what is clear is put right") {
         "[][] get_weather{\"days\": 3}");
 }
 
-TEST_CASE("text between and behind calls is content") {
+TEST_CASE("text between and after calls is content") {
   CHECK(tell("hermes",
              "a\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\n\nb\n"
              "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call> c") ==
@@ -100,11 +100,11 @@ TEST_CASE("text between and behind calls is content") {
         "[]][] now{}");
 }
 
-TEST_CASE("an answer that is cut off before a call's name has none") {
+TEST_CASE("an answer that is cut off before a call's name has no call") {
   CHECK(tell("hermes", "Hi <tool_call>\n{\"na", true) == "[Hi][]");
   CHECK(tell("glm45", "<tool_call>get_wea", true) == "[][]");
   CHECK(tell("gpt_oss", "<|channel|>comm", true) == "[][]");
-  CHECK(tell("hermes", "1 <tool", true) == "[1 <tool][]");  // may be anything
+  CHECK(tell("hermes", "1 <tool", true) == "[1 <tool][]");  // could become anything
   CHECK(tell("llama3", "{\"name\": \"get", true) == "[{\"name\": \"get][]");
   CHECK(parse_whole("hermes", "Hi", true).finish_reason == "length");
 }
@@ -124,7 +124,7 @@ TEST_CASE("a model without a format of its own may answer with one call or a lis
   CHECK(tell("generic", "<think>a</think>{\"name\": \"now\", \"arguments\": {}}") == "[][a] now{}");
 }
 
-TEST_CASE("the brackets of a value decide its end, and a key's type what it is") {
+TEST_CASE("a value ends where its brackets close, and the key's type says what it is") {
   CHECK(
       tell("qwen3_coder",
            "<tool_call><function=run_shell><parameter=command>007</parameter><parameter=timeout>\n"
@@ -162,7 +162,7 @@ TEST_CASE("types come from unions, enumerations and references") {
   CHECK(value_as_json("{a", kJsonObject) == "\"{a\"");
 }
 
-TEST_CASE("a second call with an id that was used has one of its own") {
+TEST_CASE("a second call with the same id gets a new id") {
   const Parsed parsed = parse_whole(
       "kimi_k2",
       "<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}"
@@ -173,7 +173,7 @@ TEST_CASE("a second call with an id that was used has one of its own") {
   CHECK(parsed.message.calls[1].id == "functions.now:1");
 }
 
-TEST_CASE("without tools only reasoning is looked for, and without a format nothing") {
+TEST_CASE("without tools only reasoning is parsed, and without a format nothing") {
   OutputParser::Options options;
   options.format = find_tool_format("hermes");
   const std::string raw = "<think>a</think><tool_call>{\"name\": \"now\", \"arguments\": {}}";
@@ -184,14 +184,14 @@ TEST_CASE("without tools only reasoning is looked for, and without a format noth
         "[" + raw + "é\uFFFD][]");
 }
 
-TEST_CASE("the end of a value in a string of its JSON is a part of the string") {
+TEST_CASE("the end of a value in a string of its JSON is part of the string") {
   const std::string begin =
       "<tool_call>\n<function=search_files>\n<parameter=pattern>\nx\n"
       "</parameter>\n<parameter=paths>\n";
   const std::string end = "\n</parameter>\n</function>\n</tool_call>";
   CHECK(tell("qwen3_coder", begin + R"(["a</parameter>", "\"</parameter>"])" + end) ==
         R"([][] search_files{"pattern": "x", "paths": ["a</parameter>", "\"</parameter>"]})");
-  // A string that never ends hides nothing.
+  // A string that never ends does not swallow the end of the value.
   CHECK(tell("qwen3_coder", begin + R"(["a)" + end) ==
         R"([][] search_files{"pattern": "x", "paths": "[\"a"})");
 }
@@ -203,7 +203,7 @@ TEST_CASE("K2 may begin a call inside its reasoning") {
         "[][Hm.] now{}");
 }
 
-TEST_CASE("what is held has a limit, behind which it is sent on") {
+TEST_CASE("held-back text has a limit, beyond which it is sent on") {
   OutputParser::Options options;
   options.format = find_tool_format("hermes");
   options.tools = recorded_tools();

@@ -1,4 +1,4 @@
-#include "chat/plain_schema.h"
+#include "chat/constraints/plain_schema.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ std::string plain(std::string_view schema) {
 
 }  // namespace
 
-TEST_CASE("a plain schema has nothing for people, at any depth") {
+TEST_CASE("a plain schema has no annotations for people, at any depth") {
   CHECK(
       plain(R"({"title":"T","type":"object","properties":{"a":{"description":"D","type":"null"}},
                  "items":[{"default":1}],"anyOf":[{"examples":[1]}],"not":{"$comment":"c"}})") ==
@@ -25,7 +25,7 @@ TEST_CASE("keys and values that are called like annotations stay") {
   CHECK(plain(schema) == schema);
 }
 
-TEST_CASE("what is no schema stays as it is") {
+TEST_CASE("JSON that is not a schema stays as it is") {
   CHECK(plain("true") == "true");
   CHECK(plain(R"({"properties":5,"anyOf":{},"items":null})") ==
         R"({"properties":5,"anyOf":{},"items":null})");

@@ -1,5 +1,5 @@
-// Every case of tests/data/templates, and of the larger collection that is not shipped where it is
-// at hand (LOCKSTEP_SHARED_DIR, or ../shared beside the sources).
+// Every case of tests/data/templates, and of the larger collection that is not shipped, if present
+// (LOCKSTEP_SHARED_DIR, or ../shared next to the sources).
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

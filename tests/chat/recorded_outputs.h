@@ -1,4 +1,4 @@
-// The recorded outputs of tests/data/tool_calls, and what came of feeding one to a parser.
+// The recorded outputs of tests/data/tool_calls, and the result of feeding one to a parser.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "chat/output_parser.h"
+#include "chat/calls/output_parser.h"
 #include "json/json_file.h"
 
 namespace lockstep {
@@ -35,7 +35,7 @@ inline std::string text_of(const Json& json) {
   return json.is_string() ? std::string(json.get_string()) : std::string();
 }
 
-// What a parser made of an output.
+// A parser's result for one output.
 struct Parsed {
   OutputMessage message;
   std::string finish_reason;
@@ -73,7 +73,7 @@ inline std::vector<std::string> bytes_of(std::string_view text) {
   return bytes;
 }
 
-// What a parser makes of all of `raw` at once.
+// Parses all of `raw` at once.
 inline Parsed parse_whole(std::string_view format, std::string_view raw, bool is_truncated = false,
                           bool reasoning_is_open = false) {
   OutputParser::Options options;
@@ -84,7 +84,7 @@ inline Parsed parse_whole(std::string_view format, std::string_view raw, bool is
   return parse_chunks(options, {std::string(raw)}, is_truncated);
 }
 
-// The message in a line, to compare and to read.
+// The message in one line, to compare and to read.
 inline std::string told(const OutputMessage& message) {
   std::string text = "[" + message.content + "][" + message.reasoning + "]";
   for (const OutputCall& call : message.calls) text += " " + call.name + call.arguments;

@@ -1,5 +1,5 @@
-// Every recorded output in every way to cut it: the same message each time, the expected one, and
-// deltas that clients can rely on.
+// Every recorded output cut in every way: the same, expected message each time, and deltas that
+// clients can rely on.
 #include <algorithm>
 #include <random>
 
@@ -66,8 +66,8 @@ bool is_expected(const Parsed& parsed, const Json& expected, std::string_view ra
          same_calls(message.calls, expected.at("tool_calls"), message.calls.size());
 }
 
-// Every delta says something, a call is announced once and before its arguments, and the deltas'
-// JSON, put together as a client does it, is the message.
+// No delta is empty, a call is announced once and before its arguments, and the deltas' JSON,
+// joined as a client does it, is the message.
 bool deltas_are_sound(const Parsed& parsed) {
   OutputMessage replayed;
   for (const auto& some : parsed.deltas) {
@@ -119,7 +119,7 @@ class RecordedOutput {
     for (int i = 0; i < kRandomCuts; ++i) check(parse(random_cut(random)), "a random cut");
   }
 
-  // Everything up to a place in the content has been sent once a marker's length more has come.
+  // Content up to a given place has been sent once a marker's length more has arrived.
   void check_lateness() const {
     const std::string& content = whole_.message.content;
     const size_t begin = raw_.find(content);
@@ -218,7 +218,7 @@ TEST_CASE("content is at most one marker late") {
   for_each_output([](RecordedOutput& output) { output.check_lateness(); });
 }
 
-TEST_CASE("arguments come as they are written, not at the end") {
+TEST_CASE("arguments are streamed as they are written, not at the end") {
   for_each_output([](RecordedOutput& output) { output.check_arguments_grow(); });
 }
 

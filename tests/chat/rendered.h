@@ -17,7 +17,7 @@ inline Json json_of(std::string_view text) {
   return value.value();
 }
 
-// With no messages; the members of `variables` are set as a request would.
+// Without messages; the members of `variables` are set as a request would set them.
 inline Result<std::vector<PromptPiece>> render_pieces(std::string_view source,
                                                       std::string_view variables = "{}") {
   const Json messages = JsonArray();

@@ -1,19 +1,16 @@
-#include "chat/sampled_calls.h"
+#include "chat/calls/sampled_calls.h"
 
 #include <doctest/doctest.h>
 
 #include <ctime>
 
 #include "chat/chat_format.h"
+#include "chat/rendered.h"
 
 namespace lockstep {
 namespace {
 
-Json json_of(std::string_view text) {
-  return parse_json(text).value();
-}
-
-// What the template makes of a call that comes back with these arguments.
+// The template's rendering of a call that comes back with these arguments.
 std::string rendered(const std::string& text, std::string_view arguments,
                      const SampledCalls* sampled) {
   const auto format = ChatFormat::parse({text, "", {}}).value();
@@ -41,7 +38,7 @@ constexpr const char* kTexts =
 
 }  // namespace
 
-TEST_CASE("arguments that a model wrote are found by id and value") {
+TEST_CASE("the arguments a model wrote are found by id and value") {
   SampledCalls calls;
   calls.remember({"c1", "f", R"({"a":  1e0, "b": "\u00e9"})"});
   CHECK(calls.find("c1", json_of(R"({"a":1.0,"b":"é"})")) == R"({"a":  1e0, "b": "\u00e9"})");

@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "chat/tool_format.h"
+#include "chat/tools/tool_format.h"
 
 namespace lockstep {
 namespace {
@@ -22,7 +22,7 @@ std::string read_template(std::string_view name) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-TEST_CASE("published templates say in which format their models call tools") {
+TEST_CASE("the tool-call format is detected from published templates") {
   struct Case {
     std::string_view name;
     std::string_view format;
@@ -47,7 +47,7 @@ TEST_CASE("published templates say in which format their models call tools") {
   }
 }
 
-TEST_CASE("templates that are not shipped say so too") {
+TEST_CASE("the same for templates that are not shipped") {
   const char* given = std::getenv("LOCKSTEP_SHARED_DIR");
   const std::string shared = given ? given : LOCKSTEP_SOURCE_DIR "/../shared";
   const std::string folder = shared + "/data/templates/jinja/";
@@ -95,7 +95,7 @@ TEST_CASE("every format that a template can have is known to the parser") {
   }
 }
 
-TEST_CASE("flags are the known variables that a template looks at") {
+TEST_CASE("flags are the known variables that a template reads") {
   using Flags = std::vector<std::string_view>;
   CHECK(template_facts(read_template("Qwen-Qwen3-0.6B")).flags == Flags{"enable_thinking"});
   CHECK(template_facts(read_template("openai-gpt-oss-120b")).flags ==
@@ -104,7 +104,7 @@ TEST_CASE("flags are the known variables that a template looks at") {
         Flags{"enable_thinking", "thinking"});
 }
 
-TEST_CASE("a word in text, in a string or of another object is no flag") {
+TEST_CASE("a word in text, in a string or of another object is not a flag") {
   CHECK(template_facts("thinking {{ 'thinking' }}{{ \"a\\\" thinking\" }}").flags.empty());
   CHECK(template_facts("{{ message.thinking }}{{ is_thinking }}{{ thinkings }}").flags.empty());
   CHECK(template_facts("{%if thinking%}").flags.size() == 1);

@@ -16,7 +16,7 @@ TEST_CASE("a .gguf file holds a chat template and the texts of its special token
   writer.string("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}");
   writer.strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>"});
   writer.integer("tokenizer.ggml.bos_token_id", 1).integer("tokenizer.ggml.eos_token_id", 2);
-  writer.integer("tokenizer.ggml.padding_token_id", 3);  // of no token
+  writer.integer("tokenizer.ggml.padding_token_id", 3);  // not a token
   const std::string path = folder.write("m-00001-of-00002.gguf", writer.file());
   for (const std::string& part :
        {path, std::filesystem::path(path).replace_filename("m-00002-of-00002.gguf").string()}) {
@@ -26,7 +26,7 @@ TEST_CASE("a .gguf file holds a chat template and the texts of its special token
   }
 }
 
-TEST_CASE("a .gguf file without a template, or that is none, is an error with its path") {
+TEST_CASE("a .gguf file without a template, or an invalid one, is an error with its path") {
   const TemporaryFolder folder;
   const std::string empty = folder.write("empty.gguf", GgufWriter().file());
   const auto none = load_model_template(empty);

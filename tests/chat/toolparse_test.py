@@ -1,4 +1,4 @@
-"""The contract of `lockstep toolparse`: keys, deltas, errors, and flags in the place of a case's keys."""
+"""The contract of `lockstep toolparse`: keys, deltas, errors, and flags in place of a case's keys."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def batch(family, cases):
 
 
 def replayed(deltas):
-    """The message that a client makes of the deltas."""
+    """The message that a client assembles from the deltas."""
     message = {"content": "", "reasoning_content": "", "tool_calls": []}
     for delta in [delta for chunk in deltas for delta in chunk]:
         message["content"] += delta.get("content", "")
@@ -77,7 +77,7 @@ class Toolparse(unittest.TestCase):
         answer = json.loads(run("--format", "hermes", "--tools", TOOLS, "--split", '["a", "b"]', text="ab").stdout)
         self.assertEqual(answer["deltas"], [[{"content": "a"}], [{"content": "b"}], []])
 
-    def test_what_cannot_be_is_one_sentence(self):
+    def test_invalid_input_is_one_sentence(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as no_list:
             no_list.write("{}")
             no_list.flush()

@@ -1,4 +1,4 @@
-#include "cli/answer_stream.h"
+#include "cli/client/answer_stream.h"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ constexpr std::string_view kCompletion =
     "data:{\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}\n\n"
     "data: [DONE]\n\n";
 
-TEST_CASE("a stream says the same wherever it is cut") {
+TEST_CASE("a stream is read the same wherever it is cut") {
   for (size_t cut = 0; cut <= kCompletion.size(); ++cut) {
     AnswerStream stream;
     const auto first = stream.take(kCompletion.substr(0, cut));
@@ -28,7 +28,7 @@ TEST_CASE("a stream says the same wherever it is cut") {
   }
 }
 
-TEST_CASE("of a chat, content, reasoning and calls count, a role does not") {
+TEST_CASE("in a chat, content, reasoning and calls count, a role does not") {
   const auto events_of = [](std::string_view delta) {
     AnswerStream stream;
     const std::string event =
@@ -45,7 +45,7 @@ TEST_CASE("of a chat, content, reasoning and calls count, a role does not") {
   CHECK(events_of(R"({"tool_calls":[]})") == 0);
 }
 
-TEST_CASE("an error in the middle is kept, with a sentence in any case") {
+TEST_CASE("an error in the middle is kept, and always has a message") {
   AnswerStream stream;
   REQUIRE(stream.take("data: {\"error\":{\"message\":\"lost\"}}\n\n").ok());
   CHECK(stream.error() == "lost");
@@ -54,7 +54,7 @@ TEST_CASE("an error in the middle is kept, with a sentence in any case") {
   CHECK(bare.error() == "an error without a message");
 }
 
-TEST_CASE("what is no stream is an error, not a crash") {
+TEST_CASE("other bytes are an error, not a crash") {
   for (const char* line : {"data: {", "data: 5", "data: \xff"}) {
     AnswerStream stream;
     CHECK_FALSE(stream.take(std::string(line) + "\n").ok());

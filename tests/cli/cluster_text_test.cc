@@ -1,9 +1,9 @@
-#include "cli/cluster_text.h"
+#include "cli/client/cluster_text.h"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
-#include "cli/load_watch.h"
+#include "cli/client/load_watch.h"
 
 using namespace lockstep;
 
@@ -15,14 +15,14 @@ Json json(std::string_view text) {
   return parsed.value();
 }
 
-Json status_of(std::string_view phase, std::string_view sentence) {
+Json status_of_model(std::string_view phase, std::string_view sentence) {
   return JsonObject{
       {"models", JsonArray{JsonObject{{"name", "m"}, {"phase", phase}, {"sentence", sentence}}}}};
 }
 
 }  // namespace
 
-TEST_CASE("a cluster is a table of its nodes and the PINs to be typed elsewhere") {
+TEST_CASE("a cluster is shown as a table of its nodes and the PINs to type elsewhere") {
   CHECK(cluster_lines(json(R"({"models":[]})")).empty());
   const auto lines = cluster_lines(json(R"({"cluster":"12345678","beacon_problem":"no multicast",
       "nodes":[{"name":"alpha","state":"alive","is_self":true,"is_coordinator":true,
@@ -40,7 +40,7 @@ TEST_CASE("a cluster is a table of its nodes and the PINs to be typed elsewhere"
   CHECK(lines[6] == "beta (10.0.0.2) asks to join. If it is yours, type there: 12345678");
 }
 
-TEST_CASE("a model says what of it is on the disk of the node that was asked") {
+TEST_CASE("a model shows how much of it is on the disk of the node that was asked") {
   CHECK(disk_text(json(R"({"disk":{"size_bytes":1200000000,"whole_bytes":4500000000}})")) ==
         "1.20 GB of 4.50 GB on this disk");
   CHECK(disk_text(json(R"({"disk":{"size_bytes":0,"whole_bytes":4500000000}})")) ==
@@ -51,7 +51,7 @@ TEST_CASE("a model says what of it is on the disk of the node that was asked") {
   CHECK(disk_text(json("{}")).empty());
 }
 
-TEST_CASE("a model says where its ranks are, or why they are nowhere") {
+TEST_CASE("a model shows where its ranks are, or why it has none") {
   const Json placed = json(R"({"state":"ready","phase":"ready","sentence":"","placement":[
       {"rank":0,"node_name":"alpha","bytes":1000000000},
       {"rank":1,"node_name":"beta","bytes":500000000},
@@ -79,8 +79,7 @@ TEST_CASE("a model says where its ranks are, or why they are nowhere") {
   CHECK(state_text(json(R"({"state":"restarting"})")) == "restarting");
 }
 
-TEST_CASE(
-    "who waits for several groups waits for all of them, or for the word that they do not fit") {
+TEST_CASE("waiting for several groups ends when all are ready or known not to fit") {
   using State = LoadWatch::State;
   LoadWatch watch("m");
   const auto look = [&](const char* second, const char* sentence, int seconds) {
@@ -103,21 +102,23 @@ TEST_CASE(
   CHECK(look(R"(,{"group":1,"phase":"ready"})", "", 72).state == State::kReady);
 }
 
-TEST_CASE("who waits for a model is told of progress, the end, and a reason that stays") {
+TEST_CASE("waiting for a model shows progress, the end, and a lasting reason") {
   using State = LoadWatch::State;
   LoadWatch watch("m");
   const LoadWatch::Clock::time_point start{};
   const auto after = [&](int seconds) { return start + std::chrono::seconds(seconds); };
-  CHECK(watch.look(status_of("waiting", "it is too large"), after(0)).state == State::kWaiting);
-  CHECK(watch.look(status_of("waiting", "it is too large"), after(9)).state == State::kWaiting);
-  CHECK(watch.look(status_of("placing", ""), after(10)).text == "placing");
-  CHECK(watch.look(status_of("waiting", "again in 3 s"), after(11)).text ==
+  CHECK(watch.look(status_of_model("waiting", "it is too large"), after(0)).state ==
+        State::kWaiting);
+  CHECK(watch.look(status_of_model("waiting", "it is too large"), after(9)).state ==
+        State::kWaiting);
+  CHECK(watch.look(status_of_model("placing", ""), after(10)).text == "placing");
+  CHECK(watch.look(status_of_model("waiting", "again in 3 s"), after(11)).text ==
         "waiting: again in 3 s");
-  CHECK(watch.look(status_of("waiting", "again in 2 s"), after(20)).state == State::kWaiting);
-  const auto refused = watch.look(status_of("waiting", "it is too large"), after(21));
+  CHECK(watch.look(status_of_model("waiting", "again in 2 s"), after(20)).state == State::kWaiting);
+  const auto refused = watch.look(status_of_model("waiting", "it is too large"), after(21));
   CHECK(refused.state == State::kRefused);
   CHECK(refused.text == "it is too large");
-  CHECK(watch.look(status_of("ready", ""), after(22)).state == State::kReady);
+  CHECK(watch.look(status_of_model("ready", ""), after(22)).state == State::kReady);
   CHECK(watch.look(json(R"({"models":[]})"), after(23)).state == State::kGone);
-  CHECK(LoadWatch("other").look(status_of("ready", ""), after(0)).state == State::kGone);
+  CHECK(LoadWatch("other").look(status_of_model("ready", ""), after(0)).state == State::kGone);
 }

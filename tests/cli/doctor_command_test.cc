@@ -1,4 +1,4 @@
-// The real program: `lockstep doctor` and `lockstep bug-report`, beside a played node.
+// The real program: `lockstep doctor` and `lockstep bug-report`, with a fake node.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -7,9 +7,9 @@
 #include <sstream>
 #include <thread>
 
-#include "base/program_output.h"
+#include "base/machine/program_output.h"
 #include "json/json.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 using namespace lockstep;
 
@@ -22,7 +22,7 @@ const std::string kClusterKey = "00112233445566778899aabbccddeeff001122334455667
 constexpr const char* kPrompt = "what my doctor told me";
 constexpr const char* kHubToken = "hf_abcdefghijklmnopqrstuvwxyz";
 
-// $LOCKSTEP_HOME with a cluster key that its owner alone can read, or everybody.
+// $LOCKSTEP_HOME with a cluster key that only its owner can read, or everybody.
 class Home {
  public:
   explicit Home(fs::perms key_rights = fs::perms::owner_read) {
@@ -42,7 +42,7 @@ class Home {
   fs::path path_;
 };
 
-// Answers as a node that shows a PIN and, by some mistake, more than it should.
+// Answers as a node that shows a PIN and, by mistake, more than it should.
 class PlayedNode {
  public:
   PlayedNode() {
@@ -116,7 +116,7 @@ TEST_CASE("doctor prints valid JSON, and its exit status says whether there is a
   }
 }
 
-TEST_CASE("doctor looks at RDMA devices through the library that links would use") {
+TEST_CASE("doctor checks RDMA devices through the library that links would use") {
   const std::string library = std::string(LOCKSTEP_BINARY_DIR) + "/libfakeverbs.so";
   if (!fs::exists(library)) return;  // a build without RDMA
   const Home home;
@@ -130,7 +130,7 @@ TEST_CASE("doctor looks at RDMA devices through the library that links would use
   CHECK_MESSAGE(said.find("port 1 is active") != std::string::npos, said);
 }
 
-TEST_CASE("doctor in words ends with a sum, without symbols where stdout is no terminal") {
+TEST_CASE("doctor's text ends with a summary, without symbols where stdout is no terminal") {
   const Home home;
   const ProgramAnswer answer = run_lockstep(home, {"doctor"});
   CHECK(answer.output.find("\u2713") == std::string::npos);
@@ -138,7 +138,7 @@ TEST_CASE("doctor in words ends with a sum, without symbols where stdout is no t
   CHECK(answer.output.ends_with("\n"));
 }
 
-TEST_CASE("doctor asks the node that runs here") {
+TEST_CASE("doctor asks the local node") {
   const Home home;
   const PlayedNode node;
   const ProgramAnswer answer = run_lockstep(home, {"doctor", "--port", node.port()});
@@ -146,7 +146,7 @@ TEST_CASE("doctor asks the node that runs here") {
                 answer.output);
 }
 
-TEST_CASE("a bug report holds what a node says, and no key, token, PIN or prompt") {
+TEST_CASE("a bug report contains the node's answers, and no key, token, PIN or prompt") {
   const Home home;
   const PlayedNode node;
   const fs::path archive = home.path() / "report.tar";
@@ -169,5 +169,5 @@ TEST_CASE("a bug report holds what a node says, and no key, token, PIN or prompt
                             "desired.json", "requests 5", ".../m"}) {
     CHECK_MESSAGE(bytes.str().find(there) != std::string::npos, there);
   }
-  CHECK(run_lockstep(home, {"bug-report", "-o", archive.string()}).status != 0);  // it is there
+  CHECK(run_lockstep(home, {"bug-report", "-o", archive.string()}).status != 0);  // it exists
 }

@@ -1,12 +1,12 @@
-#include "cli/emulated_clusters.h"
+#include "cli/bench/emulated_clusters.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "device/slowed_device.h"
-#include "model/open_model.h"
-#include "model/shape_model.h"
+#include "device/open/slowed_device.h"
+#include "model/load/open_model.h"
+#include "model/load/shape_model.h"
 
 using namespace lockstep;
 

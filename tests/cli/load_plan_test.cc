@@ -1,4 +1,4 @@
-#include "cli/load_plan.h"
+#include "cli/client/load_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST_CASE("a seed gives the same requests again, another seed others") {
+TEST_CASE("a seed always gives the same requests, another seed others") {
   LoadShape shape{.rate = 5, .prompt_tokens = {10, 20}, .new_tokens = {1, 3}};
   LoadPlan first(shape), again(shape);
   shape.seed = 2;
@@ -38,7 +38,7 @@ TEST_CASE("requests come at the rate, as irregularly as a Poisson process") {
   const double mean = sum / kCount;
   const double deviation = std::sqrt(squares / kCount - mean * mean);
   CHECK(mean == doctest::Approx(0.02).epsilon(0.03));
-  CHECK(deviation == doctest::Approx(0.02).epsilon(0.05));  // of an exponential: its mean
+  CHECK(deviation == doctest::Approx(0.02).epsilon(0.05));  // exponential: as the mean
 }
 
 TEST_CASE("lengths are drawn from the whole range, ends included") {
@@ -53,7 +53,7 @@ TEST_CASE("lengths are drawn from the whole range, ends included") {
   CHECK(lengths == std::set<int>{3, 4, 5});
 }
 
-TEST_CASE("prompts begin alike as far as they were told to, and differ behind it") {
+TEST_CASE("prompts share a beginning of the given length, and differ after it") {
   LoadPlan plan({.prompt_tokens = {100, 100}, .shared_prefix = 0.6, .prefix_count = 2});
   const auto first = plan.prompt_ids(plan.next());
   const auto second = plan.prompt_ids(plan.next());
@@ -68,13 +68,13 @@ TEST_CASE("prompts begin alike as far as they were told to, and differ behind it
   CHECK(same(first, second) < 5);
 }
 
-TEST_CASE("tokens are those that were allowed") {
+TEST_CASE("tokens are drawn from the allowed ones") {
   LoadPlan plan({.prompt_tokens = {500, 500}, .first_token = 4, .token_count = 3});
   const auto prompt = plan.prompt_ids(plan.next());
   CHECK(std::set<int32_t>(prompt.begin(), prompt.end()) == std::set<int32_t>{4, 5, 6});
 }
 
-TEST_CASE("a length is a number or two in order") {
+TEST_CASE("a length is a number, or two in ascending order") {
   const auto one = parse_length_range("64", "--x");
   REQUIRE(one.ok());
   CHECK(one.value().least == 64);

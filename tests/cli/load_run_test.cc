@@ -1,4 +1,4 @@
-#include "cli/load_run.h"
+#include "cli/client/load_run.h"
 
 #include <doctest/doctest.h>
 
@@ -6,15 +6,15 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/bench_serve.h"
+#include "cli/bench/bench_serve.h"
 #include "json/json.h"
 #include "net/event_loop.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 namespace {
 
-// A server that a test plays. Handlers run on its thread; `later` runs what comes with a delay.
+// A fake server. Handlers run on its thread; `later` runs delayed work.
 class FakeServer {
  public:
   using Answer = std::function<void(int number, const HttpReply& reply)>;
@@ -50,7 +50,7 @@ class FakeServer {
  private:
   mutable std::mutex mutex_;
   std::vector<HttpRequest> requests_;
-  int count_ = 0;  // the server's thread
+  int count_ = 0;  // used on the server's thread
   std::unique_ptr<EventLoop> later_ = EventLoop::start();
   std::vector<EventLoop::Timer> timers_;
   std::unique_ptr<HttpServer> server_;
@@ -72,7 +72,7 @@ LoadFigures run(const FakeServer& server, const LoadOptions& options) {
   return run_load(server.target(), options, nullptr);
 }
 
-TEST_CASE("every request is sent once, and what the server counts is added up") {
+TEST_CASE("every request is sent once, and the server's counts are added up") {
   FakeServer server([](int, const HttpReply& reply) { answer_whole(reply); });
   const LoadOptions options{
       .shape = {.prompt_tokens = {4, 4}, .new_tokens = {3, 3}}, .concurrency = 3, .requests = 20};
@@ -118,7 +118,7 @@ TEST_CASE("a chat carries its prompt as text, and the key is sent") {
   CHECK(get_string(message, "content").value()->size() > 128);
 }
 
-TEST_CASE("a server that stalls is charged for all who should have been sent meanwhile") {
+TEST_CASE("a server that stalls is charged for all requests that were due meanwhile") {
   // One connection at a time, and the first answer takes 300 ms; all others are immediate.
   FakeServer* self = nullptr;
   FakeServer server([&self](int number, const HttpReply& reply) {
@@ -131,14 +131,14 @@ TEST_CASE("a server that stalls is charged for all who should have been sent mea
   const LoadFigures figures = run(server, options);
   CHECK(figures.completed == 40);
   CHECK(figures.running_max == 1);
-  // Sent as soon as there was room they would all but one look fast.
+  // Counted from when they were sent, all but one would look fast.
   CHECK(figures.first_token.quantile(0.5) > 0.1);
   CHECK(figures.whole.quantile(0.5) > 0.1);
   CHECK(figures.lateness.quantile(0.5) > 0.1);
   CHECK(figures.first_token.max() >= 0.3);
 }
 
-TEST_CASE("without a limit a load with a rate waits for nobody") {
+TEST_CASE("without a concurrency limit a load with a rate never waits") {
   FakeServer* self = nullptr;
   FakeServer server([&self](int, const HttpReply& reply) {
     self->later(std::chrono::milliseconds(400), [reply] { answer_whole(reply); });
@@ -150,7 +150,7 @@ TEST_CASE("without a limit a load with a rate waits for nobody") {
   CHECK(figures.whole.max() < 2);
 }
 
-TEST_CASE("requests begin within the duration, and all are waited for") {
+TEST_CASE("requests begin within the duration, and all are awaited") {
   FakeServer server([](int, const HttpReply& reply) { answer_whole(reply); });
   const LoadFigures figures =
       run(server, {.shape = {.rate = 100}, .concurrency = 4, .duration_s = 0.3});
@@ -159,7 +159,7 @@ TEST_CASE("requests begin within the duration, and all are waited for") {
   CHECK(figures.completed == figures.sent);
 }
 
-TEST_CASE("each way to fail has a name and an example") {
+TEST_CASE("each kind of failure is counted by name, with an example") {
   const auto failing = [](std::function<void(const HttpReply&)> answer) {
     FakeServer server([&](int, const HttpReply& reply) { answer(reply); });
     const LoadFigures figures = run(server, {.concurrency = 2, .requests = 3});
@@ -194,7 +194,7 @@ TEST_CASE("each way to fail has a name and an example") {
         }).starts_with("no stream: "));
 }
 
-TEST_CASE("who does not answer is given up, and who is not there is said so") {
+TEST_CASE("a silent server is given up, and a missing one is reported") {
   std::vector<HttpReply> kept;  // the server's thread
   FakeServer server([&kept](int, const HttpReply& reply) { kept.push_back(reply); });
   const LoadFigures silent =
@@ -210,7 +210,7 @@ TEST_CASE("who does not answer is given up, and who is not there is said so") {
   CHECK(none.errors.contains("not reached"));
 }
 
-TEST_CASE("good requests are those that keep every limit") {
+TEST_CASE("good requests are those within every limit") {
   FakeServer* self = nullptr;
   FakeServer server([&self](int number, const HttpReply& reply) {
     if (number % 2 == 0) return answer_whole(reply);
@@ -224,7 +224,7 @@ TEST_CASE("good requests are those that keep every limit") {
   CHECK(figures.good == 3);
 }
 
-TEST_CASE("a server that does not count tokens is counted by its events") {
+TEST_CASE("a server that does not count tokens has its events counted") {
   FakeServer server([](int, const HttpReply& reply) {
     reply.start(200, "text/event-stream");
     for (const char* event : {kText, kText, kDone}) reply.write(event);
@@ -239,7 +239,7 @@ TEST_CASE("a server that does not count tokens is counted by its events") {
   CHECK(json.at("tokens_counted_by").as_string() == "events");
 }
 
-TEST_CASE("an address has the path of the API or gets it") {
+TEST_CASE("an address without the path of the API gets it") {
   const auto bare = parse_load_target("http://10.0.0.2:9000");
   REQUIRE(bare.ok());
   CHECK(bare.value().address.host == "10.0.0.2");

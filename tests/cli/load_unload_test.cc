@@ -2,7 +2,7 @@
 // process as it was.
 #include <doctest/doctest.h>
 
-#include "node/local_group.h"
+#include "node/group/group_supervisor.h"
 #include "support/holdings.h"
 
 using namespace lockstep;
@@ -11,12 +11,12 @@ namespace {
 
 void load_and_unload(int rounds) {
   for (int round = 0; round < rounds; ++round) {
-    LocalGroupOptions options;
+    GroupSupervisorOptions options;
     options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
     options.ranks = 1 + round % 3;
     options.link.kind = round % 2 == 0 ? LinkKind::kShm : LinkKind::kTcp;
     options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/lockstep";
-    const auto group = LocalGroup::start(options);
+    const auto group = GroupSupervisor::start(options);
     REQUIRE_MESSAGE(group.ok(), group.error().message);
     CHECK(group.value()->status().state == ModelStatus::State::kReady);
   }
@@ -24,8 +24,8 @@ void load_and_unload(int rounds) {
 
 }  // namespace
 
-TEST_CASE("200 loads and unloads of a real model leave nothing behind") {
-  load_and_unload(6);  // what is made once: the allocator's arenas, libraries
+TEST_CASE("200 loads and unloads of a real model leak nothing") {
+  load_and_unload(6);  // made once: the allocator's arenas, libraries
   const Holdings before = holdings();
   load_and_unload(200);
   check_unchanged(before, holdings());

@@ -1,4 +1,4 @@
-#include "cli/model_text.h"
+#include "cli/text/model_text.h"
 
 #include <doctest/doctest.h>
 
@@ -37,7 +37,7 @@ void check_text(const std::string& model) {
 
 }  // namespace
 
-TEST_CASE("the text of a GGUF model is found from any part, and whatever the file is called") {
+TEST_CASE("a GGUF model's text is found from any part and under any file name") {
   const TemporaryFolder folder;
   const std::string first = writer_with_text().file();
   check_text(folder.write("model-00001-of-00002.gguf", first));

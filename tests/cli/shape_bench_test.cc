@@ -1,4 +1,4 @@
-#include "cli/shape_bench.h"
+#include "cli/bench/shape_bench.h"
 
 #include <doctest/doctest.h>
 
@@ -7,14 +7,14 @@ namespace {
 
 constexpr WholeModel kWhole = {.layers = 61.5, .layer_bytes = 10, .shared_bytes = 20};
 
-TEST_CASE("two measurements tell the time of a layer from that of the rest") {
+TEST_CASE("two measurements separate the time of a layer from the rest") {
   // 3 s for the rest and 2 s for each layer.
   const LayerTimes times{.layers = 4, .seconds = 11, .fewer_layers = 1, .fewer_seconds = 5};
   CHECK(extrapolated_seconds(times, kWhole) == doctest::Approx(3 + 2 * 61.5));
 }
 
 TEST_CASE("the time of one layer is divided by the bytes that a token reads") {
-  // A third of 30 bytes are the layer's.
+  // A third of the 30 bytes are the layer's.
   const LayerTimes times{.layers = 1, .seconds = 9};
   CHECK(extrapolated_seconds(times, kWhole) == doctest::Approx(6 + 3 * 61.5));
 }
@@ -22,18 +22,18 @@ TEST_CASE("the time of one layer is divided by the bytes that a token reads") {
 TEST_CASE("measurements that contradict each other are divided by bytes too") {
   const LayerTimes faster{.layers = 2, .seconds = 8, .fewer_layers = 1, .fewer_seconds = 9};
   CHECK(extrapolated_seconds(faster, kWhole) == doctest::Approx(4 + 2 * 61.5));
-  // Layers alone cannot take longer than layers and the rest.
+  // Layers alone cannot take longer than layers and the rest together.
   const LayerTimes steep{.layers = 2, .seconds = 8, .fewer_layers = 1, .fewer_seconds = 1};
   CHECK(extrapolated_seconds(steep, kWhole) == doctest::Approx(4 + 2 * 61.5));
 }
 
-TEST_CASE("what was measured whole is not changed") {
+TEST_CASE("a full measurement is not changed") {
   const LayerTimes times{.layers = 4, .seconds = 11, .fewer_layers = 1, .fewer_seconds = 5};
   const WholeModel same{.layers = 4, .layer_bytes = 10, .shared_bytes = 20};
   CHECK(extrapolated_seconds(times, same) == doctest::Approx(11));
 }
 
-TEST_CASE("bits and formats that are not there are refused before anything is measured") {
+TEST_CASE("bits and formats that do not exist are refused before anything is measured") {
   const auto odd = bench_shape({.shape = "qwen3-0.6b", .bits = 7, .format = {}}, {});
   REQUIRE_FALSE(odd.ok());
   CHECK(odd.error().message.find("--bits 7") != std::string::npos);

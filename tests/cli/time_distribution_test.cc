@@ -1,4 +1,4 @@
-#include "cli/time_distribution.h"
+#include "cli/text/time_distribution.h"
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ TEST_CASE("percentiles are within half a percent of the sorted values") {
   CHECK(times.count() == 10'000);
 }
 
-TEST_CASE("of none all is zero, of one all is that one") {
+TEST_CASE("without values all is zero, with one all is that value") {
   TimeDistribution times;
   CHECK(times.quantile(0.5) == 0);
   CHECK(times.mean() == 0);
@@ -39,7 +39,7 @@ TEST_CASE("of none all is zero, of one all is that one") {
   CHECK(times.mean() == 0.25);
 }
 
-TEST_CASE("nothing and more than the last bucket are counted") {
+TEST_CASE("zero and values above the last bucket are counted") {
   TimeDistribution times;
   times.add(0);
   times.add(1e9);

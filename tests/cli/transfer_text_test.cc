@@ -1,4 +1,4 @@
-#include "cli/transfer_text.h"
+#include "cli/text/transfer_text.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a bar fills by eighths of a character and is always as wide") {
+TEST_CASE("a bar fills by eighths of a character and always has the same width") {
   CHECK(bar_text(0, 3) == "   ");
   CHECK(bar_text(1, 3) == "███");
   CHECK(bar_text(0.5, 3) == "█▌ ");
@@ -16,7 +16,7 @@ TEST_CASE("a bar fills by eighths of a character and is always as wide") {
   CHECK(bar_text(-1, 2) == "  ");
 }
 
-TEST_CASE("times are read as on a clock, and what cannot be told is a dash") {
+TEST_CASE("times are shown as on a clock, and unknown ones as a dash") {
   CHECK(duration_text(0) == "0:00");
   CHECK(duration_text(4.2) == "0:05");
   CHECK(duration_text(727) == "12:07");

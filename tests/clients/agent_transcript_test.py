@@ -1,5 +1,5 @@
-"""An agent's conversation of twenty turns, with calls of tools and their results: each turn computes what is new in it
-and at most one page of what came before, also after its node was ended, killed, or cut in another way."""
+"""An agent's conversation of twenty turns, with tool calls and their results: each turn computes its new tokens and at
+most one page of the earlier ones, even after its node was stopped, killed, or cut differently."""
 
 import json
 import os
@@ -17,7 +17,8 @@ PAGE = 64
 CONTEXT = 16_384
 TURNS = 20
 
-# Every message ends with a token that no text can hold, so that a conversation begins with the one before it.
+# Every message ends with a token that no text can contain, so that a conversation begins with the previous
+# one.
 TEMPLATE = """{{- bos_token }}{%- for message in messages %}{{- message.role }}{{- eos_token }}
 {%- if message.content %}{{- message.content }}{%- endif %}
 {%- for call in message.tool_calls or [] %}{{- call.function.name }}{{- call.function.arguments | tojson }}{%- endfor %}
@@ -25,7 +26,7 @@ TEMPLATE = """{{- bos_token }}{%- for message in messages %}{{- message.role }}{
 
 
 def write_model(folder):
-    """The shipped model with a template and positions for a long conversation, which it makes no sense of."""
+    """The shipped model with a template and enough positions for a long conversation, which it does not understand."""
     model = os.path.join(folder, "stories260K")
     shutil.copytree(harness.STORIES, model)
     for name, field, value in (("config", "max_position_embeddings", CONTEXT),
@@ -39,7 +40,7 @@ def write_model(folder):
 
 
 def transcript():
-    """Messages, and after how many of them the model is asked, once for each turn."""
+    """Messages, and for each turn the number of them after which the model is asked."""
     messages = [{"role": "system", "content": "You keep the books of a shop. The tool look(shelf) tells what lies on a "
                                               "shelf, and write(line) adds a line to the book."}]
     asked = []
@@ -57,7 +58,7 @@ def transcript():
 
 
 class Agent:
-    """The client's side: what it was told, and how long the prompt of its last turn was."""
+    """The client's side: the answers, and the length of the last turn's prompt."""
 
     def __init__(self, test):
         self.test = test
@@ -70,7 +71,7 @@ class Agent:
         """The next turns; returns how many tokens of their prompts were computed beyond the new ones."""
         beyond = []
         for _ in range(turns):
-            # One token: its state is never computed, so that the pages there are those of the conversation alone.
+            # One token: its state is never computed, so the existing pages are only those of the conversation.
             body = {"messages": self.messages[:self.asked[self.turn]], "temperature": 0, "max_tokens": 1,
                     "logprobs": True}
             status, answer = node.request("POST", "/v1/chat/completions", body)
@@ -132,7 +133,7 @@ class AgentTranscript(unittest.TestCase):
             self.check_turns(agent.play(node, TURNS)[1:])
         self.assertGreater(agent.prompt_tokens, 20 * PAGE)
 
-    def test_also_after_its_node_was_ended_and_killed(self):
+    def test_even_after_its_node_was_stopped_and_killed(self):
         expected = self.answers_without_a_cache()
         agent = Agent(self)
         with self.node("2", "0.1") as node:
@@ -143,7 +144,7 @@ class AgentTranscript(unittest.TestCase):
             self.assertGreater(metric(node, "lockstep_page_store_loaded_total"), 0)
             node.process.send_signal(signal.SIGKILL)
             node.process.wait(harness.PATIENCE_S)
-        with self.node("1", "0.1") as node:  # the pages of two ranks
+        with self.node("1", "0.1") as node:  # uses the pages of two ranks
             self.check_turns(agent.play(node, 6))
             self.assertEqual(metric(node, "lockstep_page_store_dropped_total"), 0)
         self.assertEqual(agent.answers, expected)

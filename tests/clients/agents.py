@@ -1,6 +1,6 @@
-"""Coding agents, each told one thing in its way to be told things without a person: the model calls the tool with which
-the agent runs commands, the agent runs it and sends the result, the model says its last words. All but the weights is
-real: the agent, its prompts and tools, the server. See scripted_model.py."""
+"""Coding agents, each given one task non-interactively: the model calls the tool with which the agent runs commands,
+the agent runs it and sends the result, the model sends its last words. Everything but the weights is real: the agent,
+its prompts and tools, the server. See scripted_model.py."""
 
 import json
 import os
@@ -18,7 +18,7 @@ PROMPT = "Run the command that shows secret.txt."
 
 
 class Agent:
-    """`package` is the folder below build/clients, `tool` what the model calls and with what."""
+    """`package` is the folder below build/clients, `tool` the tool that the model calls and its arguments."""
 
     name = package = program = ""
     tool = ""
@@ -108,8 +108,8 @@ class QwenCode(Agent):
                 "QWEN_TELEMETRY_ENABLED": "false"}
 
     def prepare(self, home, base):
-        # Without a terminal it takes a command for done when its process ends, though its pipe may not have been read
-        # yet: where another child ends at that moment, the output of a command is "(empty)".
+        # Without a terminal it considers a command done when its process ends, though its pipe may not have been read
+        # yet: if another child ends at that moment, the output of a command is "(empty)".
         write(os.path.join(home, ".qwen/settings.json"), json.dumps({
             "security": {"auth": {"selectedType": "openai"}}, "telemetry": {"enabled": False},
             "tools": {"shell": {"enableInteractiveShell": True}},
@@ -166,7 +166,7 @@ AGENTS = [OpenCode(), Codex(), Cline(), Continue(), QwenCode(), ClaudeCode()]
 
 
 def run_process(arguments, folder, environment):
-    """(exit status or None where it had to be ended, what it said). Its children end with it."""
+    """(exit status or None if it had to be killed, its output). Its children end with it."""
     process = subprocess.Popen(arguments, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     try:
@@ -178,7 +178,7 @@ def run_process(arguments, folder, environment):
 
 
 def run_agent(agent, program, node_folder, port, folder):
-    """What went wrong, or None; what happened is left in `folder`."""
+    """The failure, or None; the logs are left in `folder`."""
     home, workspace, secret = os.path.join(folder, "home"), os.path.join(folder, "workspace"), secrets.token_hex(16)
     os.makedirs(home)
     write(os.path.join(workspace, "secret.txt"), secret + "\n")
@@ -200,7 +200,7 @@ def run_agent(agent, program, node_folder, port, folder):
     if refused:
         return f"refused: {', '.join(refused[:3])}"
     if not any(secret.encode() in one.body for one in posts):
-        # The model says its last words only to a result.
+        # The model sends its last words only after a result.
         word = "came back without what its command printed" if DONE in said else "never came back"
         return f"the result of the tool {agent.tool} {word}; {folder}/recorded.txt has what was said"
     if DONE not in said:

@@ -1,4 +1,4 @@
-"""`lockstep bench serve` against real nodes: its own, and one that is there."""
+"""`lockstep bench serve` against real nodes: its own, and an existing one."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ class BenchServe(unittest.TestCase):
         self.assertTrue(20 <= result["new_tokens_total"] <= 240, result)
         self.assertTrue(160 <= result["prompt_tokens_total"] <= 820, result)
 
-    def test_a_server_that_is_there_by_rate_and_by_chat(self):
+    def test_an_existing_server_by_rate_and_by_chat(self):
         with harness.Node("--ranks", "1") as node:
             url = f"http://localhost:{node.port}"
             result = bench("--url", url, "--rate", 100, "--requests", 30, "--new-tokens", 4, "--whole-ms", 60000)
@@ -45,12 +45,12 @@ class BenchServe(unittest.TestCase):
             self.assertEqual(result["lateness_ms"]["count"], 30)
             chat = bench("--url", f"{url}/v1", "--api", "chat", "--requests", 5, "--prompt-tokens", 10, "--new-tokens", 4)
             self.check_times(chat, 5)
-            # The same seed asks for the same, so the server counts the same.
+            # The same seed gives the same requests, so the server counts the same.
             again = bench("--url", url, "--rate", 100, "--requests", 30, "--new-tokens", 4)
             self.assertEqual(again["prompt_tokens_total"], result["prompt_tokens_total"])
             self.assertEqual(again["new_tokens_total"], result["new_tokens_total"])
 
-    def test_a_server_that_has_too_much_to_do_is_said_so(self):
+    def test_an_overloaded_server_is_reported(self):
         with harness.Node("--ranks", "1", "--streams", "1", "--queue", "1") as node:
             result = bench("--url", f"http://localhost:{node.port}", "--concurrency", 12, "--requests", 60,
                            "--new-tokens", 100)
@@ -59,7 +59,7 @@ class BenchServe(unittest.TestCase):
             self.assertGreater(result["completed"], 0)
             self.assertIn("requests", refused["example"])
 
-    def test_what_cannot_be_measured_is_one_sentence(self):
+    def test_an_impossible_measurement_is_one_sentence(self):
         for arguments in (("--url", "http://localhost:1"), ("--url", "https://localhost:1"), (),
                           ("--url", "localhost:1", harness.STORIES), (harness.STORIES, "--prompt-tokens", "9-3"),
                           (harness.STORIES, "--new-tokens", "100000"), (harness.STORIES, "--rate", "0")):

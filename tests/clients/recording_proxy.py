@@ -1,4 +1,4 @@
-"""Stands between a client and a server, passes everything on unchanged, and keeps what was asked and answered."""
+"""Stands between a client and a server, forwards everything unchanged, and records requests and answers."""
 
 import http.client
 import http.server
@@ -47,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 recorded.answer += piece
                 self.wfile.write(piece)
                 self.wfile.flush()
-        except OSError:  # one of the two has gone
+        except OSError:  # one end has closed
             pass
         finally:
             upstream.close()
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class RecordingProxy:
-    """Use as a context."""
+    """Use as a context manager."""
 
     def __init__(self, upstream):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -34,8 +34,8 @@ CHAT_TEMPLATE = """{%- for tool in tools or [] %}{{- tool | tojson }}{{- '\\n' }
 
 
 def write_stories_chat(folder):
-    """stories260K with a chat template and more positions than it was trained for. Its reasoning is over when an answer
-    begins: nothing would end it."""
+    """stories260K with a chat template and more positions than it was trained for. Its reasoning is closed when an
+    answer begins: nothing would end it."""
     shutil.copytree(harness.STORIES, folder)
     agents.write(os.path.join(folder, "chat_template.jinja"), CHAT_TEMPLATE)
     path = os.path.join(folder, "config.json")
@@ -53,10 +53,10 @@ def node_program(packages):
 
 
 def run_suite(name, packages, node, port):
-    """What went wrong, or None, and a word about what ran."""
+    """The failure, or None, and a note on what ran."""
     folder = os.path.join(packages, "sdk", "suites")
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(os.path.join(HERE, "suites"), folder)  # packages are looked for above a source
+    shutil.copytree(os.path.join(HERE, "suites"), folder)  # packages are found in folders above a source
     process = subprocess.run(
         [node, "--test", "--test-reporter=tap", os.path.join(folder, f"{name}.test.mjs")], capture_output=True, text=True,
         timeout=SUITE_TIMEOUT_S, check=False, env={**os.environ, "LOCKSTEP_BASE": f"http://localhost:{port}"})
@@ -68,7 +68,7 @@ def run_suite(name, packages, node, port):
 
 
 def failures_of(tap):
-    """The failed tests of a suite, each with the first lines of why."""
+    """The failed tests of a suite, each with the first lines of its error."""
     for found in re.finditer(r"^not ok \d+ - (.*)\n((?:  .*\n)*)", tap, re.MULTILINE):
         detail = re.search(r"error: (?:\|-\n)?((?:.*\n){1,4})", found.group(2))
         yield f"{found.group(1)}: {' '.join(detail.group(1).split())[:300] if detail else ''}"
@@ -99,11 +99,11 @@ def run_agents(chosen, packages, node, port, work):
 
 
 def judge_calls(packages, node):
-    """What models write under the constraints of all families, judged by ajv: see judge_calls.mjs."""
+    """Random answers under the constraints of all families, judged by ajv: see judge_calls.mjs."""
     folder, judge = os.path.join(packages, "ajv"), os.path.join(packages, "ajv", "judge_calls.mjs")
     if not os.path.isdir(os.path.join(folder, "node_modules", "ajv-formats")):
         return "ajv", "skipped", "ajv is not installed"
-    shutil.copy(os.path.join(HERE, "judge_calls.mjs"), judge)  # packages are looked for above a source
+    shutil.copy(os.path.join(HERE, "judge_calls.mjs"), judge)  # packages are found in folders above a source
     lines = os.path.join(folder, "answers")
     walks = [sys.executable, os.path.join(SOURCE, "tests", "grammar", "validate_calls.py")]
     subprocess.run([*walks, os.path.join(SOURCE, "build", "release", "call_walks"), SOURCE, "--lines", lines],

@@ -1,9 +1,9 @@
-"""A model whose weights hold a few texts: each token has one that follows it, whatever came before. It is a real
-checkpoint of a Llama of one layer, so that everything of a server but the arithmetic's meaning is tested with it: agents
-that need a model which calls their tools get one that does, in a few milliseconds and always alike.
+"""A model whose weights hold a few texts: each token has a fixed successor, whatever came before. It is a real
+checkpoint of a Llama with one layer, so that everything in a server is tested except meaningful arithmetic: agents that
+need a model that calls their tools get one in a few milliseconds, always the same.
 
-The chat template chooses the text by what is asked: the call of a tool that the request offers, the last words once a
-tool's result is there, else some words.
+The chat template chooses the text by the request: the call of an offered tool, the last words once a tool's result is
+there, otherwise some words.
 """
 
 import json
@@ -12,9 +12,9 @@ import struct
 from array import array
 
 HIDDEN = 512  # orthogonal codes: one for all bytes, one for each special token and piece of a text
-GAIN = 64.0  # of the logit of the token that follows: no temperature chooses another
+GAIN = 64.0  # of the successor's logit: no temperature chooses another token
 CONTEXT = 131_072
-PIECE = 7  # characters of a text that are one token, or more where a piece would come twice
+PIECE = 7  # characters of a text per token, or more if a piece would occur twice
 
 PLAIN = "I am a scripted model, and this is all I say."
 DONE = "The tool has answered, and the task is done."
@@ -45,12 +45,12 @@ def call_text(name, arguments):
 
 
 class Vocabulary:
-    """Ids of bytes, special tokens and pieces, and which follows which."""
+    """Ids of bytes, special tokens and pieces, and their successors."""
 
     def __init__(self, texts):
         self.ids = {BYTES[byte]: byte for byte in range(256)}
         self.special = []
-        self.follows = {}  # token -> the next; bytes are one
+        self.follows = {}  # token -> its successor; all bytes count as one token
         self.end = self.add_special("<|im_end|>")
         self.begin = self.add_special("<|im_start|>")
         self.starts = {}
@@ -71,13 +71,13 @@ class Vocabulary:
         return self.ids[text]
 
     def pieces(self, text):
-        """The text in pieces that no other token is."""
+        """The text in pieces that are unique tokens."""
         found, text = [], spelled(text)
         while text:
             length = min(PIECE, len(text))
             while length < len(text) and (text[:length] in self.ids or text[:length] in found):
                 length += 1
-            if text[:length] in self.ids or text[:length] in found:  # the end of it: one with what came before
+            if text[:length] in self.ids or text[:length] in found:  # the end of it: joined with the previous piece
                 text = found.pop() + text
                 length = len(text)
             found.append(text[:length])
@@ -86,7 +86,7 @@ class Vocabulary:
 
 
 def code_of(index):
-    """A row of Sylvester's matrix: of +1 and -1, at right angles to all others."""
+    """A row of Sylvester's matrix: of +1 and -1, orthogonal to all others."""
     return array("f", (1.0 - 2.0 * ((index & i).bit_count() & 1) for i in range(HIDDEN)))
 
 

@@ -1,4 +1,4 @@
-"""The model that agents are tested with says what it was told to say."""
+"""The model that agents are tested with gives its scripted answers."""
 
 import json
 import os

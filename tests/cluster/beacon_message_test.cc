@@ -1,8 +1,9 @@
-#include "cluster/beacon_message.h"
+#include "cluster/discovery/beacon_message.h"
 
 #include <doctest/doctest.h>
 
-#include "cluster/beacon_filter.h"
+#include "cluster/discovery/beacon_filter.h"
+#include "cluster/test_clock.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
@@ -30,11 +31,9 @@ BeaconFilter filter_of(const Sender& listener, const ClusterKey& cluster) {
   return {listener.id(), cluster.derive(kBeaconPurpose).value(), cluster.id()};
 }
 
-const BeaconFilter::Clock::time_point kNow = BeaconFilter::Clock::time_point() + 1h;
-
 }  // namespace
 
-TEST_CASE("beacon: what was written is read, and every changed byte is found") {
+TEST_CASE("beacon: it is read as written, and every changed byte is detected") {
   const Sender sender;
   const auto datagram = sender.beacon(1234567);
   CHECK(datagram.size() <= kBeaconBytesMax);
@@ -56,7 +55,7 @@ TEST_CASE("beacon: what was written is read, and every changed byte is found") {
   }
 }
 
-TEST_CASE("beacon: the longest name and version fit, and a cut datagram is none") {
+TEST_CASE("beacon: the longest name and version fit, and a truncated datagram is refused") {
   const Sender sender;
   BeaconMessage message{.cluster = sender.cluster.id(),
                         .key = sender.key.public_key(),
@@ -74,14 +73,17 @@ TEST_CASE("beacon: the longest name and version fit, and a cut datagram is none"
   CHECK(!parse_beacon(datagram));
 }
 
-TEST_CASE("beacon filter: a member counts once for each beacon, and by each way of the network") {
+TEST_CASE("beacon filter: a copy of a beacon over another network path counts as a copy") {
   const Sender sender, listener;
   BeaconFilter filter = filter_of(listener, sender.cluster);
   const auto first = sender.beacon(1000);
   const auto seen = filter.look_at(first, kNow);
   REQUIRE(seen);
   CHECK(seen->id == sender.id());
-  CHECK(filter.look_at(first, kNow + 10ms));  // over IPv6
+  CHECK_FALSE(seen->is_copy);
+  const auto copy = filter.look_at(first, kNow + 10ms);  // over IPv6
+  REQUIRE(copy);
+  CHECK(copy->is_copy);
   CHECK(filter.look_at(sender.beacon(2500), kNow + 1500ms));
   CHECK(filter.counts().accepted == 3);
 }
@@ -95,7 +97,7 @@ TEST_CASE("beacon filter: a replay is dropped and counted") {
   CHECK(filter.look_at(sender.beacon(2000), kNow + 1s));
   CHECK(!filter.look_at(old, kNow + 1100ms));
   CHECK(filter.counts().replayed == 2);
-  // A clock that was set back is believed after a minute of silence.
+  // A clock that was set back is accepted after a minute of silence.
   CHECK(!filter.look_at(sender.beacon(900), kNow + 30s));
   CHECK(filter.look_at(sender.beacon(900), kNow + 62s));
 }
@@ -107,7 +109,7 @@ TEST_CASE("beacon filter: strangers, forgeries and this node itself are told apa
   CHECK(filter.counts().other_cluster == 1);
   CHECK(filter.other_cluster_count(kNow + 10s) == 1);
   CHECK(filter.other_cluster_count(kNow + 61s) == 0);
-  // Says that it is of this cluster, and has not its key.
+  // Claims to be of this cluster, but does not have its key.
   BeaconMessage claimed = *parse_beacon(sender.beacon(1000));
   claimed.key = other.key.public_key();
   const auto forged =
@@ -118,7 +120,7 @@ TEST_CASE("beacon filter: strangers, forgeries and this node itself are told apa
   CHECK(filter.counts().own == 1);
   CHECK(!filter.look_at({}, kNow));
   CHECK(filter.counts().malformed == 1);
-  // A member that speaks in the name of another node.
+  // A member that uses the name of another node.
   auto renamed = sender.beacon(5000);
   const PublicKey victim = other.key.public_key();
   std::copy(victim.begin(), victim.end(), renamed.begin() + 8 + 4 + 16);
@@ -130,12 +132,12 @@ TEST_CASE("beacon filter: strangers, forgeries and this node itself are told apa
   CHECK(filter.counts().accepted == 0);
 }
 
-TEST_CASE("beacon filter: a machine in no cluster hears all, but only what is signed") {
+TEST_CASE("beacon filter: a machine in no cluster hears all clusters, but only signed beacons") {
   const Sender sender, listener;
   BeaconFilter filter(listener.id(), std::nullopt, ClusterId());
   auto datagram = sender.beacon(1000);
   CHECK(filter.look_at(datagram, kNow));
-  auto claimed_copy = datagram;  // of the same time, naming another cluster
+  auto claimed_copy = datagram;  // with the same time, naming another cluster
   claimed_copy[8 + 4] ^= std::byte{1};
   CHECK(!filter.look_at(claimed_copy, kNow));
   CHECK(filter.look_at(datagram, kNow));

@@ -1,4 +1,4 @@
-#include "cluster/brain.h"
+#include "cluster/brain/brain.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace lockstep;
 
 namespace {
 
-// Some Brains on a perfect network; parts are ready and gone at once, unless a test wants
+// Some Brains on a perfect network; parts become ready and stop at once unless a test says
 // otherwise.
 class Cluster {
  public:
@@ -38,7 +38,10 @@ class Cluster {
       act(other, brain->on_peer_connected(now(), node(number)));
     }
   }
+  // The delayed answer to a request that was not answered at once.
+  std::optional<Status> answer() { return std::exchange(answer_, std::nullopt); }
   void kill(int number) { brains_.erase(number); }
+  void lose_disk(int number) { disks_.erase(number); }
   Brain& at(int number) { return *brains_.at(number); }
 
   void pass(int64_t ms) {
@@ -60,7 +63,7 @@ class Cluster {
     act(number, at(number).unload(now(), ++request_, name));
     return std::exchange(answer_, std::nullopt);
   }
-  // What the node that was asked answers; who begins anew is left in restarted().
+  // The answer of the node that was asked; the nodes that restart are left in restarted().
   std::optional<Status> restart(int asked, int number) {
     act(asked, at(asked).restart(now(), ++request_, node(number)));
     return std::exchange(answer_, std::nullopt);
@@ -76,7 +79,7 @@ class Cluster {
   void use(int number, const std::string& name) {
     act(number, at(number).on_model_used(now(), name));
   }
-  // The nodes where a model is ready; the same node twice would show.
+  // The nodes where a model is ready; a node that has it twice is listed twice.
   std::vector<int> where(const std::string& model) {
     std::vector<int> found;
     for (const auto& [number, brain] : brains_) {
@@ -86,7 +89,7 @@ class Cluster {
     }
     return found;
   }
-  // How often the coordinator says so of a model, in node `number`'s words.
+  // How often node `number` shows this phase of a model, as the coordinator reported it.
   int count(int number, const std::string& model, ModelPhase phase) {
     int found = 0;
     for (const ModelProgress& one : at(number).progress()) {
@@ -103,7 +106,7 @@ class Cluster {
 
   bool disks_refuse_ = false;
   bool is_cut_ = false;  // no message arrives
-  bool fails_ = false;   // parts that are started end by themselves
+  bool fails_ = false;   // parts that are started fail
   int starts_ = 0;
 
  private:
@@ -150,7 +153,7 @@ class Cluster {
 
 }  // namespace
 
-TEST_CASE("one node alone loads what it is asked for, and unloads it") {
+TEST_CASE("one node alone loads a model on request, and unloads it") {
   Cluster cluster;
   cluster.add(1, 100);
   const auto answer = cluster.load(1, "a", 60);
@@ -167,7 +170,7 @@ TEST_CASE("one node alone loads what it is asked for, and unloads it") {
   CHECK(twice->error().message == "there is no model 'a'");
 }
 
-TEST_CASE("several models share machines with exact books, and what does not fit is told why") {
+TEST_CASE("several models share machines within exact budgets, and a refusal gives its reason") {
   Cluster cluster;
   for (int i = 1; i <= 3; ++i) cluster.add(i, 100);
   cluster.pass(5'000);
@@ -178,7 +181,7 @@ TEST_CASE("several models share machines with exact books, and what does not fit
   CHECK(cluster.where("large") == std::vector<int>{1, 2, 3});
   CHECK(!cluster.where("small").empty());
   CHECK(cluster.where("more").empty());
-  const auto progress = cluster.progress(3, "more");  // as the coordinator told node 3
+  const auto progress = cluster.progress(3, "more");  // as the coordinator reported it to node 3
   CHECK(progress.phase == ModelPhase::kWaiting);
   CHECK(progress.sentence.find("model 'more' needs") == 0);
   CHECK(cluster.unload(1, "small")->ok());
@@ -186,7 +189,7 @@ TEST_CASE("several models share machines with exact books, and what does not fit
   CHECK(!cluster.where("more").empty());
 }
 
-TEST_CASE("the loss of a machine places anew what it held, on a spare where there is one") {
+TEST_CASE("a lost machine's models are placed again, on a spare if there is one") {
   Cluster cluster;
   for (int i = 1; i <= 3; ++i) cluster.add(i, 100, i == 3);
   cluster.pass(5'000);
@@ -199,7 +202,7 @@ TEST_CASE("the loss of a machine places anew what it held, on a spare where ther
   CHECK(cluster.at(3).coordinator() == node(2));
 }
 
-TEST_CASE("a new coordinator touches no placement") {
+TEST_CASE("a new coordinator changes no placement") {
   Cluster cluster;
   for (const int i : {2, 3, 4}) cluster.add(i, 100);
   cluster.pass(5'000);
@@ -207,7 +210,7 @@ TEST_CASE("a new coordinator touches no placement") {
   cluster.pass(3'000);
   CHECK(cluster.where("a") == std::vector<int>{4});
   CHECK(cluster.starts_ == 1);
-  cluster.add(1, 100);  // the lowest
+  cluster.add(1, 100);  // the lowest id
   cluster.pass(10'000);
   CHECK(cluster.at(4).coordinator() == node(1));
   cluster.kill(1);
@@ -218,7 +221,7 @@ TEST_CASE("a new coordinator touches no placement") {
   CHECK(cluster.starts_ == 1);
 }
 
-TEST_CASE("any node can be told to begin anew, but for one that is away or about to end") {
+TEST_CASE("any node can be restarted, except one that is away or shutting down") {
   Cluster cluster;
   for (const int number : {1, 2, 3}) cluster.add(number, 100);
   cluster.pass(1'000);
@@ -237,7 +240,7 @@ TEST_CASE("any node can be told to begin anew, but for one that is away or about
   CHECK(cluster.restarted().empty());
 }
 
-TEST_CASE("a part that fails is started again after a growing time") {
+TEST_CASE("a part that fails is started again with a growing delay") {
   Cluster cluster;
   cluster.add(1, 100);
   cluster.pass(5'000);
@@ -252,7 +255,7 @@ TEST_CASE("a part that fails is started again after a growing time") {
   CHECK(cluster.where("a") == std::vector<int>{1});
 }
 
-TEST_CASE("a model on demand is loaded when it is used, at any node, and goes when it is not") {
+TEST_CASE("a model on demand is loaded when used on any node, and unloaded when idle") {
   Cluster cluster;
   cluster.add(1, 100);
   cluster.add(2, 100);
@@ -268,7 +271,7 @@ TEST_CASE("a model on demand is loaded when it is used, at any node, and goes wh
   CHECK(cluster.where("a").size() == 1);
 }
 
-TEST_CASE("a model on demand stays as long as its last user says, unless others use it") {
+TEST_CASE("a model on demand stays as long as its last user asks, or longer if others use it") {
   Cluster cluster;
   cluster.add(1, 100);
   cluster.add(2, 100);
@@ -296,7 +299,7 @@ TEST_CASE("a model on demand stays as long as its last user says, unless others 
   cluster.pass(100'000);
   CHECK(cluster.where("a").size() == 1);
   cluster.use(2, "a");
-  cluster.keep(1, "a", 0);  // node 2's user does not say so
+  cluster.keep(1, "a", 0);  // node 2's user has not asked for this
   cluster.pass(8'000);
   CHECK(cluster.where("a").size() == 1);
   cluster.pass(4'000);
@@ -324,17 +327,73 @@ TEST_CASE("after a power cut everything comes back from the disks") {
   CHECK(cluster.where("a") == std::vector<int>{1, 2});
 }
 
-TEST_CASE("a write that was sent but never reached the disk does not split the nodes") {
+TEST_CASE("a write that the disk refuses takes no effect on any node") {
   Cluster cluster;
   cluster.add(1, 100);
   cluster.add(2, 100);
   cluster.pass(5'000);
+  cluster.load(1, "kept", 10);
   cluster.disks_refuse_ = true;
-  CHECK(!cluster.load(1, "a", 50)->ok());
-  CHECK(cluster.at(2).desired().find("a")->path == "50");
-  // In its next life, at the same time of the wall clock, the node counts from where it counted.
-  cluster.kill(1);
+  CHECK(cluster.load(1, "a", 50)->error().message == "the disk is full");
+  CHECK(!cluster.unload(1, "kept"));  // answered when the disk is tried again
+  cluster.pass(6'000);
+  const auto unloaded = cluster.answer();
+  REQUIRE(unloaded);
+  CHECK(!unloaded->ok());
+  for (const int number : {1, 2}) {
+    CHECK(cluster.at(number).desired().find("a") == nullptr);
+    CHECK(cluster.at(number).desired().find("kept")->wanted);
+  }
+  CHECK(cluster.starts_ == 1);
   cluster.disks_refuse_ = false;
+  cluster.pass(10'000);  // the disk is written again, without the refused write
+  CHECK(cluster.at(1).asked() == cluster.at(1).desired());
+  CHECK(cluster.starts_ == 1);
+  CHECK(cluster.load(1, "a", 50)->ok());
+  CHECK(cluster.at(2).desired().find("a")->path == "50");
+}
+
+TEST_CASE("a write waits for the disk, and the next write sees it") {
+  BrainOptions options;
+  options.self = node(1);
+  options.budget_bytes = 100;
+  const auto plan = [](const DesiredEntry& entry, size_t groups,
+                       std::span<const NodeOffer> offers) {
+    return split_groups(entry, groups, std::stoll(entry.path), offers);
+  };
+  Brain brain(options, {}, plan, {0, 1'000});
+  DesiredEntry entry;
+  entry.name = "m";
+  entry.path = "10";
+  const auto persist_in = [](const ClusterActions& actions) {
+    const PersistAction* found = nullptr;
+    for (const ClusterAction& action : actions) {
+      if (const auto* persist = std::get_if<PersistAction>(&action)) found = persist;
+    }
+    return found;
+  };
+  const ClusterActions asked = brain.load({1, 1'001}, 1, entry);
+  REQUIRE(persist_in(asked) != nullptr);
+  CHECK(persist_in(asked)->state->find("m")->wanted);
+  CHECK(brain.desired().find("m") == nullptr);
+  CHECK(persist_in(brain.unload({2, 1'002}, 2, "m")) == nullptr);  // one write at a time
+  const ClusterActions loaded = brain.on_persisted({3, 1'003}, persist_in(asked)->revision, Ok{});
+  CHECK(brain.desired().find("m")->wanted);
+  REQUIRE(persist_in(loaded) != nullptr);
+  CHECK_FALSE(persist_in(loaded)->state->find("m")->wanted);
+  brain.on_persisted({4, 1'004}, persist_in(loaded)->revision, Ok{});
+  CHECK_FALSE(brain.desired().find("m")->wanted);
+}
+
+TEST_CASE("a node that restarts without its last writes does not diverge from the others") {
+  Cluster cluster;
+  cluster.add(1, 100);
+  cluster.add(2, 100);
+  cluster.pass(5'000);
+  cluster.load(1, "a", 50);
+  cluster.lose_disk(1);
+  // In its next incarnation, at the same wall clock time, its stamps start from the same number.
+  cluster.kill(1);
   cluster.is_cut_ = true;
   cluster.add(1, 100);
   CHECK(cluster.load(1, "a", 60)->ok());
@@ -343,7 +402,7 @@ TEST_CASE("a write that was sent but never reached the disk does not split the n
   CHECK(cluster.at(1).desired() == cluster.at(2).desired());
 }
 
-TEST_CASE("changed promises place a model anew, changed aliases do not") {
+TEST_CASE("changed promises place a model again, changed aliases do not") {
   Cluster cluster;
   cluster.add(1, 100);
   cluster.pass(5'000);
@@ -359,8 +418,7 @@ TEST_CASE("changed promises place a model anew, changed aliases do not") {
   CHECK(cluster.where("a") == std::vector<int>{1});
 }
 
-TEST_CASE(
-    "replicas are groups on nodes of their own, and a lost one is formed again beside the rest") {
+TEST_CASE("replicas are groups on separate nodes, and a lost one is formed again") {
   Cluster cluster;
   for (int i = 1; i <= 5; ++i) cluster.add(i, 100);
   cluster.pass(5'000);
@@ -370,7 +428,7 @@ TEST_CASE(
   CHECK(cluster.starts_ == 4);
   CHECK(cluster.count(5, "a", ModelPhase::kReady) == 2);
   CHECK(cluster.progress(5, "a").epoch != PlacementEpoch{});
-  // The node that is left over takes the place of the lost one; the other group goes on.
+  // The unused node replaces the lost one; the other group keeps running.
   const int victim = cluster.where("a").front();
   cluster.kill(victim);
   cluster.pass(4'000);
@@ -378,7 +436,7 @@ TEST_CASE(
   CHECK(cluster.where("a").size() == 4);
   CHECK(cluster.starts_ == 6);
   CHECK(cluster.count(asked, "a", ModelPhase::kReady) == 2);
-  // Without room for it one group serves, and the numbers are told.
+  // Without room for a second group one serves, and the counts are reported.
   cluster.kill(cluster.where("a").back());
   cluster.pass(6'000);
   const int left = cluster.where("a").front();
@@ -387,23 +445,24 @@ TEST_CASE(
   CHECK(cluster.count(left, "a", ModelPhase::kWaiting) == 1);
   const std::string sentence = cluster.at(left).progress().back().sentence;
   MESSAGE(sentence);
-  CHECK(sentence.find("1 of 2 groups are placed; another one waits: model 'a' needs") == 0);
+  CHECK(sentence.find("1 of 2 groups are placed; the next one waits: model 'a' needs") == 0);
   cluster.add(victim, 100);
   cluster.pass(6'000);
   CHECK(cluster.where("a").size() == 4);
 }
 
-TEST_CASE("fewer replicas than asked for are placed where no more fit, and told of as such") {
+TEST_CASE("fewer replicas are placed if no more fit, and the counts say so") {
   Cluster cluster;
   for (int i = 1; i <= 2; ++i) cluster.add(i, 100);
   cluster.pass(5'000);
   cluster.load(1, "a", 60, {.replicas = 3});
   cluster.pass(3'000);
   CHECK(cluster.where("a") == std::vector<int>{1, 2});
-  CHECK(cluster.at(1).progress().back().sentence ==
-        "2 of 3 groups are placed; another one waits: 2 of 2 nodes hold a group of model 'a' each, "
-        "which groups do not share, and no other one may be used");
-  // Nothing of one group is touched when another promise of the same model is withdrawn.
+  CHECK(
+      cluster.at(1).progress().back().sentence ==
+      "2 of 3 groups are placed; the next one waits: 2 of 2 nodes each hold a group of model 'a'; "
+      "groups do not share nodes, and no other node may be used");
+  // No other group is touched when another promise of the same model is withdrawn.
   cluster.load(1, "b", 30);
   cluster.pass(3'000);
   CHECK(cluster.where("b").size() == 1);
@@ -413,7 +472,7 @@ TEST_CASE("fewer replicas than asked for are placed where no more fit, and told 
   CHECK(cluster.where("b").size() == 1);
 }
 
-TEST_CASE("a new coordinator touches no replica, and of too many after a partition some stay") {
+TEST_CASE("a new coordinator keeps replicas, and surplus ones are removed after a partition") {
   Cluster cluster;
   for (const int i : {2, 3, 4}) cluster.add(i, 100);
   cluster.pass(5'000);
@@ -424,7 +483,7 @@ TEST_CASE("a new coordinator touches no replica, and of too many after a partiti
   cluster.pass(10'000);
   CHECK(cluster.at(2).coordinator() == node(1));
   CHECK(cluster.starts_ == 2);
-  cluster.is_cut_ = true;  // each is alone, and places what it can
+  cluster.is_cut_ = true;  // each node is alone, and places what it can
   cluster.pass(10'000);
   CHECK(cluster.where("a").size() == 4);
   cluster.is_cut_ = false;
@@ -433,7 +492,7 @@ TEST_CASE("a new coordinator touches no replica, and of too many after a partiti
   CHECK(cluster.count(1, "a", ModelPhase::kReady) == 2);
 }
 
-TEST_CASE("replicas that are pinned use the pinned nodes that are there") {
+TEST_CASE("replicas that are pinned use the pinned nodes that are alive") {
   Cluster cluster;
   for (int i = 1; i <= 3; ++i) cluster.add(i, 100);
   cluster.pass(5'000);
@@ -441,18 +500,18 @@ TEST_CASE("replicas that are pinned use the pinned nodes that are there") {
   cluster.pass(3'000);
   CHECK(cluster.where("a") == std::vector<int>{2, 3});
   CHECK(cluster.at(1).progress().back().sentence ==
-        "2 of 3 groups are placed; another one waits: model 'a' is pinned to node 09000000, which "
-        "is not there");
+        "2 of 3 groups are placed; the next one waits: model 'a' is pinned to node 09000000, which "
+        "is not connected");
 }
 
-TEST_CASE("a model that is pinned to a node that is not there says so") {
+TEST_CASE("a model that is pinned to a missing node says so") {
   Cluster cluster;
   cluster.add(1, 100);
   cluster.pass(5'000);
   cluster.load(1, "a", 50, {.pinned = {node(9)}});
   cluster.pass(1'000);
   CHECK(cluster.progress(1, "a").sentence ==
-        "model 'a' is pinned to node 09000000, which is not there");
+        "model 'a' is pinned to node 09000000, which is not connected");
 }
 
 TEST_CASE("a model that is pinned to a node that was lost names it") {
@@ -464,10 +523,10 @@ TEST_CASE("a model that is pinned to a node that was lost names it") {
   cluster.load(1, "a", 50, {.pinned = {node(2)}});
   cluster.pass(1'000);
   CHECK(cluster.progress(1, "a").sentence ==
-        "model 'a' is pinned to node machine-2, which is not there");
+        "model 'a' is pinned to node machine-2, which is not connected");
 }
 
-TEST_CASE("long entries go in several messages, each of which a connection carries") {
+TEST_CASE("long entries are sent in several messages, each small enough for a connection") {
   DesiredState desired;
   for (int i = 0; i < 64; ++i) {
     DesiredEntry entry;
@@ -496,7 +555,7 @@ TEST_CASE("long entries go in several messages, each of which a connection carri
   CHECK(updates == 1);
 }
 
-TEST_CASE("a plan function that had to read first is asked again at once, and not before") {
+TEST_CASE("a plan function that must read a table first is called again when it is done") {
   bool has_read = false;
   int asked = 0;
   const auto plan = [&](const DesiredEntry& entry, size_t groups,
@@ -519,11 +578,14 @@ TEST_CASE("a plan function that had to read first is asked again at once, and no
   DesiredEntry entry;
   entry.name = "m";
   entry.path = "m";
-  brain.load({1, 1'001}, 1, entry);
+  for (const ClusterAction& action : brain.load({1, 1'001}, 1, entry)) {
+    const auto* persist = std::get_if<PersistAction>(&action);
+    if (persist != nullptr) brain.on_persisted({1, 1'001}, persist->revision, Ok{});
+  }
   for (int64_t ms = 0; ms <= 4'000; ms += kTickMs) brain.on_tick({ms, 1'000 + ms});
   CHECK(asked == 1);
   CHECK(brain.progress()[0].sentence == "the table of m is being read");
-  CHECK(brain.progress()[0].phase == ModelPhase::kPlacing);  // nobody has refused it
+  CHECK(brain.progress()[0].phase == ModelPhase::kPlacing);  // not refused
   has_read = true;
   const ClusterActions actions = brain.plan_again({4'001, 5'001});
   CHECK(asked == 2);

@@ -1,5 +1,5 @@
-"""A cluster of four loads a model of a hub: the hub sends each byte once, whoever is killed meanwhile; what one node has
-the others have from it when there is no hub; and damage on a disk is found. SEED chooses the moments."""
+"""A cluster of four loads a model from a hub: the hub sends each byte once, whichever node is killed; without a hub the
+others get a node's copy; and corruption on a disk is detected. SEED chooses the moments."""
 
 import os
 import random
@@ -15,7 +15,7 @@ NAME = MODEL
 WEIGHTS = "model.safetensors"
 LAYERS = 4  # some 90 MB
 SEEDS = 2
-CONNECTIONS = 4  # of a node to the hub
+CONNECTIONS = 4  # from a node to the hub
 PATIENCE_S = 90.0
 
 
@@ -25,7 +25,7 @@ class Download(HubMachinesTest):
         cls.make_model(LAYERS)
 
     def load(self, machine, ranks=4, waits=True, everywhere=False):
-        """`everywhere`: also on a machine that was lost a moment ago."""
+        """`everywhere`: even on a machine that was lost a moment ago."""
         where = ["--nodes", ",".join(NAMES)] if everywhere else []
         loaded = self.command(machine, "load", MODEL, "--ranks", str(ranks), *where, "--timeout", str(int(PATIENCE_S)),
                               *([] if waits else ["--no-wait"]))
@@ -124,7 +124,8 @@ class Download(HubMachinesTest):
         self.wait_until_ready(client)
         self.wait_until_ready(victim)
         self.assertEqual(self.complete(client), self.complete(victim))
-        # What was under way on the victim's connections is lost. The rest it still has, and it is waited for.
+        # Transfers in progress on the victim's connections are lost. It still has the rest, and the others
+        # wait for it.
         self.check_sent(1 + (CONNECTIONS + 1) * PIECE / self.hub.total())
 
     def test_a_model_on_one_node_alone_has_a_copy_that_serves_when_it_is_lost(self):
@@ -156,7 +157,7 @@ class Download(HubMachinesTest):
             file.seek(-1, os.SEEK_CUR)
             file.write(bytes([byte ^ 1]))
 
-        # Who gets the file from there and from others has it right.
+        # A node that copies the file gets intact pieces from the others.
         sent = self.hub.sent_bytes()
         clara.kill()
         shutil.rmtree(self.disk(clara))
@@ -166,7 +167,7 @@ class Download(HubMachinesTest):
         self.assertTrue(self.has_all(clara))
         self.assertLessEqual(self.hub.sent_bytes() - sent, 2 * PIECE)
 
-        # And the file itself is mended where its user asks for it.
+        # The file itself is repaired when its user requests it.
         self.assertEqual(self.command(anna, "unload", NAME).returncode, 0)
         self.assertFalse(self.has_all(berta))
         verified = self.command(berta, "pull", MODEL, "--verify")

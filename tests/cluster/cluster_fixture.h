@@ -1,5 +1,5 @@
-// Nodes of a cluster inside one test process, over loopback: identities in temporary folders, a
-// loop, and what each node was told, which the test waits for.
+// Nodes of a cluster in one test process, over loopback: identities in temporary folders, a loop,
+// and the events that each node saw, which the test waits for.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,14 +15,13 @@
 #include <vector>
 
 #include "cluster/identity.h"
-#include "cluster/peers.h"
+#include "cluster/peers/peers.h"
 #include "net/event_loop.h"
 #include "support/temporary_folder.h"
 
 namespace lockstep {
 
-inline constexpr std::chrono::seconds kPatience{
-    20};  // for a machine that is busy with other things
+inline constexpr std::chrono::seconds kPatience{20};  // for a busy machine
 
 inline Identity open_identity(const TemporaryFolder& folder, const std::string& name) {
   auto identity = Identity::open(folder.path() / name, name);
@@ -43,7 +42,7 @@ inline ClusterKey new_cluster() {
   return key.value();
 }
 
-// What one node was told, in order: "+name", "-name", "name: text".
+// The events that one node saw, in order: "+name", "-name", "name: text".
 class Diary {
  public:
   Peers::Events events() {
@@ -65,7 +64,7 @@ class Diary {
     lines_.push_back(line);
     changed_.notify_all();
   }
-  // Whether the line is there by the time patience ends, `count` times.
+  // Waits until the line has come `count` times; false at the time-out.
   bool waits_for(const std::string& line, int count = 1) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return count_locked(line) >= count; });
@@ -98,7 +97,7 @@ inline Peers::Options local_options(std::vector<NetAddress> join = {}) {
           .version = "0.1.0-test"};
 }
 
-// A node with a loop of its own.
+// A node with its own loop.
 struct TestNode {
   TestNode(const Identity& own, Peers::Options options, Peers::Events events) : identity(own) {
     loop = EventLoop::start();
@@ -115,7 +114,7 @@ struct TestNode {
   std::unique_ptr<Peers> peers;
 };
 
-// Looks again and again, since a report has no event; false when patience ends.
+// Polls until the condition holds, since a report causes no event; false at the time-out.
 template <class Condition>
 bool becomes_true(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;

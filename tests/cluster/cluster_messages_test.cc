@@ -1,10 +1,10 @@
-#include "cluster/messages.h"
+#include "cluster/brain/messages.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "cluster/peers.h"
+#include "cluster/peers/peers.h"
 #include "support/numbered_node.h"
 
 using namespace lockstep;
@@ -30,7 +30,7 @@ DesiredEntry some_entry() {
   return entry;
 }
 
-// Through JSON and back, and the same text again.
+// Encodes to JSON and back, and checks that the text stays the same.
 ClusterMessage again(const ClusterMessage& message) {
   const std::string text = encode_cluster_message(message);
   auto decoded = decode_cluster_message(text);
@@ -107,7 +107,7 @@ TEST_CASE("a message of another version is named and not read further") {
   CHECK(foreign->program == "9.1");
 }
 
-TEST_CASE("what makes no sense is corrupt") {
+TEST_CASE("an invalid message is corrupt") {
   for (const std::string text :
        {"", "{}", "[]", R"({"version":3})", R"({"version":3,"type":"vote"})",
         R"({"version":3,"type":"start","model":"m"})", R"({"version":-1})",
@@ -116,7 +116,7 @@ TEST_CASE("what makes no sense is corrupt") {
     CHECK(!decode_cluster_message(text).ok());
   }
   CHECK(!decode_cluster_message(std::string(kClusterMessageBytesMax + 1, ' ')).ok());
-  NodeHeartbeat boasting;  // the memory of all nodes together must be a number
+  NodeHeartbeat boasting;  // the sum over all nodes must not overflow
   boasting.budget_bytes = INT64_MAX / 64;
   CHECK(!decode_cluster_message(encode_cluster_message(boasting)).ok());
   NodeHeartbeat uneven;

@@ -1,5 +1,5 @@
 """A cluster of four whose machines keep their share of a model and a copy of others' (`serve --keep shares`): the hub sends
-each byte once, each byte lies on two disks, and a machine that is lost with its disk is made up for without the hub."""
+each byte once, each byte is on two disks, and a machine that is lost with its disk is replaced without the hub."""
 
 import hashlib
 import os
@@ -59,7 +59,7 @@ class Shares(HubMachinesTest):
         return there
 
     def bytes_on(self, machine):
-        """What files of weights take on the machine's disk."""
+        """The disk space of weight files on the machine."""
         try:
             return sum(os.stat(os.path.join(self.blobs(machine), name)).st_blocks * 512
                        for name in os.listdir(self.blobs(machine)) if name.endswith(".lockstep"))
@@ -98,7 +98,7 @@ class Shares(HubMachinesTest):
         self.wait_until_settled(f"{parallel}, loaded")
         sent = self.hub.sent_bytes() / self.hub.total()
         print(f"the hub sent {sent:.4f} times {self.hub.total()} bytes", flush=True)
-        self.assertLessEqual(sent, 1.002)  # small files that two asked for at once
+        self.assertLessEqual(sent, 1.002)  # small files that two requested at once
         listed = self.command(anna, "list").stdout
         print(listed, flush=True)
         self.assertRegex(listed, r"org/tiny .* [0-9.]+ MB of [0-9.]+ MB")
@@ -112,15 +112,15 @@ class Shares(HubMachinesTest):
         self.wait_until_settled(f"{parallel}, after a loss")
         return expected
 
-    def test_a_machine_lost_with_its_disk_is_made_up_for_without_the_hub(self):
+    def test_a_machine_lost_with_its_disk_is_replaced_without_the_hub(self):
         expected = self.lose_and_serve("tensor")
-        # A rank that dies begins anew, with what the others keep.
+        # A rank that dies is restarted, with the pieces that the others keep.
         anna, clara, dora = self.cluster.machines[0], self.cluster.machines[2], self.cluster.machines[3]
         workers = [pid for machine in (clara, dora, anna) for pid in machine.workers()]
         self.assertEqual(len(workers), 4)
         os.kill(workers[0], 9)
         self.assertEqual(self.complete(anna), expected)
-        # What is removed takes no room any more.
+        # Removed pieces take no disk space any more.
         self.assertEqual(self.command(anna, "unload", MODEL).returncode, 0)
         removed = self.command(clara, "remove", MODEL)
         self.assertEqual(removed.returncode, 0, removed.stderr)

@@ -1,4 +1,4 @@
-"""What a user sees who types something wrong: one sentence on stderr, exit status 2, nothing on stdout."""
+"""The result of a wrong command line: one sentence on stderr, exit status 2, nothing on stdout."""
 
 import json
 import os
@@ -70,9 +70,9 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["load", harness.STORIES, "--ranks", "0"], "--ranks")
         with tempfile.TemporaryDirectory() as work:
             env = {"LOCKSTEP_HOME": os.path.join(work, "home")}
-            self.check_refused(["serve", "--join", "host", "--port", "0"], "a token is needed", env=env)
+            self.check_refused(["serve", "--join", "host", "--port", "0"], "needs a token", env=env)
             self.check_refused(["serve", "--join", "host:x"], "host:x", env=env)
-            self.check_refused(["serve", "--token", "x"], "--token needs --join", env=env)
+            self.check_refused(["serve", "--token", "x"], "a token needs --join", env=env)
             self.check_refused(["serve", "--join", "host", "--token", "x"], "token", env=env)
             self.check_refused(["serve", "--name", "a\nb"], "name", env=env)
             self.check_refused(["serve", "/nonexistent/model"], "/nonexistent/model", env=env)
@@ -85,7 +85,7 @@ class CommandLine(unittest.TestCase):
             cluster = harness.run_json("cluster", "id", "--json", env=env)["cluster"]
             self.assertRegex(cluster, "^[0-9a-f]{8}$")
             self.assertIn(f"in cluster {cluster}", harness.run("cluster", "id", env=env).stdout)
-            with harness.Node() as node:
+            with harness.Node(env=env) as node:
                 port = ("--port", node.port)
                 self.check_refused(["load", harness.STORIES, *port], "start it without --alone", env=env)
                 self.check_refused(["unload", "stories260K", *port], "start it without --alone", env=env)
@@ -183,7 +183,7 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(process.stderr, 'lockstep: "messages" must be a list of objects\n')
             self.assertEqual(harness.run("template", path, stdin='{"messages": []}').returncode, 0)
 
-    def test_bits_on_load_tell_what_they_lose(self):
+    def test_bits_on_load_report_their_loss(self):
         case = os.path.join(harness.GOLDEN, "llama3-bf16")
         with tempfile.TemporaryDirectory() as work:
             wanted = harness.run_json("quantize", case, os.path.join(work, "q4"), "--bits", 4, "--json")
@@ -203,7 +203,7 @@ class CommandLine(unittest.TestCase):
 
     def test_a_lost_worker_ends_run_with_one_sentence(self):
         process = subprocess.Popen([harness.PROGRAM, "run", harness.STORIES, "--ranks", "2"], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # waits for its prompt
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # it waits for its prompt
         try:
             harness.wait_until(lambda: len(harness.children(process.pid)) == 2, harness.PATIENCE_S, "two workers")
             os.kill(harness.children(process.pid)[1], signal.SIGKILL)
@@ -247,9 +247,9 @@ class CommandLine(unittest.TestCase):
             table = harness.run("quantize", case, os.path.join(work, "q8"), "--bits", 8).stdout
             self.assertIn("lm_head", table)
             self.assertIn("bits a weight", table)
-            self.check_refused(["quantize", case, folder], "exists already")
+            self.check_refused(["quantize", case, folder], "already exists")
             self.check_refused(["quantize", folder, os.path.join(work, "again")], "--requantise")
-            self.check_refused(["logits", folder, "--ids", "1", "--bits", "4"], "quantised already")
+            self.check_refused(["logits", folder, "--ids", "1", "--bits", "4"], "already quantised")
             harness.run_json("quantize", folder, os.path.join(work, "again"), "--bits", 2, "--requantise", "--json")
         self.check_refused(["quantize", "/nonexistent/model", "/nonexistent/out"], "/nonexistent/model")
         self.check_refused(["quantize", case, "/nonexistent/out"], "/nonexistent")

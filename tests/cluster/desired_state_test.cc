@@ -1,4 +1,4 @@
-#include "cluster/desired_state.h"
+#include "cluster/state/desired_state.h"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/desired_json.h"
 #include "cluster/seeded_random.h"
+#include "cluster/state/desired_json.h"
 #include "support/numbered_node.h"
 
 using namespace lockstep;
@@ -27,7 +27,7 @@ DesiredState random_state(SeededRandom& random, size_t names) {
   DesiredState state;
   for (int i = 0; i < 30; ++i) {
     const auto number = random.between(1, static_cast<int64_t>(names));
-    // Few times, so that equal stamps with other content come up too.
+    // Few distinct times, so that equal stamps with different content occur too.
     auto made = entry(fmt::format("m{}", number), random.between(1, 6), random.chance(0.5),
                       static_cast<int>(random.between(1, 2)));
     made.promises.context = random.between(0, 2);
@@ -56,6 +56,24 @@ TEST_CASE("the later write of a name wins, also when it unloads") {
   CHECK(state.find("a")->wanted);
 }
 
+TEST_CASE("a name is not a path; entries of older versions are kept and can be unloaded") {
+  DesiredState state;
+  for (const char* name : {"../../x", "..", ".", "a/../b", "/etc/passwd", "a/", "a//b", "a\\b"}) {
+    CAPTURE(name);
+    const Status refused = state.put(entry(name, 5));
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+    CHECK(state.merge(entry(name, 5)));
+    CHECK(state.put(entry(name, 6, false)).ok());
+  }
+  for (const char* name : {"a", "org/name", "org/name..v2", "llama3:8b", ".hidden", "a.b/c-d"}) {
+    CHECK_MESSAGE(state.put(entry(name, 7)).ok(), name);
+  }
+  DesiredEntry with_alias = entry("b", 8);
+  with_alias.promises.aliases = {"../gpt"};
+  CHECK(!state.put(with_alias).ok());
+}
+
 TEST_CASE(
     "merging is commutative, associative and idempotent, and equal states have equal digests") {
   SeededRandom random(1);
@@ -72,7 +90,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("beyond the limit of names the ones written longest ago go, in any order of merges") {
+TEST_CASE("beyond the limit of names the oldest writes are dropped, whatever the merge order") {
   std::vector<DesiredEntry> entries;
   for (int i = 0; i < 1100; ++i)
     entries.push_back(entry(fmt::format("m{}", i), 1000 + i * 7 % 1100));
@@ -94,7 +112,7 @@ TEST_CASE("a user is told which limit a write exceeds") {
   const auto full = state.put(entry("one-more", 1000));
   REQUIRE(!full.ok());
   CHECK(full.error().message ==
-        "64 models are loaded or on demand already, unload one before 'one-more'");
+        "64 models are already loaded or on demand, unload one before 'one-more'");
   CHECK(state.put(entry("m1", 1000, false)).ok());
   CHECK(state.put(entry("one-more", 1000)).ok());
 
@@ -145,7 +163,7 @@ TEST_CASE("a new placement is needed for other promises, not for other names") {
   CHECK(entry_of(entry_json(after)).value() == after);
 }
 
-TEST_CASE("stamps go on when the wall clock goes back, and pass what was seen") {
+TEST_CASE("stamps keep growing when the wall clock is set back, and exceed those seen") {
   StampClock clock(node(1), 5);
   const Stamp first = clock.next(1'000);
   const Stamp second = clock.next(500);
@@ -158,7 +176,7 @@ TEST_CASE("stamps go on when the wall clock goes back, and pass what was seen") 
   CHECK(clock.next(10'000) == Stamp{10'000, 0, node(1), 5});
 }
 
-TEST_CASE("a life that begins where an earlier one began gives other stamps") {
+TEST_CASE("a node that restarts at the same clock time gives other stamps") {
   StampClock before(node(1), 5);
   StampClock after(node(1), 6);
   CHECK(before.next(1'000) != after.next(1'000));
@@ -167,7 +185,7 @@ TEST_CASE("a life that begins where an earlier one began gives other stamps") {
   CHECK(entry_of(entry_json(made)).value().stamp.incarnation == 7);
 }
 
-TEST_CASE("replicas are 1 where nothing is said of them, and have a limit") {
+TEST_CASE("replicas default to 1 and have a limit") {
   auto made = entry("a", 1);
   made.promises.replicas = kReplicasMax;
   REQUIRE(entry_of(entry_json(made)).ok());
@@ -181,7 +199,7 @@ TEST_CASE("replicas are 1 where nothing is said of them, and have a limit") {
     broken.replace(at, field.size(), bad);
     CHECK(!entry_of(parse_json(broken).value()).ok());
   }
-  // As a disk of an earlier version has it.
+  // The text as an earlier version wrote it.
   const size_t begin = text[at - 1] == ',' ? at - 1 : at;
   text.erase(begin, field.size() + 1);
   const auto old = entry_of(parse_json(text).value());

@@ -1,4 +1,4 @@
-"""Machines of a cluster that know a hub on the bridge, for tests of how models come to their disks."""
+"""Machines of a cluster that know a hub on the bridge, for tests of how models get to their disks."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ PIECE = 8 << 20
 class HubMachinesTest(unittest.TestCase):
     @classmethod
     def make_model(cls, layers, **shape):
-        """What the hub has: {name of a file: content}."""
+        """The hub's files: {name: content}."""
         folder = tempfile.mkdtemp(prefix="lockstep_models_")
         cls.addClassCleanup(shutil.rmtree, folder)
         write_checkpoint(os.path.join(folder, "tiny"), layers, hidden=1024, inner=2816, **shape)
@@ -29,7 +29,7 @@ class HubMachinesTest(unittest.TestCase):
                 cls.files[name] = file.read()
 
     def start(self, serve_flags=()):
-        """Four machines that know a hub, and it."""
+        """Four machines that know a hub, and the hub."""
         self.cluster = self.enterContext(Cluster(NAMES, serve_flags))
         self.hub = fake_hub.Hub(self.files, MODEL, host="10.86.0.254")
         self.addCleanup(self.hub.close)
@@ -43,7 +43,7 @@ class HubMachinesTest(unittest.TestCase):
         return os.path.join(self.cluster.folder, machine.name + "_models")
 
     def command(self, machine, *arguments):
-        """The finished process of a command on this machine, which knows the hub like its node."""
+        """The finished process of a command on this machine, which knows the same hub as its node."""
         environment = self.cluster.environment_of[machine.name]
         return machine.inside("env", *(f"{key}={value}" for key, value in environment.items()), PROGRAM, *arguments,
                               check=False)

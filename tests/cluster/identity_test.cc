@@ -1,6 +1,8 @@
 #include "cluster/identity.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -31,7 +33,7 @@ TEST_CASE("identity: a node keeps its key, its name and its cluster") {
   }
 }
 
-TEST_CASE("identity: two nodes have two ids, and a node id has one text") {
+TEST_CASE("identity: two nodes have different ids, and an id has one text form") {
   const TemporaryFolder folder;
   const auto a = Identity::open(folder.path() / "a", "a");
   const auto b = Identity::open(folder.path() / "b", "b");
@@ -46,7 +48,7 @@ TEST_CASE("identity: two nodes have two ids, and a node id has one text") {
   CHECK(!NodeId::parse(std::string(64, 'g')));
 }
 
-TEST_CASE("identity: a key that others can read, or that is none, is refused with what to do") {
+TEST_CASE("identity: a key that is invalid or readable by others is refused with advice") {
   const TemporaryFolder folder;
   const fs::path home = folder.path() / "home";
   REQUIRE(Identity::open(home, "anna").ok());
@@ -68,7 +70,7 @@ TEST_CASE("identity: a key that others can read, or that is none, is refused wit
   CHECK(Identity::open(home).error().message.find("chmod 700") != std::string::npos);
 }
 
-TEST_CASE("identity: a node is in one cluster, until it leaves") {
+TEST_CASE("identity: a node is in one cluster until it leaves") {
   const TemporaryFolder folder;
   auto node = Identity::open(folder.path() / "home", "anna");
   REQUIRE(node.ok());
@@ -102,7 +104,7 @@ TEST_CASE("identity: a name is text that fits a line") {
   CHECK(is_node_name(unnamed.value().name()));
 }
 
-TEST_CASE("private_file: a file is made once, and replaced whole") {
+TEST_CASE("private_file: a file is created once, and replaced atomically") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "file";
   CHECK(read_private_file(path).error().code == ErrorCode::kNotFound);
@@ -113,5 +115,67 @@ TEST_CASE("private_file: a file is made once, and replaced whole") {
   CHECK(read_private_file(path).value().empty());
   size_t count = 0;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder.path())) ++count;
-  CHECK(count == 1);  // nothing half-written is left
+  CHECK(count == 1);  // no temporary file is left
+}
+
+// Only root can give files away.
+TEST_CASE("private_file: a file of another user is refused with advice") {
+  if (::geteuid() != 0) {
+    MESSAGE("left out: only root can give files away");
+    return;
+  }
+  constexpr uid_t kSomebody = 12345;
+  const TemporaryFolder folder;
+  const fs::path home = folder.path() / "home";
+  REQUIRE(Identity::open(home, "anna").ok());
+  REQUIRE(::chown(home.c_str(), kSomebody, kSomebody) == 0);
+  const auto refused = Identity::open(home);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+  CHECK(refused.error().message ==
+        home.string() +
+            " belongs to user 12345 and this process runs as user 0: start lockstep as " +
+            "that user, or set LOCKSTEP_HOME to a folder that this one owns");
+  CHECK(!make_private_folder(home).ok());
+  REQUIRE(::chown(home.c_str(), 0, 0) == 0);
+  CHECK(Identity::open(home).ok());
+}
+
+TEST_CASE("private_file: another user's file is refused, and root can read any") {
+  if (::geteuid() != 0) {
+    MESSAGE("left out: only root can give files away");
+    return;
+  }
+  constexpr uid_t kSomebody = 12345, kOther = 12346;
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms::all);
+  const fs::path path = folder.path() / "file";
+  REQUIRE(replace_private_file(path, "one").ok());
+  REQUIRE(::chown(path.c_str(), kOther, kOther) == 0);
+  CHECK(read_private_file(path).value() == "one");
+  // The permission bits alone would allow it; only the check of the owner refuses.
+  REQUIRE(::chmod(path.c_str(), 0604) == 0);
+  REQUIRE(::seteuid(kSomebody) == 0);
+  const auto read = read_private_file(path);
+  REQUIRE(::seteuid(0) == 0);
+  REQUIRE(!read.ok());
+  CHECK(read.error().message == path.string() + " belongs to user 12346: run chown 12345 on it");
+}
+
+TEST_CASE("private_file: a secret is read without the white space that an editor adds") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "token";
+  CHECK(read_secret_file(path).error().code == ErrorCode::kNotFound);
+  REQUIRE(replace_private_file(path, " \n lk-1\r\n").ok());
+  CHECK(read_secret_file(path).value() == "lk-1");
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);  // as a systemd credential may have
+  CHECK(read_secret_file(path).value() == "lk-1");
+  REQUIRE(::chmod(path.c_str(), 0604) == 0);
+  CHECK(read_secret_file(path).error().message.find("chmod 600") != std::string::npos);
+  REQUIRE(replace_private_file(path, " \n").ok());
+  CHECK(read_secret_file(path).error().message ==
+        path.string() + " is empty: write the secret into it");
+  fs::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);  // without a writer
+  CHECK(read_secret_file(path).error().message.find("is not a regular file") != std::string::npos);
 }

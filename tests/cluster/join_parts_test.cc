@@ -3,18 +3,13 @@
 
 #include <set>
 
-#include "cluster/join_frames.h"
-#include "cluster/join_token.h"
-#include "cluster/pin_desk.h"
+#include "cluster/join/join_frames.h"
+#include "cluster/join/join_token.h"
+#include "cluster/join/pin_desk.h"
+#include "cluster/test_clock.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
-
-namespace {
-
-const PinDesk::Clock::time_point kNow = PinDesk::Clock::time_point() + 1h;
-
-}  // namespace
 
 TEST_CASE("pin desk: a PIN has eight digits and is good for one attempt") {
   PinDesk desk;
@@ -46,7 +41,7 @@ TEST_CASE("pin desk: three PINs in a minute, four at a time") {
   CHECK(desk.issue("bob", kNow + 121s).ok());
 }
 
-TEST_CASE("join token: it comes back from its text, and a changed one is refused") {
+TEST_CASE("join token: it is read back from its text, and a changed one is refused") {
   const ClusterKey key = ClusterKey::generate().value();
   const JoinToken token = make_join_token(key, 1'700'000'000).value();
   const std::string text = token.text();
@@ -60,12 +55,12 @@ TEST_CASE("join token: it comes back from its text, and a changed one is refused
   std::string changed = text;
   changed[40] = changed[40] == '0' ? '1' : '0';
   CHECK(!parse_join_token(changed).ok());
-  // A longer life is another secret, which only the cluster can make.
+  // A longer lifetime needs another secret, which only the cluster can make.
   CHECK(join_token_secret(key, 1'800'000'000, token.number).value() != token.secret);
   CHECK(text.find(key.text()) == std::string::npos);
 }
 
-TEST_CASE("join frames: what is written is read, and other bytes are refused") {
+TEST_CASE("join frames: they are read as written, and other bytes are refused") {
   JoinRequestFrame request{.name = "bob", .version = "0.1.0"};
   auto back = parse_join_request(encode_join_request(request));
   REQUIRE(back.ok());
@@ -87,7 +82,7 @@ TEST_CASE("join frames: what is written is read, and other bytes are refused") {
   REQUIRE(frame.ok());
   CHECK(frame.value().share == std::string("\0a", 2));
   CHECK(!parse_join_frame("{\"share\":\"0\"}").ok());
-  // People read these before the other end has proved anything.
+  // Users read these sentences before the other end has proved anything.
   CHECK(parse_join_frame(encode_join_frame({.reason = "too many machines"})).ok());
   CHECK(!parse_join_frame(encode_join_frame({.reason = "\x1b[2J"})).ok());
   CHECK(!parse_join_frame(encode_join_frame({.name = "\x1b[2J"})).ok());

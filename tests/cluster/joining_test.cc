@@ -1,16 +1,16 @@
-// Joining over loopback: a machine without a key, a node that shows PINs, and those who would like
-// to come between.
+// Joining over loopback: a machine without a key, a node that shows PINs, and attackers between
+// them.
 #include <doctest/doctest.h>
 
 #include <atomic>
 
-#include "cluster/blocking_connection.h"
 #include "cluster/byte_text.h"
 #include "cluster/cluster_fixture.h"
-#include "cluster/join_cluster.h"
-#include "cluster/join_frames.h"
-#include "net/frame_call.h"
-#include "net/frame_server.h"
+#include "cluster/join/blocking_connection.h"
+#include "cluster/join/join_cluster.h"
+#include "cluster/join/join_frames.h"
+#include "net/frames/frame_call.h"
+#include "net/frames/frame_server.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
@@ -57,7 +57,7 @@ TEST_CASE("joining: the PIN that the node shows brings the cluster's key") {
   CHECK(key.value() == joining.key);
   CHECK(offered == "host " + joining.host.identity.id().short_text());
   CHECK(joining.host.peers->report().pins.empty());
-  // And with the key it is a node like any other.
+  // With the key it is a node like any other.
   REQUIRE(joining.joiner.join_cluster(key.value()).ok());
   Diary diary;
   TestNode node(joining.joiner, local_options({joining.host.address()}), diary.events());
@@ -80,7 +80,7 @@ TEST_CASE("joining: a wrong PIN is refused and the right one is used up by it") 
   CHECK(!joining.join(request).ok());
 }
 
-TEST_CASE("joining: who asks too often gets no PIN") {
+TEST_CASE("joining: a machine that asks too often gets no PIN") {
   Joining joining;
   auto request = joining.request();
   request.ask_pin = [](const JoinRequest::Offer&) { return std::nullopt; };
@@ -99,16 +99,16 @@ TEST_CASE("joining: a token of the cluster is enough, until it expires") {
   CHECK(key.value() == joining.key);
   request.token = make_join_token(joining.key, seconds_from_now(-1)).value();
   CHECK(joining.join(request).error().message.find("expired") != std::string::npos);
-  request.token->expires_s = seconds_from_now(60);  // a longer life of one's own making
-  CHECK(joining.join(request).error().message.find("not one of this cluster") != std::string::npos);
+  request.token->expires_s = seconds_from_now(60);  // a forged longer lifetime
+  CHECK(joining.join(request).error().message.find("not from this cluster") != std::string::npos);
   request.token = make_join_token(new_cluster(), seconds_from_now(60)).value();
-  CHECK(joining.join(request).error().message.find("not one of this cluster") != std::string::npos);
+  CHECK(joining.join(request).error().message.find("not from this cluster") != std::string::npos);
 }
 
 namespace {
 
-// A machine in the middle: it takes the joiner's connection with a key of its own and passes every
-// frame on to the real node and back.
+// A man in the middle: it accepts the joiner's connection with its own key and forwards every frame
+// to the real node and back.
 class Middle {
  public:
   explicit Middle(const NetAddress& victim) {
@@ -171,11 +171,11 @@ TEST_CASE("joining: a machine in the middle gets no key, though the right PIN wa
   request.ask_pin = [&](const JoinRequest::Offer&) { return joining.shown_pin(); };
   const auto key = joining.join(request);
   CHECK(!key.ok());
-  CHECK(middle.passed() >= 4);  // it did sit between: request, offer, shares
+  CHECK(middle.passed() >= 4);  // it did forward: request, offer, shares
   CHECK(joining.host.peers->report().pins.empty());
 }
 
-TEST_CASE("joining: a machine in the middle gets nothing out of a token") {
+TEST_CASE("joining: a machine in the middle learns nothing from a token") {
   Joining joining;
   Middle middle(joining.host.address());
   auto request = joining.request();
@@ -227,7 +227,7 @@ TEST_CASE("joining: a false node that does not know the PIN is not believed") {
   });
 }
 
-TEST_CASE("joining: what is typed that is no PIN, nobody there, and being cancelled are errors") {
+TEST_CASE("joining: text that is not a PIN, a missing node, and cancelling are errors") {
   Joining joining;
   auto request = joining.request();
   request.ask_pin = [](const JoinRequest::Offer&) { return "12 34"; };

@@ -1,5 +1,5 @@
-"""`lockstep serve` on emulated machines: each in a network namespace of its own with a cable to one bridge, at which this
-test stands. Needs root and `ip`; everything is made inside a namespace of the test alone and ends with it."""
+"""`lockstep serve` on emulated machines: each in its own network namespace with a cable to one bridge, to which this test
+is attached. Needs root and `ip`; everything is made inside a namespace of this test and ends with it."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ MODEL_NAME = os.path.basename(STORIES)
 
 
 def enter_own_namespace():
-    """Runs this script again where it may make networks; exit code 77 where that is not permitted."""
+    """Runs this script again where it may create networks; exit code 77 if that is not permitted."""
     if os.environ.get(INSIDE):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         return
@@ -42,7 +42,7 @@ def ip(*arguments):
 
 
 def wait_for(condition, what, patience=PATIENCE_S):
-    """Polls until `condition` gives something, which is returned. `what` may be a call that says it."""
+    """Polls until `condition` returns something, and returns that. `what` may be a function that describes it."""
     deadline = time.monotonic() + patience
     while True:
         value = condition()
@@ -54,7 +54,7 @@ def wait_for(condition, what, patience=PATIENCE_S):
 
 
 class Machine:
-    """A namespace that outlives what runs in it, and the node in it, which may be started, killed, stopped, cut off."""
+    """A namespace that outlives its processes, and its node, which can be started, killed, stopped and cut off."""
 
     def __init__(self, cluster, number, name):
         self.cluster, self.name, self.address, self.cable = cluster, name, f"10.86.0.{number}", f"v{number}"
@@ -84,12 +84,12 @@ class Machine:
         return self.inside(PROGRAM, *arguments, check=False)
 
     def start(self, *flags, terminal=None):
-        """`terminal`: the file of one, at which somebody could sit."""
+        """`terminal`: a terminal's file, for interactive input."""
         if self.log:
             self.log.close()
         self.log = open(os.path.join(self.cluster.folder, self.name + ".log"), "ab")
         self.node = subprocess.Popen(
-            self.command(PROGRAM, "serve", "--host", "0.0.0.0", "--open", "--name", self.name, *self.cluster.flags(self), *flags),
+            self.command(self.cluster.program, "serve", "--host", "0.0.0.0", "--open", "--name", self.name, *self.cluster.flags(self), *flags),
             stdin=terminal or subprocess.DEVNULL, stdout=self.log, stderr=terminal or self.log,
             env={**os.environ, "LOCKSTEP_HOME": self.home, **self.cluster.environment(self)})
 
@@ -109,7 +109,7 @@ class Machine:
         return found
 
     def request(self, method, path, body=None, headers=None, patience=PATIENCE_S):
-        """(status, parsed JSON), asked for from the bridge: from another machine."""
+        """(status, parsed JSON), requested from the bridge: from another machine."""
         connection = http.client.HTTPConnection(self.address, HTTP_PORT, timeout=patience)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers or {})
@@ -166,7 +166,7 @@ class Machine:
         ip("link", "set", self.cable, "down" if is_cut else "up")
 
     def end(self):
-        """Takes SIGTERM like a service; ended in any case."""
+        """Sends SIGTERM as to a service; always ended."""
         if self.node and self.node.poll() is None:
             self.node.send_signal(signal.SIGCONT)
             self.node.terminate()
@@ -184,19 +184,20 @@ class Machine:
             self.holder.stdin.close()
             self.holder.wait()
             self.holder.stdout.close()
-            # The kernel takes its time to end a namespace; the next machine may have this cable's name.
+            # The kernel removes a namespace with a delay; the next machine may use this cable's name.
             subprocess.run(["ip", "link", "del", self.cable], capture_output=True, check=False)
             if self.log:
                 self.log.close()
 
 
 class Cluster:
-    """Machines that all know the cluster's key, as after joining. Use as a context."""
+    """Machines that all know the cluster's key, as after joining. Use as a context manager."""
 
     def __init__(self, names, serve_flags=(), flags_of=None, environment_of=None, blocks_multicast=False):
         self.blocks_multicast = blocks_multicast
         self.bridge, self.serve_flags = "br0", list(serve_flags)
         self.flags_of, self.environment_of = flags_of or {}, environment_of or {}
+        self.program = PROGRAM
         self.folder = tempfile.mkdtemp(prefix="lockstep_cluster_")
         self.key = secrets.token_hex(32)
         ip("link", "add", self.bridge, "type", "bridge", "mcast_snooping", "0")
@@ -246,7 +247,7 @@ class Cluster:
                      lambda m=machine: f"{m.name} sees all: {m.said()[-2000:]}")
 
     def wait_until_empty(self):
-        """No model is known, no process of one is left, no memory is promised."""
+        """No model is known, no worker process is left, no memory is promised."""
         for machine in self.machines:
             wait_for(lambda m=machine: not m.workers() and not m.status()["models"]
                      and not any(node["promised_bytes"] for node in m.status()["nodes"]),
@@ -259,7 +260,7 @@ class Cluster:
 
 
 class Stream(threading.Thread):
-    """A streamed completion: its text so far, when each piece came, and how it ended."""
+    """A streamed completion: its text so far, the time of each piece, and how it ended."""
 
     def __init__(self, machine, body, on_piece=None):
         super().__init__(daemon=True)
@@ -304,8 +305,44 @@ class Stream(threading.Thread):
         assert not self.problem, self.problem
         return self
 
+    def check_under_way(self):
+        """Call it after an event: if the stream had ended before, the test would prove nothing."""
+        assert not self.problem, self.problem
+        assert self.finish is None, f"the stream of {len(self.pieces)} pieces ended too early: make it slower"
+
+
+class Streams(threading.Thread):
+    """A context in which streams follow each other, each of which must be whole: every event inside happens during a
+    stream, however long it takes. It begins when the first stream has begun, and ends with the last one."""
+
+    def __init__(self, machine, body, expected):
+        super().__init__(daemon=True)
+        self.machine, self.body, self.expected = machine, body, expected
+        self.count, self.problem = 0, None
+        self.has_begun, self.is_over = threading.Event(), threading.Event()
+
+    def run(self):
+        while not self.is_over.is_set() and not self.problem:
+            stream = Stream(self.machine, self.body, lambda _: self.has_begun.set())
+            stream.join(PATIENCE_S)
+            self.count += 1
+            if stream.is_alive() or stream.problem or stream.text() != self.expected:
+                self.problem = f"stream {self.count}: {stream.problem or 'another text'}: {stream.text()!r}"
+        self.has_begun.set()
+
+    def __enter__(self):
+        self.start()
+        assert self.has_begun.wait(PATIENCE_S), "no stream began"
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.join(2 * PATIENCE_S)
+        assert not self.is_alive(), "the last stream has no end"
+        assert not self.problem, self.problem
+
 
 def texts_alone(bodies):
-    """What one machine in no cluster answers."""
+    """The answer of one machine in no cluster."""
     with Node() as node:
         return [node.request("POST", "/v1/completions", body)[1]["choices"][0]["text"] for body in bodies]

@@ -1,4 +1,4 @@
-#include "cluster/membership.h"
+#include "cluster/brain/membership.h"
 
 #include <doctest/doctest.h>
 
@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "cluster/local_parts.h"
+#include "cluster/brain/local_parts.h"
 #include "support/numbered_node.h"
 
 using namespace lockstep;
 
 namespace {
 
-// What node 5 hears from the others.
+// Node 5 and the heartbeats that it hears.
 struct Heard {
   Membership membership{node(5), {}, "five"};
   int64_t sequence = 0;
@@ -36,17 +36,17 @@ struct Heard {
 
 }  // namespace
 
-TEST_CASE("sentences have a node's name, and its id only where that is needed") {
+TEST_CASE("sentences show a node's name, and its id only where needed") {
   Heard heard;
   heard.beat(1'000, 3, true, 1, "three");
   heard.beat(1'000, 7);
   const Membership& membership = heard.membership;
   CHECK(membership.name_of(node(3)) == "three");
   CHECK(membership.name_of(node(5)) == "five");      // this node
-  CHECK(membership.name_of(node(7)) == "07000000");  // has told none
+  CHECK(membership.name_of(node(7)) == "07000000");  // has sent none
   CHECK(membership.name_of(node(9)) == "09000000");  // unknown
-  CHECK(heard.membership.take_news().front() == "node three is there");
-  heard.beat(1'050, 3, true, 1, "three");  // the same one again is no namesake
+  CHECK(heard.membership.take_news().front() == "node three is connected");
+  heard.beat(1'050, 3, true, 1, "three");  // the same node again is not a namesake
   CHECK(membership.name_of(node(3)) == "three");
   heard.beat(1'100, 8, true, 1, "three");
   heard.beat(1'100, 9, true, 1, "five");
@@ -80,7 +80,7 @@ TEST_CASE("a node is alive while its heartbeats come, and lost within two second
   CHECK(heard.membership.coordinator() == node(5));
 }
 
-TEST_CASE("a link that carries one way is none") {
+TEST_CASE("a link that works only one way does not count") {
   Heard heard;
   heard.beat(1'000, 3, false);
   CHECK(!heard.is_alive(3));
@@ -91,7 +91,7 @@ TEST_CASE("a link that carries one way is none") {
   CHECK(!heard.is_alive(3));
 }
 
-TEST_CASE("a node that comes and goes must stay longer each time, and is forgiven in time") {
+TEST_CASE("an unstable node must stay longer each time, and is trusted again later") {
   Heard heard;
   int64_t now_ms = 1'000;
   heard.beat(now_ms, 3);
@@ -116,7 +116,7 @@ TEST_CASE("a node that comes and goes must stay longer each time, and is forgive
   CHECK(heard.membership.find(node(3))->is_usable(now_ms));
 }
 
-TEST_CASE("a node that says that it ends is lost at once, and this is not held against it") {
+TEST_CASE("a node that announces its end is lost at once, without a penalty") {
   Heard heard;
   heard.beat(1'000, 3);
   auto last = std::make_shared<NodeHeartbeat>();
@@ -134,7 +134,7 @@ TEST_CASE("a node that says that it ends is lost at once, and this is not held a
   CHECK(heard.membership.find(node(3))->is_usable(1'900));
 }
 
-TEST_CASE("how far a node's clock goes ahead is kept from its last heartbeat") {
+TEST_CASE("a node's clock difference is taken from its last heartbeat") {
   Heard heard;
   heard.beat(1'000, 3);
   auto late = std::make_shared<NodeHeartbeat>();
@@ -144,7 +144,7 @@ TEST_CASE("how far a node's clock goes ahead is kept from its last heartbeat") {
   CHECK(heard.membership.find(node(3))->clock_ahead_ms == -42'000);
 }
 
-TEST_CASE("a new life of a node is a loss, and a late word of the old one is nothing") {
+TEST_CASE("a node's restart counts as a loss, and late messages of its old life are ignored") {
   Heard heard;
   heard.beat(1'000, 3, true, 1);
   heard.beat(1'100, 3, true, 2);
@@ -154,11 +154,11 @@ TEST_CASE("a new life of a node is a loss, and a late word of the old one is not
   CHECK(heard.membership.find(node(3))->losses == 1);
 }
 
-TEST_CASE("the loss of an old connection that is told late does not count against the new one") {
+TEST_CASE("a late report that an old connection was lost does not affect the new one") {
   Heard heard;
   heard.beat(1'000, 3);                           // the first connection
   heard.membership.connected(1'100, node(3));     // the second
-  heard.membership.disconnected(1'200, node(3));  // of the first
+  heard.membership.disconnected(1'200, node(3));  // the first
   CHECK(heard.membership.find(node(3))->is_connected());
   heard.membership.disconnected(1'300, node(3));
   CHECK(!heard.membership.find(node(3))->is_connected());
@@ -178,7 +178,7 @@ TEST_CASE("a node of another version is named and left out until it speaks ours"
   CHECK(heard.is_alive(3));
 }
 
-TEST_CASE("the table of nodes has a limit, and those that are away make room") {
+TEST_CASE("the table of nodes is bounded, and absent nodes are evicted") {
   Heard heard;
   for (int i = 0; i < 80; ++i) heard.beat(1'000, 10 + i);
   CHECK(heard.membership.members().size() == kNodesMax - 1);
@@ -189,7 +189,7 @@ TEST_CASE("the table of nodes has a limit, and those that are away make room") {
   CHECK(heard.membership.members().size() == kNodesMax - 1);
 }
 
-TEST_CASE("a node promises its memory once, and obeys the highest epoch of a model") {
+TEST_CASE("a node promises its memory once, and follows the highest epoch of a model") {
   LocalParts parts(node(5), 100);
   const auto order = [](std::string model, int64_t counter, int64_t bytes) {
     ReserveOrder made;
@@ -199,7 +199,7 @@ TEST_CASE("a node promises its memory once, and obeys the highest epoch of a mod
     return made;
   };
   CHECK(parts.reserve(0, order("a", 3, 60)).is_granted);
-  CHECK(parts.reserve(0, order("a", 3, 60)).is_granted);  // the same again
+  CHECK(parts.reserve(0, order("a", 3, 60)).is_granted);  // the same order again
   CHECK(parts.promised_bytes() == 60);
   CHECK(!parts.reserve(0, order("b", 1, 41)).is_granted);
   CHECK(parts.reserve(0, order("b", 1, 40)).is_granted);
@@ -210,7 +210,7 @@ TEST_CASE("a node promises its memory once, and obeys the highest epoch of a mod
   CHECK(parts.start({"a", {4, node(1), 1}}) == nullptr);
 
   CHECK(parts.stop("a", {3, node(1), 1}));
-  CHECK(parts.promised_bytes() == 100);  // until its processes have ended
+  CHECK(parts.promised_bytes() == 100);  // until its processes have exited
   CHECK(parts.report("a", {3, node(1), 1}, {PartEvent::Kind::kStopped, ""}));
   CHECK(parts.promised_bytes() == 40);
   const auto late = parts.reserve(0, order("a", 3, 60));
@@ -219,6 +219,6 @@ TEST_CASE("a node promises its memory once, and obeys the highest epoch of a mod
   CHECK(parts.reserve(0, order("a", 4, 60)).is_granted);
 
   CHECK(!parts.tick(kReservationMs - 1));
-  CHECK(parts.tick(kReservationMs));  // nobody started them
+  CHECK(parts.tick(kReservationMs));  // never started
   CHECK(parts.promised_bytes() == 0);
 }

@@ -11,7 +11,7 @@ GONE_S = 10.0
 
 
 class NotPermitted(Exception):
-    """Why there are no control groups here."""
+    """The reason why control groups are not available."""
 
 
 def write(path, text):
@@ -26,7 +26,7 @@ def numbers(path):
 
 
 class MemoryLimit:
-    """A group of its own below the root's; processes enter it by `enter()`. Use close() once they have ended."""
+    """A separate group below the root's; processes enter it by `enter()`. Use close() once they have ended."""
 
     def __init__(self, limit):
         self.is_first = os.path.isdir(os.path.join(ROOT, "memory"))
@@ -58,15 +58,15 @@ class MemoryLimit:
             write(name, str(self.limit) if self.is_first else "0")
 
     def enter(self):
-        """A command that runs its arguments in here, as the same process."""
+        """A command that runs its arguments in this group, as the same process."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.file("cgroup.procs")]
 
     def kills(self):
-        """Processes that the kernel has killed for want of memory."""
+        """Processes that the kernel has killed for lack of memory."""
         return numbers(self.file("memory.oom_control" if self.is_first else "memory.events")).get("oom_kill", 0)
 
     def held(self):
-        """Bytes that cannot be dropped: without copies of files."""
+        """Bytes that cannot be dropped: without the page cache."""
         stat = numbers(self.file("memory.stat"))
         return stat["rss" if self.is_first else "anon"] + stat["shmem"]
 
@@ -75,7 +75,7 @@ class MemoryLimit:
             self.peak = max(self.peak, self.held())
 
     def take_peak(self):
-        """The most that was held since the last call."""
+        """The maximum since the last call."""
         peak, self.peak = self.peak, 0
         return peak
 
@@ -85,7 +85,7 @@ class MemoryLimit:
         deadline = time.monotonic() + GONE_S
         while True:
             try:
-                os.rmdir(self.path)  # the kernel may need a moment to let go of the last process
+                os.rmdir(self.path)  # the kernel may need a moment to remove the last process
                 return
             except OSError:
                 if time.monotonic() > deadline:

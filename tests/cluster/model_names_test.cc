@@ -1,4 +1,4 @@
-#include "cluster/model_names.h"
+#include "cluster/state/model_names.h"
 
 #include <doctest/doctest.h>
 
@@ -29,14 +29,14 @@ DesiredState models() {
 
 }  // namespace
 
-TEST_CASE("a name goes before an alias, and of two aliases the later one counts") {
+TEST_CASE("a name wins over an alias, and the later of two equal aliases wins") {
   const auto state = models();
   CHECK(find_model(state, "qwen3-8b").entry->name == "qwen3-8b");
   CHECK(find_model(state, "gpt-4").entry->name == "qwen3-8b");
   CHECK(find_model(state, "small").entry->name == "qwen3-14b");
 }
 
-TEST_CASE("a name that is not there gets the nearest ones, never unloaded ones") {
+TEST_CASE("an unknown name gets the nearest ones as suggestions, never unloaded ones") {
   const auto state = models();
   const auto found = find_model(state, "Qwen3-8");
   CHECK(found.entry == nullptr);

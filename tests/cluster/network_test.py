@@ -1,6 +1,6 @@
-"""Nodes in network namespaces of their own, joined by a bridge: they find each other, strangers get nothing, and
-what travels cannot be read. Needs root and `ip` (exit code 77 without); everything is made inside a namespace of this
-test alone and ends with it."""
+"""Nodes in separate network namespaces, connected by a bridge: they find each other, strangers get nothing, and the
+traffic cannot be read. Needs root and `ip` (exit code 77 without); everything is made inside a namespace of this test
+and ends with it."""
 
 import json
 import os
@@ -24,12 +24,21 @@ CONTROL_PORT = 8601
 BEACON_PORT = 8602
 PATIENCE_S = 20.0
 FIND_EACH_OTHER_S = 3.0
+BEACONS_UNHEARD = 3  # after this many from each it would have been found
 IDLE_CORE_SHARE = 0.01
 IDLE_SECONDS = 10.0
+IDLE_WINDOWS = 4
 
 
 def ip(*arguments):
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+def address_text(packed):
+    """An address that this test can call."""
+    if len(packed) == 4:
+        return socket.inet_ntop(socket.AF_INET, packed)
+    return socket.inet_ntop(socket.AF_INET6, packed) + "%br0"  # of one link
 
 
 class Capture(threading.Thread):
@@ -38,7 +47,7 @@ class Capture(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True)
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        self.socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: nothing may be missed
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: no packet may be missed
         self.packets = []
         self.lock = threading.Lock()
         self.start()
@@ -52,8 +61,9 @@ class Capture(threading.Thread):
             with self.lock:
                 self.packets.append(packet)
 
-    def ipv4(self, protocol):
-        """(source, destination, payload of the IP packet), in the order they came."""
+    def packets_of(self, protocol):
+        """(source, destination, payload of the IP packet), in order of arrival. Nodes find each other by IPv4 and by
+        IPv6, and stay with the first connection."""
         with self.lock:
             packets = list(self.packets)
         for packet in packets:
@@ -61,18 +71,27 @@ class Capture(threading.Thread):
                 header = (packet[14] & 15) * 4
                 length = struct.unpack(">H", packet[16:18])[0] or len(packet) - 14
                 yield packet[26:30], packet[30:34], packet[14 + header : 14 + length]
+            elif packet[12:14] == b"\x86\xdd" and packet[20] == protocol:
+                length = struct.unpack(">H", packet[18:20])[0] or len(packet) - 54
+                yield packet[22:38], packet[38:54], packet[54 : 54 + length]
 
     def all_bytes(self):
         with self.lock:
             return b"\n".join(self.packets)
 
     def datagrams(self):
-        return [payload[8:] for _, _, payload in self.ipv4(17) if payload[2:4] == struct.pack(">H", BEACON_PORT)]
+        return [payload[8:] for _, _, payload in self.packets_of(17) if payload[2:4] == struct.pack(">H", BEACON_PORT)]
+
+    def beacons_of(self, address):
+        """The number of different beacons that this machine sent."""
+        source = socket.inet_aton(address)
+        return len({payload for sender, _, payload in self.packets_of(17)
+                    if sender == source and payload[2:4] == struct.pack(">H", BEACON_PORT)})
 
     def streams(self):
         """(source, source port, destination, destination port) -> bytes sent, from the first on."""
         streams = {}
-        for source, destination, payload in self.ipv4(6):
+        for source, destination, payload in self.packets_of(6):
             ports = struct.unpack(">HH", payload[:4])
             sequence = struct.unpack(">I", payload[4:8])[0]
             flow = streams.setdefault((source, ports[0], destination, ports[1]), {})
@@ -125,7 +144,7 @@ class Machine:
         self.say("go")
 
     def wait_for(self, kind, patience=PATIENCE_S, **fields):
-        """The next event that fits, and when it came."""
+        """The next matching event, and its time."""
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -151,7 +170,7 @@ class Machine:
             select.select([], [], [], 0.05)
 
     def wait_for_peers(self, names):
-        """When the last of them was connected."""
+        """The time at which the last of them was connected."""
         missing, last = set(names) - {self.name}, 0.0
         while missing:
             last, event = self.wait_for("connected")
@@ -225,11 +244,18 @@ class BeaconTest(NetworkTest):
 
     def test_four_nodes_that_have_nothing_to_do_cost_nothing(self):
         machines, _ = self.start_four()
-        before = [machine.cpu_seconds() for machine in machines]
-        select.select([], [], [], IDLE_SECONDS)
-        shares = [(machine.cpu_seconds() - was) / IDLE_SECONDS for machine, was in zip(machines, before)]
-        print("idle, each node takes of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
-        self.assertLess(max(shares), IDLE_CORE_SHARE)
+        # Other load on the machine is charged to any process that wakes up meanwhile; a busy process shows in every
+        # window.
+        least = [1.0] * len(machines)
+        for _ in range(IDLE_WINDOWS):
+            before = [machine.cpu_seconds() for machine in machines]
+            select.select([], [], [], IDLE_SECONDS)
+            shares = [(machine.cpu_seconds() - was) / IDLE_SECONDS for machine, was in zip(machines, before)]
+            print("idle, each node takes of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
+            least = [min(pair) for pair in zip(least, shares)]
+            if max(least) < IDLE_CORE_SHARE:
+                break
+        self.assertLess(max(least), IDLE_CORE_SHARE)
         for machine in machines:
             self.assertEqual(len(machine.report()["connected"]), 3)
 
@@ -292,13 +318,13 @@ class StrangerTest(NetworkTest):
             machine.go()
         for machine in machines:
             machine.wait_for_peers(names)
-        # Each beacon again, from an address where this test listens for whoever believes it.
+        # Replays each beacon from an address where this test listens for a node that believes it.
         trap = socket.create_server(("10.86.0.254", CONTROL_PORT))
         self.addCleanup(trap.close)
         trap.settimeout(2.0)
         beacons = set(capture.datagrams())
         self.assertGreaterEqual(len(beacons), 2)
-        select.select([], [], [], 0.6)  # past the time in which a copy counts as another way of the network
+        select.select([], [], [], 0.6)  # past the time in which a copy counts as another network path
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(sender.close)
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("10.86.0.254"))
@@ -308,12 +334,12 @@ class StrangerTest(NetworkTest):
             machine.reports(lambda report: report["replayed"] >= 1 and report["malformed"] >= 3)
         with self.assertRaises(socket.timeout):
             trap.accept()
-        # A whole session of a member again, byte for byte.
+        # Replays a member's whole session, byte for byte.
         replayed = 0
         for (_, _, destination, port), data in capture.streams().items():
             if port != CONTROL_PORT or not data:
                 continue
-            with socket.create_connection((socket.inet_ntoa(destination), port), timeout=PATIENCE_S) as again:
+            with socket.create_connection((address_text(destination), port), timeout=PATIENCE_S) as again:
                 again.sendall(data)
                 answer = b""
                 try:
@@ -321,7 +347,7 @@ class StrangerTest(NetworkTest):
                         answer += piece
                 except ConnectionResetError:
                     pass
-                # What a server says before its client has proved anything, and the end.
+                # Everything a server sends before its client has proved anything, and the end.
                 self.assertLess(len(answer), 2048)
             replayed += 1
         self.assertGreaterEqual(replayed, 1)
@@ -329,7 +355,7 @@ class StrangerTest(NetworkTest):
             self.assertEqual(len(machine.report()["connected"]), 1)
         capture.socket.close()
 
-    def test_what_travels_holds_no_plaintext(self):
+    def test_traffic_contains_no_plaintext(self):
         capture = Capture()
         names = ["annabella", "bertalina"]  # long ones: four letters come up by chance
         machines = [self.network.add(name, "--cluster-key", self.key) for name in names]
@@ -353,7 +379,7 @@ class StrangerTest(NetworkTest):
         control = b"\n".join(data for key, data in streams.items() if CONTROL_PORT in (key[1], key[3]))
         everything = capture.all_bytes()
         capture.socket.close()
-        # The capture has what it must: beacons are readable, the 200 KB of the stream went by.
+        # The capture has the expected traffic: beacons are readable, the stream's 200 KB are there.
         self.assertIn(b"annabella", b"\n".join(capture.datagrams()))
         self.assertGreater(len(control), 200_000)
         for secret in (word.encode(), self.key.encode(), bytes.fromhex(self.key), pin.encode(), b'"accepted"',
@@ -369,10 +395,16 @@ class BlockedMulticastTest(NetworkTest):
     def test_without_multicast_one_address_is_enough(self):
         join = ("--join", "10.86.0.1")
         alone = [self.network.add(name, "--cluster-key", self.key) for name in ("x", "y")]
+        capture = Capture()
         for machine in alone:
             machine.go()
-        select.select([], [], [], 2.0)
-        for machine in alone:  # the beacons do not get through, or this would show nothing
+        # Both keep sending beacons, which do not get through; otherwise this would prove nothing.
+        deadline = time.monotonic() + PATIENCE_S
+        while any(capture.beacons_of(machine.address) < BEACONS_UNHEARD for machine in alone):
+            self.assertLess(time.monotonic(), deadline, "they send no beacons")
+            select.select([], [], [], 0.05)
+        capture.socket.close()
+        for machine in alone:
             self.assertEqual(machine.report()["connected"], [])
         for machine in alone:
             machine.stop()

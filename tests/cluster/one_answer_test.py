@@ -1,4 +1,4 @@
-"""`lockstep logits` and `run` over worker processes: within the references' tolerance, and the same however they run."""
+"""`lockstep logits` and `run` over worker processes: within the references' tolerance, and the same in every configuration."""
 
 import json
 import os
@@ -34,12 +34,12 @@ def available_isas():
     return known
 
 
-# On every rank: the router, and what leads to the latents of latent attention.
+# Whole on every rank: the router, and the projections to the latents of latent attention.
 WHOLE = re.compile(r"mlp\.gate\.weight$|q_a_proj|kv_a_proj")
 
 
 def cut_tensor_bytes(folder):
-    """(bytes of what is cut: matrices and biases, bytes of what is whole on every rank), from the headers."""
+    """(bytes of cut matrices and biases, bytes that are whole on every rank), from the headers."""
     layers = read_json(folder, "config.json")["num_hidden_layers"]
     cut = whole = 0
     for name in os.listdir(folder):

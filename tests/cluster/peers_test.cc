@@ -1,18 +1,18 @@
-#include "cluster/peers.h"
+#include "cluster/peers/peers.h"
 
 #include <doctest/doctest.h>
 
-#include "cluster/blocking_connection.h"
 #include "cluster/byte_text.h"
 #include "cluster/cluster_fixture.h"
-#include "net/frame_server.h"
+#include "cluster/join/blocking_connection.h"
+#include "net/frames/frame_server.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
 
-// A machine that is no node: it can open TLS with a key of its own, and send what it likes.
+// A machine outside the cluster: it can open TLS with its own key, and send anything.
 struct Stranger {
   Stranger() : key(KeyPair::generate().value()), tls(TlsIdentity::make(key).value()) {}
   ~Stranger() = default;
@@ -22,7 +22,7 @@ struct Stranger {
     REQUIRE_MESSAGE(connection.ok(), (connection.ok() ? "" : connection.error().message));
     return std::move(connection.value());
   }
-  // What the node answers to this first frame.
+  // The node's answer to this first frame.
   Result<std::string> answer_to(const NetAddress& address, const std::string& frame) {
     BlockingConnection connection = call(address);
     connection.send(frame);
@@ -66,7 +66,7 @@ TEST_CASE("peers: two nodes meet by --join, talk, and notice that the other is g
   CHECK(a.peers->report().absent[0].name == "b");
 }
 
-TEST_CASE("peers: nodes that know one address each all meet, over one connection for each pair") {
+TEST_CASE("peers: nodes that each know one address all meet, over one connection for each pair") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   Diary diaries[4];
@@ -84,7 +84,7 @@ TEST_CASE("peers: nodes that know one address each all meet, over one connection
   }
 }
 
-TEST_CASE("peers: two that call each other at the same time end with one connection") {
+TEST_CASE("peers: two nodes that call each other at the same time end with one connection") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   for (int round = 0; round < 5; ++round) {
@@ -104,7 +104,7 @@ TEST_CASE("peers: two that call each other at the same time end with one connect
   }
 }
 
-TEST_CASE("peers: a node that starts again is met again, from what was remembered") {
+TEST_CASE("peers: a restarted node connects again, from remembered addresses") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   Diary of_a;
@@ -135,7 +135,7 @@ TEST_CASE("peers: a node of another cluster can neither connect nor learn a name
   CHECK(of_a.count("+b") + of_b.count("+a") == 0);
 }
 
-TEST_CASE("peers: a stranger without a key is closed without an answer, whatever it says") {
+TEST_CASE("peers: a stranger without a key is disconnected without an answer, whatever it sends") {
   const TemporaryFolder folder;
   TestNode a(member_identity(folder, "a", new_cluster()), local_options());
   Stranger stranger;
@@ -152,12 +152,12 @@ TEST_CASE("peers: a stranger without a key is closed without an answer, whatever
   CHECK(a.peers->report().connected.empty());
 }
 
-TEST_CASE("peers: a member's first frame is worth nothing in another session") {
+TEST_CASE("peers: a member's first frame is invalid in another session") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   TestNode a(member_identity(folder, "a", key), local_options());
-  // A stranger that is called by the member (it knows no key, but listens where `--join` points)
-  // gets the member's first frame, and repeats it to another member.
+  // A member calls this stranger, which has no key but listens at the `--join` address. The
+  // stranger gets the member's first frame and replays it to another member.
   Stranger stranger;
   std::string heard;
   std::mutex mutex;
@@ -196,7 +196,7 @@ TEST_CASE("peers: a member's first frame is worth nothing in another session") {
   });
 }
 
-TEST_CASE("peers: versions that cannot work together are named on both sides, and not connected") {
+TEST_CASE("peers: incompatible versions are reported on both sides, and not connected") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   TestNode a(member_identity(folder, "a", key), local_options());
@@ -234,7 +234,7 @@ TEST_CASE("peers: a node that falls silent is lost within the time") {
   CHECK(of_a.waits_for("-b"));
 }
 
-TEST_CASE("peers: this node's own address, a dead one and a name that is none do no harm") {
+TEST_CASE("peers: this node's own address, a dead one and an invalid name do no harm") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   Diary of_a;
@@ -247,7 +247,7 @@ TEST_CASE("peers: this node's own address, a dead one and a name that is none do
   CHECK(a.peers->report().connected.size() == 1);
 }
 
-TEST_CASE("peers: a taken port is an error that says so") {
+TEST_CASE("peers: a port in use is an error that says so") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   TestNode a(member_identity(folder, "a", key), local_options());
@@ -264,7 +264,7 @@ TEST_CASE("peers: a stream is a connection of its own, and ends with the node") 
   const ClusterKey key = new_cluster();
   Diary of_a, of_b, stream;
   auto events = of_b.events();
-  FrameConnection incoming;  // of b's loop
+  FrameConnection incoming;  // used on b's loop
   events.on_stream = [&](const NodeId&, const Channel& channel, FrameConnection connection) {
     stream.add(channel.kind + " " + channel.purpose);
     incoming = connection;
@@ -279,7 +279,7 @@ TEST_CASE("peers: a stream is a connection of its own, and ends with the node") 
   auto b = std::make_unique<TestNode>(member_identity(folder, "b", key),
                                       local_options({a.address()}), events);
   REQUIRE(of_a.waits_for("+b"));
-  FrameConnection outgoing;  // of a's loop
+  FrameConnection outgoing;  // used on a's loop
   a.peers->open_stream(
       b->identity.id(), {.kind = "pieces", .purpose = "file 7"},
       [&](Result<FrameConnection> ready) {
@@ -297,7 +297,7 @@ TEST_CASE("peers: a stream is a connection of its own, and ends with the node") 
                         [&](const Result<FrameConnection>& ready) {
                           stream.add(ready.ok() ? "taken" : ready.error().message);
                         });
-  CHECK(stream.waits_for("this node takes no streams"));
+  CHECK(stream.waits_for("this node does not accept streams"));
   b->loop->run_and_wait([&] { incoming = {}; });
   b.reset();
   CHECK(stream.waits_for("closed at a"));

@@ -53,7 +53,7 @@ def write_file(path, shapes, is_hollow):
         if is_hollow:
             file.truncate(8 + len(text) + at)
             return at
-        block = random_numbers(1 << 20)  # every tensor has it from another place on
+        block = random_numbers(1 << 20)  # every tensor starts at another offset of it
         for name, shape in shapes.items():
             left, begin = 2 * count_of(shape), 2 * (zlib.crc32(name.encode()) % 4096)
             while left > 0:

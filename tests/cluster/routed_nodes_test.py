@@ -11,16 +11,16 @@ import unittest
 
 import harness
 
-SLOW = ("--ranks", "2", "--link", "tcp", "--link-delay-us", "3000")  # a stream that lasts for seconds
+SLOW = ("--ranks", "2", "--link", "tcp", "--link-delay-us", "3000")  # for a stream that lasts seconds
 
 
 def alone(*arguments, home):
-    """A node with keys of its own."""
+    """A node with its own keys."""
     return harness.Node(*arguments, env={"LOCKSTEP_HOME": home})
 
 
 class Router:
-    """Use as a context: it is ended, by its pid, in any case."""
+    """Use as a context manager: it is always ended, by its pid."""
 
     def __init__(self, *nodes):
         arguments = [argument for node in nodes for argument in ("--to", f"http://localhost:{node.port}")]
@@ -94,7 +94,7 @@ class Routing(unittest.TestCase):
         with alone(*SLOW, home=self.homes[0]) as first, alone(home=self.homes[1]) as second, \
                 Router(first, second) as router:
             router.wait_for_healthy(2)
-            for number in range(64):  # until a conversation is the first node's
+            for number in range(64):  # until a conversation belongs to the first node
                 connection, response = router.open("POST", "/v1/completions", {
                     "model": "stories260K", "prompt": f"Once upon a time there were {number}", "temperature": 0,
                     "max_tokens": 300, "stream": True})
@@ -103,6 +103,8 @@ class Routing(unittest.TestCase):
                 if router.backends()[0]["running"] > 0:
                     break
                 connection.close()
+            else:
+                self.fail("no conversation of 64 was the first node's")
             first.process.kill()
             first.process.wait()
             last = list(events)[-1]

@@ -1,5 +1,5 @@
-// Random numbers that are the same on every machine (SplitMix64; the standard's distributions are
-// not).
+// Random numbers that are the same on every machine (SplitMix64; the distributions of the standard
+// library differ between implementations).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class SeededRandom {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  // From `low` to `high`, both included.
+  // From `low` to `high`, inclusive.
   int64_t between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
   }

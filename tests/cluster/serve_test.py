@@ -1,8 +1,10 @@
-"""A served model over HTTP when things go well and when workers die, hang or clients leave."""
+"""A served model over HTTP, in normal operation and when workers die or hang or clients leave."""
 
 import collections
+import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,16 +16,19 @@ import harness
 
 LOSS_LIMIT_S = 2.0
 RECOVERY_LIMIT_S = 5.0  # the pause that a client sees when a worker is lost
+# A token takes about twelve messages between ranks, so that these 400 take five seconds on the fastest machine: long
+# enough to act on them meanwhile.
+SLOW = ("--ranks", "2", "--link", "tcp", "--link-delay-us", "1000")
+LONG = {"prompt": "Lily and Tom", "temperature": 0.9, "seed": 0, "max_tokens": 400}
 
-
-# As instruction-tuned models have it: a token at the beginning, marks around what is said, a rule.
+# As in instruction-tuned models: a token at the beginning, markers around messages, a rule.
 TEMPLATE = ("{{ bos_token }}{% for m in messages %}{% if m.content == 'Hush' %}"
             "{{ raise_exception('Nobody may say Hush') }}{% endif %}{{ m.content }}{{ eos_token }}{% endfor %}"
             "{% if add_generation_prompt %}Once{% endif %}")
 
 
 def copy_stories(folder, **files):
-    """A copy of the shipped model in which these JSON files have these fields besides their own."""
+    """A copy of the shipped model in which these JSON files have these additional fields."""
     model = os.path.join(folder, "stories260K")
     shutil.copytree(harness.STORIES, model)
     for name, fields in files.items():
@@ -43,6 +48,8 @@ def chat(node, *texts, **options):
 
 
 class Serving(unittest.TestCase):
+    undisturbed = {}  # the texts of the streams of lose_worker()
+
     def test_a_chat_is_what_its_template_writes(self):
         plain = harness.run_json("tokenize", harness.STORIES, stdin="A</s>B")["ids"]
         self.assertNotIn(2, plain)
@@ -86,7 +93,7 @@ class Serving(unittest.TestCase):
         self.assertEqual(printed.stdout.strip(), "")
         self.assertIn(answer["reasoning"], printed.stderr)
 
-    def test_messages_say_what_a_chat_would_say(self):
+    def test_messages_answer_like_a_chat(self):
         question = {"messages": [{"role": "user", "content": "Once upon a time"}], "temperature": 0,
                     "max_tokens": 20}
         with harness.Node() as node:
@@ -107,7 +114,7 @@ class Serving(unittest.TestCase):
             self.assertEqual([told[0]["type"], told[-1]["type"]], ["message_start", "message_stop"])
             self.assertEqual("".join(e["delta"]["text"] for e in told if e["type"] == "content_block_delta"), text)
 
-    def test_responses_say_what_a_chat_would_say(self):
+    def test_responses_answer_like_a_chat(self):
         question = {"input": "Once upon a time", "temperature": 0, "max_output_tokens": 20}
         with harness.Node() as node:
             text = chat(node, "Once upon a time")[1]["choices"][0]["message"]["content"]
@@ -136,7 +143,7 @@ class Serving(unittest.TestCase):
                     self.assertEqual(answer["usage"]["completion_tokens"], length)
                     self.assertTrue(told["text"].startswith(answer["choices"][0]["text"]))
 
-    def test_two_ranks_serve_what_one_rank_would_say(self):
+    def test_two_ranks_answer_like_one_rank(self):
         expected = harness.run_json("run", harness.STORIES, "Once upon a time", "--temperature", 0,
                                     "--max-tokens", 20, "--json")["text"]
         for link in ("shm", "tcp"):
@@ -189,9 +196,10 @@ class Serving(unittest.TestCase):
                     status, answer = node.request(method, path, body)
                     self.assertEqual(status, expected)
                     self.assertGreater(len(answer["error"]["message"]), 10)
-            # The server answers before an oversize body is sent; it must not be read to its end.
+            # The server answers before an oversize body is sent; it must not read the body to its
+            # end.
             with socket.create_connection(("localhost", node.port), timeout=harness.PATIENCE_S) as raw:
-                raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+                raw.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
                 self.assertIn(b" 413 ", raw.recv(4096))
             self.assertEqual(node.complete()[0], 200)
 
@@ -210,19 +218,23 @@ class Serving(unittest.TestCase):
                 self.assertEqual(node.status()["restarts"], 0)
 
     def test_a_client_that_leaves_ends_its_request(self):
-        with harness.Node("--ranks", "2") as node:
-            connection, response = node.stream({"prompt": "Once", "max_tokens": 500, "temperature": 1})
+        with harness.Node(*SLOW) as node:
+            connection, response = node.stream(LONG)
             next(harness.events(response))
             response.close()
             connection.close()
-            harness.wait_until(lambda: node.status()["running"] == 0, LOSS_LIMIT_S, "the end of the request")
-
-    # Slow enough that a request is still under way when the node is told to end.
-    SLOW = ("--ranks", "2", "--link", "tcp", "--link-delay-us", "1000")
+            left = time.monotonic()
+            harness.wait_until(lambda: node.status()["running"] == 0, harness.PATIENCE_S, "the end of the request")
+            print(f"the request ended {time.monotonic() - left:.3f} s after its client left", flush=True)
+            told = node.request("GET", "/metrics")[1]
+            self.assertIn('lockstep_requests_total{model="stories260K",outcome="cancelled"} 1\n', told)
+            # Its text was not generated to the end for no client.
+            generated, = re.findall(r"^lockstep_generated_tokens_total\{.*\} (\d+)$", told, re.MULTILINE)
+            self.assertLess(int(generated), 400)
 
     def end_while_streaming(self, node):
-        """A stream under way at a node that takes no other request any more."""
-        connection, response = node.stream({"prompt": "Once upon a time", "temperature": 0, "max_tokens": 400})
+        """A running stream at a node that takes no other requests any more."""
+        connection, response = node.stream(LONG)
         pieces = harness.events(response)
         text = next(pieces)["choices"][0]["text"]
         node.process.send_signal(signal.SIGTERM)
@@ -241,36 +253,51 @@ class Serving(unittest.TestCase):
         harness.wait_until(is_refused, harness.PATIENCE_S, "the refusal")
         return connection, pieces, text
 
-    def test_a_node_that_is_told_to_end_finishes_what_it_has_begun(self):
-        with harness.Node(*self.SLOW) as node:
-            expected = node.complete(max_tokens=400)[1]["choices"][0]["text"]
-        with harness.Node(*self.SLOW, "--drain", "600") as node:
+    def test_a_node_that_is_stopped_finishes_running_requests(self):
+        with harness.Node() as node:
+            choice, = node.complete(**LONG)[1]["choices"]
+            self.assertEqual(choice["finish_reason"], "length")
+        with harness.Node(*SLOW, "--drain", "600") as node:
             connection, pieces, text = self.end_while_streaming(node)
             text += "".join(piece["choices"][0]["text"] for piece in pieces if piece != "[DONE]")
             connection.close()
-            self.assertEqual(text, expected)
+            self.assertEqual(text, choice["text"])
             self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
 
     def test_the_end_has_a_limit_and_a_second_signal_is_at_once(self):
-        with harness.Node(*self.SLOW, "--drain", "0") as node:
-            connection, response = node.stream({"prompt": "Once", "max_tokens": 400, "temperature": 0})
-            next(harness.events(response))
+        with harness.Node(*SLOW, "--drain", "0") as node:
+            connection, response = node.stream(LONG)
+            pieces = harness.events(response)
+            next(pieces)
             node.process.send_signal(signal.SIGTERM)
             self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
+            self.check_cut_off(pieces)
             connection.close()
-        with harness.Node(*self.SLOW, "--drain", "86400") as node:
-            connection, _, _ = self.end_while_streaming(node)
+        with harness.Node(*SLOW, "--drain", "86400") as node:
+            connection, pieces, _ = self.end_while_streaming(node)
             began = time.monotonic()
             node.process.send_signal(signal.SIGINT)
             self.assertEqual(node.process.wait(harness.PATIENCE_S), 0)
             print(f"ended {time.monotonic() - began:.3f} s after the second signal", flush=True)
+            self.check_cut_off(pieces)
             connection.close()
 
+    def check_cut_off(self, pieces):
+        """The rest of a stream whose node did not wait for it."""
+        try:
+            rest = list(pieces)
+        except (OSError, http.client.HTTPException):
+            return
+        self.assertEqual([piece for piece in rest if "choices" in piece and piece["choices"][0]["finish_reason"]], [])
+
     def lose_worker(self, link, rank, signal_number, reason, group=("--ranks", "2")):
-        # Eight long streams in one, so that they are still under way when the signal comes.
+        # Eight streams in one request, which last at least three seconds: they are running when the signal
+        # arrives.
         body = {"prompt": "Lily", "max_tokens": 505, "temperature": 1, "n": 8, "seed": 11}
-        with harness.Node(*group, "--link", link) as node:
-            expected = {each["index"]: each["text"] for each in node.complete(**body)[1]["choices"]}
+        if not self.undisturbed:
+            with harness.Node() as node:
+                self.undisturbed.update({each["index"]: each["text"] for each in node.complete(**body)[1]["choices"]})
+        with harness.Node(*group, "--link", link, "--link-delay-us", "500") as node:
             pids = node.worker_pids()
             connection, response = node.stream(body)
             texts, finished = collections.defaultdict(str), 0
@@ -291,14 +318,14 @@ class Serving(unittest.TestCase):
             response.close()
             connection.close()
             self.assertEqual(finished, 8)
-            self.assertEqual(dict(texts), expected)
+            self.assertEqual(dict(texts), self.undisturbed)
             print(f"{link}, rank {rank}, signal {signal_number}: a pause of {longest_pause:.3f} s", flush=True)
             self.assertLess(longest_pause, RECOVERY_LIMIT_S)
             status = node.status()
             self.assertEqual(status["restarts"], 1)
             self.assertIn(f"rank {rank} (pid {pids[rank]})", status["last_error"])
             self.assertIn(reason, status["last_error"])
-            # Only the lost rank's process is another one.
+            # Only the lost rank's process was replaced.
             self.assertEqual([old == new for old, new in zip(pids, node.worker_pids())],
                              [each != rank for each in range(len(pids))])
             self.assertEqual(status["epoch"], 2)
@@ -323,7 +350,7 @@ class Serving(unittest.TestCase):
             with self.subTest(link=link, rank=rank):
                 self.lose_worker(link, rank, signal_number, reason, group)
 
-    def test_stages_serve_what_one_rank_would_say(self):
+    def test_stages_answer_like_one_rank(self):
         body = {"prompt": "Lily", "max_tokens": 60, "temperature": 1, "seed": 4, "n": 8}
         with harness.Node() as node:
             expected = node.complete(**body)[1]["choices"]

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "cluster/brain.h"
+#include "cluster/brain/brain.h"
 
 namespace lockstep {
 
@@ -17,7 +17,7 @@ struct SimulatedNode {
   bool is_spare = false;
   bool has_joined = false;
   bool has_left = false;  // for good
-  int64_t life = 0;       // counts starts; what was under way in another life is void
+  int64_t life = 0;       // counts starts; events of an earlier life are dropped
   int64_t paused_until_ms = 0;
   int64_t wall_offset_ms = 0;
   std::unique_ptr<Brain> brain;  // null while it is down
@@ -27,7 +27,7 @@ struct SimulatedNode {
   int64_t disk_ms = 5;  // a write takes up to this
   std::shared_ptr<const DesiredState> writing;
 
-  // The processes of parts and the memory they have.
+  // The running processes of parts and the memory they use.
   std::map<std::pair<std::string, PlacementEpoch>, int64_t> running;
 
   bool is_up() const { return brain != nullptr; }

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kNodesAtMost = 7;
 constexpr int64_t kWallStartMs = 1'750'000'000'000;
-constexpr int64_t kGib = int64_t{1} << 30;
 constexpr int64_t kPulseMs = 500;
 constexpr int64_t kWildMs = 390'000;
 constexpr int64_t kCalmMs = 210'000;
@@ -112,7 +111,7 @@ void SimulationRun::happen(Event& event) {
   check_node(event.node);
 }
 
-// Each machine's monotonic clock starts anywhere.
+// Each machine's monotonic clock starts at a different value.
 ClusterTime SimulationRun::now(const SimulatedNode& node) const {
   const int64_t begin_ms = (&node - nodes_.data() + 1) * 100'000;
   return {clock_ms_ + begin_ms,
@@ -151,7 +150,7 @@ void SimulationRun::crash(int index, bool loses_disk) {
   ++result_.crashes;
   node.brain.reset();
   node.running.clear();
-  // What was being written may have reached the disk, though nobody was told.
+  // A write in progress may have reached the disk, though it was never acknowledged.
   if (node.writing && random_.chance(0.5)) node.disk = *node.writing;
   node.writing.reset();
   if (options_.sabotage == Sabotage::kDisksForget && !node.disk.entries().empty()) {
@@ -243,7 +242,7 @@ void SimulationRun::act(int index, StopPartAction& action) {
   });
 }
 
-// Ready counts as no end; what is not running any more says nothing.
+// kReady does not end a part; parts that no longer run report nothing.
 void SimulationRun::end_part(int index, const std::string& model, const PlacementEpoch& epoch,
                              const PartEvent& event) {
   SimulatedNode& node = nodes_[static_cast<size_t>(index)];
@@ -272,7 +271,7 @@ void SimulationRun::act(int index, PersistAction& action) {
   });
 }
 
-// Nobody asks for one here.
+// The simulation never restarts nodes this way.
 void SimulationRun::act(int, RestartAction&) {
   fail("a node begins anew that nobody told to");
 }
@@ -299,7 +298,7 @@ void SimulationRun::act(int index, NewsAction& action) {
                   action.sentence));
 }
 
-// Connections come and go as both ends notice.
+// Connections open and close as both ends notice.
 void SimulationRun::pulse() {
   at(kPulseMs, -1, [this] { pulse(); });
   for (int a = 0; a < kNodesAtMost; ++a) {

@@ -1,9 +1,9 @@
 // A cluster of Brains in one thread, with a fake network, disks, processes and clocks, all drawn
-// from one seed: messages late, lost, twice and out of order, links that carry one way, machines
-// that crash, pause, lose their disks, join and leave, wall clocks that are wrong and jump, disks
-// that are slow or refuse, parts that fail. Wild times alternate with calm ones. Invariants are
-// checked after every event, and at the end of each calm time what must have come to be. The same
-// seed is the same run.
+// from one seed: messages are delayed, lost, duplicated and reordered, links carry only one way,
+// machines crash, pause, lose their disks, join and leave, wall clocks are wrong and jump, disks
+// are slow or refuse writes, parts fail. Wild times alternate with calm ones. Invariants are
+// checked after every event, and convergence at the end of each calm time. The same seed gives the
+// same run.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace lockstep {
 
-// Mistakes put in on purpose, to see that the checks can fail.
+// Deliberate mistakes, to show that the checks can fail.
 enum class Sabotage {
   kNone,
-  kDiskLies,     // says that it has written, and has not
+  kDiskLies,     // acknowledges writes without doing them
   kGreedyParts,  // parts use more memory than was promised
-  kOneLife,      // every life of a node has the same incarnation
+  kOneLife,      // a restarted node has the same incarnation
   kNoUpdates,    // nodes never get desired entries from each other
   kNoStarts,     // orders to start never arrive
   kDisksForget,  // a disk loses an entry now and then
-  kLostGroups,   // a group that is lost is not formed again beside the others
+  kLostGroups,   // a lost group is not formed again while others remain
 };
 
 struct SimulationOptions {
@@ -37,7 +37,7 @@ struct SimulationResult {
   int64_t events = 0;
   int64_t crashes = 0;
   int64_t disks_lost = 0;
-  int64_t writes = 0;      // of users, acknowledged
+  int64_t writes = 0;      // acknowledged user writes
   int64_t placements = 0;  // started
   int64_t calm_checks = 0;
   int64_t ready_checks = 0;  // groups found ready exactly once at the end of a calm time

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// After every event: memory is promised once, and used no more than it is there; groups of one
+// After every event: memory is promised once, and never more is used than exists; groups of one
 // model share no node.
 void SimulationRun::check_node(int index) {
   const SimulatedNode& node = nodes_[static_cast<size_t>(index)];
@@ -30,8 +30,8 @@ void SimulationRun::check_node(int index) {
   }
 }
 
-// One placement for each model and epoch, whichever group it is; a node starts an epoch once, and
-// never an earlier one.
+// Each model and epoch has one placement in all groups; a node starts an epoch once, and never an
+// earlier one afterwards.
 void SimulationRun::check_start(int index, const StartPartAction& action) {
   const PartReport& part = action.part;
   const auto [item, is_new] = placements_.try_emplace({part.model, part.epoch}, part.ranks);
@@ -50,7 +50,7 @@ void SimulationRun::check_start(int index, const StartPartAction& action) {
   last = part.epoch;
 }
 
-// A disk never goes back.
+// A disk's state never goes backwards.
 void SimulationRun::check_write(int index, const DesiredState& state) {
   for (const auto& [name, entry] : nodes_[static_cast<size_t>(index)].disk.entries()) {
     const DesiredEntry* written = state.find(name);
@@ -70,8 +70,8 @@ void SimulationRun::note_disk(int index) {
   }
 }
 
-// Half a minute into a calm time all nodes want the same, and nothing acknowledged is lost that any
-// of their disks had.
+// Half a minute into a calm time all nodes have the same desired state, which includes every
+// acknowledged write that still was on one of their disks.
 void SimulationRun::check_agreement() {
   uint32_t here = 0;
   const DesiredState* first = nullptr;
@@ -96,7 +96,7 @@ void SimulationRun::check_agreement() {
   }
 }
 
-// At the end of a calm time everything is as it should be.
+// The checks at the end of a calm time.
 void SimulationRun::check_calm() {
   check_agreement();
   ++result_.calm_checks;
@@ -123,8 +123,8 @@ void SimulationRun::check_calm() {
   check_only_wanted_runs(any->brain->desired());
 }
 
-// As many groups ready as were asked for, or as there is place for: each whole, on nodes of its
-// own, and nothing else of the model anywhere.
+// As many groups are ready as were asked for, or as fit: each complete, on separate nodes, and no
+// other part of the model exists.
 void SimulationRun::check_model(const DesiredEntry& entry) {
   std::map<PlacementEpoch, int64_t> ready_bytes;
   std::vector<NodeOffer> offers;

@@ -1,5 +1,5 @@
-// cluster_simulation: runs many seeds of the simulated cluster on several threads; a failing one is
-// named with the command that shows it. Exit status 1 then.
+// cluster_simulation: runs many seeds of the simulated cluster on several threads and prints the
+// command that reproduces a failing one. Exit status 1 if one fails.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/machine/machine.h"
 #include "cluster/simulation.h"
 
 using namespace lockstep;
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   }
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<uint64_t> next = arguments->first;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the following
   SimulationResult total;
   int failures = 0;
   std::vector<std::thread> threads;

@@ -1,5 +1,6 @@
-// The inside of simulate(): one run. simulation.cc moves time, messages and processes,
-// simulation_weather.cc decides what goes wrong, simulation_checks.cc holds the invariants.
+// The implementation of simulate(): one run. simulation.cc moves time, messages and processes,
+// simulation_weather.cc injects faults and user requests, simulation_checks.cc checks the
+// invariants.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/brain.h"
+#include "cluster/brain/brain.h"
 #include "cluster/seeded_random.h"
 #include "cluster/simulated_node.h"
 #include "cluster/simulation.h"
 
 namespace lockstep {
+
+inline constexpr int64_t kGib = int64_t{1} << 30;
 
 class SimulationRun {
  public:
@@ -43,7 +46,7 @@ class SimulationRun {
   };
   struct Acknowledged {
     Stamp stamp;
-    uint32_t disks = 0;  // a bit for each machine whose disk has it, or something later
+    uint32_t disks = 0;  // a bit for each machine whose disk has it or a later write
   };
 
   // Time and machines.
@@ -56,7 +59,7 @@ class SimulationRun {
   void fail(std::string what);
   void say(const std::string& what);
 
-  // What Brains ask for.
+  // Actions of the Brains.
   void act(int index, ClusterActions actions);
   void act(int index, SendAction& action);
   void act(int index, StartPartAction& action);
@@ -110,9 +113,9 @@ class SimulationRun {
   std::vector<SimulatedNode> nodes_;
   std::map<NodeId, int> index_;
   std::vector<std::vector<char>> connected_;
-  std::vector<std::vector<char>> cut_;  // what goes from one to the other is lost
+  std::vector<std::vector<char>> cut_;  // messages from one to the other are lost
   bool is_wild_ = false;
-  bool over_wire_ = false;  // each message as JSON
+  bool over_wire_ = false;  // encode each message as JSON
   double loss_ = 0;
   double twice_ = 0;
   int64_t delay_max_ms_ = 5;
@@ -120,11 +123,11 @@ class SimulationRun {
   std::map<int64_t, std::pair<std::string, Stamp>> requests_;
   std::map<std::string, std::vector<Acknowledged>> acknowledged_;
   std::map<std::pair<std::string, PlacementEpoch>, std::vector<RankPart>> placements_;
-  // Of one life of a node: the last epoch of each model that it started.
+  // By node, life and model: the last epoch that was started.
   std::map<std::tuple<int, int64_t, std::string>, PlacementEpoch> started_;
 };
 
-// Models of the simulation have their size as path.
+// A simulated model's path is its size.
 int64_t simulated_bytes(const DesiredEntry& entry);
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ std::string failure_of(Sabotage sabotage) {
 
 }  // namespace
 
-TEST_CASE("a seed is one run: the same events each time, and others for another seed") {
+TEST_CASE("a seed gives the same events each time, another seed others") {
   const auto first = simulate({.seed = 5, .minutes = 10});
   const auto again = simulate({.seed = 5, .minutes = 10});
   const auto other = simulate({.seed = 6, .minutes = 10});
@@ -30,7 +30,7 @@ TEST_CASE("a seed is one run: the same events each time, and others for another 
   CHECK(first.events > 5'000);
 }
 
-TEST_CASE("the simulation finds the mistakes that are put into it") {
+TEST_CASE("the simulation finds deliberate mistakes") {
   CHECK(failure_of(Sabotage::kNone) == "");
   CHECK(failure_of(Sabotage::kDiskLies).find("not on the disk") != std::string::npos);
   CHECK(failure_of(Sabotage::kGreedyParts).find("uses") != std::string::npos);

@@ -1,4 +1,4 @@
-// What goes wrong in the simulation, and what users ask for.
+// Faults of the simulated machines and network, and the users' requests.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kGib = int64_t{1} << 30;
 constexpr int64_t kModels = 7;
 constexpr int64_t kDayMs = 86'400'000;
 
@@ -60,7 +59,7 @@ void SimulationRun::weather() {
 }
 
 void SimulationRun::machine_weather(int64_t kind) {
-  if (kind < 14) {  // up again
+  if (kind < 14) {  // restart
     const int down = any_node(false);
     if (down >= 0) start(down);
     return;
@@ -187,7 +186,7 @@ void SimulationRun::load_something() {
   at(0, index, [this, index, request, entry] {
     SimulatedNode& asked = nodes_[static_cast<size_t>(index)];
     auto actions = asked.brain->load(now(asked), request, entry);
-    const DesiredEntry* held = asked.brain->desired().find(entry.name);
+    const DesiredEntry* held = asked.brain->asked().find(entry.name);
     if (held != nullptr) requests_[request].second = held->stamp;
     act(index, std::move(actions));
   });
@@ -204,7 +203,7 @@ void SimulationRun::unload_something() {
   at(0, index, [this, index, request, name] {
     SimulatedNode& asked = nodes_[static_cast<size_t>(index)];
     auto actions = asked.brain->unload(now(asked), request, name);
-    const DesiredEntry* held = asked.brain->desired().find(name);
+    const DesiredEntry* held = asked.brain->asked().find(name);
     if (held != nullptr) requests_[request].second = held->stamp;
     act(index, std::move(actions));
   });

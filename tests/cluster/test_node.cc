@@ -1,11 +1,11 @@
-// A node with nothing above its peers, for tests/cluster/network_test.py: tells on standard output,
-// one JSON object a line, what happens to it, and does what standard input says:
+// A node with only its peers, for tests/cluster/network_test.py. It prints events as one JSON
+// object per line, and takes commands from standard input:
 //
 //   send TEXT        to all
 //   stream WORD      a stream to each connected node, with a frame of 200 KB of the word
-//   report           tells counts
-//   pin              tells the PINs that are shown
-//   (end of input)   ends
+//   report           prints counts
+//   pin              prints the PINs that are shown
+//   (end of input)   exits
 #include <iostream>
 #include <map>
 #include <memory>
@@ -14,8 +14,8 @@
 #include <string>
 
 #include "cluster/identity.h"
-#include "cluster/join_cluster.h"
-#include "cluster/peers.h"
+#include "cluster/join/join_cluster.h"
+#include "cluster/peers/peers.h"
 #include "json/json.h"
 #include "net/event_loop.h"
 
@@ -58,7 +58,7 @@ Result<Arguments> parse(int count, char** values) {
   return arguments;
 }
 
-// Without a key: asks the first node that is heard, with the PIN that standard input says.
+// Without a key: asks the first node it hears from, with a PIN from standard input.
 Result<ClusterKey> ask_for_key(EventLoop& loop, const Identity& identity,
                                const Arguments& arguments) {
   const auto seen = TRY(find_clusters(loop, identity, {}, std::chrono::milliseconds(5'000), true));

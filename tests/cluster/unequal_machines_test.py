@@ -1,6 +1,6 @@
-"""Four unequal machines, two of 2 GiB and two of 1 GiB, serve models that none of them could hold: within their memory,
-two models side by side, and with the numbers where a third does not fit. Control groups limit the machines; where those
-are not permitted, `--memory` says what they may use."""
+"""Four unequal machines, two of 2 GiB and two of 1 GiB, serve models that none of them could hold alone: within their
+memory, two models at the same time, and with the numbers if a third does not fit. Control groups limit the machines; if
+those are not permitted, `--memory` says how much they may use."""
 
 import os
 import re
@@ -23,7 +23,7 @@ TOKENS = 8
 
 
 def make_limits():
-    """The groups of all machines; none where that is not permitted."""
+    """The control groups of all machines; none if that is not permitted."""
     limits = {}
     try:
         for name, limit in LIMITS.items():
@@ -38,7 +38,7 @@ def make_limits():
 
 
 def put_within(machine, limit):
-    """Whatever runs on the machine from now on has the limit together."""
+    """All processes started on the machine from now on share the limit."""
     unlimited = machine.command
     machine.command = lambda *arguments: [*limit.enter(), *unlimited(*arguments)]
 
@@ -82,7 +82,7 @@ class UnequalMachines(unittest.TestCase):
         return "".join(f"\n--- {machine.name}\n{machine.said()[-1500:]}" for machine in self.cluster.machines)
 
     def holders(self, name):
-        """The machines of a model's ranks, and the bytes that are planned there."""
+        """The machines of a model's ranks, and the bytes planned there."""
         return {rank["node_name"]: rank["bytes"] for rank in self.anna.model(name)["placement"]}
 
     def complete(self, machine, name):
@@ -92,7 +92,7 @@ class UnequalMachines(unittest.TestCase):
         return body["choices"][0]["text"]
 
     def check_memory(self, workers):
-        """No machine was short of memory, and no process was lost."""
+        """No machine ran out of memory, and no process was lost."""
         for machine in self.cluster.machines:
             self.assertIsNone(machine.node.poll(), machine.said()[-2000:])
             self.assertLessEqual(workers[machine.name], set(machine.workers()), "a worker was started anew")

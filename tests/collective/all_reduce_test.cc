@@ -5,19 +5,14 @@
 #include <cstring>
 #include <thread>
 
-#include "collective/bench.h"
+#include "collective/group/bench.h"
 #include "collective/ranks.h"
 
 using namespace lockstep;
 
 namespace {
 
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
-}
-
-// How many ranks end with exactly the bits of one rank's tree.
+// The number of ranks whose result has exactly the bits of a single rank's tree.
 int right_ranks(const NamedLinks& kind, const LeafShares& shares, size_t count) {
   const auto expected = tree_sum(0, shares.leaf_count(), count);
   std::atomic<int> right{0};
@@ -67,8 +62,8 @@ TEST_CASE("the bits of a sum depend neither on the number of ranks, nor on share
   }
 }
 
-TEST_CASE("a sum that travels while its rank does something else has the same bits") {
-  constexpr size_t kCount = 300'000;  // several pieces, more than the links hold
+TEST_CASE("a sum that overlaps with other work has the same bits") {
+  constexpr size_t kCount = 300'000;  // several pieces, more than the links buffer
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     for (const auto& leaves : std::vector<std::vector<int>>{{6, 6}, {5, 4, 3}, {8}}) {
@@ -78,7 +73,7 @@ TEST_CASE("a sum that travels while its rank does something else has the same bi
       run_ranks(kind.open(shares.rank_count()), {.timeout = kTestTimeout}, [&](Group& group) {
         const auto own = own_sums(shares, group.rank(), kCount);
         std::vector<float> first(kCount), second(kCount);
-        // The second one finishes the first.
+        // The second begin_sum() finishes the first sum.
         if (!group.begin_sum(shares, own, first).ok()) return;
         for (int i = 0; i < 10 * group.rank(); ++i) {
           if (!group.poll_sum().ok()) return;
@@ -92,7 +87,7 @@ TEST_CASE("a sum that travels while its rank does something else has the same bi
   }
 }
 
-TEST_CASE("polling alone brings a sum to its end, by one hop and by a plan") {
+TEST_CASE("polling alone completes a sum, by one hop and by a plan") {
   constexpr size_t kCount = 300'000;
   const LeafShares shares = make_shares({5, 4, 3});
   const auto expected = tree_sum(0, shares.leaf_count(), kCount);
@@ -141,7 +136,7 @@ TEST_CASE("vectors of 0, 1 and many lengths around a piece are summed") {
   }
 }
 
-TEST_CASE("a vector that is longer than all rings together is summed and nothing locks up") {
+TEST_CASE("a vector that is longer than all rings together is summed without a deadlock") {
   constexpr size_t kCount = 10 * 1024 * 1024 / sizeof(float);
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
@@ -157,8 +152,8 @@ TEST_CASE("a vector that is longer than all rings together is summed and nothing
   }
 }
 
-TEST_CASE("a sum may take the place of the own part") {
-  const LeafShares shares = make_shares({3, 1, 4});  // two subtrees, one, one
+TEST_CASE("a sum may overwrite the rank's own part") {
+  const LeafShares shares = make_shares({3, 1, 4});  // subtrees: two, one, one
   constexpr size_t kCount = 40'000;                  // several pieces
   const auto expected = tree_sum(0, 8, kCount);
   std::atomic<int> right{0};
@@ -170,7 +165,7 @@ TEST_CASE("a sum may take the place of the own part") {
   CHECK(right == 3);
 }
 
-TEST_CASE("kernels that add are used and give the same bits") {
+TEST_CASE("the kernels' addition is used and gives the same bits") {
   static std::atomic<int> calls{0};
   KernelTable kernels{};
   kernels.add = [](const float* x, float* sum, size_t count) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <memory>
 
 #include "collective/ranks.h"
 
@@ -14,6 +15,29 @@ std::vector<std::byte> bytes_of(int rank, size_t count) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(rank * 31 + i * 7 + i / 251);
   return bytes;
 }
+
+// Counts how often its reader sleeps.
+class SleepCounter final : public Link {
+ public:
+  SleepCounter(std::unique_ptr<Link> inner, std::atomic<int>& sleeps)
+      : inner_(std::move(inner)), sleeps_(sleeps) {}
+
+  size_t frame_bytes_max() const override { return inner_->frame_bytes_max(); }
+  std::span<std::byte> acquire(size_t bytes) override { return inner_->acquire(bytes); }
+  void post() override { inner_->post(); }
+  bool flush() override { return inner_->flush(); }
+  std::span<const std::byte> peek() override { return inner_->peek(); }
+  void release() override { inner_->release(); }
+  void wait_readable(std::chrono::microseconds at_most) override {
+    ++sleeps_;
+    inner_->wait_readable(at_most);
+  }
+  Status health() const override { return inner_->health(); }
+
+ private:
+  std::unique_ptr<Link> inner_;
+  std::atomic<int>& sleeps_;
+};
 
 constexpr size_t kSizes[] = {0, 1, 7, 64, 65'527, 65'528, 65'529, 65'536, 131'080, 9'000'001};
 
@@ -47,7 +71,7 @@ TEST_CASE("a broadcast beyond the receiver's limit is refused before anything is
   CHECK(seen == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("gathers bring parts of any lengths together") {
+TEST_CASE("gathers collect parts of any lengths") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     for (const size_t size : kSizes) {
@@ -86,12 +110,14 @@ TEST_CASE("a group of one rank exchanges with itself") {
   });
 }
 
-TEST_CASE("an idle rank waits longer than any deadline, says that it is idle and wakes up") {
+TEST_CASE("an idle rank waits longer than any deadline, reports progress and wakes up") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     LocalLinks links = kind.open(2);
     Progress progress;
     std::atomic<bool> has_woken{false};
+    std::atomic<int> sleeps{0};
+    links[1][0] = std::make_unique<SleepCounter>(std::move(links[1][0]), sleeps);
     std::thread follower([&] {
       Group group({.rank = 1,
                    .links = std::move(links[1]),
@@ -100,13 +126,8 @@ TEST_CASE("an idle rank waits longer than any deadline, says that it is idle and
       has_woken = group.wait_for(0).ok();
     });
     Group group({.rank = 0, .links = std::move(links[0])});
-    // Long enough for the follower to be in its sleep, which is what is tested; nothing depends on
-    // it.
-    const auto start = std::chrono::steady_clock::now();
-    while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds{30} ||
-           progress.ticks == 0) {
-      std::this_thread::yield();
-    }
+    // The follower polls for longer than its time-out before it sleeps.
+    CHECK(comes_true([&] { return sleeps > 1 && progress.ticks > 0; }));
     CHECK(progress.state == Progress::kIdle);
     CHECK(!has_woken);
     std::vector<std::byte> data(10);

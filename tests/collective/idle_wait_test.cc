@@ -1,16 +1,16 @@
-#include "collective/idle_wait.h"
+#include "collective/sums/idle_wait.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 
-#include "base/wait.h"
+#include "base/threads/wait.h"
 
 using namespace lockstep;
 
 namespace {
 
-// Nothing ever comes, and no sleep lasts.
+// Nothing ever arrives, and each sleep returns at once.
 class SilentLink final : public Link {
  public:
   size_t frame_bytes_max() const override { return 0; }
@@ -27,8 +27,7 @@ class SilentLink final : public Link {
 
 }  // namespace
 
-TEST_CASE(
-    "who has waited long looks once between two sleeps, and polls again when something moved") {
+TEST_CASE("a long wait checks once between sleeps, and polls again after progress") {
   SilentLink link;
   int looks = 0;
   IdleWait idle(std::chrono::milliseconds(10));
@@ -53,7 +52,7 @@ TEST_CASE(
   CHECK(looks <= polled + 11);
 }
 
-TEST_CASE("what has waited long without a link to sleep on polls on") {
+TEST_CASE("a long wait without a link to sleep on keeps polling") {
   IdleWait idle(std::chrono::milliseconds(10));
   int looks = 0;
   for (int round = 0; round < 640; ++round) {

@@ -1,4 +1,4 @@
-#include "collective/message_stream.h"
+#include "collective/sums/message_stream.h"
 
 #include <doctest/doctest.h>
 
@@ -6,13 +6,13 @@
 #include <deque>
 #include <memory>
 
-#include "transport/local_links.h"
+#include "transport/form/local_links.h"
 
 using namespace lockstep;
 
 namespace {
 
-// One end of a link in memory with small frames and few of them.
+// One end of an in-memory link with few and small frames.
 class SmallLink final : public Link {
  public:
   using Frames = std::deque<std::vector<std::byte>>;
@@ -70,7 +70,7 @@ TEST_CASE("messages of every length arrive whole and in order through small fram
   CHECK(there.empty());
 }
 
-TEST_CASE("a receiver takes so many messages and leaves the others to the link") {
+TEST_CASE("a receiver takes a limited number of messages and leaves the others in the link") {
   SmallLink::Frames there, back;
   SmallLink ours(there, back), theirs(back, there);
   MessageSender sender(ours);
@@ -93,7 +93,7 @@ TEST_CASE("a receiver takes so many messages and leaves the others to the link")
   CHECK(!receiver.has_message());
 }
 
-TEST_CASE("lengths that cannot be are an error that names the rank") {
+TEST_CASE("impossible lengths are an error that names the rank") {
   const auto error_of = [](std::vector<std::vector<std::byte>> frames, size_t bytes_max) {
     SmallLink::Frames there(frames.begin(), frames.end()), back;
     SmallLink theirs(back, there);

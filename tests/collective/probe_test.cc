@@ -1,5 +1,5 @@
-// How fast links are, where their frames are shorter than the messages that are usually measured.
-#include "collective/probe.h"
+// Link measurements where frames are shorter than the usual messages.
+#include "collective/group/probe.h"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-// A link of short frames, as over RDMA without reliable connections.
+// A link with short frames, such as RDMA without reliable connections.
 class NarrowLink final : public Link {
  public:
   static constexpr size_t kFrameBytes = 16'320;
@@ -59,7 +59,7 @@ TEST_CASE("a link whose frames are shorter than 16 KiB is measured with its larg
   CHECK(high.longest() <= NarrowLink::kFrameBytes);
 }
 
-TEST_CASE("a peer that says nothing while a link is measured is an error at the deadline") {
+TEST_CASE("a peer that is silent while a link is measured is an error at the deadline") {
   auto links = open_pipe_links(2);
   ProbeOptions options = kQuick;
   options.timeout = std::chrono::milliseconds(50);

@@ -1,22 +1,36 @@
 // Runs the ranks of a group as threads over any kind of link.
 #pragma once
 
+#include <chrono>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <numeric>
 #include <random>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "collective/group.h"
+#include "base/threads/wait.h"
+#include "collective/group/group.h"
 #include "transport/pipe_link.h"
 
 namespace lockstep {
 
 inline constexpr std::chrono::milliseconds kTestTimeout{20'000};
 
-// Calls body(group) in one thread for each rank; the group of a rank ends with its body.
+// Waits for the condition while other threads run; false at the time-out.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+  Wait wait(kTestTimeout);
+  while (!condition()) {
+    if (!wait.pause("change").ok()) return false;
+  }
+  return true;
+}
+
+// Calls body(group) in one thread per rank; a rank's group is destroyed after its body.
 inline void run_ranks(LocalLinks links, const Group::Options& options,
                       const std::function<void(Group&)>& body) {
   std::vector<std::thread> threads;
@@ -34,6 +48,11 @@ inline void run_ranks(LocalLinks links, const Group::Options& options,
   for (auto& thread : threads) thread.join();
 }
 
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
 inline LeafShares make_shares(const std::vector<int>& leaves) {
   std::vector<int> begins{0};
   for (const int count : leaves) begins.push_back(begins.back() + count);
@@ -47,7 +66,7 @@ inline std::vector<float> leaf_values(int leaf, size_t count) {
   return values;
 }
 
-// The sum over leaves [first, first + count) of a tree of its own.
+// The sum of leaves [first, first + count) by their own tree.
 inline std::vector<float> tree_sum(int first, int leaf_count, size_t count) {
   std::deque<std::vector<float>> leaves;
   std::vector<PartialSum> parts;
@@ -59,7 +78,7 @@ inline std::vector<float> tree_sum(int first, int leaf_count, size_t count) {
   return leaves.front();
 }
 
-// What a rank hands to all_reduce.
+// A rank's input to all_reduce.
 inline std::vector<float> own_sums(const LeafShares& shares, int rank, size_t count) {
   std::vector<float> own;
   for (const TreeNode node : shares.nodes(rank)) {

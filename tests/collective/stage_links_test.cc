@@ -1,10 +1,10 @@
-#include "collective/stage_links.h"
+#include "collective/group/stage_links.h"
 
 #include <doctest/doctest.h>
 
 #include <set>
 
-#include "transport/local_links.h"
+#include "transport/form/local_links.h"
 
 using namespace lockstep;
 
@@ -41,7 +41,7 @@ TEST_CASE("each rank keeps the links of its stage, of its hops, and last-first")
                                     Case{6, 3}, Case{8, 4}, Case{8, 2}}) {
     CAPTURE(size);
     CAPTURE(stages);
-    // No link that is missing is needed, and none is there in vain.
+    // The omitted links are not needed, and all others are used.
     auto links = open_local_links(LinkOptions{.stages = stages}, size);
     REQUIRE(links.ok());
     for (int rank = 0; rank < size; ++rank) {

@@ -1,4 +1,4 @@
-// Plans alone: every generator, played through without links.
+// Plans by themselves: every generator's plan, simulated without links.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,22 +6,20 @@
 #include <map>
 #include <string>
 
-#include "collective/cost.h"
+#include "collective/all_topologies.h"
 #include "collective/ranks.h"
-#include "collective/sum_plan.h"
+#include "collective/sums/cost.h"
+#include "collective/sums/sum_plan.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr Topology kTopologies[] = {Topology::kMesh, Topology::kLine, Topology::kRing,
-                                    Topology::kStar};
-
-// The leaves that a slot's sum was made of, in the order of the additions.
+// The leaves in a slot's sum, in the order of the additions.
 using Term = std::string;
 
-// Plays a plan with one number of a piece for all: messages arrive in any order that the links
-// allow, here the least favourable: one link's at a time. False if it stops before its end.
+// Plays a plan with one element per piece. Messages are delivered in the least favourable order
+// that the links allow: one link at a time.
 class Player {
  public:
   Player(const SumPlan& plan, const LeafShares& shares) : plan_(plan) {
@@ -60,7 +58,7 @@ class Player {
     return sent == received;
   }
 
-  // How a node is summed, whoever does it.
+  // How a node is summed, on any rank.
   static Term term(TreeNode node, int leaf_count) {
     const int first = node.index << node.level;
     if (first >= leaf_count) return "";
@@ -102,7 +100,7 @@ class Player {
   std::map<std::pair<int, int>, size_t> delivered_;
 };
 
-// Every rank ends with the root of every chunk, summed as the tree says.
+// Every rank ends up with the root of every chunk, summed in tree order.
 bool is_right(const LeafShares& shares, const LinkGraph& graph, SumAlgorithm algorithm) {
   const SumPlan plan = plan_sum(shares, graph, algorithm);
   Player player(plan, shares);
@@ -154,7 +152,7 @@ std::vector<std::vector<int>> all_leaves(int ranks) {
 
 }  // namespace
 
-TEST_CASE("every algorithm brings the whole sum, added in the one order, to every rank") {
+TEST_CASE("every algorithm gives every rank the whole sum, added in the one order") {
   int played = 0;
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (const Topology topology : kTopologies) {
@@ -174,7 +172,7 @@ TEST_CASE("every algorithm brings the whole sum, added in the one order, to ever
   CHECK(played > 1000);
 }
 
-TEST_CASE("links of any shape are enough, as long as they reach every rank") {
+TEST_CASE("any graph of links is enough if it reaches every rank") {
   std::minstd_rand random(5);
   for (int trial = 0; trial < 60; ++trial) {
     const int ranks = 2 + static_cast<int>(random() % 9);
@@ -201,7 +199,7 @@ TEST_CASE("links of any shape are enough, as long as they reach every rank") {
   }
 }
 
-TEST_CASE("partial sums are added on the way of a relay") {
+TEST_CASE("a relay adds partial sums on their way") {
   const LeafShares shares = make_shares({1, 1, 1, 1});
   const SumPlan plan = plan_sum(shares, LinkGraph::of(Topology::kLine, 4), SumAlgorithm::kTree);
   int slots = 0;
@@ -209,7 +207,7 @@ TEST_CASE("partial sums are added on the way of a relay") {
   CHECK(slots == 6);  // three links, one vector each way
 }
 
-TEST_CASE("a graph knows its ways") {
+TEST_CASE("a graph knows its paths") {
   const LinkGraph line = LinkGraph::of(Topology::kLine, 5);
   CHECK(line.distances(0) == std::vector<int>{0, 1, 2, 3, 4});
   CHECK(line.parents(0) == std::vector<int>{0, 0, 1, 2, 3});

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "collective/all_topologies.h"
 #include "collective/ranks.h"
 
 using namespace lockstep;
@@ -15,14 +16,12 @@ namespace {
 thread_local uint64_t allocations = 0;
 
 constexpr LinkKind kKinds[] = {LinkKind::kShm, LinkKind::kTcp};
-constexpr Topology kTopologies[] = {Topology::kMesh, Topology::kLine, Topology::kRing,
-                                    Topology::kStar};
 
 LocalLinks open_links(LinkKind kind, Topology topology, int size) {
   return std::move(open_local_links({.kind = kind, .topology = topology}, size).value());
 }
 
-// Calls body(group) on every rank of a formed group; the number of ranks that it was true on.
+// Calls body(group) on every rank of a formed group; returns how many ranks returned true.
 int count_ranks(LocalLinks links, const Group::Options& options,
                 const std::function<bool(Group&)>& body) {
   std::atomic<int> right{0};
@@ -46,10 +45,6 @@ int count_ranks(LocalLinks links, const Group::Options& options,
   }
   for (auto& thread : threads) thread.join();
   return right;
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 bool sums_right(Group& group, const LeafShares& shares, size_t count) {
@@ -111,7 +106,7 @@ std::vector<std::vector<int>> leaves_of(int ranks) {
 
 }  // namespace
 
-// Counts what this thread allocates, for the case that says that nothing is.
+// Counts this thread's allocations, for the case that requires none.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes)) return memory;
@@ -160,7 +155,7 @@ TEST_CASE("the bits of a sum depend neither on the topology nor on the algorithm
   CHECK(tried > 150);
 }
 
-TEST_CASE("a sum that is longer than all rings together goes over a line and a ring") {
+TEST_CASE("a sum that is longer than all rings together passes over a line and a ring") {
   constexpr size_t kCount = 6 * 1024 * 1024 / sizeof(float);
   for (const LinkKind kind : kKinds) {
     for (const SumAlgorithm algorithm :
@@ -233,7 +228,7 @@ TEST_CASE("ranks agree on the smallest piece, on the links and on one algorithm"
   }
 }
 
-TEST_CASE("a group that links do not hold together is refused with a sentence") {
+TEST_CASE("a group that its links do not connect is refused with a sentence") {
   LocalLinks links = open_links(LinkKind::kShm, Topology::kLine, 4);
   links[1][2].reset();
   links[2][1].reset();
@@ -251,7 +246,7 @@ TEST_CASE("a group that links do not hold together is refused with a sentence") 
   }
   for (auto& thread : threads) thread.join();
   CHECK(errors[0] ==
-        "no links lead from rank 0 to rank 2; join them, directly or by way of others");
+        "there is no path from rank 0 to rank 2; connect them, directly or through others");
   CHECK(errors[1].find("from rank 1 to rank 2") != std::string::npos);
   CHECK(errors[3].find("from rank 3 to rank 0") != std::string::npos);
 }
@@ -274,7 +269,7 @@ TEST_CASE("an algorithm that the links do not allow is refused with a sentence")
   CHECK(refused == 3);
 }
 
-TEST_CASE("ranks with other options do not form a group") {
+TEST_CASE("ranks with different options do not form a group") {
   LocalLinks links = open_links(LinkKind::kShm, Topology::kLine, 2);
   std::vector<ErrorCode> codes(2, ErrorCode::kInternal);
   std::vector<std::thread> threads;
@@ -323,7 +318,7 @@ TEST_CASE("nothing is allocated after the first round") {
   }
 }
 
-TEST_CASE("a rank that goes away ends the others, also those that have no link to it") {
+TEST_CASE("a lost rank ends the others, also those that have no link to it") {
   for (const LinkKind kind : kKinds) {
     for (const Topology topology : {Topology::kLine, Topology::kRing, Topology::kStar}) {
       CAPTURE(topology_name(topology));
@@ -355,8 +350,7 @@ TEST_CASE("a silent rank in a line is an error at the deadline on every other ra
                                  const std::vector<float> own(10, 1.0f);
                                  std::vector<float> sum(10);
                                  if (group.rank() == 3) {
-                                   while (ended < 3) std::this_thread::yield();
-                                   return true;
+                                   return comes_true([&] { return ended == 3; });
                                  }
                                  const Status status = group.all_reduce(shares, own, sum);
                                  ++ended;

@@ -1,4 +1,4 @@
-// Rounded partial sums: what they cost, and that all ranks still agree.
+// Rounded partial sums: their error, and that all ranks still agree.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <mutex>
 
+#include "collective/plan/wire_codec.h"
 #include "collective/ranks.h"
-#include "collective/wire_codec.h"
 
 using namespace lockstep;
 
@@ -24,16 +24,12 @@ std::vector<float> coded(Wire wire, std::span<const float> values) {
   return back;
 }
 
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
-// Of one value among others of at most `largest`.
+// For one value among others of at most `largest`.
 double error_bound(Wire wire, double value, double largest) {
   return wire == Wire::kBf16 ? std::fabs(value) / 256 : largest / 127;
 }
 
-// Every rank's sum, over a formed group.
+// Every rank's sum over a formed group.
 std::vector<std::vector<float>> sums(Topology topology, SumAlgorithm algorithm, Wire wire, int rows,
                                      const std::vector<int>& leaves, size_t count) {
   const int ranks = static_cast<int>(leaves.size());
@@ -61,7 +57,7 @@ std::vector<std::vector<float>> sums(Topology topology, SumAlgorithm algorithm, 
 
 }  // namespace
 
-TEST_CASE("a rounded value is near, and is not rounded again") {
+TEST_CASE("a rounded value is close, and rounding it again changes nothing") {
   std::minstd_rand random(3);
   for (const Wire wire : kRounded) {
     for (int trial = 0; trial < 2000; ++trial) {
@@ -90,7 +86,7 @@ TEST_CASE("a rounded value is near, and is not rounded again") {
   }
 }
 
-TEST_CASE("the largest, the smallest, zeros and what is no number survive a wire as they should") {
+TEST_CASE("the largest, the smallest, zeros, infinities and NaN survive rounding as they should") {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Wire wire : kRounded) {
     const std::vector<float> zeros(40, 0.0f);
@@ -108,8 +104,7 @@ TEST_CASE("the largest, the smallest, zeros and what is no number survive a wire
   CHECK(wire_bytes(Wire::kQ8, 33) == 35);
 }
 
-TEST_CASE(
-    "all ranks hold the same rounded sum, whichever way it went, and it is near the exact one") {
+TEST_CASE("all ranks hold the same rounded sum, over any route, and it is close to the exact one") {
   constexpr size_t kCount = 3001;
   for (const std::vector<int>& leaves :
        {std::vector<int>{2, 2}, {1, 1, 1, 1}, {3, 1, 0, 5}, {1, 2, 3, 1, 4}}) {
@@ -141,7 +136,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("decoding does not know the wire format") {
+TEST_CASE("decoding does not depend on the wire format") {
   const std::vector<int> leaves{1, 2, 1};
   const auto exact = tree_sum(0, 4, 500);
   for (const auto& sum : sums(Topology::kMesh, SumAlgorithm::kAuto, Wire::kQ8, 8, leaves, 500)) {

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <random>
 
-#include "device/read_probe.h"
+#include "device/open/read_probe.h"
 #include "kernels/isa.h"
 #include "tensor/half.h"
 
@@ -19,7 +19,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int kRows = 37, kColumns = 24, kTokens = 3;
+constexpr int kRows = 37, kColumns = 24, kInputRows = 3;
 
 std::unique_ptr<Device> device_of(const char* kind, int threads = 1) {
   auto device =
@@ -36,9 +36,10 @@ std::vector<float> numbers(size_t count) {
   return values;
 }
 
-// Multiplies, adds to itself twice, and reads the result: operations whose order matters.
-std::vector<float> compute(Device& device) {
-  const std::vector<float> weights = numbers(kRows * kColumns), input = numbers(kTokens * kColumns);
+// Multiplies, doubles the result twice, and reads it: operations whose order matters.
+std::vector<float> fourfold_product(Device& device) {
+  const std::vector<float> weights = numbers(kRows * kColumns),
+                           input = numbers(kInputRows * kColumns);
   auto matrix = device.pack({.stored = {.rows = kRows,
                                         .columns = kColumns,
                                         .codes = std::as_bytes(std::span<const float>(weights)),
@@ -47,28 +48,28 @@ std::vector<float> compute(Device& device) {
                              .columns = kColumns,
                              .steps = {{kColumns, 0, 1}}});
   auto in = device.allocate(input.size() * 4, Access::kDevice);
-  auto out = device.allocate(kTokens * kRows * 4, Access::kHost);
+  auto out = device.allocate(kInputRows * kRows * 4, Access::kHost);
   REQUIRE(matrix.ok());
   REQUIRE(in.ok());
   REQUIRE(out.ok());
   const Slice x{in.value(), 0}, y{out.value(), 0};
   device.write(x, std::as_bytes(std::span<const float>(input)));
-  device.queue(Matmul{matrix.value(), x, kTokens, y});
-  device.queue(Add{y, kTokens * kRows, y});
+  device.queue(Matmul{matrix.value(), x, kInputRows, y});
+  device.queue(Add{y, kInputRows * kRows, y});
   REQUIRE(device.wait().ok());
-  device.queue(Add{y, kTokens * kRows, y});
+  device.queue(Add{y, kInputRows * kRows, y});
   REQUIRE(device.wait().ok());
   CHECK(device.wait_count() == 2);
   const auto host = device.host(out.value());
   return {host.begin(), host.end()};
 }
 
-// True if `touch` ends a process with SIGSEGV or an abort.
+// True if `touch` kills the process with SIGSEGV or an abort.
 template <class Touch>
 bool dies(Touch touch) {
   const pid_t child = fork();
   if (child == 0) {
-    std::freopen("/dev/null", "w", stderr);
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(0);
     for (const int signal : {SIGSEGV, SIGABRT, SIGBUS})
       std::signal(signal, SIG_DFL);  // not doctest's
     touch();
@@ -82,10 +83,11 @@ bool dies(Touch touch) {
 }  // namespace
 
 TEST_CASE("queued operations give the product, on every kind of device and with threads") {
-  const std::vector<float> weights = numbers(kRows * kColumns), input = numbers(kTokens * kColumns);
+  const std::vector<float> weights = numbers(kRows * kColumns),
+                           input = numbers(kInputRows * kColumns);
   const auto cpu = device_of("cpu"), team = device_of("cpu", 3), delayed = device_of("delayed");
-  const std::vector<float> expected = compute(*cpu);
-  for (int token = 0; token < kTokens; ++token) {
+  const std::vector<float> expected = fourfold_product(*cpu);
+  for (int token = 0; token < kInputRows; ++token) {
     for (int row = 0; row < kRows; ++row) {
       double sum = 0;
       for (int k = 0; k < kColumns; ++k) {
@@ -95,11 +97,11 @@ TEST_CASE("queued operations give the product, on every kind of device and with 
       CHECK(expected[static_cast<size_t>(token * kRows + row)] == doctest::Approx(4 * sum));
     }
   }
-  CHECK(compute(*team) == expected);
-  CHECK(compute(*delayed) == expected);
+  CHECK(fourfold_product(*team) == expected);
+  CHECK(fourfold_product(*delayed) == expected);
 }
 
-TEST_CASE("the host cannot touch the test device's buffers but after a wait") {
+TEST_CASE("the host can touch the test device's buffers only after a wait") {
   const auto device = device_of("delayed");
   const auto hidden = device->allocate(4096, Access::kDevice);
   const auto shared = device->allocate(4096, Access::kHost);
@@ -114,7 +116,7 @@ TEST_CASE("the host cannot touch the test device's buffers but after a wait") {
   CHECK(device->host(shared.value())[0] == 2);
 }
 
-TEST_CASE("what is lent stays the host's while the test device runs, and no operation may use it") {
+TEST_CASE("lent memory stays the host's while the test device runs, and no operation may use it") {
   const auto device = device_of("delayed");
   const auto lent = device->allocate(4096, Access::kHost).value();
   const auto other = device->allocate(4096, Access::kHost).value();
@@ -124,7 +126,7 @@ TEST_CASE("what is lent stays the host's while the test device runs, and no oper
   int calls = 0;
   device->lend(std::array{lent}, [&] { seen[0] = static_cast<float>(++calls); });
   device->queue(Add{{other, 0}, 1, {other, 0}});
-  seen[1] = 3;  // allowed, though something is queued
+  seen[1] = 3;  // allowed, though operations are queued
   CHECK(dies([&] { static_cast<void>(device->host(other)); }));
   REQUIRE(device->wait().ok());
   CHECK(calls > 0);
@@ -143,21 +145,20 @@ TEST_CASE("what is lent stays the host's while the test device runs, and no oper
   CHECK(calls == calls_before);
 }
 
-TEST_CASE(
-    "operations in a lent device's smaller pieces have the same bits, and the host has its turns") {
+TEST_CASE("a lent device's smaller pieces give the same bits, with the host's turns in between") {
   for (const int threads : {1, 3}) {
     const auto device = device_of("cpu", threads);
-    const std::vector<float> expected = compute(*device_of("cpu", threads));
+    const std::vector<float> expected = fourfold_product(*device_of("cpu", threads));
     const auto lent = device->allocate(64, Access::kHost).value();
     int calls = 0;
     device->lend(std::array{lent}, [&] { ++calls; });
-    CHECK(compute(*device) == expected);
+    CHECK(fourfold_product(*device) == expected);
     CHECK(calls > 0);
   }
 }
 
-TEST_CASE("a sum with the norm behind it has the bits of both by themselves") {
-  const std::vector<float> added = numbers(kTokens * kColumns);
+TEST_CASE("a sum fused with the norm after it has the bits of both separately") {
+  const std::vector<float> added = numbers(kInputRows * kColumns);
   std::vector<float> sum(added.rbegin(), added.rend()), weight = numbers(kColumns);
   const auto run = [&](Device& device, bool is_fused) {
     const auto buffer = [&](const std::vector<float>& values) {
@@ -169,15 +170,15 @@ TEST_CASE("a sum with the norm behind it has the bits of both by themselves") {
     const Slice x = buffer(added), total = buffer(sum), scale = buffer(weight), y = buffer(sum);
     constexpr float kEpsilon = 1e-5f;
     if (is_fused) {
-      device.queue(AddRmsNorm{x, total, scale, kTokens, kColumns, kEpsilon, y});
+      device.queue(AddRmsNorm{x, total, scale, kInputRows, kColumns, kEpsilon, y});
     } else {
-      device.queue(Add{x, kTokens * kColumns, total});
-      device.queue(RmsNorm{total, scale, kTokens, kColumns, kEpsilon, y});
+      device.queue(Add{x, kInputRows * kColumns, total});
+      device.queue(RmsNorm{total, scale, kInputRows, kColumns, kEpsilon, y});
     }
     REQUIRE(device.wait().ok());
     std::vector<float> both;
     for (const Slice result : {total, y}) {
-      const auto values = device.host(result.buffer).first(kTokens * kColumns);
+      const auto values = device.host(result.buffer).first(kInputRows * kColumns);
       both.insert(both.end(), values.begin(), values.end());
     }
     return both;
@@ -190,7 +191,7 @@ TEST_CASE("a sum with the norm behind it has the bits of both by themselves") {
   CHECK(run(*delayed, true) == expected);
 }
 
-TEST_CASE("what is written may change after the call") {
+TEST_CASE("the source of a write may change after the call") {
   for (const char* kind : {"cpu", "delayed"}) {
     const auto device = device_of(kind);
     const Slice place{device->allocate(64, Access::kHost).value(), 0};
@@ -202,7 +203,7 @@ TEST_CASE("what is written may change after the call") {
   }
 }
 
-TEST_CASE("columns that were computed apart come together, and those between them stay") {
+TEST_CASE("columns that were computed separately are joined, and those between them stay") {
   for (const char* kind : {"cpu", "delayed"}) {
     const auto device = device_of(kind);
     const Slice from{device->allocate(64, Access::kDevice).value(), 1};
@@ -244,7 +245,7 @@ TEST_CASE("halves become floats exactly, also subnormal and infinite ones") {
   CHECK(float_of_bf16(0x3f80) == 1.0f);
 }
 
-TEST_CASE("what lies in a buffer that the host cannot touch can be copied out after a wait") {
+TEST_CASE("a buffer that the host cannot touch can be copied out after a wait") {
   for (const char* kind : {"cpu", "delayed"}) {
     CAPTURE(kind);
     const auto device = device_of(kind);
@@ -264,7 +265,7 @@ TEST_CASE("what lies in a buffer that the host cannot touch can be copied out af
   }
 }
 
-TEST_CASE("the test device gives nothing out while something is queued") {
+TEST_CASE("the test device refuses access while operations are queued") {
   const auto device = device_of("delayed");
   const BufferId buffer = device->allocate(4096, Access::kDevice).value();
   std::vector<float> read(1);

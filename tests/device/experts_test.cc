@@ -1,4 +1,4 @@
-// Experts with biases and a clamped activation, by their definition.
+// Experts with biases and a clamped activation, checked against their definition.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -127,7 +127,8 @@ struct Computed {
   std::vector<float> hidden;       // with the bias of the experts' output
 };
 
-Computed compute(const char* kind, int threads, const KernelTable* kernels, const Layer& layer) {
+Computed computed_layer(const char* kind, int threads, const KernelTable* kernels,
+                        const Layer& layer) {
   auto opened = open_device({.kind = kind, .threads = threads, .kernels = kernels});
   REQUIRE(opened.ok());
   Device& device = *opened.value();
@@ -175,9 +176,9 @@ double product(const std::vector<float>& matrices, const std::vector<float>& bia
 
 }  // namespace
 
-TEST_CASE("experts with biases clamp, open and weigh by definition") {
+TEST_CASE("experts with biases clamp, gate and weigh as defined") {
   const Layer layer = make_layer();
-  const Computed got = compute("cpu", 1, available_kernels().back(), layer);
+  const Computed got = computed_layer("cpu", 1, available_kernels().back(), layer);
   int clamped = 0;
   for (int slot = 0; slot < kTokens * kChosen; ++slot) {
     const int expert = layer.chosen[static_cast<size_t>(slot)];
@@ -199,7 +200,7 @@ TEST_CASE("experts with biases clamp, open and weigh by definition") {
 
 TEST_CASE("the biases of the chosen experts' outputs are added by weight") {
   const Layer layer = make_layer();
-  const Computed got = compute("cpu", 1, available_kernels().back(), layer);
+  const Computed got = computed_layer("cpu", 1, available_kernels().back(), layer);
   for (int token = 0; token < kTokens; ++token) {
     for (int column = 0; column < kHidden; ++column) {
       const auto at = static_cast<size_t>(token * kHidden + column);
@@ -216,17 +217,17 @@ TEST_CASE("the biases of the chosen experts' outputs are added by weight") {
 
 TEST_CASE("experts with biases give the same bits on every device, team and instruction set") {
   const Layer layer = make_layer();
-  const Computed expected = compute("cpu", 1, available_kernels().front(), layer);
+  const Computed expected = computed_layer("cpu", 1, available_kernels().front(), layer);
   for (const KernelTable* kernels : available_kernels()) {
     for (const char* kind : {"cpu", "delayed"}) {
-      const Computed got = compute(kind, kind[0] == 'c' ? 3 : 1, kernels, layer);
+      const Computed got = computed_layer(kind, kind[0] == 'c' ? 3 : 1, kernels, layer);
       CHECK(got.activations == expected.activations);
       CHECK(got.hidden == expected.hidden);
     }
   }
 }
 
-TEST_CASE("gate and up projections of different formats give a token the same in any batch") {
+TEST_CASE("gate and up projections of different formats give the same result in any batch") {
   constexpr int kMany = 300, kEach = 8;
   auto opened = open_device({.kernels = available_kernels().back()});
   REQUIRE(opened.ok());
@@ -263,7 +264,7 @@ TEST_CASE("gate and up projections of different formats give a token the same in
   CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
 }
 
-TEST_CASE("a matrix whose input has another form than its neighbours' is refused") {
+TEST_CASE("a matrix whose input form differs from the others' is refused") {
   auto opened = open_device({.kernels = available_kernels().back()});
   REQUIRE(opened.ok());
   Device& device = *opened.value();
@@ -275,7 +276,7 @@ TEST_CASE("a matrix whose input has another form than its neighbours' is refused
   CHECK(device.pack(like).ok());
   std::vector<MatrixSource> others = {plain.source(), quantised.source(), quantised.source()};
   others[1].keeps_float_input = true;
-  others[2].stored.group = 64;  // blocks as before, but pieces of two
+  others[2].stored.group = 64;  // the same blocks, but pieces of two
   for (MatrixSource& other : others) {
     other.input_like = first;
     const auto refused = device.pack(other);

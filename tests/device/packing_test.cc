@@ -1,4 +1,4 @@
-#include "device/packing.h"
+#include "device/packing/packing.h"
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ std::vector<LeafStep> one_leaf(int columns) {
   return {{columns, 0, 1}};
 }
 
-// Leaves of [least, most] columns.
+// Leaves of `least` to `most` columns.
 std::vector<LeafStep> random_leaves(int columns, int least, int most, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<LeafStep> steps;
@@ -33,7 +33,7 @@ std::vector<LeafStep> random_leaves(int columns, int least, int most, uint64_t s
   return steps;
 }
 
-// Blocks cover each leaf, one column after the other, and pieces hold whole blocks.
+// Blocks cover each leaf, column after column, and pieces hold whole blocks.
 bool has_sound_blocks(const PackPlan& plan) {
   size_t piece = 0, block = 0;
   int column = 0;
@@ -63,7 +63,7 @@ Packed pack(const MatrixSource& source) {
   Result<PackPlan> plan = plan_packing(source, false);
   if (!plan.ok()) FAIL(plan.error().message);
   Packed packed{std::move(plan.value())};
-  // Garbage, so that what is not written shows.
+  // Garbage, so that bytes that are not written are noticed.
   packed.tiles.assign(packed.plan.bytes(), std::byte{0xa5});
   const int tiles = tile_count(packed.plan.matrix.rows);
   pack_tiles(source, packed.plan, tiles / 2, tiles, packed.tiles.data());
@@ -71,7 +71,7 @@ Packed pack(const MatrixSource& source) {
   return packed;
 }
 
-// Every weight is that of the format: as it is, or rounded once where it was expanded.
+// Every weight has the format's value: exact, or rounded once where it was expanded.
 void check_weights(const MatrixSource& source, const Packed& packed) {
   const PackedMatrix& matrix = packed.plan.matrix;
   const bool is_expanded = matrix.codes == PackedCodes::kF32;
@@ -103,7 +103,7 @@ void check_source(const MatrixSource& source) {
 
 }  // namespace
 
-TEST_CASE("the NaN of an 8-bit float is seen in the part that is packed, and only there") {
+TEST_CASE("the NaN of an 8-bit float is detected in the packed part, and only there") {
   for (const FormatCase& format : all_format_cases()) {
     const bool has_codes = format.format == StoredFormat::kFp8;
     const bool has_scales = dtype_bytes(format.scale_type) == 1;
@@ -135,7 +135,7 @@ TEST_CASE("the NaN of an 8-bit float is seen in the part that is packed, and onl
   }
 }
 
-TEST_CASE("every format keeps its weights") {
+TEST_CASE("every format keeps its weights' values") {
   for (const FormatCase& format : all_format_cases()) {
     CAPTURE(format.name);
     const RandomMatrix random(format, 48, 512, 1);
@@ -143,7 +143,7 @@ TEST_CASE("every format keeps its weights") {
   }
 }
 
-TEST_CASE("rows and columns inside a matrix, in leaves on the borders of groups") {
+TEST_CASE("rows and columns inside a matrix, in leaves on group borders") {
   for (const FormatCase& format : all_format_cases()) {
     CAPTURE(format.name);
     const RandomMatrix random(format, 53, 1024, 2);
@@ -226,7 +226,7 @@ TEST_CASE("a dequantised row is the format's value, rounded once") {
   }
 }
 
-TEST_CASE("a part that is one byte too short is refused") {
+TEST_CASE("a tensor that is one byte too short is refused") {
   for (const FormatCase& format : all_format_cases()) {
     CAPTURE(format.name);
     const RandomMatrix random(format, 20, 256, 8);
@@ -308,7 +308,7 @@ TEST_CASE("an impossible matrix is refused") {
   CHECK(code_of_refusal(broken) == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("formats get the packed form that has their numbers") {
+TEST_CASE("formats get the packed form that holds their values") {
   const std::vector<FormatCase> cases = all_format_cases();
   struct Expected {
     const char* name;
@@ -356,7 +356,7 @@ TEST_CASE("formats get the packed form that has their numbers") {
   }
 }
 
-TEST_CASE("columns that share scales are one piece") {
+TEST_CASE("columns that share scales form one piece") {
   const std::vector<FormatCase> cases = all_format_cases();
   const auto pieces_of = [&](std::string_view name) {
     const RandomMatrix random(format_of(cases, name), 16, 512, 11);

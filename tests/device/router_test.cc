@@ -1,4 +1,4 @@
-#include "device/router.h"
+#include "device/cpu/router.h"
 
 #include <doctest/doctest.h>
 
@@ -40,20 +40,20 @@ TEST_CASE("without normalising, weights are the probabilities") {
   CHECK(chosen.weights[0] == doctest::Approx(std::exp(1.0) / (2 + std::exp(1.0))));
 }
 
-TEST_CASE("of equal experts the first ones are chosen") {
+TEST_CASE("among equal experts the first ones are chosen") {
   CHECK(choose({.experts = 5, .chosen = 3}, {7, 7, 7, 7, 7}).experts ==
         std::vector<int32_t>{0, 1, 2});
   CHECK(choose({.experts = 5, .chosen = 2}, {1, 7, 2, 7, 7}).experts == std::vector<int32_t>{1, 3});
 }
 
-TEST_CASE("a bias counts for the choice and not for the weight") {
+TEST_CASE("a bias affects the choice but not the weight") {
   const RouterRule rule{.experts = 3, .chosen = 1, .is_sigmoid = true, .normalises = false};
   const Chosen chosen = choose(rule, {2, 1, 0}, {0, 0, 5});
   CHECK(chosen.experts[0] == 2);
   CHECK(chosen.weights[0] == doctest::Approx(0.5));
 }
 
-TEST_CASE("experts come from the best groups only, which their two best experts decide") {
+TEST_CASE("experts are chosen from the best groups, ranked by their two best experts") {
   const RouterRule rule{
       .experts = 6, .chosen = 2, .is_sigmoid = true, .groups = 3, .chosen_groups = 1};
   // The best single expert is in group 0, the best pair in group 2.
@@ -65,7 +65,7 @@ TEST_CASE("experts come from the best groups only, which their two best experts 
   CHECK(choose(two, {9, 0.5f, 1, 1, 2, 2}, none).experts == std::vector<int32_t>{0, 4});
 }
 
-TEST_CASE("scores that are no numbers still give different experts that exist") {
+TEST_CASE("scores that are NaN still give distinct, existing experts") {
   const Chosen chosen = choose({.experts = 4, .chosen = 3}, {NAN, NAN, NAN, NAN});
   CHECK(chosen.experts.size() == 3);
   for (size_t i = 0; i < 3; ++i) {

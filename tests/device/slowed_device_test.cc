@@ -1,4 +1,4 @@
-#include "device/slowed_device.h"
+#include "device/open/slowed_device.h"
 
 #include <doctest/doctest.h>
 
@@ -12,8 +12,8 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int kRows = 64, kColumns = 64;
-constexpr size_t kStoredBytes = sizeof(float) * kRows * kColumns;
+constexpr int kSide = 64;  // rows and columns of the matrix
+constexpr size_t kStoredBytes = sizeof(float) * kSide * kSide;
 
 struct Product {
   std::vector<float> values;
@@ -24,17 +24,17 @@ struct Product {
 Product multiply(const std::string& kind, int times) {
   auto device = open_device({.kind = kind, .kernels = available_kernels().back()});
   REQUIRE(device.ok());
-  const std::vector<float> weights(kRows * kColumns, 0.5f), input(kColumns, 2.0f);
+  const std::vector<float> weights(kSide * kSide, 0.5f), input(kSide, 2.0f);
   const auto matrix =
-      device.value()->pack({.stored = {.rows = kRows,
-                                       .columns = kColumns,
+      device.value()->pack({.stored = {.rows = kSide,
+                                       .columns = kSide,
                                        .codes = std::as_bytes(std::span<const float>(weights)),
-                                       .row_bytes = kColumns * sizeof(float)},
-                            .rows = kRows,
-                            .columns = kColumns,
-                            .steps = {{kColumns, 0, 1}}});
-  const auto x = device.value()->allocate(kColumns * sizeof(float), Access::kDevice);
-  const auto y = device.value()->allocate(kRows * sizeof(float), Access::kHost);
+                                       .row_bytes = kSide * sizeof(float)},
+                            .rows = kSide,
+                            .columns = kSide,
+                            .steps = {{kSide, 0, 1}}});
+  const auto x = device.value()->allocate(kSide * sizeof(float), Access::kDevice);
+  const auto y = device.value()->allocate(kSide * sizeof(float), Access::kHost);
   REQUIRE(matrix.ok());
   REQUIRE(x.ok());
   REQUIRE(y.ok());
@@ -51,7 +51,7 @@ Product multiply(const std::string& kind, int times) {
 
 }  // namespace
 
-TEST_CASE("a slowed device computes the same and takes the time of its reading and operations") {
+TEST_CASE("a slowed device computes the same and takes the time its reads and operations cost") {
   const Product quick = multiply("cpu", 10);
   const Product reading = multiply("slowed:0.01", 10);  // 10 x 16 KiB at 10 MB/s
   CHECK(reading.values == quick.values);
@@ -61,7 +61,7 @@ TEST_CASE("a slowed device computes the same and takes the time of its reading a
   CHECK(operations.seconds >= 10 * 0.002);
 }
 
-TEST_CASE("what makes no machine is no device") {
+TEST_CASE("an invalid description is not a device") {
   for (const char* kind : {"slowed:", "slowed:0", "slowed:-1", "slowed:1/", "slowed:1/x",
                            "slowed:1/-1", "slowed:nan", "slowed:1e99", "slowed:1 "}) {
     INFO(kind);
@@ -71,7 +71,7 @@ TEST_CASE("what makes no machine is no device") {
   CHECK(parse_slowed("slowed:0.5")->read_gb_s == 0.5);
 }
 
-TEST_CASE("each rank has its device of a list, or all the only one") {
+TEST_CASE("each rank takes its device from a list, or all share the only one") {
   CHECK(device_kind_of("cpu", 7).value() == "cpu");
   CHECK(device_kind_of("cpu,slowed:1,delayed", 0).value() == "cpu");
   CHECK(device_kind_of("cpu,slowed:1,delayed", 1).value() == "slowed:1");

@@ -1,15 +1,16 @@
-// Reports of faults: the archive's format, and that no secret gets into it.
-#include "doctor/bug_report.h"
+// Bug reports: the archive's format, and that no secret gets into it.
+#include "doctor/report/bug_report.h"
 
-#include "base/program_output.h"
+#include "base/machine/program_output.h"
 #include "doctor/check_support.h"
-#include "doctor/tar_archive.h"
+#include "doctor/report/tar_archive.h"
 
 using namespace lockstep;
 
 namespace {
 
 const std::string kKey(64, 'a');  // 64 hex digits, as of a cluster
+const std::string kControlSecret(64, 'c');
 constexpr const char* kPem = "MC4CAQAwBQYDK2VwBCIEIBq7nothing";
 
 std::string text_of(const Redaction& redaction, const std::string& text) {
@@ -18,7 +19,7 @@ std::string text_of(const Redaction& redaction, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("an archive is read by tar, names and contents as they were") {
+TEST_CASE("tar reads an archive's names and contents unchanged") {
   const FolderOfTest folder;
   TarArchive archive(1'700'000'000);
   const std::string long_text(1'000, 'x'), block(512, 'y');
@@ -48,7 +49,7 @@ TEST_CASE("an archive refuses names and sizes that do not fit") {
         ErrorCode::kExhausted);
 }
 
-TEST_CASE("texts lose what has the form of a secret, and nothing else") {
+TEST_CASE("text is stripped of everything shaped like a secret, and nothing else") {
   const Redaction redaction;
   CHECK(text_of(redaction, "type PIN 123 456 there within 2 minutes") ==
         "type PIN [removed] there within 2 minutes");
@@ -67,7 +68,7 @@ TEST_CASE("texts lose what has the form of a secret, and nothing else") {
   }
 }
 
-TEST_CASE("JSON loses values by their names, and paths of models keep their last part") {
+TEST_CASE("JSON values are removed by key, and model paths keep their last part") {
   const auto json =
       parse_json(R"({"name":"m","path":"/data/anna/qwen","Token":"x","pins":[{"pin":"123456"}],)"
                  R"("prompt":"hello","ranks":[{"pid":7}],"note":"PIN 12 34","tokens":5})");
@@ -77,15 +78,17 @@ TEST_CASE("JSON loses values by their names, and paths of models keep their last
         R"("prompt":"[removed]","ranks":[{"pid":7}],"note":"PIN [removed]","tokens":5})");
 }
 
-TEST_CASE("what is secret on this machine is taken out wherever it stands") {
+TEST_CASE("this machine's secrets are removed wherever they occur") {
   const FolderOfTest home;
   home.write("cluster_key", kKey + "\n");
+  home.write("control_secret", kControlSecret + "\n");
   home.write("node_key.pem", std::string("-----BEGIN PRIVATE KEY-----\n") + kPem + "\n");
   const Redaction redaction = Redaction::of_machine(home.path());
-  const std::string text =
-      redaction.text("a" + kKey + "b " + kPem + " in " + home.path().string() + "/desired");
+  const std::string text = redaction.text("a" + kKey + "b" + kControlSecret + "d " + kPem + " in " +
+                                          home.path().string() + "/desired");
   CHECK(text.find(kKey) == std::string::npos);
   CHECK(text.find(kPem) == std::string::npos);
+  CHECK(text.find(kControlSecret) == std::string::npos);
   CHECK(text.find("~/desired") != std::string::npos);
 }
 
@@ -100,7 +103,7 @@ TEST_CASE("the desired state is shown without folders") {
   CHECK(redacted_desired_state(home.path(), Redaction()).error().code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("an archive is the owner's alone, replaces nothing and is no other format") {
+TEST_CASE("an archive is private to its owner, overwrites nothing and has one format") {
   const FolderOfTest folder;
   const BugReport report{.files = {{"about.txt", "what", "content"}}};
   const auto path = folder.path() / "r.tar";

@@ -1,4 +1,4 @@
-// What the tests of the doctor's checks share: looking for a finding, and a folder that plays /.
+// Shared by the tests of the doctor's checks: looking up a finding, and a folder in place of /.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,11 +10,11 @@
 #include <optional>
 #include <string>
 
-#include "doctor/finding.h"
+#include "doctor/facts/finding.h"
 
 namespace lockstep {
 
-// The gravest of this check; nullopt if it found nothing.
+// The most severe finding of this check; nullopt if there is none.
 inline std::optional<Finding> found(const Findings& findings, const std::string& check) {
   std::optional<Finding> gravest;
   for (const Finding& one : findings) {

@@ -1,5 +1,5 @@
-// The cluster as GET /cluster/status tells it, and how findings are shown.
-#include "doctor/cluster_checks.h"
+// The cluster as reported by GET /cluster/status, and how findings are shown.
+#include "doctor/checks/cluster_checks.h"
 
 #include "base/version.h"
 #include "doctor/check_support.h"
@@ -74,7 +74,7 @@ TEST_CASE("links: missing ones are counted, slow and late ones named") {
   CHECK(severity_of(judge_cluster(facts), "model") == Severity::kProblem);
 }
 
-TEST_CASE("facts are read from what a node says, with machines in the place of ranks") {
+TEST_CASE("facts are read from a node's answer, with machines in place of ranks") {
   const ReportedCluster facts = reported_cluster(parsed(R"({
     "version": "1.2", "nodes": [
       {"id": "aa", "name": "anna", "version": "1.2", "state": "alive", "is_self": true},
@@ -99,7 +99,7 @@ TEST_CASE("facts are read from what a node says, with machines in the place of r
   CHECK(facts.models[0].links[0].reason == "no card");
 }
 
-TEST_CASE("whatever a node says is taken as far as it makes sense") {
+TEST_CASE("a node's answer is used as far as it is valid") {
   for (const char* text :
        {"{}", "[]", "3", R"({"nodes": 3, "models": {"a": 1}})", R"({"nodes": [1, null, []]})",
         R"({"models": [{"ranks": [{"rank": "x"}, 7], "placement": [1],)"

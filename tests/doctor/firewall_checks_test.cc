@@ -1,8 +1,8 @@
 // Firewalls: rules as their tools print them.
-#include "doctor/firewall_checks.h"
+#include "doctor/checks/firewall_checks.h"
 
 #include "doctor/check_support.h"
-#include "doctor/firewall_rules.h"
+#include "doctor/facts/firewall_rules.h"
 
 using namespace lockstep;
 
@@ -11,7 +11,7 @@ namespace {
 constexpr PortQuestion kControl{"tcp", 8601};
 constexpr PortQuestion kBeacon{"udp", 8602};
 
-// A chain like that of Debian's /etc/nftables.conf, with `rules` in it.
+// A chain like the one in Debian's /etc/nftables.conf, containing `rules`.
 std::string nft_chain(const std::string& policy, const std::string& rules) {
   return "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; "
          "policy " +
@@ -87,7 +87,7 @@ TEST_CASE("iptables: what happens to a new connection to a port") {
   }
 }
 
-TEST_CASE("a firewall that keeps nodes away is a problem, with the command for this network") {
+TEST_CASE("a firewall that blocks nodes is a problem, with the command for this network") {
   FirewallFacts facts{.is_root = true, .has_tools = true, .subnet = "192.168.7.0/24"};
   check_all_well(judge_firewall(facts));
   facts.nft_rules = nft_chain("drop", "");

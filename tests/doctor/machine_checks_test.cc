@@ -1,11 +1,12 @@
-// Memory, processors, disks and the clock: facts in, findings out, and facts of a played machine.
+// Memory, processors, disks and the clock: facts in, findings out, and facts read from a fake
+// machine.
 #include <sys/stat.h>
 
 #include "doctor/check_support.h"
-#include "doctor/clock_checks.h"
-#include "doctor/memory_checks.h"
-#include "doctor/processor_checks.h"
-#include "doctor/storage_checks.h"
+#include "doctor/checks/clock_checks.h"
+#include "doctor/checks/memory_checks.h"
+#include "doctor/checks/processor_checks.h"
+#include "doctor/checks/storage_checks.h"
 
 using namespace lockstep;
 
@@ -37,14 +38,14 @@ StorageFacts good_storage() {
 
 }  // namespace
 
-TEST_CASE("a machine without faults has findings, and all are well") {
+TEST_CASE("all findings of a machine without faults are good") {
   check_all_well(judge_memory(good_memory()));
   check_all_well(judge_processor(good_processor()));
   check_all_well(judge_storage(good_storage()));
   check_all_well(judge_clock({true}));
 }
 
-TEST_CASE("memory: little that is free, limits, swapping and huge pages") {
+TEST_CASE("memory: little free memory, limits, swapping and huge pages") {
   MemoryFacts facts = good_memory();
   facts.available_bytes = kGib / 2;
   CHECK(severity_of(judge_memory(facts), "memory") == Severity::kProblem);
@@ -63,7 +64,7 @@ TEST_CASE("memory: little that is free, limits, swapping and huge pages") {
     CHECK_FALSE(found(findings, check)->mend.empty());
   }
   check_sentences(findings);
-  facts.limit_bytes = 64 * kGib;  // no less than there is
+  facts.limit_bytes = 64 * kGib;  // not below the machine's memory
   CHECK_FALSE(found(judge_memory(facts), "memory_limit").has_value());
 }
 
@@ -144,7 +145,7 @@ TEST_CASE("processor facts are read from the system's files") {
   CHECK(facts.can_read_energy);
 }
 
-TEST_CASE("disks: room for models and rights of keys") {
+TEST_CASE("disks: space for models and permissions of keys") {
   StorageFacts facts = good_storage();
   facts.models_free_bytes = kGib / 2;
   CHECK(severity_of(judge_storage(facts), "models_space") == Severity::kProblem);
@@ -172,7 +173,7 @@ TEST_CASE("disks: room for models and rights of keys") {
   CHECK(severity_of(judge_storage(facts), "key_rights") == Severity::kProblem);
 }
 
-TEST_CASE("the rights of a node's keys are read from its folder") {
+TEST_CASE("the permissions of a node's keys are read from its folder") {
   const FolderOfTest home;
   home.write("cluster_key", "x");
   home.write("name", "not secret");

@@ -1,15 +1,15 @@
-// RDMA and the network: facts in, findings out; what is tried is tried on this machine.
-#include "doctor/network_checks.h"
+// RDMA and the network: facts in, findings out; probes run on this machine.
+#include "doctor/checks/network_checks.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <chrono>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "doctor/check_support.h"
-#include "doctor/network_trials.h"
-#include "doctor/rdma_checks.h"
+#include "doctor/checks/network_trials.h"
+#include "doctor/checks/rdma_checks.h"
 
 using namespace lockstep;
 
@@ -66,7 +66,7 @@ TEST_CASE("interfaces: none, slow, half duplex, wireless") {
   facts.interfaces = {cable()};
   facts.interfaces[0].is_wireless = true;
   CHECK(severity_of(judge_network(facts), "interface") == Severity::kNote);
-  facts.interfaces.push_back(cable());  // wireless beside a cable is nobody's concern
+  facts.interfaces.push_back(cable());  // wireless next to a cable is fine
   CHECK(severity_of(judge_network(facts), "interface") == Severity::kOk);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("multicast: deaf on the only interface is a problem, on one of two a n
   CHECK(severity_of(judge_network(facts), "multicast") == Severity::kNote);
 }
 
-TEST_CASE("ports: taken ones are problems unless a node runs here") {
+TEST_CASE("ports: ports in use are problems unless a node runs here") {
   NetworkFacts facts = good_network();
   facts.taken = {.http = true, .control = true, .beacon = true};
   size_t problems = 0;
@@ -106,7 +106,7 @@ TEST_CASE("TCP: congestion control and buffers") {
   facts.receive_bytes_max = 200'000;
   CHECK(severity_of(judge_network(facts), "tcp") == Severity::kNote);
   CHECK(severity_of(judge_network(facts), "tcp_buffer") == Severity::kNote);
-  facts.congestion_control = "";  // macOS does not say
+  facts.congestion_control = "";  // macOS does not report it
   CHECK_FALSE(found(judge_network(facts), "tcp").has_value());
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("RDMA: no card is well, a card without library, driver or device is a 
   CHECK(severity_of(judge_rdma(facts), "rdma_device") == Severity::kProblem);
 }
 
-TEST_CASE("RDMA ports: a dark one is a note beside an active one, an address is needed") {
+TEST_CASE("RDMA ports: one without a link is a note if another is active, an address is needed") {
   RdmaFacts facts = good_rdma();
   facts.verbs.ports.push_back({"mlx5_1", 1, false, true, {}});
   CHECK(severity_of(judge_rdma(facts), "rdma_port") == Severity::kNote);
@@ -138,13 +138,13 @@ TEST_CASE("RDMA ports: a dark one is a note beside an active one, an address is 
   CHECK(severity_of(judge_rdma(facts), "rdma_gid") == Severity::kNote);
 }
 
-TEST_CASE("RDMA: little memory that may be locked is a problem, but not for root") {
+TEST_CASE("RDMA: a low limit of locked memory is a problem, but not for root") {
   RdmaFacts facts = good_rdma();
   facts.locked_bytes_max = 8 * kMib;
   CHECK(severity_of(judge_rdma(facts), "memlock") == Severity::kProblem);
   facts.is_root = true;
   CHECK(severity_of(judge_rdma(facts), "memlock") == Severity::kOk);
-  facts.verbs.ports.clear();  // nobody needs it
+  facts.verbs.ports.clear();  // not needed then
   CHECK_FALSE(found(judge_rdma(facts), "memlock").has_value());
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("RDMA over Thunderbolt: the switch and the bridge") {
   CHECK(severity_of(judge_rdma(facts), "thunderbolt_bridge") == Severity::kNote);
 }
 
-TEST_CASE("a port that another program listens on is taken, one that it left is free") {
+TEST_CASE("a port that another program listens on is in use, and free afterwards") {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_ANY);
@@ -175,7 +175,7 @@ TEST_CASE("a port that another program listens on is taken, one that it left is 
   CHECK_FALSE(try_ports(port).http);
 }
 
-TEST_CASE("a multicast is tried within its time, and comes back from this machine if at all") {
+TEST_CASE("a multicast test ends in time, and any answer comes from this machine") {
   const auto start = std::chrono::steady_clock::now();
   const MulticastTest test = try_multicast();
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));

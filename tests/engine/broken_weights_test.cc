@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "model/model.h"
-#include "model/open_model.h"
+#include "model/forward/model.h"
+#include "model/load/open_model.h"
 #include "support/golden.h"
 #include "support/model_copy.h"
 #include "support/rank_threads.h"
@@ -14,7 +14,7 @@ namespace {
 const std::string kNotNumbers = " are not numbers (NaN or infinite): the checkpoint or its ";
 const std::string kNanBf16 = "\xc0\x7f"s, kInfinityBf16 = "\x80\x7f"s;
 
-// Every way in which a request can end on logits, and what becomes of it.
+// Every way in which a request can end at its logits, and the resulting error.
 std::vector<std::string> errors_of(const ModelCopy& model, const Setup& setup) {
   const std::vector<int32_t> prompt{5, 6, 7};
   const std::vector<GenerateRequest> requests{
@@ -35,7 +35,7 @@ std::vector<std::string> errors_of(const ModelCopy& model, const Setup& setup) {
   return errors;
 }
 
-// Loads the model on one rank; the sentence that says why it cannot be.
+// Loads the model on one rank; returns the error sentence.
 std::string load_error(const ModelCopy& copy) {
   std::vector<std::unique_ptr<Link>> links(1);
   const auto engine =
@@ -46,7 +46,7 @@ std::string load_error(const ModelCopy& copy) {
 
 }  // namespace
 
-TEST_CASE("a model that computes no numbers ends each request with a sentence, on any ranks") {
+TEST_CASE("a model that computes NaN ends each request with a sentence, on any ranks") {
   const struct {
     const char* model;
     const char* tensor;
@@ -73,9 +73,9 @@ TEST_CASE("a model that computes no numbers ends each request with a sentence, o
   }
 }
 
-TEST_CASE("one token whose logit is infinite is enough, whoever has it") {
+TEST_CASE("one token with an infinite logit is enough, on whichever rank") {
   ModelCopy copy(golden_folder("llama3-bf16"));
-  for (const int token : {300, 3}) {  // of the last rank, then of the first too
+  for (const int token : {300, 3}) {  // on the last rank, then also on the first
     copy.overwrite("lm_head.weight", static_cast<size_t>(token) * 128 * 2, kInfinityBf16);
     for (const Setup& setup : {Setup{}, Setup{.shares = {1, 1}}, Setup{.shares = {1, 2, 1}}}) {
       const std::vector<std::string> errors = errors_of(copy, setup);
@@ -85,12 +85,12 @@ TEST_CASE("one token whose logit is infinite is enough, whoever has it") {
   }
 }
 
-TEST_CASE("a NaN among 8-bit floats is found while a checkpoint is read") {
+TEST_CASE("a NaN among 8-bit floats is detected while a checkpoint is read") {
   for (const char* nan : {"\x7f", "\xff"}) {
     ModelCopy copy(golden_folder("ministral3-fp8"));
     copy.overwrite("model.layers.1.mlp.up_proj.weight", 96 * 255 + 95, nan);
     CHECK(load_error(copy) ==
-          "model.layers.1.mlp.up_proj.weight: it holds a value that is no number (NaN), so the "
+          "model.layers.1.mlp.up_proj.weight: it holds a NaN value, so the "
           "checkpoint is broken");
   }
   ModelCopy expanded(golden_folder("deepseekv3-fp8"));  // one that is used transposed

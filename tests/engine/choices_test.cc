@@ -1,6 +1,6 @@
-// Choices that depend on more than a row of logits: constraints, penalties, biases, least lengths,
-// log-probabilities. The same text on any ranks and stages, alone and in company, and when a stream
-// goes on elsewhere.
+// Choices that depend on more than a row of logits: constraints, penalties, biases, minimum
+// lengths, log-probabilities. The text is the same on any ranks and stages, alone and in a batch,
+// and when a stream resumes elsewhere.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "engine/choice_orders.h"
+#include "engine/choices/choice_orders.h"
+#include "grammar/automaton/matcher.h"
 #include "grammar/constraint.h"
-#include "grammar/matcher.h"
 #include "support/rank_threads.h"
+#include "support/story_requests.h"
 #include "tokenizer/tokenizer.h"
 
 using namespace lockstep;
 
 namespace {
 
-const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
 constexpr int32_t kEnd = 2;
 
 const char* const kList = R"({"json_schema": {"type": "array", "minItems": 1, "maxItems": 3,
@@ -37,18 +37,18 @@ std::shared_ptr<const Tokenizer> tokenizer() {
   return loaded.value();
 }
 
-std::string text_of(std::span<const int32_t> tokens) {
+std::string decoded(std::span<const int32_t> tokens) {
   std::string text;
   for (const int32_t token : tokens) text += tokenizer()->token_bytes(token);
   return text;
 }
 
-// Whether a text, or one that was cut off, obeys a constraint.
+// Whether a text obeys a constraint; it may be truncated.
 bool obeys(const std::string& constraint, const Answer& answer) {
   const auto compiled = compile_constraint(constraint, *tokenizer());
   REQUIRE(compiled.ok());
   Matcher matcher(compiled.value());
-  if (!matcher.accept_bytes(text_of(answer.tokens))) return false;
+  if (!matcher.accept_bytes(decoded(answer.tokens))) return false;
   return answer.reason == FinishReason::kLength || matcher.may_end();
 }
 
@@ -89,7 +89,7 @@ Answer run_alone(const GenerateRequest& request, const Setup& setup = {}) {
 
 }  // namespace
 
-TEST_CASE("constrained text obeys, and is the same on any ranks and stages") {
+TEST_CASE("constrained text obeys its constraint, and is the same on any ranks and stages") {
   std::vector<GenerateRequest> requests;
   for (const char* constraint : {kList, kWords, kRules}) {
     for (const SamplingOptions& sampling : samplings()) {
@@ -101,12 +101,12 @@ TEST_CASE("constrained text obeys, and is the same on any ranks and stages") {
   size_t ended = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     CAPTURE(i);
-    CAPTURE(text_of(alone[i].tokens));
+    CAPTURE(decoded(alone[i].tokens));
     CHECK(alone[i].error.empty());
     CHECK(alone[i].cached_tokens >= 0);  // the start of each was reported
     CHECK(obeys(requests[i].constraint, alone[i]));
     ended += alone[i].reason == FinishReason::kStop ? 1 : 0;
-    texts.insert(text_of(alone[i].tokens));
+    texts.insert(decoded(alone[i].tokens));
   }
   CHECK(ended > requests.size() / 2);
   CHECK(texts.size() > requests.size() / 2);
@@ -123,7 +123,7 @@ TEST_CASE("constrained text obeys, and is the same on any ranks and stages") {
     CHECK(same_bits(run_alone(requests[i]), alone[i]));
 }
 
-TEST_CASE("a stream that lost its group goes on under the same rules") {
+TEST_CASE("a stream that lost its group resumes under the same rules") {
   for (const SamplingOptions& sampling : samplings()) {
     GenerateRequest request = request_for(kList, sampling);
     request.min_tokens = 12;
@@ -144,7 +144,7 @@ TEST_CASE("a stream that lost its group goes on under the same rules") {
   }
 }
 
-TEST_CASE("a constraint that cannot be followed ends its request with a sentence, and no other") {
+TEST_CASE("a constraint that cannot be met ends only its own request, with a sentence") {
   const auto with = [](std::string constraint) {
     GenerateRequest request = request_for(constraint.c_str(), {});
     request.max_tokens = 5;
@@ -188,7 +188,7 @@ TEST_CASE("a constraint that cannot be followed ends its request with a sentence
   }
 }
 
-TEST_CASE("more grammars than the ranks keep take turns") {
+TEST_CASE("more grammars than the ranks cache take turns") {
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 2 * kGrammarsMax + 3; ++i) {
     requests.push_back(request_for("", {.temperature = 1, .seed = static_cast<uint64_t>(i)}));
@@ -202,13 +202,13 @@ TEST_CASE("more grammars than the ranks keep take turns") {
   }
 }
 
-TEST_CASE("without end tokens a text ends where nothing can follow") {
+TEST_CASE("without end tokens a text ends when no token is allowed") {
   GenerateRequest request = request_for(R"({"regex": "ab{2}"})", {});
   request.stop_ids = {};
   const Answer answer = run_alone(request, {.shares = {1, 1}, .stages = 2});
   CHECK(answer.reason == FinishReason::kStop);
   CHECK(obeys(request.constraint, answer));
-  request.stop_ids = {100'000};  // that the tokenizer does not have
+  request.stop_ids = {100'000};  // unknown to the tokenizer
   CHECK(run_alone(request, {.shares = {1, 1}}).tokens == answer.tokens);
   GenerateRequest open = request_for(R"({"regex": "[ab]*"})", {});
   open.stop_ids = {};
@@ -229,7 +229,7 @@ TEST_CASE("a biased token is always or never chosen") {
   CHECK(std::ranges::equal(std::span(without.tokens).first(3), std::span(plain.tokens).first(3)));
 }
 
-TEST_CASE("no end token is chosen before the least length, and the text goes on as it may") {
+TEST_CASE("no end token is chosen before the minimum length, and the text continues") {
   GenerateRequest request = request_for("", {});
   request.stop_ids.clear();
   request.max_tokens = 30;
@@ -245,7 +245,7 @@ TEST_CASE("no end token is chosen before the least length, and the text goes on 
   }
 }
 
-TEST_CASE("penalties change a text, and repetitions become fewer") {
+TEST_CASE("penalties change a text, and reduce repetitions") {
   GenerateRequest request = request_for("", {});
   request.stop_ids.clear();
   request.max_tokens = 120;
@@ -263,7 +263,7 @@ TEST_CASE("penalties change a text, and repetitions become fewer") {
   }
 }
 
-TEST_CASE("logprobs come with each token, the same on any cut, and change no text") {
+TEST_CASE("logprobs come with each token, the same on any cut, and do not change the text") {
   for (const SamplingOptions& sampling : samplings()) {
     GenerateRequest request = request_for(kWords, sampling);
     request.max_tokens = 20;

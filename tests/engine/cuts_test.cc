@@ -1,5 +1,5 @@
-// Stages and the ranks of a stage together, up to eight ranks, in every shape and with shares from
-// equal to seven to one: the bits of one rank.
+// Stages combined with several ranks per stage, up to eight ranks, in every shape and with shares
+// from equal to seven to one: the bits of a single rank.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,45 +20,45 @@ namespace {
 constexpr int kRanksMax = 8;
 constexpr int kLargestShare = 7;
 
-struct Variant {
+struct Division {
   Setup setup;
   int chunk = 0;
 };
 
-// Shares from 1 to 7, other ones in every stage.
+// Shares from 1 to 7, different in every stage.
 std::vector<double> uneven_shares(int ranks) {
   std::vector<double> shares;
   for (int rank = 0; rank < ranks; ++rank) shares.push_back(1 + (rank * 5 + ranks) % kLargestShare);
   return shares;
 }
 
-// Links and chunks change with the variant.
-void add_variant(std::vector<Variant>& all, std::vector<double> shares, int stages) {
-  Variant& added = all.emplace_back();
+// Links and chunks change with the division.
+void add_division(std::vector<Division>& all, std::vector<double> shares, int stages) {
+  Division& added = all.emplace_back();
   added.setup.shares = std::move(shares);
   added.setup.stages = stages;
   added.setup.link = all.size() % 2 == 0 ? LinkKind::kTcp : LinkKind::kShm;
   added.chunk = all.size() % 3 == 0 ? 7 : 0;
 }
 
-std::vector<Variant> variants_of(int layers) {
-  std::vector<Variant> all;
+std::vector<Division> divisions_of(int layers) {
+  std::vector<Division> all;
   for (int stages = 1; stages <= std::min(layers, kRanksMax); ++stages) {
     for (int ranks = stages; ranks <= kRanksMax; ranks += stages) {
-      add_variant(all, std::vector<double>(static_cast<size_t>(ranks), 1.0), stages);
-      if (ranks > 1) add_variant(all, uneven_shares(ranks), stages);
+      add_division(all, std::vector<double>(static_cast<size_t>(ranks), 1.0), stages);
+      if (ranks > 1) add_division(all, uneven_shares(ranks), stages);
     }
   }
   for (int share = 2; share <= kLargestShare; ++share) {
     for (const int stages : {1, 2}) {
-      add_variant(all, {double(share), 1}, stages);
-      add_variant(all, {1, double(share)}, stages);
+      add_division(all, {double(share), 1}, stages);
+      add_division(all, {1, double(share)}, stages);
     }
   }
   return all;
 }
 
-std::string text_of(const Setup& setup) {
+std::string description_of(const Setup& setup) {
   std::string text = std::to_string(setup.stages) + " stages, shares";
   for (const double share : setup.shares) text += " " + std::to_string(static_cast<int>(share));
   return text;
@@ -70,18 +70,18 @@ void check_all_cuts(const std::string& folder, int layers, const std::vector<int
   const Answer reference = run_ranks(folder, {.bits = bits}, {request}).answers[0];
   REQUIRE(reference.logits.size() == prompt.size());
   for (const float logit : reference.logits.back()) REQUIRE(std::isfinite(logit));
-  for (Variant& variant : variants_of(layers)) {
+  for (Division& division : divisions_of(layers)) {
     GenerateRequest varied = request;
-    varied.chunk = variant.chunk;
-    variant.setup.bits = bits;
-    const Outcome outcome = run_ranks(folder, variant.setup, {varied});
-    CHECK_MESSAGE(same_bits(outcome.answers[0], reference), text_of(variant.setup));
+    varied.chunk = division.chunk;
+    division.setup.bits = bits;
+    const Outcome outcome = run_ranks(folder, division.setup, {varied});
+    CHECK_MESSAGE(same_bits(outcome.answers[0], reference), description_of(division.setup));
   }
 }
 
 }  // namespace
 
-TEST_CASE("golden cases in all stages that their layers allow, with all numbers of ranks") {
+TEST_CASE("golden cases with every possible number of stages and every number of ranks") {
   const std::pair<const char*, int> cases[] = {{"llama3-bf16", 2},     {"qwen3moe-bf16", 2},
                                                {"qwen3moe-q4-g64", 2}, {"deepseekv3-bf16", 3},
                                                {"kimik2-q8-g32", 3},   {"gptoss-mxfp4", 2}};

@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/inbox.h"
-#include "model/model.h"
-#include "model/open_model.h"
+#include "engine/schedule/inbox.h"
+#include "model/forward/model.h"
+#include "model/load/open_model.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
 
@@ -12,17 +12,17 @@ using namespace lockstep;
 
 namespace {
 
-const std::string kModel = golden_folder("llama3-bf16");
+const std::string kLlama3 = golden_folder("llama3-bf16");
 
 // Loads one rank alone and forwards `batch`; returns how often the host waited for the device.
-uint64_t waits_of_a_pass(const char* device_kind) {
+uint64_t waits_on_device(const char* device_kind) {
   Group group({.links = [] {
     std::vector<std::unique_ptr<Link>> none(1);
     return none;
   }()});
   auto device = open_device({.kind = device_kind, .kernels = available_kernels().back()});
   REQUIRE(device.ok());
-  const auto opened = open_model(kModel);
+  const auto opened = open_model(kLlama3);
   REQUIRE(opened.ok());
   auto model = Model::load({.config = opened.value().config,
                             .source = opened.value().source,
@@ -53,30 +53,30 @@ Result<std::unique_ptr<Engine>> load_alone(EngineOptions options) {
 
 TEST_CASE("a pass waits for the device once for each exchange and no more") {
   constexpr uint64_t kLayers = 2;
-  CHECK(waits_of_a_pass("cpu") == 2 * kLayers + 2);
-  CHECK(waits_of_a_pass("delayed") == 2 * kLayers + 2);
+  CHECK(waits_on_device("cpu") == 2 * kLayers + 2);
+  CHECK(waits_on_device("delayed") == 2 * kLayers + 2);
 }
 
-TEST_CASE("the ranks' weight bytes are those of the table, and what was read") {
+TEST_CASE("the ranks' weight bytes are those of the table, and those that were read") {
   const Setup one{}, three{.shares = {2, 1, 1}};
   const GenerateRequest request{.prompt = {1}, .max_tokens = 1};
-  const LoadReport whole = run_ranks(kModel, one, {request}).reports[0];
+  const LoadReport whole = run_ranks(kLlama3, one, {request}).reports[0];
   CHECK(whole.weight_bytes == whole.read_bytes);
   uint64_t sum = 0;
-  for (const LoadReport& report : run_ranks(kModel, three, {request}).reports) {
+  for (const LoadReport& report : run_ranks(kLlama3, three, {request}).reports) {
     CHECK(report.weight_bytes == report.read_bytes);
     sum += report.weight_bytes;
   }
-  const uint64_t norms = 5 * 128 * 2;  // two a layer and the last, bfloat16, on every rank
+  const uint64_t norms = 5 * 128 * 2;  // two per layer and the last, bfloat16, on every rank
   CHECK(sum == whole.weight_bytes + 2 * norms);
 }
 
-TEST_CASE("requests end alone when they are bad, cancelled or too long; the others go on") {
+TEST_CASE("invalid, cancelled or too long requests end alone; the others continue") {
   std::vector<GenerateRequest> requests{{.prompt = {1, 2}, .max_tokens = 3},
                                         {.prompt = {}, .max_tokens = 3},
                                         {.prompt = {9999}, .max_tokens = 3},
                                         {.prompt = std::vector<int32_t>(2000, 1)}};
-  const auto answers = run_ranks(kModel, {.shares = {1, 1}}, requests).answers;
+  const auto answers = run_ranks(kLlama3, {.shares = {1, 1}}, requests).answers;
   CHECK(answers[0].error.empty());
   CHECK(answers[0].tokens.size() == 3);
   CHECK(answers[1].error.find("no tokens") != std::string::npos);
@@ -87,8 +87,8 @@ TEST_CASE("requests end alone when they are bad, cancelled or too long; the othe
 TEST_CASE("prompts longer than a step are fed in several") {
   const std::vector<int32_t> prompt(100, 5);
   const GenerateRequest request{.prompt = prompt, .max_tokens = 4, .prompt_logits = true};
-  const auto whole = run_ranks(kModel, {}, {request}).answers[0];
-  const auto pieces = run_ranks(kModel, {.shares = {1, 1}, .batch_tokens_max = 16}, {request});
+  const auto whole = run_ranks(kLlama3, {}, {request}).answers[0];
+  const auto pieces = run_ranks(kLlama3, {.shares = {1, 1}, .batch_tokens_max = 16}, {request});
   CHECK(pieces.answers[0].tokens == whole.tokens);
   CHECK(pieces.answers[0].logits == whole.logits);
   CHECK(whole.logits.size() == 100);
@@ -101,20 +101,20 @@ TEST_CASE("models that cannot be loaded say why") {
     return engine.error().message;
   };
   CHECK(sentence({.model = "/nonexistent"}).find("/nonexistent") != std::string::npos);
-  CHECK(sentence({.model = kModel, .device = "gpu"}).find("gpu") != std::string::npos);
-  CHECK(sentence({.model = kModel, .context = 5000}).find("1024 positions") != std::string::npos);
+  CHECK(sentence({.model = kLlama3, .device = "gpu"}).find("gpu") != std::string::npos);
+  CHECK(sentence({.model = kLlama3, .context = 5000}).find("1024 positions") != std::string::npos);
 }
 
 TEST_CASE("a stop that comes before the run ends it at once") {
-  auto engine = load_alone({.model = kModel});
+  auto engine = load_alone({.model = kLlama3});
   REQUIRE(engine.ok());
   engine.value()->stop();
   Collector events(1, *engine.value());
   CHECK(engine.value()->run(events).ok());
-  CHECK(engine.value()->run(events).ok());  // a stop is for good
+  CHECK(engine.value()->run(events).ok());  // a stop is permanent
 }
 
-TEST_CASE("what other threads put in arrives once, in order") {
+TEST_CASE("items from other threads arrive once, in order") {
   Inbox inbox;
   CHECK(inbox.take().submitted.empty());
   std::thread other([&] {
@@ -135,6 +135,6 @@ TEST_CASE("what other threads put in arrives once, in order") {
   other.join();
   CHECK(next == 100);
   CHECK(cancelled == 1);
-  inbox.wait();  // returns: the stop stays
+  inbox.wait();  // returns at once: the stop is permanent
   CHECK(inbox.take().stop);
 }

@@ -1,4 +1,4 @@
-#include "engine/fair_queue.h"
+#include "engine/schedule/fair_queue.h"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ std::vector<T> drain(FairQueue<T>& queue) {
 
 }  // namespace
 
-TEST_CASE("clients have turns, each in the order of its own items") {
+TEST_CASE("clients take turns, each in the order of its own items") {
   FairQueue<int> queue;
   for (int i = 0; i < 4; ++i) queue.push(10 + i, 1, 0);
   queue.push(20, 2, 0);
@@ -37,7 +37,7 @@ TEST_CASE("one client alone is served in order") {
   CHECK(drain(queue) == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("a client that comes late waits for one turn of each other, not for their queues") {
+TEST_CASE("a late client waits for one turn of each other client, not for their queues") {
   FairQueue<int> queue;
   for (int i = 0; i < 100; ++i) queue.push(i, 7, 0);
   for (int i = 0; i < 10; ++i) queue.pop();
@@ -48,7 +48,7 @@ TEST_CASE("a client that comes late waits for one turn of each other, not for th
   CHECK(queue.pop() == 10);
 }
 
-TEST_CASE("higher priorities go first, and every priority has turns of its own") {
+TEST_CASE("higher priorities go first, and clients take turns within each priority") {
   FairQueue<int> queue;
   queue.push(1, 1, 0);
   queue.push(2, 1, -5);
@@ -59,10 +59,10 @@ TEST_CASE("higher priorities go first, and every priority has turns of its own")
   CHECK(drain(queue) == std::vector<int>{3, 5, 4, 1, 2});
 }
 
-TEST_CASE("a low priority has its turn though a higher one never ends") {
+TEST_CASE("a low priority is not starved by a higher one that never ends") {
   constexpr int kTurns = FairQueue<int>::kHighTurns;
-  // What waits below a priority 5 that always has an item (named 0), as priority, client, name; and
-  // in which order those come out.
+  // Items waiting below a priority 5 that always has an item (named 0), as priority, client, name;
+  // and the order in which they come out.
   struct Row {
     const char* what;
     std::vector<std::array<int, 3>> below;
@@ -99,7 +99,7 @@ TEST_CASE("a low priority has its turn though a higher one never ends") {
   }
 }
 
-TEST_CASE("turns are counted only while somebody waits for them") {
+TEST_CASE("turns are counted only while a lower priority waits") {
   FairQueue<int> queue;
   for (int i = 0; i < 3 * FairQueue<int>::kHighTurns; ++i) {
     queue.push(0, 1, 5);
@@ -110,7 +110,7 @@ TEST_CASE("turns are counted only while somebody waits for them") {
   CHECK(drain(queue) == std::vector<int>{0, 1});
 }
 
-TEST_CASE("an item is taken out of the middle, wherever it waits") {
+TEST_CASE("an item can be removed anywhere in the queue") {
   FairQueue<std::unique_ptr<int>> queue;
   queue.push(std::make_unique<int>(1), 1, 0);
   queue.push(std::make_unique<int>(2), 1, 0);

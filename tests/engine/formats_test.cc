@@ -1,6 +1,5 @@
-// Whole models in every stored format: the logits are those that the format's definition implies,
-// by a forward pass in double over the values that the definition gives, and the same bits on any
-// number of ranks.
+// Whole models in every stored format: the logits match a forward pass in double over the values
+// that the format's definition gives, and have the same bits on any number of ranks.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -9,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/safetensors_writer.h"
+#include "support/memory_safetensors.h"
 #include "support/stored_models.h"
 
 using namespace lockstep;
@@ -17,7 +16,7 @@ using namespace lockstep::testing;
 
 namespace {
 
-// How a folder stores a matrix: whose names its tensors have.
+// How a folder stores a matrix, named after the program whose tensor names it uses.
 enum class Style { kPlain, kFp8Inverse, kCompressed, kModelopt, kMlx, kColumns };
 
 struct Storage {
@@ -30,7 +29,7 @@ struct ModelCase {
   std::string name;
   std::function<Storage(const std::string& matrix)> storage;
   std::string quantisation;  // of config.json
-  // Of the weights; 0 for plain ones, which nothing rounds to 8 bits.
+  // Bits per weight; 0 for plain ones, which are not rounded to 8 bits.
   double coarsest_bits = 4;
 };
 
@@ -54,10 +53,10 @@ std::string config_of(const ReferenceLlama& model, const std::string& quantisati
          (quantisation.empty() ? "" : "," + quantisation) + "}";
 }
 
-// Tensors of one module, as the program that quantised it would write them.
+// Tensors of one module, as the quantising program would write them.
 class ModuleWriter {
  public:
-  ModuleWriter(SafetensorsWriter& file, const std::string& name, const EncodedMatrix& encoded)
+  ModuleWriter(MemorySafetensors& file, const std::string& name, const EncodedMatrix& encoded)
       : file_(file),
         stem_(name.substr(0, name.size() - std::strlen(".weight"))),
         matrix_(encoded.matrix),
@@ -102,7 +101,7 @@ class ModuleWriter {
   void write_mlx() {
     const auto words = static_cast<int64_t>(matrix_.row_bytes / 4);
     add(".weight", "U32", {rows_, words}, matrix_.codes);
-    // MLX has bytes for E4M3 scales as well.
+    // MLX also stores E4M3 scales as bytes.
     const bool is_byte = dtype_bytes(matrix_.scale_type) == 1;
     add(".scales", is_byte ? "U8" : dtype_name(matrix_.scale_type), {rows_, groups_},
         matrix_.scales);
@@ -137,7 +136,7 @@ class ModuleWriter {
     add(".weight_packed", "U8", {rows_, columns_ / 2}, matrix_.codes);
     add_scales(".weight_scale", rows_);
     if (matrix_.scale_type == DType::kF8E8M0) return;
-    // The encoder made the factor as 1 / float.
+    // The encoder computed the factor as 1 / float.
     file_.tensor(stem_ + ".weight_global_scale", "F32", {1},
                  std::vector<float>{1 / matrix_.factor});
   }
@@ -150,17 +149,17 @@ class ModuleWriter {
     add(".weight_zero_point", "I32", {rows_ / per_word, groups_}, matrix_.zeros);
   }
 
-  SafetensorsWriter& file_;
+  MemorySafetensors& file_;
   std::string stem_;
   const StoredMatrix& matrix_;
   int64_t rows_, columns_, groups_;
 };
 
-// Writes the model into the folder, and gives what its values are by definition.
+// Writes the model into the folder, and returns its values as the format defines them.
 ReferenceLlama write_folder(const ReferenceLlama& model, const ModelCase& format,
                             const TemporaryFolder& folder) {
   ReferenceLlama stored = model;
-  SafetensorsWriter file;
+  MemorySafetensors file;
   for (auto& [name, dense] : stored.matrices) {
     const Storage storage = format.storage(name);
     const EncodedMatrix encoded = encode_matrix(storage.format, dense);
@@ -182,7 +181,7 @@ FormatCase with_bits(StoredFormat format, DType scale_type, int bits, int group)
   return {.format = format, .scale_type = scale_type, .bits = bits, .group = group};
 }
 
-// All matrices but embedding and head, as most programs leave those alone.
+// All matrices except embedding and head, which most programs leave alone.
 ModelCase inner_case(const std::string& name, Style style, const FormatCase& format,
                      const std::string& quantisation, double bits) {
   const auto storage = [style, format](const std::string& matrix) {
@@ -303,7 +302,7 @@ void check_folder_cases(const std::vector<ModelCase>& cases) {
 
 }  // namespace
 
-TEST_CASE("the forward pass in double is the golden case's") {
+TEST_CASE("the forward pass in double matches the golden case") {
   const Golden golden = read_golden(kLlamaFolder);
   const Rows logits = reference_logits(golden_model(), golden.prompt);
   for (const GoldenRow& row : golden.logits) {
@@ -323,14 +322,14 @@ TEST_CASE("a folder of plain weights gives the logits of its values") {
   check_folder_cases(cases);
 }
 
-TEST_CASE("a folder of FP8 or FP4 gives the logits that its values imply") {
+TEST_CASE("a folder of FP8 or FP4 gives the logits of its values") {
   check_folder_cases(float_cases());
 }
 
-TEST_CASE("a folder of compressed-tensors, GPTQ or AWQ gives the logits that its values imply") {
+TEST_CASE("a folder of compressed-tensors, GPTQ or AWQ gives the logits of its values") {
   check_folder_cases(integer_cases());
 }
 
-TEST_CASE("a folder of MLX in any width gives the logits that its values imply") {
+TEST_CASE("a folder of MLX in any width gives the logits of its values") {
   check_folder_cases(mlx_cases());
 }

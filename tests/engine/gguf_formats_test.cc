@@ -1,5 +1,5 @@
-// Whole GGUF models in every tensor type: the logits are those that the type's definition implies,
-// and the same bits on any number of ranks. The files are laid out as llama.cpp's converter does it
+// Whole GGUF models in every tensor type: the logits follow from the type's definition, with the
+// same bits on any number of ranks. The files are laid out as llama.cpp's converter does it
 // (conversion/llama.py).
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ std::string gguf_name(std::string name) {
   return name;
 }
 
-// The row of the file that holds `row`: the two halves of a head are stored alternately.
+// The index in the file of row `row`: the two halves of a head are interleaved.
 size_t interleaved(size_t row, size_t head_dim) {
   const size_t in_head = row % head_dim, half = head_dim / 2;
   return row - in_head + in_head % half * 2 + in_head / half;
@@ -67,7 +67,7 @@ void write_metadata(const ReferenceLlama& model, GgufWriter& file) {
   file.number("llama.rope.freq_base", static_cast<float>(model.theta));
 }
 
-// Of a part of a split model; the first one has the metadata besides.
+// One part of a split model; the first one also has the metadata.
 void write_split(GgufWriter& file, uint16_t part, uint16_t parts, size_t tensors) {
   file.value("split.no", GgufWriter::kUint16, GgufWriter::raw(part));
   file.value("split.count", GgufWriter::kUint16, GgufWriter::raw(parts));
@@ -77,7 +77,7 @@ void write_split(GgufWriter& file, uint16_t part, uint16_t parts, size_t tensors
 
 struct GgufFiles {
   std::vector<GgufWriter> parts;
-  ReferenceLlama stored;  // what the files hold by definition
+  ReferenceLlama stored;  // the values in the files by definition
 };
 
 GgufFiles write_model(const ReferenceLlama& model, const TypeChoice& type, double bits,
@@ -114,14 +114,14 @@ GgufFiles write_model(const ReferenceLlama& model, const TypeChoice& type, doubl
   return files;
 }
 
-// A model, the prompt, and what 8 bits cost in proportion to the logits: the golden case's figure.
-struct Subject {
+// A model, the prompt, and the golden case's relative error of 8-bit activations.
+struct RoundedModel {
   ReferenceLlama model = golden_model();
   Golden golden = read_golden(kLlamaFolder);
   double rounding = golden.int8.rms_difference / spread(reference_logits(model, golden.prompt));
 };
 
-void check_gguf(const Subject& subject, const ReferenceLlama& model, const TypeChoice& type,
+void check_gguf(const RoundedModel& subject, const ReferenceLlama& model, const TypeChoice& type,
                 double bits, size_t parts = 1) {
   const TemporaryFolder folder;
   const GgufFiles files = write_model(model, type, bits, parts);
@@ -145,13 +145,13 @@ TypeChoice always(uint32_t type) {
 struct NamedType {
   const char* name;
   uint32_t type;
-  double bits;  // of precision that rounding to it leaves, at least; 8: it is no rounding
+  double bits;  // least precision after rounding to it; 8: nothing is rounded
 };
 
 }  // namespace
 
 TEST_CASE("a GGUF file of plain tensors or blocks of 32 gives the logits of its values") {
-  const Subject subject;
+  const RoundedModel subject;
   const NamedType types[] = {
       {"F32", 0, 8},    {"F16", 1, 8},    {"BF16", 30, 8}, {"Q4_0", 2, 3.4},  {"Q4_1", 3, 3.4},
       {"Q5_0", 6, 4.4}, {"Q5_1", 7, 4.4}, {"Q8_0", 8, 7},  {"IQ4_NL", 20, 3}, {"MXFP4", 39, 3}};
@@ -161,8 +161,8 @@ TEST_CASE("a GGUF file of plain tensors or blocks of 32 gives the logits of its 
   }
 }
 
-TEST_CASE("a GGUF file of blocks of 256 gives the logits that its values imply") {
-  const Subject subject;
+TEST_CASE("a GGUF file of blocks of 256 gives the logits of its values") {
+  const RoundedModel subject;
   const ReferenceLlama model = wide_model();
   const NamedType types[] = {{"Q2_K", 10, 1.4}, {"Q3_K", 11, 2.4}, {"Q4_K", 12, 3.4},
                              {"Q5_K", 13, 4.4}, {"Q6_K", 14, 5.4}, {"IQ4_XS", 23, 3}};
@@ -172,17 +172,17 @@ TEST_CASE("a GGUF file of blocks of 256 gives the logits that its values imply")
   }
 }
 
-TEST_CASE("a GGUF file of several types, as Q4_K_M is, gives the logits that its values imply") {
+TEST_CASE("a GGUF file of several types, as Q4_K_M is, gives the logits of its values") {
   const TypeChoice mixed = [](const std::string& name) -> uint32_t {
     const bool is_finer = name.find("attn_v") != std::string::npos ||
                           name.find("blk.1.ffn_down") != std::string::npos ||
                           name == "output.weight";
     return is_finer ? 14 : name == "token_embd.weight" ? 8 : 12;
   };
-  check_gguf(Subject(), wide_model(), mixed, 3.4);
+  check_gguf(RoundedModel(), wide_model(), mixed, 3.4);
 }
 
-TEST_CASE("a GGUF model in two files gives the logits that its values imply") {
-  const Subject subject;
+TEST_CASE("a GGUF model in two files gives the logits of its values") {
+  const RoundedModel subject;
   check_gguf(subject, subject.model, always(8), 7, 2);
 }

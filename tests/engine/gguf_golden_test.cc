@@ -1,4 +1,4 @@
-// Golden cases as GGUF files, converted as llama.cpp's converter does it: the very bits of the
+// Golden cases as GGUF files, converted as llama.cpp's converter does it: the exact bits of the
 // folder, as the tensors hold the same values; and rounded to a block type, the logits of a file
 // that holds these values in F32. Rules: conversion/*.py, gguf-py/gguf/constants.py and
 // tensor_mapping.py of https://github.com/ggml-org/llama.cpp
@@ -64,7 +64,7 @@ struct GgufCase {
   bool has_post_norm = false;  // post_attention_norm instead of ffn_norm
 };
 
-// Integers of config.json that the file has as they are.
+// Integers of config.json that are copied to the file.
 constexpr NamePair kIntegers[] = {
     {"num_hidden_layers", "block_count"},
     {"max_position_embeddings", "context_length"},
@@ -136,7 +136,7 @@ class MetadataWriter {
     file_.integer(key(name), static_cast<uint32_t>(value));
   }
 
-  // Since 2025 the lengths are those of the absorbed form: one head of the latent.
+  // Since 2025 the lengths are those of the absorbed form: one head for the latent.
   void write_latent() {
     const double rope = *number(config_, "qk_rope_head_dim");
     const double key_length = *number(config_, "qk_nope_head_dim") + rope;
@@ -175,8 +175,8 @@ class MetadataWriter {
   const GgufCase& case_;
 };
 
-// What becomes of matrices: they stay as they are, are rounded to a type, or get the values that
-// they would have when rounded, in F32.
+// How matrices are stored: unchanged, rounded to a type, or in F32 with the values that rounding
+// gives.
 struct Rounding {
   std::optional<uint32_t> type;
   bool is_widened = false;
@@ -196,7 +196,7 @@ class Converter {
     const int64_t layers = integer("num_hidden_layers");
     for (const TensorView& tensor : checkpoint_->tensors()) {
       if (tensor.name.find("rotary_emb") != std::string::npos) continue;
-      // Layers behind the model's own predict further tokens.
+      // Layers after the model's own predict further tokens.
       if (tensor.name.starts_with("model.layers." + std::to_string(layers))) continue;
       if (tensor.name.find(".experts.") == std::string::npos) {
         add_tensor(tensor);
@@ -237,7 +237,7 @@ class Converter {
     return tensor.dtype == DType::kF32 ? kF32 : kBf16;
   }
 
-  // `bytes` are elements of `type`, a plain one; a stack's matrices lie one behind the other.
+  // `bytes` are elements of `type`, a plain one; the matrices of a stack are concatenated.
   void add_matrix(const std::string& name, const std::vector<uint64_t>& dimensions, uint32_t type,
                   const std::string& bytes) {
     const FormatCase format{.format = StoredFormat::kGguf,
@@ -319,7 +319,7 @@ class Converter {
     add_matrix(block + "attn_v_b.weight", {rank, value, heads}, type_of(tensor), values);
   }
 
-  // Of the tensors of single experts.
+  // Stacks the tensors of single experts.
   void add_expert_stack(const TensorView& first) {
     const std::string marker = ".experts.0.";
     const size_t at = first.name.find(marker);
@@ -344,7 +344,7 @@ class Converter {
     return "blk." + name.substr(begin, name.find('.', begin) + 1 - begin);
   }
 
-  // GptOssModel: rows of gate and up alternate, and become stacks of their own.
+  // GptOssModel: the rows of gate and up are interleaved, and become separate stacks.
   void add_fused_experts(const TensorView& tensor) {
     const std::string block = block_of(tensor.name);
     const bool is_down = tensor.name.find("down_proj") != std::string::npos;
@@ -374,7 +374,7 @@ class Converter {
         {static_cast<uint64_t>(tensor.shape[1]) / step, static_cast<uint64_t>(tensor.shape[0])},
         values);
   }
-  // Blocks of 16 bytes: pairs of neighbours become the halves of the block.
+  // Blocks of 16 bytes: adjacent values become the two halves of a block.
   void add_fused_blocks(const TensorView& tensor, const std::string& name, size_t first,
                         size_t step) {
     const std::string stem = tensor.name.substr(0, tensor.name.size() - std::strlen("_blocks"));
@@ -427,7 +427,7 @@ std::string folder_of(const GgufCase& subject) {
 
 }  // namespace
 
-TEST_CASE("golden cases as GGUF files give the very bits of their folders") {
+TEST_CASE("golden cases as GGUF files give the exact bits of their folders") {
   for (const GgufCase& subject : kCases) {
     CAPTURE(subject.name);
     CAPTURE(subject.splits_latent);
@@ -460,7 +460,7 @@ TEST_CASE("golden cases rounded to types of GGUF give the logits of these values
     const std::string folder = folder_of(subject);
     const Golden golden = read_golden(folder);
     const GenerateRequest request{.prompt = golden.prompt, .max_tokens = 0, .prompt_logits = true};
-    // Two types for each case, in turn.
+    // Two types per case, in turn.
     for (int i = 0; i < 2; ++i) {
       const uint32_t type = kTypes[next++ % std::size(kTypes)];
       CAPTURE(type);

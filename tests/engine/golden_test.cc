@@ -1,5 +1,5 @@
-// The forward pass against reference logits, and the promise of one answer: nothing about how a
-// model is run changes a bit.
+// The forward pass against reference logits, and the promise of one answer: the way a model is run
+// never changes a bit.
 #include "support/golden.h"
 
 #include <doctest/doctest.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/variant.h"
 #include "support/rank_threads.h"
 
 using namespace lockstep;
@@ -15,12 +16,6 @@ namespace {
 
 constexpr double kTolerance = 1e-3;
 const std::string kSource = LOCKSTEP_SOURCE_DIR;
-
-struct Variant {
-  std::string name;
-  Setup setup;
-  int chunk = 0;
-};
 
 std::vector<Variant> variants(bool exact) {
   std::vector<Variant> all;
@@ -35,10 +30,9 @@ std::vector<Variant> variants(bool exact) {
       all.push_back({name + " over " + link_name, {.shares = shares, .link = link}});
     }
   }
-  // More ranks than key/value heads: these are replicated, and some models leave ranks without
-  // heads.
+  // More ranks than key/value heads: these are replicated, and in some models ranks have no heads.
   all.push_back({"8 ranks", {.shares = std::vector<double>(8, 1.0)}});
-  // Stages of a pipeline: of one rank, of several, uneven. More of them in pipeline_test.cc.
+  // Pipeline stages: of one rank, of several, uneven. See pipeline_test.cc for more.
   all.push_back({"2 stages", {.shares = {1, 1}, .stages = 2}});
   all.push_back({"2 stages of 2 ranks", {.shares = {3, 1, 1, 2}, .stages = 2}, 7});
   all.push_back({"2 stages on the test device",
@@ -100,7 +94,7 @@ double rms_difference(const Answer& a, const Answer& b) {
   return std::sqrt(sum / count);
 }
 
-// At how many positions from `first` on both have the same best token.
+// The number of positions from `first` on at which both have the same best token.
 int top1_agreement(const Answer& a, const Answer& b, size_t first) {
   const auto best = [](const std::vector<float>& row) {
     return std::max_element(row.begin(), row.end()) - row.begin();
@@ -112,7 +106,7 @@ int top1_agreement(const Answer& a, const Answer& b, size_t first) {
   return same;
 }
 
-// The same prompt beside four others of other lengths, in the same steps.
+// The same prompt batched with four others of different lengths, in the same steps.
 void check_in_company(const std::string& folder, bool exact, const GenerateRequest& request,
                       const Answer& reference) {
   for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
@@ -154,7 +148,7 @@ TEST_CASE("activations of 8 bits cost no more than their rounding, and the bits 
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     const Golden golden = read_golden(folder);
-    // Prompt and continuation, teacher forced, as the simulation has it.
+    // Prompt and continuation, teacher-forced, as in the simulation.
     std::vector<int32_t> tokens = golden.prompt;
     tokens.insert(tokens.end(), golden.greedy.begin(), golden.greedy.end() - 1);
     const GenerateRequest forced = prompt_and_greedy(tokens, 0, 0);
@@ -190,7 +184,7 @@ TEST_CASE("stories260K tells the expected stories, the same bits however they ar
   check_every_variant(folder, false, last, reference);
 }
 
-TEST_CASE("seeded sampling gives the same text on any ranks and in any company") {
+TEST_CASE("seeded sampling gives the same text on any ranks and in any batch") {
   const std::string folder = golden_folder("llama3-bf16");
   const Golden golden = read_golden(folder);
   for (const SamplingOptions sampling :

@@ -1,5 +1,6 @@
-// The experts of gpt-oss without quantisation, as re-releases in BF16 keep them, against the same
-// weights as single matrices. Both are made of the golden case in MXFP4, which BF16 holds exactly.
+// The experts of gpt-oss without quantisation, as BF16 re-releases store them, against the same
+// weights as single matrices. Both are made from the golden case in MXFP4, which BF16 holds
+// exactly.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,13 +8,13 @@
 #include <fstream>
 #include <map>
 
-#include "model/open_model.h"
+#include "model/load/open_model.h"
 #include "support/golden.h"
+#include "support/memory_safetensors.h"
 #include "support/model_copy.h"
 #include "support/rank_threads.h"
-#include "support/safetensors_writer.h"
 #include "tensor/stored_rows.h"
-#include "weights/quantise.h"
+#include "weights/quantised/quantise.h"
 
 using namespace lockstep;
 
@@ -69,7 +70,7 @@ void append(Elements& to, const Elements& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-void add_single(SafetensorsWriter& writer, const std::string& stem, const Expert& expert) {
+void add_single(MemorySafetensors& writer, const std::string& stem, const Expert& expert) {
   writer.tensor(stem + "gate_proj.weight", "BF16", {kWidth, kHidden}, expert.gate)
       .tensor(stem + "up_proj.weight", "BF16", {kWidth, kHidden}, expert.up)
       .tensor(stem + "down_proj.weight", "BF16", {kHidden, kWidth}, expert.down)
@@ -78,7 +79,7 @@ void add_single(SafetensorsWriter& writer, const std::string& stem, const Expert
       .tensor(stem + "down_proj.bias", "BF16", {kHidden}, expert.down_bias);
 }
 
-void add_stack(SafetensorsWriter& writer, const std::string& stem,
+void add_stack(MemorySafetensors& writer, const std::string& stem,
                const std::vector<Expert>& experts) {
   Elements gate_up, down, gate_up_bias, down_bias;
   for (const Expert& expert : experts) {
@@ -103,8 +104,8 @@ void add_stack(SafetensorsWriter& writer, const std::string& stem,
       .tensor(stem + "down_proj_bias", "BF16", {kExperts, kHidden}, down_bias);
 }
 
-// Everything but the experts, as it is.
-void copy_others(const std::string& file, SafetensorsWriter& writer) {
+// Everything except the experts, unchanged.
+void copy_others(const std::string& file, MemorySafetensors& writer) {
   std::ifstream stream(file, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
   uint64_t header_size = 0;
@@ -126,11 +127,11 @@ void copy_others(const std::string& file, SafetensorsWriter& writer) {
   }
 }
 
-// A copy of the golden case with its experts in BF16, in one of the two ways.
+// A copy of the golden case with its experts in BF16, in one of the two layouts.
 void write_experts(ModelCopy& copy, bool as_stack) {
   const auto opened = open_model(kCase);
   REQUIRE(opened.ok());
-  SafetensorsWriter writer;
+  MemorySafetensors writer;
   copy_others(kCase + "/model.safetensors", writer);
   for (int layer = 0; layer < kLayers; ++layer) {
     const std::string stem = "model.layers." + std::to_string(layer) + ".mlp.experts.";
@@ -145,7 +146,7 @@ void write_experts(ModelCopy& copy, bool as_stack) {
   copy.change_config("quantization_config", nullptr);
 }
 
-Answer answer_of(const ModelCopy& model, const Setup& setup) {
+Answer answer_to_golden_prompt(const ModelCopy& model, const Setup& setup) {
   const Golden golden = read_golden(kCase);
   const GenerateRequest request{.prompt = golden.prompt, .max_tokens = 8, .prompt_logits = true};
   Outcome outcome = run_ranks(model.path(), setup, {request});
@@ -159,17 +160,17 @@ TEST_CASE("gpt-oss' transposed stacks in BF16 give the bits of single matrices")
   ModelCopy single(kCase), stack(kCase);
   write_experts(single, false);
   write_experts(stack, true);
-  const Answer wanted = answer_of(single, {});
+  const Answer wanted = answer_to_golden_prompt(single, {});
   for (const Setup& setup :
        {Setup{}, Setup{.threads = 2}, Setup{.shares = {1, 1}}, Setup{.shares = {3, 1}}}) {
-    CHECK(same_bits(answer_of(stack, setup), wanted));
+    CHECK(same_bits(answer_to_golden_prompt(stack, setup), wanted));
   }
-  const Answer quantised = answer_of(single, {.bits = 4});
+  const Answer quantised = answer_to_golden_prompt(single, {.bits = 4});
   CHECK_FALSE(same_bits(quantised, wanted));
-  CHECK(same_bits(answer_of(stack, {.bits = 4}), quantised));
-  CHECK(same_bits(answer_of(stack, {.shares = {1, 1}, .bits = 4}), quantised));
+  CHECK(same_bits(answer_to_golden_prompt(stack, {.bits = 4}), quantised));
+  CHECK(same_bits(answer_to_golden_prompt(stack, {.shares = {1, 1}, .bits = 4}), quantised));
 
-  // What the weights of the golden case give in float64, which nothing here rounds to 8 bits.
+  // The float64 logits of the golden case's weights, without rounding to 8 bits.
   double difference = 0, size = 0;
   for (const GoldenRow& row : read_golden(kCase).logits) {
     for (size_t i = 0; i < row.values.size(); ++i) {

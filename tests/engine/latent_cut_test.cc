@@ -1,25 +1,21 @@
-// The projections to the latents cut over ranks: the same bits as whole, one more exchange a layer,
-// and less to read.
+// The projections to the latents split over ranks: the same bits as unsplit, one more exchange per
+// layer, and less to read.
 #include <doctest/doctest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "model/model.h"
-#include "model/open_model.h"
+#include "engine/variant.h"
+#include "engine/waits_of_a_pass.h"
+#include "model/forward/model.h"
+#include "model/load/open_model.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
 
 using namespace lockstep;
 
 namespace {
-
-struct Variant {
-  std::string name;
-  Setup setup;
-  int chunk = 0;
-};
 
 std::vector<Variant> cut_variants() {
   const auto equal = [](size_t ranks) { return std::vector<double>(ranks, 1.0); };
@@ -44,43 +40,21 @@ std::vector<Variant> cut_variants() {
   return all;
 }
 
-// How often the host of one of `ranks` ranks waits for its device in a pass over three tokens.
-std::vector<uint64_t> waits_of_a_pass(int ranks, LatentCut latent_cut) {
-  const auto opened = open_model(golden_folder("deepseekv3-bf16"));
-  REQUIRE(opened.ok());
-  auto links = open_local_links({.kind = LinkKind::kShm}, ranks);
-  REQUIRE(links.ok());
-  std::vector<uint64_t> waits(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < waits.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      Group group({.rank = static_cast<int>(rank), .links = std::move(links.value()[rank])});
-      auto device = open_device({.kernels = available_kernels().back()});
-      auto model = Model::load({.config = opened.value().config,
-                                .source = opened.value().source,
-                                .shares = std::vector<double>(waits.size(), 1.0),
-                                .tokens_max = 8,
-                                .pages = 2,
-                                .page_list_entries_max = 2,
-                                .latent_cut = latent_cut},
-                               group, *device.value());
-      if (!model.ok()) return;
-      const uint64_t before = device.value()->wait_count();
-      const auto outputs = model.value()->forward({.tokens = {1, 2, 3},
-                                                   .positions = {0, 1, 2},
-                                                   .list_offsets = {0, 0, 0},
-                                                   .page_lists = {1},
-                                                   .outputs = {2}});
-      if (outputs.ok()) waits[rank] = device.value()->wait_count() - before;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return waits;
+// How often the host of each of `ranks` ranks waits for its device in a pass over three tokens.
+std::vector<uint64_t> waits_with_cut(int ranks, LatentCut latent_cut) {
+  return waits_of_a_pass(
+      "deepseekv3-bf16", ranks,
+      {.tokens_max = 8, .pages = 2, .page_list_entries_max = 2, .latent_cut = latent_cut},
+      {.tokens = {1, 2, 3},
+       .positions = {0, 1, 2},
+       .list_offsets = {0, 0, 0},
+       .page_lists = {1},
+       .outputs = {2}});
 }
 
 }  // namespace
 
-TEST_CASE("projections to the latents that are cut give the bits of whole ones") {
+TEST_CASE("split projections to the latents give the bits of whole ones") {
   for (const char* name :
        {"deepseekv3-bf16", "deepseekv3-q4-g64", "kimik2-q8-g32", "deepseekv3-fp8"}) {
     const std::string folder = golden_folder(name);
@@ -102,7 +76,7 @@ TEST_CASE("projections to the latents that are cut give the bits of whole ones")
   }
 }
 
-TEST_CASE("a batch of several sequences goes through cut projections as each does alone") {
+TEST_CASE("each sequence of a batch gets from split projections what it gets alone") {
   const std::string folder = golden_folder("deepseekv3-q4-g64");
   const std::vector<int32_t> prompt = read_golden(folder).prompt;
   const GenerateRequest first{.prompt = prompt, .max_tokens = 8, .prompt_logits = true};
@@ -112,18 +86,18 @@ TEST_CASE("a batch of several sequences goes through cut projections as each doe
   CHECK(same_bits(run_ranks(folder, cut, {second, first, second}).answers[1], alone));
 }
 
-TEST_CASE("cut projections cost one exchange a layer, and one rank has none to cut") {
+TEST_CASE("split projections cost one exchange per layer, and a single rank splits none") {
   constexpr uint64_t kLayers = 3;
-  for (const uint64_t waits : waits_of_a_pass(2, LatentCut::kAlways)) {
+  for (const uint64_t waits : waits_with_cut(2, LatentCut::kAlways)) {
     CHECK(waits == 3 * kLayers + 2);
   }
-  for (const uint64_t waits : waits_of_a_pass(2, LatentCut::kNever)) {
+  for (const uint64_t waits : waits_with_cut(2, LatentCut::kNever)) {
     CHECK(waits == 2 * kLayers + 2);
   }
-  CHECK(waits_of_a_pass(1, LatentCut::kAlways)[0] == 2 * kLayers + 2);
+  CHECK(waits_with_cut(1, LatentCut::kAlways)[0] == 2 * kLayers + 2);
 }
 
-TEST_CASE("all ranks together read cut projections once; a tiny model's are not worth it") {
+TEST_CASE("ranks together read split projections once; a tiny model's are not split") {
   const std::string folder = golden_folder("deepseekv3-bf16");
   const auto bytes_of_all = [&](LatentCut latent_cut) {
     uint64_t bytes = 0;

@@ -1,5 +1,5 @@
-// Every golden case over every kind of link: the bits of one rank, with several rails, and where
-// most ranks reach each other by relays. tests/rdma has the same over devices.
+// Every golden case over every kind of link: the bits of one rank, also with several rails, and
+// where most ranks reach each other through relays. tests/rdma does the same over devices.
 #include <doctest/doctest.h>
 
 #include <span>
@@ -17,29 +17,29 @@ using namespace lockstep;
 
 namespace {
 
-// One for each family and for what is stored otherwise.
+// One case per family and per unusual storage format.
 constexpr const char* kSomeCases[] = {"llama3-bf16", "qwen3moe-q4-g64", "deepseekv3-q4-g64",
                                       "gptoss-mxfp4"};
 
-struct Subject {
+struct GoldenAnswer {
   std::string folder;
   GenerateRequest request;
-  Answer reference;  // of one rank
+  Answer reference;  // from one rank
 };
 
-Subject subject_of(const std::string& name) {
-  Subject subject{.folder = golden_folder(name), .request = {}, .reference = {}};
-  subject.request = {
-      .prompt = read_golden(subject.folder).prompt, .max_tokens = 8, .prompt_logits = true};
-  subject.reference = run_ranks(subject.folder, {}, {subject.request}).answers[0];
-  REQUIRE(subject.reference.logits.size() == subject.request.prompt.size());
-  REQUIRE(subject.reference.tokens.size() == 8);
-  return subject;
+GoldenAnswer golden_answer(const std::string& name) {
+  GoldenAnswer golden{.folder = golden_folder(name), .request = {}, .reference = {}};
+  golden.request = {
+      .prompt = read_golden(golden.folder).prompt, .max_tokens = 8, .prompt_logits = true};
+  golden.reference = run_ranks(golden.folder, {}, {golden.request}).answers[0];
+  REQUIRE(golden.reference.logits.size() == golden.request.prompt.size());
+  REQUIRE(golden.reference.tokens.size() == 8);
+  return golden;
 }
 
-void check_setup(const Subject& subject, const Setup& setup) {
-  const Outcome outcome = run_ranks(subject.folder, setup, {subject.request});
-  CHECK_MESSAGE(same_bits(outcome.answers[0], subject.reference), setup.shares.size(), " ranks, ",
+void check_setup(const GoldenAnswer& golden, const Setup& setup) {
+  const Outcome outcome = run_ranks(golden.folder, setup, {golden.request});
+  CHECK_MESSAGE(same_bits(outcome.answers[0], golden.reference), setup.shares.size(), " ranks, ",
                 link_kind_name(setup.link), ", ", topology_name(setup.topology), ", ", setup.rails,
                 " rails");
 }
@@ -50,14 +50,14 @@ std::vector<double> equal_shares(size_t ranks) {
 
 }  // namespace
 
-TEST_CASE("ranks without a link for each pair give the same bits by relays") {
+TEST_CASE("ranks without a link for each pair give the same bits through relays") {
   for (const std::string& name : all_golden_cases()) {
     CAPTURE(name);
-    const Subject subject = subject_of(name);
+    const GoldenAnswer golden = golden_answer(name);
     for (const Topology topology : {Topology::kLine, Topology::kRing, Topology::kStar}) {
       for (const size_t ranks : {4, 6}) {
         for (const LinkKind link : {LinkKind::kShm, LinkKind::kTcp}) {
-          check_setup(subject, {.shares = equal_shares(ranks), .link = link, .topology = topology});
+          check_setup(golden, {.shares = equal_shares(ranks), .link = link, .topology = topology});
         }
       }
     }
@@ -67,18 +67,18 @@ TEST_CASE("ranks without a link for each pair give the same bits by relays") {
 TEST_CASE("several connections to each peer give the same bits") {
   for (const std::string& name : all_golden_cases()) {
     CAPTURE(name);
-    check_setup(subject_of(name), {.shares = {2, 1}, .link = LinkKind::kTcp, .rails = 2});
+    check_setup(golden_answer(name), {.shares = {2, 1}, .link = LinkKind::kTcp, .rails = 2});
   }
   for (const std::string name : kSomeCases) {
     CAPTURE(name);
-    const Subject subject = subject_of(name);
+    const GoldenAnswer golden = golden_answer(name);
     for (const size_t ranks : {3, 4}) {
-      check_setup(subject, {.shares = equal_shares(ranks), .link = LinkKind::kTcp, .rails = 2});
+      check_setup(golden, {.shares = equal_shares(ranks), .link = LinkKind::kTcp, .rails = 2});
     }
-    check_setup(subject, {.shares = equal_shares(4),
-                          .link = LinkKind::kTcp,
-                          .topology = Topology::kRing,
-                          .rails = 3});
+    check_setup(golden, {.shares = equal_shares(4),
+                         .link = LinkKind::kTcp,
+                         .topology = Topology::kRing,
+                         .rails = 3});
   }
 }
 
@@ -86,13 +86,13 @@ TEST_CASE("several connections to each peer give the same bits") {
 
 namespace {
 
-// Machines that are joined over the fake library, group after group.
+// Machines that form one group after the other over the fake library.
 class FakeMachines {
  public:
   explicit FakeMachines(FakeMode mode) : fake_(mode), is_reliable_(mode == FakeMode::kReliable) {}
 
-  // Runs `setup` over new links between the first of them, all over RDMA.
-  void check(const Subject& subject, Setup setup) {
+  // Runs `setup` over new links between the first of these machines, all over RDMA.
+  void check(const GoldenAnswer& golden, Setup setup) {
     setup.link = LinkKind::kVerbs;
     while (ranks_.size() < setup.shares.size())
       ranks_.push_back({open_fake_devices(), "127.0.0.1"});
@@ -101,11 +101,11 @@ class FakeMachines {
     if (setup.rails == 1) check_are_verbs(links, is_reliable_);
     const uint64_t before = fake_->messages;
     const Outcome outcome =
-        run_ranks_over(std::move(links), subject.folder, setup, {subject.request});
-    CHECK_MESSAGE(same_bits(outcome.answers[0], subject.reference), setup.shares.size(), " ranks, ",
+        run_ranks_over(std::move(links), golden.folder, setup, {golden.request});
+    CHECK_MESSAGE(same_bits(outcome.answers[0], golden.reference), setup.shares.size(), " ranks, ",
                   topology_name(setup.topology), ", ", setup.rails, " rails");
-    // At least an exchange in each step goes over RDMA, in both directions.
-    CHECK(fake_->messages - before > 2 * subject.reference.tokens.size());
+    // At least one exchange per step uses RDMA, in both directions.
+    CHECK(fake_->messages - before > 2 * golden.reference.tokens.size());
     CHECK(fake_->early_messages == 0);
   }
 
@@ -124,22 +124,22 @@ TEST_CASE("ranks that are joined over RDMA give the same bits, reliable or as on
     FakeMachines machines(mode);
     for (const std::string& name : all_golden_cases()) {
       CAPTURE(name);
-      const Subject subject = subject_of(name);
+      const GoldenAnswer golden = golden_answer(name);
       for (const std::vector<double>& shares :
            {std::vector<double>{1, 1}, {3, 1}, {2, 1, 1}, {1, 1, 1, 1}}) {
-        machines.check(subject, {.shares = shares});
+        machines.check(golden, {.shares = shares});
       }
-      machines.check(subject, {.shares = {1, 1}, .rails = 2});
+      machines.check(golden, {.shares = {1, 1}, .rails = 2});
     }
     for (const std::string name : kSomeCases) {
       CAPTURE(name);
-      const Subject subject = subject_of(name);
+      const GoldenAnswer golden = golden_answer(name);
       for (const Topology topology : {Topology::kLine, Topology::kRing, Topology::kStar}) {
-        machines.check(subject, {.shares = equal_shares(4), .topology = topology});
+        machines.check(golden, {.shares = equal_shares(4), .topology = topology});
       }
-      machines.check(subject, {.shares = equal_shares(3), .rails = 2});
-      machines.check(subject, {.shares = equal_shares(4), .rails = 2});
-      machines.check(subject, {.shares = {1, 2, 1, 1}, .stages = 2});
+      machines.check(golden, {.shares = equal_shares(3), .rails = 2});
+      machines.check(golden, {.shares = equal_shares(4), .rails = 2});
+      machines.check(golden, {.shares = {1, 2, 1, 1}, .stages = 2});
     }
   }
 }

@@ -1,11 +1,11 @@
-#include "engine/model_identity.h"
+#include "engine/run/model_identity.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <string>
 
-#include "base/piece_journal.h"
+#include "base/files/piece_journal.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 const fs::file_time_type kThen = fs::file_time_type::clock::now() - std::chrono::hours(100);
 
-// A file of weights as far as this is looked at: a head with its length, and bytes.
+// A weights file as far as the identity reads it: a head with its length, and bytes.
 std::string weights(const std::string& head, size_t size) {
   const uint64_t length = head.size();
   std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
@@ -55,7 +55,7 @@ TEST_CASE("model identity: the same files elsewhere are the same model") {
   CHECK(here.identity() == here.identity());
 }
 
-TEST_CASE("model identity: a checkpoint that differs anywhere it is looked at is another model") {
+TEST_CASE("model identity: a checkpoint that differs in any part that counts is another model") {
   const Folder model;
   const Digest before = model.identity();
   SUBCASE("config") {
@@ -89,7 +89,7 @@ TEST_CASE("model identity: a checkpoint that differs anywhere it is looked at is
   CHECK(model.identity() != before);
 }
 
-TEST_CASE("model identity: what is no part of the model does not count") {
+TEST_CASE("model identity: files that are not part of the model do not count") {
   const Folder model;
   const Digest before = model.identity();
   model.write("README.md", "text");
@@ -124,7 +124,7 @@ TEST_CASE("model identity: options count that change bits, and no others") {
 }
 
 TEST_CASE(
-    "model identity: in a hub's cache the name of the content counts, not its bytes or time") {
+    "model identity: in a hub's cache the hash in the name counts, not the bytes or the time") {
   const TemporaryFolder cache;
   const std::string hash(64, 'a'), other(64, 'b');
   cache.write("blobs/" + hash, weights("{}", 100));
@@ -137,7 +137,7 @@ TEST_CASE(
   const Digest before = Folder::identity_of(options);
   fs::last_write_time(cache.path() / "blobs" / hash, kThen);
   CHECK(Folder::identity_of(options) == before);
-  // The same content, of which only parts are here.
+  // The same content, only partly downloaded.
   cache.write("blobs/" + hash + kPartialFileEnding, std::string(50, 0));
   fs::remove(link);
   fs::create_symlink("../blobs/" + hash + kPartialFileEnding, link);
@@ -147,7 +147,7 @@ TEST_CASE(
   CHECK(Folder::identity_of(options) != before);
 }
 
-TEST_CASE("model identity: a file with holes and no hash cannot be told") {
+TEST_CASE("model identity: a file with holes and no hash has no identity") {
   const Folder model;
   model.write(piece_journal_of("model.safetensors").string(), "journal");
   const auto identity = model_identity(model.options());
@@ -155,7 +155,7 @@ TEST_CASE("model identity: a file with holes and no hash cannot be told") {
   CHECK(identity.error().code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("model identity: a GGUF model is its file, and the parts beside it") {
+TEST_CASE("model identity: a GGUF model is its file and the other parts next to it") {
   const TemporaryFolder folder;
   EngineOptions options;
   const auto write = [&](const std::string& name, const std::string& content) {
@@ -174,7 +174,7 @@ TEST_CASE("model identity: a GGUF model is its file, and the parts beside it") {
   CHECK(Folder::identity_of(options) == one);
 }
 
-TEST_CASE("model identity: random weights are told by shape, format and layers") {
+TEST_CASE("model identity: random weights are identified by shape, format and layers") {
   EngineOptions options;
   options.model = "shape:qwen3-0.6b?format=mlx4&layers=2";
   const Digest one = Folder::identity_of(options);

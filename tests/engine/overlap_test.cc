@@ -1,25 +1,21 @@
-// Prompts whose sums travel while the other half of the tokens is computed: the same bits as
-// without, and one more exchange for each sum.
+// Prompts whose sums are in flight while the other half of the tokens is computed: the same bits as
+// without overlap, and one more exchange per sum.
 #include <doctest/doctest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "model/model.h"
-#include "model/open_model.h"
+#include "engine/variant.h"
+#include "engine/waits_of_a_pass.h"
+#include "model/forward/model.h"
+#include "model/load/open_model.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
 
 using namespace lockstep;
 
 namespace {
-
-struct Variant {
-  std::string name;
-  Setup setup;
-  int chunk = 0;
-};
 
 std::vector<Variant> overlapping_variants() {
   const auto equal = [](size_t ranks) { return std::vector<double>(ranks, 1.0); };
@@ -42,45 +38,22 @@ std::vector<Variant> overlapping_variants() {
   return all;
 }
 
-// How often the host of one of `ranks` ranks waits for its device in a pass over `tokens` tokens.
-std::vector<uint64_t> waits_of_a_pass(int ranks, int tokens, Overlap overlap) {
-  const auto opened = open_model(golden_folder("llama-f32"));
-  REQUIRE(opened.ok());
-  auto links = open_local_links({.kind = LinkKind::kShm}, ranks);
-  REQUIRE(links.ok());
-  std::vector<uint64_t> waits(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
+// How often the host of each of `ranks` ranks waits for its device in a pass over `tokens` tokens.
+std::vector<uint64_t> waits_with_overlap(int ranks, int tokens, Overlap overlap) {
   Batch batch{.page_lists = {1, 0, 2, 3, 4, 5}, .outputs = {0}};
   for (int i = 0; i < tokens; ++i) {
     batch.tokens.push_back(i % 7);
     batch.positions.push_back(i);
     batch.list_offsets.push_back(0);
   }
-  for (size_t rank = 0; rank < waits.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      Group group({.rank = static_cast<int>(rank), .links = std::move(links.value()[rank])});
-      auto device = open_device({.kernels = available_kernels().back()});
-      auto model = Model::load({.config = opened.value().config,
-                                .source = opened.value().source,
-                                .shares = std::vector<double>(waits.size(), 1.0),
-                                .tokens_max = 256,
-                                .pages = 6,
-                                .page_list_entries_max = 6,
-                                .overlap = overlap},
-                               group, *device.value());
-      if (!model.ok()) return;
-      const uint64_t before = device.value()->wait_count();
-      if (!model.value()->forward(batch).ok()) return;
-      waits[rank] = device.value()->wait_count() - before;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return waits;
+  return waits_of_a_pass(
+      "llama-f32", ranks,
+      {.tokens_max = 256, .pages = 6, .page_list_entries_max = 6, .overlap = overlap}, batch);
 }
 
 }  // namespace
 
-TEST_CASE("sums that travel while the other half is computed give the same bits") {
+TEST_CASE("sums that overlap with computing the other half give the same bits") {
   for (const char* name : {"llama3-bf16-long", "qwen3-q4-g64", "qwen2-bf16", "qwen3moe-q8-g32",
                            "ministral3-bf16-l4scale", "deepseekv3-bf16", "gptoss-mxfp4"}) {
     CAPTURE(name);
@@ -98,7 +71,7 @@ TEST_CASE("sums that travel while the other half is computed give the same bits"
   }
 }
 
-TEST_CASE("a batch of several sequences in halves gives each what it gets alone") {
+TEST_CASE("each sequence of a batch in halves gets what it gets alone") {
   const std::string folder = golden_folder("qwen3moe-q4-g64");
   const std::vector<int32_t> prompt = read_golden(folder).prompt;
   const GenerateRequest first{.prompt = prompt, .max_tokens = 8, .prompt_logits = true};
@@ -108,13 +81,13 @@ TEST_CASE("a batch of several sequences in halves gives each what it gets alone"
   CHECK(same_bits(run_ranks(folder, halves, {second, first, second}).answers[1], alone));
 }
 
-TEST_CASE("only long batches of several ranks go in halves unless told otherwise") {
+TEST_CASE("by default only long batches on several ranks are split into halves") {
   const auto layers =
       static_cast<uint64_t>(open_model(golden_folder("llama-f32")).value().config.layers);
   const auto check = [&](int ranks, int tokens, Overlap overlap, uint64_t exchanges_a_layer) {
     CAPTURE(ranks);
     CAPTURE(tokens);
-    for (const uint64_t waits : waits_of_a_pass(ranks, tokens, overlap)) {
+    for (const uint64_t waits : waits_with_overlap(ranks, tokens, overlap)) {
       CHECK(waits == exchanges_a_layer * layers + 2);
     }
   };

@@ -1,11 +1,11 @@
-#include "engine/page_file.h"
+#include "engine/pages/page_file.h"
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <fstream>
 
-#include "engine/page_store.h"
+#include "engine/pages/page_store.h"
 #include "kernels/kernels.h"
 #include "support/temporary_folder.h"
 
@@ -30,7 +30,7 @@ std::vector<std::byte> blocks_of(const PageShape& part) {
 
 }  // namespace
 
-TEST_CASE("a page's key says its tokens and all before it") {
+TEST_CASE("a page's key covers its tokens and all before them") {
   std::array<int32_t, kPagePositions> tokens{};
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i);
   const PageKey first = page_key({}, tokens);
@@ -60,7 +60,7 @@ TEST_CASE("a page's file name is read as it was written, and nothing else is one
   CHECK_FALSE(parse_page_file_name(""));
 }
 
-TEST_CASE("a head that is another page's, cut short or changed is not believed") {
+TEST_CASE("a head that is another page's, truncated or changed is refused") {
   const PageFileHead head{.key = digest_of(1), .model = digest_of(2), .part = kPart};
   std::vector<std::byte> bytes = encode_page_file_head(head, blocks_of(kPart));
   CHECK(bytes.size() == page_file_head_bytes(kPart));
@@ -85,14 +85,14 @@ TEST_CASE("a head that is another page's, cut short or changed is not believed")
   }
 }
 
-TEST_CASE("a rank takes its blocks out of files of other parts") {
+TEST_CASE("a rank reads its blocks from files of other parts") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "page";
   const PageFileHead head{.key = digest_of(1), .model = digest_of(2), .part = kPart};
   REQUIRE(write_page_file(path, head, blocks_of(kPart)).ok());
   CHECK(std::filesystem::file_size(path) == page_file_bytes(kPart));
   CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms(0600));
-  // Layers 2 and 3 of head 1: the file has the first of them.
+  // Layers 2 and 3 of head 1: the file has only layer 2.
   const PageShape shape{
       .layer_begin = 2, .layer_end = 4, .head_begin = 1, .head_end = 2, .block_bytes = 16};
   std::vector<std::byte> bytes(shape.page_bytes());

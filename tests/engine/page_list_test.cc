@@ -1,4 +1,4 @@
-#include "engine/page_list.h"
+#include "engine/pages/page_list.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a list of pages has those that were put in, in their order, whatever is taken out") {
+TEST_CASE("a list of pages keeps the order of insertion, whatever is removed") {
   constexpr int kPages = 9;
   PageList list(kPages);
   std::deque<int32_t> expected;

@@ -1,5 +1,5 @@
-// Pages of state that a process leaves on its disk, and what later processes make of them: the bits
-// of every answer are those of a process that computes all of it.
+// Pages of state that a process saves to its disk, reused by later processes: the bits of every
+// answer are those of a process that computes everything.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Sampled tokens with the bits of log-probabilities, of all that the logits can change.
+// Sampled tokens with the bits of their log-probabilities: everything that the logits affect.
 GenerateRequest logged_generation_of(std::vector<int32_t> prompt, int max_tokens) {
   GenerateRequest request = generation_of(std::move(prompt), max_tokens);
   request.top_logprobs = 5;
@@ -76,7 +76,7 @@ std::vector<Placement> placements(bool has_latents) {
 
 }  // namespace
 
-TEST_CASE("what one placement saves any other loads, with the bits of what is computed") {
+TEST_CASE("pages that one placement saves any other loads, with the bits of computed ones") {
   const std::vector<std::string> models{
       kStories,
       golden_folder("llama3-bf16"),
@@ -105,7 +105,7 @@ TEST_CASE("what one placement saves any other loads, with the bits of what is co
         setup.cache_folders = {folder.path().string()};
         return run_ranks(model, setup, requests).answers;
       };
-      // Computed and saved, loaded by the same placement, and by another.
+      // Computed and saved; loaded by the same placement, and by another.
       const auto saved = run(first), loaded = run(first), elsewhere = run(second);
       for (size_t k = 0; k < requests.size(); ++k) {
         CAPTURE(k);
@@ -125,7 +125,7 @@ TEST_CASE("what one placement saves any other loads, with the bits of what is co
 
 TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stages, three ranks") {
   TemporaryFolder folder;
-  // Each answer ends a page, and what follows it ends short of the next one.
+  // Each answer completes a page, and its continuation ends short of the next one.
   constexpr int kNewTokens = 5;
   std::vector<int32_t> prompt = story_text(124, 1);
   int cached = 0;
@@ -147,7 +147,7 @@ TEST_CASE("a chain of placements: two ranks of uneven shares, one rank, two stag
   }
 }
 
-TEST_CASE("options that change bits have pages of their own") {
+TEST_CASE("options that change bits use separate pages") {
   TemporaryFolder folder;
   const std::string model = golden_folder("llama3-q4-g64");
   const GenerateRequest request = logged_generation_of(story_text(150, 1), 20);
@@ -158,7 +158,7 @@ TEST_CASE("options that change bits have pages of their own") {
   }
 }
 
-TEST_CASE("pages that left a small pool come back from the disk") {
+TEST_CASE("pages evicted from a small pool are loaded from the disk") {
   const auto request_of = [](int begin) { return logged_generation_of(story_text(330, begin), 5); };
   std::map<int, Answer> computed;
   for (const int begin : {1, 100, 200}) {
@@ -179,7 +179,7 @@ TEST_CASE("pages that left a small pool come back from the disk") {
       CHECK(has_same_bits(answers[i], computed[begins[i]]));
       cached += answers[i].cached_tokens;
     }
-    CHECK(cached > 0);  // none of these prompts was in memory as a whole
+    CHECK(cached > 0);  // none of these prompts was entirely in memory
     for (const int begin : {1, 200}) {
       const Answer later = run_ranks(kStories, setup, {request_of(begin)}).answers[0];
       CHECK(has_same_bits(later, computed[begin]));
@@ -187,7 +187,7 @@ TEST_CASE("pages that left a small pool come back from the disk") {
   }
 }
 
-TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it is saved again") {
+TEST_CASE("if one rank cannot load a page all ranks compute it, and it is saved again") {
   const GenerateRequest request = logged_generation_of(story_text(300, 1), 3);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
   for (const int stages : {1, 2}) {
@@ -215,7 +215,7 @@ TEST_CASE("where one rank alone cannot load a page all ranks compute it, and it 
   }
 }
 
-TEST_CASE("a rank without a store leaves everything to be computed") {
+TEST_CASE("if one rank has no store everything is computed") {
   TemporaryFolder folder;
   const GenerateRequest request = logged_generation_of(story_text(300, 1), 3);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
@@ -235,7 +235,7 @@ TEST_CASE("a rank without a store leaves everything to be computed") {
   }
 }
 
-TEST_CASE("a folder that cannot be made is no reason not to serve") {
+TEST_CASE("a folder that cannot be made does not prevent serving") {
   TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "no folder";
   const GenerateRequest request = logged_generation_of(story_text(100, 1), 10);
@@ -246,11 +246,12 @@ TEST_CASE("a folder that cannot be made is no reason not to serve") {
 
 namespace {
 
-// Asks for a text that lies on the disk again and again while another one is told, and takes each
-// second one of these requests back.
-class Canceller final : public EngineEvents {
+// Requests a text that is on the disk again and again while another one is generated, and cancels
+// every second one of these requests.
+class HalfCanceller final : public EngineEvents {
  public:
-  Canceller(Engine& engine, const GenerateRequest& request) : engine_(engine), request_(request) {}
+  HalfCanceller(Engine& engine, const GenerateRequest& request)
+      : engine_(engine), request_(request) {}
 
   void on_token(uint64_t id, int32_t token) override {
     answers[id].tokens.push_back(token);
@@ -284,7 +285,7 @@ class Canceller final : public EngineEvents {
 
 }  // namespace
 
-TEST_CASE("requests that are cancelled while their pages are loaded disturb nobody") {
+TEST_CASE("requests that are cancelled while their pages are loaded disturb no other request") {
   const GenerateRequest told = logged_generation_of(story_text(20, 50), 60);
   const GenerateRequest request = logged_generation_of(story_text(400, 1), 3);
   const Answer expected = run_ranks(kStories, {}, {told}).answers[0];
@@ -299,7 +300,7 @@ TEST_CASE("requests that are cancelled while their pages are loaded disturb nobo
     std::map<uint64_t, Answer> answers;
     std::map<uint64_t, std::string> ends;
     run_ranks_with(kStories, setup, [&](Engine& engine, int rank) {
-      Canceller events(engine, request);
+      HalfCanceller events(engine, request);
       if (rank == 0) engine.submit(0, told);
       const Status status = engine.run(events);
       if (rank == 0) answers = events.answers, ends = events.ends;
@@ -315,7 +316,7 @@ TEST_CASE("requests that are cancelled while their pages are loaded disturb nobo
 
 namespace {
 
-// Tells another thread what has happened.
+// Signals events to another thread.
 class Waiting final : public EngineEvents {
  public:
   void on_start(uint64_t, int cached_tokens) override { answer_.cached_tokens = cached_tokens; }
@@ -361,7 +362,7 @@ bool wait_for_files(const fs::path& folder, size_t count) {
 
 }  // namespace
 
-TEST_CASE("an idle engine saves what it knows, and its next epoch loads it") {
+TEST_CASE("an idle engine saves its pages, and its next epoch loads them") {
   TemporaryFolder folder;
   const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];

@@ -1,4 +1,4 @@
-#include "engine/page_store.h"
+#include "engine/pages/page_store.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/files/unique_fd.h"
 #include "base/hex.h"
-#include "base/unique_fd.h"
-#include "engine/page_file.h"
+#include "engine/pages/page_file.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience{20'000};
-constexpr uint64_t kFileBytes = 4096;  // what a page of these shapes counts on the disk
+constexpr uint64_t kFileBytes = 4096;  // disk space charged for a page of these shapes
 constexpr PageShape kWhole{
     .layer_begin = 0, .layer_end = 3, .head_begin = 0, .head_end = 4, .block_bytes = 16};
 
@@ -48,7 +48,7 @@ Digest model_of(int value) {
   return model;
 }
 
-// What a rank with this shape has computed: bytes that depend on key, layer and head alone.
+// The page of a rank with this shape: bytes that depend only on key, layer and head.
 std::vector<std::byte> page_of(const PageKey& key, const PageShape& shape) {
   std::vector<std::byte> page;
   for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
@@ -70,7 +70,7 @@ std::unique_ptr<PageStore> open_store(const fs::path& folder, const PageShape& s
   return std::move(store.value());
 }
 
-// All that was asked for before is done when this returns.
+// Returns when all earlier requests are done.
 void save(PageStore& store, const PageKey& key, const PageShape& shape = kWhole) {
   const auto memory = store.begin_save();
   REQUIRE(memory);
@@ -133,14 +133,14 @@ TEST_CASE("page store: a page that one process saves is loaded by a later one") 
   CHECK(counts.dropped == 0);
 }
 
-TEST_CASE("page store: another model's pages are not there") {
+TEST_CASE("page store: another model's pages are not found") {
   const TemporaryFolder folder;
   fs::permissions(folder.path(), fs::perms(0700));
   save(*open_store(folder.path()), key_of(1));
   CHECK_FALSE(open_store(folder.path(), kWhole, 1 << 20, 2)->contains(key_of(1)));
 }
 
-TEST_CASE("page store: pages serve any cut of the model") {
+TEST_CASE("page store: pages can be used by any placement of the model") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   const PageKey key = key_of(9);
@@ -179,7 +179,7 @@ TEST_CASE("page store: pages serve any cut of the model") {
   }
 }
 
-TEST_CASE("page store: what another process writes is found after it was asked for") {
+TEST_CASE("page store: another process's page is found after it was asked for") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   std::atomic<int> calls{0};
@@ -197,7 +197,7 @@ TEST_CASE("page store: what another process writes is found after it was asked f
   CHECK(load(*asking.value(), key_of(3)).ok());
 }
 
-TEST_CASE("page store: the limit holds for all models together, and what was used last stays") {
+TEST_CASE("page store: one limit holds for all models; least recently used pages are removed") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   constexpr uint64_t kLimit = 8 * kFileBytes;
@@ -226,7 +226,7 @@ TEST_CASE("page store: the limit holds for all models together, and what was use
   }
   CHECK(bytes <= kLimit);
   CHECK(bytes == second->counts().bytes);
-  // The first process has not looked: its page is gone when it is loaded, and no longer known then.
+  // The first process has not rescanned the folder: it finds at load time that its page is gone.
   CHECK(load(*first, key_of(0)).error().code == ErrorCode::kNotFound);
   CHECK_FALSE(first->contains(key_of(0)));
   CHECK(first->counts().dropped == 0);
@@ -243,7 +243,7 @@ TEST_CASE("page store: a process with a lower limit makes room when it opens") {
   CHECK(store->contains(key_of(5)));
 }
 
-TEST_CASE("page store: a page larger than the limit is dropped, and the store goes on reading") {
+TEST_CASE("page store: a page larger than the limit is dropped, and the store keeps reading") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   save(*open_store(folder), key_of(1));
@@ -264,7 +264,7 @@ TEST_CASE("page store: a page larger than the limit is dropped, and the store go
   CHECK(load(*store, key_of(1)).ok());
 }
 
-TEST_CASE("page store: broken files are errors of a load, and gone afterwards") {
+TEST_CASE("page store: broken files make a load fail, and are removed") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   save(*open_store(folder), key_of(1));
@@ -295,11 +295,11 @@ TEST_CASE("page store: broken files are errors of a load, and gone afterwards") 
   CHECK_FALSE(fs::exists(file));
   CHECK_FALSE(store->contains(key_of(1)));
   CHECK(store->counts().dropped == 1);
-  save(*store, key_of(1));  // computed anew
+  save(*store, key_of(1));  // computed again
   CHECK(load(*store, key_of(1)).ok());
 }
 
-TEST_CASE("page store: where one file is broken another one helps") {
+TEST_CASE("page store: where one file is broken another one is used") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   const PageShape half = part_of(0, 3, 0, 2);
@@ -320,7 +320,7 @@ TEST_CASE("page store: where one file is broken another one helps") {
   CHECK(load(*store, key_of(1), half).ok());
 }
 
-TEST_CASE("page store: what is forgotten is not there any more, in no part") {
+TEST_CASE("page store: a forgotten page is gone, with all its parts") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   const PageShape half = part_of(0, 3, 0, 2);
@@ -337,7 +337,7 @@ TEST_CASE("page store: what is forgotten is not there any more, in no part") {
   CHECK(comes_true([&] { return store->counts().bytes == kFileBytes; }));
 }
 
-TEST_CASE("page store: a writer that died leaves nothing, one at work keeps its file") {
+TEST_CASE("page store: a dead writer's temporary file is removed, a live one's is kept") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   save(*open_store(folder), key_of(1));
@@ -354,7 +354,7 @@ TEST_CASE("page store: a writer that died leaves nothing, one at work keeps its 
   CHECK(load(*store, key_of(1)).ok());
 }
 
-TEST_CASE("page store: a folder that cannot be used is one sentence") {
+TEST_CASE("page store: an unusable folder is one sentence") {
   const TemporaryFolder parent;
   const fs::path file = parent.path() / "file";
   std::ofstream(file) << "no folder";
@@ -365,7 +365,7 @@ TEST_CASE("page store: a folder that cannot be used is one sentence") {
   };
   CHECK(
       error_of(file / "pages").message.starts_with((file / "pages").string() + " cannot be made"));
-  CHECK(error_of(file).message.find("is no folder of this user") != std::string::npos);
+  CHECK(error_of(file).message.find("is not a folder owned by this user") != std::string::npos);
   const fs::path open_folder = parent.path() / "open";
   fs::create_directory(open_folder);
   fs::permissions(open_folder, fs::perms(0755));
@@ -377,7 +377,7 @@ TEST_CASE("page store: a folder that cannot be used is one sentence") {
   fs::permissions(read_only, fs::perms(0700));
 }
 
-TEST_CASE("page store: a disk that hangs ends in time, and turns the store off until it answers") {
+TEST_CASE("page store: a store whose disk hangs ends in time, and is off until it responds") {
   const TemporaryFolder parent;
   const fs::path folder = parent.path() / "pages";
   save(*open_store(folder), key_of(2));
@@ -385,7 +385,7 @@ TEST_CASE("page store: a disk that hangs ends in time, and turns the store off u
   save(*store, key_of(1));
   const fs::path file = file_of(folder, key_of(1));
   fs::remove(file);
-  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);  // whoever opens it waits
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);  // opening it blocks
   std::vector<std::byte> page(store->page_bytes());
   const Status status = store->load(key_of(1), page, milliseconds(50));
   CHECK(status.error().code == ErrorCode::kTimeout);
@@ -394,7 +394,7 @@ TEST_CASE("page store: a disk that hangs ends in time, and turns the store off u
   CHECK_FALSE(store->begin_save());
   CHECK(store->load(key_of(2), page, kPatience).error().code == ErrorCode::kNotFound);
   store->begin_epoch();
-  CHECK_FALSE(store->contains(key_of(2)));  // it hangs yet
+  CHECK_FALSE(store->contains(key_of(2)));  // it still hangs
   const auto release = [&] {
     return comes_true(
         [&] { return UniqueFd(::open(file.c_str(), O_WRONLY | O_NONBLOCK)).is_open(); });

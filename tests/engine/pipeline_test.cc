@@ -1,5 +1,5 @@
 // Stages of a pipeline: the same bits as one rank, whatever the stages, their ranks and shares, and
-// with several steps under way.
+// with several steps in flight.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,24 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "engine/variant.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
+#include "support/story_requests.h"
 
 using namespace lockstep;
 
 namespace {
 
-const std::string kStories = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
-
 Setup stages_of(std::vector<double> shares, int stages) {
   return {.shares = std::move(shares), .stages = stages};
 }
-
-struct Variant {
-  std::string name;
-  Setup setup;
-  int chunk = 0;
-};
 
 // For models of at least three layers.
 std::vector<Variant> three_layer_variants() {
@@ -45,7 +39,7 @@ std::vector<Variant> three_layer_variants() {
   return all;
 }
 
-// Other requests, so that several steps are under way.
+// Other requests, so that several steps are in flight.
 std::vector<GenerateRequest> company_of(const std::vector<int32_t>& prompt) {
   std::vector<GenerateRequest> requests;
   for (size_t i = 0; i < 5; ++i) {
@@ -77,7 +71,7 @@ TEST_CASE("models of three layers have the same bits in every number of stages a
   }
 }
 
-TEST_CASE("each of several sequences gets what it gets alone") {
+TEST_CASE("each of several sequences gets the tokens that it gets alone") {
   for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "qwen3-q4-g64"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
@@ -97,7 +91,7 @@ TEST_CASE("each of several sequences gets what it gets alone") {
   }
 }
 
-TEST_CASE("five stages, with tied embeddings and a prompt of many chunks under way") {
+TEST_CASE("five stages, with tied embeddings and a prompt of many chunks in flight") {
   std::vector<int32_t> prompt(400);
   for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(1 + i * 37 % 500);
   const GenerateRequest request{.prompt = prompt, .max_tokens = 40, .prompt_logits = true};
@@ -108,7 +102,7 @@ TEST_CASE("five stages, with tied embeddings and a prompt of many chunks under w
   }
 }
 
-TEST_CASE("a rank holds the layers of its stage, and their state, alone") {
+TEST_CASE("a rank holds only the layers of its stage, and their state") {
   const std::string folder = golden_folder("llama3-bf16");
   const GenerateRequest request{.prompt = {1}, .max_tokens = 1};
   const LoadReport whole = run_ranks(folder, {}, {request}).reports[0];
@@ -117,13 +111,13 @@ TEST_CASE("a rank holds the layers of its stage, and their state, alone") {
   CHECK(reports[0].read_bytes == reports[0].weight_bytes);
   CHECK(reports[0].token_bytes + reports[1].token_bytes == whole.token_bytes);
   CHECK(reports[0].state_bytes + reports[1].state_bytes == whole.state_bytes);
-  CHECK(reports[0].state_bytes == reports[1].state_bytes);  // one of two layers each
+  CHECK(reports[0].state_bytes == reports[1].state_bytes);  // two layers on one of them
   CHECK(reports[0].vocab_size == reports[1].vocab_size);
 
   const std::string tied = golden_folder("llama3-bf16-tied");
   const LoadReport all = run_ranks(tied, {}, {request}).reports[0];
   const auto two = run_ranks(tied, stages_of({1, 1}, 2), {request}).reports;
-  // The embedding stands in both stages, and the last one reads it as the LM head.
+  // Both stages hold the embedding: the last one uses it as the LM head.
   CHECK(two[0].weight_bytes + two[1].weight_bytes > all.weight_bytes);
   CHECK(two[0].token_bytes + two[1].token_bytes == all.token_bytes);
 }
@@ -146,10 +140,10 @@ TEST_CASE("stages that cannot be formed are refused") {
 
 namespace {
 
-// Cancels each request of its list once that has so many tokens.
-class Canceller final : public EngineEvents {
+// Cancels each request of its list once it has the given number of tokens.
+class CancellerAtLength final : public EngineEvents {
  public:
-  Canceller(Engine& engine, std::vector<int> cancel_after)
+  CancellerAtLength(Engine& engine, std::vector<int> cancel_after)
       : answers(cancel_after.size()), engine_(engine), cancel_after_(std::move(cancel_after)) {}
 
   void on_token(uint64_t request, int32_t token) override {
@@ -186,7 +180,7 @@ class Canceller final : public EngineEvents {
   size_t ended_ = 0;
 };
 
-// Stops the engine after so many tokens.
+// Stops the engine after the given number of tokens.
 class Stopper final : public EngineEvents {
  public:
   Stopper(Engine& engine, int stop_after) : engine_(engine), stop_after_(stop_after) {}
@@ -206,7 +200,7 @@ class Stopper final : public EngineEvents {
 
 }  // namespace
 
-TEST_CASE("many streams, some cancelled under way: the others' tokens are what they are alone") {
+TEST_CASE("many streams, some cancelled in flight: the others' tokens are those they get alone") {
   const std::string folder = golden_folder("qwen3-bf16-tied");
   const std::vector<int32_t> prompt = read_golden(folder).prompt;
   std::mt19937 random(11);
@@ -222,10 +216,10 @@ TEST_CASE("many streams, some cancelled under way: the others' tokens are what t
   }
   const Outcome alone = run_ranks(folder, {}, requests);
   for (const Setup& setup : {stages_of({1, 1}, 2), stages_of({2, 1, 1, 1}, 2)}) {
-    std::vector<Canceller::Cancelled> answers;
+    std::vector<CancellerAtLength::Cancelled> answers;
     run_ranks_with(folder, setup, [&](Engine& engine, int rank) {
       if (rank == 0) submit_all(engine, requests);
-      Canceller events(engine, cancel_after);
+      CancellerAtLength events(engine, cancel_after);
       const Status status = engine.run(events);
       if (rank == 0) answers = std::move(events.answers);
       return status;
@@ -246,7 +240,7 @@ TEST_CASE("many streams, some cancelled under way: the others' tokens are what t
   }
 }
 
-TEST_CASE("a stop with steps under way ends every stage in order") {
+TEST_CASE("a stop with steps in flight ends every stage in order") {
   const std::vector<int32_t> prompt(450, 7);
   const std::vector<GenerateRequest> requests(3, {.prompt = prompt, .max_tokens = 60});
   for (const int stop_after : {1, 2, 7}) {
@@ -260,7 +254,7 @@ TEST_CASE("a stop with steps under way ends every stage in order") {
         return status;
       });
       CHECK(tokens >= stop_after);
-      // What was under way still comes, and nothing after it.
+      // Steps in flight still complete, and nothing comes after them.
       CHECK(tokens <= stop_after + 2 * setup.stages);
     }
   }

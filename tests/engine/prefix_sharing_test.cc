@@ -1,5 +1,5 @@
-// Sequences that take the state of their beginning over have the bits of those that compute all of
-// it, on every number of ranks, stages and devices.
+// Sequences that reuse the state of a shared beginning have the bits of those that compute
+// everything, on every number of ranks, stages and devices.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -19,7 +19,7 @@ struct Turn {
   int cached_tokens = -1;
 };
 
-// Asks one request after the other has ended.
+// Submits each request after the previous one has ended.
 class Turns final : public EngineEvents {
  public:
   Turns(Engine& engine, const std::vector<GenerateRequest>& requests)
@@ -88,12 +88,12 @@ std::vector<Setup> all_setups() {
 
 }  // namespace
 
-TEST_CASE("a conversation that goes on has the bits of one that is computed from its beginning") {
+TEST_CASE("a continued conversation has the bits of one that is computed from its beginning") {
   const std::vector<int32_t> prompt = story_text(150, 1);
   const GenerateRequest first = generation_of(prompt, 90);
   const Answer told = run_ranks(kStories, {}, {first}).answers[0];
   REQUIRE(told.tokens.size() == 90);
-  // Behind the answer, and behind a beginning of it: pages of prompts and of generated tokens.
+  // After the answer, and after a beginning of it: pages of prompts and of generated tokens.
   const auto second = joined(joined(prompt, told.tokens), story_text(30, 4));
   const auto third = joined(prompt, {told.tokens.begin(), told.tokens.begin() + 50});
   const std::vector<GenerateRequest> requests{first, generation_of(second, 60),
@@ -114,14 +114,14 @@ TEST_CASE("a conversation that goes on has the bits of one that is computed from
       CHECK(same_bits(turns[i].answer, alone[i]));
     }
     CHECK(turns[0].cached_tokens == 0);
-    CHECK(turns[1].cached_tokens == 192);  // of 239 that were computed
+    CHECK(turns[1].cached_tokens == 192);  // of 239 computed ones
     CHECK(turns[2].cached_tokens == 256);
     CHECK(turns[3].cached_tokens == 192);
     CHECK(turns[4].cached_tokens == 128);
   }
 }
 
-TEST_CASE("requests that come together and begin alike have the bits that they have alone") {
+TEST_CASE("simultaneous requests that begin alike have the bits that they have alone") {
   const std::vector<int32_t> beginning = story_text(260, 2);
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 6; ++i) {

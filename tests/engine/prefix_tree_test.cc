@@ -1,4 +1,4 @@
-#include "engine/prefix_tree.h"
+#include "engine/pages/prefix_tree.h"
 
 #include <doctest/doctest.h>
 
@@ -53,7 +53,7 @@ TEST_CASE("equal hashes of other tokens or another beginning find nothing") {
   CHECK(tree.find({.parent = 2, .tokens = a, .hash = 7}) == kNone);
 }
 
-TEST_CASE("the hash of a page depends on every token and on what was before") {
+TEST_CASE("the hash of a page depends on every token and on all before it") {
   const auto a = tokens_of(0);
   const uint64_t hash = chain_hash(0, a);
   CHECK(chain_hash(0, a) == hash);
@@ -65,7 +65,7 @@ TEST_CASE("the hash of a page depends on every token and on what was before") {
   }
 }
 
-TEST_CASE("idle pages go from the leaves, least recently used first") {
+TEST_CASE("idle pages are evicted from the leaves, least recently used first") {
   PrefixTree tree(6);
   const auto a = tokens_of(0), b = tokens_of(100), c = tokens_of(200);
   tree.insert({.tokens = a, .hash = 1}, 0);               // 0 - 1
@@ -77,19 +77,19 @@ TEST_CASE("idle pages go from the leaves, least recently used first") {
   tree.set_idle(3);
   tree.set_idle(1);
   tree.set_idle(0);
-  tree.set_used(3);  // and idle again: now the newest
+  tree.set_used(3);  // and idle again: now the most recently used
   tree.set_idle(3);
   CHECK(tree.take_oldest() == 2);
   CHECK(!tree.contains(2));
   CHECK(tree.find({.parent = 0, .tokens = c, .hash = 3}) == kNone);
   CHECK(tree.take_oldest() == 1);
-  CHECK(tree.take_oldest() == 0);  // a leaf since its last child went; used before 3
+  CHECK(tree.take_oldest() == 0);  // a leaf since its last child was evicted; used before 3
   CHECK(tree.take_oldest() == 3);
   CHECK(tree.take_oldest() == kNone);
   CHECK(tree.size() == 0);
 }
 
-TEST_CASE("a page in use keeps those before it") {
+TEST_CASE("a page in use protects those before it") {
   PrefixTree tree(4);
   const auto a = tokens_of(0), b = tokens_of(100);
   tree.insert({.tokens = a, .hash = 1}, 0);
@@ -100,7 +100,7 @@ TEST_CASE("a page in use keeps those before it") {
   CHECK(tree.contains(0));
 }
 
-TEST_CASE("a page goes with everything behind it, in use or not") {
+TEST_CASE("a page is removed with every page after it, in use or not") {
   PrefixTree tree(6);
   const auto a = tokens_of(0), b = tokens_of(100), c = tokens_of(200);
   tree.insert({.tokens = a, .hash = 1}, 0);
@@ -122,8 +122,8 @@ TEST_CASE("a page goes with everything behind it, in use or not") {
   CHECK(tree.find({.tokens = a, .hash = 1}) == 1);
 }
 
-// Against a model that keeps whole paths and looks at everything.
-TEST_CASE("many random uses: the tree always has what it was given, and takes the oldest leaf") {
+// Compared with a model that keeps whole paths and scans all of them.
+TEST_CASE("many random uses: the tree has every inserted page, and evicts the oldest leaf") {
   struct Known {
     int32_t parent;
     std::vector<int32_t> tokens;
@@ -140,7 +140,7 @@ TEST_CASE("many random uses: the tree always has what it was given, and takes th
   for (int round = 0; round < 20'000; ++round) {
     const auto page = static_cast<int32_t>(random() % kPages);
     const auto found = known.find(page);
-    if (found == known.end()) {  // insert it behind one that is in use, or first
+    if (found == known.end()) {  // insert it after one that is in use, or first
       int32_t parent = static_cast<int32_t>(random() % (kPages + 4));
       if (!known.contains(parent) || known.at(parent).is_idle) parent = kNone;
       const auto value = static_cast<int32_t>(random() % 1000);
@@ -165,13 +165,13 @@ TEST_CASE("many random uses: the tree always has what it was given, and takes th
       const int32_t parent = known.at(oldest).parent;
       known.erase(oldest);
       if (parent != kNone) --known.at(parent).children;
-    } else if (found->second.is_idle) {  // use it and all before
+    } else if (found->second.is_idle) {  // use it and all before it
       for (int32_t each = page; each != kNone; each = known.at(each).parent) {
         tree.set_used(each);
         known.at(each).is_idle = false;
         known.at(each).last_use = ++time;
       }
-    } else {  // idle, unless one behind it is in use
+    } else {  // idle, unless one after it is in use
       const bool is_free = std::none_of(known.begin(), known.end(), [&](const auto& each) {
         return each.second.parent == page && !each.second.is_idle;
       });

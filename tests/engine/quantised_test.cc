@@ -2,12 +2,12 @@
 #include <filesystem>
 #include <numeric>
 
-#include "model/quantise_model.h"
+#include "model/quantise/quantise_model.h"
 #include "support/golden.h"
 #include "support/random_model.h"
 #include "support/rank_threads.h"
 #include "support/temporary_folder.h"
-#include "weights/checkpoint.h"
+#include "weights/safetensors/checkpoint.h"
 
 using namespace lockstep;
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Answer answer_of(const std::string& model, const Setup& setup) {
+Answer answer_to_counting(const std::string& model, const Setup& setup) {
   std::vector<int32_t> prompt(24);
   std::iota(prompt.begin(), prompt.end(), 5);
   const GenerateRequest request{.prompt = prompt, .max_tokens = 8, .prompt_logits = true};
@@ -38,16 +38,16 @@ TEST_CASE("a model quantised on load gives the logits of the quantised folder, f
     const TemporaryFolder work;
     const fs::path folder = work.path() / "quantised";
     quantise(golden_folder(name), folder, 4);
-    const Answer wanted = answer_of(folder.string(), {});
+    const Answer wanted = answer_to_counting(folder.string(), {});
     REQUIRE(wanted.logits.size() == 24);
-    CHECK(wanted.logits != answer_of(golden_folder(name), {}).logits);
+    CHECK(wanted.logits != answer_to_counting(golden_folder(name), {}).logits);
     for (const std::vector<double>& shares : {std::vector<double>{1}, {1, 1, 1}, {3, 1}}) {
       Setup setup;
       setup.shares = shares;
       setup.threads = 2;
-      const Answer folder_answer = answer_of(folder.string(), setup);
+      const Answer folder_answer = answer_to_counting(folder.string(), setup);
       setup.bits = 4;
-      const Answer load_answer = answer_of(golden_folder(name), setup);
+      const Answer load_answer = answer_to_counting(golden_folder(name), setup);
       CHECK(folder_answer.logits == wanted.logits);
       CHECK(load_answer.logits == wanted.logits);
       CHECK(load_answer.tokens == wanted.tokens);
@@ -55,19 +55,19 @@ TEST_CASE("a model quantised on load gives the logits of the quantised folder, f
   }
 }
 
-TEST_CASE("every number of bits gives on load what the folder gives") {
+TEST_CASE("quantising on load to any number of bits gives what the folder gives") {
   for (const int bits : {2, 3, 5, 6, 8}) {
     CAPTURE(bits);
     const TemporaryFolder work;
     quantise(golden_folder("llama3-bf16"), work.path() / "quantised", bits);
     Setup setup;
-    const Answer wanted = answer_of((work.path() / "quantised").string(), setup);
+    const Answer wanted = answer_to_counting((work.path() / "quantised").string(), setup);
     setup.bits = bits;
-    CHECK(answer_of(golden_folder("llama3-bf16"), setup).logits == wanted.logits);
+    CHECK(answer_to_counting(golden_folder("llama3-bf16"), setup).logits == wanted.logits);
   }
 }
 
-TEST_CASE("what quantising on load loses is told by tensor, as the folder's maker tells it") {
+TEST_CASE("the loss of quantising on load is reported per tensor, as the folder's maker does") {
   for (const char* name : {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "qwen3-bf16-tied"}) {
     CAPTURE(name);
     const TemporaryFolder work;
@@ -93,7 +93,7 @@ TEST_CASE("what quantising on load loses is told by tensor, as the folder's make
         ++quantised;
         CHECK(found->bits == wanted.bits);
         CHECK(found->error.largest == static_cast<float>(wanted.largest_error));
-        // Sums of another order; ranks that share a group or a whole matrix count it twice.
+        // Sums in another order; ranks that share a group or a whole matrix count it twice.
         const double slack = shares.size() == 1 ? 1e-12 : 0.02;
         CHECK(found->error.relative_rms() == doctest::Approx(wanted.relative_rms).epsilon(slack));
         if (shares.size() == 1) CHECK(found->weights == wanted.weights);
@@ -109,7 +109,7 @@ TEST_CASE("what quantising on load loses is told by tensor, as the folder's make
 TEST_CASE("latent heads of whole groups are quantised as two matrices, on load and in the folder") {
   const TemporaryFolder work;
   const fs::path model = work.path() / "model", folder = work.path() / "quantised";
-  // Dense layers alone: an expert that is chosen anew would hide what the heads do.
+  // Dense layers only: a different choice of experts would hide the effect of the heads.
   write_random_model("deepseekv3-bf16",
                      {{"qk_nope_head_dim", 64}, {"v_head_dim", 64}, {"first_k_dense_replace", 8}},
                      model);
@@ -120,11 +120,11 @@ TEST_CASE("latent heads of whole groups are quantised as two matrices, on load a
   CHECK(checkpoint.value()->has("model.layers.0.self_attn.unembed_out.scales"));
   CHECK_FALSE(checkpoint.value()->has("model.layers.0.self_attn.kv_b_proj.weight"));
 
-  const Answer wanted = answer_of(folder.string(), {});
+  const Answer wanted = answer_to_counting(folder.string(), {});
   Setup exact;
   exact.exact = true;
-  const Answer plain = answer_of(model.string(), exact);
-  const Answer rounded = answer_of(folder.string(), exact);
+  const Answer plain = answer_to_counting(model.string(), exact);
+  const Answer rounded = answer_to_counting(folder.string(), exact);
   double difference = 0, size = 0;
   for (size_t i = 0; i < plain.logits.size(); ++i) {
     for (size_t k = 0; k < plain.logits[i].size(); ++k) {
@@ -136,8 +136,8 @@ TEST_CASE("latent heads of whole groups are quantised as two matrices, on load a
   for (const std::vector<double>& shares : {std::vector<double>{1}, {1, 1, 1}}) {
     Setup setup;
     setup.shares = shares;
-    CHECK(answer_of(folder.string(), setup).logits == wanted.logits);
+    CHECK(answer_to_counting(folder.string(), setup).logits == wanted.logits);
     setup.bits = 8;
-    CHECK(answer_of(model.string(), setup).logits == wanted.logits);
+    CHECK(answer_to_counting(model.string(), setup).logits == wanted.logits);
   }
 }

@@ -1,6 +1,6 @@
 // Shows that after load and a warm-up the data plane allocates nothing, takes no mutex and writes
-// nothing: ranks run as threads, and this program stands in the place of malloc and its kin, of
-// pthread_mutex_lock and of write. A program of its own, since it replaces them for all of it.
+// nothing: ranks run as threads, and this program interposes malloc and its kin, pthread_mutex_lock
+// and write. It is a separate program, since this replaces them everywhere.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
@@ -20,11 +20,11 @@
 
 #include "engine/engine.h"
 #include "kernels/isa.h"
-#include "transport/local_links.h"
+#include "transport/form/local_links.h"
 
 namespace {
 
-// While it is set every call in any thread but the first one counts.
+// While set, every call in any thread except the first one counts.
 std::atomic<bool> is_counting{false};
 thread_local bool is_exempt = false;
 std::atomic<int> allocations{0};
@@ -32,7 +32,7 @@ std::atomic<int> locks{0};
 std::atomic<int> team_locks{0};
 std::atomic<int> writes{0};
 
-// Where the allocations that counted were made, each place once, to find them.
+// The callers of the counted calls, each once, to locate them.
 struct Place {
   static constexpr int kFramesMax = 9;
   void* frames[kFramesMax] = {};
@@ -43,7 +43,7 @@ Place places[kPlacesMax];
 int place_count = 0;
 std::atomic_flag places_are_used = ATOMIC_FLAG_INIT;
 
-// Not for a release of memory: it was taken somewhere.
+// Not called when memory is freed: its allocation was recorded already.
 void keep_place() {
   Place place;
   place.count = ::backtrace(place.frames, Place::kFramesMax);
@@ -68,8 +68,8 @@ void count(std::atomic<int>& kind, bool keeps_place) {
   is_exempt = false;
 }
 
-// Threads of a team that wait for work, or for its end, longer than they spin go to sleep on a
-// condition: the one mutex that is permitted (base/thread_team.cc, Gate).
+// Threads of a team that wait for work, or for its end, longer than they spin sleep on a condition
+// variable: the only mutex that is permitted (base/threads/thread_team.cc, Gate).
 void count_lock(void* caller) {
   if (!is_counting.load(std::memory_order_relaxed) || is_exempt) return;
   is_exempt = true;
@@ -139,7 +139,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 namespace lockstep {
 namespace {
 
-constexpr int kWarmUp = 40;  // tokens of the first sequence, after which everything has its size
+constexpr int kWarmUp = 40;  // tokens of the first sequence, then all buffers have their size
 constexpr int kCounted = 60;
 constexpr int kTokens = kWarmUp + kCounted + 40;
 constexpr uint64_t kFirst = 1, kSecond = 2;
@@ -152,10 +152,10 @@ struct Case {
   bool has_prompt;  // another sequence's prompt is fed in each step
   SamplingOptions sampling;
   Overlap overlap = Overlap::kAuto;
-  std::string cache_folder{};  // where pages of state would be saved if there were time for it
+  std::string cache_folder{};  // where pages of state would be saved, given time
 };
 
-// Turns the counting on and off at tokens of the first sequence, inside the leader's step.
+// Turns the counting on and off at given tokens of the first sequence, in the leader's step.
 class Events final : public EngineEvents {
  public:
   Events(Engine& engine, const Case& of) : engine_(engine), case_(of) {}
@@ -218,7 +218,7 @@ void run_rank(const Case& of, int rank, std::vector<std::unique_ptr<Link>> links
   if (!engine.value()->run(events).ok()) std::exit(1);
 }
 
-// True if nothing was found.
+// True if nothing was counted.
 bool run_case(const Case& of) {
   auto links = open_local_links(of.link, of.ranks);
   if (!links.ok()) return false;
@@ -243,7 +243,7 @@ bool run_case(const Case& of) {
   return is_fine;
 }
 
-// What counts must be counted, or all of this would show nothing.
+// Shows that the counting works; without it the test would prove nothing.
 bool counts_at_all() {
   allocations = locks = 0;
   std::thread([] {
@@ -263,7 +263,7 @@ int check_all() {
     return 0;
   }
   is_exempt = true;
-  keep_place();  // loads what it needs
+  keep_place();  // triggers lazy loading
   if (!counts_at_all()) {
     std::printf("allocations and locks are not counted: %d and %d\n", allocations.load(),
                 locks.load());

@@ -1,5 +1,5 @@
-// An engine outlives its groups: weights stay, sequences and requests do not, and the answers of
-// every epoch have the same bits.
+// An engine outlives its groups: weights stay, sequences and requests do not, and answers have the
+// same bits in every epoch.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "support/rank_threads.h"
+#include "support/story_requests.h"
 #include "transport/unformed_link.h"
 
 using namespace lockstep;
 
 namespace {
 
-const std::string kModel = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
-
-// Stops or leaves after so many tokens.
+// Stops or leaves after a given number of tokens.
 class Recorder final : public EngineEvents {
  public:
   Recorder(Engine& engine, size_t leave_after) : engine_(engine), leave_after_(leave_after) {}
@@ -40,7 +39,7 @@ class Ranks {
  public:
   Ranks(int size, const std::string& device) : cancelled_(false) {
     for (int rank = 0; rank < size; ++rank) {
-      auto engine = load_engine({.model = kModel,
+      auto engine = load_engine({.model = kStories,
                                  .shares = std::vector<double>(static_cast<size_t>(size), 1.0),
                                  .context = 256,
                                  .batch_tokens_max = 16,
@@ -52,7 +51,7 @@ class Ranks {
     }
   }
 
-  // One epoch with one request: the tokens, and how run() ended on each rank.
+  // One epoch with one request: the tokens, and the result of run() on each rank.
   std::vector<int32_t> run_epoch(LinkKind link, uint32_t epoch, const GenerateRequest& request,
                                  size_t leave_after, bool ends_well) {
     const int size = static_cast<int>(engines_.size());
@@ -104,7 +103,7 @@ GenerateRequest story(int max_tokens) {
 
 }  // namespace
 
-TEST_CASE("an engine that left an epoch in the middle of a sequence gives the same answer later") {
+TEST_CASE("an engine that left an epoch mid-sequence gives the same answer later") {
   const std::vector<int32_t> expected =
       Ranks(1, "cpu").run_epoch(LinkKind::kShm, 1, story(60), 0, true);
   REQUIRE(expected.size() == 60);
@@ -125,7 +124,7 @@ TEST_CASE("an engine that left an epoch in the middle of a sequence gives the sa
   }
 }
 
-TEST_CASE("before its first group is formed an engine cannot exchange, and says so") {
+TEST_CASE("an engine without a group cannot exchange, and says so") {
   Ranks ranks(2, "cpu");
   Group group({.rank = 1, .links = unformed_links(1, 2)});
   const Status status = group.wait_for(0);

@@ -1,5 +1,5 @@
-// Pages of state that requests share: what is computed once, what is not shared, what becomes of
-// pages, and that no text ever changes.
+// Pages of state shared by requests: computed once, or not shared, reused or evicted, and never
+// changing a text.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,13 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-FakeAnswer alone(GenerateRequest request, SchedulerLimits limits = kFakeLimits) {
-  limits.stages = 1;
-  request.draft_tokens = 0;
-  return FakeEngine(limits).ask(1, request);
-}
-
-// No sequence runs: all that is not cached is free.
+// No sequence runs: every page that is not cached is free.
 bool all_pages_are_there(const FakeEngine& engine) {
   const auto counts = engine.scheduler.page_counts();
   return counts.free + counts.cached == counts.all;
@@ -28,7 +22,7 @@ bool all_pages_are_there(const FakeEngine& engine) {
 
 }  // namespace
 
-TEST_CASE("the next turn of a conversation feeds what is new and at most one page") {
+TEST_CASE("the next turn of a conversation feeds the new tokens and at most one page") {
   FakeEngine engine(kFakeLimits);
   std::vector<int32_t> conversation = fake_text(300, 1);
   for (uint64_t turn = 0; turn < 6; ++turn) {
@@ -38,7 +32,7 @@ TEST_CASE("the next turn of a conversation feeds what is new and at most one pag
     const FakeAnswer answer = engine.ask(turn, request);
     CHECK(answer.tokens == expected.tokens);
     const auto size = static_cast<int>(conversation.size());
-    // All of the last turn but its last token was computed.
+    // All but the last token of the previous turn was computed.
     const int known = turn == 0 ? 0 : size - 31;
     CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
     CHECK(engine.pages.tokens_computed - before == size - answer.cached_tokens + 49);
@@ -47,7 +41,7 @@ TEST_CASE("the next turn of a conversation feeds what is new and at most one pag
   CHECK(all_pages_are_there(engine));
 }
 
-TEST_CASE("the last token of a prompt is fed, also where all of it is known") {
+TEST_CASE("the last token of a prompt is fed, even if all of it is known") {
   for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
     CAPTURE(size);
     FakeEngine engine(kFakeLimits);
@@ -97,7 +91,7 @@ TEST_CASE("requests that begin alike compute their beginning once, one page afte
   }
 }
 
-TEST_CASE("who waits for the beginning of another goes on when that one is cancelled") {
+TEST_CASE("a request waiting for another's beginning continues when that one is cancelled") {
   SchedulerLimits limits = kFakeLimits;
   limits.tokens_max = 100;
   FakeEngine engine(limits);
@@ -105,14 +99,14 @@ TEST_CASE("who waits for the beginning of another goes on when that one is cance
   REQUIRE(engine.scheduler.submit(1, request).ok());
   REQUIRE(engine.scheduler.submit(2, request).ok());
   REQUIRE(engine.plan());
-  CHECK(engine.step.batch.token_count() == 100);  // of the first one alone
+  CHECK(engine.step.batch.token_count() == 100);  // only of the first one
   CHECK(std::set<int32_t>(engine.step.batch.list_offsets.begin(),
                           engine.step.batch.list_offsets.end())
             .size() == 1);
   engine.complete();
   CHECK(engine.scheduler.cancel(1));
   REQUIRE(engine.plan());
-  CHECK(engine.step.batch.positions.front() == 64);  // the one page that was whole is kept
+  CHECK(engine.step.batch.positions.front() == 64);  // the one complete page is kept
   engine.complete();
   engine.run();
   CHECK(engine.answer(2).tokens == alone(request).tokens);
@@ -120,7 +114,7 @@ TEST_CASE("who waits for the beginning of another goes on when that one is cance
   CHECK(all_pages_are_there(engine));
 }
 
-TEST_CASE("a cancelled request gives its pages back before the next step") {
+TEST_CASE("a cancelled request returns its pages before the next step") {
   FakeEngine engine(kFakeLimits);
   const int all = engine.scheduler.page_counts().all;
   REQUIRE(engine.scheduler.submit(1, {.prompt = fake_text(70, 2), .max_tokens = 500}).ok());
@@ -130,12 +124,12 @@ TEST_CASE("a cancelled request gives its pages back before the next step") {
   }
   CHECK(engine.scheduler.page_counts().free == all - 3);  // 149 positions
   CHECK(engine.scheduler.cancel(1));
-  CHECK(engine.scheduler.page_counts().free == all - 2);  // two are cached and can be had
+  CHECK(engine.scheduler.page_counts().free == all - 2);  // two are cached and can be evicted
   CHECK(all_pages_are_there(engine));
   CHECK(!engine.plan());
 }
 
-TEST_CASE("requests that report on every position skip none, and their pages are of use") {
+TEST_CASE("requests that report on every position skip none, and their pages are reusable") {
   FakeEngine engine(kFakeLimits);
   const std::vector<int32_t> prompt = fake_text(300, 4);
   GenerateRequest rows{.prompt = prompt, .max_tokens = 1, .prompt_logits = true};
@@ -147,18 +141,18 @@ TEST_CASE("requests that report on every position skip none, and their pages are
   CHECK(engine.ask(4, last).cached_tokens == 256);
   CHECK(engine.ask(5, {.prompt = prompt, .max_tokens = 1}).cached_tokens == 256);
   const auto counts = engine.scheduler.page_counts();
-  CHECK(counts.cached == 4);  // the same ones each time
+  CHECK(counts.cached == 4);  // the same pages each time
   CHECK(all_pages_are_there(engine));
 }
 
-TEST_CASE("what no number came of is not kept, nor what was computed behind it") {
+TEST_CASE("pages whose logits were NaN are not kept, nor those computed after them") {
   FakeEngine engine(kFakeLimits);
   std::vector<int32_t> prompt = fake_text(300, 4);
   prompt[150] = kPoison;
   const FakeAnswer broken = engine.ask(1, {.prompt = prompt, .max_tokens = 4});
   CHECK(broken.end.starts_with("the logits after 300 tokens are not numbers"));
   CHECK(engine.scheduler.page_counts().cached == 0);
-  // Two that begin alike run together: the second takes pages over, and both end.
+  // Two that begin alike run together: the second reuses pages of the first, and both end.
   REQUIRE(engine.scheduler.submit(2, {.prompt = prompt, .max_tokens = 4}).ok());
   prompt.push_back(7);
   REQUIRE(engine.scheduler.submit(3, {.prompt = prompt, .max_tokens = 4}).ok());
@@ -168,7 +162,7 @@ TEST_CASE("what no number came of is not kept, nor what was computed behind it")
   CHECK(engine.scheduler.page_counts().free == engine.scheduler.page_counts().all);
 }
 
-TEST_CASE("an answer that loses its grammar says nothing against its pages") {
+TEST_CASE("an answer that loses its grammar keeps its pages") {
   Scheduler scheduler(kFakeLimits);
   FakeAnswers events;
   Step step;
@@ -181,7 +175,7 @@ TEST_CASE("an answer that loses its grammar says nothing against its pages") {
   CHECK(scheduler.page_counts().free == scheduler.page_counts().all - 2);
 }
 
-TEST_CASE("a pool that is full of cached pages gives the least recently used ones") {
+TEST_CASE("a pool that is full of cached pages evicts the least recently used ones") {
   SchedulerLimits limits = kFakeLimits;
   limits.sequences_max = 1;
   limits.context = 320;  // five pages in all
@@ -193,13 +187,13 @@ TEST_CASE("a pool that is full of cached pages gives the least recently used one
   CHECK(ask(2, 20) == 0);
   CHECK(engine.scheduler.page_counts().cached == 4);
   CHECK(ask(3, 10) == 128);  // used last
-  CHECK(ask(4, 30) == 0);    // takes pages from the second
+  CHECK(ask(4, 30) == 0);    // evicts pages of the second
   CHECK(ask(5, 10) == 128);
   CHECK(ask(6, 20) == 0);
   CHECK(all_pages_are_there(engine));
 }
 
-TEST_CASE("a short prompt is not held up by a long one, which goes on nevertheless") {
+TEST_CASE("a short prompt is not delayed by a long one, which still progresses") {
   SchedulerLimits limits = kFakeLimits;
   limits.tokens_max = 64;
   FakeEngine engine(limits);
@@ -221,7 +215,7 @@ TEST_CASE("a short prompt is not held up by a long one, which goes on neverthele
   CHECK(engine.answer(1).end == "length");
 }
 
-TEST_CASE("of two long prompts the one that came first is not slowed down by the other") {
+TEST_CASE("the first of two long prompts is not slowed down by the second") {
   SchedulerLimits limits = kFakeLimits;
   limits.tokens_max = 100;
   FakeEngine engine(limits);
@@ -235,11 +229,11 @@ TEST_CASE("of two long prompts the one that came first is not slowed down by the
   CHECK(steps == 8);
 }
 
-TEST_CASE("prompts keep to the budget beside those that decode, and have all without") {
+TEST_CASE("prompts keep to the budget while others decode, and have all of it otherwise") {
   FakeEngine engine(kFakeLimits);
   StepBudget budget(4);
   budget.observe({.prompt_tokens = 100}, 0.1);  // 1 ms each
-  budget.observe({.decoding = 1}, 0.025);       // 30 of them fit
+  budget.observe({.decoding = 1}, 0.025);       // 30 prompt tokens fit
   REQUIRE(engine.scheduler.submit(1, {.prompt = fake_text(600, 1), .max_tokens = 400}).ok());
   REQUIRE(engine.plan(&budget));
   CHECK(engine.scheduler.shape().decoding == 0);
@@ -255,7 +249,7 @@ TEST_CASE("prompts keep to the budget beside those that decode, and have all wit
   engine.run();
 }
 
-TEST_CASE("clients have turns, the higher priority first, and no client has the whole queue") {
+TEST_CASE("clients take turns, higher priority first, and no client fills the whole queue") {
   SchedulerLimits limits = kFakeLimits;
   limits.sequences_max = 1;
   limits.client_waiting_max = 5;
@@ -271,10 +265,10 @@ TEST_CASE("clients have turns, the higher priority first, and no client has the 
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == ErrorCode::kExhausted);
   CHECK(refused.error().message ==
-        "5 requests of this client are waiting already, try again later");
+        "5 requests of this client are already waiting, try again later");
   REQUIRE(submit(7, 88, 0).ok());
   REQUIRE(submit(8, 99, 2).ok());
-  for (uint64_t id = 20; id < 40; ++id) REQUIRE(submit(id, 0, 0).ok());  // whom nobody knows
+  for (uint64_t id = 20; id < 40; ++id) REQUIRE(submit(id, 0, 0).ok());  // unknown clients
   std::vector<uint64_t> order;
   for (int i = 0; i < 7; ++i) {
     const int ended = engine.events.ended;
@@ -332,7 +326,7 @@ GenerateRequest random_request(std::mt19937& random, int context,
   return request;
 }
 
-// Returns how many tokens were taken over.
+// Returns how many tokens were reused from pages.
 int64_t run_random(const Case& of) {
   std::mt19937 random(of.seed);
   FakeEngine engine(of.limits);
@@ -363,7 +357,7 @@ int64_t run_random(const Case& of) {
       const int ended = engine.events.ended;
       engine.complete();
       if (engine.events.ended == ended) continue;
-      for (const auto& [id, answer] : engine.events.answers) {  // what clients send back
+      for (const auto& [id, answer] : engine.events.answers) {  // continued conversations
         if (!answer.end.empty()) texts.push_back(joined(requests[id].prompt, answer.tokens));
       }
       if (texts.size() > 30) texts.erase(texts.begin(), texts.end() - 30);
@@ -411,5 +405,5 @@ TEST_CASE("random requests with shared beginnings, cancels and small pools: text
       }
     }
   }
-  CHECK(cached > 30'000);  // or nothing was shown
+  CHECK(cached > 30'000);  // or this shows nothing
 }

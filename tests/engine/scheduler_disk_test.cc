@@ -1,5 +1,5 @@
-// Pages of state that lie on a disk: what is loaded, what is saved and when, and that no text ever
-// changes by it.
+// Pages of state on a disk: which are loaded, which are saved and when, and that they never change
+// a text.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,11 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-FakeAnswer alone(const GenerateRequest& request) {
-  return FakeEngine(kFakeLimits).ask(1, request);
-}
-
-PageKey key_of(const std::vector<int32_t>& tokens, size_t page) {
+PageKey key_of_page(const std::vector<int32_t>& tokens, size_t page) {
   PageKey key{};
   for (size_t i = 0; i <= page; ++i) {
     key = page_key(key, std::span(tokens).subspan(i * kPagePositions, kPagePositions));
@@ -33,7 +29,7 @@ SchedulerLimits limits_of(int stages) {
 
 }  // namespace
 
-TEST_CASE("each turn of a conversation feeds what is new, also where every turn is a new process") {
+TEST_CASE("each turn of a conversation feeds the new tokens, even if every turn is a new process") {
   for (const int stages : {1, 3}) {
     CAPTURE(stages);
     FakeDisk disk;
@@ -55,7 +51,7 @@ TEST_CASE("each turn of a conversation feeds what is new, also where every turn 
   }
 }
 
-TEST_CASE("the last token of a prompt is fed, also where all of it lies on the disk") {
+TEST_CASE("the last token of a prompt is fed, even if all of it is on the disk") {
   for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
     CAPTURE(size);
     FakeDisk disk;
@@ -68,11 +64,11 @@ TEST_CASE("the last token of a prompt is fed, also where all of it lies on the d
     CHECK(loaded.tokens == computed.tokens);
     CHECK(loaded.cached_tokens == (size - 1) / kPagePositions * kPagePositions);
     CHECK(second.ask(2, request).cached_tokens == loaded.cached_tokens);
-    CHECK(disk.loaded == loaded.cached_tokens / kPagePositions);  // then they were in memory
+    CHECK(disk.loaded == loaded.cached_tokens / kPagePositions);  // the others were in memory
   }
 }
 
-TEST_CASE("what is loaded is not saved again") {
+TEST_CASE("a loaded page is not saved again") {
   FakeDisk disk;
   const GenerateRequest request{.prompt = fake_text(500, 3), .max_tokens = 3};
   FakeEngine first(kFakeLimits, &disk);
@@ -103,7 +99,7 @@ TEST_CASE("copies of a prompt load its pages once") {
   CHECK(disk.loaded == 6);
 }
 
-TEST_CASE("a step loads so many bytes, and fewer beside sequences that decode") {
+TEST_CASE("a step loads a limited number of bytes, and fewer while sequences decode") {
   FakeDisk disk;
   disk.bytes_of_page = kLoadBytesMax / 8;
   const GenerateRequest request{.prompt = fake_text(1000, 3), .max_tokens = 3};
@@ -129,12 +125,12 @@ TEST_CASE("a step loads so many bytes, and fewer beside sequences that decode") 
     CHECK(loads == expected);
     CHECK(engine.answer(1).tokens == alone(request).tokens);
   }
-  disk.bytes_of_page = 10 * kLoadBytesMax;  // one always
+  disk.bytes_of_page = 10 * kLoadBytesMax;  // always one
   FakeEngine engine(kFakeLimits, &disk);
   CHECK(engine.ask(1, request).cached_tokens == 960);
 }
 
-TEST_CASE("a page that cannot be loaded is forgotten and computed, and what follows it too") {
+TEST_CASE("a page that cannot be loaded is forgotten and computed, and so are those after it") {
   const std::vector<int32_t> prompt = fake_text(700, 3);
   const GenerateRequest request{.prompt = prompt, .max_tokens = 3};
   const FakeAnswer expected = alone(request);
@@ -145,17 +141,17 @@ TEST_CASE("a page that cannot be loaded is forgotten and computed, and what foll
       FakeEngine first(kFakeLimits, &disk);
       first.ask(1, request);
       first.save();
-      disk.broken.insert(key_of(prompt, bad));
+      disk.broken.insert(key_of_page(prompt, bad));
       FakeEngine engine(limits_of(stages), &disk);
       REQUIRE(engine.scheduler.submit(1, request).ok());
       REQUIRE(engine.scheduler.submit(2, request).ok());
       engine.run();
       for (const uint64_t id : {1u, 2u}) CHECK(engine.answer(id).tokens == expected.tokens);
-      // A chunk of eight pages ends before the ninth, from where on pages are there again.
+      // A chunk of eight pages ends before the ninth, after which pages can be loaded again.
       const size_t loaded = stages == 1 && bad == 0 ? 2 : bad;
       CHECK(engine.answer(1).cached_tokens == static_cast<int>(loaded) * kPagePositions);
       CHECK(engine.answer(2).cached_tokens == 640);
-      CHECK(disk.forgotten == std::set<PageKey>{key_of(prompt, bad)});
+      CHECK(disk.forgotten == std::set<PageKey>{key_of_page(prompt, bad)});
       disk.broken.clear();
       CHECK(engine.save() == 1);
       CHECK(FakeEngine(kFakeLimits, &disk).ask(1, request).cached_tokens == 640);
@@ -186,8 +182,7 @@ TEST_CASE("a sequence that is cancelled while its pages are loaded leaves them t
   }
 }
 
-TEST_CASE(
-    "pages that leave memory are saved in the step that takes their place, if there is room") {
+TEST_CASE("evicted pages are saved in the step that reuses their memory, if there is room") {
   SchedulerLimits limits = kFakeLimits;
   limits.sequences_max = 1;  // 16 pages
   FakeDisk disk;
@@ -206,7 +201,7 @@ TEST_CASE(
   CHECK(disk.saved == saved);
 }
 
-TEST_CASE("a page for which another rank has no room is tried again") {
+TEST_CASE("a page for which another rank has no room is saved again later") {
   FakeDisk disk;
   disk.is_full_elsewhere = true;
   FakeEngine engine(kFakeLimits, &disk);
@@ -217,16 +212,16 @@ TEST_CASE("a page for which another rank has no room is tried again") {
   CHECK(engine.scheduler.take_save_failed());
   CHECK(!engine.scheduler.take_save_failed());
   CHECK(engine.scheduler.page_counts().unsaved == 3);
-  CHECK(disk.pages.size() == 1);  // this rank has its part
+  CHECK(disk.pages.size() == 1);  // this rank's part is saved
   disk.is_full_elsewhere = false;
   REQUIRE(engine.plan_save());
-  CHECK(engine.step.pages.saves[0].key == key_of(prompt, 0));
+  CHECK(engine.step.pages.saves[0].key == key_of_page(prompt, 0));
   engine.complete();
   CHECK(engine.save() == 2);
   CHECK(!engine.scheduler.take_save_failed());
 }
 
-TEST_CASE("where a rank has no store nothing more is saved or loaded, and all is computed") {
+TEST_CASE("if a rank has no store no more pages are saved or loaded, and all is computed") {
   FakeDisk disk;
   const GenerateRequest request{.prompt = fake_text(700, 3), .max_tokens = 3};
   FakeEngine first(kFakeLimits, &disk);
@@ -248,7 +243,7 @@ TEST_CASE("where a rank has no store nothing more is saved or loaded, and all is
   }
 }
 
-TEST_CASE("pages behind which no logit is a number are forgotten on the disk as well") {
+TEST_CASE("pages before NaN logits are removed from the disk too") {
   FakeDisk disk;
   std::vector<int32_t> prompt = fake_text(320, 3);
   FakeEngine engine(kFakeLimits, &disk);
@@ -262,7 +257,7 @@ TEST_CASE("pages behind which no logit is a number are forgotten on the disk as 
   CHECK(engine.save() == 0);
 }
 
-TEST_CASE("what asks for all logits of a prompt, or a mean of its states, loads nothing") {
+TEST_CASE("a request for all logits of a prompt, or a mean of its states, loads nothing") {
   FakeDisk disk;
   GenerateRequest request{.prompt = fake_text(700, 3), .max_tokens = 3};
   FakeEngine first(kFakeLimits, &disk);
@@ -274,14 +269,14 @@ TEST_CASE("what asks for all logits of a prompt, or a mean of its states, loads 
   CHECK(disk.loaded == 0);
 }
 
-TEST_CASE("without a disk no step has orders for pages") {
+TEST_CASE("without a disk no step contains page orders") {
   FakeEngine engine(kFakeLimits);  // checks each step
   engine.ask(1, {.prompt = fake_text(700, 3), .max_tokens = 30});
   CHECK(!engine.plan_save());
   CHECK(!engine.scheduler.has_unsaved());
 }
 
-TEST_CASE("any mix of requests, restarts, failures and cancellations leaves every text as it is") {
+TEST_CASE("any mix of requests, restarts, failures and cancellations leaves every text unchanged") {
   for (const int stages : {1, 2, 4}) {
     std::mt19937 random(static_cast<unsigned>(stages));
     SchedulerLimits limits = limits_of(stages);

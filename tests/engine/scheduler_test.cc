@@ -1,4 +1,4 @@
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr SchedulerLimits kLimits{
+constexpr SchedulerLimits kTwoSequences{
     .sequences_max = 2, .waiting_max = 2, .tokens_max = 10, .context = 100, .vocab_size = 50};
 
 struct Events final : EngineEvents {
@@ -30,7 +30,7 @@ struct Events final : EngineEvents {
   std::map<uint64_t, std::string> ends;
 };
 
-// Plans one step and completes it with choices that count up from `token`.
+// Plans one step and completes it with tokens that count up from `token`.
 Step run_step(Scheduler& scheduler, Events& events, int32_t token) {
   static const float kRow[1] = {0};
   Step step;
@@ -57,8 +57,8 @@ std::vector<int32_t> prompt_of(int size) {
 
 }  // namespace
 
-TEST_CASE("a request is fed, chosen for and ended at max_tokens") {
-  Scheduler scheduler(kLimits);
+TEST_CASE("a request is fed, sampled and ended at max_tokens") {
+  Scheduler scheduler(kTwoSequences);
   Events events;
   REQUIRE(scheduler.submit(1, {.prompt = prompt_of(3), .max_tokens = 2}).ok());
   const Step first = run_step(scheduler, events, 20);
@@ -74,9 +74,9 @@ TEST_CASE("a request is fed, chosen for and ended at max_tokens") {
   CHECK(is_idle(scheduler));
 }
 
-TEST_CASE("logits that are no numbers end their sequence alone, and say after how many tokens") {
+TEST_CASE("NaN logits end only their own sequence, and say after how many tokens") {
   static const float kRow[1] = {0};
-  Scheduler scheduler(kLimits);
+  Scheduler scheduler(kTwoSequences);
   Events events;
   REQUIRE(
       scheduler.submit(1, {.prompt = prompt_of(4), .max_tokens = 2, .prompt_logits = true}).ok());
@@ -97,7 +97,7 @@ TEST_CASE("logits that are no numbers end their sequence alone, and say after ho
 }
 
 TEST_CASE("an end of sequence is not reported as a token") {
-  Scheduler scheduler(kLimits);
+  Scheduler scheduler(kTwoSequences);
   Events events;
   REQUIRE(scheduler.submit(1, {.prompt = prompt_of(1), .max_tokens = 9, .stop_ids = {2, 31}}).ok());
   run_step(scheduler, events, 30);
@@ -106,14 +106,14 @@ TEST_CASE("an end of sequence is not reported as a token") {
   CHECK(events.ends[1] == "stop");
 }
 
-TEST_CASE("a long prompt is fed in chunks beside a decoding sequence, which goes first") {
-  Scheduler scheduler(kLimits);
+TEST_CASE("a long prompt is fed in chunks next to a decoding sequence, which goes first") {
+  Scheduler scheduler(kTwoSequences);
   Events events;
   REQUIRE(scheduler.submit(1, {.prompt = prompt_of(2), .max_tokens = 50}).ok());
   run_step(scheduler, events, 10);
   REQUIRE(scheduler.submit(2, {.prompt = prompt_of(25), .max_tokens = 1}).ok());
   const Step step = run_step(scheduler, events, 11);
-  CHECK(step.batch.token_count() == kLimits.tokens_max);
+  CHECK(step.batch.token_count() == kTwoSequences.tokens_max);
   CHECK(step.batch.tokens[0] == 10);
   CHECK(step.batch.outputs.size() == 1);
   for (int i = 0; i < 2; ++i) run_step(scheduler, events, 12 + i);
@@ -121,8 +121,8 @@ TEST_CASE("a long prompt is fed in chunks beside a decoding sequence, which goes
   CHECK(events.tokens[1].size() == 4);
 }
 
-TEST_CASE("a request's own chunk is kept, and prompt logits are asked for every prompt token") {
-  Scheduler scheduler(kLimits);
+TEST_CASE("a request's own chunk size is used, and prompt logits are computed for all its tokens") {
+  Scheduler scheduler(kTwoSequences);
   Events events;
   REQUIRE(
       scheduler
@@ -136,8 +136,8 @@ TEST_CASE("a request's own chunk is kept, and prompt logits are asked for every 
   CHECK(events.ends[4] == "length");
 }
 
-TEST_CASE("only so many run together, the others wait for their turn, and more are refused") {
-  Scheduler scheduler(kLimits);
+TEST_CASE("a limited number runs together, others wait for their turn, and more are refused") {
+  Scheduler scheduler(kTwoSequences);
   Events events;
   for (uint64_t id = 1; id <= 2; ++id) {
     REQUIRE(scheduler.submit(id, {.prompt = prompt_of(1), .max_tokens = 3}).ok());
@@ -157,7 +157,7 @@ TEST_CASE("only so many run together, the others wait for their turn, and more a
 }
 
 TEST_CASE("requests that can never run are refused with the reason") {
-  Scheduler scheduler(kLimits);
+  Scheduler scheduler(kTwoSequences);
   CHECK(scheduler.submit(1, {.prompt = {}}).error().code == ErrorCode::kInvalidArgument);
   CHECK(scheduler.submit(1, {.prompt = {50}}).error().code == ErrorCode::kInvalidArgument);
   CHECK(scheduler.submit(1, {.prompt = {-1}}).error().code == ErrorCode::kInvalidArgument);
@@ -167,8 +167,8 @@ TEST_CASE("requests that can never run are refused with the reason") {
   CHECK(is_idle(scheduler));
 }
 
-TEST_CASE("a context that is full ends the sequence") {
-  Scheduler scheduler(kLimits);
+TEST_CASE("a full context ends the sequence") {
+  Scheduler scheduler(kTwoSequences);
   Events events;
   REQUIRE(scheduler.submit(1, {.prompt = prompt_of(99), .max_tokens = 50}).ok());
   for (int i = 0; i < 20 && !events.ends.contains(1); ++i) run_step(scheduler, events, 5);
@@ -177,7 +177,7 @@ TEST_CASE("a context that is full ends the sequence") {
 }
 
 TEST_CASE("cancelled requests leave at once, waiting or running, and free their state") {
-  Scheduler scheduler(kLimits);
+  Scheduler scheduler(kTwoSequences);
   Events events;
   for (uint64_t id = 1; id <= 3; ++id) {
     if (id == 3) run_step(scheduler, events, 1);
@@ -193,8 +193,8 @@ TEST_CASE("cancelled requests leave at once, waiting or running, and free their 
   CHECK(events.ends.empty());
 }
 
-TEST_CASE("pages never run out, however full every context gets") {
-  Scheduler scheduler(kLimits);
+TEST_CASE("pages never run out, however full the contexts get") {
+  Scheduler scheduler(kTwoSequences);
   Events events;
   uint64_t id = 0;
   for (int round = 0; round < 300; ++round) {
@@ -209,7 +209,7 @@ TEST_CASE("pages never run out, however full every context gets") {
 
 namespace {
 
-// A pipeline of steps under way, oldest first, and what they ask for.
+// Steps in flight in a pipeline, oldest first, and the choices they ask for.
 class StepsUnderWay {
  public:
   StepsUnderWay(Scheduler& scheduler, Events& events) : scheduler_(scheduler), events_(events) {}
@@ -254,7 +254,7 @@ SchedulerLimits pipeline_limits(int stages, int sequences) {
           .stages = stages};
 }
 
-// Pages that a step of these may write.
+// The pages that such a step may write.
 std::set<int32_t> pages_written(const Step& step) {
   std::set<int32_t> pages;
   const Batch& batch = step.batch;
@@ -267,7 +267,7 @@ std::set<int32_t> pages_written(const Step& step) {
 
 }  // namespace
 
-TEST_CASE("a sequence that decodes is in one step under way at most") {
+TEST_CASE("a decoding sequence is in at most one step in flight") {
   Scheduler scheduler(pipeline_limits(3, 4));
   Events events;
   StepsUnderWay under_way(scheduler, events);
@@ -287,7 +287,7 @@ TEST_CASE("a sequence that decodes is in one step under way at most") {
   CHECK(is_idle(scheduler));
 }
 
-TEST_CASE("sequences that decode are spread over the stages, and all of them go on") {
+TEST_CASE("decoding sequences are spread over the stages, and all progress") {
   for (const int sequences : {1, 2, 3, 4, 7, 8}) {
     CAPTURE(sequences);
     constexpr int kStages = 4;
@@ -311,7 +311,7 @@ TEST_CASE("sequences that decode are spread over the stages, and all of them go 
   }
 }
 
-TEST_CASE("chunks of one prompt follow each other, and all of a prompt of one step is under way") {
+TEST_CASE("chunks of one prompt follow each other, and a prompt of one step is in flight whole") {
   CHECK(prompt_tokens_max(pipeline_limits(1, 1)) == 512);
   CHECK(prompt_tokens_max(pipeline_limits(2, 1)) == 128);
   CHECK(prompt_tokens_max(pipeline_limits(4, 1)) == 64);
@@ -359,7 +359,7 @@ TEST_CASE("an embedding is reported once, after its last chunk has come back") {
   CHECK(is_idle(scheduler));
 }
 
-TEST_CASE("pages of a cancelled sequence stay its own until no step under way writes there") {
+TEST_CASE("pages of a cancelled sequence stay reserved until no step in flight writes them") {
   SchedulerLimits limits = pipeline_limits(2, 1);
   limits.context = 640;
   Scheduler scheduler(limits);
@@ -374,7 +374,7 @@ TEST_CASE("pages of a cancelled sequence stay its own until no step under way wr
   CHECK(!scheduler.cancel(1));
   const std::vector<int32_t> other(600, 8);
   REQUIRE(scheduler.submit(2, {.prompt = other, .max_tokens = 5}).ok());
-  CHECK(!under_way.plan());  // its place is not free yet
+  CHECK(!under_way.plan());  // its slot is not free yet
   under_way.complete(9);
   under_way.complete(9);
   CHECK(!under_way.plan());
@@ -385,7 +385,7 @@ TEST_CASE("pages of a cancelled sequence stay its own until no step under way wr
   CHECK(events.tokens.empty());
 }
 
-TEST_CASE("a chunk whose logits are no numbers ends its sequence, and those behind it are silent") {
+TEST_CASE("a chunk with NaN logits ends its sequence, and later chunks report nothing") {
   static const float kRow[1] = {0};
   Scheduler scheduler(pipeline_limits(2, 1));
   Events events;
@@ -409,7 +409,7 @@ TEST_CASE("a chunk whose logits are no numbers ends its sequence, and those behi
   CHECK(is_idle(scheduler));
 }
 
-TEST_CASE("choices that are not as many as were asked for are an error") {
+TEST_CASE("a wrong number of choices is an error") {
   Scheduler scheduler(pipeline_limits(2, 1));
   Events events;
   REQUIRE(scheduler.submit(1, {.prompt = prompt_of(2), .max_tokens = 5}).ok());
@@ -451,7 +451,7 @@ TEST_CASE("many sequences with random cancels: no page is written for two, and a
       } else if (scheduler.steps_in_flight() > 0) {
         under_way.complete(7);
       }
-      // A page belongs to one sequence: in the steps under way it stands at one place of one list.
+      // A page belongs to one sequence: in all steps in flight it has one position in one list.
       std::map<int32_t, int32_t> first_position;
       for (const Step& step : under_way.steps()) {
         const Batch& batch = step.batch;

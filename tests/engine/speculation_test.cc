@@ -1,4 +1,4 @@
-// Guessed tokens: fewer steps, never another text.
+// Guessed tokens: fewer steps, the same text.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -11,10 +11,10 @@ using namespace lockstep;
 
 namespace {
 
-constexpr SchedulerLimits kLimits{
+constexpr SchedulerLimits kFewSequences{
     .sequences_max = 4, .waiting_max = 100, .tokens_max = 64, .context = 1024, .vocab_size = 1000};
 
-GenerateRequest request_of(uint64_t seed, int max_tokens, int draft_tokens) {
+GenerateRequest drafting_request(uint64_t seed, int max_tokens, int draft_tokens) {
   GenerateRequest request;
   request.prompt = {5, 6, 7};
   request.max_tokens = max_tokens;
@@ -23,16 +23,16 @@ GenerateRequest request_of(uint64_t seed, int max_tokens, int draft_tokens) {
   return request;
 }
 
-struct Run {
+struct CountedRun {
   FakeAnswer answer;
   int steps = 0;
   int64_t computed = 0;
 };
 
-Run run(const GenerateRequest& request) {
-  FakeEngine engine(kLimits);
+CountedRun run(const GenerateRequest& request) {
+  FakeEngine engine(kFewSequences);
   REQUIRE(engine.scheduler.submit(1, request).ok());
-  Run run;
+  CountedRun run;
   run.steps = engine.run();
   run.answer = engine.answer(1);
   run.computed = engine.pages.tokens_computed;
@@ -45,11 +45,11 @@ Run run(const GenerateRequest& request) {
 
 TEST_CASE("a text that repeats itself takes fewer steps and stays what it is") {
   for (const uint64_t seed : {kRepeatingSeed, kRepeatingSeed + 1, kRepeatingSeed + 2}) {
-    const Run plain = run(request_of(seed, 600, 0));
+    const CountedRun plain = run(drafting_request(seed, 600, 0));
     CHECK(plain.steps == 600);
     for (const int draft_tokens : {1, 2, 5, 16, 1000}) {
       CAPTURE(draft_tokens);
-      const Run guessed = run(request_of(seed, 600, draft_tokens));
+      const CountedRun guessed = run(drafting_request(seed, 600, draft_tokens));
       CHECK(guessed.answer.tokens == plain.answer.tokens);
       CHECK(guessed.answer.end == plain.answer.end);
       CHECK(guessed.steps < (draft_tokens < 5 ? 450 : 300));
@@ -59,16 +59,17 @@ TEST_CASE("a text that repeats itself takes fewer steps and stays what it is") {
 
 TEST_CASE("a text ends at its length and at the end of the context, whatever was guessed") {
   for (int max_tokens = 95; max_tokens < 125; ++max_tokens) {
-    const Run guessed = run(request_of(kRepeatingSeed, max_tokens, 16));
-    CHECK(guessed.answer.tokens == run(request_of(kRepeatingSeed, max_tokens, 0)).answer.tokens);
+    const CountedRun guessed = run(drafting_request(kRepeatingSeed, max_tokens, 16));
+    CHECK(guessed.answer.tokens ==
+          run(drafting_request(kRepeatingSeed, max_tokens, 0)).answer.tokens);
     CHECK(guessed.answer.tokens.size() == static_cast<size_t>(max_tokens));
   }
-  const Run full = run(request_of(kRepeatingSeed, 5000, 16));
-  CHECK(full.answer.tokens == run(request_of(kRepeatingSeed, 5000, 0)).answer.tokens);
+  const CountedRun full = run(drafting_request(kRepeatingSeed, 5000, 16));
+  CHECK(full.answer.tokens == run(drafting_request(kRepeatingSeed, 5000, 0)).answer.tokens);
   CHECK(full.answer.tokens.size() == 1024 - 3 + 1);
-  GenerateRequest stopped = request_of(kRepeatingSeed, 500, 16);
+  GenerateRequest stopped = drafting_request(kRepeatingSeed, 500, 16);
   stopped.stop_ids = {107};
-  const Run early = run(stopped);
+  const CountedRun early = run(stopped);
   stopped.draft_tokens = 0;
   CHECK(early.answer.end == "stop");
   CHECK(early.answer.tokens == run(stopped).answer.tokens);
@@ -92,9 +93,9 @@ TEST_CASE("guesses that fail cost little") {
   CHECK(drafts.next_pause == 4);
 }
 
-TEST_CASE("what depends on the tokens before it is guessed as well") {
+TEST_CASE("choices that depend on the tokens before them are guessed too") {
   const auto steps_of = [](auto change) {
-    GenerateRequest request = request_of(kRepeatingSeed, 300, 16);
+    GenerateRequest request = drafting_request(kRepeatingSeed, 300, 16);
     change(request);
     return run(request).steps;
   };
@@ -103,10 +104,11 @@ TEST_CASE("what depends on the tokens before it is guessed as well") {
   CHECK(steps_of([](GenerateRequest& r) { r.sampling.repetition_penalty = 1.1f; }) < 200);
 }
 
-TEST_CASE("nothing is guessed beside prompts or beside many sequences") {
-  FakeEngine engine(kLimits);
+TEST_CASE("nothing is guessed in steps with prompts or with many sequences") {
+  FakeEngine engine(kFewSequences);
   for (uint64_t id = 0; id < 3; ++id) {
-    GenerateRequest request = request_of(kRepeatingSeed + id, 100 + 200 * static_cast<int>(id), 8);
+    GenerateRequest request =
+        drafting_request(kRepeatingSeed + id, 100 + 200 * static_cast<int>(id), 8);
     REQUIRE(engine.scheduler.submit(id, request).ok());
   }
   bool has_guessed = false;
@@ -146,8 +148,8 @@ TEST_CASE("the model's tokens are the same with and without guesses") {
   }
 }
 
-// Each of the grammars lets the text repeat itself and then makes it end or go on otherwise, so
-// that guesses are right, wrong and forbidden.
+// Each of the grammars lets the text repeat itself and then forces it to end or change, so that
+// guesses are right, wrong and forbidden.
 TEST_CASE("under grammars, penalties and biases the tokens are the same with and without guesses") {
   const std::string model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
   std::vector<GenerateRequest> requests;

@@ -1,4 +1,4 @@
-#include "engine/stage_messages.h"
+#include "engine/run/stage_messages.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr StageLimits kLimits{
+constexpr StageLimits kStageLimits{
     .batch = {.tokens_max = 8, .page_list_entries_max = 4, .pages = 10, .vocab_size = 5},
     .hidden = 3,
     .vocab_size = 5};
@@ -59,9 +59,9 @@ std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nu
 
 TEST_CASE("work carries the step and the hidden state of its tokens") {
   const std::vector<std::byte> message = work();
-  CHECK(message.size() <= work_bytes_max(kLimits));
+  CHECK(message.size() <= work_bytes_max(kStageLimits));
   Step step;
-  const auto decoded = decode_work(message, kLimits, step);
+  const auto decoded = decode_work(message, kStageLimits, step);
   REQUIRE(decoded.ok());
   const auto hidden = decoded.value().hidden;
   CHECK(std::vector<float>(hidden.begin(), hidden.end()) == kHidden);
@@ -70,21 +70,21 @@ TEST_CASE("work carries the step and the hidden state of its tokens") {
   CHECK(step.requests[0].position == 2);
 }
 
-TEST_CASE("work and result carry what came of orders for pages, and not a byte without them") {
+TEST_CASE("work and results carry the outcome of page orders, and no bytes without them") {
   const std::vector<std::byte> message = work_with_pages();
-  CHECK(message.size() <= work_bytes_max(kLimits));
+  CHECK(message.size() <= work_bytes_max(kStageLimits));
   Step step;
-  const auto decoded = decode_work(message, kLimits, step);
+  const auto decoded = decode_work(message, kStageLimits, step);
   REQUIRE(decoded.ok());
   CHECK(decoded.value().pages.saved == 0);
   CHECK(decoded.value().pages.loaded == 1);
   const auto hidden = decoded.value().hidden;
   CHECK(std::vector<float>(hidden.begin(), hidden.end()) == kHidden);
   std::vector<Choice> choices;
-  CHECK(!decode_result(result_message(), kLimits, choices).value().pages);
+  CHECK(!decode_result(result_message(), kStageLimits, choices).value().pages);
   const auto with_pages = result_message(PageOutcome{.saved = -1, .loaded = 16});
   CHECK(with_pages.size() == result_message().size() + sizeof(PageOutcome));
-  const auto result = decode_result(with_pages, kLimits, choices);
+  const auto result = decode_result(with_pages, kStageLimits, choices);
   REQUIRE(result.ok());
   REQUIRE(result.value().pages);
   CHECK(result.value().pages->lacks_store());
@@ -93,11 +93,11 @@ TEST_CASE("work and result carry what came of orders for pages, and not a byte w
   CHECK(result.value().choices.size() == 5);
 }
 
-TEST_CASE("more pages than can be ordered are refused") {
+TEST_CASE("more page orders than the limit are refused") {
   for (const PageOutcome pages : {PageOutcome{.saved = -2}, PageOutcome{.loaded = 17},
                                   PageOutcome{.saved = kPageSavesMax + 1}}) {
     std::vector<Choice> choices;
-    CHECK(!decode_result(result_message(pages), kLimits, choices).ok());
+    CHECK(!decode_result(result_message(pages), kStageLimits, choices).ok());
   }
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("a stop is work without tokens") {
   std::vector<std::byte> message = work();
   encode_work(stop, {}, message);
   Step step;
-  const auto decoded = decode_work(message, kLimits, step);
+  const auto decoded = decode_work(message, kStageLimits, step);
   REQUIRE(decoded.ok());
   CHECK(decoded.value().hidden.empty());
   CHECK(step.is_stop);
@@ -115,9 +115,9 @@ TEST_CASE("a stop is work without tokens") {
 
 TEST_CASE("a result carries tokens, the rows that were asked for, and hidden states") {
   const std::vector<std::byte> message = result_message();
-  CHECK(message.size() <= result_bytes_max(kLimits));
+  CHECK(message.size() <= result_bytes_max(kStageLimits));
   std::vector<Choice> choices;
-  const auto result = decode_result(message, kLimits, choices);
+  const auto result = decode_result(message, kStageLimits, choices);
   REQUIRE(result.ok());
   REQUIRE(result.value().choices.size() == 5);
   CHECK(result.value().choices[0].token == 3);
@@ -140,7 +140,7 @@ TEST_CASE("a result carries tokens, the rows that were asked for, and hidden sta
   CHECK(result.value().hidden[0] == 9);
 }
 
-TEST_CASE("messages that are cut short, too long or changed are errors and never read outside") {
+TEST_CASE("truncated, too long or changed messages are errors and never read out of bounds") {
   std::mt19937 random(3);
   const auto with_pages = result_message(PageOutcome{.saved = 1, .loaded = 2});
   for (const auto& whole : {work(), work_with_pages(), result_message(), with_pages}) {
@@ -148,8 +148,8 @@ TEST_CASE("messages that are cut short, too long or changed are errors and never
     const auto decodes = [&](const std::vector<std::byte>& message) {
       Step step;
       std::vector<Choice> choices;
-      return is_work ? decode_work(message, kLimits, step).ok()
-                     : decode_result(message, kLimits, choices).ok();
+      return is_work ? decode_work(message, kStageLimits, step).ok()
+                     : decode_result(message, kStageLimits, choices).ok();
     };
     CHECK(decodes(whole));
     for (size_t size = 0; size < whole.size(); ++size) {
@@ -166,13 +166,13 @@ TEST_CASE("messages that are cut short, too long or changed are errors and never
   }
 }
 
-TEST_CASE("tokens outside of the vocabulary are refused") {
+TEST_CASE("tokens outside the vocabulary are refused") {
   for (const int32_t token : {-2, 5, 1'000'000}) {
     const std::vector<Choice> choices{{.token = token}};
     std::vector<std::byte> message;
     encode_result({choices, {}}, message);
     std::vector<Choice> decoded;
-    CHECK(!decode_result(message, kLimits, decoded).ok());
+    CHECK(!decode_result(message, kStageLimits, decoded).ok());
   }
   for (const int32_t token : {-1, 5}) {
     const std::vector<TokenLogprob> logprobs{{token, 0}};
@@ -180,6 +180,6 @@ TEST_CASE("tokens outside of the vocabulary are refused") {
     std::vector<std::byte> message;
     encode_result({choices, {}}, message);
     std::vector<Choice> decoded;
-    CHECK(!decode_result(message, kLimits, decoded).ok());
+    CHECK(!decode_result(message, kStageLimits, decoded).ok());
   }
 }

@@ -1,4 +1,4 @@
-#include "engine/step_budget.h"
+#include "engine/schedule/step_budget.h"
 
 #include <doctest/doctest.h>
 
@@ -12,24 +12,24 @@ using namespace lockstep;
 
 namespace {
 
-// A machine that reads weights for 20 ms and computes for 1.5 ms a token, whichever is longer, and
-// whose prompts cost more the longer they are.
+// A machine that reads weights for 20 ms and computes for 1.5 ms per token, whichever takes longer,
+// and whose prompts cost more the longer they are.
 double machine_seconds(StepShape shape, int position) {
   const double tokens = shape.decoding + shape.prompt_tokens;
   const double prompt = shape.prompt_tokens * (1 + position / 8000.0);
   return 0.002 + std::max(0.020, 0.0015 * (shape.decoding + prompt)) + 1e-6 * tokens;
 }
 
-struct Run {
+struct FedPrompt {
   std::vector<double> seconds;  // of each step
   int steps = 0;                // until the prompt was fed
 };
 
-// `decoding` sequences go on while a prompt of so many tokens is fed.
-Run feed(StepBudget& budget, int decoding, int prompt, double noise, unsigned seed = 1) {
+// `decoding` sequences continue while a prompt of the given number of tokens is fed.
+FedPrompt feed(StepBudget& budget, int decoding, int prompt, double noise, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> factor(1, 1 + noise);
-  Run run;
+  FedPrompt run;
   for (int fed = 0; fed < prompt && run.steps < 100'000; ++run.steps) {
     const int tokens = std::min({budget.prompt_tokens(decoding), 512, prompt - fed});
     const StepShape shape{.decoding = decoding, .prompt_tokens = tokens};
@@ -47,12 +47,12 @@ double percentile(std::vector<double> values, double share) {
 
 }  // namespace
 
-TEST_CASE("prompts have the whole step while nobody decodes") {
+TEST_CASE("prompts have the whole step while no sequence decodes") {
   const StepBudget budget(8);
   CHECK(budget.prompt_tokens(0) == std::numeric_limits<int>::max());
 }
 
-TEST_CASE("what decoding takes is seen before prompts are fed beside it") {
+TEST_CASE("the cost of decoding is measured before prompts are fed along with it") {
   StepBudget budget(8);
   CHECK(budget.prompt_tokens(4) == 0);
   budget.observe({.decoding = 4}, 0.02);
@@ -61,20 +61,20 @@ TEST_CASE("what decoding takes is seen before prompts are fed beside it") {
   CHECK(budget.prompt_tokens(3) == 0);
 }
 
-TEST_CASE("a prompt alone says at most what its tokens cost beside others") {
+TEST_CASE("a prompt alone gives an upper bound of its tokens' cost next to others") {
   StepBudget budget(8);
   budget.observe({.prompt_tokens = 100}, 0.2);  // 2 ms each
   budget.observe({.decoding = 2}, 0.1);
   CHECK(budget.prompt_tokens(2) == 60);  // 1.2 * 100 ms / 2 ms
   budget.observe({.prompt_tokens = 10}, 0.1);
   CHECK(budget.prompt_tokens(2) == 60);
-  budget.observe({.decoding = 2, .prompt_tokens = 60}, 0.4);  // it was too slow after all
+  budget.observe({.decoding = 2, .prompt_tokens = 60}, 0.4);  // it was too slow
   CHECK(budget.prompt_tokens(2) == 30);
   budget.observe({.prompt_tokens = 100}, 0.2);
   CHECK(budget.prompt_tokens(2) == 30);
 }
 
-TEST_CASE("a long prompt stretches the steps of those that decode to the bound, not beyond") {
+TEST_CASE("a long prompt stretches decoding steps up to the bound, not beyond") {
   for (const int decoding : {1, 4, 8}) {
     for (const double noise : {0.0, 0.2}) {
       CAPTURE(decoding);
@@ -82,14 +82,14 @@ TEST_CASE("a long prompt stretches the steps of those that decode to the bound, 
       StepBudget budget(8);
       const double alone = machine_seconds({.decoding = decoding}, 0);
       for (int i = 0; i < 5; ++i) budget.observe({.decoding = decoding}, alone);
-      const Run run = feed(budget, decoding, 8000, noise);
+      const FedPrompt run = feed(budget, decoding, 8000, noise);
       CHECK(percentile(run.seconds, 0.99) < 2.5 * alone * (1 + noise));
-      CHECK(percentile(run.seconds, 0.5) > 1.8 * alone);  // and prompts use what they may
+      CHECK(percentile(run.seconds, 0.5) > 1.8 * alone);  // and prompts use their allowance
     }
   }
 }
 
-TEST_CASE("a prompt progresses however slow its tokens are") {
+TEST_CASE("a prompt makes progress however slow its tokens are") {
   StepBudget budget(4);
   budget.observe({.decoding = 1}, 0.001);
   for (int i = 0; i < 200; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("decoding that becomes slower gives prompts more room") {
   CHECK(std::abs(steady(0.010) - 12) <= 1);
 }
 
-TEST_CASE("one step that something else has stretched changes little") {
+TEST_CASE("one step that was delayed by something else changes little") {
   StepBudget budget(8);
   budget.observe({.decoding = 2}, 0.010);
   for (int i = 0; i < 100; ++i) {

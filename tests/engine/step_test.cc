@@ -1,4 +1,4 @@
-#include "engine/step.h"
+#include "engine/schedule/step.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr BatchLimits kLimits{
+constexpr BatchLimits kBatchLimits{
     .tokens_max = 8, .page_list_entries_max = 4, .pages = 4, .vocab_size = 100};
 
 Step some_step() {
@@ -80,7 +80,7 @@ TEST_CASE("a step arrives as it was sent") {
   Step got;
   got.is_stop = true;  // leftovers of an earlier step
   got.requests.resize(5);
-  REQUIRE(decode_step(encoded(sent), kLimits, got).ok());
+  REQUIRE(decode_step(encoded(sent), kBatchLimits, got).ok());
   CHECK(!got.is_stop);
   CHECK(got.batch.tokens == sent.batch.tokens);
   CHECK(got.batch.positions == sent.batch.positions);
@@ -113,16 +113,16 @@ TEST_CASE("a step arrives as it was sent") {
   CHECK(got.requests[1].after == 3);
   CHECK(got.requests[0].slot == -1);
   CHECK(got.orders.empty());
-  CHECK(encoded(sent).size() <= plain_step_bytes_max(kLimits));
+  CHECK(encoded(sent).size() <= plain_step_bytes_max(kBatchLimits));
 }
 
 TEST_CASE("orders arrive with the step as they were sent") {
   const Step sent = step_with_orders();
   const auto bytes = encoded(sent);
   CHECK(bytes.size() % sizeof(float) == 0);
-  CHECK(bytes.size() <= step_bytes_max(kLimits));
+  CHECK(bytes.size() <= step_bytes_max(kBatchLimits));
   Step got;
-  REQUIRE(decode_step(bytes, kLimits, got).ok());
+  REQUIRE(decode_step(bytes, kBatchLimits, got).ok());
   CHECK(got.orders.released == sent.orders.released);
   REQUIRE(got.orders.grammars.size() == 2);
   CHECK(got.orders.grammars[0].grammar == 3);
@@ -150,7 +150,7 @@ TEST_CASE("orders that break a limit are refused") {
     Step step = step_with_orders();
     change(step.orders);
     Step got;
-    return !decode_step(encoded(step), kLimits, got).ok();
+    return !decode_step(encoded(step), kBatchLimits, got).ok();
   };
   CHECK(!is_refused([](ChoiceOrders&) {}));
   CHECK(is_refused([](ChoiceOrders& o) { o.released.push_back(-1); }));
@@ -168,15 +168,15 @@ TEST_CASE("orders that break a limit are refused") {
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.logit_bias.resize(2000); }));
 }
 
-TEST_CASE("orders for pages arrive with the step, also where it has no tokens and nothing else") {
+TEST_CASE("page orders arrive with the step, even if it contains nothing else") {
   Step lone;
   lone.pages.loads = {{1, PageKey{std::byte{9}}}};
   for (const Step& sent : {step_with_page_orders(), lone}) {
     const auto bytes = encoded(sent);
     CHECK(bytes.size() % sizeof(float) == 0);
-    CHECK(bytes.size() <= step_bytes_max(kLimits));
+    CHECK(bytes.size() <= step_bytes_max(kBatchLimits));
     Step got = step_with_page_orders();  // leftovers of an earlier step
-    REQUIRE(decode_step(bytes, kLimits, got).ok());
+    REQUIRE(decode_step(bytes, kBatchLimits, got).ok());
     REQUIRE(got.pages.saves.size() == sent.pages.saves.size());
     REQUIRE(got.pages.loads.size() == 1);
     for (size_t i = 0; i < sent.pages.saves.size(); ++i) {
@@ -190,17 +190,17 @@ TEST_CASE("orders for pages arrive with the step, also where it has no tokens an
     CHECK(got.orders.slots.size() == sent.orders.slots.size());
   }
   Step got = step_with_page_orders();
-  REQUIRE(decode_step(encoded(some_step()), kLimits, got).ok());
+  REQUIRE(decode_step(encoded(some_step()), kBatchLimits, got).ok());
   CHECK(got.pages.empty());
 }
 
-TEST_CASE("the largest orders for pages fit, and more of them or unknown pages are refused") {
+TEST_CASE("the largest page orders fit, and more of them or unknown pages are refused") {
   const auto is_refused = [](const std::function<void(PageOrders&)>& change) {
     Step step = step_with_page_orders();
     change(step.pages);
     Step got;
-    CHECK(encoded(step).size() <= step_bytes_max(kLimits) + 100);
-    return !decode_step(encoded(step), kLimits, got).ok();
+    CHECK(encoded(step).size() <= step_bytes_max(kBatchLimits) + 100);
+    return !decode_step(encoded(step), kBatchLimits, got).ok();
   };
   const PageOrder order{.page = 3};
   CHECK(!is_refused([&](PageOrders& o) {
@@ -210,10 +210,10 @@ TEST_CASE("the largest orders for pages fit, and more of them or unknown pages a
   CHECK(is_refused([&](PageOrders& o) { o.saves.assign(kPageSavesMax + 1, order); }));
   CHECK(is_refused([&](PageOrders& o) { o.loads.assign(kPageLoadsMax + 1, order); }));
   CHECK(is_refused([](PageOrders& o) { o.saves[0].page = -1; }));
-  CHECK(is_refused([](PageOrders& o) { o.loads[0].page = kLimits.pages; }));
+  CHECK(is_refused([](PageOrders& o) { o.loads[0].page = kBatchLimits.pages; }));
 }
 
-TEST_CASE("a step without orders has not a byte for them") {
+TEST_CASE("a step without orders spends no bytes on them") {
   Step step;
   step.batch.tokens = {1};
   step.batch.positions = step.batch.list_offsets = step.batch.page_lists = {0};
@@ -224,25 +224,27 @@ TEST_CASE("a stop arrives") {
   Step stop;
   stop.is_stop = true;
   Step got;
-  REQUIRE(decode_step(encoded(stop), kLimits, got).ok());
+  REQUIRE(decode_step(encoded(stop), kBatchLimits, got).ok());
   CHECK(got.is_stop);
 }
 
-TEST_CASE("truncated, lengthened and scrambled steps are corrupt or sound, never a crash") {
+TEST_CASE("truncated, lengthened and scrambled steps are corrupt or valid, never a crash") {
   for (const Step& step : {some_step(), step_with_orders(), step_with_page_orders()}) {
     const std::vector<std::byte> whole = encoded(step);
     Step got;
     for (size_t size = 0; size < whole.size(); ++size) {
-      CHECK(!decode_step(std::span(whole).first(size), kLimits, got).ok());
+      CHECK(!decode_step(std::span(whole).first(size), kBatchLimits, got).ok());
     }
     std::vector<std::byte> longer = whole;
     longer.push_back({});
-    CHECK(!decode_step(longer, kLimits, got).ok());
+    CHECK(!decode_step(longer, kBatchLimits, got).ok());
     std::mt19937 random(1);
     for (int i = 0; i < 20000; ++i) {
       std::vector<std::byte> changed = whole;
       for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = std::byte(random());
-      if (decode_step(changed, kLimits, got).ok()) CHECK(check_batch(got.batch, kLimits).ok());
+      if (decode_step(changed, kBatchLimits, got).ok()) {
+        CHECK(check_batch(got.batch, kBatchLimits).ok());
+      }
     }
   }
 }

@@ -1,4 +1,4 @@
-// The entry points of libibverbs, as far as lockstep uses them.
+// The entry points of libibverbs that lockstep uses.
 #include "fake_verbs/fake_verbs.h"
 
 #include <infiniband/verbs.h>
@@ -24,6 +24,8 @@ namespace {
 constexpr int kDevicesMax = 2;
 constexpr uint32_t kPageBytes = 4096;
 constexpr int kErrorUnsupportedApple = 102;
+constexpr int kAllAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 constexpr const char* kAddresses[kDevicesMax] = {"127.0.0.1", "127.0.0.2"};
 
 struct Receive {
@@ -43,13 +45,13 @@ struct Completions : ibv_cq {
 struct QueuePair : ibv_qp {
   FakeQueuePairSlot* slot = nullptr;
   std::deque<Receive> receives;
-  uint32_t pages_max = 0;  // of RECVs, in mode kApple
+  uint32_t pages_max = 0;  // for RECVs, in mode kApple
   uint64_t sent = 0;
 };
 
 struct Context : ibv_context {
   int index = 0;
-  // In mode kApple: what a Mac of its own would have given out.
+  // In mode kApple: what the caller's own Mac would have handed out.
   std::atomic<int> regions{0}, queue_pairs{0};
 };
 
@@ -79,7 +81,7 @@ T* refuse(int error_number) {
   return nullptr;
 }
 
-// Puts the message into the inbox of the queue pair at the other end, where there is one.
+// Puts the message into the inbox of the connected queue pair, if there is one.
 void transmit(QueuePair& queue_pair, const ibv_sge& piece) {
   ++controls().messages;
   ++queue_pair.sent;
@@ -135,7 +137,7 @@ int post_recv(ibv_qp* base, ibv_recv_wr* request, ibv_recv_wr** bad) {
   return 0;
 }
 
-// The RECV for a message that has come.
+// The RECV for a message that has arrived.
 ibv_wc receive(QueuePair& queue_pair, const FakeMessage& message) {
   const Receive into = queue_pair.receives.front();
   queue_pair.receives.pop_front();
@@ -192,12 +194,13 @@ bool is_allowed(const QueuePair& queue_pair, ibv_qp_state to) {
   }
 }
 
-// Of the table: a link-local one, then the IPv4 address; for RoCE v1 and for v2 unless as on macOS.
+// An index of the GID table: a link-local address, then the IPv4 address; for RoCE v1 and for v2,
+// except as on macOS.
 int usable_gid() {
   return mode() == FakeMode::kApple ? 1 : 2;
 }
 
-// The attributes that the specification demands for each step.
+// Whether all attributes that the specification requires for this transition are given.
 bool has_all_attributes(const QueuePair& queue_pair, ibv_qp_state to, const ibv_qp_attr& attributes,
                         int mask) {
   const bool is_rc = queue_pair.qp_type == IBV_QPT_RC;
@@ -324,8 +327,7 @@ int ibv_dealloc_pd(ibv_pd* domain) {
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t bytes, int access) {
   if (fails(FakeCall::kRegMr)) return refuse<ibv_mr>(ENOMEM);
   if (mode() == FakeMode::kApple) {
-    constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-    if (access != kAll) return refuse<ibv_mr>(EINVAL);
+    if (access != kAllAccess) return refuse<ibv_mr>(EINVAL);
     if (context_of(*domain).regions >= kFakeAppleRegions) return refuse<ibv_mr>(ENOMEM);
   }
   ++context_of(*domain).regions;
@@ -399,6 +401,10 @@ int ibv_modify_qp(ibv_qp* base, ibv_qp_attr* attributes, int mask) {
   if (fails(call_of(to))) return EIO;
   if (!is_allowed(queue_pair, to) || !has_all_attributes(queue_pair, to, *attributes, mask)) {
     return EINVAL;
+  }
+  if (to == IBV_QPS_INIT) {
+    if (mode() == FakeMode::kApple && attributes->qp_access_flags != kAllAccess) return EINVAL;
+    controls().access |= attributes->qp_access_flags;
   }
   const FakeLock lock(*queue_pair.slot);
   queue_pair.state = to;

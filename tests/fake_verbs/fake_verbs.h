@@ -1,7 +1,7 @@
-// The controls of libfakeverbs.so: an RDMA library without devices, which tests load in the place
-// of libibverbs. Queue pairs exchange messages through memory that threads and forked processes
-// share; other processes share it if the environment variable LOCKSTEP_FAKE_VERBS_FILE names one
-// file for all of them. LOCKSTEP_FAKE_VERBS_MODE (rc, apple or lossy) sets the mode at the start.
+// The controls of libfakeverbs.so: an RDMA library without devices, which tests load instead of
+// libibverbs. Queue pairs exchange messages through memory that threads and forked processes share;
+// other processes share it if the environment variable LOCKSTEP_FAKE_VERBS_FILE names one file for
+// all of them. LOCKSTEP_FAKE_VERBS_MODE (rc, apple or lossy) sets the initial mode.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@
 namespace lockstep {
 
 enum class FakeMode : int {
-  kReliable,  // RC and UC; what has no RECV waits for one
-  kApple,     // as macOS: UC only, equal pages, few objects, no notice of a peer's end
-  kLossy,     // UC only; what has no RECV is lost, and every so often something else
+  kReliable,  // RC and UC; a message without a RECV waits for one
+  kApple,     // as macOS: UC only, equal pages, few objects, no notice when a peer exits
+  kLossy,     // UC only; messages without a RECV are lost, and now and then another one
 };
 
 // A function that can be made to fail. kSent and kReceived are completions with an error.
@@ -39,37 +39,38 @@ enum class FakeCall : int {
   kCount,
 };
 
-inline constexpr uint32_t kFakeQueuePairs = 128;    // of all processes together
+inline constexpr uint32_t kFakeQueuePairs = 128;    // in all processes together
 inline constexpr int kFakeOwners = 64;              // processes at one time
-inline constexpr uint32_t kFakeInboxMessages = 24;  // of a queue pair
+inline constexpr uint32_t kFakeInboxMessages = 24;  // per queue pair
 inline constexpr uint32_t kFakeMessageBytes = 65'536;
-// Of whoever opened the device, so that one machine can play several Macs.
+// Limits per opener of the device, so that one machine can play several Macs.
 inline constexpr int kFakeAppleRegions = 100;
 inline constexpr int kFakeAppleQueuePairs = 10;
 
-// Objects that exist. Of all processes: with those of processes that were killed.
+// Numbers of existing objects. The totals include those of processes that were killed.
 struct FakeObjects {
   std::atomic<int> contexts, domains, regions, completion_queues, queue_pairs;
 };
 
-// All of it may be read and set at any time from any thread; numbers that order nothing.
+// All may be read and set at any time from any thread; the values order no other memory.
 struct FakeVerbs : FakeObjects {
   std::atomic<int> mode;
   std::atomic<int> device_count;  // 1 or 2: 127.0.0.1 and 127.0.0.2
   std::atomic<int> is_port_down;
   std::atomic<int> failing_call;            // a FakeCall
-  std::atomic<int> succeeding_calls;        // so many of these calls still succeed; then all fail
-  std::atomic<uint32_t> message_bytes_max;  // longer ones are lost without a word
+  std::atomic<int> succeeding_calls;        // this many more of these calls succeed; then all fail
+  std::atomic<uint32_t> message_bytes_max;  // longer ones are lost silently
   std::atomic<int> drop_every;              // the n-th message of each queue pair is lost; 0: none
-  std::atomic<uint64_t> early_messages;     // came when there was no RECV: credits were overrun
+  std::atomic<uint64_t> early_messages;     // arrived without a RECV: credits were overrun
   std::atomic<uint64_t> messages;
+  std::atomic<uint32_t> access;  // all flags of the queue pairs that became INIT
 };
 
 // Found with dlsym().
 using FakeVerbsControls = FakeVerbs* (*)();  // "fake_verbs_controls"
 // Puts a message into the inbox of a queue pair; false if there is none. "fake_verbs_inject"
 using FakeVerbsInject = bool (*)(uint32_t queue_pair, const void* bytes, size_t size);
-// What one process has, null if it never had anything. "fake_verbs_objects_of"
+// The objects of one process, null if it never had any. "fake_verbs_objects_of"
 using FakeVerbsObjectsOf = FakeObjects* (*)(int pid);
 
 }  // namespace lockstep

@@ -46,7 +46,7 @@ FakeOwner* find_owner(int pid) {
   return nullptr;
 }
 
-// The place of this process, or one that nobody alive has.
+// This process's slot; at first use a free one or a dead process's.
 FakeOwner& own_place() {
   const int own = ::getpid();
   if (FakeOwner* const found = find_owner(own)) return *found;
@@ -59,7 +59,7 @@ FakeOwner& own_place() {
     objects.completion_queues = objects.queue_pairs = 0;
     return owner;
   }
-  std::abort();  // more processes than there are places
+  std::abort();  // more processes than slots
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size) {
   FakeMessage& message = slot.inbox[(slot.first + slot.count) % kFakeInboxMessages];
   message.bytes = size;
   std::memcpy(message.data, bytes, size);
-  // Who is killed before this has sent nothing; release: the message is complete when it counts.
+  // A sender killed before this line has sent nothing; release: the message is complete when
+  // counted.
   std::atomic_thread_fence(std::memory_order_release);
   ++slot.count;
   return true;
@@ -97,7 +98,7 @@ bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size) {
 
 }  // namespace lockstep
 
-// The controls, for tests that have loaded the library.
+// The controls, for tests that load the library.
 extern "C" {
 
 __attribute__((visibility("default"))) lockstep::FakeVerbs* fake_verbs_controls() {

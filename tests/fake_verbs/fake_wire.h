@@ -1,4 +1,4 @@
-// What the queue pairs of libfakeverbs.so share between processes: their states and inboxes.
+// State shared by the queue pairs of libfakeverbs.so across processes: their states and inboxes.
 #pragma once
 
 #include <sched.h>
@@ -16,12 +16,12 @@ struct FakeMessage {
   std::byte data[kFakeMessageBytes];
 };
 
-// The far end's view of a queue pair. Its number is kFirstNumber + its index.
+// A queue pair as the far end sees it. Its number is kFirstNumber + its index.
 struct FakeQueuePairSlot {
   static constexpr uint32_t kFirstNumber = 0x100;
 
   std::atomic<int> lock;  // the process that holds it
-  int owner;              // the process that has the queue pair; 0: it is free
+  int owner;              // the process that owns the queue pair; 0: free
   bool can_receive;       // from RTR on
   uint32_t destination;   // number of the queue pair it is connected to
   uint32_t receives;      // RECVs posted and not yet filled
@@ -30,13 +30,13 @@ struct FakeQueuePairSlot {
   FakeMessage inbox[kFakeInboxMessages];
 };
 
-// What one process has, found by its number.
+// The objects of one process, found by its process id.
 struct FakeOwner {
   std::atomic<int> pid;
   FakeObjects objects;
 };
 
-// Starts as zeros, which is valid.
+// Valid when filled with zeros.
 struct FakeWire {
   FakeVerbs controls;
   std::atomic<int> is_ready;
@@ -46,10 +46,10 @@ struct FakeWire {
 
 FakeWire& fake_wire();
 
-// False once it has ended and its parent knows.
+// False once it has exited and its parent has reaped it.
 bool is_alive(int pid);
 
-// A process that is killed takes no lock with it.
+// A process that is killed does not keep the lock.
 class FakeLock {
  public:
   explicit FakeLock(FakeQueuePairSlot& slot) : slot_(slot) {
@@ -62,8 +62,8 @@ class FakeLock {
   FakeLock& operator=(const FakeLock&) = delete;
 
  private:
-  // From `holder`, which becomes who holds it. Acquire and release: the holder sees what the last
-  // one wrote.
+  // Takes the lock if `holder` has it (0: free); if not, sets `holder` to the process that has.
+  // Acquire and release: the new holder sees what the previous one wrote.
   bool try_to_take(int& holder) {
     return slot_.lock.compare_exchange_strong(holder, ::getpid(), std::memory_order_acquire);
   }
@@ -71,12 +71,12 @@ class FakeLock {
   FakeQueuePairSlot& slot_;
 };
 
-// Adds to the count of this kind of objects, of the wire and of this process.
+// Adds to the shared and this process's count of this kind of objects.
 void count_objects(std::atomic<int> FakeObjects::*kind, int change);
 
-// Null for a number that nobody has.
+// Null for an unused number.
 FakeQueuePairSlot* fake_queue_pair(uint32_t number);
-// Under its lock: puts a message into its inbox; false if that is full.
+// Called with its lock held: puts a message into its inbox; false if that is full.
 bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size);
 
 }  // namespace lockstep

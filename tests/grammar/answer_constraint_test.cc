@@ -1,6 +1,6 @@
-// The constraint of an answer (chat/answer_constraint.h), compiled: what it lets a model write in
-// each family's format.
-#include "chat/answer_constraint.h"
+// The constraint of an answer (chat/constraints/answer_constraint.h), compiled: what a model can
+// write under it in each family's format.
+#include "chat/constraints/answer_constraint.h"
 
 #include <fmt/core.h>
 
@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Every byte is a token, and nothing else is: markers are letters.
+// Every byte is a token and there are no others, so markers are made of letters.
 class Bytes final : public Tokenizer {
  public:
   int vocab_size() const override { return 257; }
@@ -64,9 +64,9 @@ std::string hermes_call(std::string_view call = kWeather) {
 
 }  // namespace
 
-TEST_CASE("what models wrote is what auto allows, but for what is broken") {
-  // Cut off, broken, of unknown tools, or what parsers forgive: keys in another order than the
-  // schema's, blanks, missing markers.
+TEST_CASE("auto allows recorded outputs, except broken ones") {
+  // Truncated, broken, with unknown tools, or what only parsers accept: keys in another order than
+  // the schema's, spaces, missing markers.
   const std::set<std::string> known{"truncated_inside_arguments",
                                     "truncated_in_second_call",
                                     "missing_close_tag_at_stop",
@@ -111,7 +111,7 @@ TEST_CASE("auto is text up to a marker, and then a call of a tool with arguments
   CHECK_FALSE(accepts(grammar, hermes_call(R"({"name": "get_weather", "arguments": {}})")));
 }
 
-TEST_CASE("required is nothing but calls, none but those of the tools") {
+TEST_CASE("required allows only calls, and only of the given tools") {
   const Compiled grammar = answer(options_of("hermes", CallChoice::kRequired));
   CHECK(accepts(grammar, hermes_call()));
   CHECK(accepts(grammar, hermes_call() + "\n" + hermes_call()));
@@ -122,7 +122,7 @@ TEST_CASE("required is nothing but calls, none but those of the tools") {
   CHECK_FALSE(accepts(grammar, hermes_call() + "Hello"));
 }
 
-TEST_CASE("one tool alone can be asked for, and one call") {
+TEST_CASE("a single tool can be required, and a single call") {
   AnswerOptions options = options_of("hermes", CallChoice::kRequired);
   Json one = JsonArray{tools().get_array()[4]};
   options.tools = &one;
@@ -138,14 +138,14 @@ TEST_CASE("one tool alone can be asked for, and one call") {
   CHECK_FALSE(accepts(answer(automatic), hermes_call() + hermes_call()));
 }
 
-TEST_CASE("without calls no marker of one can be written") {
+TEST_CASE("without calls no call marker can be written") {
   const Compiled grammar = answer(options_of("kimi_k2", CallChoice::kNone));
   CHECK(accepts(grammar, "<think>Hm.</think>Hello"));
   CHECK_FALSE(accepts(grammar, "<|tool_calls_section_begin|>"));
   CHECK_FALSE(accepts(grammar, "a <|tool_call_begin|>"));
 }
 
-TEST_CASE("a reply that begins with a brace is a call of Llama 3, and no text") {
+TEST_CASE("a reply that begins with a brace is a call of Llama 3, not text") {
   const Compiled grammar = answer(options_of("llama3", CallChoice::kAuto));
   CHECK(accepts(grammar, R"({"name": "now", "parameters": {}})"));
   CHECK(accepts(grammar, R"({"type": "function", "name": "now", "parameters": {}})"));
@@ -159,7 +159,7 @@ TEST_CASE("a reply that begins with a brace is a call of Llama 3, and no text") 
   CHECK_FALSE(accepts(generic, "[{\"a\": 1}]"));
 }
 
-TEST_CASE("reasoning comes first, open where the prompt has opened it, and not at all behind it") {
+TEST_CASE("reasoning comes first, is open if the prompt has opened it, and comes only once") {
   AnswerOptions options = options_of("hermes", CallChoice::kRequired);
   options.reasoning = ReasoningState::kOpen;
   CHECK(accepts(answer(options), "Hm.</think>" + hermes_call()));
@@ -183,7 +183,7 @@ TEST_CASE("Kimi may call inside its reasoning") {
   CHECK_FALSE(accepts(answer(options), "Hm."));
 }
 
-TEST_CASE("an answer in a given form is that alone, or calls") {
+TEST_CASE("an answer in a given form contains nothing else, or is calls") {
   AnswerOptions options = options_of("hermes", CallChoice::kAuto);
   options.answer =
       parse_json(R"({"json_schema":{"type":"integer"},"of":"response_format"})").value();
@@ -205,7 +205,7 @@ TEST_CASE("an answer in a given form is that alone, or calls") {
   CHECK_FALSE(accepts(answer(harmony), "<|channel|>final<|message|>twelve"));
 }
 
-TEST_CASE("texts in tags are raw, and what a reader would take for something else is not one") {
+TEST_CASE("text in tags is raw, and text that would be read as another type is refused") {
   const Json list = parse_json(R"([{"function":{"name":"f","parameters":{"type":"object",
     "properties":{"a":{"type":["string","null"]},"b":{"type":"string"},"c":{"type":"integer"},
     "d":{"type":"string","enum":["x","y"]}}}}}])")
@@ -251,7 +251,7 @@ TEST_CASE("names and keys that a format cannot hold are refused with a sentence"
         "\"a>b\"");
 }
 
-TEST_CASE("annotations of schemas do not travel") {
+TEST_CASE("annotations of schemas are dropped") {
   const Json list = parse_json(R"([{"function":{"name":"f","parameters":{"description":"LONG",
     "properties":{"description":{"type":"integer","title":"LONG"}},"required":["description"]}}}])")
                         .value();

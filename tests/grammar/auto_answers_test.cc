@@ -1,10 +1,10 @@
-// Under the constraint of `auto` whatever a model writes, however wildly it is sampled, reaches the
-// client: text as content, thoughts as reasoning, calls as calls with arguments that parse.
+// Under the constraint of `auto` everything a model writes, however randomly it is sampled, reaches
+// the client: text as content, thoughts as reasoning, calls as calls with arguments that parse.
 #include <fmt/core.h>
 
 #include <random>
 
-#include "chat/answer_constraint.h"
+#include "chat/constraints/answer_constraint.h"
 #include "chat/recorded_outputs.h"
 #include "grammar/constraint.h"
 #include "grammar/grammar_checks.h"
@@ -15,18 +15,18 @@ namespace {
 constexpr int kTokensMax = 250;
 constexpr int kAnswersOfEach = 20;
 
-struct Vocabulary {
+struct StoriesVocabulary {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const VocabularyTrie> trie;
 };
 
-const Vocabulary& stories() {
-  static const Vocabulary made = [] {
+const StoriesVocabulary& stories() {
+  static const StoriesVocabulary made = [] {
     const auto tokenizer = Tokenizer::load(LOCKSTEP_SOURCE_DIR "/models/stories260K");
     REQUIRE(tokenizer.ok());
     const int32_t end = 2;
-    return Vocabulary{tokenizer.value(),
-                      VocabularyTrie::build(*tokenizer.value(), std::span(&end, 1)).value()};
+    return StoriesVocabulary{tokenizer.value(),
+                             VocabularyTrie::build(*tokenizer.value(), std::span(&end, 1)).value()};
   }();
   return made;
 }
@@ -36,7 +36,8 @@ struct Written {
   bool has_ended = false;
 };
 
-// Uniformly among what may follow. By chance nobody writes a marker, so now and then one is begun.
+// Uniform among the allowed tokens. Chance alone would never write a marker, so now and then one is
+// begun.
 Written random_answer(Matcher matcher, const ToolFormat& format, std::mt19937& random) {
   std::vector<std::string> begins{std::string(format.reasoning_begin),
                                   std::string(format.reasoning_end), "{"};
@@ -87,7 +88,7 @@ void erase_all(std::string& text, std::string_view part) {
   }
 }
 
-// Where the first marker of a call stands.
+// The position of a call's first marker.
 size_t first_call(const ToolFormat& format, std::string_view text) {
   size_t at = text.size();
   for (const auto* markers : {&format.section_begin, &format.call_begin}) {
@@ -98,7 +99,7 @@ size_t first_call(const ToolFormat& format, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("with auto nothing that a model writes is lost or an error") {
+TEST_CASE("with auto nothing that a model writes is lost or causes an error") {
   const Json tools = recorded_file("tools");
   const auto set = std::make_shared<const ToolSet>(tools);
   std::mt19937 random(11);
@@ -127,8 +128,8 @@ TEST_CASE("with auto nothing that a model writes is lost or an error") {
         const auto arguments = parse_json(call.arguments);
         CHECK((arguments.ok() && arguments.value().is_object()));
       }
-      if (format.is_harmony) continue;  // headers and texts take turns
-      // What stands before the first marker of a call, or all of it: nothing of that is missing.
+      if (format.is_harmony) continue;  // headers and text alternate
+      // The text before the first call marker, or all of it, must be complete.
       std::string expected =
           without_space(written.text.substr(0, first_call(format, written.text)));
       const bool is_bare =

@@ -1,8 +1,8 @@
 // Writes random answers that the constraint of a tool call allows, as the parser reads them, for
 // tests/grammar/validate_calls.py and for tests/clients/judge_calls.mjs: tokens are drawn uniformly
-// among those that may follow. Each line of stdin is {"schema", "bounded"}: the parameters of a
-// tool, and the same with bounds on strings and lists. Each line of stdout is what came of one
-// answer in one family's format:
+// among those allowed. Each line of stdin is {"schema", "bounded"}: the parameters of a tool, and
+// the same with bounds on strings and lists. Each line of stdout is the result of one answer in one
+// family's format:
 //   {"family", "vocabulary", "choice", "line", "ended", "schema", "text", "calls": [{"name",
 //    "arguments"}], "finish_reason"}
 // or, where no grammar can be made, {"family", "line", "refused"}.
@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "chat/answer_constraint.h"
-#include "chat/output_parser.h"
+#include "chat/calls/output_parser.h"
+#include "chat/constraints/answer_constraint.h"
+#include "grammar/automaton/matcher.h"
 #include "grammar/constraint.h"
-#include "grammar/matcher.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -37,7 +37,7 @@ struct Vocabulary {
   std::map<int32_t, std::string> printed;
 };
 
-// Those of a format that real tokenizers have as one token.
+// A format's markers that real tokenizers have as one token.
 std::set<std::string> special_markers(const ToolFormat& format) {
   std::set<std::string> special{"<eos>"};
   for (const std::string_view marker : format.markers()) {
@@ -178,7 +178,7 @@ void print(const Json& json) {
   std::cout << dump_json(json) << '\n';
 }
 
-// Nothing, or why there is no grammar.
+// Empty, or why there is no grammar.
 std::string walk_all(const Walk& walk, const Json& bounded, int count, std::mt19937& random) {
   Json tools = tools_with(bounded);
   if (walk.is_named) tools.get_array().pop_back();
@@ -187,7 +187,7 @@ std::string walk_all(const Walk& walk, const Json& bounded, int count, std::mt19
   options.tools = &tools;
   options.calls = CallChoice::kRequired;
   options.is_parallel = walk.line % 2 == 0;
-  // Letters that nobody wants to write by chance would never end a thought.
+  // Random letters would never write the marker that ends a thought.
   options.reasoning = ReasoningState::kClosed;
   if (walk.vocabulary.name == "markers") {
     options.reasoning = walk.line % 3 == 0 ? ReasoningState::kOpen : ReasoningState::kMayOpen;

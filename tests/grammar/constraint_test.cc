@@ -1,5 +1,5 @@
-// Constraints as they travel: each form, markers with and without special tokens, and what is wrong
-// with them.
+// Constraints as they are sent: each form, markers with and without special tokens, and invalid
+// ones.
 #include "grammar/constraint.h"
 
 #include <fmt/core.h>
@@ -47,11 +47,11 @@ bool allows(std::string_view spec, std::string_view text) {
   return accepts(compiled(spec), text);
 }
 
-std::string refusal(std::string_view spec) {
+std::string constraint_refusal(std::string_view spec) {
   return error_of(compile_constraint(spec, *tokenizer()));
 }
 
-// Texts, each followed by a special token if it is not -1.
+// Texts, each followed by its special token unless that is -1.
 bool allows_tokens(std::string_view spec,
                    const std::vector<std::pair<std::string, int32_t>>& parts) {
   const auto trie = VocabularyTrie::build(*tokenizer(), std::span(&kEnd, 1));
@@ -79,20 +79,20 @@ TEST_CASE("a constraint is a schema, any object, a regex or a grammar") {
 
 TEST_CASE("a grammar's special tokens are those of the tokenizer") {
   CHECK(allows_tokens(R"({"ebnf":"root ::= <call> \"a\""})", {{"", kCall}, {"a", -1}}));
-  CHECK_FALSE(refusal(R"({"ebnf":"root ::= <nothing>"})").empty());
+  CHECK_FALSE(constraint_refusal(R"({"ebnf":"root ::= <nothing>"})").empty());
 }
 
-TEST_CASE("what a schema does not enforce is a warning, and refused when it is strict") {
+TEST_CASE("keywords that are not enforced are a warning, and refused when strict") {
   const std::string schema = R"({"json_schema":{"type":"array","uniqueItems":true},"of":"f")";
   const auto warned = check_constraint(schema + "}", *tokenizer());
   REQUIRE(warned.ok());
   REQUIRE(warned.value().size() == 1);
   CHECK(warned.value()[0] == "f: the keyword \"uniqueItems\" is not enforced");
-  CHECK(refusal(schema + R"(,"strict":true})") ==
+  CHECK(constraint_refusal(schema + R"(,"strict":true})") ==
         "f: the keyword \"uniqueItems\" cannot be enforced while decoding");
 }
 
-TEST_CASE("arguments are objects whatever else their schema allows") {
+TEST_CASE("arguments are objects even if their schema allows other types") {
   CHECK(allows(R"({"json_schema":{},"object":true})", "{}"));
   CHECK_FALSE(allows(R"({"json_schema":{},"object":true})", "1"));
   CHECK(
@@ -112,7 +112,7 @@ TEST_CASE("a marker may have a special token in its middle") {
   CHECK_FALSE(allows_tokens(spec, {{"<｜D｜calls>", -1}}));
 }
 
-TEST_CASE("free text goes up to a marker and is no other text") {
+TEST_CASE("free text ends at a marker") {
   const std::string spec =
       R"({"sequence":[{"free":{"without":["<call>"],"unlike":"^ *\\{"}},{"marker":"<call>"}]})";
   CHECK(allows_tokens(spec, {{"hello <cal", kCall}}));
@@ -132,19 +132,20 @@ TEST_CASE("rules are used by name, and may use themselves") {
   CHECK_FALSE(allows(spec, "xxx"));
 }
 
-TEST_CASE("what is no constraint is refused with a sentence") {
-  CHECK(refusal("nothing").starts_with("the constraint is no JSON"));
-  CHECK(refusal("[]") == "the constraint has a part that is no object");
-  CHECK(refusal("{}").starts_with("the constraint has a part that is none of text, marker"));
-  CHECK(refusal(R"({"rule":"a"})").find("rule \"a\"") != std::string::npos);
-  CHECK(refusal(R"({"rules":{"a":{"text":"b"}}})").find("root") != std::string::npos);
-  CHECK(refusal(R"({"sequence":{}})").find("no list") != std::string::npos);
-  CHECK(refusal(R"({"repeat":{"text":"a"},"max":100000})").find("limit of 10000") !=
+TEST_CASE("an invalid constraint is refused with a sentence") {
+  CHECK(constraint_refusal("nothing").starts_with("the constraint is not valid JSON"));
+  CHECK(constraint_refusal("[]") == "the constraint has a part that is not an object");
+  CHECK(constraint_refusal("{}").starts_with(
+      "the constraint has a part that is not one of text, marker"));
+  CHECK(constraint_refusal(R"({"rule":"a"})").find("rule \"a\"") != std::string::npos);
+  CHECK(constraint_refusal(R"({"rules":{"a":{"text":"b"}}})").find("root") != std::string::npos);
+  CHECK(constraint_refusal(R"({"sequence":{}})").find("not a list") != std::string::npos);
+  CHECK(constraint_refusal(R"({"repeat":{"text":"a"},"max":100000})").find("limit of 10000") !=
         std::string::npos);
-  CHECK(refusal(R"({"json_schema":false})") == "no text at all satisfies the grammar");
-  CHECK(refusal(R"({"tagged":{}})").find("before_key") != std::string::npos);
+  CHECK(constraint_refusal(R"({"json_schema":false})") == "no text at all satisfies the grammar");
+  CHECK(constraint_refusal(R"({"tagged":{}})").find("before_key") != std::string::npos);
   const std::string long_text(kConstraintBytesMax + 1, ' ');
-  CHECK(refusal(long_text).find("more than the limit of 2097152") != std::string::npos);
+  CHECK(constraint_refusal(long_text).find("more than the limit of 2097152") != std::string::npos);
 }
 
 }  // namespace lockstep

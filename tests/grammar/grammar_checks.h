@@ -1,4 +1,4 @@
-// For the tests of this folder: grammars made and asked in one line.
+// For the tests of this folder: building and querying a grammar in one line.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/automaton/matcher.h"
 #include "grammar/ebnf.h"
-#include "grammar/json_schema.h"
-#include "grammar/matcher.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
+#include "grammar/schema/json_schema.h"
 
 namespace lockstep {
 

@@ -1,5 +1,5 @@
-// The schemas of tests/data/json_schema: every instance that does not fit is refused, and every
-// one that fits is accepted, but for what a generator is free to leave out.
+// The schemas of tests/data/json_schema: every instance that does not fit is refused, and every one
+// that fits is accepted, except where a generator may be stricter.
 #include <fmt/core.h>
 
 #include <map>
@@ -18,7 +18,7 @@ Json data(const std::string& name) {
   return json.value();
 }
 
-// Keys in the order in which a schema names them.
+// Keys in the order in which the schema lists them.
 void collect_keys(const Json& schema, std::vector<std::string>& keys) {
   if (const JsonArray* array = schema.if_array()) {
     for (const Json& item : *array) collect_keys(item, keys);
@@ -71,7 +71,7 @@ bool has_undeclared_key(const Json& value, const std::vector<std::string>& keys)
   });
 }
 
-// What json.dumps of Python prints by default: only ASCII.
+// The default output of Python's json.dumps: only ASCII.
 std::string ascii(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -117,7 +117,7 @@ TEST_CASE("own schemas: every valid instance is accepted and every invalid one r
   CHECK(valid + invalid > 80);
 }
 
-TEST_CASE("the test suite: what is invalid is refused, what is valid accepted, or why not") {
+TEST_CASE("the test suite: invalid instances are refused, valid ones accepted or explained") {
   std::map<std::string, int> refused;  // groups, by the keyword that the message names
   int invalid = 0;
   int valid = 0;

@@ -3,7 +3,7 @@
 namespace lockstep {
 namespace {
 
-std::string refusal(std::string_view schema) {
+std::string schema_refusal(std::string_view schema) {
   return error_of(compile_schema(schema));
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("lengths count characters, however they are written") {
   const Compiled patterned = grammar_of(
       compile_schema(R"({"type":"string","pattern":"^a*$","minLength":2,"maxLength":3})"));
   CHECK(accepts(patterned, "\"aaa\""));
-  CHECK_FALSE(accepts(patterned, R"("a\u0061")"));  // no printer escapes a plain letter
+  CHECK_FALSE(accepts(patterned, R"("a\u0061")"));  // no serialiser escapes a plain letter
   CHECK_FALSE(accepts(patterned, "\"a\""));
   CHECK_FALSE(accepts(patterned, "\"aaaa\""));
   CHECK_FALSE(accepts(patterned, "\"ab\""));
@@ -63,7 +63,7 @@ TEST_CASE("white space is bounded, and none is allowed when compact") {
   CHECK_FALSE(accepts(compact, R"({"a": [1,2]})"));
 }
 
-TEST_CASE("keys come in the order of the schema, required ones always, others where it says so") {
+TEST_CASE("keys come in the schema's order, required ones always, others if allowed") {
   const Compiled object = grammar_of(compile_schema(
       R"({"type":"object","properties":{"a":true,"b":true,"c":true},"required":["b"]})"));
   CHECK(accepts(object, R"({"b":1})"));
@@ -94,7 +94,7 @@ TEST_CASE("counts of keys are exact") {
   const Compiled most = grammar_of(compile_schema(R"({"type":"object","maxProperties":2})"));
   CHECK(accepts(most, R"({"x":1,"y":1})"));
   CHECK_FALSE(accepts(most, R"({"x":1,"y":1,"z":1})"));
-  CHECK(refusal(R"({"type":"object","minProperties":2})").find("minProperties") !=
+  CHECK(schema_refusal(R"({"type":"object","minProperties":2})").find("minProperties") !=
         std::string::npos);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("allOf, anyOf and oneOf join keywords exactly") {
   CHECK_FALSE(schema_accepts(shapes, R"({"t":"b","x":1})"));
   const char* same = R"({"oneOf":[{"type":"object","properties":{"a":true}},
                                   {"type":"object","properties":{"b":true}}]})";
-  CHECK(refusal(same).find("\"oneOf\"") != std::string::npos);
+  CHECK(schema_refusal(same).find("\"oneOf\"") != std::string::npos);
 }
 
 TEST_CASE("a recursive oneOf ends") {
@@ -129,7 +129,7 @@ TEST_CASE("a recursive oneOf ends") {
   CHECK_FALSE(schema_accepts(schema, R"({"l":{"v":1}})"));
 }
 
-TEST_CASE("draft-07 and draft-04 forms that tools still send are understood") {
+TEST_CASE("draft-07 and draft-04 forms that clients still send are accepted") {
   const char* tuple = R"({"items":[{"type":"integer"}],"additionalItems":false,"type":"array"})";
   CHECK(schema_accepts(tuple, "[1]"));
   CHECK_FALSE(schema_accepts(tuple, "[1,2]"));
@@ -139,9 +139,9 @@ TEST_CASE("draft-07 and draft-04 forms that tools still send are understood") {
       schema_accepts(R"({"definitions":{"a":{"type":"null"}},"$ref":"#/definitions/a"})", "null"));
 }
 
-TEST_CASE("what cannot be enforced is refused by name, or warned of where that is wished") {
+TEST_CASE("unenforceable keywords are refused by name, or cause a warning if preferred") {
   const auto names = [](std::string_view schema, std::string_view keyword) {
-    return refusal(schema).find("\"" + std::string(keyword) + "\"") != std::string::npos;
+    return schema_refusal(schema).find("\"" + std::string(keyword) + "\"") != std::string::npos;
   };
   CHECK(names(R"({"uniqueItems":true})", "uniqueItems"));
   CHECK(names(R"({"contains":{"type":"null"}})", "contains"));
@@ -152,7 +152,7 @@ TEST_CASE("what cannot be enforced is refused by name, or warned of where that i
   CHECK(names(R"({"type":"string","pattern":"(?=a)b"})", "pattern"));
   CHECK(names(R"({"$ref":"https://example.com/x"})", "$ref"));
   CHECK(names(R"({"type":"number","multipleOf":0.123456789})", "multipleOf"));
-  CHECK(refusal(R"({"uniqueItems":false,"type":"null"})").empty());
+  CHECK(schema_refusal(R"({"uniqueItems":false,"type":"null"})").empty());
 
   Grammar grammar;
   const Json schema = parse_json(R"({"type":"array","uniqueItems":true,"contains":{"const":1},
@@ -166,25 +166,26 @@ TEST_CASE("what cannot be enforced is refused by name, or warned of where that i
   CHECK_FALSE(accepts(compiled, R"([1])"));
 }
 
-TEST_CASE("what is no schema, or allows nothing, gets one sentence") {
-  CHECK(refusal(R"({"type":"text"})").find("\"text\"") != std::string::npos);
-  CHECK(refusal(R"({"properties":[]})").find("\"properties\"") != std::string::npos);
-  CHECK(refusal("[]").find("must be an object") != std::string::npos);
-  CHECK(refusal(R"({"minLength":-1})").find("\"minLength\"") != std::string::npos);
-  CHECK(refusal(R"({"minLength":1.5})").find("\"minLength\"") != std::string::npos);
-  CHECK(refusal(R"({"maxLength":1e300,"minimum":1e-300,"maximum":1e300})").empty());
+TEST_CASE("an invalid schema, or one that allows nothing, gets one sentence") {
+  CHECK(schema_refusal(R"({"type":"text"})").find("\"text\"") != std::string::npos);
+  CHECK(schema_refusal(R"({"properties":[]})").find("\"properties\"") != std::string::npos);
+  CHECK(schema_refusal("[]").find("must be an object") != std::string::npos);
+  CHECK(schema_refusal(R"({"minLength":-1})").find("\"minLength\"") != std::string::npos);
+  CHECK(schema_refusal(R"({"minLength":1.5})").find("\"minLength\"") != std::string::npos);
+  CHECK(schema_refusal(R"({"maxLength":1e300,"minimum":1e-300,"maximum":1e300})").empty());
   // Bounds of 300 digits and 4999 remainders multiply.
-  CHECK(refusal(R"({"minimum":1e-300,"maximum":1e300,"multipleOf":4999})").find("limit") !=
+  CHECK(schema_refusal(R"({"minimum":1e-300,"maximum":1e300,"multipleOf":4999})").find("limit") !=
         std::string::npos);
-  CHECK(refusal(R"({"$ref":"#/nowhere"})").find("nowhere") != std::string::npos);
-  CHECK(refusal("false").find("no text at all") != std::string::npos);
-  // A list without an end never becomes a text.
-  CHECK(refusal(R"({"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]})")
-            .find("no text at all") != std::string::npos);
-  CHECK(refusal(R"({"$ref":"#"})").find("limit") != std::string::npos);
+  CHECK(schema_refusal(R"({"$ref":"#/nowhere"})").find("nowhere") != std::string::npos);
+  CHECK(schema_refusal("false").find("no text at all") != std::string::npos);
+  // An infinite list never becomes a complete text.
+  CHECK(
+      schema_refusal(R"({"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]})")
+          .find("no text at all") != std::string::npos);
+  CHECK(schema_refusal(R"({"$ref":"#"})").find("limit") != std::string::npos);
 }
 
-TEST_CASE("alternatives that no text completes are never begun") {
+TEST_CASE("alternatives that cannot be completed are never begun") {
   const Compiled grammar = grammar_of(compile_schema(
       R"({"type":"object","properties":{"a":{"allOf":[{"type":"string"},{"type":"null"}]},
           "b":true}})"));
@@ -203,16 +204,17 @@ TEST_CASE("schemas from outside meet named limits") {
   };
   // 2^20 alternatives, and a chain of references that doubles at each of 60 places.
   const std::string choice = R"({"anyOf":[{"required":["a"]},{"required":["b"]}]})";
-  CHECK(refusal(repeated(R"({"allOf":[)", choice, 20, "]}")).find("limit") != std::string::npos);
+  CHECK(schema_refusal(repeated(R"({"allOf":[)", choice, 20, "]}")).find("limit") !=
+        std::string::npos);
   std::string doubling = R"({"$defs":{"d0":{"type":"null"})";
   for (int i = 1; i <= 60; ++i) {
     const std::string ref = R"({"$ref":"#/$defs/d)" + std::to_string(i - 1) + "\"}";
     doubling += ",\"d" + std::to_string(i) + R"(":{"allOf":[)" + ref + "," + ref + "]}";
   }
-  CHECK(refusal(doubling + R"(},"$ref":"#/$defs/d60"})").find("limit") != std::string::npos);
-  CHECK(refusal(R"({"type":"string","pattern":"^(a|b)*a(a|b){30}$"})").find("limit") !=
+  CHECK(schema_refusal(doubling + R"(},"$ref":"#/$defs/d60"})").find("limit") != std::string::npos);
+  CHECK(schema_refusal(R"({"type":"string","pattern":"^(a|b)*a(a|b){30}$"})").find("limit") !=
         std::string::npos);
-  CHECK(refusal(R"({"type":"string","pattern":"((a{100}){100}){100}"})").find("limit") !=
+  CHECK(schema_refusal(R"({"type":"string","pattern":"((a{100}){100}){100}"})").find("limit") !=
         std::string::npos);
 }
 

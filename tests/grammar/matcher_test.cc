@@ -1,16 +1,17 @@
-// Masks against trying every token, rollback, copies, special tokens, and the automaton's limits.
+// Masks compared with trying every token, rollback, copies, special tokens, and the automaton's
+// limits.
 #include <random>
 
+#include "grammar/automaton/text.h"
+#include "grammar/dfa/limits.h"
 #include "grammar/grammar_checks.h"
-#include "grammar/limits.h"
-#include "grammar/text.h"
 
 namespace lockstep {
 namespace {
 
 using Words = std::vector<uint64_t>;
 
-// All bytes, pairs that JSON likes, words, long runs, and parts of characters; the last two are
+// All bytes, pairs common in JSON, words, long runs, and parts of characters; the last two are
 // special.
 std::vector<std::string> small_vocabulary() {
   std::vector<std::string> tokens;
@@ -63,8 +64,8 @@ std::vector<std::string> small_vocabulary() {
   return tokens;
 }
 
-// Many tokens of few characters, so that the tree has large parts in which all tokens may follow
-// but for a few: some with bytes that are no UTF-8, some that end inside a character.
+// Many tokens of few characters, so that most tokens of large subtrees are allowed: the exceptions
+// contain bytes that are not UTF-8, or end inside a character.
 std::vector<std::string> large_vocabulary() {
   const std::vector<std::string> pieces{"a",
                                         "b",
@@ -104,7 +105,7 @@ std::vector<std::string> large_vocabulary() {
   return tokens;
 }
 
-struct Vocabulary {
+struct SmallVocabulary {
   std::vector<std::string> tokens = small_vocabulary();
   int32_t tool = static_cast<int32_t>(tokens.size()) - 2;
   int32_t end = static_cast<int32_t>(tokens.size()) - 1;
@@ -118,8 +119,8 @@ Words mask_of(Matcher& matcher, const VocabularyTrie& trie) {
   return words;
 }
 
-// Walks at random, and at each step compares the mask with every token. Returns the tokens.
-std::vector<int32_t> checked_walk(Matcher matcher, const Vocabulary& vocabulary, uint32_t seed,
+// Walks at random and compares the mask with every token at each step. Returns the tokens.
+std::vector<int32_t> checked_walk(Matcher matcher, const SmallVocabulary& vocabulary, uint32_t seed,
                                   int steps) {
   std::mt19937 random(seed);
   std::vector<int32_t> walked;
@@ -156,8 +157,8 @@ const char* const kSchemas[] = {
 
 }  // namespace
 
-TEST_CASE("a mask is what trying every token gives") {
-  const Vocabulary vocabulary;
+TEST_CASE("a mask equals the result of trying every token") {
+  const SmallVocabulary vocabulary;
   for (const char* schema : kSchemas) {
     CAPTURE(schema);
     const Compiled grammar = grammar_of(compile_schema(schema));
@@ -167,8 +168,8 @@ TEST_CASE("a mask is what trying every token gives") {
   }
 }
 
-TEST_CASE("a mask of a regex and of text without a marker is what trying every token gives") {
-  const Vocabulary vocabulary;
+TEST_CASE("masks of regexes and marker-free text equal the result of trying every token") {
+  const SmallVocabulary vocabulary;
   for (const char* pattern : {"(the|them)*[^a]{0,6}", "\\p{L}+ .{3}", "[\\x00-\\x7f]{5}"}) {
     CAPTURE(pattern);
     checked_walk(Matcher(grammar_of(compile_regex(pattern)), vocabulary.trie), vocabulary, 1, 25);
@@ -181,8 +182,8 @@ TEST_CASE("a mask of a regex and of text without a marker is what trying every t
   checked_walk(Matcher(compiled, vocabulary.trie), vocabulary, 2, 40);
 }
 
-TEST_CASE("in a large vocabulary a mask of free text is what trying every token gives") {
-  const Vocabulary vocabulary{.tokens = large_vocabulary()};
+TEST_CASE("masks of free text in a large vocabulary equal the result of trying every token") {
+  const SmallVocabulary vocabulary{.tokens = large_vocabulary()};
   const auto walk = [&](const Compiled& grammar) {
     for (uint32_t seed = 0; seed < 4; ++seed) {
       checked_walk(Matcher(grammar, vocabulary.trie), vocabulary, seed, 12);
@@ -199,8 +200,8 @@ TEST_CASE("in a large vocabulary a mask of free text is what trying every token 
     walk(grammar_of(compile_grammar(
         grammar, grammar.sequence({text.value(), grammar.literal("<|"), text.value()}))));
   }
-  // All but some, in and beyond ASCII; all but one of the characters beyond ASCII; two states that
-  // lead to each other; what is free but once.
+  // All characters but some, in and beyond ASCII; all but one of those beyond ASCII; two states
+  // that alternate; states that are free text only once.
   for (const char* pattern :
        {"[^b]*", "[\\x20-\\x7f]*", "[^\\u{65e5}]*", "[^\\u{1f600}1]*<.*", "([^a][^b])*",
         "[^<]{30}1.*", "(a|[^<>]*)>", "[^\\u{80}-\\u{7ff}]*"}) {
@@ -213,8 +214,8 @@ TEST_CASE("in a large vocabulary a mask of free text is what trying every token 
   }
 }
 
-TEST_CASE("rollback and copies give the masks of a matcher that never went on") {
-  const Vocabulary vocabulary;
+TEST_CASE("after rollback, and in copies, the masks are those of a matcher that never advanced") {
+  const SmallVocabulary vocabulary;
   for (const char* schema : kSchemas) {
     CAPTURE(schema);
     const Compiled grammar = grammar_of(compile_schema(schema));
@@ -240,8 +241,8 @@ TEST_CASE("rollback and copies give the masks of a matcher that never went on") 
   }
 }
 
-TEST_CASE("an end token is allowed where the text may end, and nothing behind it") {
-  const Vocabulary vocabulary;
+TEST_CASE("an end token is allowed where the text may end, and nothing after it") {
+  const SmallVocabulary vocabulary;
   Matcher matcher(grammar_of(compile_schema(R"({"type":"integer"})")), vocabulary.trie);
   CHECK_FALSE(matcher.accept_token(vocabulary.end));
   REQUIRE(matcher.accept_token('7'));
@@ -256,8 +257,8 @@ TEST_CASE("an end token is allowed where the text may end, and nothing behind it
   CHECK(matcher.accepts_token('7'));
 }
 
-TEST_CASE("special tokens are one symbol and never their letters") {
-  const Vocabulary vocabulary;
+TEST_CASE("a special token is one symbol and never its letters") {
+  const SmallVocabulary vocabulary;
   Grammar grammar;
   const auto call = grammar.sequence(
       {grammar.token(vocabulary.tool), grammar.literal("{}"), grammar.token(vocabulary.tool)});
@@ -278,7 +279,7 @@ TEST_CASE("special tokens are one symbol and never their letters") {
   CHECK_FALSE(matcher.accepts_token(1'000'000));
 }
 
-TEST_CASE("forced bytes are those that nothing can replace") {
+TEST_CASE("forced bytes are those without an alternative") {
   const Compiled grammar = grammar_of(
       compile_schema(R"({"type":"object","properties":{"name":{"const":"x"}},"required":["name"]})",
                      {.space = JsonSpace::kCompact}));
@@ -287,9 +288,9 @@ TEST_CASE("forced bytes are those that nothing can replace") {
   CHECK(matcher.forced_bytes(3) == "{\"n");
 }
 
-TEST_CASE("an automaton forgets what no matcher uses, and matchers go on") {
-  const Vocabulary vocabulary;
-  // Each length is a state of its own.
+TEST_CASE("an automaton drops states that no matcher uses, and matchers continue") {
+  const SmallVocabulary vocabulary;
+  // Each length is a state.
   const Compiled grammar = grammar_of(
       compile_schema(R"({"type":"array","items":{"type":"string","maxLength":1000000}})"));
   Matcher matcher(grammar, vocabulary.trie);
@@ -310,7 +311,7 @@ TEST_CASE("an automaton forgets what no matcher uses, and matchers go on") {
   CHECK(matcher.may_end());
 }
 
-TEST_CASE("values nested deeper than the limit are refused, those above it are not") {
+TEST_CASE("values nested deeper than the limit are refused, those within it are not") {
   const Compiled grammar = grammar_of(compile_schema(R"({"type":"array"})"));
   CHECK(accepts(grammar, std::string(400, '[') + std::string(400, ']')));
   Matcher matcher(grammar);
@@ -318,7 +319,7 @@ TEST_CASE("values nested deeper than the limit are refused, those above it are n
 }
 
 TEST_CASE("an ambiguous grammar has few stacks") {
-  // Every "a" may be read in two ways, and each reading has a stack of its own.
+  // Every "a" may be read in two ways, each with its own stack.
   const Compiled grammar =
       grammar_of(compile_ebnf("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"x\""));
   const std::string text = std::string(300, 'a') + "x" + std::string(150, 'b');

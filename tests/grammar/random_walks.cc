@@ -1,6 +1,6 @@
 // Writes random texts that constrained decoding may produce, for tests/grammar/validate_walks.py:
-// each line of stdin is a schema, each line of stdout {"schema": index, "text": "..."} or, where
-// the schema is refused, {"schema": index, "refused": "sentence"}.
+// each line of stdin is a schema, each line of stdout {"schema": index, "text": "..."} or, if the
+// schema is refused, {"schema": index, "refused": "sentence"}.
 //   random_walks WALKS_OF_EACH SEED
 #include <algorithm>
 #include <cstdio>
@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "grammar/json_schema.h"
-#include "grammar/matcher.h"
+#include "grammar/automaton/matcher.h"
+#include "grammar/schema/json_schema.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kTextBytesMax = 3000;
-constexpr size_t kFreeBytes = 150;  // then what closes things goes first, so that walks end
+constexpr size_t kFreeBytes = 150;  // then closing tokens are preferred, so that walks end
 
-// Bytes, and letters that make it likely to write a whole key or constant.
+// Bytes, and letters that make a whole key or constant likely.
 std::string random_text(Matcher matcher, std::mt19937& random) {
   std::string text;
   while (text.size() < kTextBytesMax) {

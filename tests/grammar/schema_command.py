@@ -1,4 +1,4 @@
-"""What `lockstep schema` answers: schema_command.py PROGRAM TOOL_SCHEMAS."""
+"""The answers of `lockstep schema`: schema_command.py PROGRAM TOOL_SCHEMAS."""
 
 import json
 import subprocess

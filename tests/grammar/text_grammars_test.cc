@@ -1,10 +1,10 @@
 // Regexes and GBNF texts.
+#include "grammar/automaton/text.h"
 #include "grammar/grammar_checks.h"
-#include "grammar/text.h"
 
 namespace lockstep {
 
-TEST_CASE("a regex matches what ECMA-262 says, over whole characters") {
+TEST_CASE("a regex matches as ECMA-262 says, over whole characters") {
   struct Case {
     const char* pattern;
     const char* text;
@@ -56,7 +56,7 @@ TEST_CASE("a pattern of a schema is searched for") {
   CHECK(schema_accepts(R"({"type":"string","pattern":"^$|c$"})", "\"abc\""));
 }
 
-TEST_CASE("what a regex cannot do here is refused by name and place") {
+TEST_CASE("unsupported regex features are refused by name and position") {
   for (const auto& [pattern, word] : std::vector<std::pair<const char*, const char*>>{
            {"a(?=b)", "lookahead"},
            {"(?<!a)b", "lookbehind"},
@@ -84,7 +84,7 @@ TEST_CASE("what a regex cannot do here is refused by name and place") {
   CHECK(error_of(compile_regex(std::string(100'000, 'a'))).find("limit") != std::string::npos);
 }
 
-TEST_CASE("GBNF texts say what they say in llama.cpp") {
+TEST_CASE("GBNF texts mean the same as in llama.cpp") {
   const char* arithmetic = R"EBNF(
 root  ::= (expr "=" ws term "\n")+   # lines
 expr  ::= term ([-+*/] term)*
@@ -123,7 +123,7 @@ TEST_CASE("mistakes in a GBNF text name their line") {
            {"root ::= root \"a\" | \"a\"", "left recursion"},
            {"root ::= a root \"b\" | \"c\"\na ::= \"\"?", "left recursion"},
            {"root ::= \"a\" root", "no text at all"},
-           {"root ::= ]", "nothing fits"},
+           {"root ::= ]", "not expected here"},
            {"\xFF", "UTF-8"},
        }) {
     CAPTURE(text);
@@ -131,7 +131,7 @@ TEST_CASE("mistakes in a GBNF text name their line") {
   }
 }
 
-TEST_CASE("rules of their own tail and of nothing end") {
+TEST_CASE("tail-recursive and empty rules end") {
   CHECK(ebnf_accepts("root ::= \"a\" root | \"\"", std::string(5000, 'a')));
   CHECK(ebnf_accepts("root ::= ((\"a\"?)*)* \"b\"", "aab"));
   CHECK(ebnf_accepts("root ::= (\"a\"?){3,5} \"b\"", "aaaaab"));

@@ -3,7 +3,7 @@
 validate_calls.py CALL_WALKS SOURCE [--schemas COUNT] [--answers COUNT] [--seed SEED] [--lines FILE | --judge FILE]
 
 CALL_WALKS is the program of call_walks.cc, which writes answers in the formats of all families; SOURCE is this
-repository. The judge is python3-jsonschema; exits 77 (skipped) without it. --lines keeps what CALL_WALKS wrote, for
+repository. The judge is python3-jsonschema; exits 77 (skipped) without it. --lines keeps the output of CALL_WALKS, for
 another judge (tests/clients/judge_calls.mjs), and does not judge; --judge judges such lines.
 """
 
@@ -14,11 +14,11 @@ import pathlib
 import subprocess
 import sys
 
-CHARACTERS = 8  # of a string
-FORM_CHARACTERS = 60  # of one with a pattern or a format
-ITEMS = 3  # of a list, where it may be so short
+CHARACTERS = 8  # per string
+FORM_CHARACTERS = 60  # per string with a pattern or a format
+ITEMS = 3  # per list, if it may be this short
 SCALAR = {"type": ["string", "number", "boolean", "null"], "maxLength": CHARACTERS}
-# What makes a schema inside of it wider where it is made narrower.
+# Keywords that make a schema wider when a schema inside them is made narrower.
 NOT_MONOTONE = ("not", "if", "oneOf", "dependentSchemas", "contains", "unevaluatedItems", "unevaluatedProperties")
 ENDED_SHARE_LEAST = 0.95
 
@@ -42,7 +42,7 @@ def bounded(schema):
     if any(keyword in schema for keyword in ("$ref", "enum", "const")):
         return narrow
     if any(keyword in schema for keyword in ("allOf", "anyOf", *NOT_MONOTONE)):
-        # What these say of lengths is not looked for.
+        # What these say about lengths is not considered.
         narrow["maxLength"] = min(schema.get("maxLength", FORM_CHARACTERS), FORM_CHARACTERS)
         narrow["maxItems"] = min(schema.get("maxItems", ITEMS), ITEMS)
         return narrow
@@ -84,7 +84,7 @@ def run(program, source, schemas, answers, seed):
 
 
 def fault_of(answer, validator):
-    """What is wrong with an answer that the grammar ended; None: nothing."""
+    """The fault of an answer that the grammar ended; None: valid."""
     if answer["finish_reason"] != "tool_calls":
         return "finish_reason " + answer["finish_reason"]
     if answer["content"]:
@@ -131,7 +131,7 @@ def main():
     except ImportError:
         print("python3-jsonschema is not installed")
         return 77
-    # By default a format is no more than a remark.
+    # By default a format is only an annotation.
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     validators = [jsonschema.Draft202012Validator(schema, format_checker=checker) for schema in schemas]
     refused = collections.Counter(answer["line"] for answer in answers if "refused" in answer)

@@ -49,7 +49,7 @@ def main():
     known = schemas(folder)
     lines = "".join(json.dumps(schema) + "\n" for schema in known)
     result = subprocess.run([program, walks, seed], input=lines, capture_output=True, text=True, timeout=250, check=True)
-    # By default a format is no more than a remark.
+    # By default a format is only an annotation.
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     validators = [jsonschema.Draft202012Validator(schema, format_checker=checker) for schema in known]
     texts = refused = unjudged = 0

@@ -1,4 +1,4 @@
-#include "hub/choose_files.h"
+#include "hub/files/choose_files.h"
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ std::set<std::string> names_of(const Result<ModelFiles>& files) {
 
 }  // namespace
 
-TEST_CASE("patterns have stars and question marks") {
+TEST_CASE("patterns support stars and question marks") {
   CHECK(matches("*", ""));
   CHECK(matches("*.json", "a/b.json"));
   CHECK(matches("a*b*c", "a--bb--c"));
@@ -37,7 +37,7 @@ TEST_CASE("patterns have stars and question marks") {
   CHECK(!matches("*a*a*a*a*a*a*a*b", std::string(10'000, 'a')));
 }
 
-TEST_CASE("the weights are taken once, with what is read beside them") {
+TEST_CASE("the weights are chosen once, with the other files that are read") {
   const auto files =
       listed({"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
               "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
@@ -56,7 +56,7 @@ TEST_CASE("the weights are taken once, with what is read beside them") {
   CHECK(alone.contains("consolidated.safetensors"));
 }
 
-TEST_CASE("one GGUF model is taken, of several one is to be named") {
+TEST_CASE("a single GGUF model is chosen, one of several must be named") {
   CHECK(names_of(choose_files(listed({"a.gguf", "mmproj-a.gguf"}), kId, {})) ==
         std::set<std::string>{"a.gguf"});
   const auto several =

@@ -1,5 +1,5 @@
-"""A hub with byte counters, on the loopback or another address, which can be told to misbehave. Files are served by
-ranges, the large ones behind a redirect to a second port that stands for another host. Nothing here sleeps longer than
+"""A hub with byte counters, on the loopback or another address, that can be told to misbehave. Files are served by
+ranges, large ones behind a redirect to a second port that stands for another host. Nothing here sleeps longer than
 `stall_s`."""
 
 import hashlib
@@ -11,7 +11,8 @@ import threading
 import urllib.parse
 
 COMMIT = "c0ffee" + "0" * 34
-LARGE = 4096  # from here on a file is stored by its SHA-256, as the hub's large files are
+HOLD_S = 60  # then a test has forgotten to release it
+LARGE = 4096  # from this size a file is stored by its SHA-256, as the hub's large files are
 
 
 def git_hash(content):
@@ -19,28 +20,29 @@ def git_hash(content):
 
 
 class Faults:
-    """What goes wrong. Numbers count down: so many answers are spoiled, then all is well."""
+    """The faults to simulate. Numbers count down: that many answers are spoiled, then all is well."""
 
     def __init__(self):
         self.status = None  # (status, headers): every answer
-        self.statuses = []  # each for one answer for a file, then none
+        self.statuses = []  # one for each answer with a file, then none
         self.truncate = 0  # bodies that end in the middle
         self.drop = 0  # connections that are reset before an answer
         self.flip = {}  # file -> answers of it with a flipped byte
         self.wrong_total = 0  # a Content-Range with another size of the file
         self.too_long = 0  # a body longer than the range
         self.no_ranges = False
-        self.stall = 0  # answers that stop in the middle and say nothing more
+        self.stall = 0  # answers that stall in the middle
         self.drip = None  # bytes at a time
         self.expire = 0  # answers 403 of the second host: its addresses are old
         self.expect_token = None
-        self.redirect = None  # a place to send every request to
+        self.redirect = None  # an address to redirect every request to
         self.list_change = None  # a function over the list's JSON
-        self.gate = None  # an event without which no body goes beyond its half
+        self.gate = None  # an event before which no body gets past its half
+        self.hold_at = None  # total body bytes; sending more waits for release(), and is cut off
 
 
 class Hub:
-    """Use as a context. `files` is {name: bytes} of one model, `repository`."""
+    """Use as a context manager. `files` is {name: bytes} of one model, `repository`."""
 
     def __init__(self, files, repository="org/tiny", host="127.0.0.1"):
         self.host = host
@@ -48,6 +50,7 @@ class Hub:
         self.repository = repository
         self.faults = Faults()
         self.lock = threading.Lock()
+        self.released = threading.Condition(self.lock)
         self.reset_counters()
         self.stopped = threading.Event()
         self.front = self._serve(Front)
@@ -64,7 +67,7 @@ class Hub:
 
     def reset_counters(self):
         self.sent = {}  # file -> bytes of bodies
-        self.ranges = []  # (file, begin, end) that were asked for
+        self.ranges = []  # (file, begin, end) that were requested
         self.requests = []  # (host, path, Authorization or None)
         self.lists = 0
 
@@ -79,6 +82,19 @@ class Hub:
         for server in (self.front, self.storage):
             server.shutdown()
             server.server_close()
+
+    def hold(self):
+        """Waits if the next bytes would be too many. Returns whether they are to be cut off."""
+        with self.lock:
+            if self.faults.hold_at is None or sum(self.sent.values()) < self.faults.hold_at:
+                return False
+            self.released.wait_for(lambda: self.faults.hold_at is None, HOLD_S)
+            return True
+
+    def release(self):
+        with self.lock:
+            self.faults.hold_at = None
+            self.released.notify_all()
 
     def total(self):
         return sum(len(content) for content in self.files.values())
@@ -100,7 +116,7 @@ class Hub:
         return listed
 
     def take(self, name):
-        """Whether a countdown of the faults is not yet over."""
+        """Counts one of the faults down; true while it is not over."""
         with self.lock:
             count = getattr(self.faults, name)
             setattr(self.faults, name, max(count - 1, 0))
@@ -182,6 +198,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def send_part(self, name, part):
+        if self.hub.hold():
+            raise ConnectionAbortedError
         self.wfile.write(part)
         self.wfile.flush()
         with self.hub.lock:

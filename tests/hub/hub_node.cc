@@ -1,10 +1,10 @@
-// One machine of a cluster that shares a download, for tests/hub/shared_test.py: a PieceStore of
-// its own, served to the others over HTTP on the loopback, and orders on stdin, each answered by a
-// line:
+// One machine of a cluster that shares a download, for tests/hub/shared_test.py: a PieceStore,
+// served to the others over HTTP on the loopback, and commands on stdin, each answered by a line:
 //
 //   peers PORT PORT ...      the ports of all machines, 0 for one that is lost -> "ok"
-//   fetch all|share          download everything, or a share and a copy of others' -> "received
-//   BYTES" seal                     check the files of which only parts are here -> "ok"
+//   fetch all|share          download everything, or a share and copies of the others' shares
+//                            -> "received BYTES"
+//   seal                     check the files of which only parts are here -> "ok"
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 #include <string>
 #include <thread>
 
-#include "base/mapped_file.h"
-#include "hub/download.h"
-#include "hub/hub_client.h"
-#include "hub/piece_plan.h"
-#include "hub/piece_store.h"
+#include "base/files/mapped_file.h"
+#include "hub/files/piece_plan.h"
+#include "hub/files/piece_store.h"
+#include "hub/http/download.h"
+#include "hub/http/hub_client.h"
 #include "hub/shared_source.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 namespace {
@@ -38,7 +38,7 @@ struct Node {
   ModelId id;
   ModelFiles files;
   PieceStore store;
-  bool lies = false;  // sends other bytes than it should, under a digest that fits them
+  bool lies = false;  // sends wrong bytes with a digest that matches them
   std::vector<int> ports{};
   std::atomic<uint64_t> received{0};
   std::atomic<uint64_t> served{0};
@@ -77,7 +77,7 @@ class HttpPeers : public PeerPieces {
   }
 
  private:
-  // The answer is the digest and then the bytes.
+  // The answer is the digest followed by the bytes.
   Result<bool> ask(int machine, const char* what, const HubFile& file, uint32_t piece,
                    std::span<std::byte> bytes, Digest& digest) {
     std::string body;
@@ -120,7 +120,7 @@ void serve_piece(Node& node, const HttpRequest& request, const HttpReply& reply)
   reply.send({.status = 404});
 }
 
-// The share of a machine: every n-th stretch of a file, as layers are dealt to stages.
+// A machine's share: every n-th section of a file, as layers are assigned to stages.
 std::vector<int> keepers(const Node& node, const HubFile& file, uint32_t piece, bool is_share) {
   const std::vector<int> machines = node.machines();
   if (!is_share) return machines;

@@ -1,10 +1,10 @@
-#include "hub/model_files.h"
+#include "hub/files/model_files.h"
 
 #include <doctest/doctest.h>
 
 using namespace lockstep;
 
-TEST_CASE("the list of a download reads back as it was") {
+TEST_CASE("the list of a download reads back unchanged") {
   const ModelFiles files{.commit = std::string(40, 'c'),
                          .files = {{.name = "a.safetensors",
                                     .size = 1234567890123,

@@ -1,10 +1,10 @@
-#include "hub/model_id.h"
+#include "hub/files/model_id.h"
 
 #include <doctest/doctest.h>
 
 using namespace lockstep;
 
-TEST_CASE("a model's name, its revision and a file of it are told apart") {
+TEST_CASE("a model's name, its revision and a file are separated") {
   const auto plain = parse_model_id("Qwen/Qwen3-0.6B");
   REQUIRE(plain.ok());
   CHECK(plain.value().repository == "Qwen/Qwen3-0.6B");
@@ -17,7 +17,7 @@ TEST_CASE("a model's name, its revision and a file of it are told apart") {
   CHECK(all.value().text() == "org/name/sub/a-Q4.gguf@refs/pr/1");
 }
 
-TEST_CASE("what is no name of a model is refused") {
+TEST_CASE("an invalid model name is refused") {
   for (const char* text :
        {"", "/", "name", "/org/name", "./org/name", "../name", "org/", "org/..", "org/na--me",
         "-org/name", "org/name.", "org/na me", "org/name/../x.gguf", "org/name/x.bin", "org/name@",

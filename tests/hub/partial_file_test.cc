@@ -1,4 +1,4 @@
-// Files of which only pieces are here, as who reads them sees them (base/mapped_file.h).
+// Files of which only some pieces are here, as their readers see them (base/files/mapped_file.h).
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <string>
 
-#include "base/mapped_file.h"
-#include "hub/piece_store.h"
-#include "hub/range_file.h"
+#include "base/files/mapped_file.h"
+#include "hub/files/piece_store.h"
+#include "hub/files/range_file.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -18,7 +18,7 @@ using namespace lockstep;
 namespace {
 
 constexpr uint64_t kPage = 1 << 16;  // a multiple of every system's page
-constexpr PieceCut kCut{.size = 3 * kPage + 100, .piece_bytes = kPage};
+constexpr PieceCut kCutOfPages{.size = 3 * kPage + 100, .piece_bytes = kPage};
 
 std::filesystem::path partial_in(const TemporaryFolder& folder) {
   return PieceStore::partial_path(folder.path() / "blob");
@@ -26,21 +26,21 @@ std::filesystem::path partial_in(const TemporaryFolder& folder) {
 
 std::unique_ptr<RangeFile> with_pieces(const std::filesystem::path& path,
                                        std::initializer_list<uint32_t> pieces) {
-  auto file = RangeFile::open(path, kCut);
+  auto file = RangeFile::open(path, kCutOfPages);
   REQUIRE(file.ok());
   for (const uint32_t piece : pieces) {
-    const std::string content(kCut.range(piece).size(), static_cast<char>('a' + piece));
+    const std::string content(kCutOfPages.range(piece).size(), static_cast<char>('a' + piece));
     REQUIRE(file.value()->write(piece, std::as_bytes(std::span(content))).ok());
   }
   return std::move(file.value());
 }
 
-// Whether a process that reads the byte is killed by SIGSEGV.
+// Whether reading the byte kills a process with SIGSEGV.
 bool kills(const std::byte& byte) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    std::signal(SIGSEGV, SIG_DFL);  // not the test's own
+    std::signal(SIGSEGV, SIG_DFL);  // not the test's handler
     const volatile std::byte* place = &byte;
     ::_exit(*place == std::byte{0} ? 1 : 2);
   }
@@ -57,7 +57,7 @@ uint64_t disk_bytes(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("a hole of a file in pieces is an error for who asks, and never zeros for who does not") {
+TEST_CASE("a hole in a partial file is an error if checked for, and is never read as zeros") {
   const TemporaryFolder folder;
   const auto path = partial_in(folder);
   with_pieces(path, {0, 2});
@@ -65,7 +65,7 @@ TEST_CASE("a hole of a file in pieces is an error for who asks, and never zeros 
   const auto file = MappedFile::open(folder.path() / "model.safetensors");
   REQUIRE(file.ok());
   const auto bytes = file.value().bytes();
-  REQUIRE(bytes.size() == kCut.size);
+  REQUIRE(bytes.size() == kCutOfPages.size);
   CHECK(file.value().missing().size() == 2);
   CHECK(file.value().check_here(bytes.first(kPage)).ok());
   CHECK(file.value().check_here(bytes.subspan(2 * kPage, kPage)).ok());
@@ -74,8 +74,8 @@ TEST_CASE("a hole of a file in pieces is an error for who asks, and never zeros 
                                     {kPage, 1},
                                     {2 * kPage - 1, 2},
                                     {3 * kPage, 1},
-                                    {kCut.size - 1, 1},
-                                    {0, kCut.size}}) {
+                                    {kCutOfPages.size - 1, 1},
+                                    {0, kCutOfPages.size}}) {
     const Status here = file.value().check_here(bytes.subspan(begin, size));
     REQUIRE(!here.ok());
     CHECK(here.error().code == ErrorCode::kNotFound);
@@ -86,29 +86,29 @@ TEST_CASE("a hole of a file in pieces is an error for who asks, and never zeros 
   CHECK(!kills(bytes[kPage - 1]));
   CHECK(kills(bytes[kPage]));
   CHECK(kills(bytes[2 * kPage - 1]));
-  CHECK(kills(bytes[kCut.size - 1]));
+  CHECK(kills(bytes[kCutOfPages.size - 1]));
   const std::string elsewhere(10, 'x');
   CHECK(file.value().check_here(std::as_bytes(std::span(elsewhere))).ok());
   CHECK(!file.value().place_of(std::as_bytes(std::span(elsewhere))));
 }
 
-TEST_CASE("a file in pieces without its journal, or with another's, is not opened") {
+TEST_CASE("a partial file without its journal, or with another's, is not opened") {
   const TemporaryFolder folder;
   const auto path = partial_in(folder);
   with_pieces(path, {0, 1, 2, 3});
   const auto whole = MappedFile::open(path);
   REQUIRE(whole.ok());
   CHECK(whole.value().missing().empty());
-  std::filesystem::resize_file(path, kCut.size + 1);
+  std::filesystem::resize_file(path, kCutOfPages.size + 1);
   CHECK(MappedFile::open(path).error().code == ErrorCode::kCorrupt);
-  std::filesystem::resize_file(path, kCut.size);
+  std::filesystem::resize_file(path, kCutOfPages.size);
   std::filesystem::resize_file(RangeFile::journal_of(path), 10);
   CHECK(MappedFile::open(path).error().code == ErrorCode::kCorrupt);
   std::filesystem::remove(RangeFile::journal_of(path));
   CHECK(MappedFile::open(path).error().code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("a piece is dropped from the disk, but not from under somebody who has the file mapped") {
+TEST_CASE("a piece is dropped from the disk, but not while the file is mapped") {
   const TemporaryFolder folder;
   const auto path = partial_in(folder);
   const auto file = with_pieces(path, {0, 1, 2, 3});
@@ -132,10 +132,10 @@ TEST_CASE("a piece is dropped from the disk, but not from under somebody who has
   REQUIRE(mapped.ok());
   REQUIRE(mapped.value().missing().size() == 1);
   CHECK(mapped.value().missing()[0] == ByteRange{kPage, 2 * kPage});
-  CHECK(RangeFile::bytes_in(path, kCut) == kCut.size - kPage);
+  CHECK(RangeFile::bytes_in(path, kCutOfPages) == kCutOfPages.size - kPage);
 }
 
-TEST_CASE("who keeps a part of a mapped file alone reads nothing else, and hinders nobody") {
+TEST_CASE("a reader of a part of a mapped file reads nothing else and blocks nobody") {
   const TemporaryFolder folder;
   const auto path = partial_in(folder);
   const auto file = with_pieces(path, {0, 1, 3});

@@ -1,4 +1,4 @@
-#include "hub/piece_plan.h"
+#include "hub/files/piece_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ std::vector<int> machines(int count) {
 
 }  // namespace
 
-TEST_CASE("every piece has one fetcher, all machines fetch, and a lost one's pieces alone move") {
+TEST_CASE("every piece has one fetcher, all machines fetch, and only a lost one's pieces move") {
   constexpr uint32_t kPieces = 4000;
   const auto all = machines(4);
   const std::vector<int> without{0, 1, 3};
@@ -39,7 +39,7 @@ TEST_CASE("every piece has one fetcher, all machines fetch, and a lost one's pie
 
 namespace {
 
-constexpr uint64_t kBytes = 10;  // of a piece
+constexpr uint64_t kBytes = 10;  // per piece
 
 std::vector<bool> some(uint32_t count, const std::function<bool(uint32_t)>& has) {
   std::vector<bool> pieces(count);
@@ -63,7 +63,7 @@ std::map<int, size_t> counts_of(const std::vector<std::vector<int>>& keepers) {
   return counts;
 }
 
-// What the machines have once all have done what the plan says.
+// The machines' pieces after all have carried out the plan.
 void carry_out(std::vector<PieceHolder>& holders, const std::vector<std::vector<int>>& keepers) {
   for (PieceHolder& holder : holders) {
     holder.has = some(static_cast<uint32_t>(keepers.size()), [&](uint32_t piece) {
@@ -75,7 +75,7 @@ void carry_out(std::vector<PieceHolder>& holders, const std::vector<std::vector<
 
 }  // namespace
 
-TEST_CASE("copies: shares that machines read get a second place each, evenly") {
+TEST_CASE("copies: shares that machines read get a second copy each, evenly") {
   constexpr uint32_t kCount = 120;
   std::vector<PieceHolder> holders;
   for (int i = 0; i < 4; ++i) {
@@ -89,13 +89,13 @@ TEST_CASE("copies: shares that machines read get a second place each, evenly") {
   }
   for (const auto& [machine, count] : counts_of(keepers)) CHECK((count >= 54 && count <= 66));
 
-  // Nothing moves once that is done, nor for a machine that comes.
+  // Nothing moves once that is done, nor when a machine joins.
   carry_out(holders, keepers);
   CHECK(deal(kCount, holders) == keepers);
   holders.push_back({.machine = 9, .has = {}, .needs = {}, .room_bytes = 10'000});
   CHECK(deal(kCount, holders) == keepers);
 
-  // One that is lost with its disk: what it had has a second place again, the rest stays.
+  // A machine is lost with its disk: its pieces get a second copy again, the rest stays.
   std::erase_if(holders, [](const PieceHolder& holder) { return holder.machine == 2; });
   const auto after = deal(kCount, holders);
   for (uint32_t piece = 0; piece < kCount; ++piece) {
@@ -104,10 +104,10 @@ TEST_CASE("copies: shares that machines read get a second place each, evenly") {
       if (machine != 2) CHECK(std::count(after[piece].begin(), after[piece].end(), machine) == 1);
     }
   }
-  CHECK(counts_of(after)[9] >= 54);  // which had nothing
+  CHECK(counts_of(after)[9] >= 54);  // which had none
 }
 
-TEST_CASE("copies: what all have stays with two, as many pieces with each") {
+TEST_CASE("copies: pieces that all machines have stay on two, spread evenly") {
   constexpr uint32_t kCount = 400;
   std::vector<PieceHolder> holders;
   for (int i = 0; i < 4; ++i) {
@@ -116,12 +116,12 @@ TEST_CASE("copies: what all have stays with two, as many pieces with each") {
   const auto keepers = deal(kCount, holders);
   for (const auto& those : keepers) CHECK(those.size() == 2);
   for (const auto& [machine, count] : counts_of(keepers)) CHECK((count > 150 && count < 250));
-  // Who needs a piece goes before who does not.
+  // A machine that needs a piece is preferred to one that does not.
   holders[1].needs = std::vector<bool>(kCount, true);
   CHECK(counts_of(deal(kCount, holders))[1] == kCount);
 }
 
-TEST_CASE("copies: while machines know different things, one of them never gives a piece up") {
+TEST_CASE("copies: although machines see different peers, at least one keeps each piece") {
   constexpr uint32_t kCount = 300;
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::vector<PieceHolder> all;
@@ -145,10 +145,10 @@ TEST_CASE("copies: while machines know different things, one of them never gives
   }
 }
 
-TEST_CASE("copies: small disks take what they can, and a whole copy needs no other") {
+TEST_CASE("copies: small disks take what fits, and a complete copy counts as one of two") {
   constexpr uint32_t kCount = 100;
   const std::vector<bool> all(kCount, true);
-  // Room for 10 pieces on one, for 40 on the next, for none on the third.
+  // Room for 10 pieces on one machine, for 40 on the next, for none on the third.
   std::vector<PieceHolder> holders{{.machine = 0, .has = all, .needs = all, .room_bytes = 0},
                                    {.machine = 1, .has = {}, .needs = {}, .room_bytes = 109},
                                    {.machine = 2, .has = {}, .needs = {}, .room_bytes = 400},
@@ -158,14 +158,14 @@ TEST_CASE("copies: small disks take what they can, and a whole copy needs no oth
   CHECK(counts[1] == 10);
   CHECK(counts[2] == 40);
   CHECK(counts[3] == 0);
-  // One that keeps whole files is one of the two places.
+  // A machine that keeps whole files is one of the two copies.
   holders.push_back(
       {.machine = 4, .has = all, .needs = {}, .room_bytes = 0, .takes_copies = false});
   counts = counts_of(deal(kCount, holders));
   CHECK(counts[0] == kCount);
   CHECK(counts[1] + counts[2] + counts[3] == 0);
   CHECK(counts[4] == kCount);
-  // Two of them: the one that reads it need not keep it.
+  // With two of them, the machine that reads a piece need not keep it.
   holders.push_back(
       {.machine = 5, .has = all, .needs = {}, .room_bytes = 0, .takes_copies = false});
   CHECK(counts_of(deal(kCount, holders))[0] == 0);

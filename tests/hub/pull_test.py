@@ -184,10 +184,10 @@ class Pull(HubTest):
 
     def test_lengths_that_lie(self):
         self.hub.faults.wrong_total = 10_000
-        self.refused("and its list says")
+        self.refused("but its list says")
         self.hub.faults = fake_hub.Faults()
         self.hub.faults.too_long = 10_000
-        self.refused("more bytes than there should be")
+        self.refused("more bytes than expected")
         self.hub.faults = fake_hub.Faults()
         self.hub.faults.no_ranges = True
         self.refused("does not serve parts of files")
@@ -198,7 +198,7 @@ class Pull(HubTest):
                 if "lfs" in sibling:
                     sibling["size"] = sibling["lfs"]["size"] = sibling["size"] + 5
         self.hub.faults.list_change = longer
-        self.refused("and its list says")
+        self.refused("but its list says")
 
     def test_lists_that_cannot_be_used(self):
         def named(name):
@@ -207,7 +207,7 @@ class Pull(HubTest):
             return change
         for name in ("../../evil", "/etc/evil", "a/../../b", "a//b", "a\\..\\b", "x\n.json"):
             self.hub.faults.list_change = named(name)
-            self.refused("leads out of the model's folder")
+            self.refused("points outside the model's folder")
         for change, part in ((lambda listed: listed.pop("sha"), "names no commit"),
                              (lambda listed: listed["siblings"][2].pop("size"), "how long"),
                              (lambda listed: listed["siblings"].append(listed["siblings"][0]), "twice"),
@@ -222,14 +222,14 @@ class Pull(HubTest):
         self.hub.faults.expect_token = "right"
         self.refused("set HF_TOKEN")
         self.refused("HF_TOKEN has no access", HF_TOKEN="wrong")
-        self.refused("characters that no token has", HF_TOKEN="a b")
+        self.refused("holds invalid characters", HF_TOKEN="a b")
         self.hub.faults = fake_hub.Faults()
         self.hub.faults.status = (401, {})
         self.refused("does not exist")
         self.hub.faults.status = (429, {"Retry-After": "3600"})
         self.refused("in 60 minutes", status=1)
         self.hub.faults.status = (503, {})
-        self.refused("HTTP 503, also after 2 more tries", "--retries", "2", status=1)
+        self.refused("HTTP 503, even after 2 retries", "--retries", "2", status=1)
         self.hub.faults = fake_hub.Faults()
         self.hub.faults.redirect = self.hub.url + "/again"
         self.refused("redirects more than 5 times")
@@ -238,8 +238,8 @@ class Pull(HubTest):
         self.hub.faults = fake_hub.Faults()
         self.refused("no model org/none", model="org/none")
         self.refused("a revision gone", model="org/tiny@gone")
-        self.refused("is no model of a hub", model="tiny")
-        self.refused("is no revision", model="org/tiny@a b")
+        self.refused("is not a hub model", model="tiny")
+        self.refused("is not a revision", model="org/tiny@a b")
         self.refused("no safetensors and no GGUF", "--exclude", "*.safetensors")
         self.refused("HF_ENDPOINT", HF_ENDPOINT="ftp://x")
         self.refused("cannot be reached", "--retries", "0", status=1, HF_ENDPOINT="http://127.0.0.1:9")
@@ -287,29 +287,30 @@ class Pull(HubTest):
         rounds, connections = 50, 3
         seed = random.randrange(1 << 30)
         chance = random.Random(seed)
-        killed = 0
+        # Enough bytes are left to be sent that no download is done before its process is killed.
+        held = self.bytes - (connections + 1) * PIECE
         for i in range(rounds):
             shutil.rmtree(os.path.join(self.work, "hf"), ignore_errors=True)
             self.hub.reset_counters()
-            kills = 0
-            for _ in range(3):
+            kills = 3
+            for _ in range(kills):
+                self.hub.faults.hold_at = held
+                some = chance.randrange(self.hub.sent_bytes(), max(held, self.hub.sent_bytes() + 1))
                 process = subprocess.Popen([harness.PROGRAM, "pull", "org/tiny", "--quiet", "--connections",
                                             str(connections),
                                             "--piece-kib", str(PIECE_KIB)], env=self.env(),
                                            stdout=subprocess.DEVNULL)
-                before, some = self.hub.sent_bytes(), chance.randrange(self.bytes // 2)
-                harness.wait_until(lambda: process.poll() is not None or self.hub.sent_bytes() - before >= some,
+                harness.wait_until(lambda: process.poll() is not None or self.hub.sent_bytes() >= some,
                                    harness.PATIENCE_S, "the download")
                 process.send_signal(signal.SIGKILL)
-                kills += process.wait() == -signal.SIGKILL
+                self.assertEqual(process.wait(), -signal.SIGKILL, f"seed {seed}, round {i}")
+                self.hub.release()
             report = self.pull("--connections", str(connections))
             self.check_whole(report["path"])
-            killed += kills
             more = self.hub.sent_bytes() - self.bytes
             self.assertLessEqual(more, kills * connections * PIECE, f"seed {seed}, round {i}")
             self.assertEqual([n for n in os.listdir(os.path.join(self.folder(), "blobs")) if "." in n], [])
-        self.assertGreater(killed, rounds)
-        print(f"{rounds} rounds, {killed} kills; seed {seed}")
+        print(f"{rounds} rounds of {kills} kills; seed {seed}")
 
     def test_two_processes_and_ctrl_c(self):
         self.hub.faults.gate = threading.Event()
@@ -342,7 +343,7 @@ class Pull(HubTest):
                 self.hub.faults.gate.set()
             while True:
                 shown += os.read(screen, 4096)
-        except OSError:  # the terminal is gone with the process
+        except OSError:  # the terminal closed with the process
             pass
         process.communicate(timeout=harness.PATIENCE_S)
         os.close(screen)
@@ -364,7 +365,7 @@ class FullDisk(HubTest):
     def serve(self, size):
         self.hub.files = {"config.json": b"{}", "model.safetensors": os.urandom(size)}
 
-    def test_too_little_space_is_said_before_anything_is_fetched(self):
+    def test_too_little_space_is_reported_before_anything_is_fetched(self):
         self.serve(10 << 20)
         sentence = self.refused("set HF_HUB_CACHE", status=1, HF_HUB_CACHE=self.disk)
         self.assertIn(f"({(10 << 20) + 2} bytes of its 10.49 MB)", sentence)

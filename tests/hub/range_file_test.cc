@@ -1,4 +1,4 @@
-#include "hub/range_file.h"
+#include "hub/files/range_file.h"
 
 #include <doctest/doctest.h>
 
@@ -6,28 +6,25 @@
 #include <iterator>
 #include <string>
 
-#include "base/mapped_file.h"
-#include "hub/piece_store.h"
+#include "base/files/mapped_file.h"
+#include "hub/files/piece_store.h"
 #include "support/temporary_folder.h"
+#include "support/text.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr PieceCut kCut{.size = 25, .piece_bytes = 10};
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
+constexpr PieceCut kCutOfTens{.size = 25, .piece_bytes = 10};
 
 std::string read_piece(const RangeFile& file, uint32_t piece) {
-  std::string text(kCut.range(piece).size(), ' ');
+  std::string text(kCutOfTens.range(piece).size(), ' ');
   const auto there = file.read(piece, std::as_writable_bytes(std::span(text)));
   REQUIRE(there.ok());
   return there.value() ? text : "";
 }
 
-std::unique_ptr<RangeFile> open(const std::filesystem::path& path, PieceCut cut = kCut) {
+std::unique_ptr<RangeFile> open(const std::filesystem::path& path, PieceCut cut = kCutOfTens) {
   auto file = RangeFile::open(path, cut);
   REQUIRE(file.ok());
   return std::move(file.value());
@@ -41,12 +38,12 @@ void change_file(const std::filesystem::path& path, std::streamoff offset, std::
 
 }  // namespace
 
-TEST_CASE("pieces that were written are there after the file is opened again, in any order") {
+TEST_CASE("written pieces are still there after the file is reopened, in any order") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "blob";
-  CHECK(kCut.count() == 3);
+  CHECK(kCutOfTens.count() == 3);
   CHECK(PieceCut{.size = 0}.count() == 0);
-  CHECK(RangeFile::bytes_in(path, kCut) == 0);
+  CHECK(RangeFile::bytes_in(path, kCutOfTens) == 0);
   {
     const auto file = open(path);
     CHECK(file->bytes_there() == 0);
@@ -55,7 +52,7 @@ TEST_CASE("pieces that were written are there after the file is opened again, in
   }
   const auto file = open(path);
   CHECK(file->bytes_there() == 15);
-  CHECK(RangeFile::bytes_in(path, kCut) == 15);
+  CHECK(RangeFile::bytes_in(path, kCutOfTens) == 15);
   CHECK(read_piece(*file, 0) == "abcdefghij");
   CHECK(read_piece(*file, 1).empty());
   CHECK(read_piece(*file, 2) == "12345");
@@ -64,13 +61,13 @@ TEST_CASE("pieces that were written are there after the file is opened again, in
   CHECK(open(path)->has(2));
 }
 
-TEST_CASE("a journal that was cut or damaged at any byte names only pieces that are there") {
+TEST_CASE("a journal that was truncated or damaged at any byte lists only intact pieces") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "blob";
   {
     const auto file = open(path);
     for (uint32_t piece : {1u, 0u, 2u}) {
-      REQUIRE(file->write(piece, bytes_of(std::string(kCut.range(piece).size(), 'x'))).ok());
+      REQUIRE(file->write(piece, bytes_of(std::string(kCutOfTens.range(piece).size(), 'x'))).ok());
     }
   }
   const auto journal = RangeFile::journal_of(path);
@@ -82,7 +79,7 @@ TEST_CASE("a journal that was cut or damaged at any byte names only pieces that 
     std::ofstream(journal, std::ios::binary | std::ios::trunc) << whole.value().substr(0, length);
     const size_t records = length < kHeader ? 0 : (length - kHeader) / kRecord;
     const uint64_t expected[] = {0, 10, 20, 25};
-    CHECK(RangeFile::bytes_in(path, kCut) == expected[records]);
+    CHECK(RangeFile::bytes_in(path, kCutOfTens) == expected[records]);
   }
   for (size_t at = 0; at < whole.value().size(); ++at) {
     std::string damaged = whole.value();
@@ -90,11 +87,11 @@ TEST_CASE("a journal that was cut or damaged at any byte names only pieces that 
     std::ofstream(journal, std::ios::binary | std::ios::trunc) << damaged;
     const size_t records = at < kHeader ? 0 : (at - kHeader) / kRecord;
     const uint64_t expected[] = {0, 10, 20};
-    CHECK(RangeFile::bytes_in(path, kCut) == expected[records]);
+    CHECK(RangeFile::bytes_in(path, kCutOfTens) == expected[records]);
   }
 }
 
-TEST_CASE("what follows a torn record is written over it") {
+TEST_CASE("the next record overwrites a torn one") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "blob";
   REQUIRE(open(path)->write(0, bytes_of("abcdefghij")).ok());
@@ -103,8 +100,7 @@ TEST_CASE("what follows a torn record is written over it") {
   CHECK(open(path)->bytes_there() == 20);
 }
 
-TEST_CASE(
-    "another length or cut begins anew, and so does a file that is not as long as it should be") {
+TEST_CASE("another length or piece size starts over, and so does a file of the wrong length") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "blob";
   REQUIRE(open(path)->write(0, bytes_of("abcdefghij")).ok());
@@ -115,7 +111,7 @@ TEST_CASE(
   CHECK(std::filesystem::file_size(path) == 25);
 }
 
-TEST_CASE("a piece that the disk changed is not read as one that is there") {
+TEST_CASE("a piece that changed on the disk is not read as valid") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "blob";
   const auto file = open(path);
@@ -125,13 +121,13 @@ TEST_CASE("a piece that the disk changed is not read as one that is there") {
   CHECK(read_piece(*file, 0).empty());
 }
 
-TEST_CASE("a piece of a file that another writes is read without touching it") {
+TEST_CASE("a piece of a file that another process writes is read without modifying it") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "blob";
   const auto peek = [&](uint32_t piece) {
-    std::string text(kCut.range(piece).size(), ' ');
+    std::string text(kCutOfTens.range(piece).size(), ' ');
     const auto there =
-        RangeFile::read_piece(path, kCut, piece, std::as_writable_bytes(std::span(text)));
+        RangeFile::read_piece(path, kCutOfTens, piece, std::as_writable_bytes(std::span(text)));
     REQUIRE(there.ok());
     return there.value() ? text : "";
   };
@@ -149,8 +145,8 @@ TEST_CASE("a piece of a file that another writes is read without touching it") {
   CHECK(peek(0).empty());
 }
 
-TEST_CASE("a folder that is not there is a sentence") {
-  const auto file = RangeFile::open("/nonexistent/folder/blob", kCut);
+TEST_CASE("a missing folder is an error with a sentence") {
+  const auto file = RangeFile::open("/nonexistent/folder/blob", kCutOfTens);
   REQUIRE(!file.ok());
   CHECK(file.error().code == ErrorCode::kInternal);
   CHECK(file.error().message.find("/nonexistent/folder/blob cannot be written") !=
@@ -158,7 +154,7 @@ TEST_CASE("a folder that is not there is a sentence") {
   CHECK(write_error("/a/b", ENOSPC).code == ErrorCode::kExhausted);
 }
 
-TEST_CASE("a small file that cannot get its name leaves nothing behind") {
+TEST_CASE("a small file that cannot get its name leaves no temporary file") {
   const TemporaryFolder folder;
   const auto name = folder.path() / "name";
   std::filesystem::create_directories(name / "in the way");

@@ -1,4 +1,4 @@
-"""Four machines, each a process with a folder of its own (hub_node.cc), share one download from a hub that counts."""
+"""Four machines, each a process with its own folder (hub_node.cc), share one download from a hub that counts."""
 
 import hashlib
 import json
@@ -147,20 +147,23 @@ class Shared(unittest.TestCase):
             self.start()
             for machine in self.machines:
                 machine.order("fetch all")
-            some, victim = chance.randrange(self.bytes // 2), chance.randrange(MACHINES)
+            # All of them, with two connections each, are paused before their downloads are done.
+            self.hub.faults.hold_at = self.bytes - (2 * MACHINES + 1) * PIECE
+            some, victim = chance.randrange(self.hub.faults.hold_at), chance.randrange(MACHINES)
             harness.wait_until(lambda: self.hub.sent_bytes() >= some, harness.PATIENCE_S, "the download")
             self.machines[victim].process.send_signal(signal.SIGKILL)
             self.machines[victim].end()
             self.machines[victim] = Machine(self, victim)
             kills += 1
-            for machine in self.machines:  # those that were told to fetch still wait for the lost one's pieces
+            for machine in self.machines:  # the others still wait for the lost one's pieces
                 if machine is not self.machines[victim]:
                     machine.end()
+            self.hub.release()
             self.machines = [m if i == victim else Machine(self, i) for i, m in enumerate(self.machines)]
             self.introduce()
             self.all_ask("fetch all")
             self.check_whole()
-            lost = (MACHINES * 2) * PIECE  # all four were ended, each with two connections
+            lost = (MACHINES * 2) * PIECE  # all four were killed, each with two connections
             self.assertLessEqual(self.hub.sent_bytes(), self.bytes + lost)
             for machine in self.machines:
                 machine.end()

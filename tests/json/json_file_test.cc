@@ -8,7 +8,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a file of JSON is read, and an error names it") {
+TEST_CASE("a JSON file is read, and an error names it") {
   const TemporaryFolder folder;
   const auto read = [&](const char* text) { return read_json_file(folder.write("a.json", text)); };
   CHECK(dump_json(read("{\"a\": [1]}").value()) == R"({"a":[1]})");

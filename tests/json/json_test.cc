@@ -25,7 +25,7 @@ double number(std::string_view text) {
   return value.value().get_double();
 }
 
-// What a reader of either width makes of the text must be `value`, bit for bit.
+// A parser of either width must read exactly `value` from the text, bit for bit.
 bool reads_back(float value) {
   std::string text;
   append_json_float(text, value);
@@ -46,7 +46,7 @@ TEST_CASE("objects keep their order and print compactly") {
   CHECK(round_trip("[[],{},\"\"]") == "[[],{},\"\"]");
 }
 
-TEST_CASE("of equal keys the last wins, unless duplicates are refused") {
+TEST_CASE("the last of equal keys wins, unless duplicates are refused") {
   CHECK(round_trip(R"({"a":1,"b":2,"a":3})") == R"({"a":3,"b":2})");
   CHECK(parse_json(R"({"a":{"a":1},"b":{"a":1}})", DuplicateKeys::kRefuse).ok());
   for (const char* text : {R"({"a":1,"a":1})", R"([{"x":{"":1,"":2}}])", R"({"a":1,"\u0061":2})"}) {
@@ -94,7 +94,7 @@ TEST_CASE("numbers that are not finite print as null") {
   CHECK(text == "null");
 }
 
-TEST_CASE("a float32 reads back to the same bits, directly and through a double") {
+TEST_CASE("a float32 is read back with the same bits, directly and through a double") {
   std::string text = "[";
   append_json_float(text, 0.1F);
   CHECK(text == "[0.1");
@@ -111,7 +111,7 @@ TEST_CASE("a float32 reads back to the same bits, directly and through a double"
   CHECK(wrong == 0);
 }
 
-TEST_CASE("strings are escaped, and invalid UTF-8 never leaves") {
+TEST_CASE("strings are escaped, and invalid UTF-8 is never written") {
   std::string text;
   append_json_string(text, std::string_view("a\"\\\n\t\x01\x1f\x7f\0\u20AC", 12));
   CHECK(text == "\"a\\\"\\\\\\n\\t\\u0001\\u001f\x7f\\u0000\u20AC\"");
@@ -121,7 +121,7 @@ TEST_CASE("strings are escaped, and invalid UTF-8 never leaves") {
   CHECK(round_trip(R"("\ud83d\ude00 \u0041")") == "\"\U0001F600 A\"");
 }
 
-TEST_CASE("what is not JSON is refused with the byte where it stops being so") {
+TEST_CASE("invalid JSON is refused with the byte where it becomes invalid") {
   const auto cut = parse_json("{\"a\":1,]");
   REQUIRE_FALSE(cut.ok());
   CHECK(cut.error().code == ErrorCode::kCorrupt);

@@ -7,9 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr float kUntouched = -12345.0f;
-
-// A cache whose unused slots hold NaN, and what was stored in it.
+// A cache whose unused slots hold NaN, and the stored values.
 struct Cache {
   int head_dim;
   int kv_heads;
@@ -27,7 +25,7 @@ struct Cache {
   }
 };
 
-// What pages hold before and around what is stored.
+// The contents of pages before and around the stored values.
 float garbage(bool is_nan) {
   return is_nan ? NAN : 3.0e38f;
 }
@@ -87,8 +85,7 @@ std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, i
   return output;
 }
 
-// Softmax attention of one head in double precision, and a bound for what float32 may differ from
-// it.
+// Softmax attention of one head in double precision, and a bound on the float32 error.
 void check_head(const Cache& cache, int kv_head, int position, const float* query, float scale,
                 const float* output, int first = 0, float sink = -INFINITY) {
   const auto head_dim = static_cast<size_t>(cache.head_dim);
@@ -113,9 +110,8 @@ void check_head(const Cache& cache, int kv_head, int position, const float* quer
   const double maximum = std::max(double{sink}, *std::max_element(scores.begin(), scores.end()));
   double sum = std::exp(double{sink} - maximum);
   for (double& score : scores) sum += score = std::exp(score - maximum);
-  // A probability is wrong by the errors of its score and of the maximum, and so is their sum;
-  // |value| <= 1; each position rounds once, and a few operations more for each page and exp (2
-  // ulp).
+  // A probability has the errors of its score and of the maximum, and so has their sum; |value| <=
+  // 1; each position rounds once, with a few more operations per page and exp (2 ulp).
   const double bound = 4 * score_error + (2.0 * position + 100) * 0x1p-24;
   for (size_t i = 0; i < head_dim; ++i) {
     double value = 0;
@@ -145,7 +141,7 @@ void poison(Cache& cache, int position) {
 
 }  // namespace
 
-TEST_CASE("a window attends to the last positions only, and never meets what lies before") {
+TEST_CASE("a window attends to the last positions only, and never reads earlier ones") {
   constexpr int kHeadDim = 24, kHeads = 3, kPositions = 201;
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
@@ -158,7 +154,7 @@ TEST_CASE("a window attends to the last positions only, and never meets what lie
       CHECK(attend(*table, cache, 1, position, query, kHeads, 0.5f, position + 1) == whole);
       for (int window : {1, 2, 16, 17, 64, 65, 100}) {
         if (window > position) continue;
-        // The same as a softmax over the window by definition, and the same bits as with NaN before
+        // The same as a softmax over the window by definition, and the same bits with NaN before
         // it.
         const auto seen = attend(*table, cache, 1, position, query, kHeads, 0.5f, window);
         Cache poisoned = cache;
@@ -176,8 +172,8 @@ TEST_CASE("a window attends to the last positions only, and never meets what lie
   }
 }
 
-TEST_CASE("a sink takes its share of the softmax, whatever the window and the heads beside it") {
-  constexpr int kHeadDim = 24, kHeads = 19, kPositions = 201;  // more heads than one pass serves
+TEST_CASE("a sink takes its share of the softmax, whatever the window and the other heads") {
+  constexpr int kHeadDim = 24, kHeads = 19, kPositions = 201;  // more heads than one pass handles
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     Cache cache = fill_cache(*table, 35, kHeadDim, 2, kPositions);
@@ -198,7 +194,7 @@ TEST_CASE("a sink takes its share of the softmax, whatever the window and the he
         }
       }
     }
-    // The least sink changes no bit, the largest takes everything.
+    // The smallest sink changes no bit, the largest takes the whole weight.
     const auto plain = attend(*table, cache, 0, 200, query, kHeads, 0.5f);
     sinks.assign(kHeads, -INFINITY);
     CHECK(attend(*table, cache, 0, 200, query, kHeads, 0.5f, 0, sinks.data()) == plain);
@@ -240,11 +236,11 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a head's attention does not depend on the heads beside it") {
+TEST_CASE("a head's attention does not depend on the other heads") {
   for (const KernelTable* table : available_kernels()) {
     Cache cache = fill_cache(*table, 4, 48, 1, 150);
     Random random(9);
-    const int heads = 35;  // more than one pass over the pages takes
+    const int heads = 35;  // more than one pass over the pages handles
     const std::vector<float> query = random.units(size_t{35} * 48);
     const auto together = attend(*table, cache, 0, 149, query, heads, 0.5f);
     for (int head = 0; head < heads; ++head) {
@@ -256,7 +252,7 @@ TEST_CASE("a head's attention does not depend on the heads beside it") {
   }
 }
 
-TEST_CASE("what lies in unused slots and between heads does not change attention") {
+TEST_CASE("the contents of unused slots and of gaps between heads do not change attention") {
   for (const KernelTable* table : available_kernels()) {
     for (int positions : {1, 17, 63, 65, 100}) {
       Cache nan_cache = fill_cache(*table, 8, 40, 3, positions, true);
@@ -273,7 +269,7 @@ TEST_CASE("what lies in unused slots and between heads does not change attention
   }
 }
 
-TEST_CASE("scores far apart leave the largest one's value") {
+TEST_CASE("scores far apart give the value with the largest score") {
   for (const KernelTable* table : available_kernels()) {
     Cache cache = fill_cache(*table, 8, 16, 1, 130);
     const std::vector<float> key(cache.stored_keys.begin() + 70 * 16,

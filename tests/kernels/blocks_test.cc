@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr float kUntouched = -12345.0f;
-
 // One product of a quantised matrix.
 struct Product {
   QuantisedMatrix matrix;
@@ -58,7 +56,7 @@ std::vector<float> run_whole(const KernelTable& table, const Product& product) {
   return output;
 }
 
-// The activation that the matrix meets: what a code stands for, or the value itself.
+// The matrix's input: a code's value where the input is quantised, or the value itself.
 std::vector<double> inputs_of(const Product& product, int token) {
   const PreparedInput prepared =
       prepare_input(scalar_kernels(), product.matrix, product.input, product.tokens);
@@ -105,7 +103,7 @@ void check_against_doubles(const Product& product) {
   }
 }
 
-std::vector<Plan> plans() {
+std::vector<Plan> block_plans() {
   return {plan_of({{1}}), plan_of({{32, 64, 7}, {100}}), plan_of({{200}}),
           plan_of({std::vector<int>(64, 33)})};
 }
@@ -117,7 +115,7 @@ TEST_CASE("scalar products of quantised matrices are within the error bound of t
     CAPTURE(static_cast<int>(format.codes));
     CAPTURE(static_cast<int>(format.scales));
     CAPTURE(format.has_integer_input);
-    for (const Plan& plan : plans()) {
+    for (const Plan& plan : block_plans()) {
       check_against_doubles(Product(11, format, 21, plan, 2));
     }
   }
@@ -128,7 +126,7 @@ TEST_CASE("every instruction set gives the scalar bits of a product of a quantis
     CAPTURE(static_cast<int>(format.codes));
     CAPTURE(static_cast<int>(format.scales));
     CAPTURE(format.has_integer_input);
-    for (const Plan& plan : plans()) {
+    for (const Plan& plan : block_plans()) {
       for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9}) {
         const int rows = 16 * (tokens % 5) + 7;
         const Product product(static_cast<uint64_t>(tokens), format, rows, plan, tokens);
@@ -170,7 +168,7 @@ TEST_CASE("the bits of a quantised product do not depend on how tiles and tokens
 }
 
 TEST_CASE("parts of any formats add up in one chain, alike on every instruction set") {
-  // Leaf by leaf the parts are one chain, so each part behind the first must change the output by
+  // Each leaf is one chain over the parts, so each part after the first must change the output by
   // about its own product.
   constexpr int kRows = 40;
   const Plan plan = plan_of({{40, 70}, {33}});
@@ -237,7 +235,7 @@ TEST_CASE("embed reads rows of a quantised matrix, each weight rounded once") {
     std::vector<float> expected(rows.size() * columns, kUntouched);
     for (size_t token = 0; token < rows.size(); ++token) {
       for (int column = 0; rows[token] >= 0 && column < matrix.columns(); ++column) {
-        // factor * E4M3 is rounded before the code meets it.
+        // factor * E4M3 is rounded before it is multiplied by the code.
         QuantisedWeight weight = matrix.at(rows[token], column);
         weight.scale = double{static_cast<float>(weight.scale)};
         expected[token * columns + static_cast<size_t>(column)] =

@@ -44,7 +44,7 @@ TEST_CASE("scalar is always available and first, and names are unique") {
   CHECK(names.size() == tables.size());
 }
 
-TEST_CASE("without a wish the fastest kernels are chosen") {
+TEST_CASE("by default the fastest kernels are chosen") {
   for (const char* wish : {static_cast<const char*>(nullptr), ""}) {
     const ChosenIsa isa(wish);
     auto chosen = choose_kernels();

@@ -8,8 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr float kUntouched = -12345.0f;
-
 std::vector<float> drawn(uint64_t seed, size_t count, Kind kind) {
   Random random(seed);
   std::vector<float> values(count);
@@ -31,7 +29,7 @@ TEST_CASE("embed reads a row of every element type exactly and skips other ranks
         const size_t stride = static_cast<size_t>(columns) + 2;
         std::vector<float> output(rows.size() * stride, kUntouched);
         std::vector<float> expected = output;
-        for (size_t token = 1; token < 5; ++token) {  // the first and the last are another thread's
+        for (size_t token = 1; token < 5; ++token) {  // the first and the last belong to others
           if (rows[token] < 0) continue;
           for (int column = 0; column < columns; ++column) {
             expected[token * stride + static_cast<size_t>(column)] = matrix.at(rows[token], column);
@@ -55,7 +53,7 @@ TEST_CASE("embed reads a row of every element type exactly and skips other ranks
 
 TEST_CASE("every half precision number converts exactly, in lanes and one by one") {
   // A matrix of one column whose row r holds the number r; multiplying by 1 gives the value back,
-  // but -0.
+  // except for -0.
   std::vector<uint16_t> halves(65536);
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
   std::vector<float> expected(halves.size());
@@ -82,7 +80,7 @@ TEST_CASE("rms_norm equals the scalar bits and the definition, also in place") {
     for (size_t columns :
          {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{64}, size_t{1000}}) {
       for (Kind kind : {Kind::kPlain, Kind::kNasty}) {
-        // Nasty numbers are kept small enough for their squares.
+        // Nasty numbers are kept small enough to be squared.
         std::vector<float> x = drawn(columns, 3 * (columns + 1), kind);
         for (float& value : x) value = std::clamp(value, -1e15f, 1e15f);
         const std::vector<float> weight = drawn(columns + 1, columns, Kind::kPlain);
@@ -130,7 +128,7 @@ TEST_CASE("rms_norm equals the scalar bits and the definition, also in place") {
   }
 }
 
-TEST_CASE("rope turns the pairs of its tokens and leaves everything else alone") {
+TEST_CASE("rope rotates the pairs of its tokens and leaves everything else alone") {
   struct Shape {
     int heads, head_dim, half;
   };
@@ -165,7 +163,7 @@ TEST_CASE("rope turns the pairs of its tokens and leaves everything else alone")
   }
 }
 
-TEST_CASE("silu_mul is gate * sigmoid_f32(gate) * up to the bit, whatever the count") {
+TEST_CASE("silu_mul is exactly gate * sigmoid_f32(gate) * up, whatever the count") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     for (size_t count : kCounts) {
@@ -183,7 +181,7 @@ TEST_CASE("silu_mul is gate * sigmoid_f32(gate) * up to the bit, whatever the co
   }
 }
 
-TEST_CASE("clamped_swiglu is its definition to the bit, whatever the count, and close to it") {
+TEST_CASE("clamped_swiglu equals its definition bit for bit, whatever the count, and is accurate") {
   constexpr float kLimit = 7.0f;
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));

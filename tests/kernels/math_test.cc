@@ -40,7 +40,7 @@ TEST_CASE("exp_f32 is within 2 ulp on [-87, 88]") {
   CHECK(worst <= 2.0);
 }
 
-TEST_CASE("exp_f32 ends in zero and infinity and keeps NaN") {
+TEST_CASE("exp_f32 reaches zero and infinity at its ends and keeps NaN") {
   CHECK(exp_f32(0.0f) == 1.0f);
   CHECK(exp_f32(-0.0f) == 1.0f);
   CHECK(exp_f32(-87.4f) == 0.0f);
@@ -54,7 +54,7 @@ TEST_CASE("exp_f32 ends in zero and infinity and keeps NaN") {
   CHECK(ulps(exp_f32(-87.33654f), std::exp(static_cast<long double>(-87.33654f))) <= 2.0);
 }
 
-TEST_CASE("sigmoid_f32 is 1 / (1 + exp(-x)) within 4 ulp and ends in 0 and 1") {
+TEST_CASE("sigmoid_f32 is 1 / (1 + exp(-x)) within 4 ulp and reaches 0 and 1") {
   Random random(2);
   double worst = 0;
   for (int i = 0; i < 100000; ++i) {

@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr float kUntouched = -12345.0f;
-
 struct Problem {
   PlainMatrix matrix;
   Plan plan;
@@ -60,7 +58,7 @@ std::vector<float> run_whole(const KernelTable& table, const Problem& problem) {
 }
 
 struct Reference {
-  float chain;       // the operations that kernels.h promises, one by one
+  float chain;       // the operations that kernels.h specifies, in order
   double exact;      // the same sum in double precision
   double magnitude;  // sum of |weight * input|
 };
@@ -94,7 +92,7 @@ Reference reference(const Problem& problem, int subtree, int token, int row) {
   return {NAN, NAN, NAN};
 }
 
-std::vector<Plan> plans() {
+std::vector<Plan> step_plans() {
   return {
       plan_of({{1}}),
       plan_of({{33}}),
@@ -107,9 +105,9 @@ std::vector<Plan> plans() {
 
 }  // namespace
 
-TEST_CASE("scalar matmul does the promised chain of operations and writes nothing else") {
+TEST_CASE("scalar matmul does the specified chain of operations and writes nothing else") {
   for (PackedCodes type : kPlainCodes) {
-    for (const Plan& plan : plans()) {
+    for (const Plan& plan : step_plans()) {
       for (int rows : {1, 16, 37}) {
         const Problem problem = random_problem(7, type, rows, plan, 3, Kind::kNasty);
         const std::vector<float> output = run_whole(scalar_kernels(), problem);
@@ -157,7 +155,7 @@ TEST_CASE("every instruction set gives the scalar bits of a matmul") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     for (PackedCodes type : kPlainCodes) {
-      for (const Plan& plan : plans()) {
+      for (const Plan& plan : step_plans()) {
         for (int rows : {1, 15, 16, 17, 33, 64, 77, 120}) {
           for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
             const Kind kind = (rows + tokens) % 2 == 0 ? Kind::kPlain : Kind::kNasty;
@@ -172,7 +170,7 @@ TEST_CASE("every instruction set gives the scalar bits of a matmul") {
   }
 }
 
-TEST_CASE("infinities and NaNs pass through a matmul of every instruction set alike") {
+TEST_CASE("infinities and NaNs pass through every instruction set's matmul alike") {
   for (const KernelTable* table : available_kernels()) {
     for (PackedCodes type : kPlainCodes) {
       Problem problem = random_problem(3, type, 33, plan_of({{20, 12}}), 5, Kind::kPlain);
@@ -220,7 +218,7 @@ TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
   }
 }
 
-// Some columns of a problem as a matrix and an input of their own.
+// Some columns of a problem as a separate matrix and input.
 struct ColumnsOf {
   ColumnsOf(const Problem& whole, const std::vector<int>& columns) : count(columns.size()) {
     const size_t block = kLanes * element_bytes(whole.matrix.type);

@@ -1,6 +1,5 @@
-// Fixed inputs and the checksums of what every kernel makes of them. The constants are the same for
-// every instruction set, compiler and architecture; a change of them is a change of every model's
-// output.
+// Fixed inputs and checksums of every kernel's output for them. The constants are the same for
+// every instruction set, compiler and architecture; changing one changes every model's output.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -144,7 +143,7 @@ uint64_t math_checksum() {
   return sum.value();
 }
 
-// Printed so that a new kernel's author sees what to look for.
+// Printed so that a new kernel's author sees where to look.
 void check(const char* name, uint64_t got, uint64_t expected) {
   if (got != expected) std::printf("%s: 0x%016llx\n", name, static_cast<unsigned long long>(got));
   CHECK(got == expected);

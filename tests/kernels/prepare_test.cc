@@ -1,4 +1,4 @@
-// Activations in blocks, against a plain reference.
+// Activations in blocks, compared with a plain reference.
 #include <doctest/doctest.h>
 
 #include "kernels/test_data.h"
@@ -74,7 +74,7 @@ TEST_CASE("activations become the nearest integers of their block's scale") {
       std::vector<InputBlock8> output(2 * kBlockCount);
       std::memset(output.data(), 0x55, output.size() * sizeof(InputBlock8));
       table->prepare_integers({input.data(), 0, kBlocks, kBlockCount, 1, 2, output.data()});
-      CHECK(output[0].sum == 0x55555555);  // token 0 is another thread's
+      CHECK(output[0].sum == 0x55555555);  // token 0 belongs to another thread
       for (size_t i = 0; i < kBlockCount; ++i) {
         const InputBlock8 expected =
             integer_reference(input.data() + kBlocks[i].begin, kBlocks[i].count);
@@ -93,7 +93,7 @@ TEST_CASE("activations become the nearest integers of their block's scale") {
   }
 }
 
-TEST_CASE("a NaN wins over an infinity in the scale of a block") {
+TEST_CASE("a NaN takes precedence over an infinity in the scale of a block") {
   std::vector<float> input(kColumns, 1.0f);
   input[1] = INFINITY;
   input[20] = NAN;

@@ -1,5 +1,5 @@
-// Random quantised matrices for the kernel tests, packed as packed_matrix.h says by a packer of
-// their own, with every weight in double precision.
+// Random quantised matrices for the kernel tests, packed as packed_matrix.h specifies by an
+// independent packer, with every weight in double precision.
 #pragma once
 
 #include <algorithm>
@@ -91,7 +91,7 @@ inline int stored_bits(PackedCodes codes) {
   }
 }
 
-// E4M3 by its definition; 0x7f and 0xff, its NaNs, are not drawn.
+// E4M3 by its definition; its NaNs, 0x7f and 0xff, are not drawn.
 inline double fp8_value(int bits) {
   const int exponent = (bits >> 3) & 15, fraction = bits & 7;
   const double value =
@@ -101,7 +101,7 @@ inline double fp8_value(int bits) {
 
 class QuantisedMatrix {
  public:
-  // Each leaf of `steps` is cut into pieces of 1 to 80 columns.
+  // Each leaf of `steps` is divided into pieces of 1 to 80 columns.
   QuantisedMatrix(Random& random, QuantisedFormat format, int rows, std::vector<LeafStep> steps)
       : format_(format), rows_(rows), steps_(std::move(steps)) {
     for (int i = 0; i < 16; ++i) table_.push_back(static_cast<uint8_t>(random.below(256)));
@@ -192,7 +192,7 @@ class QuantisedMatrix {
     return byte;
   }
 
-  // For sixteen rows: the arrays of a head one after the other.
+  // For sixteen rows: the arrays of a head, concatenated.
   void append_arrays(Random& random, PackedScales type, bool has_bias, bool has_zero,
                      std::vector<Scales>& rows) {
     for (Scales& row : rows) row.scale[0] = row.scale[1] = append_real(random, type);
@@ -202,7 +202,7 @@ class QuantisedMatrix {
     }
   }
 
-  // What a super-block multiplies stays in `rows`; append_block makes scales of it.
+  // The factors of a super-block are kept in `rows`; append_block makes scales of them.
   void append_head(Random& random, std::vector<Scales>& rows) {
     using S = PackedScales;
     const S scales = format_.scales;

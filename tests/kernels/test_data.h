@@ -1,6 +1,6 @@
 // Inputs for the kernel tests: random and nasty numbers, packed weights of every element type, and
-// comparison of bits. Everything is computed without the C library's transcendental functions, so
-// that inputs are the same on every machine.
+// comparison of bits. The C library's transcendental functions are not used, so that inputs are the
+// same on every machine.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,6 +17,8 @@
 #include "kernels/kernels.h"
 
 namespace lockstep {
+
+inline constexpr float kUntouched = -12345.0f;  // what an output holds before a kernel writes it
 
 class Random {  // splitmix64
  public:
@@ -115,7 +117,7 @@ inline PackedMatrix PlainMatrix::view(const std::vector<LeafStep>& steps) const 
   return plain_view(type, packed.data(), rows, columns, steps);
 }
 
-// A random element: its stored bits, and its value.
+// A random element: its stored bits and its value.
 struct Element {
   uint32_t bits;
   float value;
@@ -158,8 +160,8 @@ inline PlainMatrix random_matrix(Random& random, PackedCodes type, int rows, int
 inline constexpr PackedCodes kPlainCodes[] = {PackedCodes::kF32, PackedCodes::kF16,
                                               PackedCodes::kBF16};
 
-// Steps that add `leaves` in one tree: after leaf i the binary counter i + 1 says how many sums are
-// complete; after the last one the rest is added from right to left.
+// Steps that add `leaves` in one tree: after leaf i as many sums are merged as i + 1 has trailing
+// zeros; after the last one the rest is merged from right to left.
 inline void append_subtree(std::vector<LeafStep>& steps, const std::vector<int>& leaves) {
   for (size_t i = 0; i < leaves.size(); ++i) {
     const bool is_last = i + 1 == leaves.size();

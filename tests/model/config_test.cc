@@ -1,4 +1,4 @@
-#include "model/config.h"
+#include "model/config/config.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 
 #include "json/json.h"
 #include "kernels/math.h"
-#include "model/known_shapes.h"
-#include "model/rope.h"
+#include "model/config/known_shapes.h"
+#include "model/forward/rope.h"
 
 using namespace lockstep;
 
@@ -28,12 +28,12 @@ JsonObject sound() {
 struct Refusal {
   const char* key;
   Json value;
-  const char* sentence;  // a part of it
+  const char* sentence;  // a substring
 };
 
 }  // namespace
 
-TEST_CASE("a config gives sizes, and defaults where Hugging Face has them") {
+TEST_CASE("a config gives sizes, with Hugging Face's defaults") {
   const auto config = parse_config(dump_json(sound()));
   REQUIRE(config.ok());
   CHECK(config.value().head_dim == 16);
@@ -76,7 +76,7 @@ TEST_CASE("rope scaling slows low frequencies and keeps high ones") {
   CHECK(after.back() == doctest::Approx(before.back() / 8).epsilon(1e-14));
 }
 
-TEST_CASE("gpt-oss names its experts in its own words and has a window on every other layer") {
+TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other layer") {
   JsonObject file = sound();
   file["architectures"] = JsonArray{"GptOssForCausalLM"};
   file["num_local_experts"] = 32;
@@ -107,7 +107,7 @@ TEST_CASE("gpt-oss names its experts in its own words and has a window on every 
   CHECK(huge.error().message.find("2048 experts in each of 200 layers") != std::string::npos);
 }
 
-TEST_CASE("heads of latent attention, each of which has its matrices, have a limit") {
+TEST_CASE("the number of latent attention heads, which have matrices each, is limited") {
   const Json known = parse_json(find_known_shape("deepseek-v3")->config).value();
   JsonObject file = known.get_object();
   for (const int heads : {kLatentHeadsMax, kLatentHeadsMax + 1}) {
@@ -120,7 +120,7 @@ TEST_CASE("heads of latent attention, each of which has its matrices, have a lim
   }
 }
 
-TEST_CASE("an architecture is found by its model type where it is not named") {
+TEST_CASE("an architecture that is not named is found by its model type") {
   for (const Architecture* architecture : known_architectures()) {
     CHECK(find_architecture(architecture->name) == architecture);
     CHECK(!architecture->model_types[0].empty());
@@ -135,11 +135,11 @@ TEST_CASE("an architecture is found by its model type where it is not named") {
   const auto config = parse_config(dump_json(file));
   REQUIRE(config.ok());
   CHECK(config.value().architecture->name == "MistralForCausalLM");
-  file["architectures"] = JsonArray{"LlamaForCausalLM"};  // which is more exact
+  file["architectures"] = JsonArray{"LlamaForCausalLM"};  // takes precedence
   CHECK(parse_config(dump_json(file)).value().architecture->name == "LlamaForCausalLM");
 }
 
-TEST_CASE("of a multimodal model the text model inside is read") {
+TEST_CASE("the text model inside a multimodal model is read") {
   JsonObject text = sound();
   text.erase("architectures");
   text["model_type"] = "ministral3";
@@ -157,7 +157,7 @@ TEST_CASE("of a multimodal model the text model inside is read") {
   CHECK(config.value().has_vision);
   CHECK(config.value().tied_embeddings);
 
-  text["tie_word_embeddings"] = false;  // the text model's own word counts more
+  text["tie_word_embeddings"] = false;  // the text model's own value takes precedence
   file["text_config"] = text;
   CHECK(!parse_config(dump_json(file)).value().tied_embeddings);
   text["architectures"] = JsonArray{"Qwen3ForCausalLM"};
@@ -176,7 +176,7 @@ TEST_CASE("of a multimodal model the text model inside is read") {
                                      "are: LlamaForCausalLM, ") == 0);
 }
 
-TEST_CASE("what makes no sense or is not computed is refused by name") {
+TEST_CASE("invalid and unsupported values are refused by name") {
   const Refusal refusals[] = {
       {"architectures", JsonArray{"MambaForCausalLM"}, "MambaForCausalLM"},
       {"architectures", "LlamaForCausalLM", "\"architectures\" is missing"},
@@ -187,7 +187,7 @@ TEST_CASE("what makes no sense or is not computed is refused by name") {
       {"num_hidden_layers", 1025, "\"num_hidden_layers\" is 1025, it must be from 1 to 1024"},
       {"num_attention_heads", 6, "6 attention heads cannot share 4"},
       {"num_hidden_layers", 5000, "\"num_hidden_layers\" is 5000, it must be from 1 to 1024"},
-      {"num_attention_heads", 1 << 20, "1048576 attention heads of 16 elements make no sense"},
+      {"num_attention_heads", 1 << 20, "1048576 attention heads of 16 elements are too large"},
       {"head_dim", 15, "\"head_dim\" is 15"},
       {"head_dim", 1024, "\"head_dim\" is 1024"},
       {"rms_norm_eps", -1.0, "\"rms_norm_eps\" is -1"},
@@ -211,7 +211,7 @@ TEST_CASE("what makes no sense or is not computed is refused by name") {
   }
   JsonObject experts = sound();
   experts["architectures"] = JsonArray{"Qwen3MoeForCausalLM"};
-  experts["num_experts"] = 1 << 20;  // whose names alone would fill the memory
+  experts["num_experts"] = 1 << 20;  // whose tensor names alone would fill the memory
   CHECK(parse_config(dump_json(experts)).error().message ==
         "\"num_experts\" is 1048576, it must be from 1 to 2048");
   CHECK(!parse_config("[]").ok());

@@ -1,4 +1,4 @@
-// What a token touches on each rank of the weights that are cut, for every known shape.
+// The bytes of cut weights that a token reads on each rank, for every known shape.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/known_shapes.h"
-#include "model/shape_model.h"
-#include "model/weight_table.h"
+#include "model/config/known_shapes.h"
+#include "model/load/shape_model.h"
+#include "model/load/weight_table.h"
+#include "model/valid_cut.h"
 
 using namespace lockstep;
 
@@ -24,7 +25,7 @@ enum class Why {
   kGroups,   // the ranks do not divide the quantisation groups of feed-forward columns
 };
 
-// Where a rank touches more than 1.02 of its equal part: with so many ranks, at such alignments.
+// Where a rank reads more than 1.02 of its equal part: this number of ranks, these alignments.
 struct Exception {
   std::string_view shape;
   int ranks;
@@ -58,22 +59,14 @@ const Exception* find_exception(std::string_view shape, int ranks, int alignment
   return nullptr;
 }
 
-ModelConfig config_of(const KnownShape& shape) {
-  auto config = read_shape_config(std::string(shape.name));
-  REQUIRE(config.ok());
-  return std::move(config.value());
+Cut aligned_cut(const ModelConfig& config, int ranks, int alignment) {
+  return cut_of(config, std::vector<double>(static_cast<size_t>(ranks), 1.0),
+                {{.ffn = alignment, .experts = alignment}, true});
 }
 
-Cut cut_of(const ModelConfig& config, int ranks, int alignment) {
-  auto cut = Cut::make(config, std::vector<double>(static_cast<size_t>(ranks), 1.0),
-                       {{.ffn = alignment, .experts = alignment}, true});
-  REQUIRE(cut.ok());
-  return std::move(cut.value());
-}
-
-// How much of the cut weights a token touches on the rank that it touches most of, in units of an
-// equal part: of the experts the chosen ones, all of which are cut alike; not an embedding that is
-// only looked up.
+// The share of the cut weights that a token reads on the rank that reads most, in units of an equal
+// part. Only the chosen experts count, all of which are cut alike, and no embedding that is only
+// looked up.
 double largest_ratio(const ModelConfig& config, std::span<const Weight> table, const Cut& cut) {
   std::vector<double> own(static_cast<size_t>(cut.rank_count()));
   double all = 0;
@@ -101,7 +94,7 @@ int rounded_up(int value, int divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-// The columns of the widest run of so many leaves, from the steps that go over all of them.
+// The columns of the widest run of `leaves` leaves, from the steps that cover all of them.
 int widest_run(const std::vector<LeafStep>& steps, int leaves) {
   const size_t count = std::min(steps.size(), static_cast<size_t>(leaves));
   int widest = 0;
@@ -115,17 +108,17 @@ int widest_run(const std::vector<LeafStep>& steps, int leaves) {
 
 }  // namespace
 
-TEST_CASE("a token touches at most 1.02 / N of the cut weights on a rank, but where it is listed") {
+TEST_CASE("a token reads at most 1.02 / N of the cut weights on a rank, except as listed") {
   size_t exceptions_found = 0;
   for (const KnownShape& shape : known_shapes()) {
-    const ModelConfig config = config_of(shape);
+    const ModelConfig config = config_of_shape(std::string(shape.name));
     const std::vector<Weight> table = weight_table(config);
     for (const int alignment : kAlignments) {
       for (const int ranks : {2, 4, 8}) {
         CAPTURE(shape.name);
         CAPTURE(alignment);
         CAPTURE(ranks);
-        const double ratio = largest_ratio(config, table, cut_of(config, ranks, alignment));
+        const double ratio = largest_ratio(config, table, aligned_cut(config, ranks, alignment));
         const Exception* exception = find_exception(shape.name, ranks, alignment);
         if (!exception) {
           CHECK(ratio <= 1.02);
@@ -143,14 +136,14 @@ TEST_CASE("a token touches at most 1.02 / N of the cut weights on a rank, but wh
 
 TEST_CASE("no rank has more of a dimension than the largest share of its leaves") {
   for (const KnownShape& shape : known_shapes()) {
-    const ModelConfig config = config_of(shape);
+    const ModelConfig config = config_of_shape(std::string(shape.name));
     for (const int alignment : kAlignments) {
-      const Cut whole = cut_of(config, 1, alignment);
+      const Cut whole = aligned_cut(config, 1, alignment);
       for (const int ranks : {2, 3, 4, 5, 6, 7, 8}) {
         CAPTURE(shape.name);
         CAPTURE(alignment);
         CAPTURE(ranks);
-        const Cut cut = cut_of(config, ranks, alignment);
+        const Cut cut = aligned_cut(config, ranks, alignment);
         const int ffn_leaves = rounded_up(cut.ffn_shares().leaf_count(), ranks);
         const int expert_leaves = rounded_up(cut.expert_shares().leaf_count(), ranks);
         const int head_leaves = cut.head_shares().leaf_count();

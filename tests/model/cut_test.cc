@@ -1,16 +1,17 @@
-#include "model/cut.h"
+#include "model/load/cut.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "model/weight_table.h"
+#include "model/load/weight_table.h"
+#include "model/valid_cut.h"
 
 using namespace lockstep;
 
 namespace {
 
-ModelConfig config_of(int heads, int kv_heads, int ffn, int vocabulary) {
+ModelConfig config_of_widths(int heads, int kv_heads, int ffn, int vocabulary) {
   ModelConfig config;
   config.architecture = find_architecture("LlamaForCausalLM");
   config.vocab_size = vocabulary;
@@ -25,15 +26,9 @@ ModelConfig config_of(int heads, int kv_heads, int ffn, int vocabulary) {
   return config;
 }
 
-const ModelConfig kSmall = config_of(8, 4, 172, 320);
-const ModelConfig kLlama70b = config_of(64, 8, 28672, 128256);
-const ModelConfig kManyHeads = config_of(128, 128, 11008, 32000);
-
-Cut cut_of(const ModelConfig& config, std::vector<double> shares) {
-  auto cut = Cut::make(config, shares);
-  REQUIRE(cut.ok());
-  return std::move(cut.value());
-}
+const ModelConfig kSmall = config_of_widths(8, 4, 172, 320);
+const ModelConfig kLlama70b = config_of_widths(64, 8, 28672, 128256);
+const ModelConfig kManyHeads = config_of_widths(128, 128, 11008, 32000);
 
 uint64_t cut_elements(const ModelConfig& config, const Cut& cut, int rank) {
   uint64_t elements = 0;
@@ -87,7 +82,7 @@ TEST_CASE("every head, column and token has exactly one owner, whatever the shar
   }
 }
 
-TEST_CASE("a rank holds at most 1.02 of its equal part where the ranks divide the leaves") {
+TEST_CASE("a rank holds at most 1.02 of its equal part if the ranks divide the leaves") {
   for (const int ranks : {2, 4, 8}) {
     const Cut cut = cut_of(kLlama70b, std::vector<double>(static_cast<size_t>(ranks), 1.0));
     const double equal = static_cast<double>(all_elements(kLlama70b)) / ranks;
@@ -97,7 +92,7 @@ TEST_CASE("a rank holds at most 1.02 of its equal part where the ranks divide th
   }
 }
 
-TEST_CASE("without replication the parts of all ranks are the whole, and shares are kept") {
+TEST_CASE("without replication the ranks' parts add up to the whole, and shares are kept") {
   const Cut cut = cut_of(kLlama70b, {3, 1});
   const uint64_t first = cut_elements(kLlama70b, cut, 0), second = cut_elements(kLlama70b, cut, 1);
   CHECK(first + second == all_elements(kLlama70b));
@@ -105,7 +100,7 @@ TEST_CASE("without replication the parts of all ranks are the whole, and shares 
         doctest::Approx(3).epsilon(0.01));
 }
 
-TEST_CASE("keys and values are replicated only where there are more ranks than their heads") {
+TEST_CASE("keys and values are replicated only if there are more ranks than their heads") {
   const Cut four = cut_of(kSmall, {1, 1, 1, 1});
   const Cut eight = cut_of(kSmall, std::vector<double>(8, 1.0));
   for (int rank = 0; rank < 4; ++rank) CHECK(four.kv_heads(rank).size() == 1);
@@ -116,7 +111,7 @@ TEST_CASE("keys and values are replicated only where there are more ranks than t
   }
 }
 
-TEST_CASE("leaves are at most 64 and depend on the model alone") {
+TEST_CASE("there are at most 64 leaves, and they depend only on the model") {
   for (const ModelConfig& config : {kSmall, kLlama70b, kManyHeads}) {
     const Cut one = cut_of(config, {1}), three = cut_of(config, {2, 1, 1});
     CHECK(one.head_shares().leaf_count() <= kLeavesMax);
@@ -147,8 +142,8 @@ TEST_CASE("the steps of a matrix cover its columns and end one subtree for each 
   }
 }
 
-TEST_CASE("more ranks than leaves leave some ranks without work, not without sense") {
-  const Cut cut = cut_of(config_of(2, 1, 20, 7), std::vector<double>(5, 1.0));
+TEST_CASE("with more ranks than leaves some ranks have no work, but a valid cut") {
+  const Cut cut = cut_of(config_of_widths(2, 1, 20, 7), std::vector<double>(5, 1.0));
   int with_heads = 0, with_ffn = 0;
   for (int rank = 0; rank < 5; ++rank) {
     with_heads += cut.heads(rank).size() > 0 ? 1 : 0;
@@ -158,18 +153,19 @@ TEST_CASE("more ranks than leaves leave some ranks without work, not without sen
   CHECK(with_ffn == 1);
 }
 
-TEST_CASE("shares that are no shares are refused") {
+TEST_CASE("invalid shares are refused") {
   for (const std::vector<double>& shares :
        std::vector<std::vector<double>>{{}, {0}, {1, -1}, {1, NAN}, {INFINITY, 1}}) {
     CHECK(!Cut::make(kSmall, shares).ok());
   }
 }
 
-TEST_CASE("every weight of a layer has a role of its own, and tied embeddings stand once") {
+TEST_CASE("every weight of a layer has a distinct role, and tied embeddings occur once") {
   ModelConfig config = kSmall;
   CHECK(weight_table(config).size() == 3 + 2 * 9);
   config.tied_embeddings = true;
   CHECK(weight_table(config).size() == 2 + 2 * 9);
+  config.latent = LatentConfig{.query_rank = 8, .kv_rank = 4, .nope = 8, .rope = 4, .value = 8};
   for (const Architecture* architecture : known_architectures()) {
     config.architecture = architecture;
     const std::vector<Weight> table = weight_table(config);

@@ -1,4 +1,4 @@
-#include "model/gguf_config.h"
+#include "model/config/gguf_config.h"
 
 #include <doctest/doctest.h>
 
@@ -6,17 +6,17 @@
 #include <string>
 
 #include "json/json.h"
-#include "model/config.h"
-#include "model/rope.h"
+#include "model/config/config.h"
+#include "model/forward/rope.h"
 #include "support/gguf_writer.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr uint32_t kUnknownType = 77;  // tensors of it need no bytes in the file
+constexpr uint32_t kUnknownType = 77;  // its tensors need no bytes in the file
 
-// What every file has, as llama.cpp's converter writes it.
+// The metadata common to all files, as llama.cpp's converter writes it.
 class Metadata : public GgufWriter {
  public:
   explicit Metadata(std::string architecture) : architecture_(std::move(architecture)) {
@@ -116,7 +116,7 @@ Result<std::string> text_of(const GgufWriter& writer) {
   return gguf_config(model.value());
 }
 
-ModelConfig config_of(const GgufWriter& writer) {
+ModelConfig config_of_gguf(const GgufWriter& writer) {
   const auto text = text_of(writer);
   REQUIRE_MESSAGE(text.ok(), text.error().message);
   const auto config = parse_config(text.value());
@@ -140,7 +140,7 @@ std::string error_of(const GgufWriter& writer) {
 }  // namespace
 
 TEST_CASE("the metadata of Llama 3.2 1B gives its configuration") {
-  const ModelConfig config = config_of(llama_1b());
+  const ModelConfig config = config_of_gguf(llama_1b());
   CHECK(config.architecture->name == "LlamaForCausalLM");
   CHECK(config.vocab_size == 128256);
   CHECK(config.hidden == 2048);
@@ -158,7 +158,7 @@ TEST_CASE("the metadata of Llama 3.2 1B gives its configuration") {
   CHECK(config.windows == std::vector<int>(16, 0));
 }
 
-TEST_CASE("factors of the rope frequencies do what Llama 3's scaling does") {
+TEST_CASE("factors of the rope frequencies equal Llama 3's scaling") {
   JsonObject published = json_of(llama_1b()).get_object();
   const std::vector<double> unscaled = rope_frequencies(parse_config(dump_json(published)).value());
   published["rope_scaling"] = JsonObject{{"rope_type", "llama3"},
@@ -175,7 +175,7 @@ TEST_CASE("factors of the rope frequencies do what Llama 3's scaling does") {
   CHECK(factors.back() == doctest::Approx(32));
   Metadata data = llama_1b();
   data.floats("rope_freqs.weight", {32}, factors);
-  const std::vector<double> frequencies = rope_frequencies(config_of(data));
+  const std::vector<double> frequencies = rope_frequencies(config_of_gguf(data));
   REQUIRE(frequencies.size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     CHECK(frequencies[i] == doctest::Approx(expected[i]).epsilon(1e-7));
@@ -189,7 +189,7 @@ TEST_CASE("factors of the rope frequencies do what Llama 3's scaling does") {
 }
 
 TEST_CASE("the metadata of Qwen3 30B A3B gives its configuration") {
-  const ModelConfig config = config_of(qwen3_30b());
+  const ModelConfig config = config_of_gguf(qwen3_30b());
   CHECK(config.architecture->name == "Qwen3MoeForCausalLM");
   CHECK(config.head_norms);
   CHECK_FALSE(config.tied_embeddings);
@@ -204,7 +204,7 @@ TEST_CASE("the metadata of Qwen3 30B A3B gives its configuration") {
 
 TEST_CASE("the metadata of DeepSeek V3 gives its configuration, from old and new files") {
   for (const bool is_absorbed : {false, true}) {
-    const ModelConfig config = config_of(deepseek_v3(is_absorbed));
+    const ModelConfig config = config_of_gguf(deepseek_v3(is_absorbed));
     CHECK(config.architecture->name == "DeepseekV3ForCausalLM");
     CHECK(config.layers == 61);
     CHECK(config.heads == 128);
@@ -233,12 +233,12 @@ TEST_CASE("the metadata of DeepSeek V3 gives its configuration, from old and new
   }
 }
 
-TEST_CASE("groups of experts are those of the file, and none for another count") {
-  CHECK(config_of(deepseek_v3(true, 384)).experts.groups == 1);
+TEST_CASE("groups of experts come from the file, and there are none for another count") {
+  CHECK(config_of_gguf(deepseek_v3(true, 384)).experts.groups == 1);
   Metadata grouped = deepseek_v3(true);
   grouped.set("expert_group_count", 16u).set("expert_group_used_count", 2u);
-  CHECK(config_of(grouped).experts.groups == 16);
-  CHECK(config_of(grouped).experts.chosen_groups == 2);
+  CHECK(config_of_gguf(grouped).experts.groups == 16);
+  CHECK(config_of_gguf(grouped).experts.chosen_groups == 2);
 }
 
 TEST_CASE("the metadata of gpt-oss gives its config.json") {
@@ -290,7 +290,7 @@ TEST_CASE("a pattern of windows is a period or a list") {
         "the GGUF value gpt-oss.attention.sliding_window_pattern has 1 entries for 4 layers");
 }
 
-TEST_CASE("GLM 4.5 rotates half of a head and has layers behind its own") {
+TEST_CASE("GLM 4.5 rotates half of a head and has layers after its own") {
   Metadata data("glm4moe");
   data.set("block_count", 47u).set("nextn_predict_layers", 1u).set("context_length", 131072u);
   data.set("embedding_length", 4096u).set("feed_forward_length", 10944u);
@@ -303,7 +303,7 @@ TEST_CASE("GLM 4.5 rotates half of a head and has layers behind its own") {
   data.set("expert_weights_scale", 1.0f).set("expert_weights_norm", true);
   data.shape("token_embd.weight", {4096, 151552}).shape("output.weight", {4096, 151552});
   data.shape("blk.0.attn_q.bias", {12288});
-  const ModelConfig config = config_of(data);
+  const ModelConfig config = config_of_gguf(data);
   CHECK(config.layers == 46);
   CHECK(config.rotary_dims == 64);
   CHECK(config.qkv_bias);
@@ -314,7 +314,7 @@ TEST_CASE("GLM 4.5 rotates half of a head and has layers behind its own") {
   CHECK(config.has_experts[1]);
 }
 
-TEST_CASE("Ministral 3 has yarn and queries that grow") {
+TEST_CASE("Ministral 3 has yarn and queries scaled by position") {
   Metadata data("mistral3");
   data.set("block_count", 2u).set("context_length", 262144u).set("embedding_length", 3072u);
   data.set("feed_forward_length", 9216u).set("attention.head_count", 32u);
@@ -326,7 +326,7 @@ TEST_CASE("Ministral 3 has yarn and queries that grow") {
   data.set("rope.scaling.yarn_beta_fast", 32.0f).set("rope.scaling.yarn_beta_slow", 1.0f);
   data.set("rope.scaling.yarn_log_multiplier", 1.0f).set("attention.temperature_scale", 0.1f);
   data.shape("token_embd.weight", {3072, 131072});
-  const ModelConfig config = config_of(data);
+  const ModelConfig config = config_of_gguf(data);
   REQUIRE(config.yarn_rope);
   CHECK(config.yarn_rope->attention_factor == 1);
   CHECK(config.query_scaling.beta == 0.1);
@@ -345,7 +345,7 @@ TEST_CASE("an answer ends at the file's own ids and at the control tokens known 
   CHECK(*find(json, "bos_token_id") == 1);
 }
 
-TEST_CASE("what is missing or cannot be computed is named") {
+TEST_CASE("missing and unsupported values are named") {
   struct Refusal {
     const char* name;
     float value;
@@ -379,7 +379,7 @@ TEST_CASE("what is missing or cannot be computed is named") {
   bidirectional.set("attention.causal", false);
   CHECK(error_of(bidirectional) == "attention to later tokens is not supported");
   CHECK(error_of(deepseek_v3(true, 256, 2, 1 << 21)) ==
-        "shared experts of 4294967296 columns together make no sense");
+        "shared experts of 4294967296 columns together are too large");
   CHECK(error_of(deepseek_v3(true, 160, 1)) ==
         "experts chosen by function 1 are not supported for deepseek2, only 2, sigmoid, is");
   Metadata vocabulary_only("llama");
@@ -389,7 +389,7 @@ TEST_CASE("what is missing or cannot be computed is named") {
         "the file holds no weights: there is no matrix token_embd.weight");
 }
 
-TEST_CASE("values for each layer are one value if they are the same") {
+TEST_CASE("equal values of all layers count as one value") {
   const auto with_heads = [](int32_t second) {
     Metadata data("qwen3");
     data.set("block_count", 2u).set("context_length", 64u).set("embedding_length", 64u);
@@ -399,7 +399,7 @@ TEST_CASE("values for each layer are one value if they are the same") {
                GgufWriter::raw<int32_t>(2) + GgufWriter::raw(second));
     return data;
   };
-  CHECK(config_of(with_heads(2)).kv_heads == 2);
+  CHECK(config_of_gguf(with_heads(2)).kv_heads == 2);
   CHECK(error_of(with_heads(4)) ==
         "the GGUF value qwen3.attention.head_count_kv differs between layers, which is not "
         "supported");

@@ -1,21 +1,21 @@
-#include "model/known_shapes.h"
+#include "model/config/known_shapes.h"
 
 #include <doctest/doctest.h>
 
 #include <iterator>
 #include <string>
 
-#include "model/model_summary.h"
-#include "model/shape_model.h"
+#include "model/load/model_summary.h"
+#include "model/load/shape_model.h"
 
 namespace lockstep {
 namespace {
 
-// Publishers differ in what they call active: with the embedding, which a token only looks up
+// Publishers count active parameters differently: with the embedding, which a token only looks up
 // (kEmbedding); without it (kHead, OpenAI); without embedding and LM head (kNeither, GLM).
 enum class Counts { kHead, kEmbedding, kNeither };
 
-// Billions, as the model cards and papers give them.
+// In billions, as given by model cards and papers.
 struct Published {
   std::string_view name;
   double total;
@@ -57,7 +57,7 @@ constexpr Published kPublished[] = {
     {"glm-4.6", 355, 32, Counts::kNeither},
 };
 
-TEST_CASE("the parameters of each known shape are those that its publisher counts") {
+TEST_CASE("the parameters of each known shape match its publisher's count") {
   for (const Published& published : kPublished) {
     CAPTURE(published.name);
     const auto config = read_shape_config(std::string(published.name));
@@ -80,7 +80,7 @@ TEST_CASE("the parameters of each known shape are those that its publisher count
   }
 }
 
-TEST_CASE("every known shape is checked here and has a name of its own") {
+TEST_CASE("every known shape is checked here and has a unique name") {
   CHECK(known_shapes().size() == std::size(kPublished));
   for (const KnownShape& shape : known_shapes()) {
     CAPTURE(shape.name);

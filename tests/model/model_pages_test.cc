@@ -1,4 +1,4 @@
-// Pages of state that are copied out of one model's memory and into another's, of other ranks.
+// Pages of state that are copied from one model's memory to another's, with different ranks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kernels/isa.h"
-#include "model/model.h"
-#include "model/open_model.h"
-#include "transport/local_links.h"
+#include "model/forward/model.h"
+#include "model/load/open_model.h"
+#include "transport/form/local_links.h"
 
 using namespace lockstep;
 
@@ -24,7 +24,7 @@ struct Case {
   LatentCut latent_cut = LatentCut::kAuto;
 };
 
-// What a rank holds of the page, and with which bits the model goes on behind it.
+// A rank's part of the page, and the bits with which the model continues after it.
 struct Part {
   PageShape shape;
   std::vector<std::byte> bytes;
@@ -50,7 +50,7 @@ std::span<const std::byte> block_of(const Part& part, int layer, int head) {
       .subspan(static_cast<size_t>(index) * shape.block_bytes, shape.block_bytes);
 }
 
-// The same blocks, from whichever of `ranks` has them.
+// The same blocks, from any of `ranks` that has them.
 std::vector<std::byte> gathered(const PageShape& wanted, const std::vector<Part>& ranks) {
   std::vector<std::byte> bytes;
   for (int layer = wanted.layer_begin; layer < wanted.layer_end; ++layer) {
@@ -67,7 +67,7 @@ std::vector<std::byte> gathered(const PageShape& wanted, const std::vector<Part>
   return bytes;
 }
 
-// Computes the page, or where `from` is given takes it from there, and goes on with three tokens.
+// Computes the page, or copies it from `from` if given, and continues with three tokens.
 Result<Part> run_rank(const Case& of, Group group, const std::vector<Part>& from) {
   const auto opened = TRY(open_model(std::string(LOCKSTEP_SOURCE_DIR) + of.model));
   auto device = TRY(open_device({.kind = of.device, .kernels = available_kernels().back()}));
@@ -127,7 +127,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("a page that was copied out of one model's ranks is another's, whatever its ranks") {
+TEST_CASE("a page copied from one model's ranks can be used by another, whatever its ranks") {
   const std::string golden = "/tests/data/golden/";
   for (const std::string& model : {std::string("/models/stories260K"), golden + "gptoss-mxfp4",
                                    golden + "deepseekv3-bf16", golden + "kimik2-q8-g32"}) {

@@ -1,13 +1,13 @@
-#include "model/model_summary.h"
+#include "model/load/model_summary.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "model/known_shapes.h"
-#include "model/open_model.h"
-#include "model/shape_model.h"
-#include "weights/random_source.h"
+#include "model/config/known_shapes.h"
+#include "model/load/open_model.h"
+#include "model/load/shape_model.h"
+#include "weights/random/random_source.h"
 
 namespace lockstep {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::string_view kSmallExperts = R"({"architectures": ["Glm4MoeForCaus
   "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2,
   "first_k_dense_replace": 1, "max_position_embeddings": 512})";
 
-ModelConfig config_of(std::string_view text) {
+ModelConfig config_of_text(std::string_view text) {
   auto config = parse_config(text);
   REQUIRE_MESSAGE(config.ok(), config.error().message);
   return config.value();
@@ -41,7 +41,7 @@ const ClassSummary& find_class(const ModelSummary& summary, WeightClass which) {
 }
 
 TEST_CASE("each class of weights has its parameters, bits and formats") {
-  const ModelSummary summary = summary_of(config_of(kSmallExperts), "mlx4");
+  const ModelSummary summary = summary_of(config_of_text(kSmallExperts), "mlx4");
   const ClassSummary& experts = find_class(summary, WeightClass::kExperts);
   CHECK(experts.count.parameters == uint64_t{3} * 8 * 3 * 64 * 128);
   CHECK(experts.count.token_parameters == uint64_t{3} * 2 * 3 * 64 * 128);
@@ -55,8 +55,8 @@ TEST_CASE("each class of weights has its parameters, bits and formats") {
   CHECK(find_class(summary, WeightClass::kFeedForward).count.parameters == 3 * 64 * 256);
 }
 
-TEST_CASE("the total is the sum of the classes and what the source says of its files") {
-  const ModelConfig config = config_of(kSmallExperts);
+TEST_CASE("the total is the sum of the classes and matches the source's file sizes") {
+  const ModelConfig config = config_of_text(kSmallExperts);
   const auto source = open_random_source("q8_0", random_tensors(config));
   REQUIRE(source.ok());
   const auto summary = summarise(config, source.value().get());
@@ -68,7 +68,7 @@ TEST_CASE("the total is the sum of the classes and what the source says of its f
   CHECK(summary.value().total.bytes == source.value()->file_bytes());
 }
 
-TEST_CASE("matrices whose rows take turns in one tensor share its bytes") {
+TEST_CASE("matrices whose rows are interleaved in one tensor share its bytes") {
   const auto opened = open_model(LOCKSTEP_SOURCE_DIR "/tests/data/golden/gptoss-mxfp4");
   REQUIRE(opened.ok());
   const auto summary = summarise(opened.value().config, opened.value().source.get());
@@ -77,8 +77,8 @@ TEST_CASE("matrices whose rows take turns in one tensor share its bytes") {
   CHECK(summary.value().total.bytes < opened.value().source->file_bytes());
 }
 
-TEST_CASE("a layer with experts counts what a token meets") {
-  const ModelSummary summary = summary_of(config_of(kSmallExperts), "bf16");
+TEST_CASE("a layer with experts counts the weights that a token uses") {
+  const ModelSummary summary = summary_of(config_of_text(kSmallExperts), "bf16");
   REQUIRE(summary.layers.size() == 4);
   CHECK(summary.layers[0].token_bytes == summary.layers[0].bytes);
   CHECK(summary.layers[1].token_bytes < summary.layers[1].bytes);
@@ -95,7 +95,7 @@ TEST_CASE("a tied embedding is read for each token") {
 }
 
 TEST_CASE("a source without one of the tensors is an error that names it") {
-  const ModelConfig config = config_of(kSmallExperts);
+  const ModelConfig config = config_of_text(kSmallExperts);
   std::vector<RandomTensor> tensors = random_tensors(config);
   tensors.pop_back();
   const auto source = open_random_source("bf16", tensors);
@@ -118,7 +118,7 @@ TEST_CASE("state comes in pages: float32 keys and values, or the latent") {
   CHECK(state_bytes(deepseek.value(), 1024) == uint64_t{1024} * 2 * 61 * (512 + 64) * 4);
 }
 
-TEST_CASE("a format's name says what a reader of model cards knows") {
+TEST_CASE("a format has the name that model cards use") {
   StoredMatrix matrix;
   matrix.scale_type = DType::kBF16;
   CHECK(stored_format_name(matrix) == "BF16");
@@ -156,7 +156,7 @@ TEST_CASE("a shape model's text says shape, format and layers") {
   }
 }
 
-TEST_CASE("some layers of a model are its commonest ones") {
+TEST_CASE("a subset of a model's layers takes the most common ones") {
   const auto deepseek = read_shape_config("deepseek-v3.1");
   REQUIRE(deepseek.ok());
   CHECK(common_layers_have_experts(deepseek.value()));

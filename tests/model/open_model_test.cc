@@ -1,10 +1,10 @@
-#include "model/open_model.h"
+#include "model/load/open_model.h"
 
 #include <doctest/doctest.h>
 
-#include "collective/group.h"
+#include "collective/group/group.h"
 #include "kernels/isa.h"
-#include "model/model.h"
+#include "model/forward/model.h"
 #include "support/golden.h"
 #include "support/model_copy.h"
 
@@ -29,21 +29,21 @@ TEST_CASE("files with more layers than the config says are refused") {
   }
 }
 
-TEST_CASE("layers that predict further tokens stand behind the others and are left out") {
+TEST_CASE("layers that predict further tokens follow the others and are left out") {
   ModelCopy counted(golden_folder("llama3-bf16"));
   counted.change_config("num_hidden_layers", 1);
   counted.change_config("num_nextn_predict_layers", 1);
   CHECK(open_model(counted.path()).ok());
   counted.change_config("num_nextn_predict_layers", -1);
   CHECK_FALSE(open_model(counted.path()).ok());
-  // As in conversions that drop what the config says of them.
+  // As in conversions that drop these layers' entries from the config.
   ModelCopy named(golden_folder("llama3-bf16"));
   named.change_config("num_hidden_layers", 1);
   named.rename_tensor("model.layers.1.mlp.up_proj.weight", "model.layers.1.eh_proj.weight");
   CHECK(open_model(named.path()).ok());
 }
 
-TEST_CASE("heads of latent attention that are missing are missed by their usual name") {
+TEST_CASE("a missing latent attention tensor is reported under its usual name") {
   ModelCopy copy(golden_folder("deepseekv3-bf16"));
   copy.rename_tensor("model.layers.1.self_attn.kv_b_proj.weight",
                      "model.layers.1.self_attn.kv_x_proj.weight");

@@ -1,4 +1,4 @@
-#include "model/quantise_model.h"
+#include "model/quantise/quantise_model.h"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -8,12 +8,12 @@
 #include <set>
 
 #include "json/json_file.h"
-#include "model/config.h"
-#include "model/quantising.h"
-#include "model/weight_table.h"
+#include "model/config/config.h"
+#include "model/load/weight_table.h"
+#include "model/quantise/quantising.h"
 #include "support/temporary_folder.h"
 #include "tensor/stored_rows.h"
-#include "weights/checkpoint.h"
+#include "weights/safetensors/checkpoint.h"
 
 using namespace lockstep;
 
@@ -95,7 +95,7 @@ TEST_CASE("a written folder has the matrices that quantising on load gives, to t
   }
 }
 
-TEST_CASE("names, shapes and config are those of mlx_lm") {
+TEST_CASE("names, shapes and config match mlx_lm's") {
   const TemporaryFolder work;
   const fs::path to = work.path() / "out";
   const QuantiseReport report = quantised(golden("qwen3moe-bf16"), to, 4);
@@ -123,7 +123,7 @@ TEST_CASE("names, shapes and config are those of mlx_lm") {
   CHECK(*find(config, "quantization_config") == *quantisation);
   CHECK(find(config, "num_experts") != nullptr);
   CHECK(fs::exists(to / "model.safetensors.index.json"));
-  CHECK(fs::exists(to / "golden.json"));  // a small file beside the model
+  CHECK(fs::exists(to / "golden.json"));  // a small file next to the model
   CHECK_FALSE(fs::exists(work.path() / "out.partial"));
 
   REQUIRE_FALSE(report.tensors.empty());
@@ -137,7 +137,7 @@ TEST_CASE("names, shapes and config are those of mlx_lm") {
   CHECK(report.relative_rms < 0.12);
 }
 
-TEST_CASE("routers by sigmoid and latent projections without whole groups stay as they are") {
+TEST_CASE("sigmoid routers and latent projections without whole groups are not quantised") {
   const TemporaryFolder work;
   quantised(golden("deepseekv3-bf16"), work.path() / "out", 2);
   const auto checkpoint = Checkpoint::open(work.path() / "out");
@@ -152,7 +152,7 @@ TEST_CASE("routers by sigmoid and latent projections without whole groups stay a
   CHECK(checkpoint.value()->has("model.layers.1.mlp.gate.e_score_correction_bias"));
 }
 
-TEST_CASE("files are as large as they may be and all tensors are in them") {
+TEST_CASE("files are filled up to their limit and hold all tensors") {
   const TemporaryFolder work;
   const auto report = quantise_model({.from = golden("llama3-bf16"),
                                       .to = work.path() / "out/",
@@ -172,13 +172,13 @@ TEST_CASE("files are as large as they may be and all tensors are in them") {
   CHECK(Checkpoint::open(work.path() / "out").ok());
 }
 
-TEST_CASE("what cannot be done is one sentence, and nothing is left behind") {
+TEST_CASE("a failure is one sentence, and no files are left") {
   const TemporaryFolder work;
   const fs::path from = golden("llama3-bf16"), to = work.path() / "out";
   CHECK(refusal({.from = from, .to = to, .bits = 7}).message.find("7 bits") != std::string::npos);
   CHECK(refusal({.from = from, .to = work.path() / "no/out"}).code == ErrorCode::kNotFound);
   CHECK(refusal({.from = work.path() / "missing", .to = to}).code == ErrorCode::kNotFound);
-  CHECK(refusal({.from = from, .to = work.path()}).message.find("exists already") !=
+  CHECK(refusal({.from = from, .to = work.path()}).message.find("already exists") !=
         std::string::npos);
   std::ofstream(work.path() / "model.gguf") << "GGUF";
   CHECK(refusal({.from = work.path() / "model.gguf", .to = to}).message.find("is a GGUF file") !=
@@ -198,7 +198,7 @@ TEST_CASE("what cannot be done is one sentence, and nothing is left behind") {
   CHECK(quantise_model({.from = to, .to = again, .bits = 3, .requantises = true}).ok());
 }
 
-TEST_CASE("a weight that is no number is refused by its name, and nothing is left behind") {
+TEST_CASE("a NaN weight is refused by its name, and no files are left") {
   const TemporaryFolder work;
   fs::copy(golden("llama3-bf16"), work.path() / "bad");
   const fs::path file = work.path() / "bad/model.safetensors";
@@ -207,7 +207,7 @@ TEST_CASE("a weight that is no number is refused by its name, and nothing is lef
     const auto checkpoint = Checkpoint::open(work.path() / "bad");
     REQUIRE(checkpoint.ok());
     const TensorView& up = tensor(*checkpoint.value(), "model.layers.1.mlp.up_proj.weight");
-    size_t behind = 0;  // bytes of the tensors behind it, as data fills the file
+    size_t behind = 0;  // bytes of the tensors after it, as data fills the file
     for (const TensorView& other : checkpoint.value()->tensors()) {
       if (other.bytes.data() >= up.bytes.data()) behind += other.bytes.size();
     }

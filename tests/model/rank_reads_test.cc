@@ -1,4 +1,4 @@
-#include "model/rank_reads.h"
+#include "model/load/rank_reads.h"
 
 #include <doctest/doctest.h>
 
@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "base/hasher.h"
+#include "base/crypto/hasher.h"
 #include "kernels/isa.h"
-#include "model/stages.h"
-#include "model/weights.h"
+#include "model/load/stages.h"
+#include "model/load/weights.h"
 #include "support/golden.h"
 #include "support/temporary_folder.h"
-#include "weights/safetensors.h"
-#include "weights/safetensors_source.h"
+#include "weights/safetensors/early_tensors.h"
+#include "weights/safetensors/safetensors.h"
+#include "weights/source/safetensors_source.h"
 
 using namespace lockstep;
 
@@ -22,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kSmallPiece = 4096;  // a page: no byte too many is here
+constexpr uint64_t kSmallPiece = 4096;  // a page, so that hardly a byte too many is here
 
-// The folder of a checkpoint, with those pieces of its weights' files alone that hold what `reads`
-// says, and their tables.
+// A checkpoint folder in which the weight files have only the pieces that `reads` lists, and their
+// tables.
 class PartialFolder {
  public:
   PartialFolder(const fs::path& whole, const RankReads& reads) {
@@ -40,7 +41,7 @@ class PartialFolder {
   const fs::path& path() const { return folder_.path(); }
   uint64_t here() const { return here_; }
   uint64_t total() const { return total_; }
-  // As if a piece had been lost that holds this byte.
+  // As if the piece with this byte had been lost.
   void lose(const std::string& name, uint64_t at) const {
     const fs::path blob = folder_.path() / (name + kPartialFileEnding);
     std::ofstream journal(piece_journal_of(blob), std::ios::binary | std::ios::app);
@@ -121,8 +122,8 @@ Result<Weights> load_rank(const OpenedModel& model, const Placed& split, int ran
 
 }  // namespace
 
-// A byte beside those that are here would end the test with SIGSEGV.
-TEST_CASE("what rank_reads says is all that a rank reads, whatever the checkpoint's form") {
+// Reading a byte next to the present ones would end the test with SIGSEGV.
+TEST_CASE("a rank reads only what rank_reads lists, whatever the checkpoint's format") {
   for (const std::string& name : all_golden_cases()) {
     CAPTURE(name);
     const auto whole = open_model(golden_folder(name));
@@ -140,7 +141,7 @@ TEST_CASE("what rank_reads says is all that a rank reads, whatever the checkpoin
         const auto expected = load_rank(whole.value(), split, rank);
         REQUIRE(expected.ok());
         CHECK(loaded.value().read_bytes == expected.value().read_bytes);
-        // And it can be known where only the part is here.
+        // It can also be computed where only the part is present.
         const auto again = rank_reads(partial.value(), split.shares, split.stages);
         REQUIRE(again.ok());
         for (size_t i = 0; i < again.value()[own].size(); ++i) {
@@ -151,7 +152,7 @@ TEST_CASE("what rank_reads says is all that a rank reads, whatever the checkpoin
   }
 }
 
-TEST_CASE("a stage reads its layers alone") {
+TEST_CASE("a stage reads only its layers") {
   const auto whole = open_model(golden_folder("llama3-bf16"));
   REQUIRE(whole.ok());
   const auto reads = rank_reads(whole.value(), std::vector<double>{1, 1}, 2);
@@ -162,14 +163,14 @@ TEST_CASE("a stage reads its layers alone") {
     here += folder.here();
     total = folder.total();
   }
-  // The border between the stages and the table are on both.
+  // Both have the pieces at the border between the stages, and the table.
   CHECK(here <= total + 4 * kSmallPiece);
   CHECK(here >= total);
   CHECK(!rank_reads(whole.value(), std::vector<double>{1, 1, 1}, 2).ok());
   CHECK(!rank_reads(whole.value(), {}, 1).ok());
 }
 
-TEST_CASE("a rank whose bytes are not here says which, and who knows nothing of parts is refused") {
+TEST_CASE("a rank names its missing bytes, and opening without support for parts is refused") {
   const std::string golden = golden_folder("llama3-bf16");
   const auto whole = open_model(golden);
   REQUIRE(whole.ok());
@@ -178,7 +179,7 @@ TEST_CASE("a rank whose bytes are not here says which, and who knows nothing of 
   const PartialFolder folder(golden, reads.value()[0]);
   const auto refused = open_model(folder.path().string());
   REQUIRE(!refused.ok());
-  CHECK(refused.error().message.find("only in part on this machine") != std::string::npos);
+  CHECK(refused.error().message.find("only partly on this machine") != std::string::npos);
 
   const auto partial = open_model(folder.path().string(), PartialFiles::kAllowed);
   REQUIRE(partial.ok());

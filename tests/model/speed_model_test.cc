@@ -1,4 +1,4 @@
-#include "model/speed_model.h"
+#include "model/load/speed_model.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "json/json.h"
-#include "model/known_shapes.h"
-#include "model/shape_model.h"
+#include "model/config/known_shapes.h"
+#include "model/load/shape_model.h"
 
 using namespace lockstep;
 
@@ -28,7 +28,7 @@ Json published() {
   return std::move(json).value();
 }
 
-// Bytes of a weight of the experts and of all others.
+// Bytes per weight of the experts and of all others.
 struct WeightBytes {
   double experts;
   double rest;
@@ -39,8 +39,8 @@ WeightBytes weight_bytes(const Json& bits) {
   return {bits.at("experts").to_number<double>() / 8, bits.at("rest").to_number<double>() / 8};
 }
 
-// As the software that was measured cuts a model: it leaves the LM head, the router and the
-// projections to the latents whole.
+// As the measured software cuts a model: the LM head, the router and the projections to the latents
+// stay whole.
 TokenCosts costs_of_measured(const std::string& shape, WeightBytes bytes) {
   const ModelConfig config = read_shape_config(shape).value();
   const ModelSummary summary = summarise(config, nullptr).value();
@@ -66,7 +66,7 @@ TokenCosts costs_of_measured(const std::string& shape, WeightBytes bytes) {
 
 }  // namespace
 
-TEST_CASE("the published speeds of clusters of Macs are what the model says") {
+TEST_CASE("the model predicts the published speeds of clusters of Macs") {
   const Json data = published();
   const double bandwidth = data.at("node").at("memory_bandwidth_gb_s").to_number<double>() * 1e3;
   const MachineSpeed machine{.read_bytes_per_us = 0.843 * bandwidth, .kernel_us = 5.7};
@@ -98,7 +98,7 @@ TEST_CASE("messages of a token") {
   CHECK(message_count(kCosts, {.ranks = 4, .stages = 2}) == 2 * 28 + 3 + 2);
 }
 
-TEST_CASE("delay is paid once for each message, and stages do not divide a token's work") {
+TEST_CASE("latency is paid once per message, and stages do not divide a token's work") {
   const LinkSpeed fast{.exchange_us = 1}, slow{.exchange_us = 1, .delay_us = 300};
   const double alone = token_us(kCosts, kMachine, fast, {});
   CHECK(alone == doctest::Approx(2.01e9 / 20e3 + 240));
@@ -113,10 +113,10 @@ TEST_CASE("delay is paid once for each message, and stages do not divide a token
         doctest::Approx(59.0));
 }
 
-TEST_CASE("a machine's speed is what its own token took") {
+TEST_CASE("a machine's speed follows from the time of its own token") {
   const double measured = token_us(kCosts, kMachine, {}, {});
   const MachineSpeed found = machine_speed(kCosts, measured, kMachine.kernel_us);
   CHECK(found.read_bytes_per_us == doctest::Approx(kMachine.read_bytes_per_us));
-  // Kernels cannot take more than half of it, whatever is said of them.
+  // Kernels cannot take more than half of it, whatever their given time.
   CHECK(machine_speed(kCosts, 1000, 100).read_bytes_per_us == doctest::Approx(2.01e9 / 500));
 }

@@ -1,4 +1,4 @@
-#include "model/stages.h"
+#include "model/load/stages.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
-#include "model/open_model.h"
-#include "model/shape_model.h"
+#include "model/load/open_model.h"
+#include "model/load/shape_model.h"
 
 using namespace lockstep;
 
@@ -44,7 +44,7 @@ double slowest(const TokenBytes& bytes, const std::vector<double>& shares,
   return most;
 }
 
-// The least that any way of dealing can have, tried one after the other.
+// The minimum over all possible splits, found by trying each.
 double least_by_trial(const TokenBytes& bytes, const std::vector<double>& shares,
                       std::vector<int>& sizes) {
   const size_t stages = shares.size() - sizes.size();
@@ -67,7 +67,7 @@ double least_by_trial(const TokenBytes& bytes, const std::vector<double>& shares
 
 }  // namespace
 
-TEST_CASE("layers are dealt by the shares of the stages, the LM head counted with the last") {
+TEST_CASE("layers are assigned by the shares of the stages, the LM head counted with the last") {
   CHECK(sizes_of(equal_layers(8), {1}) == std::vector<int>{8});
   CHECK(sizes_of(equal_layers(8), {1, 1}) == std::vector<int>{4, 4});
   CHECK(sizes_of(equal_layers(8), {3, 1}) == std::vector<int>{6, 2});
@@ -85,12 +85,12 @@ TEST_CASE("every stage has at least one layer, and more stages than layers are r
   CHECK(refused.error().message == "the model has 2 layers, too few for 3 stages");
 }
 
-TEST_CASE("the stages that do not decide the time are even too") {
-  // The last stage is the slowest in any case; the three layers before it need not lie together.
+TEST_CASE("stages that do not determine the time are balanced too") {
+  // The last stage is always the slowest; the three layers before it need not be in one stage.
   CHECK(sizes_of(equal_layers(5, 10), {1, 1, 1}) == std::vector<int>{2, 2, 1});
 }
 
-TEST_CASE("no way of dealing has a faster slowest stage") {
+TEST_CASE("no other split has a faster slowest stage") {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> bytes_of(0.1, 4), share_of(0.2, 3);
   for (int round = 0; round < 200; ++round) {
@@ -111,7 +111,7 @@ TEST_CASE("the share of a stage is the sum of its ranks'") {
   CHECK(stage_shares(shares, 6) == shares);
 }
 
-TEST_CASE("what a token touches is counted from the checkpoint: dense, tied and with experts") {
+TEST_CASE("a token's bytes are counted from the checkpoint: dense, tied and with experts") {
   const auto bytes_of = [](const std::string& folder) {
     const auto opened =
         open_model(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + folder);
@@ -132,7 +132,8 @@ TEST_CASE("what a token touches is counted from the checkpoint: dense, tied and 
   CHECK(dense.layers[1] == dense.layers[0]);
   const auto [tied, tied_config] = bytes_of("llama3-bf16-tied");
   CHECK(tied.head == 2.0 * tied_config.vocab_size * tied_config.hidden);
-  // Latent attention with heads stored apart; the first layer is dense, the others have experts.
+  // Latent attention with heads stored separately; the first layer is dense, the others have
+  // experts.
   const auto [latent, deepseek] = bytes_of("deepseekv3-q4-g32-kvb");
   CHECK(latent.layers[0] > 0);
   CHECK(latent.layers[1] == latent.layers[2]);

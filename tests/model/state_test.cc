@@ -3,12 +3,12 @@
 #include <set>
 
 #include "kernels/kernels.h"
-#include "model/batch.h"
-#include "model/sequence_state.h"
+#include "model/forward/batch.h"
+#include "model/load/sequence_state.h"
 
 using namespace lockstep;
 
-TEST_CASE("sequences get pages of their own and give them back") {
+TEST_CASE("sequences get their own pages and return them") {
   StatePool pool(5);
   SequenceState a, b;
   REQUIRE(pool.grow(a, 1).ok());
@@ -37,7 +37,7 @@ TEST_CASE("a pool without enough pages says so and changes nothing") {
   CHECK(pool.free_pages() == 1);
 }
 
-TEST_CASE("a batch that reaches outside of the model is corrupt") {
+TEST_CASE("a batch with indices outside the model is corrupt") {
   const BatchLimits limits{
       .tokens_max = 4, .page_list_entries_max = 3, .pages = 8, .vocab_size = 10};
   const Batch sound{.tokens = {1, 9},

@@ -1,4 +1,4 @@
-#include "model/weights.h"
+#include "model/load/weights.h"
 
 #include <doctest/doctest.h>
 
@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "kernels/isa.h"
-#include "model/open_model.h"
+#include "model/load/open_model.h"
 
 using namespace lockstep;
 
 namespace {
 
-// Notes which part of each matrix is asked for.
-class NotingSource final : public WeightSource {
+// Records which part of each matrix is requested.
+class RecordingSource final : public WeightSource {
  public:
-  explicit NotingSource(const WeightSource& source) : source_(source) {}
+  explicit RecordingSource(const WeightSource& source) : source_(source) {}
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override {
     parts_[std::string(request.name)] = {{request.row_begin, request.row_end},
@@ -39,10 +39,10 @@ class NotingSource final : public WeightSource {
   mutable std::map<std::string, WeightPart> parts_;
 };
 
-// Loads a rank's weights and compares what was asked for; returns how many matrices it has no part
-// of.
+// Loads a rank's weights and checks the requested parts; returns the number of matrices of which
+// the rank has no part.
 int check_requests(const OpenedModel& model, const Cut& cut, int rank) {
-  const NotingSource source(*model.source);
+  const RecordingSource source(*model.source);
   auto device = open_device({.kernels = available_kernels().back()});
   REQUIRE(device.ok());
   const auto weights =
@@ -72,7 +72,7 @@ int check_requests(const OpenedModel& model, const Cut& cut, int rank) {
 TEST_CASE("a rank asks for its part of each matrix, and for one element where it has none") {
   const auto model = open_model("shape:" LOCKSTEP_SOURCE_DIR "/tests/data/golden/llama3-bf16");
   REQUIRE_MESSAGE(model.ok(), model.error().message);
-  // One rank gets no leaf of anything: its parts end at 0, or begin at the end.
+  // One rank gets no leaf of any matrix: its parts end at 0, or begin at the end.
   for (const int empty_rank : {0, 1}) {
     std::vector<double> shares{1000, 1000};
     shares[static_cast<size_t>(empty_rank)] = 1;

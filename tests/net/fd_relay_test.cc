@@ -1,4 +1,4 @@
-#include "net/fd_relay.h"
+#include "net/frames/fd_relay.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "net/frame_call.h"
-#include "net/frame_server.h"
+#include "net/frames/frame_call.h"
+#include "net/frames/frame_server.h"
 
 using namespace lockstep;
 
@@ -48,7 +48,7 @@ struct SocketPair {
 
 }  // namespace
 
-TEST_CASE("fd relay: two socket pairs on two machines are one, in both directions, to the end") {
+TEST_CASE("fd relay: two socket pairs on two machines act as one, in both directions, to the end") {
   const TlsIdentity identity = TlsIdentity::make(KeyPair::generate().value()).value();
   const auto loop = EventLoop::start();
   SocketPair near, far;
@@ -103,7 +103,7 @@ TEST_CASE("fd relay: two socket pairs on two machines are one, in both direction
   });
 }
 
-TEST_CASE("fd relay: a connection that closed before it started is an end like any other") {
+TEST_CASE("fd relay: a connection that closed before it started counts as a normal end") {
   const TlsIdentity identity = TlsIdentity::make(KeyPair::generate().value()).value();
   const auto loop = EventLoop::start();
   SocketPair near;
@@ -141,7 +141,7 @@ TEST_CASE("fd relay: a connection that closed before it started is an end like a
 }
 
 TEST_CASE(
-    "fd relay: one end says why its descriptor ended, after all bytes, and nobody dies of it") {
+    "fd relay: one end says why its descriptor ended, after all bytes, and the relay survives") {
   const TlsIdentity identity = TlsIdentity::make(KeyPair::generate().value()).value();
   const auto loop = EventLoop::start();
   SocketPair near, far;
@@ -177,7 +177,7 @@ TEST_CASE(
   far.write("last words");
   CHECK(near.read(10) == "last words");
   far.ours.reset();
-  near.write(std::string(1 << 16, 'x'));  // on its way to a socket that nobody reads
+  near.write(std::string(1 << 16, 'x'));  // in flight to a socket that is never read
   CHECK(near.read(1).empty());
   {
     std::unique_lock lock(mutex);

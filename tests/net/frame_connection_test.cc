@@ -1,4 +1,4 @@
-#include "net/frame_connection.h"
+#include "net/frames/frame_connection.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -10,20 +10,20 @@
 #include <mutex>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "net/caller_gate.h"
 #include "net/event_loop.h"
-#include "net/frame_call.h"
-#include "net/frame_server.h"
+#include "net/frames/frame_call.h"
+#include "net/frames/frame_server.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kFramePatience{20};
 
-// Lines that a test waits for.
+// Lines that a test can wait for.
 class Notes {
  public:
   void add(const std::string& line) {
@@ -33,7 +33,7 @@ class Notes {
   }
   bool waits_for(const std::string& part) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return has(part); });
+    return changed_.wait_for(lock, kFramePatience, [&] { return has(part); });
   }
   size_t count() {
     const std::lock_guard lock(mutex_);
@@ -60,7 +60,7 @@ TlsIdentity new_identity() {
   return TlsIdentity::make(KeyPair::generate().value()).value();
 }
 
-// A server whose connections are `accepted`, and calls to it; all on one loop.
+// A server, its accepted connections, and calls to it; all on one loop.
 struct Ends {
   explicit Ends(FrameServer::Options options = {}) {
     options.host = "127.0.0.1";
@@ -137,7 +137,7 @@ bool is_closed_by_server(int fd) {
 
 }  // namespace
 
-TEST_CASE("frames: both ends know each other's key, share a secret, and get each frame whole") {
+TEST_CASE("frames: both ends know each other's key, share a secret, and receive each frame whole") {
   Ends ends;
   ends.connect();
   ends.loop->run_and_wait([&] {
@@ -173,7 +173,7 @@ TEST_CASE("frames: two sessions of the same ends have two secrets") {
   others.loop->run_and_wait([&] { CHECK(others.called.session_secret() != first); });
 }
 
-TEST_CASE("frames: what is sent before finish() arrives") {
+TEST_CASE("frames: frames sent before finish() arrive") {
   Ends ends;
   ends.connect();
   ends.loop->run_and_wait([&] {
@@ -188,7 +188,7 @@ TEST_CASE("frames: what is sent before finish() arrives") {
   CHECK(ends.notes.waits_for("server: the other end closed"));
 }
 
-TEST_CASE("frames: a stranger's frames are short, and its time too") {
+TEST_CASE("frames: a stranger's frame size and time are limited") {
   SUBCASE("a long frame") {
     Ends ends;
     ends.connect();
@@ -196,7 +196,7 @@ TEST_CASE("frames: a stranger's frames are short, and its time too") {
       ends.accepted.set_events(ends.noting("server"));
       ends.called.send(std::string(5000, 'x'));
     });
-    CHECK(ends.notes.waits_for("server: a frame of 5000 bytes came, at most 4096 are allowed"));
+    CHECK(ends.notes.waits_for("server: a frame of 5000 bytes arrived, at most 4096 are allowed"));
   }
   SUBCASE("silence") {
     Ends ends({.limits = {.trust_timeout = 100ms}});
@@ -206,7 +206,7 @@ TEST_CASE("frames: a stranger's frames are short, and its time too") {
   }
 }
 
-TEST_CASE("frames: who falls silent and who does not read is dropped") {
+TEST_CASE("frames: peers that are silent or do not read are dropped") {
   SUBCASE("silent") {
     Ends ends({.limits = {.silence_max = 200ms}});
     ends.connect();
@@ -216,7 +216,7 @@ TEST_CASE("frames: who falls silent and who does not read is dropped") {
     });
     CHECK(ends.notes.waits_for("server: nothing was heard for 200 ms"));
   }
-  SUBCASE("too much waits") {
+  SUBCASE("too much queued") {
     Ends ends({.limits = {.unsent_bytes_max = 1 << 20}});
     ends.connect();
     ends.loop->run_and_wait([&] {
@@ -228,7 +228,7 @@ TEST_CASE("frames: who falls silent and who does not read is dropped") {
     });
     CHECK(ends.notes.waits_for("server: the other end reads too slowly"));
   }
-  SUBCASE("nothing leaves") {
+  SUBCASE("nothing sent") {
     Ends ends({.limits = {.unsent_bytes_max = 64 << 20, .silence_max = 0ms, .stall_max = 300ms}});
     FrameLimits patient;
     patient.silence_max = 0ms;
@@ -240,11 +240,11 @@ TEST_CASE("frames: who falls silent and who does not read is dropped") {
       ends.accepted.trust();
       for (int i = 0; i < 300; ++i) ends.accepted.send(std::string(100'000, 'x'));
     });
-    CHECK(ends.notes.waits_for("server: the other end took nothing for 300 ms"));
+    CHECK(ends.notes.waits_for("server: the other end read nothing for 300 ms"));
   }
 }
 
-TEST_CASE("frames: a paused reader gets everything once it goes on") {
+TEST_CASE("frames: a paused reader gets everything once it resumes") {
   Ends ends;
   ends.connect();
   ends.loop->run_and_wait([&] {
@@ -270,7 +270,7 @@ TEST_CASE("frames: plain bytes and half a handshake are closed and counted") {
   CHECK(ends.notes.count() == 0);
 }
 
-TEST_CASE("frames: strangers are few, and the others are closed at once") {
+TEST_CASE("frames: the number of strangers is limited, and others are closed at once") {
   Ends ends({.strangers_max = 2});
   const UniqueFd first = plain_socket(ends.port), second = plain_socket(ends.port);
   const UniqueFd third = plain_socket(ends.port);
@@ -278,7 +278,23 @@ TEST_CASE("frames: strangers are few, and the others are closed at once") {
   ends.loop->run_and_wait([&] { CHECK(ends.server->counts().refused == 1); });
 }
 
-TEST_CASE("frames: nobody there is an error within the time") {
+TEST_CASE("frames: a handler that throws loses its connection, and the server accepts the next") {
+  Ends ends;
+  ends.connect();
+  ends.loop->run_and_wait([&] {
+    auto events = ends.noting("accepted");
+    events.on_frame = [](const std::string&) { throw std::bad_alloc(); };
+    ends.accepted.set_events(std::move(events));
+    ends.called.set_events(ends.noting("called"));
+    ends.called.send("one");
+  });
+  CHECK(ends.notes.waits_for("accepted: out of memory"));
+  CHECK(ends.notes.waits_for("called: "));
+  ends.notes.forget();
+  ends.connect();
+}
+
+TEST_CASE("frames: a missing peer is an error within the time") {
   Notes notes;
   const auto loop = EventLoop::start();
   FrameCall call;
@@ -311,7 +327,7 @@ TEST_CASE("addresses: host, port and IPv6 in all their forms") {
   }
 }
 
-TEST_CASE("caller gate: a burst, then a rate, for each address, within a bounded table") {
+TEST_CASE("caller gate: per address a burst, then a rate, within a bounded table") {
   CallerGate gate({.burst = 3, .per_second = 2, .addresses_max = 2});
   const auto now = CallerGate::Clock::time_point() + 1h;
   for (int i = 0; i < 3; ++i) CHECK(gate.admit("a", now));
@@ -320,11 +336,11 @@ TEST_CASE("caller gate: a burst, then a rate, for each address, within a bounded
   CHECK(!gate.admit("c", now));  // a and b are remembered
   CHECK(gate.admit("a", now + 500ms));
   CHECK(!gate.admit("a", now + 500ms));
-  CHECK(gate.admit("c", now + 2s));  // b is as good as new by then
+  CHECK(gate.admit("c", now + 2s));  // b has its full allowance again
   CHECK(gate.admit("a", now + 1h));
 }
 
-TEST_CASE("caller gate: a call that was no stranger's is given back, and no more than that") {
+TEST_CASE("caller gate: a call that was not a stranger's is refunded, once") {
   CallerGate gate({.burst = 2, .per_second = 1, .addresses_max = 2});
   const auto now = CallerGate::Clock::time_point() + 1h;
   for (int i = 0; i < 20; ++i) {
@@ -338,7 +354,7 @@ TEST_CASE("caller gate: a call that was no stranger's is given back, and no more
   CHECK(!gate.admit("member", now));
 }
 
-TEST_CASE("frames: who is trusted may call as often as it likes, strangers only now and then") {
+TEST_CASE("frames: trusted peers may call without limit, strangers are rate-limited") {
   Ends ends({.calls = {.burst = 2, .per_second = 0}});
   for (int i = 0; i < 5; ++i) {
     ends.connect();
@@ -351,7 +367,7 @@ TEST_CASE("frames: who is trusted may call as often as it likes, strangers only 
   ends.loop->run_and_wait([&] { CHECK(ends.server->counts().refused == 1); });
 }
 
-TEST_CASE("event loop: timers run once, in time, and not after they were cancelled") {
+TEST_CASE("event loop: timers run once, in time, and not after cancellation") {
   Notes notes;
   const auto loop = EventLoop::start();
   EventLoop::Timer kept, dropped;

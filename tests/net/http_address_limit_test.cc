@@ -1,4 +1,4 @@
-// Connections of one other machine: this one plays it, at an address that is no loopback one.
+// Connections from one other machine: simulated here with a non-loopback address of this machine.
 #include <doctest/doctest.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 #include "net/raw_client.h"
 
 namespace lockstep {
@@ -37,7 +37,7 @@ bool is_answered(RawClient& client) {
 
 }  // namespace
 
-TEST_CASE("one other machine has so many connections, and gets another when one has ended") {
+TEST_CASE("a remote machine's connections are limited, and one that ends frees a place") {
   const std::optional<uint32_t> address = own_address();
   if (!address) {
     MESSAGE("this machine has no address but loopback ones: not tested");
@@ -59,7 +59,7 @@ TEST_CASE("one other machine has so many connections, and gets another when one 
     CHECK(is_answered(second));
     RawClient third(port, 0, *address);
     CHECK(third.read_to_end().find("HTTP/1.1 503 ") == 0);
-    // Its own programs have no such limit.
+    // Local programs have no such limit.
     std::vector<std::unique_ptr<RawClient>> own;
     for (int i = 0; i < 4; ++i) {
       own.push_back(std::make_unique<RawClient>(port));

@@ -1,4 +1,4 @@
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "net/serving.h"
 
 namespace lockstep {
@@ -15,8 +15,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A listening socket that says `words` to the first that calls, and closes; nothing: it stays
-// silent until its end.
+// A listening socket that sends `words` to the first caller and closes; if empty, it stays silent
+// until it is destroyed.
 class Stranger {
  public:
   explicit Stranger(std::string words) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -82,7 +82,7 @@ TEST_CASE("a request and its answer arrive whole, whatever the status") {
   CHECK(posted.value().body == "POST /p? some one " + body);
 }
 
-TEST_CASE("the server is told what it was called, an IPv6 address in brackets") {
+TEST_CASE("the Host header is the address as called, with IPv6 in brackets") {
   Serving server([](const HttpRequest& request, const HttpReply& reply) {
     reply.send({200, "text/plain", std::string(request.header("host")), {}});
   });
@@ -98,7 +98,7 @@ TEST_CASE("the server is told what it was called, an IPv6 address in brackets") 
   CHECK(v6.value().body == "[::1]" + port);
 }
 
-TEST_CASE("a streamed answer is put together") {
+TEST_CASE("a streamed answer is assembled") {
   Serving server([](const HttpRequest&, const HttpReply& reply) {
     reply.start(200, "text/plain");
     for (const char* piece : {"one ", "two ", "three"}) reply.write(piece);
@@ -109,7 +109,7 @@ TEST_CASE("a streamed answer is put together") {
   CHECK(answer.value().body == "one two three");
 }
 
-TEST_CASE("an answer that is too long, too late, broken or no HTTP is an error of its own") {
+TEST_CASE("too long, late, broken and non-HTTP answers have distinct errors") {
   Serving server([](const HttpRequest&, const HttpReply& reply) {
     reply.send({200, "text/plain", std::string(1000, 'x'), {}});
   });
@@ -126,7 +126,7 @@ TEST_CASE("an answer that is too long, too late, broken or no HTTP is an error o
   CHECK(code_of(Stranger("+OK ready\r\n\r\n").call()) == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("what would be two requests is not sent") {
+TEST_CASE("input that would make two requests is not sent") {
   CHECK(code_of({.target = "/a\r\nX: y"}) == ErrorCode::kInvalidArgument);
   CHECK(code_of({.target = "/a b"}) == ErrorCode::kInvalidArgument);
   CHECK(code_of({.target = "a"}) == ErrorCode::kInvalidArgument);

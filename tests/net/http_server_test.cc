@@ -1,4 +1,4 @@
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "net/raw_client.h"
+#include "net/running.h"
+#include "support/text.h"
 
 namespace lockstep {
 namespace {
@@ -15,42 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::chrono::seconds kBound{10};  // a test that waits longer fails
 
-// A server on its own thread for the time of a test.
-class Running {
- public:
-  explicit Running(HttpServer::Handler handler, HttpServer::Limits limits = {}) {
-    if (!limits.error_body) {
-      limits.error_body = [](int status, std::string_view message, std::string_view path) {
-        return std::to_string(status) + ":" + std::string(path) + ":" + std::string(message);
-      };
-    }
-    auto server = HttpServer::listen("localhost", 0, std::move(limits), std::move(handler));
-    REQUIRE(server.ok());
-    server_ = std::move(server.value());
-    thread_ = std::thread([this] { server_->run(); });
-  }
-  ~Running() { stop(); }
-  void stop() {
-    server_->stop();
-    wait();
-  }
-  void wait() {  // until it stops by itself
-    if (thread_.joinable()) thread_.join();
-  }
-  uint16_t port() const { return server_->port(); }
-  HttpServer& server() { return *server_; }
-
- private:
-  std::unique_ptr<HttpServer> server_;
-  std::thread thread_;
-};
-
 void echo(const HttpRequest& request, const HttpReply& reply) {
   reply.send({200, "text/plain", request.method + " " + request.path + " " + request.body, {}});
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 std::string get(std::string_view path, std::string_view more = "") {
@@ -76,7 +44,7 @@ TEST_CASE("one connection serves one request after another") {
   }
 }
 
-TEST_CASE("pipelined requests are answered in order, also by other threads") {
+TEST_CASE("pipelined requests are answered in order, even from other threads") {
   std::vector<std::thread> threads;
   {
     Running server([&](const HttpRequest& request, const HttpReply& reply) {
@@ -126,7 +94,7 @@ TEST_CASE("an HTTP/1.0 client gets a stream that ends with the connection") {
   CHECK(contains(all, "\r\n\r\none two"));
 }
 
-TEST_CASE("a body announced with Expect: 100-continue is asked for") {
+TEST_CASE("a body announced with Expect: 100-continue is requested") {
   Running server(echo);
   RawClient client(server.port());
   client.send("POST /e HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
@@ -135,7 +103,7 @@ TEST_CASE("a body announced with Expect: 100-continue is asked for") {
   CHECK(contains(client.read_reply(), "POST /e body"));
 }
 
-TEST_CASE("a chunked request body is put together") {
+TEST_CASE("a chunked request body is assembled") {
   Running server(echo);
   RawClient client(server.port());
   client.send("POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab");
@@ -151,7 +119,7 @@ TEST_CASE("HEAD is answered as GET without a body") {
   CHECK(contains(client.read_reply(), "GET /next "));
 }
 
-TEST_CASE("a client that goes while its reply is pending or streaming is reported once") {
+TEST_CASE("a client that disconnects during its reply is reported once") {
   for (const bool is_streaming : {false, true}) {
     for (const bool is_reset : {false, true}) {
       std::promise<void> gone;  // a second set_value would throw
@@ -181,7 +149,7 @@ TEST_CASE("a client that goes while its reply is pending or streaming is reporte
   }
 }
 
-TEST_CASE("a complete reply is no disconnect") {
+TEST_CASE("a complete reply is not a disconnect") {
   bool was_called = false;
   {
     Running server([&](const HttpRequest& request, const HttpReply& reply) {
@@ -231,7 +199,7 @@ TEST_CASE("a reader that stops is dropped after the time-out") {
   RawClient client(server.port(), 4096);
   client.send(get("/"));
   gone.get_future().wait();
-  server.stop();  // would take drain_timeout, were the connection still there
+  server.stop();  // would take drain_timeout if the connection still existed
   CHECK(client.read_to_end().size() < (32u << 20));
 }
 
@@ -271,13 +239,14 @@ TEST_CASE("requests over a limit get its status and a body in the given shape") 
   CHECK(contains(client.read_reply(), "200 OK"));
 }
 
-TEST_CASE("bodies of several requests share a limit, beyond what each has free") {
+TEST_CASE("bodies of several requests share a limit, beyond each one's free allowance") {
   HttpServer::Limits limits;
   limits.body_bytes_max = 100'000;
   limits.bodies_bytes_max = 150'000;
   limits.body_bytes_free = 1'000;
+  limits.of_caller_percent = 100;
   std::mutex mutex;
-  std::vector<HttpRequest> kept;  // that wait to be read
+  std::vector<HttpRequest> kept;  // held by the handler
   Running server(
       [&](HttpRequest request, const HttpReply& reply) {
         if (request.path != "/keep") return echo(request, reply);
@@ -308,7 +277,7 @@ TEST_CASE("bodies of several requests share a limit, beyond what each has free")
   CHECK(contains(ask(post("/", std::string(2'000, 'x'))), "200 OK"));       // 150'000
   CHECK(contains(ask(post("/", std::string(2'001, 'x'))), "HTTP/1.1 503 "));
   CHECK(contains(ask(post("/keep", std::string(1'000, 'x'))), "200 OK"));
-  // A body that is still coming takes room, and gives it back when its client goes.
+  // A body that is still arriving takes room, and frees it when its client disconnects.
   const auto becomes_full = [&](bool wanted) {
     const auto deadline = std::chrono::steady_clock::now() + kBound;
     bool is_full = !wanted;
@@ -329,7 +298,7 @@ TEST_CASE("bodies of several requests share a limit, beyond what each has free")
   CHECK(contains(ask(post("/", large)), "200 OK"));
 }
 
-TEST_CASE("a header or a body that does not come is 408, an idle connection is closed") {
+TEST_CASE("a header or a body that does not arrive is 408, an idle connection is closed") {
   HttpServer::Limits limits;
   limits.header_timeout = milliseconds(40);
   limits.body_timeout = milliseconds(40);
@@ -348,9 +317,10 @@ TEST_CASE("a header or a body that does not come is 408, an idle connection is c
   CHECK(used.is_ended());
 }
 
-TEST_CASE("one connection too many is told so with 503") {
+TEST_CASE("one connection too many is answered with 503") {
   HttpServer::Limits limits;
   limits.connections_max = 2;
+  limits.connections_reserved = 0;
   Running server(echo, limits);
   RawClient first(server.port());
   RawClient second(server.port());
@@ -364,7 +334,7 @@ TEST_CASE("one connection too many is told so with 503") {
   CHECK(contains(refusal, "Retry-After: 1\r\n"));
 }
 
-TEST_CASE("a reply that nobody gives is 500, a stream that nobody ends is cut") {
+TEST_CASE("a reply that is never sent is 500, a stream that is never ended is cut") {
   Running server([](const HttpRequest& request, const HttpReply& reply) {
     if (request.path == "/stream") reply.start(200, "text/plain");
   });
@@ -376,7 +346,7 @@ TEST_CASE("a reply that nobody gives is 500, a stream that nobody ends is cut") 
   CHECK(!contains(cut.read_to_end(), "0\r\n\r\n"));
 }
 
-TEST_CASE("stop lets a running reply end and closes idle connections") {
+TEST_CASE("stop lets a running reply finish and closes idle connections") {
   std::promise<HttpReply> replies;
   Running server([&](const HttpRequest&, const HttpReply& reply) {
     reply.start(200, "text/plain");
@@ -396,7 +366,7 @@ TEST_CASE("stop lets a running reply end and closes idle connections") {
   CHECK(!RawClient(server.port()).is_connected());
 }
 
-TEST_CASE("stop ends a reply that does not end itself, and says so to its owner") {
+TEST_CASE("stop ends a reply that does not end itself, and notifies its owner") {
   HttpServer::Limits limits;
   limits.drain_timeout = milliseconds(30);
   std::promise<HttpReply> replies;
@@ -416,7 +386,7 @@ TEST_CASE("stop ends a reply that does not end itself, and says so to its owner"
   reply.send({});
 }
 
-TEST_CASE("a draining server refuses requests and ends once those under way are answered") {
+TEST_CASE("a draining server refuses requests and ends once running ones are answered") {
   std::promise<HttpReply> replies;
   Running server(
       [&](const HttpRequest&, const HttpReply& reply) { replies.set_value(reply); });  // once
@@ -426,7 +396,7 @@ TEST_CASE("a draining server refuses requests and ends once those under way are 
   const HttpReply reply = replies.get_future().get();
   reply.start(200, "text/plain");
   server.server().drain(kBound);
-  server.server().drain(milliseconds(1));  // the first one counts
+  server.server().drain(milliseconds(1));  // the first call counts
   RawClient late(server.port());
   for (RawClient* client : {&late, &kept}) {
     client->send(get("/"));
@@ -455,7 +425,7 @@ TEST_CASE("a draining server without requests ends at once") {
   CHECK(idle.is_ended());
 }
 
-TEST_CASE("requests under way end at the limit of a drain, or when the server is to stop now") {
+TEST_CASE("running requests end at the drain limit, or when the server is stopped") {
   for (const bool is_told_now : {false, true}) {
     std::promise<HttpReply> replies;
     std::promise<void> gone;
@@ -475,7 +445,7 @@ TEST_CASE("requests under way end at the limit of a drain, or when the server is
   }
 }
 
-TEST_CASE("a request knows that it comes from this machine") {
+TEST_CASE("a request is marked as coming from this machine") {
   Running server([](const HttpRequest& request, const HttpReply& reply) {
     reply.send({200, "text/plain", request.is_from_this_machine ? "near" : "far", {}});
   });
@@ -510,7 +480,7 @@ TEST_CASE("a port in use is an error that names it") {
   CHECK(contains(unknown.error().message, "not a host"));
 }
 
-TEST_CASE("pieces of several threads arrive whole and in each thread's order") {
+TEST_CASE("pieces from several threads arrive whole and in each thread's order") {
   constexpr int kThreads = 4;
   constexpr int kPieces = 200;
   std::promise<HttpReply> replies;

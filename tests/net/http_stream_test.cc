@@ -1,4 +1,4 @@
-#include "net/http_stream.h"
+#include "net/http/http_stream.h"
 
 #include <doctest/doctest.h>
 
@@ -13,10 +13,10 @@ namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kStreamPatience{30};
 
-// A stream on a loop of its own. Its pieces are collected; each is followed by the next at once,
-// unless it is held.
+// A stream on its own loop. Its pieces are collected; the next one is requested at once unless the
+// stream is held.
 class Streaming {
  public:
   Streaming(HttpCall call, const HttpStreamLimits& limits, bool is_held = false)
@@ -56,7 +56,7 @@ class Streaming {
   template <class Value>
   static Value wait(std::promise<Value>& promise) {
     auto future = promise.get_future();
-    REQUIRE(future.wait_for(kPatience) == std::future_status::ready);
+    REQUIRE(future.wait_for(kStreamPatience) == std::future_status::ready);
     return future.get();
   }
 
@@ -71,7 +71,7 @@ class Streaming {
 
 }  // namespace
 
-TEST_CASE("an answer is handed on while it arrives") {
+TEST_CASE("an answer is passed on while it arrives") {
   std::promise<HttpReply> replies;
   Serving server([&](const HttpRequest& request, const HttpReply& reply) {
     reply.start(201, "text/plain", {{"X-Body", request.body}});
@@ -91,7 +91,7 @@ TEST_CASE("an answer is handed on while it arrives") {
   CHECK(stream.body() == "one two");
 }
 
-TEST_CASE("without resume nothing more is read, with it everything comes") {
+TEST_CASE("without resume nothing more is read, with it everything arrives") {
   const std::string body(3 << 20, 'x');
   Serving server([&](const HttpRequest&, const HttpReply& reply) {
     reply.send({200, "text/plain", body, {}});
@@ -119,10 +119,10 @@ TEST_CASE("cancelling closes the connection, and the server notices") {
   Streaming stream({.port = server.port()}, {});
   stream.wait_for_piece();
   stream.cancel();
-  CHECK(gone.get_future().wait_for(kPatience) == std::future_status::ready);
+  CHECK(gone.get_future().wait_for(kStreamPatience) == std::future_status::ready);
 }
 
-TEST_CASE("who does not answer, falls silent or breaks off is an error of its own") {
+TEST_CASE("no answer, silence and a broken connection have distinct errors") {
   std::unique_ptr<HttpReply> silent;
   Serving server([&](const HttpRequest& request, const HttpReply& reply) {
     if (request.path == "/never") silent = std::make_unique<HttpReply>(reply);
@@ -144,7 +144,7 @@ TEST_CASE("who does not answer, falls silent or breaks off is an error of its ow
   CHECK(code("no slash", {}) == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("where nobody listens the stream fails") {
+TEST_CASE("without a listener the stream fails") {
   uint16_t port = 0;
   {
     Serving server([](const HttpRequest&, const HttpReply&) {});

@@ -1,5 +1,4 @@
-// A client of a few lines over a blocking socket, so that tests decide about every byte. Reads end
-// at a bounded time.
+// A minimal client over a blocking socket, so that tests control every byte. Reads have a time-out.
 #pragma once
 
 #include <arpa/inet.h>
@@ -10,13 +9,13 @@
 #include <string>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 
 namespace lockstep {
 
 class RawClient {
  public:
-  // `ipv4`: where to, in the order of the machine.
+  // `ipv4`: the server's address, in host byte order.
   explicit RawClient(uint16_t port, int receive_buffer_bytes = 0, uint32_t ipv4 = INADDR_LOOPBACK) {
     fd_.reset(::socket(AF_INET, SOCK_STREAM, 0));
     const timeval timeout{10, 0};
@@ -44,7 +43,8 @@ class RawClient {
     return true;
   }
 
-  // Everything up to and with `end`; what came before the connection closed if `end` never does.
+  // Everything up to and including `end`; if `end` never comes, everything until the connection
+  // closed.
   std::string read_until(std::string_view end) {
     size_t found;
     while ((found = unread_.find(end)) == std::string::npos) {

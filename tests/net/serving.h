@@ -1,11 +1,11 @@
-// An HTTP server on its own thread for the time of a test.
+// An HTTP server on its own thread for the duration of a test.
 #pragma once
 
 #include <memory>
 #include <thread>
 #include <utility>
 
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 

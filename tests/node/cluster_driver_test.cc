@@ -1,4 +1,4 @@
-#include "node/cluster_driver.h"
+#include "node/cluster/cluster_driver.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -16,17 +16,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/files/unique_fd.h"
 #include "cluster/cluster_fixture.h"
-#include "cluster/join_token.h"
-#include "node/serving_placement.h"
+#include "cluster/join/join_token.h"
+#include "node/cluster/serving_placement.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
 
-// Parts are ready and gone at once.
+// Parts become ready and stop at once.
 class FakeRunner final : public PartRunner {
  public:
   void start_part(const DesiredEntry& entry, const PartReport& part) override {
@@ -48,7 +48,7 @@ class FakeRunner final : public PartRunner {
     const std::lock_guard lock(mutex_);
     return running_.contains(model);
   }
-  // Loop's thread, as everything but is_running().
+  // Called on the loop's thread, like everything except is_running().
   void set_driver(ClusterDriver* driver) {
     driver_ = driver;
     for (auto& call : std::exchange(early_, {})) call();
@@ -66,7 +66,7 @@ class FakeRunner final : public PartRunner {
   std::deque<std::function<void()>> early_;
 };
 
-// Every node has 100 bytes; the path of a model is its size.
+// Every node has 100 bytes; a model's path is its size.
 struct Node {
   Node(const TemporaryFolder& folder, const std::string& name, const ClusterKey& key,
        std::vector<NetAddress> join = {}, std::chrono::milliseconds answer_timeout = 10s)
@@ -115,7 +115,7 @@ struct Node {
     const auto all = all_serving(model, 1);
     return all.empty() ? std::nullopt : std::optional(all.front());
   }
-  // How many are alive, this one included, and who coordinates.
+  // The number of live nodes including this one, and the coordinator.
   std::pair<int, NodeId> view() const {
     std::pair<int, NodeId> view;
     for (const ClusterNodeReport& node : driver->report().nodes) {
@@ -155,7 +155,7 @@ Nodes start_nodes(const TemporaryFolder& folder, const ClusterKey& key) {
   return nodes;
 }
 
-// Waits until all nodes know the same placement of the model.
+// Waits until all nodes see the same placement of the model.
 std::optional<ServingPlacement> wait_for_placement(const Nodes& nodes, const std::string& model) {
   std::optional<ServingPlacement> placement;
   becomes_true([&] {
@@ -173,7 +173,7 @@ bool has_rank(const ServingPlacement& placement, const Node& node) {
 
 }  // namespace
 
-TEST_CASE("cluster driver: what is loaded on one node serves on all, and ends when unloaded") {
+TEST_CASE("cluster driver: a model loaded on one node serves on all, and stops when unloaded") {
   const TemporaryFolder folder;
   Nodes nodes = start_nodes(folder, new_cluster());
   const Status loaded = nodes[1]->load("m", 150);
@@ -207,7 +207,7 @@ TEST_CASE("cluster driver: what is loaded on one node serves on all, and ends wh
   }
 }
 
-TEST_CASE("cluster driver: what a lost node had is placed on the others") {
+TEST_CASE("cluster driver: a lost node's parts are placed on the others") {
   const TemporaryFolder folder;
   Nodes nodes = start_nodes(folder, new_cluster());
   REQUIRE(nodes[0]->load("m", 150).ok());
@@ -222,7 +222,7 @@ TEST_CASE("cluster driver: what a lost node had is placed on the others") {
   }));
 }
 
-TEST_CASE("cluster driver: all nodes know the groups of a model, and which are left") {
+TEST_CASE("cluster driver: all nodes know a model's groups, and which ones remain") {
   const TemporaryFolder folder;
   Nodes nodes = start_nodes(folder, new_cluster());
   REQUIRE(nodes[1]->load("m", 60, 0, 2).ok());
@@ -235,7 +235,7 @@ TEST_CASE("cluster driver: all nodes know the groups of a model, and which are l
   REQUIRE(before.size() == 2);
   CHECK(before[0].owner != before[1].owner);
   CHECK(before[0].epoch < before[1].epoch);
-  // Of more than are wanted, those of the highest epochs.
+  // If there are more than asked for, those with the highest epochs are returned.
   CHECK(nodes[0]->all_serving("m", 1) == std::vector{before[1]});
   CHECK(becomes_true([&] {
     const auto models = nodes[2]->driver->report().models;
@@ -250,7 +250,7 @@ TEST_CASE("cluster driver: all nodes know the groups of a model, and which are l
   }));
 }
 
-TEST_CASE("cluster driver: what was loaded comes back after all have started again") {
+TEST_CASE("cluster driver: loaded models come back after all nodes have restarted") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   {
@@ -262,7 +262,7 @@ TEST_CASE("cluster driver: what was loaded comes back after all have started aga
   CHECK(wait_for_placement(nodes, "m").has_value());
 }
 
-TEST_CASE("cluster driver: what is loaded on demand ends when unused and comes back when used") {
+TEST_CASE("cluster driver: a model on demand stops when unused and comes back when used") {
   const TemporaryFolder folder;
   Node node(folder, "a", new_cluster());
   const auto serves_when_used = [&] {
@@ -275,7 +275,7 @@ TEST_CASE("cluster driver: what is loaded on demand ends when unused and comes b
   CHECK(becomes_true(serves_when_used));
 }
 
-TEST_CASE("cluster driver: a disk that refuses is told to the caller") {
+TEST_CASE("cluster driver: a disk that refuses is reported to the caller") {
   const TemporaryFolder folder;
   Node node(folder, "a", new_cluster());
   std::filesystem::remove_all(node.desired);
@@ -288,22 +288,23 @@ TEST_CASE("cluster driver: a disk that refuses is told to the caller") {
   CHECK(node.load("n", 50).ok());
 }
 
-TEST_CASE("cluster driver: a disk that hangs is told in time, and stops nothing else") {
+TEST_CASE("cluster driver: a disk that hangs is reported in time, and blocks nothing else") {
   const TemporaryFolder folder;
   UniqueFd reader;
   Node node(folder, "a", new_cluster(), {}, 300ms);
-  const auto pipe = node.desired / "desired.json.new";  // writing it waits for somebody who reads
+  const auto pipe = node.desired / "desired.json.new";  // writing to it waits for a reader
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   const Status loaded = node.load("m", 50);
   REQUIRE(!loaded.ok());
   CHECK(loaded.error().code == ErrorCode::kTimeout);
-  CHECK(becomes_true([&] { return node.serving("m").has_value(); }));
+  CHECK(node.driver->report().nodes.size() == 1);
+  CHECK(!node.serving("m").has_value());  // an entry on no disk is not desired
   reader = UniqueFd(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   REQUIRE(reader.is_open());
   node.driver.reset();
 }
 
-TEST_CASE("cluster driver: messages that make no sense, and of another version, do no harm") {
+TEST_CASE("cluster driver: messages that are invalid or of another version do no harm") {
   const TemporaryFolder folder;
   const ClusterKey key = new_cluster();
   Node node(folder, "a", key);
@@ -321,7 +322,7 @@ TEST_CASE("cluster driver: messages that make no sense, and of another version, 
   CHECK(node.load("m", 50).ok());
 }
 
-TEST_CASE("cluster driver: a join token holds for an hour") {
+TEST_CASE("cluster driver: a join token is valid for an hour") {
   const TemporaryFolder folder;
   Node node(folder, "a", new_cluster());
   const auto text = node.driver->make_join_token();

@@ -1,17 +1,19 @@
-#include "node/cluster_plan.h"
+#include "node/cluster/cluster_plan.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <ctime>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <string>
 
 #include "cluster/cluster_fixture.h"
-#include "model/shape_model.h"
-#include "planner/measured_machine.h"
+#include "model/load/shape_model.h"
+#include "planner/facts/measured_machine.h"
 #include "support/numbered_node.h"
+#include "support/processor_time.h"
 
 using namespace lockstep;
 
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int64_t kGib = int64_t{1} << 30;
 
-// Nodes 1, 2, ... with so much memory each, on fast links.
+// Nodes 1, 2, ... with the given free memory, on fast links.
 std::vector<NodeOffer> offers_of(const std::vector<int64_t>& free_bytes) {
   std::vector<NodeOffer> offers;
   for (const int64_t bytes : free_bytes) {
@@ -60,7 +62,7 @@ Result<std::vector<RankPlan>> try_plan(const ModelPromises& promises,
   return plan_groups(entry_of(promises), llama(), 1, offers);
 }
 
-// Each fits into what its nodes have free, and no two share a node.
+// Checks that each plan fits into its nodes' free memory, and that no two share a node.
 std::vector<RankPlan> plans_of(const ModelPromises& promises, size_t groups,
                                const std::vector<NodeOffer>& offers) {
   auto plans = plan_groups(entry_of(promises), llama(), groups, offers);
@@ -109,7 +111,7 @@ TEST_CASE("cluster plan: a small model is on one node, with the memory that it t
   CHECK(plan_of({}, offers_of({16 * kGib})).ranks[0].bytes > many.ranks[0].bytes);  // 8 of 8192
 }
 
-TEST_CASE("cluster plan: what fits on no node alone is spread, by the memory that there is") {
+TEST_CASE("cluster plan: a model that fits on no single node is spread by available memory") {
   const ModelPromises promises{.context = 4096, .streams = 1};
   const int64_t whole = plan_of(promises, offers_of({8 * kGib})).ranks[0].bytes;
   const auto offers = offers_of({whole * 3 / 4, whole / 2});
@@ -123,7 +125,7 @@ TEST_CASE("cluster plan: what fits on no node alone is spread, by the memory tha
   }
 }
 
-TEST_CASE("cluster plan: as many ranks as were asked for, also on fewer nodes") {
+TEST_CASE("cluster plan: as many ranks as were asked for, even on fewer nodes") {
   const auto three = offers_of({8 * kGib, 8 * kGib, 8 * kGib});
   for (const int64_t parallel : {1, 2, 3}) {
     const RankPlan plan = plan_of({.context = 4096, .streams = 1, .parallel = parallel}, three);
@@ -156,7 +158,7 @@ TEST_CASE("cluster plan: layers are cut or handed out whole, as was asked for") 
   CHECK(refused.error().message.find("in pipeline") != std::string::npos);
 }
 
-TEST_CASE("cluster plan: a refusal says what is lacking where") {
+TEST_CASE("cluster plan: a refusal says how much is missing on which node") {
   const ModelPromises promises{.context = 4096, .streams = 1};
   const auto refused = try_plan(promises, offers_of({kGib, kGib / 2}));
   REQUIRE(!refused.ok());
@@ -174,14 +176,14 @@ TEST_CASE("cluster plan: a refusal says what is lacking where") {
   }
 }
 
-TEST_CASE("cluster plan: groups are planned together, so that none takes what another needs") {
+TEST_CASE("cluster plan: groups are planned together: none takes memory that another needs") {
   const ModelPromises promises{.context = 4096, .streams = 1};
   const int64_t whole = plan_of(promises, offers_of({8 * kGib})).ranks[0].bytes;
-  // Alike: on each node one, as many as there are nodes, and no more.
+  // Equal nodes: one group on each, and no more groups than nodes.
   const auto three = offers_of({8 * kGib, 8 * kGib, 8 * kGib});
   for (const size_t groups : {1, 2, 3}) CHECK(plans_of(promises, groups, three).size() == groups);
   CHECK(plans_of(promises, 16, three).size() == 3);
-  // Unequal: the large ones alone, the small ones in pairs.
+  // Unequal: the large nodes alone, the small ones in pairs.
   const int64_t small = whole * 5 / 8, large = whole * 9 / 8;
   const auto mixed = offers_of({small, large, small, large, small, small});
   const auto plans = plans_of(promises, 4, mixed);
@@ -192,25 +194,25 @@ TEST_CASE("cluster plan: groups are planned together, so that none takes what an
     CHECK(all_bytes(plan) >= whole);
   }
   CHECK(pairs == 2);
-  // A fourth one does not fit: the others take no more nodes than they need.
+  // A fourth group does not fit: the others take no more nodes than they need.
   const auto four = offers_of({small, small, small, large, large});
   const auto fewer = plans_of(promises, 4, four);
   CHECK(fewer.size() == 3);
   size_t nodes = 0;
   for (const RankPlan& plan : fewer) nodes += plan.ranks.size();
   CHECK(nodes == 4);
-  // Not even one: in numbers.
+  // Not even one group fits: the refusal has the numbers.
   const auto refused = plan_groups(entry_of(promises), llama(), 2, offers_of({kGib, kGib / 2}));
   REQUIRE(!refused.ok());
   CHECK(refused.error().message.find("GiB more than there is") != std::string::npos);
   CHECK(!plan_groups(entry_of(promises), llama(), 2, {}).ok());
 }
 
-TEST_CASE("cluster plan: near nodes make a group, and several ranks of one stay on one node") {
+TEST_CASE("cluster plan: nearby nodes form a group, and several ranks of one stay on one node") {
   const ModelPromises promises{.context = 4096, .streams = 1};
   const int64_t whole = plan_of(promises, offers_of({8 * kGib})).ranks[0].bytes;
   auto offers = offers_of({whole * 5 / 8, whole * 5 / 8, whole * 5 / 8, whole * 5 / 8});
-  // 1 and 3 are near each other, and so are 2 and 4.
+  // 1 and 3 are close to each other, and so are 2 and 4.
   for (size_t i = 0; i < offers.size(); ++i) {
     offers[i].round_trips.clear();
     for (size_t k = 0; k < offers.size(); ++k) {
@@ -245,25 +247,25 @@ TEST_CASE("cluster plan: the promised streams are those of all groups") {
   CHECK(planned_limits(llama().config, {.replicas = 4}).value().streams == kPlannedStreams);
 }
 
-TEST_CASE("cluster plan: many groups on many nodes are planned in some ten milliseconds") {
-  std::vector<int64_t> free;
-  for (int i = 0; i < 48; ++i) free.push_back((i % 3 + 1) * kGib);
-  const auto offers = offers_of(free);
-  const ModelPromises promises{.context = 4096, .streams = 16, .replicas = 16};
-  double best_ms = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    const std::clock_t begin = std::clock();  // of this process: others may be busy
-    const auto plans = plans_of(promises, 16, offers);
-    best_ms = std::min(best_ms, 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
-    CHECK(plans.size() == 16);
-  }
-  MESSAGE(best_ms, " ms");
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  CHECK(best_ms < 100);
-#endif
+// Some tens of milliseconds of one processor, as the message shows.
+TEST_CASE("cluster plan: twice the groups on twice the nodes take a few times the work") {
+  constexpr double kGrowthMax = 32, kPlanningMaxMs = 2'000;
+  const auto plan_groups = [](int groups) {
+    std::vector<int64_t> free;
+    for (int i = 0; i < 3 * groups; ++i) free.push_back((i % 3 + 1) * kGib);
+    const auto offers = offers_of(free);
+    const ModelPromises promises{.context = 4096, .streams = groups, .replicas = groups};
+    return least_processor_ms(3, [&] {
+      CHECK(plans_of(promises, groups, offers).size() == static_cast<size_t>(groups));
+    });
+  };
+  const double few_ms = plan_groups(8), many_ms = plan_groups(16);
+  MESSAGE(many_ms, " ms, for eight groups ", few_ms);
+  CHECK(many_ms < kGrowthMax * few_ms);
+  CHECK(many_ms < kPlanningMaxMs);
 }
 
-TEST_CASE("cluster plan: the planner reads beside, and says when it has") {
+TEST_CASE("cluster plan: the planner reads in the background, and reports when it is done") {
   std::atomic<int> told{0};
   std::atomic<bool> is_there{false};
   ClusterPlanner planner([&is_there](const std::string& path) -> Result<std::string> {
@@ -284,7 +286,52 @@ TEST_CASE("cluster plan: the planner reads beside, and says when it has") {
   planner.set_on_facts({});
 }
 
-TEST_CASE("cluster plan: a budget leaves an eighth, at least 512 MiB, or a quarter of little") {
+TEST_CASE("cluster plan: a model whose files hang delays no other model") {
+  struct Mount {
+    std::atomic<bool> is_gone{true};
+    std::atomic<int> waiting{0};
+  };
+  // The planner's threads may outlive the test.
+  const auto mount = std::make_shared<Mount>();
+  ClusterPlanner planner([mount](const std::string& path) -> Result<std::string> {
+    if (!path.starts_with("/mnt/gone")) return path;
+    ++mount->waiting;
+    mount->waiting.notify_all();
+    mount->is_gone.wait(true);
+    return Error{ErrorCode::kInternal, "the drive was gone"};
+  });
+  const auto offers = offers_of({8 * kGib});
+  for (int i = 0; i < 3; ++i) {
+    DesiredEntry hanging = entry_of();
+    hanging.path = fmt::format("/mnt/gone/{}", i);
+    CHECK_FALSE(planner.plan(hanging, 1, offers).ok());
+  }
+  for (int seen = mount->waiting; seen < 3; seen = mount->waiting) mount->waiting.wait(seen);
+  const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
+  CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  mount->is_gone = false;
+  mount->is_gone.notify_all();
+}
+
+TEST_CASE("cluster plan: running out of memory while reading is an error of that model only") {
+  std::atomic<int> told{0};
+  ClusterPlanner planner([](const std::string& path) -> Result<std::string> {
+    if (path == "huge") throw std::bad_alloc();
+    return path;
+  });
+  planner.set_on_facts([&told] { ++told; });
+  const auto offers = offers_of({8 * kGib});
+  DesiredEntry huge = entry_of();
+  huge.path = "huge";
+  CHECK_FALSE(planner.plan(huge, 1, offers).ok());
+  REQUIRE(becomes_true([&] { return told == 1; }));
+  CHECK(planner.plan(huge, 1, offers).error().message == "out of memory");
+  const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
+  CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  planner.set_on_facts({});
+}
+
+TEST_CASE("cluster plan: a budget leaves an eighth, at least 512 MiB, or a quarter if small") {
   constexpr uint64_t kMib = uint64_t{1} << 20;
   CHECK(budget_of(8192 * kMib) == 7168 * kMib);
   CHECK(budget_of(2048 * kMib) == 1536 * kMib);

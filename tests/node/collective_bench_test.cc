@@ -1,4 +1,4 @@
-#include "node/collective_bench.h"
+#include "node/network/collective_bench.h"
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ TEST_CASE("all-reduces between processes are measured over every link") {
   }
 }
 
-TEST_CASE("a benchmark that makes no sense is refused") {
+TEST_CASE("an invalid benchmark is refused") {
   CollectiveBenchOptions options = bench_options(LinkKind::kShm, 0);
   CHECK(bench_collective_processes(options).error().code == ErrorCode::kInvalidArgument);
   options = bench_options(LinkKind::kShm, 2);

@@ -1,4 +1,4 @@
-#include "node/control_channel.h"
+#include "node/wire/control_channel.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -14,16 +14,16 @@ using namespace lockstep;
 
 namespace {
 
-struct Pair {
+struct ChannelPair {
   ControlChannel near;
   ControlChannel far;
 };
 
-Pair connect() {
+ChannelPair connect() {
   auto fds = control_socket_pair();
   REQUIRE(fds.ok());
-  return Pair{ControlChannel(std::move(fds.value().first)),
-              ControlChannel(std::move(fds.value().second))};
+  return ChannelPair{ControlChannel(std::move(fds.value().first)),
+                     ControlChannel(std::move(fds.value().second))};
 }
 
 void send_raw(const ControlChannel& channel, const void* bytes, size_t size) {
@@ -33,7 +33,7 @@ void send_raw(const ControlChannel& channel, const void* bytes, size_t size) {
 }  // namespace
 
 TEST_CASE("frames arrive whole and in order, empty ones too") {
-  Pair pair = connect();
+  ChannelPair pair = connect();
   REQUIRE(pair.near.send(1, "one").ok());
   REQUIRE(pair.near.send(2, "").ok());
   REQUIRE(pair.far.fill().value());
@@ -50,7 +50,7 @@ TEST_CASE("frames arrive whole and in order, empty ones too") {
 }
 
 TEST_CASE("a frame may arrive byte by byte") {
-  Pair pair = connect();
+  ChannelPair pair = connect();
   const std::string bytes(
       "\x04\0\0\0\x07"
       "abc",
@@ -66,8 +66,8 @@ TEST_CASE("a frame may arrive byte by byte") {
   CHECK(frame.value()->payload == "abc");
 }
 
-TEST_CASE("a frame larger than the socket's buffer goes in parts without blocking") {
-  Pair pair = connect();
+TEST_CASE("a frame larger than the socket's buffer is sent in parts without blocking") {
+  ChannelPair pair = connect();
   std::string payload(5'000'000, 'x');
   payload.back() = 'y';
   REQUIRE(pair.near.send(3, payload).ok());
@@ -82,9 +82,9 @@ TEST_CASE("a frame larger than the socket's buffer goes in parts without blockin
   CHECK_FALSE(pair.near.has_outgoing());
 }
 
-TEST_CASE("a length that cannot be is an error") {
+TEST_CASE("an impossible length is an error") {
   for (uint32_t length : {uint32_t{0}, static_cast<uint32_t>(kControlFrameBytesMax + 1), ~0u}) {
-    Pair pair = connect();
+    ChannelPair pair = connect();
     send_raw(pair.near, &length, sizeof(length));
     REQUIRE(pair.far.fill().value());
     const auto frame = pair.far.next();
@@ -93,8 +93,8 @@ TEST_CASE("a length that cannot be is an error") {
   }
 }
 
-TEST_CASE("a closed peer is lost for reading and for writing") {
-  Pair pair = connect();
+TEST_CASE("a closed peer is an error for reading and for writing") {
+  ChannelPair pair = connect();
   REQUIRE(pair.near.send(1, "last words").ok());
   pair.near.close();
   REQUIRE(pair.far.fill().value());
@@ -105,7 +105,7 @@ TEST_CASE("a closed peer is lost for reading and for writing") {
 }
 
 TEST_CASE("a peer that reads nothing fills a bounded queue, and sending never blocks") {
-  Pair pair = connect();
+  ChannelPair pair = connect();
   const std::string payload(kControlFrameBytesMax - 1, 'x');
   Status status = Ok{};
   int sent = 0;
@@ -121,7 +121,7 @@ TEST_CASE("a peer that reads nothing fills a bounded queue, and sending never bl
 
 namespace {
 
-// An end of a pipe, so that what arrives can be told apart.
+// A pipe end, so that received descriptors can be identified.
 std::vector<UniqueFd> pipe_ends() {
   int fds[2];
   REQUIRE(::pipe(fds) == 0);
@@ -132,9 +132,9 @@ std::vector<UniqueFd> pipe_ends() {
 
 }  // namespace
 
-TEST_CASE("descriptors travel beside their frame, behind any amount of bytes") {
-  Pair pair = connect();
-  const std::string large(1 << 20, 'x');  // more than the socket takes at once
+TEST_CASE("descriptors arrive with their frame, after any number of bytes") {
+  ChannelPair pair = connect();
+  const std::string large(1 << 20, 'x');  // more than the socket accepts at once
   std::vector<UniqueFd> ends = pipe_ends();
   REQUIRE(pair.near.send(1, large).ok());
   REQUIRE(pair.near.send(2, "with", std::move(ends)).ok());
@@ -158,7 +158,7 @@ TEST_CASE("descriptors travel beside their frame, behind any amount of bytes") {
 }
 
 TEST_CASE("a peer that sends more descriptors than a worker has peers is refused") {
-  Pair pair = connect();
+  ChannelPair pair = connect();
   for (size_t sent = 0; sent <= kControlFdsMax; sent += 2) {
     REQUIRE(pair.near.send(1, "", pipe_ends()).ok());
   }

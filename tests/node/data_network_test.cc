@@ -1,4 +1,4 @@
-#include "node/data_network.h"
+#include "node/network/data_network.h"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ DataNetwork network(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("data network: addresses are in it by their first bits") {
+TEST_CASE("data network: an address belongs to it by its first bits") {
   const DataNetwork v4 = network("10.9.4.7/22");
   CHECK(v4.contains("10.9.4.0"));
   CHECK(v4.contains("10.9.7.255"));
@@ -34,17 +34,17 @@ TEST_CASE("data network: addresses are in it by their first bits") {
   CHECK(!v6.contains("10.9.4.1"));
 }
 
-TEST_CASE("data network: what is none is refused with what is expected") {
+TEST_CASE("data network: invalid text is refused with the expected form") {
   for (const char* text : {"", "/", "10.9.0.0", "10.9.0.0/", "10.9.0.0/33", "10.9.0.0/-1",
                            "10.9.0.0/8x", "10.9.0/8", "eth0/24", "fd00::/129", "fd00::"}) {
     const auto parsed = DataNetwork::parse(text);
     REQUIRE_MESSAGE(!parsed.ok(), text);
     CHECK(parsed.error().code == ErrorCode::kInvalidArgument);
-    CHECK(parsed.error().message.find("as in 10.9.0.0/24") != std::string::npos);
+    CHECK(parsed.error().message.find("such as 10.9.0.0/24") != std::string::npos);
   }
 }
 
-TEST_CASE("data network: this machine's address in it, or the ones that there are") {
+TEST_CASE("data network: this machine's address in it, or an error that lists the existing ones") {
   const std::vector<OwnAddress> own = {
       {"127.0.0.1", "lo", true}, {"192.168.1.5", "wlan0"}, {"10.9.0.5", "thunderbolt0"}};
   CHECK(network("10.9.0.0/16").own_host(own).value() == "10.9.0.5");

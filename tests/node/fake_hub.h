@@ -1,5 +1,5 @@
-// A hub on the loopback with one model and a count of the bytes that it gives away, which can be
-// told to misbehave; what tests/hub/fake_hub.py is for commands. Its fields may be set at any time.
+// A hub on the loopback with one model that counts the bytes it sends and can be told to misbehave;
+// the C++ counterpart of tests/hub/fake_hub.py. Its fields may be set at any time.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,15 +13,17 @@
 #include <string>
 #include <thread>
 
-#include "base/hasher.h"
+#include "base/crypto/hasher.h"
 #include "json/json.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace lockstep {
 
+inline constexpr const char* kTiny = "org/tiny";  // the model that it has
+
 class FakeHub {
  public:
-  static constexpr size_t kLargeBytes = 4096;  // from here on a file is known by its SHA-256
+  static constexpr size_t kLargeBytes = 4096;  // from this size a file is identified by its SHA-256
   static inline const std::string kCommit = "c0ffee" + std::string(34, '0');
 
   explicit FakeHub(std::map<std::string, std::string> files) : files_(std::move(files)) {
@@ -59,10 +61,10 @@ class FakeHub {
   }
 
   std::atomic<uint64_t> sent{0};                  // bytes of files
-  std::atomic<int> status{200};                   // another one: of every answer
-  std::atomic<int> wrong_totals{0};               // so many answers with another size of the file
-  std::atomic<int> too_long{0};                   // with more than was asked for
-  std::atomic<int> flipped{0};                    // of weights, with a wrong byte
+  std::atomic<int> status{200};                   // if another: of every answer
+  std::atomic<int> wrong_totals{0};               // number of answers with a wrong file size
+  std::atomic<int> too_long{0};                   // number of answers that are too long
+  std::atomic<int> flipped{0};                    // number of answers with a wrong byte in weights
   std::atomic<int64_t> list_lie{0};               // added to the sizes in the list
   std::atomic<uint64_t> fails_after{UINT64_MAX};  // bytes sent
 

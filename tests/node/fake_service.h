@@ -1,6 +1,6 @@
-// A ModelService without a model: each token is a function of all tokens before it, so that a text
-// that went on elsewhere can be compared with one that did not. It has a thread of its own, like a
-// LocalGroup; the test says how many tokens it may give, and when it fails.
+// A ModelService without a model: each token is a function of all tokens before it, so that a
+// resumed text can be compared with an uninterrupted one. It has its own thread, like a LocalGroup;
+// GroupSupervisor; the test says how many tokens it may give, and when it fails.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/model_service.h"
+#include "node/models/model_service.h"
 
 namespace lockstep {
 
@@ -24,7 +24,7 @@ inline int32_t next_token(std::span<const int32_t> tokens) {
   return static_cast<int32_t>((hash >> 20) % 100'000);
 }
 
-// What `count` tokens follow the prompt.
+// The `count` tokens that follow the prompt.
 inline std::vector<int32_t> text_after(std::vector<int32_t> prompt, int count) {
   std::vector<int32_t> text;
   for (int i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ inline std::vector<int32_t> text_after(std::vector<int32_t> prompt, int count) {
 class FakeService final : public ModelService {
  public:
   struct Options {
-    int64_t tokens = INT64_MAX;       // that it may give for now
+    int64_t tokens = INT64_MAX;       // that it may produce for now
     int64_t fails_after = INT64_MAX;  // tokens
     int requests_max = 1'000;
     int context = 1 << 23;
@@ -56,7 +56,7 @@ class FakeService final : public ModelService {
   FakeService(const FakeService&) = delete;
   ~FakeService() override { stop(); }
 
-  // Ends everything with kCancelled, as an owner does whose placement has ended.
+  // Ends everything with kCancelled, like an owner whose placement has ended.
   void stop() {
     end_all(ModelStatus::State::kStopped);
     if (thread_.joinable()) thread_.join();
@@ -125,7 +125,7 @@ class FakeService final : public ModelService {
 
   void work() {
     std::unique_lock lock(mutex_);
-    uint64_t last = 0;  // one token for each request in turn
+    uint64_t last = 0;  // requests take turns, one token each
     while (is_ready()) {
       changed_.wait(lock, [&] { return has_work(); });
       if (!is_ready()) break;
@@ -147,7 +147,7 @@ class FakeService final : public ModelService {
     for (auto& [id, each] : ended) each.events.on_end(error);
   }
 
-  // Without the mutex: elements of a map stay where they are.
+  // Called without the mutex: elements of a map do not move.
   bool step(Running& running) {
     GenerateRequest& request = running.request;
     bool is_cancelled = false;
@@ -191,7 +191,7 @@ class FakeService final : public ModelService {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   ModelStatus status_;
-  std::map<uint64_t, Running> requests_;  // erased by the thread alone
+  std::map<uint64_t, Running> requests_;  // erased only by the thread
   uint64_t last_id_ = 0;
   std::thread thread_;
 };

@@ -24,12 +24,12 @@ constexpr int kRanks = 3;
 constexpr milliseconds kHeartbeat{1500};
 constexpr milliseconds kProgress{1600};
 constexpr milliseconds kRestartWait{5000};
-constexpr double kLoadMs = 60;  // from the start of a process to its group, about
-// That a network stays away while a group is formed, at most: longer than it takes to be noticed.
+constexpr double kLoadMs = 60;  // about the time from starting a process to its group
+// The longest network outage while a group is formed: longer than its detection takes.
 constexpr double kAwayMs = 2'500;
-// A fault that nobody notices hits the next request; more than one has no excuse.
+// A fault that is not noticed hits the next request; more than one retry is not excusable.
 constexpr int kAttemptsMax = 3;
-// The allocator keeps the pages of the links of an epoch or two, 1 MiB each, whatever the rounds.
+// The allocator keeps pages of the links of one or two epochs, 1 MiB each, however many rounds.
 constexpr int kPrivateSlackKib = 4096;
 
 double ms_since(std::chrono::steady_clock::time_point begin) {
@@ -74,8 +74,8 @@ std::string fault_worker() {
   return std::string(LOCKSTEP_BINARY_DIR) + "/node_fault_worker";
 }
 
-// The ranks at the ports of the emulated machine in turn, so that a link leads from one port to the
-// other and not through the inside of a device.
+// The ranks alternate between the ports of the emulated machine, so that a link connects the two
+// ports instead of staying inside one device.
 class GuestPlaces final : public WorkerPlaces {
  public:
   GuestPlaces() {
@@ -95,7 +95,7 @@ class GuestPlaces final : public WorkerPlaces {
 
 }  // namespace
 
-// One request and what it was told.
+// One request and the tokens it received.
 struct FaultBench::Stream {
   explicit Stream(milliseconds longest) : hang(longest) {}
 
@@ -107,7 +107,7 @@ struct FaultBench::Stream {
   Clock::time_point ended_at;
   int ends = 0;
 
-  // Waits until it has so many tokens or has ended.
+  // Waits until it has `count` tokens or has ended.
   bool wait(size_t count) {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, hang, [&] { return outcome || tokens.size() >= count; });
@@ -130,22 +130,22 @@ FaultBench::FaultBench(LinkKind link, FaultStage& stage, uint64_t seed)
 FaultBench::~FaultBench() = default;
 
 Status FaultBench::start() {
-  LocalGroupOptions options;
+  GroupSupervisorOptions options;
   options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
   options.ranks = kRanks;
   options.link.kind = link_;
   options.threads = 1;
   options.timeouts = {kHeartbeat, kProgress, kHeartbeat};
   options.restart_wait = kRestartWait;
-  options.losses_max = 0;  // what survivors report, and when, is what is measured
+  options.losses_max = 0;  // the survivors' first report and its time are measured
   options.worker_program = fault_worker();
   if (stage_.network.is_guest()) options.places = std::make_shared<GuestPlaces>();
-  group_ = TRY(LocalGroup::start(options));
+  group_ = TRY(GroupSupervisor::start(options));
   prompt_.assign(1, 1);
   while (prompt_.size() < static_cast<size_t>(stage_.prompt_tokens)) {
     prompt_.push_back(static_cast<int32_t>(3 + random_() % 500));
   }
-  for (int i = 0; i < 3; ++i) {  // the first one warms up
+  for (int i = 0; i < 3; ++i) {  // the first one is a warm-up
     const auto begin = Clock::now();
     const auto stream = start_stream();
     stream->wait(1);
@@ -160,7 +160,7 @@ Status FaultBench::start() {
   return check_paths();
 }
 
-// A group that has gone back to TCP would show nothing of RDMA.
+// A group that has fallen back to TCP would test nothing of RDMA.
 Status FaultBench::check_paths() const {
   for (const PairStatus& pair : group_->status().links) {
     const LinkPath path = pair.use.path;
@@ -178,7 +178,7 @@ std::unique_ptr<FaultBench::Stream> FaultBench::start_stream() {
   request.prompt = prompt_;
   request.max_tokens = stage_.answer_tokens;
   request.sampling = {.temperature = 1, .seed = 3};
-  request.chunk = 2;  // many steps: more moments
+  request.chunk = 2;  // many steps: more moments to strike
   GenerationEvents events;
   events.on_token = [to = stream.get()](int32_t token) {
     std::lock_guard lock(to->mutex);
@@ -202,7 +202,7 @@ std::unique_ptr<FaultBench::Stream> FaultBench::start_stream() {
 
 CellResult FaultBench::run(const Cell& cell, int rounds) {
   CellResult result;
-  // What a process makes once (the allocator's arenas) is made by the first losses.
+  // One-time allocations (the allocator's arenas) happen during the first losses.
   if (!holding_) {
     CellResult warm_up;
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -216,7 +216,7 @@ CellResult FaultBench::run(const Cell& cell, int rounds) {
     run_round(cell, result);
     ++result.rounds;
   }
-  // A process holds the links of two epochs while it changes them, so both have been made.
+  // A process holds the links of two epochs while it switches, so both must have been made.
   CellResult last;
   run_round({Fault::kCorrupt, Phase::kDecode, link_}, last);
   for (std::string& finding : last.findings) result.findings.push_back(std::move(finding));
@@ -231,7 +231,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   }
   const int restarts = group_->status().restarts;
   const int rank = static_cast<int>(random_() % kRanks);
-  // While a group is formed, a version is told by the rank that calls.
+  // While a group is formed, a version mismatch is reported by the calling rank.
   const int struck = cell.fault == Fault::kVersion ? 1 + rank % (kRanks - 1) : rank;
   const auto strike_now = [&] {
     if (strike(cell.fault, struck)) return;
@@ -247,17 +247,17 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   } else {
     stream = start_stream();
     if (cell.phase == Phase::kPrefill) pause(prefill_ms_);
-    // Most of the answer is left, for faults that take their time to be made.
+    // Most of the answer is left, for faults that take time to set up.
     if (cell.phase == Phase::kDecode)
       stream->wait(1 + random_() % static_cast<uint64_t>(stage_.answer_tokens / 2));
   }
   const auto begin = Clock::now();
   if (cell.fault != Fault::kVersion) strike_now();
   const bool is_network = cell.fault == Fault::kLinkDown || cell.fault == Fault::kBlackhole;
-  // A device that repeats what is lost loses nothing in a network that is soon back.
+  // A device that retransmits loses nothing if the network is soon back, so messages are dropped.
   if (is_network && cell.phase != Phase::kLoad) stage_.rdma.lose_messages();
   if (cell.phase == Phase::kLoad) {
-    // A network that stays away keeps the ranks apart, so it comes back at a random moment.
+    // While the network is away the ranks stay apart, so it comes back at a random moment.
     if (is_network) pause(kAwayMs);
     if (cell.fault == Fault::kVersion && !wait_error("version")) {
       result.findings.push_back("no error speaks of the version: " + group_->status().last_error);
@@ -284,7 +284,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   }
 }
 
-// Ended in time, exactly once, and with nothing but the beginning of the right answer.
+// Checks that it ended in time, exactly once, and with only a prefix of the right answer.
 void FaultBench::check_stream(Stream& stream, Clock::time_point since, milliseconds limit,
                               CellResult& result, const char* what) {
   if (!stream.wait(static_cast<size_t>(stage_.answer_tokens) + 1)) {
@@ -314,7 +314,7 @@ void FaultBench::check_stream(Stream& stream, Clock::time_point since, milliseco
   if (result.last_error.empty()) result.findings.push_back("an error says nothing");
 }
 
-// A group that has gone back to TCP would show nothing of RDMA.
+// A group that has fallen back to TCP would test nothing of RDMA.
 void FaultBench::check_rdma(uint64_t messages_before, CellResult& result) const {
   if (link_ != LinkKind::kVerbs || !stage_.rdma.is_played()) return;
   if (stage_.rdma.message_count() < messages_before + static_cast<uint64_t>(stage_.answer_tokens)) {
@@ -382,7 +382,7 @@ bool FaultBench::wait_error(const std::string& part) {
   return true;
 }
 
-// Kills a rank and waits until the process that replaces it is known.
+// Kills a rank and waits until the replacing process is known.
 bool FaultBench::reload(int rank) {
   const auto deadline = Clock::now() + stage_.hang;
   const auto r = static_cast<size_t>(rank);
@@ -396,7 +396,7 @@ bool FaultBench::reload(int rank) {
   }
 }
 
-// For a random part of a time, as a process that has nothing to wait for.
+// Sleeps for a random part of `ms`: there is no event to wait for.
 void FaultBench::pause(double ms) {
   const double part = std::uniform_real_distribution<double>(0, ms)(random_);
   const auto end = Clock::now() + std::chrono::duration<double, std::milli>(part);

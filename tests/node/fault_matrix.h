@@ -1,6 +1,6 @@
-// The cells of the fault matrix: what goes wrong, when, over which kind of link. A group of real
-// worker processes serves the small bundled model; in each round one rank or its network is broken
-// at a random moment. See docs/testing.md.
+// The cells of the fault matrix: which fault, when, over which kind of link. A group of real worker
+// processes serves the small bundled model; in each round one rank or its network is broken at a
+// random moment. See docs/testing.md.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "node/local_group.h"
+#include "node/group/group_supervisor.h"
 #include "node/played_rdma.h"
 #include "node/private_network.h"
 
@@ -34,45 +34,45 @@ struct Cell {
   LinkKind link;
 };
 
-// What the cells need of this machine.
+// The machine-dependent settings of the cells.
 struct FaultStage {
   PrivateNetwork network;
-  PlayedRdma rdma;  // not played where there are real devices
+  PlayedRdma rdma;  // not simulated where there are real devices
   bool has_rdma = false;
-  // What a fault may take to end a stream. An emulated machine is slow.
+  // The longest time from a fault to the end of a stream. An emulated machine is slow.
   std::chrono::milliseconds report{2000};
   int prompt_tokens = 120;
   int answer_tokens = 100;
-  // Longer than anything here takes: a wait that reaches it is a hang.
+  // Longer than anything here takes: a wait that reaches it counts as a hang.
   std::chrono::milliseconds hang{30'000};
 };
 
 // Why this cell cannot occur, or is not run here; empty if it is run.
 std::string reason_to_skip(const Cell& cell, const FaultStage& stage);
 
-// What the rounds of one cell have shown.
+// The results of one cell's rounds.
 struct CellResult {
   int rounds = 0;
   int broken = 0;                   // streams that ended with an error
   std::vector<double> error_ms;     // from the fault to the end of a broken stream
   std::vector<double> recovery_ms;  // from the fault to the end of the repeated request
   std::string last_error;
-  std::vector<std::string> findings;  // what must not be
+  std::vector<std::string> findings;  // violations
 };
 
-// One group over one kind of link, and the rounds on it.
+// One group over one kind of link, and the rounds run on it.
 class FaultBench {
  public:
   FaultBench(LinkKind link, FaultStage& stage, uint64_t seed);
   ~FaultBench();
 
-  // The group with its first answers, and what all later ones are compared with.
+  // Starts the group and gets the reference answers.
   Status start();
   CellResult run(const Cell& cell, int rounds);
 
  private:
   struct Stream;
-  struct Holding;  // what the node and its workers hold
+  struct Holding;  // resources that the node and its workers hold
   using Clock = std::chrono::steady_clock;
 
   void run_round(const Cell& cell, CellResult& result);
@@ -81,7 +81,7 @@ class FaultBench {
                     CellResult& result, const char* what);
   Status check_paths() const;
   void check_rdma(uint64_t messages_before, CellResult& result) const;
-  // False if the network could not be taken away.
+  // False if the network could not be taken down.
   [[nodiscard]] bool strike(Fault fault, int rank);
   void mend(Fault fault);
   bool wait_ready();
@@ -94,11 +94,11 @@ class FaultBench {
   const LinkKind link_;
   FaultStage& stage_;
   std::mt19937_64 random_;
-  std::unique_ptr<LocalGroup> group_;
+  std::unique_ptr<GroupSupervisor> group_;
   std::vector<int32_t> prompt_;
   std::vector<int32_t> expected_;
   std::unique_ptr<Holding> holding_;
-  std::vector<int64_t> altered_pids_;  // that behave otherwise until mend()
+  std::vector<int64_t> altered_pids_;  // that misbehave until mend()
   double prefill_ms_ = 0;              // the shortest so far
 };
 

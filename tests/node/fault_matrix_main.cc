@@ -31,7 +31,7 @@ struct Options {
 constexpr std::chrono::seconds kGuestReport{20};
 constexpr std::chrono::seconds kGuestHang{120};
 constexpr int kGuestPromptTokens = 40;
-constexpr int kGuestAnswerTokens = 60;  // a network is taken away by commands that take a second
+constexpr int kGuestAnswerTokens = 60;  // taking the network down takes a second
 
 constexpr const char* kUsage =
     "fault_matrix [--rounds N] [--seed N] [--link shm|tcp|verbs] [--fault NAME] [--rdma guest] "
@@ -56,7 +56,7 @@ bool take(Options& options, std::string_view name, const char* value) {
   return true;
 }
 
-// The whole matrix takes an hour: only who asks for it in words that are known gets it.
+// The whole matrix takes an hour: it runs only if all options are known.
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
@@ -67,7 +67,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// The median and the largest.
+// The median and the maximum.
 std::string figures(std::vector<double> times) {
   if (times.empty()) return fmt::format("{:>15}", "-");
   std::sort(times.begin(), times.end());
@@ -86,7 +86,7 @@ void print_row(const Cell& cell, const std::string& skipped, const CellResult& r
   for (const std::string& finding : result.findings) fmt::print("  FINDING: {}\n", finding);
 }
 
-// One that can occur, if there is one.
+// A phase that can occur with this fault, if there is one.
 Phase choose_phase(Fault fault, LinkKind link, uint64_t seed, const FaultStage& stage) {
   const size_t first = std::mt19937_64(seed * 64 + static_cast<size_t>(fault) * std::size(kLinks) +
                                        static_cast<size_t>(link))() %

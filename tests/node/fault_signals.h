@@ -1,18 +1,18 @@
-// What the worker of the fault matrix can be told, as signals above SIGRTMIN.
+// Commands to the worker of the fault matrix, as signals above SIGRTMIN.
 #pragma once
 
 namespace lockstep {
 
 enum FaultSignal {
-  kArmCorrupt = 1,   // the next frame that it sends has a header that cannot be
-  kArmOldEpoch = 2,  // the next frame that it sends is one of the epoch before
-  kBeSlow = 3,       // every frame is sent kSlowFrameUs later
+  kArmCorrupt = 1,   // the next frame that it sends has an invalid header
+  kArmOldEpoch = 2,  // the next frame that it sends has the previous epoch
+  kBeSlow = 3,       // every frame is delayed by kSlowFrameUs
   kBeQuick = 4,
-  kSpeakOtherVersion = 5,  // its greetings are those of another version of the protocol
+  kSpeakOtherVersion = 5,  // its greetings have another protocol version
   kSpeakOwnVersion = 6,
 };
 
-// A frame of a small model's decode takes some 10 us on its way.
+// A frame of a small model's decode takes about 10 us to arrive.
 inline constexpr int kSlowFrameUs = 100;
 
 }  // namespace lockstep

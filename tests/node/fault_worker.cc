@@ -1,7 +1,7 @@
-// The worker of the fault matrix: the program's own engine over links that can be told, by signals,
-// to misbehave once (fault_signals.h). Frames are forged where they leave the process: in the
-// shared ring, in what is handed to the kernel for a socket, and in what is posted to an RDMA
-// device. A rank that waits for long sleeps, so that several groups can share the processors.
+// The worker of the fault matrix: the program's own engine over links that misbehave once when told
+// to by a signal (fault_signals.h). Frames are forged where they leave the process: in the shared
+// ring, in the data passed to the kernel for a socket, and in the request posted to an RDMA device.
+// A rank that waits for long sleeps, so that several groups can share the processors.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "node/fault_signals.h"
-#include "node/worker.h"
+#include "node/worker/worker.h"
 #include "transport/frame.h"
-#include "transport/handshake.h"
-#include "transport/shm_link.h"
-#include "transport/verbs_link.h"
+#include "transport/shm/shm_link.h"
+#include "transport/tcp/handshake.h"
+#include "transport/verbs/verbs_link.h"
 
 namespace lockstep {
 namespace {
@@ -33,9 +33,9 @@ constexpr int64_t kSleepAfterUs = 3'000;
 std::atomic<int> armed{0};  // kArmCorrupt, kArmOldEpoch or 0
 std::atomic<bool> is_slow{false};
 std::atomic<bool> speaks_other_version{false};
-// Frames go over RDMA: what a socket sends is no frame.
+// Frames go over RDMA: data sent on a socket is not a frame.
 std::atomic<bool> has_rdma{false};
-// When this rank has last sent or received a frame.
+// When this rank last sent or received a frame.
 std::atomic<int64_t> moved_at{0};
 
 int64_t now_us() {
@@ -75,8 +75,8 @@ FrameHeader forged(FrameHeader header, int fault) {
   return header;
 }
 
-// Sends what it is given, slower or once forged. After a forged frame in a ring the link is silent:
-// what a broken peer would say next is not ours to invent.
+// Forwards frames, delayed or with one of them forged. After a forged frame in a ring the link is
+// silent, since anything a broken peer might send next would be invented.
 class FaultLink final : public Link {
  public:
   explicit FaultLink(std::unique_ptr<Link> inner)
@@ -134,7 +134,7 @@ class FaultLink final : public Link {
     is_silent_ = true;
   }
 
-  // A fresh link's first frame lies at the start of its ring; ring 0 follows the region's head.
+  // A new link's first frame lies at the start of its ring; ring 0 follows the region's head.
   ShmRegion::Ring& own_ring() const {
     auto* region = reinterpret_cast<ShmRegion*>(first_slot_ - sizeof(ShmRegion));
     const bool is_first = region->magic == ShmRegion::kMagic;
@@ -158,7 +158,7 @@ class FaultLink final : public Link {
 
 decltype(ibv_context_ops::post_send) device_post_send = nullptr;
 
-// In the place of the device's. The frame lies in memory that is written anew for the next one.
+// Replaces the device's function. The frame's memory is rewritten for the next frame.
 int forge_and_post(ibv_qp* queue_pair, ibv_send_wr* request, ibv_send_wr** bad) {
   if (const int fault = armed.exchange(0); fault != 0) {
     auto* const bytes = reinterpret_cast<std::byte*>(request->sg_list->addr);
@@ -170,7 +170,7 @@ int forge_and_post(ibv_qp* queue_pair, ibv_send_wr* request, ibv_send_wr** bad) 
   return device_post_send(queue_pair, request, bad);
 }
 
-// Every device of this process posts through us from now on.
+// From now on every device of this process posts through forge_and_post().
 void watch_devices() {
   if (has_rdma.exchange(true)) return;
   VerbsDevices& devices = *VerbsDevices::of_process().value();
@@ -179,7 +179,7 @@ void watch_devices() {
     const Result<VerbsLease> lease = devices.take(port.device, IBV_QPT_RC);
     auto& post_send = lease.value().channel().queue_pair->context->ops.post_send;
     if (post_send == forge_and_post) continue;
-    device_post_send = post_send;  // one driver: the same for each
+    device_post_send = post_send;  // one driver: the same function for all
     post_send = forge_and_post;
   }
 }
@@ -218,7 +218,7 @@ bool is_internet_socket(int fd) {
 
 }  // namespace
 
-// What send() below really sends.
+// The bytes that send() below really sends.
 std::vector<std::byte> forge_stream(const std::byte* bytes, size_t size) {
   std::vector<std::byte> copy(bytes, bytes + size);
   if (is_hello(bytes, size)) {
@@ -236,7 +236,7 @@ std::vector<std::byte> forge_stream(const std::byte* bytes, size_t size) {
 
 }  // namespace lockstep
 
-// In the place of the C library's.
+// Replaces the C library's.
 extern "C" ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   using namespace lockstep;
   std::vector<std::byte> copy;
@@ -247,7 +247,7 @@ extern "C" ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   return ::syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
 }
 
-// In the place of the C library's, which a rank that waits calls.
+// Replaces the C library's, which a waiting rank calls.
 extern "C" int sched_yield() {
   using namespace lockstep;
   if (now_us() - moved_at > kSleepAfterUs) {

@@ -1,5 +1,5 @@
-// Nodes that fetch models from each other, inside one test process: each with peers on loopback, a
-// cache and a home folder of its own.
+// Nodes in one test process that fetch models from each other: each with peers on loopback, a cache
+// and a home folder.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,14 +16,14 @@
 
 #include "cluster/cluster_fixture.h"
 #include "node/fake_hub.h"
-#include "node/model_fetcher.h"
+#include "node/fetch/model_fetcher.h"
 
 namespace lockstep {
 
 inline constexpr uint64_t kTestPieceBytes = 16 << 10;
-inline constexpr std::chrono::seconds kFetchPatience{120};  // for a machine that is busy
+inline constexpr std::chrono::seconds kFetchPatience{120};  // for a busy machine
 
-// What a fetch tells.
+// The events of one fetch.
 class FetchDiary {
  public:
   ModelFetcher::Events events() {
@@ -88,10 +88,10 @@ struct FetchNode {
   std::unique_ptr<Peers> peers;
   std::unique_ptr<PeersNetwork> network;
   std::unique_ptr<ModelFetcher> fetcher;
-  ModelFetcher* fetcher_on_loop = nullptr;  // of the loop's thread
+  ModelFetcher* fetcher_on_loop = nullptr;  // used on the loop's thread
 };
 
-// So many nodes that know each other.
+// A number of nodes that know each other.
 struct FetchCluster {
   explicit FetchCluster(int count, std::string endpoint = "http://127.0.0.1:1")
       : hub(std::move(endpoint)), nodes(static_cast<size_t>(count)) {
@@ -114,7 +114,7 @@ struct FetchCluster {
     chosen.times.refresh = std::chrono::milliseconds(50);
     return chosen;
   }
-  // What node i takes for the root of its file system.
+  // The root of node i's file system.
   std::filesystem::path disk(int i) const { return folder.path() / fmt::format("disk{}", i); }
   std::filesystem::path cache(int i) const { return folder.path() / fmt::format("cache{}", i); }
 

@@ -1,12 +1,12 @@
-// What the planner allows for the tokenizer and the trees of tokens of a rank that makes grammars,
-// against what they take of the heap.
+// The planner's allowance for the tokenizer and the token trees of a rank that makes grammars,
+// compared with the heap that they take.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <memory>
 #include <vector>
 
-#include "grammar/vocabulary_trie.h"
+#include "grammar/automaton/vocabulary_trie.h"
 #include "planner/rank_load.h"
 #include "tokenizer/tokenizer.h"
 
@@ -18,9 +18,9 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int kTreesMax = 4;  // that engine/grammar_maker.cc keeps
+constexpr int kTreesMax = 4;  // as kept by engine/choices/grammar_maker.cc
 
-// Of this process's heap; 0 where it cannot be told.
+// The heap bytes of this process; 0 if unknown.
 size_t heap_bytes() {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
   const auto info = ::mallinfo2();
@@ -32,7 +32,7 @@ size_t heap_bytes() {
 
 }  // namespace
 
-TEST_CASE("the planner's allowance holds the tokenizer and the trees of a large vocabulary") {
+TEST_CASE("the planner's allowance covers the tokenizer and the trees of a large vocabulary") {
   const auto path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/tokenizer/qwen2";
   const size_t before = heap_bytes();
   const auto tokenizer = Tokenizer::load(path);

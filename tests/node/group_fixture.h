@@ -1,4 +1,4 @@
-// A model folder for the test worker, and a client that waits for what a LocalGroup reports.
+// A model folder for the test worker, and a client that waits for what a GroupSupervisor reports.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "node/local_group.h"
+#include "node/group/group_supervisor.h"
 #include "node/test_tokens.h"
 #include "support/temporary_folder.h"
 
@@ -35,20 +35,20 @@ class TemporaryModel {
   std::filesystem::path path_;
 };
 
-inline LocalGroupOptions echo_options(const TemporaryModel& model, int ranks,
-                                      const std::string& link = "shm") {
-  LocalGroupOptions options;
+inline GroupSupervisorOptions echo_options(const TemporaryModel& model, int ranks,
+                                           const std::string& link = "shm") {
+  GroupSupervisorOptions options;
   options.model = model.path();
   options.ranks = ranks;
   options.link.kind = parse_link_kind(link).value();
   options.threads = 1;
-  options.losses_max = 0;  // a test sees at once what was lost, and how
+  options.losses_max = 0;  // a test sees every loss at once
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_test_worker";
   return options;
 }
 
-inline std::unique_ptr<LocalGroup> start_echo(const LocalGroupOptions& options) {
-  auto group = LocalGroup::start(options);
+inline std::unique_ptr<GroupSupervisor> start_echo(const GroupSupervisorOptions& options) {
+  auto group = GroupSupervisor::start(options);
   REQUIRE_MESSAGE(group.ok(), (group.ok() ? "" : group.error().message));
   return std::move(group.value());
 }
@@ -60,7 +60,7 @@ inline GenerateRequest prompt(std::vector<int32_t> tokens, int max_tokens) {
   return request;
 }
 
-// One request and what it was told. Lives until its request has ended.
+// One request and its events. Must outlive its request.
 class Client {
  public:
   GenerationEvents events() {
@@ -88,7 +88,7 @@ class Client {
     return events;
   }
 
-  uint64_t start(LocalGroup& group, GenerateRequest request) {
+  uint64_t start(GroupSupervisor& group, GenerateRequest request) {
     auto id = group.generate(std::move(request), events());
     REQUIRE_MESSAGE(id.ok(), (id.ok() ? "" : id.error().message));
     return id.value();
@@ -110,7 +110,7 @@ class Client {
     std::lock_guard lock(mutex_);
     return tokens_;
   }
-  // Each time that it was told how much of the prompt was there.
+  // All reported numbers of prompt tokens found in the cache.
   std::vector<int> cached_tokens() const {
     std::lock_guard lock(mutex_);
     return cached_tokens_;
@@ -135,8 +135,8 @@ class Client {
   int ends_ = 0;
 };
 
-// An echo of 100 gives 101, 102, 103.
-inline void check_serves(LocalGroup& group) {
+// An echo of token 100 gives 101, 102, 103.
+inline void check_serves(GroupSupervisor& group) {
   Client client;
   client.start(group, prompt({100}, 3));
   const auto outcome = client.wait_end();

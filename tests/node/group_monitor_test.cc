@@ -1,4 +1,4 @@
-#include "node/group_monitor.h"
+#include "node/group/group_monitor.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ GroupMonitor ready_pair() {
 
 }  // namespace
 
-TEST_CASE("a rank without heartbeats is blamed after its time, and no sooner") {
+TEST_CASE("a rank without heartbeats is blamed after its time-out, and no sooner") {
   GroupMonitor monitor = ready_pair();
   monitor.heartbeat(0, {1, Progress::kIdle}, kStart + 1400ms);
   CHECK_FALSE(monitor.check(kStart + 1500ms));
@@ -41,10 +41,10 @@ TEST_CASE("while a model loads heartbeats may come late") {
   CHECK(monitor.check(kStart + 11s));
 }
 
-TEST_CASE("a rank that computes without ticks is blamed although its heart beats") {
+TEST_CASE("a rank that computes without ticks is blamed although its heartbeats arrive") {
   GroupMonitor monitor = ready_pair();
   for (auto now = kStart; now <= kStart + 9900ms; now += 100ms) {
-    monitor.heartbeat(0, {7, 1}, now);  // waits for rank 1
+    monitor.heartbeat(0, {7, 1}, now);  // is waiting for rank 1
     monitor.heartbeat(1, {7, Progress::kComputing}, now);
     REQUIRE_FALSE(monitor.check(now));
   }
@@ -85,7 +85,7 @@ TEST_CASE("an echo of a loss waits for the rank that was lost") {
   CHECK(verdict->error.message == "rank 1 (pid 102) was killed by signal 9 (SIGKILL)");
 }
 
-TEST_CASE("an echo without a cause is the cause after a moment") {
+TEST_CASE("an echo without a known cause becomes the cause after a moment") {
   GroupMonitor monitor = ready_pair();
   monitor.fatal(0, Error{ErrorCode::kTimeout, "rank 1: no message within 10 ms"}, kStart);
   CHECK_FALSE(monitor.check(kStart + 300ms));
@@ -94,7 +94,7 @@ TEST_CASE("an echo without a cause is the cause after a moment") {
   CHECK(verdict->error.message == "rank 0 (pid 101) gave up: rank 1: no message within 10 ms");
 }
 
-TEST_CASE("a rank that left an epoch is named and may stay, and its end is still noticed") {
+TEST_CASE("a rank that left an epoch is named and may stay, and its exit is still noticed") {
   GroupMonitor monitor = ready_pair();
   monitor.left(0, Error{ErrorCode::kCorrupt, "rank 1: a frame has epoch 3 instead of 4"}, kStart);
   const auto verdict = monitor.check(kStart);
@@ -117,7 +117,7 @@ TEST_CASE("a rank that left an epoch is named and may stay, and its end is still
   CHECK_FALSE(last.check(kStart + 301ms)->must_go);
 }
 
-TEST_CASE("a rank that cannot load says why in its own words, and the first cause counts") {
+TEST_CASE("a rank that cannot load is reported with its own reason, and the first cause counts") {
   GroupMonitor monitor({{101}, {102}}, {}, kStart);
   monitor.fatal(1, Error{ErrorCode::kCorrupt, "model.safetensors is cut off"}, kStart);
   monitor.ended(0, "exited with status 1", kStart);

@@ -1,12 +1,12 @@
-// What a process holds is the same after any number of loads, losses and unloads.
+// A process holds the same resources after any number of loads, losses and unloads.
 #include <doctest/doctest.h>
 #include <signal.h>
 
 #include <memory>
 #include <string>
 
+#include "node/group/group_supervisor.h"
 #include "node/group_fixture.h"
-#include "node/local_group.h"
 #include "support/holdings.h"
 
 using namespace lockstep;
@@ -23,7 +23,7 @@ void load_and_unload(const TemporaryModel& model, int rounds) {
       REQUIRE(::kill(static_cast<pid_t>(pid), SIGKILL) == 0);
       Client client;
       client.start(*group, prompt({1}, 5));
-      // Lost with the old group or served by the new one, by who was faster.
+      // Lost with the old group or served by the new one, depending on timing.
       [[maybe_unused]] const auto outcome = client.wait_end();
     }
   }
@@ -31,7 +31,7 @@ void load_and_unload(const TemporaryModel& model, int rounds) {
 
 }  // namespace
 
-TEST_CASE("after 100 epochs the processes that lived through them hold what they held") {
+TEST_CASE("after 100 epochs the surviving processes hold the same resources") {
   const TemporaryModel model;
   for (const char* link : {"shm", "tcp"}) {
     const auto group = start_echo(echo_options(model, 3, link));
@@ -63,7 +63,7 @@ TEST_CASE("after 100 epochs the processes that lived through them hold what they
 TEST_CASE(
     "loads, losses and unloads leave descriptors, threads, children and memory as they were") {
   const TemporaryModel model;
-  load_and_unload(model, 6);  // what is made once: the allocator's arenas, libraries
+  load_and_unload(model, 6);  // made once: the allocator's arenas, libraries
   const Holdings before = holdings();
   load_and_unload(model, 100);
   check_unchanged(before, holdings());

@@ -1,4 +1,4 @@
-#include "node/link_probe.h"
+#include "node/network/link_probe.h"
 
 #include <doctest/doctest.h>
 
@@ -40,7 +40,7 @@ TEST_CASE("every pair of ranks is measured once, over every link") {
   }
 }
 
-TEST_CASE("a probe sees how slow a link was made") {
+TEST_CASE("a probe measures a slowed link") {
   const auto pairs =
       probe_processes(probe_options({.kind = LinkKind::kShm, .delay_us = 2000, .gbit_s = 1}, 2));
   REQUIRE_MESSAGE(pairs.ok(), (pairs.ok() ? "" : pairs.error().message));
@@ -50,7 +50,7 @@ TEST_CASE("a probe sees how slow a link was made") {
   CHECK(pairs.value()[0].gbit_s <= 1);
 }
 
-TEST_CASE("a probe that makes no sense is refused") {
+TEST_CASE("an invalid probe is refused") {
   CHECK(probe_processes(probe_options({}, 1)).error().code == ErrorCode::kInvalidArgument);
   CHECK(probe_processes(probe_options({.rails = 3}, 2)).error().code ==
         ErrorCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-// What a group tells of its links: what joins each pair of ranks, and why RDMA became TCP.
+// The links that a group reports: how each pair of ranks is connected, and why RDMA became TCP.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ using namespace lockstep;
 
 namespace {
 
-// The library that workers load from now on.
+// Sets the library that workers load from now on.
 class LibraryScope {
  public:
   explicit LibraryScope(const std::string& path) {
@@ -23,10 +23,10 @@ class LibraryScope {
 
 }  // namespace
 
-TEST_CASE("without an RDMA library the status says of every pair that it is TCP, and why") {
+TEST_CASE("without an RDMA library the status says that every pair uses TCP, and why") {
   const LibraryScope library("/nowhere/librdma.so");
   const TemporaryModel model;
-  LocalGroupOptions options = echo_options(model, 3, "verbs");
+  GroupSupervisorOptions options = echo_options(model, 3, "verbs");
   options.link.rails = 2;
   const auto group = start_echo(options);
   const ModelStatus status = group->status();
@@ -56,7 +56,7 @@ TEST_CASE("ranks without a link share no memory, in a line and in a pipeline") {
        {Case{Topology::kMesh, 1, {3, 3, 3, 3}}, Case{Topology::kLine, 1, {1, 2, 2, 1}},
         Case{Topology::kMesh, 4, {2, 2, 2, 2}}}) {
     CAPTURE(each.stages);
-    LocalGroupOptions options = echo_options(model, 4);
+    GroupSupervisorOptions options = echo_options(model, 4);
     options.link.topology = each.topology;
     options.stages = each.stages;
     const auto group = start_echo(options);
@@ -71,9 +71,9 @@ TEST_CASE("ranks without a link share no memory, in a line and in a pipeline") {
   }
 }
 
-TEST_CASE("the status knows rails and encryption of TCP links") {
+TEST_CASE("the status shows rails and encryption of TCP links") {
   const TemporaryModel model;
-  LocalGroupOptions options = echo_options(model, 2, "tcp");
+  GroupSupervisorOptions options = echo_options(model, 2, "tcp");
   options.link.rails = 3;
   options.link.encrypts = true;
   const auto group = start_echo(options);

@@ -1,4 +1,4 @@
-#include "node/messages.h"
+#include "node/wire/messages.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a request survives the way to the worker bit for bit") {
+TEST_CASE("a request reaches the worker bit for bit") {
   GenerateRequest request;
   request.prompt = {0, 1, 2'147'483'647};
   request.max_tokens = 7;
@@ -76,14 +76,14 @@ TEST_CASE("a request survives the way to the worker bit for bit") {
   CHECK(copy.sampling.dry_tokens == 256);
 }
 
-TEST_CASE("more told tokens than the prompt has are no request") {
+TEST_CASE("more resumed tokens than the prompt has are refused") {
   GenerateRequest request;
   request.prompt = {1, 2};
   request.told = 3;
   CHECK_FALSE(decode_request(encode_request(1, request)).ok());
 }
 
-TEST_CASE("a set-up survives the way to the worker") {
+TEST_CASE("a set-up reaches the worker unchanged") {
   WorkerSetup setup;
   setup.model = "/models/a \"quoted\" name";
   setup.rank = 1;
@@ -114,7 +114,7 @@ TEST_CASE("a set-up survives the way to the worker") {
   CHECK_FALSE(decode_setup(encode_setup(setup)).ok());
 }
 
-TEST_CASE("small messages survive") {
+TEST_CASE("small messages arrive unchanged") {
   CHECK(decode_token(encode_token(5, -1)).value() == std::pair<uint64_t, int32_t>(5, -1));
   CHECK(decode_start(encode_start(5, 640)).value() == std::pair<uint64_t, int>(5, 640));
   CHECK_FALSE(decode_start(encode_start(5, -1)).ok());
@@ -172,7 +172,7 @@ TEST_CASE("small messages survive") {
   CHECK(first.error.largest == 0.25f);
 }
 
-TEST_CASE("what a rank tells of its epoch survives") {
+TEST_CASE("a rank's report of its epoch arrives unchanged") {
   EpochReport report{.epoch = ~uint64_t{0}, .late_calls = 4, .late_frames = 5};
   report.links.push_back({.peer = 2,
                           .path = LinkPath::kVerbsUc,
@@ -200,7 +200,7 @@ TEST_CASE("what a rank tells of its epoch survives") {
   CHECK(copy.value().pairs[0].p99_us == 1.0 / 3);
 }
 
-TEST_CASE("payloads that make no sense are errors") {
+TEST_CASE("invalid payloads are errors") {
   CHECK_FALSE(decode_token("short").ok());
   CHECK_FALSE(decode_end(encode_token(1, 99)).ok());
   CHECK_FALSE(decode_logits("1234567").ok());

@@ -1,15 +1,14 @@
-#include "node/model_copies.h"
+#include "node/fetch/model_copies.h"
 
 #include <doctest/doctest.h>
 
+#include "node/fake_hub.h"
 #include "node/fetch_fixture.h"
 #include "support/numbered_node.h"
 
 using namespace lockstep;
 
 namespace {
-
-constexpr const char* kTiny = "org/tiny";
 
 std::vector<RankPart> ranks_on(std::initializer_list<NodeId> nodes) {
   std::vector<RankPart> ranks;
@@ -19,7 +18,7 @@ std::vector<RankPart> ranks_on(std::initializer_list<NodeId> nodes) {
 
 }  // namespace
 
-TEST_CASE("model copies: the next node alive keeps a copy for one that runs a model alone") {
+TEST_CASE("model copies: the next live node keeps a copy for one that runs a model alone") {
   const NodeId a = node(1), b = node(2), c = node(3);
   CHECK(copy_keeper(ranks_on({a}), {a, b, c}) == b);
   CHECK(copy_keeper(ranks_on({a, a}), {a, c}) == c);
@@ -32,7 +31,7 @@ TEST_CASE("model copies: the next node alive keeps a copy for one that runs a mo
 }
 
 TEST_CASE(
-    "model copies: a node fetches what it is to keep, also where another model cannot be had") {
+    "model copies: a node fetches the copies it must keep, even if another model is unavailable") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   check_same(cluster.fetch(0, kTiny).wait(), hub.files());

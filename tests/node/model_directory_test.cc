@@ -1,11 +1,11 @@
-#include "node/model_directory.h"
+#include "node/models/model_directory.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "node/model_name.h"
+#include "node/models/model_name.h"
 
 using namespace lockstep;
 
@@ -34,7 +34,7 @@ std::shared_ptr<ModelDirectory> directory(const std::vector<std::string>& names)
   return std::make_shared<FixedModels>(models);
 }
 
-// The name of what is found, or the error's sentence.
+// The name of the model found, or the error's sentence.
 std::string found(ModelDirectory& models, std::string_view name) {
   const auto model = models.find(name);
   return model.ok() ? model.value()->status().name : model.error().message;
@@ -42,7 +42,7 @@ std::string found(ModelDirectory& models, std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("a model is found by its name, any case, or an unambiguous last component") {
+TEST_CASE("a model is found by its name, ignoring case, or an unambiguous last component") {
   const auto models = directory({"org/Tiny", "other/Large", "more/large", "ORG/TINY"});
   CHECK(found(*models, "org/Tiny") == "org/Tiny");
   CHECK(found(*models, "ORG/TINY") == "ORG/TINY");
@@ -61,7 +61,7 @@ TEST_CASE("no name means the only model") {
   CHECK(found(*directory({"a", "b"}), "") == R"("model" is required; loaded: "a", "b")");
 }
 
-TEST_CASE("an unknown name is answered with what looks like it, or with what there is") {
+TEST_CASE("an unknown name gets similar names as suggestions, or all names") {
   const auto models = directory({"qwen3-8b", "llama-70b"});
   CHECK(found(*models, "qwen3-8") ==
         R"(the model "qwen3-8" is not loaded; did you mean "qwen3-8b"?)");
@@ -71,7 +71,7 @@ TEST_CASE("an unknown name is answered with what looks like it, or with what the
   CHECK(models->find("gpt-5").error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("two directories are one, and of two equal names the first one's is meant") {
+TEST_CASE("two directories act as one, and the first of two equal names wins") {
   const auto first = directory({"own", "Same"});
   const auto second = directory({"Same", "SHARED", "OWN"});
   JoinedModels both(first, second);
@@ -88,7 +88,7 @@ TEST_CASE("two directories are one, and of two equal names the first one's is me
   CHECK(found(alone, "onyl") == R"(the model "onyl" is not loaded; did you mean "only"?)");
 }
 
-TEST_CASE("a model's name comes from where it lies") {
+TEST_CASE("a model's name comes from its path") {
   CHECK(model_name_of("/models/stories260K") == "stories260K");
   CHECK(model_name_of("/models/stories260K/") == "stories260K");
   CHECK(model_name_of("./models/../models/stories260K") == "stories260K");
@@ -101,7 +101,7 @@ TEST_CASE("a model's name comes from where it lies") {
   CHECK(model_name_of("").empty());
 }
 
-TEST_CASE("of two directories that one is told to keep a model whose model it is") {
+TEST_CASE("the request to keep a model goes to the directory that has it") {
   class OnDemand final : public ModelDirectory {
    public:
     explicit OnDemand(std::shared_ptr<ModelDirectory> models) : models_(std::move(models)) {}

@@ -1,16 +1,15 @@
-#include "node/model_fetcher.h"
+#include "node/fetch/model_fetcher.h"
 
 #include <doctest/doctest.h>
 
+#include "node/fake_hub.h"
+#include "node/fetch/piece_stream.h"
 #include "node/fetch_fixture.h"
-#include "node/piece_stream.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr const char* kTiny = "org/tiny";
 
 std::filesystem::path blob(const FetchCluster& cluster, int node, const std::string& content) {
   return cluster.cache(node) / "models--org--tiny" / "blobs" / FakeHub::hash_of(content);
@@ -36,7 +35,7 @@ unsigned fresh_seed() {
 
 }  // namespace
 
-TEST_CASE("model fetcher: four nodes that want a model get it from the hub once") {
+TEST_CASE("model fetcher: four nodes that want a model download it from the hub once") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(4, hub.url());
   std::vector<FetchDiary> diaries;
@@ -46,7 +45,7 @@ TEST_CASE("model fetcher: four nodes that want a model get it from the hub once"
   CHECK(times_fetched(hub) <= 1.02);
 }
 
-TEST_CASE("model fetcher: nodes that begin a few milliseconds apart share a download too") {
+TEST_CASE("model fetcher: nodes that start a few milliseconds apart share a download too") {
   const unsigned seed = fresh_seed();
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -54,7 +53,7 @@ TEST_CASE("model fetcher: nodes that begin a few milliseconds apart share a down
   FetchCluster cluster(4, hub.url());
   std::vector<FetchDiary> diaries;
   for (int i = 0; i < 4; ++i) {
-    // The next one begins when so much has come.
+    // The next one starts once this much has arrived.
     const uint64_t some = random() % (hub.total_bytes() / 4) * static_cast<uint64_t>(i);
     CHECK(becomes_true([&] { return hub.sent.load() >= some; }));
     diaries.push_back(cluster.fetch(i, kTiny));
@@ -63,7 +62,7 @@ TEST_CASE("model fetcher: nodes that begin a few milliseconds apart share a down
   CHECK(times_fetched(hub) <= 1.02);
 }
 
-TEST_CASE("model fetcher: what is here already is answered without asking anyone") {
+TEST_CASE("model fetcher: a model that is already here is returned without asking anyone") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(1, hub.url());
   check_same(cluster.fetch(0, kTiny).wait(), hub.files());
@@ -76,7 +75,7 @@ TEST_CASE("model fetcher: what is here already is answered without asking anyone
   CHECK(cluster.fetch(0, "shape:qwen3-0.6b?layers=2").wait().ok());
 }
 
-TEST_CASE("model fetcher: a node that is lost at any moment goes on where it stopped") {
+TEST_CASE("model fetcher: a node that is lost at any moment resumes where it stopped") {
   const unsigned seed = fresh_seed();
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -98,13 +97,13 @@ TEST_CASE("model fetcher: a node that is lost at any moment goes on where it sto
     cluster.meet();
     check_same(cluster.fetch(victim, kTiny).wait(), hub.files());
     CHECK(hub.sent.load() == before);  // the others have it
-    // It was away for longer than it is waited for: what it had of pieces, and those that it was
-    // getting, were fetched by others again.
+    // It was away for longer than the others wait for it: they fetched its pieces again, including
+    // those in progress.
     CHECK(times_fetched(hub) <= 1.4);
   }
 }
 
-TEST_CASE("model fetcher: what a download that failed has brought comes from there") {
+TEST_CASE("model fetcher: pieces of a failed download are fetched from that node") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   hub.fails_after = hub.total_bytes() / 2;
@@ -145,7 +144,7 @@ TEST_CASE("model fetcher: a node that may be back in a moment is asked before th
   ModelFetcher fetcher(*node.loop, network, node.identity.id(), cluster.settings(1));
   FetchDiary diary;
   fetcher.fetch(kTiny, diary.events());
-  // Beyond the few questions before the list is asked for each one is for a piece.
+  // After the few initial requests for the list, each one is for a piece.
   REQUIRE(becomes_true([&] { return network.asked > 100; }));
   CHECK(hub.sent == before);
   network.is_waiting = false;
@@ -153,7 +152,7 @@ TEST_CASE("model fetcher: a node that may be back in a moment is asked before th
   CHECK(times_fetched(hub) <= 1.02);
 }
 
-TEST_CASE("model fetcher: the hub is down and one node has the model") {
+TEST_CASE("model fetcher: with the hub down the model comes from the node that has it") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(4, hub.url());
   check_same(cluster.fetch(2, kTiny).wait(), hub.files());
@@ -165,7 +164,7 @@ TEST_CASE("model fetcher: the hub is down and one node has the model") {
   CHECK(hub.sent.load() == sent);
 }
 
-TEST_CASE("model fetcher: a hub that goes away in the middle is named once nothing else helps") {
+TEST_CASE("model fetcher: a hub that is lost midway is named once nothing else helps") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   cluster.patience = 2s;
@@ -186,7 +185,7 @@ TEST_CASE("model fetcher: a hub that goes away in the middle is named once nothi
   CHECK(times_fetched(hub) <= 1.02);
 }
 
-TEST_CASE("model fetcher: a node with a changed disk does no harm while the hub is there") {
+TEST_CASE("model fetcher: a node with a changed disk does no harm while the hub is available") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(3, hub.url());
   check_same(cluster.fetch(0, kTiny).wait(), hub.files());
@@ -197,18 +196,18 @@ TEST_CASE("model fetcher: a node with a changed disk does no harm while the hub 
   check_same(c.wait(), hub.files());
 }
 
-TEST_CASE("model fetcher: a changed disk is found, and mended by a node that has it right") {
+TEST_CASE("model fetcher: a corrupt piece on a disk is found, and repaired from another node") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(3, hub.url());
   check_same(cluster.fetch(0, kTiny).wait(), hub.files());
   const std::string& content = hub.files().at("model-00001-of-00002.safetensors");
-  SUBCASE("another node has it right") {
+  SUBCASE("another node has a good piece") {
     check_same(cluster.fetch(1, kTiny).wait(), hub.files());
     hub.close();
     flip_a_byte(blob(cluster, 0, content), 500'000);
     check_same(cluster.fetch(2, kTiny).wait(), hub.files());
   }
-  SUBCASE("nobody has") {
+  SUBCASE("no node has") {
     hub.close();
     flip_a_byte(blob(cluster, 0, content), 500'000);
     const auto outcome = cluster.fetch(2, kTiny).wait();
@@ -217,7 +216,7 @@ TEST_CASE("model fetcher: a changed disk is found, and mended by a node that has
   }
 }
 
-TEST_CASE("model fetcher: a hub that lies is found out") {
+TEST_CASE("model fetcher: a lying hub is detected") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   SUBCASE("about a file's length, now and then") {
@@ -249,7 +248,7 @@ TEST_CASE("model fetcher: a hub that lies is found out") {
   }
 }
 
-TEST_CASE("model fetcher: refusals of the hub are said as pull says them") {
+TEST_CASE("model fetcher: refusals of the hub are reported as by pull") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(1, hub.url());
   const auto message = [&](int status) {
@@ -266,7 +265,7 @@ TEST_CASE("model fetcher: refusals of the hub are said as pull says them") {
   CHECK(nonsense.error().code == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("model fetcher: the small files come alone, and the rest when it is asked for") {
+TEST_CASE("model fetcher: the small files come first, and the rest when asked for") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   const auto small = cluster.fetch_small(0, kTiny).wait();
@@ -283,7 +282,7 @@ TEST_CASE("model fetcher: the small files come alone, and the rest when it is as
   CHECK(times_fetched(hub) <= 1.02);
 }
 
-TEST_CASE("model fetcher: a fetch that is cancelled ends, and is taken up again") {
+TEST_CASE("model fetcher: a cancelled fetch ends, and can be resumed") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(1, hub.url());
   FetchDiary cancelled;
@@ -312,7 +311,7 @@ TEST_CASE("model fetcher: a folder that only another node has is copied from the
     CHECK(!std::filesystem::exists(fetched.value().path / "secret.txt"));
     CHECK(!std::filesystem::exists(fetched.value().path / "vocab.json"));
   }
-  // The copy is enough once the others are gone.
+  // The copy suffices once the others are gone.
   const auto copy = a.wait().value().path;
   cluster.nodes[1].reset();
   cluster.nodes[2].reset();
@@ -322,7 +321,7 @@ TEST_CASE("model fetcher: a folder that only another node has is copied from the
   CHECK(again.value().path == copy);
 }
 
-TEST_CASE("model fetcher: a copy follows the folder that it is of") {
+TEST_CASE("model fetcher: a copy follows changes of its source folder") {
   auto files = tiny_model();
   FetchCluster cluster(3);
   const auto folder = cluster.disk(1) / "models/changing";
@@ -338,7 +337,7 @@ TEST_CASE("model fetcher: a copy follows the folder that it is of") {
   CHECK(first.value().commit != second.value().commit);
 }
 
-TEST_CASE("model fetcher: pieces of their true size travel too") {
+TEST_CASE("model fetcher: pieces of the real size are exchanged too") {
   const std::map<std::string, std::string> files{
       {"config.json", "{}"}, {"model.safetensors", random_content((20 << 20) + 7, 6)}};
   FetchCluster cluster(3);
@@ -352,7 +351,7 @@ TEST_CASE("model fetcher: pieces of their true size travel too") {
   check_same(c.wait(), files);
 }
 
-TEST_CASE("model fetcher: nodes that may not ask the hub get a model from those that have it") {
+TEST_CASE("model fetcher: nodes without access to the hub get a model from those that have it") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   check_same(cluster.fetch(0, kTiny).wait(), hub.files());
@@ -385,7 +384,7 @@ TEST_CASE("model fetcher: a GGUF file of another node is copied with its other p
   CHECK(!std::filesystem::exists(fetched.value().path.parent_path() / "other.gguf"));
 }
 
-TEST_CASE("model fetcher: folders of one path that differ are told apart") {
+TEST_CASE("model fetcher: different folders with the same path are told apart") {
   auto files = tiny_model();
   FetchCluster cluster(3);
   write_files(cluster.disk(0) / "models/tiny", files);
@@ -401,7 +400,7 @@ TEST_CASE("model fetcher: folders of one path that differ are told apart") {
       outcome.error().message);
 }
 
-TEST_CASE("model fetcher: a member that asks for what is no model's gets nothing") {
+TEST_CASE("model fetcher: a member that asks for files outside a model gets nothing") {
   FakeHub hub(tiny_model());
   FetchCluster cluster(2, hub.url());
   check_same(cluster.fetch(0, kTiny).wait(), hub.files());
@@ -433,6 +432,14 @@ TEST_CASE("model fetcher: a member that asks for what is no model's gets nothing
   CHECK(outcome([](PieceAsk& ask) { ask.file_hash = std::string(64, '0'); }) == PieceOutcome::kNo);
   CHECK(outcome([](PieceAsk& ask) { ask.file_hash = ""; }) == PieceOutcome::kNo);
   CHECK(outcome([](PieceAsk& ask) { ask.commit = std::string(40, '0'); }) == PieceOutcome::kNo);
+  // The shorter the pieces, the longer the list, so only this node's own piece size counts.
+  for (const PieceQuestion question : {PieceQuestion::kHoldings, PieceQuestion::kPiece}) {
+    CHECK(outcome([&](PieceAsk& ask) { ask.question = question; }) == PieceOutcome::kYes);
+    CHECK(outcome([&](PieceAsk& ask) {
+            ask.question = question;
+            ask.piece_bytes = 1;
+          }) == PieceOutcome::kNo);
+  }
   for (const char* model : {"/etc", "/etc/passwd", "../../etc", "org/../../etc", "org/tiny/../x",
                             "org/tiny@../../x", "/", "shape:qwen3-0.6b", "org/other"}) {
     CAPTURE(model);
@@ -442,8 +449,8 @@ TEST_CASE("model fetcher: a member that asks for what is no model's gets nothing
             ask.question = PieceQuestion::kList;
           }) == PieceOutcome::kNo);
   }
-  // What makes no sense closes the stream, and others go on.
+  // An invalid request closes the stream, and others still work.
   CHECK(!stream->ask({.question = PieceQuestion::kList, .model = "", .piece_bytes = 1}, 1000).ok());
   CHECK(open()->ask(good, kPieceBodyBytesMax).ok());
-  CHECK(open()->ask(good, 10).error().code == ErrorCode::kCorrupt);  // more than it may be
+  CHECK(open()->ask(good, 10).error().code == ErrorCode::kCorrupt);  // beyond the limit
 }

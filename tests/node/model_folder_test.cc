@@ -1,4 +1,4 @@
-#include "node/model_folder.h"
+#include "node/models/model_folder.h"
 
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ TEST_CASE("a folder's name and stop ids are read") {
   CHECK(read_model_folder(model.path()).value().stop_ids.empty());
 }
 
-TEST_CASE("a folder that is no model is an error that says why") {
+TEST_CASE("a folder that is not a model is an error that says why") {
   CHECK(read_model_folder("/nowhere").error().message ==
         "there is no model folder or .gguf file /nowhere");
   const TemporaryModel model("tiny");
@@ -44,7 +44,7 @@ TEST_CASE("a folder that is no model is an error that says why") {
   };
   std::filesystem::remove(model.path() / "config.json");
   CHECK(error_of(model.path()) ==
-        model.path().string() + " is no model folder: it holds no config.json");
+        model.path().string() + " is not a model folder: config.json is missing");
   write(model.path() / "tiny-q8_0.gguf", "");
   CHECK(error_of(model.path()).find("name the GGUF file in it, ") != std::string::npos);
   write(model.path() / "notes.txt", "text");
@@ -95,7 +95,7 @@ TEST_CASE("a .gguf file is a model with its name, stop ids and tokenizer") {
   CHECK(read_model_folder(model.path() / "none.gguf").error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("how embeddings are pooled is read, the last token where nothing is said") {
+TEST_CASE("how embeddings are pooled is read, by the last token if nothing is said") {
   const TemporaryModel model("tiny");
   CHECK(read_model_folder(model.path()).value().pooling == Pooling::kLast);
   const auto folder = model.path() / "1_Pooling";
@@ -126,7 +126,7 @@ TEST_CASE("the shipped model is read with its tokenizer") {
   CHECK_FALSE(folder.value().sampling.temperature);
 }
 
-TEST_CASE("the makers' sampling is the default, and a value that makes no sense is none") {
+TEST_CASE("the makers' sampling is the default, and an invalid value is ignored") {
   const TemporaryModel model("tiny");
   const auto sampling_with = [&](const std::string& text) {
     write(model.path() / "generation_config.json", text);
@@ -162,7 +162,7 @@ TEST_CASE("the end token that the tokenizer's config names ends a text too") {
   CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2, 151643});
 }
 
-TEST_CASE("a chat template that cannot be used does not keep a model from being read") {
+TEST_CASE("a model with an unusable chat template can still be read") {
   const TemporaryModel model("tiny");
   write(model.path() / "chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
   const auto good = read_model_folder(model.path());

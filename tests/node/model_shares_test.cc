@@ -1,4 +1,5 @@
-// Nodes that keep their share of a model, and copies of others' shares (node/model_fetch_parts.cc).
+// Nodes that keep their share of a model, and copies of others' shares
+// (node/fetch/model_fetch_parts.cc).
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -8,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "hub/range_file.h"
+#include "hub/files/range_file.h"
 #include "kernels/isa.h"
-#include "model/open_model.h"
-#include "model/weights.h"
+#include "model/load/open_model.h"
+#include "model/load/weights.h"
+#include "node/fetch/local_files.h"
 #include "node/fetch_fixture.h"
-#include "node/local_files.h"
 #include "support/random_model.h"
 
 using namespace lockstep;
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 const std::string kModel = "org/tiny";
 
-// Some MB of weights, of which a share is many pieces.
+// A few MB of weights, so that a share is many pieces.
 const std::map<std::string, std::string>& random_files() {
   static const std::map<std::string, std::string> files = [] {
     const TemporaryFolder folder;
@@ -89,7 +90,7 @@ struct ShareCluster : FetchCluster {
                        [&](const RankPart& rank) { return rank.node == node; });
   }
 
-  // All look once; whether any of them had something to do is seen in held().
+  // Every node checks once; held() shows whether any had something to do.
   void look(const RankPlan& plan) {
     for (const auto& node : nodes) {
       if (!node) continue;
@@ -99,7 +100,7 @@ struct ShareCluster : FetchCluster {
       REQUIRE_MESSAGE(outcome.ok(), (outcome.ok() ? "" : outcome.error().message));
     }
   }
-  // Until nothing changes.
+  // Repeats until nothing changes.
   void settle(const RankPlan& plan) {
     for (int round = 0; round < 8; ++round) {
       const auto before = held();
@@ -109,7 +110,7 @@ struct ShareCluster : FetchCluster {
     FAIL("the copies do not come to rest");
   }
 
-  // By file and piece, the nodes that have it.
+  // By file and piece: the nodes that have it.
   std::map<std::pair<std::string, uint32_t>, std::set<int>> held() const {
     std::map<std::pair<std::string, uint32_t>, std::set<int>> all;
     for (const auto& [name, content] : random_files()) {
@@ -149,7 +150,7 @@ struct ShareCluster : FetchCluster {
   }
 };
 
-// Loads what a rank reads of what is on a node's disk: an error where anything is missing.
+// Loads the parts that a rank reads from a node's disk: an error if any are missing.
 void check_loads(const FetchedModel& fetched, const RankPlan& plan, size_t rank) {
   CHECK(fetched.is_in_parts);
   const auto model = open_model(fetched.path.string(), PartialFiles::kAllowed);
@@ -179,8 +180,8 @@ void check_all_load(const std::map<int, FetchedModel>& fetched, const RankPlan& 
 }  // namespace
 
 TEST_CASE(
-    "model shares: the hub gives all once, two disks keep each piece, and a lost disk is "
-    "made up for without the hub") {
+    "model shares: the hub sends all once, two disks keep each piece, and a lost disk is "
+    "replaced without the hub") {
   FakeHub hub(random_files());
   ShareCluster cluster(4, hub.url());
   const RankPlan four = cluster.plan({0, 1, 2, 3});
@@ -204,7 +205,7 @@ TEST_CASE(
   MESSAGE("after a loss, on three disks: " << cluster.times_on_disks());
   CHECK(cluster.times_on_disks() < 2.2);
 
-  // A new one in its place; and a second start uses what is there.
+  // A new node in its place; a second start uses the files that are present.
   cluster.start(1);
   cluster.meet();
   const RankPlan again = cluster.plan({1, 0, 3, 2});
@@ -220,7 +221,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("model shares: stages keep their layers, and nodes without a rank take copies") {
+TEST_CASE("model shares: stages keep their layers, and nodes without a rank keep copies") {
   FakeHub hub(random_files());
   ShareCluster cluster(4, hub.url());
   const RankPlan two = cluster.plan({0, 1}, 2);
@@ -238,7 +239,7 @@ TEST_CASE("model shares: stages keep their layers, and nodes without a rank take
   CHECK(elsewhere > cluster.held().size() / 2);
 }
 
-TEST_CASE("model shares: one node alone keeps all, and gives a second one half of nothing") {
+TEST_CASE("model shares: one node alone keeps all, and a second one gets a whole copy") {
   FakeHub hub(random_files());
   ShareCluster cluster(2, hub.url());
   const RankPlan one = cluster.plan({0});
@@ -249,7 +250,7 @@ TEST_CASE("model shares: one node alone keeps all, and gives a second one half o
   CHECK(cluster.times_on_disks() == doctest::Approx(2));
 }
 
-TEST_CASE("model shares: the table alone is enough to plan with, and the whole model serves too") {
+TEST_CASE("model shares: the table alone suffices for planning, and so does the whole model") {
   FakeHub hub(random_files());
   ShareCluster cluster(2, hub.url());
   FetchDiary table;
@@ -272,14 +273,14 @@ TEST_CASE("model shares: the table alone is enough to plan with, and the whole m
   CHECK(!whole.wait().value().is_in_parts);
 }
 
-TEST_CASE("model shares: a piece that was changed on its way or on a disk is found and mended") {
+TEST_CASE("model shares: a piece that was changed in transit or on a disk is found and repaired") {
   FakeHub hub(random_files());
   ShareCluster cluster(3, hub.url());
   const RankPlan three = cluster.plan({0, 1, 2});
   cluster.fetch_reads(three);
   cluster.settle(three);
   hub.close();
-  // Node 0's disk changes a piece: who asks for it there gets nothing, and the copy serves.
+  // Node 0's disk corrupts a piece: requests for it there fail, and the other copy is used.
   const auto held = cluster.held();
   for (const auto& [name, content] : random_files()) {
     if (!name.ends_with(".safetensors")) continue;
@@ -303,8 +304,8 @@ TEST_CASE("model shares: a piece that was changed on its way or on a disk is fou
   check_all_load(cluster.fetch_reads(again), again, cluster);
 }
 
-TEST_CASE("model shares: weights without a table are no model, and that is said") {
-  FakeHub hub(tiny_model());  // whose weights are noise
+TEST_CASE("model shares: weights without a table are refused with a reason") {
+  FakeHub hub(tiny_model());  // with noise as weights
   ShareCluster cluster(2, hub.url());
   FetchDiary diary;
   cluster.nodes[0]->fetcher->fetch_reads(kModel, cluster.plan({0, 1}), diary.events());

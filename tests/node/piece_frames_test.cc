@@ -1,4 +1,4 @@
-#include "node/piece_frames.h"
+#include "node/fetch/piece_frames.h"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ PieceAsk example() {
 
 }  // namespace
 
-TEST_CASE("piece frames: what is written is read as the same") {
+TEST_CASE("piece frames: they are read as written") {
   CHECK(decode_piece_ask(encode_piece_ask(example())).value() == example());
   PieceAnswer answer{.outcome = PieceOutcome::kYes,
                      .state = PieceState::kFetching,
@@ -37,7 +37,7 @@ TEST_CASE("piece frames: what is written is read as the same") {
   CHECK(decode_piece_chunk(encode_piece_chunk("bytes")).value() == "bytes");
 }
 
-TEST_CASE("piece frames: what breaks their form or a limit is refused") {
+TEST_CASE("piece frames: malformed frames and those over a limit are refused") {
   const std::string whole = encode_piece_ask(example());
   for (size_t size = 0; size < whole.size(); ++size) {
     CHECK(!decode_piece_ask(whole.substr(0, size)).ok());
@@ -61,7 +61,7 @@ TEST_CASE("piece frames: what breaks their form or a limit is refused") {
   CHECK(!decode_fetch_status(encode_fetch_status({.commit = "nonsense"})).ok());
 }
 
-TEST_CASE("piece frames: holdings and seals are read as they were written, and nothing else") {
+TEST_CASE("piece frames: holdings and seals are read as written, and other bytes are refused") {
   PieceHoldings holdings{.takes_copies = true, .room_bytes = 1ull << 41, .files = {}};
   CHECK(decode_piece_holdings(encode_piece_holdings(holdings)).value() == holdings);
   holdings.files[std::string(40, 'b')] = {true, false, true};
@@ -77,9 +77,9 @@ TEST_CASE("piece frames: holdings and seals are read as they were written, and n
   odd.files["../../etc/passwd"] = {true};
   CHECK(!decode_piece_holdings(encode_piece_holdings(odd)).ok());
   std::string bits = encode_piece_holdings({.files = {{std::string(40, 'b'), {true}}}});
-  bits.back() = '\x03';  // a piece that the file does not have
+  bits.back() = '\x03';  // a piece beyond the end of the file
   CHECK(!decode_piece_holdings(bits).ok());
-  // A count that no body can hold is refused before memory is taken for it.
+  // An impossible count is refused before memory is allocated for it.
   std::string huge = encode_piece_holdings({.files = {{std::string(40, 'b'), {}}}});
   huge[huge.size() - 1] = '\x7f';
   CHECK(!decode_piece_holdings(huge).ok());

@@ -41,7 +41,7 @@ bool PrivateNetwork::take_link_down() {
 
 bool PrivateNetwork::bring_link_up() {
   if (!is_guest_) return run("ip link set lo up");
-  return run("ip link set rdma0 up") &&  // its route went with it
+  return run("ip link set rdma0 up") &&  // its route was removed with it
          run("ip route replace 10.77.0.2 dev rdma0 src 10.77.0.1 table 101");
 }
 

@@ -1,4 +1,4 @@
-// A client of a ModelService in tests: what one request was told, which the test waits for.
+// A client of a ModelService in tests: records the events of one request, which the test waits for.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/model_service.h"
+#include "node/models/model_service.h"
 
 namespace lockstep {
 
@@ -46,7 +46,7 @@ class RequestClient {
                   changed_.notify_all();
                 }};
   }
-  // Nothing: it has not ended before patience did.
+  // Nullopt: it did not end within the time limit.
   std::optional<Result<FinishReason>> wait() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return outcome_.has_value(); });
@@ -69,7 +69,7 @@ class RequestClient {
     const std::lock_guard lock(mutex_);
     return tokens_;
   }
-  // Each time that it was told how much of the prompt was there.
+  // All reported numbers of prompt tokens found in the cache.
   std::vector<int> cached_tokens() {
     const std::lock_guard lock(mutex_);
     return cached_tokens_;
@@ -88,7 +88,7 @@ class RequestClient {
   }
 
  private:
-  static constexpr std::chrono::seconds kPatience{30};  // for a machine busy with other things
+  static constexpr std::chrono::seconds kPatience{30};  // for a busy machine
 
   std::mutex mutex_;
   std::condition_variable changed_;

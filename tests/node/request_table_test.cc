@@ -1,5 +1,5 @@
-// What a request is told over the loss of its group, by hand.
-#include "node/request_table.h"
+// A request's events across the loss of its group, driven by hand.
+#include "node/requests/request_table.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@ using namespace lockstep;
 namespace {
 
 using Time = RequestTable::Time;
-const Error kLost{ErrorCode::kPeerLost, "rank 1 was lost"};
+const Error kRankLost{ErrorCode::kPeerLost, "rank 1 was lost"};
 
 struct Told {
   std::vector<int> starts;
@@ -28,7 +28,7 @@ struct Told {
   }
 };
 
-// Submits what is held and returns it.
+// Submits the held requests and returns them.
 std::vector<GenerateRequest> submit(RequestTable& table) {
   std::vector<GenerateRequest> submitted;
   table.submit_held([&](uint64_t, const GenerateRequest& request) -> Status {
@@ -47,14 +47,14 @@ GenerateRequest request(std::vector<int32_t> prompt, int max_tokens) {
 
 }  // namespace
 
-TEST_CASE("the next group is fed the prompt and what was told") {
+TEST_CASE("the next group is fed the prompt and the tokens sent so far") {
   RequestTable table([] {});
   Told told;
   table.add(1, request({7, 8}, 5), told.events(), Time::max());
   REQUIRE(submit(table).size() == 1);
   table.token(1, 9);
   table.token(1, 10);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   const auto again = submit(table);
   REQUIRE(again.size() == 1);
   CHECK(again[0].prompt == std::vector<int32_t>{7, 8, 9, 10});
@@ -62,26 +62,26 @@ TEST_CASE("the next group is fed the prompt and what was told") {
   CHECK(told.ends.empty());
 }
 
-TEST_CASE("what the first group found of the prompt is told, and no later one's") {
+TEST_CASE("the first group's cached prompt tokens are reported, and no later one's") {
   RequestTable table([] {});
   Told told;
   table.add(1, request({7, 8}, 5), told.events(), Time::max());
   submit(table);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
   table.start(1, 64);
   table.start(2, 128);
   table.token(1, 9);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
   table.start(1, 0);
   CHECK(told.starts == std::vector<int>{64});
 }
 
-TEST_CASE("logprobs are told with their token, and once where it comes again") {
+TEST_CASE("logprobs are sent with their token, and only once if it comes again") {
   RequestTable table([] {});
   Told told;
-  std::vector<std::pair<size_t, float>> logprobs;  // tokens told before, and the first logprob
+  std::vector<std::pair<size_t, float>> logprobs;  // tokens sent before, and the first logprob
   GenerationEvents events = told.events();
   events.on_logprobs = [&](std::span<const TokenLogprob> of) {
     logprobs.emplace_back(told.tokens.size(), of[0].logprob);
@@ -97,18 +97,18 @@ TEST_CASE("logprobs are told with their token, and once where it comes again") {
   table.token(1, 9);
   table.token(1, 10);
   tell(-2);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
   tell(-3);
   table.token(1, 11);
   tell(-4);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
   table.token(1, 12);
   CHECK(logprobs == std::vector<std::pair<size_t, float>>{{0, -1.0f}, {2, -3.0f}});
 }
 
-TEST_CASE("rows of logits that were told are not told again") {
+TEST_CASE("rows of logits are not sent twice") {
   RequestTable table([] {});
   Told told;
   GenerateRequest rows = request({7, 8, 9}, 2);
@@ -118,16 +118,16 @@ TEST_CASE("rows of logits that were told are not told again") {
   const std::vector<float> row{1};
   table.logits(1, row);
   table.logits(1, row);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   CHECK(submit(table)[0].prompt_logits);
   for (int i = 0; i < 3; ++i) table.logits(1, row);
   CHECK(told.rows == 3);
   table.token(1, 5);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   CHECK_FALSE(submit(table)[0].prompt_logits);
 }
 
-TEST_CASE("a request whose end alone was lost has ended") {
+TEST_CASE("a request of which only the end was lost has ended") {
   RequestTable table([] {});
   Told by_length, by_context, running;
   table.add(1, request({7}, 1), by_length.events(), Time::max());
@@ -135,7 +135,7 @@ TEST_CASE("a request whose end alone was lost has ended") {
   table.add(3, request({7, 8}, 100), running.events(), Time::max());
   submit(table);
   for (uint64_t id : {1, 2, 3}) table.token(id, 5);
-  table.hold_submitted({Time::max(), 1, 3}, kLost);
+  table.hold_submitted({Time::max(), 1, 3}, kRankLost);
   REQUIRE(by_length.ends.size() == 1);
   CHECK(by_length.ends[0].value() == FinishReason::kLength);
   REQUIRE(by_context.ends.size() == 1);
@@ -143,20 +143,20 @@ TEST_CASE("a request whose end alone was lost has ended") {
   CHECK(running.ends.empty());
 }
 
-TEST_CASE("losses without a token between them are counted, and a token forgives them") {
+TEST_CASE("losses without a token between them are counted, and a token resets the count") {
   RequestTable table([] {});
   Told told;
   table.add(1, request({7}, 100), told.events(), Time::max());
   for (int i = 0; i < 5; ++i) {
     submit(table);
     table.token(1, 5);
-    table.hold_submitted({Time::max(), 1, 100}, kLost);
+    table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   }
   CHECK(told.ends.empty());
   submit(table);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   REQUIRE(told.ends.size() == 1);
-  CHECK(told.ends[0].error().message == kLost.message);
+  CHECK(told.ends[0].error().message == kRankLost.message);
 }
 
 TEST_CASE("a request that was cancelled is not resumed") {
@@ -165,18 +165,18 @@ TEST_CASE("a request that was cancelled is not resumed") {
   table.add(1, request({7}, 100), submitted.events(), Time::max());
   submit(table);
   table.add(2, request({7}, 100), held.events(), Time::max());
-  CHECK(table.cancel(1));        // the group is to end it, and is lost before it has
-  CHECK_FALSE(table.cancel(2));  // nobody need be told
+  CHECK(table.cancel(1));        // the group should end it, but is lost first
+  CHECK_FALSE(table.cancel(2));  // no group needs to know
   CHECK_FALSE(table.cancel(3));
   CHECK(submitted.ends.empty());
   REQUIRE(held.ends.size() == 1);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   REQUIRE(submitted.ends.size() == 1);
   CHECK(submitted.ends[0].error().code == ErrorCode::kCancelled);
   CHECK(submit(table).empty());
 }
 
-TEST_CASE("what a lost group says while its requests are held counts") {
+TEST_CASE("tokens of a lost group that arrive while its requests are held count") {
   RequestTable table([] {});
   Told rows, tokens, last;
   GenerateRequest wants_rows = request({7, 8, 9}, 2);
@@ -187,7 +187,7 @@ TEST_CASE("what a lost group says while its requests are held counts") {
   submit(table);
   const std::vector<float> row{1};
   table.logits(1, row);
-  table.hold_submitted({Time::max(), 1, 100}, kLost);
+  table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   table.logits(1, row);
   table.token(2, 5);
   table.token(3, 5);
@@ -202,7 +202,7 @@ TEST_CASE("what a lost group says while its requests are held counts") {
   CHECK(last.ends[0].value() == FinishReason::kLength);
 }
 
-TEST_CASE("one request is held alone, and tried when its time has come") {
+TEST_CASE("a single request is held, and retried when its time has come") {
   RequestTable table([] {});
   Told alone, other;
   table.add(1, request({7}, 5), alone.events(), Time::max());
@@ -210,7 +210,8 @@ TEST_CASE("one request is held alone, and tried when its time has come") {
   submit(table);
   table.token(1, 9);
   const Time later{std::chrono::seconds(100)};
-  table.hold(1, {.deadline = Time::max(), .losses_max = 1, .context = 0, .retry_at = later}, kLost);
+  table.hold(1, {.deadline = Time::max(), .losses_max = 1, .context = 0, .retry_at = later},
+             kRankLost);
   CHECK(table.next_retry() == later);
   std::vector<uint64_t> tried;
   const auto note = [&](uint64_t id, const GenerateRequest&) -> Status {
@@ -223,14 +224,14 @@ TEST_CASE("one request is held alone, and tried when its time has come") {
   CHECK(tried == std::vector<uint64_t>{1});
   CHECK(table.next_retry() == Time::max());
   CHECK(alone.ends.empty());
-  table.hold(1, {Time::max(), 1, 0}, kLost);
+  table.hold(1, {Time::max(), 1, 0}, kRankLost);
   REQUIRE(alone.ends.size() == 1);
-  CHECK(alone.ends[0].error().message == kLost.message);
-  table.hold(3, {Time::max(), 1, 0}, kLost);
+  CHECK(alone.ends[0].error().message == kRankLost.message);
+  table.hold(3, {Time::max(), 1, 0}, kRankLost);
   CHECK(other.ends.empty());
 }
 
-TEST_CASE("a request that is put back has lost nothing") {
+TEST_CASE("a request that is put back counts no loss") {
   RequestTable table([] {});
   Told waiting, cancelled;
   table.add(1, request({7}, 5), waiting.events(), Time::max());
@@ -246,34 +247,34 @@ TEST_CASE("a request that is put back has lost nothing") {
   CHECK(cancelled.ends[0].error().code == ErrorCode::kCancelled);
 }
 
-TEST_CASE("a context that is not known ends nothing") {
+TEST_CASE("an unknown context length ends no request") {
   RequestTable table([] {});
   Told told;
   table.add(1, request({7}, 5), told.events(), Time::max());
   submit(table);
   table.token(1, 9);
-  table.hold_submitted({Time::max(), 1, 0}, kLost);
+  table.hold_submitted({Time::max(), 1, 0}, kRankLost);
   CHECK(told.ends.empty());
   submit(table);
-  // The next group knows its own.
+  // The next group knows its own context length.
   table.end(1, Error{ErrorCode::kExhausted, "the context holds 1"});
   REQUIRE(told.ends.size() == 1);
   CHECK(told.ends[0].value() == FinishReason::kLength);
 }
 
-TEST_CASE("requests that no group was ever given fail apart from the others") {
+TEST_CASE("requests that were never submitted to a group can be failed separately") {
   RequestTable table([] {});
   Told begun, added;
   table.add(1, request({7}, 5), begun.events(), Time::max());
   submit(table);
-  table.hold_submitted({Time::max(), 1, 0}, kLost);
+  table.hold_submitted({Time::max(), 1, 0}, kRankLost);
   table.add(2, request({7}, 5), added.events(), Time::max());
-  table.fail_new(kLost);
+  table.fail_new(kRankLost);
   CHECK(begun.ends.empty());
   CHECK(added.ends.size() == 1);
 }
 
-TEST_CASE("tokens beyond what was asked for are not told") {
+TEST_CASE("tokens beyond the requested number are not sent") {
   RequestTable table([] {});
   Told told;
   table.add(1, request({7}, 2), told.events(), Time::max());

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "cluster/cluster_fixture.h"
+#include "node/group/group_supervisor.h"
 #include "node/group_fixture.h"
-#include "node/local_group.h"
 
 using namespace lockstep;
 
 namespace {
 
-LocalGroupOptions lasting_options(const TemporaryModel& model, int ranks, const char* link) {
-  LocalGroupOptions options = echo_options(model, ranks, link);
+GroupSupervisorOptions lasting_options(const TemporaryModel& model, int ranks, const char* link) {
+  GroupSupervisorOptions options = echo_options(model, ranks, link);
   options.losses_max = 2;
   return options;
 }
@@ -25,13 +26,13 @@ std::vector<int32_t> numbers(int32_t first, size_t count) {
   return numbers;
 }
 
-void kill_rank(const LocalGroup& group, size_t rank) {
+void kill_rank(const GroupSupervisor& group, size_t rank) {
   REQUIRE(::kill(static_cast<pid_t>(group.status().ranks[rank].pid), SIGKILL) == 0);
 }
 
 }  // namespace
 
-TEST_CASE("streams go on after a rank is lost, without a token lost or told twice") {
+TEST_CASE("streams continue after a rank is lost, without lost or repeated tokens") {
   const TemporaryModel model;
   for (const char* link : {"shm", "tcp"}) {
     const auto group = start_echo(lasting_options(model, 2, link));
@@ -40,9 +41,9 @@ TEST_CASE("streams go on after a rank is lost, without a token lost or told twic
       CAPTURE(link);
       CAPTURE(rank);
       Client first, second;
-      first.start(*group, prompt({1}, kTokens));
-      second.start(*group, prompt({500'000}, kTokens));
-      second.wait_tokens(10);
+      first.start(*group, prompt({kHeldToken, 1}, kTokens));
+      second.start(*group, prompt({kHeldToken, 500'000}, kTokens));
+      second.wait_tokens(kHeldTokens);
       kill_rank(*group, rank);
       CHECK(first.wait_end().value() == FinishReason::kLength);
       CHECK(second.wait_end().value() == FinishReason::kLength);
@@ -54,21 +55,20 @@ TEST_CASE("streams go on after a rank is lost, without a token lost or told twic
   }
 }
 
-TEST_CASE("a stream ends at its stop id also after a loss") {
+TEST_CASE("a stream ends at its stop id even after a loss") {
   const TemporaryModel model;
   const auto group = start_echo(lasting_options(model, 2, "shm"));
-  GenerateRequest request = prompt({1}, 1'000'000);
+  GenerateRequest request = prompt({kHeldToken, 1}, 1'000'000);
   request.stop_ids = {5'002};
   Client client;
   client.start(*group, request);
-  client.wait_tokens(10);
+  client.wait_tokens(kHeldTokens);
   kill_rank(*group, 1);
   CHECK(client.wait_end().value() == FinishReason::kStop);
   CHECK(client.tokens() == numbers(2, 5'000));
 }
 
-TEST_CASE(
-    "a request that breaks each group that it runs on fails after as many losses as are allowed") {
+TEST_CASE("a request that breaks every group it runs on fails after the maximum of losses") {
   const TemporaryModel model;
   const auto group = start_echo(lasting_options(model, 2, "shm"));
   Client client;
@@ -81,11 +81,20 @@ TEST_CASE(
 
 TEST_CASE("a request that waits to be resumed can be cancelled") {
   const TemporaryModel model;
-  const auto group = start_echo(lasting_options(model, 2, "shm"));
+  GroupSupervisorOptions options = lasting_options(model, 2, "shm");
+  // A copy that is removed, so that no other group is formed.
+  const std::filesystem::path program = model.path() / "worker";
+  std::filesystem::copy_file(options.worker_program, program);
+  options.worker_program = program;
+  options.failures_max = 1'000'000;
+  const auto group = start_echo(options);
   Client client;
-  const uint64_t id = client.start(*group, prompt({1}, 1'000'000'000));
-  client.wait_tokens(10);
+  const uint64_t id = client.start(*group, prompt({kHeldToken, 1}, 100));
+  client.wait_tokens(kHeldTokens);
+  std::filesystem::remove(program);
   kill_rank(*group, 1);
+  REQUIRE(becomes_true([&] { return group->status().state == ModelStatus::State::kRestarting; }));
+  CHECK(group->status().running == 1);
   group->cancel(id);
   CHECK(client.wait_end().error().code == ErrorCode::kCancelled);
   CHECK(group->status().running == 0);

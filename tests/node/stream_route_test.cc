@@ -1,5 +1,5 @@
 // Requests over real streams between two loops of this process, as between two nodes.
-#include "node/stream_route.h"
+#include "node/requests/stream_route.h"
 
 #include <doctest/doctest.h>
 
@@ -9,22 +9,22 @@
 #include <mutex>
 #include <thread>
 
-#include "net/frame_call.h"
-#include "net/frame_server.h"
-#include "node/cluster_model.h"
+#include "net/frames/frame_call.h"
+#include "net/frames/frame_server.h"
+#include "node/cluster/routed_model.h"
 #include "node/fake_service.h"
-#include "node/messages.h"
 #include "node/request_client.h"
-#include "node/request_frames.h"
-#include "node/request_stream_host.h"
-#include "node/status_message.h"
+#include "node/requests/request_frames.h"
+#include "node/requests/request_stream_host.h"
+#include "node/wire/messages.h"
+#include "node/wire/status_message.h"
 
 using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 30s;  // for a machine busy with other things
+constexpr auto kPatience = 30s;  // for a busy machine
 
 // Two machines with a connection of frames between them for each call of connect().
 struct Machines {
@@ -50,7 +50,7 @@ struct Machines {
 
   static TlsIdentity identity() { return TlsIdentity::make(KeyPair::generate().value()).value(); }
 
-  // The owner's end: a host for `service`, or the bare connection without one.
+  // The owner's end: a host for `service`, or the bare connection if there is none.
   void accept(FrameConnection connection) {
     if (!service) {
       raw = connection;
@@ -106,12 +106,12 @@ struct Machines {
   std::unique_ptr<EventLoop> clients = EventLoop::start();
   std::promise<void> has_raw;
 
-  // The owner's loop.
-  std::shared_ptr<ModelService> service;  // of the connections that come from now on
+  // Used on the owner's loop.
+  std::shared_ptr<ModelService> service;  // for connections accepted from now on
   std::unique_ptr<FrameServer> server;
   std::vector<std::unique_ptr<RequestStreamHost>> hosts;
   FrameConnection raw;
-  // The clients' loop.
+  // Used on the clients' loop.
   FrameCall call;
 
   std::mutex mutex;
@@ -119,11 +119,11 @@ struct Machines {
   std::vector<std::string> host_ends;
 };
 
-// A model at the clients' machine, and the way to the owner's.
+// A model at the clients' machine, and a route to the owner's.
 struct Served : Machines {
   explicit Served(std::shared_ptr<FakeService> fake_service) : fake(std::move(fake_service)) {
     serve(fake);
-    ClusterModelOptions options;
+    RoutedModelOptions options;
     options.name = "tiny";
     options.retry_pause = 5ms;
     options.losses_max = 100;
@@ -132,7 +132,7 @@ struct Served : Machines {
       losses.push_back(error.message);
       changed.notify_all();
     };
-    model = ClusterModel::make(*clients, {}, options);
+    model = RoutedModel::make(*clients, {}, options);
     route();
   }
   ~Served() {
@@ -162,9 +162,9 @@ struct Served : Machines {
   }
 
   std::shared_ptr<FakeService> fake;
-  std::shared_ptr<ClusterModel> model;
+  std::shared_ptr<RoutedModel> model;
   uint64_t last_id = 0;
-  uint64_t number = 0;              // of the route
+  uint64_t number = 0;              // of the last route
   std::vector<std::string> losses;  // of routes, under the mutex
 };
 
@@ -186,7 +186,7 @@ bool becomes_true(const Condition& condition) {
 
 }  // namespace
 
-TEST_CASE("stream route: a text, an embedding and the status cross") {
+TEST_CASE("stream route: a text, an embedding and the status arrive") {
   Served served(std::make_shared<FakeService>());
   RequestClient text, embedding;
   served.ask(text, request_for({1, 2}, 50));
@@ -206,7 +206,7 @@ TEST_CASE("stream route: a text, an embedding and the status cross") {
   CHECK(status.ranks[0].pid == 7);
 }
 
-TEST_CASE("stream route: the logprobs of each token cross") {
+TEST_CASE("stream route: the logprobs of each token arrive") {
   Served served(std::make_shared<FakeService>());
   RequestClient client;
   GenerateRequest request = request_for({1, 2}, 5);
@@ -224,7 +224,7 @@ TEST_CASE("stream route: the logprobs of each token cross") {
   }
 }
 
-TEST_CASE("stream route: prompts longer than a frame cross, many at once") {
+TEST_CASE("stream route: prompts longer than a frame arrive, many at once") {
   Served served(std::make_shared<FakeService>());
   std::vector<RequestClient> clients(12);  // more than a connection's queue holds
   for (size_t i = 0; i < clients.size(); ++i) {
@@ -265,7 +265,7 @@ TEST_CASE("stream route: a stream that breaks at any token changes no token") {
   CHECK(client.ends() == 1);
 }
 
-TEST_CASE("stream route: what is cancelled, or whose way is gone, ends at the owner") {
+TEST_CASE("stream route: requests that are cancelled or lose their route end at the owner") {
   RequestClient cancelled, dropped;  // outlive the model, which ends them
   Served served(std::make_shared<FakeService>(FakeService::Options{.tokens = 0}));
   served.ask(cancelled, request_for({1}, 9));
@@ -282,7 +282,7 @@ TEST_CASE("stream route: what is cancelled, or whose way is gone, ends at the ow
   CHECK(dropped.ends() == 0);
 }
 
-TEST_CASE("stream route: a model that is gone or full says so through the stream") {
+TEST_CASE("stream route: a missing or full model is reported through the stream") {
   Served served(std::make_shared<FakeService>(FakeService::Options{.requests_max = 1}));
   std::vector<RequestClient> clients(5);
   for (RequestClient& client : clients) served.ask(client, request_for({1}, 30));
@@ -294,27 +294,27 @@ TEST_CASE("stream route: a model that is gone or full says so through the stream
   REQUIRE(served.waits_for_losses(1));
   CHECK(served.losses[0] == "the model fake failed: rank 0 was killed");
   CHECK(served.waits_for_end("failed"));
-  served.route();  // to the same, which still is gone
+  served.route();  // to the same service, which is still missing
   CHECK(served.waits_for_losses(2));
 }
 
-TEST_CASE("stream route: a node that makes no sense loses its stream with a sentence") {
+TEST_CASE("stream route: a node that sends invalid data loses its stream with a sentence") {
   const std::string row(1, static_cast<char>(RequestMessage::kRow));
   const std::string submit(1, static_cast<char>(RequestMessage::kSubmit));
   for (const std::string& frame : {std::string(), std::string("\x7f"), row, submit + "{}",
                                    std::string(1, static_cast<char>(RequestMessage::kToken))}) {
     Served served(std::make_shared<FakeService>());
-    REQUIRE(becomes_true([&] { return served.has_host(); }));  // the first way has come
+    REQUIRE(becomes_true([&] { return served.has_host(); }));  // the first route has arrived
     served.serve(nullptr);
     served.route();
     served.has_raw.get_future().wait();
     served.owner->run_and_wait([&] { served.raw.send(frame); });
     REQUIRE(served.waits_for_losses(1));
-    CHECK(served.losses[0].starts_with("the model's node makes no sense: "));
+    CHECK(served.losses[0].starts_with("the model's node sent an invalid message: "));
   }
 }
 
-TEST_CASE("stream host: a node that makes no sense loses its stream with a sentence") {
+TEST_CASE("stream host: a node that sends invalid data loses its stream with a sentence") {
   Machines machines;
   const auto fake = std::make_shared<FakeService>(FakeService::Options{.tokens = 0});
   machines.serve(fake);
@@ -341,7 +341,7 @@ TEST_CASE("stream host: a node that makes no sense loses its stream with a sente
   machines.owner->run_and_wait([&] { machines.hosts.clear(); });
 }
 
-TEST_CASE("stream host: rows of logits are refused, and the stream goes on") {
+TEST_CASE("stream host: rows of logits are refused, and the stream continues") {
   Machines machines;
   machines.serve(std::make_shared<FakeService>());
   FrameConnection connection = machines.connect();
@@ -370,7 +370,7 @@ TEST_CASE("stream host: rows of logits are refused, and the stream goes on") {
   });
 }
 
-TEST_CASE("a model's status travels whole") {
+TEST_CASE("a model's status is sent whole") {
   ModelStatus status;
   status.state = ModelStatus::State::kRestarting;
   status.last_error = "rank 1 at \xff was killed";

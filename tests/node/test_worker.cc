@@ -1,7 +1,7 @@
 // A worker program whose engine computes nothing: rank 0 answers prompt token p with p + 1, p + 2,
-// ... and passes every step through the group, so that links, heartbeats and failures are the real
-// ones. Prompts that start with one of the tokens below make a rank misbehave; the model's folder
-// name makes loading fail.
+// ... and passes every step through the group, so that links, heartbeats and failures are real.
+// Prompts that start with one of the tokens in test_tokens.h make a rank misbehave; the model's
+// folder name makes loading fail.
 #include <unistd.h>
 
 #include <condition_variable>
@@ -18,15 +18,15 @@
 #include <vector>
 
 #include "node/test_tokens.h"
-#include "node/worker.h"
+#include "node/worker/worker.h"
 
 namespace lockstep {
 namespace {
 
-// What rank 0 tells the others before each step.
+// Sent by rank 0 to the others before each step.
 struct StepOrder {
-  int32_t command = 0;  // kStopOrder, or the first token of the prompt in work
-  int32_t rank = 0;     // whom a misbehaviour concerns
+  int32_t command = 0;  // kStopOrder, or the first token of the current prompt
+  int32_t rank = 0;     // the rank that misbehaves
 };
 constexpr int32_t kStopOrder = -1;
 constexpr size_t kOrderBytesMax = 64;
@@ -52,6 +52,9 @@ class EchoEngine final : public Engine {
   void cancel(uint64_t id) override {
     std::lock_guard lock(mutex_);
     cancelled_.insert(id);
+    for (Sequence& sequence : held_) sequences_.push_back(std::move(sequence));  // to be checked
+    held_.clear();
+    changed_.notify_all();
   }
 
   void stop() override {
@@ -70,6 +73,7 @@ class EchoEngine final : public Engine {
     std::lock_guard lock(mutex_);
     group_ = std::move(group);
     sequences_.clear();
+    held_.clear();
     cancelled_.clear();
     leaving_ = false;
     return Ok{};
@@ -84,7 +88,12 @@ class EchoEngine final : public Engine {
     int produced = 0;
   };
 
-  // One token of the oldest sequence in each step, then the next sequence's turn.
+  static bool is_held(const Sequence& sequence) {
+    const std::vector<int32_t>& prompt = sequence.request.prompt;
+    return prompt.size() == 2 && prompt[0] == kHeldToken && sequence.produced == kHeldTokens;
+  }
+
+  // Each step gives one token to the oldest sequence, which then moves to the end.
   Status lead(EngineEvents& events) {
     while (true) {
       std::unique_lock lock(mutex_);
@@ -101,6 +110,11 @@ class EchoEngine final : public Engine {
         events.on_error(sequence.id, Error{ErrorCode::kCancelled, "the request was cancelled"});
         continue;
       }
+      if (is_held(sequence)) {
+        lock.lock();
+        held_.push_back(std::move(sequence));
+        continue;
+      }
       const std::vector<int32_t>& prompt = sequence.request.prompt;
       const StepOrder order{prompt[0], prompt.size() > 1 ? prompt[1] : 0};
       TRY(tell(order));
@@ -112,7 +126,7 @@ class EchoEngine final : public Engine {
     }
   }
 
-  // True while the sequence goes on.
+  // True while the sequence continues.
   bool advance(Sequence& sequence, EngineEvents& events) {
     const GenerateRequest& request = sequence.request;
     if (sequence.produced == 0 && request.prompt_logits) {
@@ -157,7 +171,7 @@ class EchoEngine final : public Engine {
     return group_.size() == 1 ? Status(Ok{}) : group_.broadcast(0, bytes, kOrderBytesMax);
   }
 
-  // Every rank sends its number to every other, as an all-reduce does; first the named rank
+  // Every rank sends its number to every other, as an all-reduce does; before that the named rank
   // misbehaves.
   Status compute(StepOrder order) {
     if (order.rank == group_.rank()) misbehave(order.command);
@@ -208,6 +222,7 @@ class EchoEngine final : public Engine {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Sequence> sequences_;
+  std::vector<Sequence> held_;
   std::set<uint64_t> cancelled_;
   bool stopping_ = false;
   bool leaving_ = false;

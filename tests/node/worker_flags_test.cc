@@ -1,4 +1,4 @@
-#include "node/worker_flags.h"
+#include "node/worker/worker_flags.h"
 
 #include <doctest/doctest.h>
 
@@ -17,12 +17,13 @@ Result<WorkerFlags> parse(std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("worker flags: what a node writes, its worker reads") {
+TEST_CASE("worker flags: a worker reads the flags that its node writes") {
   const WorkerFlags flags{.control_fd = 3,
                           .model = "/models/a b",
                           .hosts = {"::", "fe80::1%eth0", "10.0.0.2"},
                           .machine_ranks = 2,
-                          .cache = {.folder = "/caches/a b", .bytes = uint64_t{1} << 40}};
+                          .cache = {.folder = "/caches/a b", .bytes = uint64_t{1} << 40},
+                          .forbids_core_dumps = true};
   const auto read = parse(worker_arguments(flags));
   REQUIRE(read.ok());
   CHECK(read.value().control_fd == 3);
@@ -31,21 +32,22 @@ TEST_CASE("worker flags: what a node writes, its worker reads") {
   CHECK(read.value().machine_ranks == 2);
   CHECK(read.value().cache.folder == flags.cache.folder);
   CHECK(read.value().cache.bytes == flags.cache.bytes);
+  CHECK(read.value().forbids_core_dumps);
   CHECK(worker_arguments({.control_fd = 3}) == std::vector<std::string>{"--control-fd", "3"});
 }
 
-TEST_CASE("worker flags: a flag that makes no sense is named") {
+TEST_CASE("worker flags: an invalid flag is named") {
   CHECK(parse({}).error().message == "`lockstep worker` is started by `lockstep serve`");
   CHECK(parse({"--control-fd"}).error().message == "--control-fd needs a value");
   CHECK(parse({"--control-fd", "3x"}).error().message.starts_with("--control-fd 3x: a number"));
   CHECK(parse({"--control-fd", "3", "--size", "2"}).error().message ==
-        "a worker knows no flag --size");
+        "a worker has no flag --size");
   CHECK_FALSE(parse({"--control-fd", "3", "--machine-ranks", "0"}).ok());
   CHECK_FALSE(parse({"--control-fd", "3", "--cache-bytes", "-1"}).ok());
   CHECK_FALSE(parse({"--control-fd", "3", "--cache-bytes", "1152921504606846976"}).ok());
 }
 
-TEST_CASE("worker flags: the ranks of one machine meet at loopback") {
+TEST_CASE("worker flags: the ranks of one machine connect over loopback") {
   const MachineHosts machine{.ranks = {0, 2}, .hosts = {"::", "10.0.0.2", "::"}};
   const WorkerFlags flags = flags_of_rank(2, "/m", machine);
   CHECK(flags.hosts == std::vector<std::string>{"127.0.0.1", "10.0.0.2", "::"});

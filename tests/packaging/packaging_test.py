@@ -1,5 +1,5 @@
-"""The files of packaging/ are what the programs that read them take, and name commands and flags that lockstep has.
-Tools that a machine lacks (systemd-analyze, shellcheck, PyYAML, dpkg-shlibdeps) are left out."""
+"""The files of packaging/ are accepted by the programs that read them, and name commands and flags that lockstep
+has. Tools that a machine lacks (systemd-analyze, shellcheck, PyYAML, dpkg-shlibdeps) are skipped."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ LAUNCHD_KEYS = {"Label", "ProgramArguments", "RunAtLoad", "KeepAlive", "Throttle
                 "Umask", "SoftResourceLimits", "StandardOutPath", "StandardErrorPath"}
 
 
-# A Slurm of one machine, and a lockstep that writes down what it is told.
+# A Slurm with one machine, and a lockstep that records its arguments.
 PLAYED = {
     "scontrol": "printf 'm1\\nm2\\nm3\\n'\n",
     "srun": """machines=all
@@ -111,6 +111,33 @@ class Systemd(unittest.TestCase):
                 verified = run("systemd-analyze", "verify", path)
                 self.assertEqual((verified.returncode, verified.stderr), (0, ""), name)
 
+    def test_a_fault_ends_at_the_limits_of_its_unit_and_leaves_no_core(self):
+        for name in self.UNITS:
+            with self.subTest(name):
+                service = unit(name)["Service"]
+                self.assertEqual(service["LimitCORE"], ["0"])
+                self.assertRegex(service["TasksMax"][0], r"^[1-9]\d*$")
+                self.assertRegex(service["MemoryMax"][0], r"^[1-9]\d*[%KMGT]$")
+                self.assertNotIn("MemoryHigh", service)
+                self.assertRegex(service["LimitNOFILE"][0], r"^[1-9]\d*$")
+
+    def test_secrets_are_credentials_and_in_no_file_that_all_can_read(self):
+        for name, credential in (("lockstep.service", "lockstep.token"), ("lockstep-router.service", "lockstep.api-key")):
+            self.assertEqual(unit(name)["Service"]["LoadCredential"], [credential])
+            self.assertIn(f"/etc/credstore/{credential}", read("systemd", "lockstep.default"))
+            # The name is what the program looks for.
+            sources = "".join(path.read_text(encoding="utf-8") for path in (SOURCE / "src/cli").rglob("*.cc"))
+            self.assertIn(f'"{credential}"', sources)
+        self.assertNotRegex(read("systemd", "lockstep.default"), r"(?i)(token|key)=")
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is missing")
+    def test_systemd_finds_little_that_the_units_could_do_without(self):
+        for name in self.UNITS:
+            said = run("systemd-analyze", "security", "--offline=true", "--threshold=20", PACKAGING / "systemd" / name)
+            if "unrecognized option" in said.stderr:
+                self.skipTest("this systemd-analyze reads no files")
+            self.assertEqual(said.returncode, 0, said.stdout[-300:] + said.stderr)
+
     def test_the_user_of_the_unit_is_made(self):
         self.assertRegex(read("systemd", "lockstep.sysusers"), r"^u lockstep - ")
         self.assertEqual(unit("lockstep.service")["Service"]["User"], ["lockstep"])
@@ -152,15 +179,72 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(service["selector"], stateful_set["template"]["metadata"]["labels"])
         self.assertIn(f"--join lockstep-0.{stateful_set['serviceName']}:8601", read("kubernetes", "lockstep.yaml"))
 
-    def test_the_script_of_a_pod_is_one(self):
-        script = next(self.containers())["command"][2]
-        checked = run("sh", "-n", "-c", script)
-        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+    def test_the_scripts_of_pods_are_some(self):
+        for container in self.containers():
+            checked = run("sh", "-n", "-c", container["command"][2])
+            self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+    def test_a_pod_needs_a_key_and_its_probes_need_none(self):
+        for container in self.containers():
+            self.assertNotIn("--open", container["command"][2])
+            self.assertIn("lockstep-api-key", [entry.get("valueFrom", {}).get("secretKeyRef", {}).get("name")
+                                               for entry in container["env"]])
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                if probe in container:
+                    self.assertIn(container[probe]["httpGet"]["path"], ("/health", "/version", "/api/version"))
+
+
+class Container(unittest.TestCase):
+    """The entry point, with `serve --help` instead of a node that would not end."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = os.path.join(folder.name, "home")
+        os.symlink(harness.PROGRAM, os.path.join(folder.name, "lockstep"))
+        self.env = {**os.environ, "PATH": f"{folder.name}:{os.environ['PATH']}", "LOCKSTEP_HOME": self.home}
+        self.env.pop("LOCKSTEP_API_KEY", None)
+
+    def enter(self, *arguments, **env):
+        return run("sh", PACKAGING / "container" / "entrypoint.sh", *arguments, env={**self.env, **env})
+
+    def keys(self):
+        return [key["name"] for key in harness.run_json("key", "list", "--json", env={"LOCKSTEP_HOME": self.home})]
+
+    def test_by_default_it_is_open_to_nobody(self):
+        command = re.search(r"^CMD (.*)$", read("container", "Dockerfile"), re.MULTILINE)[1]
+        self.assertNotIn("--open", command)
+        self.assertIn("container/entrypoint.sh", read("container", "Dockerfile"))
+
+    def test_the_first_start_makes_a_key_and_prints_it_once(self):
+        first = self.enter("serve", "--help")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertRegex(first.stdout, r"lk-[0-9a-f]{64}")
+        self.assertEqual(self.keys(), ["container"])
+        self.assertNotRegex(self.enter("serve", "--help").stdout, r"lk-[0-9a-f]{64}")
+
+    def test_a_key_that_is_given_is_taken_and_not_printed(self):
+        key = "lk-" + "ab" * 32
+        given = self.enter("serve", "--help", LOCKSTEP_API_KEY=key)
+        self.assertEqual(given.returncode, 0, given.stderr)
+        self.assertNotIn(key, given.stdout + given.stderr)
+        self.assertEqual(self.keys(), ["container"])
+
+    def test_a_given_key_that_is_none_ends_the_start(self):
+        refused = self.enter("serve", "--help", LOCKSTEP_API_KEY="password")
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+
+    def test_other_commands_and_an_open_node_make_none(self):
+        self.assertEqual(self.enter("serve", "--open", "--help").returncode, 0)
+        self.assertEqual(self.enter("--version").stdout.strip(), f"lockstep {version()}")
+        self.assertEqual(self.keys(), [])
 
 
 class Scripts(unittest.TestCase):
     def scripts(self):
         yield "bash", PACKAGING / "slurm" / "lockstep.sbatch"
+        yield "sh", PACKAGING / "container" / "entrypoint.sh"
         for name in ("postinst", "prerm", "postrm"):
             yield "sh", PACKAGING / "debian" / name
 
@@ -213,9 +297,10 @@ class Scripts(unittest.TestCase):
     def test_named_flags_exist(self):
         if "cluster" not in commands():
             self.skipTest("nodes cannot join a cluster yet")
-        for command, flags in {"serve": ("--host", "--open", "--port", "--log-json", "--join", "--no-beacon", "--drain",
-                                         "LOCKSTEP_TOKEN"),
-                               "router": ("--host", "--to", "--log-json", "--drain"), "load": ("--port",), "cluster token": ("--port",)}.items():
+        for command, flags in {"serve": ("--host", "--open", "--port", "--log-json", "--join", "--no-beacon", "--drain", "--host-name",
+                                         "--no-control", "LOCKSTEP_TOKEN", "--token-file", "--core-dumps"),
+                               "router": ("--host", "--to", "--log-json", "--drain", "--open", "--host-name", "--api-key-file"),
+                               "key add": ("--stdin",), "page": ("--port",), "load": ("--port",), "cluster token": ("--port",)}.items():
             text = harness.run(*command.split(), "--help").stdout
             for flag in flags:
                 self.assertIn(flag, text, command)

@@ -21,13 +21,13 @@ PublishedData data_of(const Json& json) {
   return std::move(data.value());
 }
 
-std::string error_of(const Json& json) {
+std::string error_of_published(const Json& json) {
   const auto data = parse_published(dump_json(json));
   REQUIRE(!data.ok());
   return data.error().message;
 }
 
-// Points without noise, as these constants would give them.
+// Points without noise, computed from these constants.
 Json exact_points(const PublishedConstants& constants) {
   Json json = published_json();
   const CheckResult result = check_published(data_of(json), constants);
@@ -52,8 +52,9 @@ TEST_CASE("the shipped constants give the published speeds of clusters of Macs")
   }
 }
 
-TEST_CASE("a published point by hand") {
-  // 70.55 billion parameters at 2 bytes: 2.10 GB of the LM head are whole, 136.9 GB are cut in 4.
+TEST_CASE("a published point computed by hand") {
+  // 70.55 billion parameters at 2 bytes: the 2.10 GB of the LM head stay whole, 136.9 GB are cut in
+  // 4.
   const CheckResult result = check_published(data_of(published_json()), m3_ultra_constants());
   const CheckedPoint& llama = result.points[2];
   REQUIRE(llama.point.nodes == 4);
@@ -77,7 +78,7 @@ TEST_CASE("lockstep's cut is never slower, and on one machine it changes nothing
   }
 }
 
-TEST_CASE("the file decides: bandwidth, shapes and speeds change the result") {
+TEST_CASE("bandwidth, shapes and speeds are taken from the file") {
   const CheckResult before = check_published(data_of(published_json()), m3_ultra_constants());
   Json faster = published_json();
   faster.at("node").as_object()["memory_bandwidth_gb_s"] = 1638;
@@ -115,7 +116,7 @@ TEST_CASE("the shipped constants are the fit to the shipped file") {
   CHECK(check_published(data, fitted.value()).rms <= check_published(data, shipped).rms + 1e-4);
 }
 
-TEST_CASE("points of one machine alone tell nothing of exchanges, and a fit says so") {
+TEST_CASE("points of a single machine say nothing about exchanges, and a fit reports that") {
   Json json = published_json();
   JsonArray alone;
   for (const Json& point : json.at("measured").as_array()) {
@@ -127,20 +128,20 @@ TEST_CASE("points of one machine alone tell nothing of exchanges, and a fit says
   CHECK(fitted.error().message.find("several models") != std::string::npos);
 }
 
-TEST_CASE("a file that makes no sense is refused with the key") {
+TEST_CASE("an invalid file is refused with the key") {
   Json json = published_json();
   json.at("measured").at(3).as_object()["nodes"] = 0;
-  CHECK(error_of(json) == "\"nodes\" of point 4 must be a positive number");
+  CHECK(error_of_published(json) == "\"nodes\" of point 4 must be a positive number");
   json = published_json();
   json.at("measured").at(0).as_object()["model"] = "gpt-9";
-  CHECK(error_of(json) == "\"models\" of the published speeds needs \"gpt-9\"");
+  CHECK(error_of_published(json) == "\"models\" of the published speeds needs \"gpt-9\"");
   json = published_json();
   json.at("models").at("deepseek-v3.1").at("mla").as_object().erase("kv_lora");
-  CHECK(error_of(json) == "deepseek-v3.1 of the published speeds needs \"kv_lora\"");
+  CHECK(error_of_published(json) == "deepseek-v3.1 of the published speeds needs \"kv_lora\"");
   json = published_json();
   json.as_object().erase("node");
-  CHECK(error_of(json) == "the file of the published speeds needs \"node\"");
+  CHECK(error_of_published(json) == "the file of the published speeds needs \"node\"");
   json = published_json();
   json.at("models").at("llama-3.3-70b").as_object()["kv_heads"] = 7;
-  CHECK(error_of(json).find("the shape of llama-3.3-70b is no model") == 0);
+  CHECK(error_of_published(json).find("the shape of llama-3.3-70b is not a valid model") == 0);
 }

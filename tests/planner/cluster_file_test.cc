@@ -4,19 +4,19 @@
 
 #include <string>
 
-#include "planner/profiles.h"
+#include "planner/profiles/profiles.h"
 
 using namespace lockstep;
 
 namespace {
 
-ClusterFacts cluster_of(std::string_view text) {
+ClusterFacts cluster_of_file(std::string_view text) {
   auto cluster = parse_cluster(text);
   REQUIRE_MESSAGE(cluster.ok(), cluster.error().message);
   return std::move(cluster.value());
 }
 
-std::string error_of(std::string_view text) {
+std::string error_of_file(std::string_view text) {
   const auto cluster = parse_cluster(text);
   REQUIRE(!cluster.ok());
   return cluster.error().message;
@@ -24,8 +24,8 @@ std::string error_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("machines and links by profile, with figures of one's own over them") {
-  const ClusterFacts cluster = cluster_of(R"({
+TEST_CASE("machines and links by profile, with overridden figures") {
+  const ClusterFacts cluster = cluster_of_file(R"({
     "machines": [{"name": "studio", "profile": "mac-studio-m3-ultra", "count": 2},
                  {"profile": "dgx-spark", "memory_gib": 100, "kernel_us": 1.5},
                  {"name": "box", "memory_gib": 60, "read_gb_s": 41}],
@@ -47,8 +47,8 @@ TEST_CASE("machines and links by profile, with figures of one's own over them") 
   CHECK(!cluster.links.is_uniform());
 }
 
-TEST_CASE("machines without a link of their own are reached by relays") {
-  const ClusterFacts line = cluster_of(R"({
+TEST_CASE("machines without a direct link are reached through relays") {
+  const ClusterFacts line = cluster_of_file(R"({
     "machines": [{"name": "m", "memory_gib": 8, "read_gb_s": 10, "count": 4}],
     "link": {"kind": "verbs", "latency_us": 5, "gbit_s": 8}, "topology": "line"})");
   CHECK(line.links.between(0, 1)->latency_us == 5);
@@ -56,7 +56,7 @@ TEST_CASE("machines without a link of their own are reached by relays") {
   CHECK(line.links.between(0, 3)->bytes_per_us == doctest::Approx(1000.0 / 3));
   const size_t all[] = {0, 1, 2, 3};
   CHECK(line.links.slowest(all)->latency_us == 15);
-  const ClusterFacts ring = cluster_of(R"({
+  const ClusterFacts ring = cluster_of_file(R"({
     "machines": [{"name": "m", "memory_gib": 8, "read_gb_s": 10, "count": 4}],
     "link": {"latency_us": 5, "gbit_s": 8}, "topology": "ring"})");
   CHECK(ring.links.between(0, 3)->latency_us == 5);
@@ -64,7 +64,7 @@ TEST_CASE("machines without a link of their own are reached by relays") {
 }
 
 TEST_CASE("one machine needs no link") {
-  CHECK(cluster_of(R"({"machines": [{"profile": "h200"}]})").machines.size() == 1);
+  CHECK(cluster_of_file(R"({"machines": [{"profile": "h200"}]})").machines.size() == 1);
 }
 
 TEST_CASE("every profile can be read") {
@@ -84,36 +84,38 @@ TEST_CASE("every profile can be read") {
   }
 }
 
-TEST_CASE("what makes no sense is refused with the place") {
-  CHECK(error_of("[]") == "a cluster file must hold a JSON object");
-  CHECK(error_of("{}") == "a cluster needs \"machines\", a list of at least one object");
-  CHECK(error_of(R"({"machines": [{"profile": "h200"}], "machine": 1})")
+TEST_CASE("invalid values are refused with their place") {
+  CHECK(error_of_file("[]") == "a cluster file must hold a JSON object");
+  CHECK(error_of_file("{}") == "a cluster needs \"machines\", a list of at least one object");
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200"}], "machine": 1})")
             .find("a cluster has no \"machine\"") == 0);
-  CHECK(error_of(R"({"machines": [{"profile": "h300"}]})")
+  CHECK(error_of_file(R"({"machines": [{"profile": "h300"}]})")
             .find("there is no machine profile \"h300\"; known are: mac-studio-m3-ultra") == 0);
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "memry_gib": 3}]})")
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "memry_gib": 3}]})")
             .find("machine 1 of the cluster has an unknown key \"memry_gib\"") == 0);
-  CHECK(error_of(R"({"machines": [{"memory_gib": 3}]})") ==
+  CHECK(error_of_file(R"({"machines": [{"memory_gib": 3}]})") ==
         "machine 1 of the cluster needs \"profile\", or \"memory_gib\" and \"read_gb_s\"");
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "reserved_gib": 3}]})") ==
-        "\"reserved_gib\" of machine 1 of the cluster needs \"memory_gib\" beside it");
-  CHECK(error_of(R"({"machines": [{"memory_gib": 3, "read_gb_s": 9, "efficiency": 0.5}]})") ==
-        "\"efficiency\" of machine 1 of the cluster needs \"bandwidth_gb_s\" beside it");
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "memory_gib": -3}]})") ==
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "reserved_gib": 3}]})") ==
+        "\"reserved_gib\" of machine 1 of the cluster also needs \"memory_gib\"");
+  CHECK(error_of_file(R"({"machines": [{"memory_gib": 3, "read_gb_s": 9, "efficiency": 0.5}]})") ==
+        "\"efficiency\" of machine 1 of the cluster also needs \"bandwidth_gb_s\"");
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "memory_gib": -3}]})") ==
         "\"memory_gib\" of machine 1 of the cluster must be a number from 0.01 to 1000000");
-  CHECK(error_of(R"({"machines": [{"profile": "h200"}, {"profile": "h200"}], "link": "10gbe"})") ==
+  CHECK(error_of_file(
+            R"({"machines": [{"profile": "h200"}, {"profile": "h200"}], "link": "10gbe"})") ==
         "two machines of the cluster are called h200; give each a \"name\"");
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "count": 2}]})") ==
-        "no link leads from h200-1 to h200-2; \"link\" joins all machines");
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "count": 65}], "link": "10gbe"})")
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "count": 2}]})") ==
+        "there is no link from h200-1 to h200-2; \"link\" joins all machines");
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "count": 65}], "link": "10gbe"})")
             .find("\"count\" of machine 1 of the cluster must be from 1 to 64") == 0);
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "count": 2}], "link": "20gbe"})")
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "count": 2}], "link": "20gbe"})")
             .find("there is no link profile \"20gbe\"; known are: tb5-rdma") == 0);
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "count": 2}], "link": {"latency_us": 2}})") ==
+  CHECK(error_of_file(
+            R"({"machines": [{"profile": "h200", "count": 2}], "link": {"latency_us": 2}})") ==
         "\"link\" needs \"profile\", or \"latency_us\" and \"gbit_s\"");
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "count": 2}], "link": "10gbe",
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "count": 2}], "link": "10gbe",
                      "links": [{"between": ["h200-1", "x"], "profile": "1gbe"}]})") ==
         "\"between\" of link 1 must name machines of the cluster, not \"x\"");
-  CHECK(error_of(R"({"machines": [{"profile": "h200", "count": 2}], "topology": "ring"})") ==
+  CHECK(error_of_file(R"({"machines": [{"profile": "h200", "count": 2}], "topology": "ring"})") ==
         "\"topology\" says which machines \"link\" joins, so \"link\" must be there");
 }

@@ -1,4 +1,4 @@
-// What the planner says of memory, byte for byte against what Model::load allocates.
+// The planner's memory figures, byte for byte against the allocations of Model::load.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "device/packing.h"
+#include "device/packing/packing.h"
 #include "kernels/isa.h"
-#include "model/model.h"
-#include "model/page_shape.h"
-#include "model/sequence_state.h"
+#include "model/forward/model.h"
+#include "model/load/page_shape.h"
+#include "model/load/sequence_state.h"
 #include "planner/plan.h"
 #include "planner/rank_load.h"
 #include "support/golden.h"
@@ -60,7 +60,7 @@ class CountingDevice final : public Device {
 constexpr uint64_t kProgramBytes = uint64_t{256} << 20;  // the allowance of docs/planner.md
 constexpr LinkFigures kLink{.kind = LinkKind::kTcp, .latency_us = 10, .bytes_per_us = 1000};
 
-ClusterFacts cluster_of(std::initializer_list<double> rates) {
+ClusterFacts cluster_of_rates(std::initializer_list<double> rates) {
   ClusterFacts cluster{{}, LinkTable::uniform(rates.size(), kLink)};
   for (const double rate : rates) {
     cluster.machines.push_back({.name = "m" + std::to_string(cluster.machines.size()),
@@ -70,7 +70,7 @@ ClusterFacts cluster_of(std::initializer_list<double> rates) {
   return cluster;
 }
 
-// Loads a rank as the engine does it and compares.
+// Loads a rank as the engine does, and compares.
 void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedGroup& group,
                 size_t index, const LoadLimits& limits) {
   std::vector<double> shares;
@@ -114,13 +114,13 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
         kProgramBytes + page_staging_bytes(page_bytes) + grammar_bytes);
 }
 
-// Every placement that the planner proposes, with the shares that it proposes.
+// Every placement that the planner proposes, with its proposed shares.
 int check_all(const std::string& name, std::initializer_list<double> rates, LoadLimits limits) {
   const auto model = open_model(name);
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   const auto facts = model_facts(model.value());
   REQUIRE_MESSAGE(facts.ok(), facts.error().message);
-  const auto plan = plan_model(facts.value(), cluster_of(rates), {.limits = limits});
+  const auto plan = plan_model(facts.value(), cluster_of_rates(rates), {.limits = limits});
   REQUIRE_MESSAGE(plan.ok(), plan.error().message);
   int ranks = 0;
   for (const PlannedPlacement& placement : plan.value().fitting) {
@@ -143,7 +143,7 @@ int check_all(const std::string& name, std::initializer_list<double> rates, Load
 
 }  // namespace
 
-TEST_CASE("planned memory is what a model allocates, in every format and kind of attention") {
+TEST_CASE("planned memory equals a model's allocations, in every format and kind of attention") {
   for (const char* name : {"llama-f32", "llama3-bf16-tied", "llama3-q6-g64", "llama3-mxfp4",
                            "qwen2-q4-g64-tied", "qwen3moe-q4-g64", "qwen3moe-mxfp4", "gptoss-mxfp4",
                            "glm4moe-bf16", "deepseekv3-bf16", "deepseekv3-fp8", "deepseekv3-q4-g64",
@@ -154,7 +154,7 @@ TEST_CASE("planned memory is what a model allocates, in every format and kind of
   }
 }
 
-TEST_CASE("planned memory is what a model allocates over several machines and stages") {
+TEST_CASE("planned memory equals a model's allocations over several machines and stages") {
   for (const char* name : {"llama3-q4-g64", "qwen3moe-bf16", "deepseekv3-q4-g64"}) {
     CAPTURE(name);
     const std::string path = golden_folder(name);
@@ -162,7 +162,7 @@ TEST_CASE("planned memory is what a model allocates over several machines and st
   }
 }
 
-TEST_CASE("planned memory of a shape is what its random weights allocate") {
+TEST_CASE("planned memory of a shape equals the allocations of its random weights") {
   CHECK(check_all("shape:qwen3-0.6b?format=q4_k&layers=2", {1, 1}, {.context = 512}) >= 5);
   CHECK(check_all("shape:qwen3-0.6b?format=gptq4&layers=2", {1, 2}, {.context = 65}) >= 5);
 }

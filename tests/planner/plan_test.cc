@@ -3,22 +3,23 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
-#include "model/shape_model.h"
+#include "model/load/shape_model.h"
 #include "planner/explain.h"
 #include "planner/partition.h"
-#include "planner/profiles.h"
+#include "planner/profiles/profiles.h"
+#include "support/processor_time.h"
 
 using namespace lockstep;
 
 namespace {
 
 constexpr uint64_t kGib = uint64_t{1} << 30;
+constexpr double kPlanningMaxMs = 1'000;  // of processor time, also under a sanitizer
 
 ModelFacts facts_of(const std::string& shape, const std::string& format) {
   const auto model = open_model(shape_model_text({.shape = shape, .format = format}));
@@ -34,7 +35,7 @@ Machine profile(const std::string& name) {
   return machine.value();
 }
 
-ClusterFacts cluster_of(const std::vector<Machine>& machines, const std::string& link) {
+ClusterFacts cluster_of_machines(const std::vector<Machine>& machines, const std::string& link) {
   const auto figures = link_profile(link);
   REQUIRE(figures.ok());
   ClusterFacts cluster{machines, LinkTable::uniform(machines.size(), figures.value())};
@@ -75,7 +76,7 @@ void check_fits(const ModelPlan& plan, const ClusterFacts& cluster) {
 
 }  // namespace
 
-TEST_CASE("a machine alone by hand: weights, keys and values, the overhead of operations") {
+TEST_CASE("one machine by hand: weights, keys and values, the overhead of operations") {
   // Llama 3.2 1B: 1235.8 million parameters in BF16, 16 layers, 8 key/value heads of 64.
   const ModelFacts facts = facts_of("llama-3.2-1b", "bf16");
   const Machine machine{.name = "box",
@@ -100,9 +101,9 @@ TEST_CASE("a machine alone by hand: weights, keys and values, the overhead of op
   CHECK(one.short_tok_s == doctest::Approx(1e6 / (weights + kernels)).epsilon(0.001));
   CHECK(one.joule_per_token == doctest::Approx(50 / one.decode_tok_s));
   CHECK(one.price_usd == 1000);
-  // 512 tokens are one chunk: arithmetic decides, two operations for each weight and token.
+  // 512 tokens are one chunk, limited by arithmetic: two operations per weight and token.
   const double attention = 4.0 * 512 * 256 * 32 * 64 * 16;
-  const double head = 128256.0 * 2048, layers = 1235.8e6 - head;  // logits are of one token
+  const double head = 128256.0 * 2048, layers = 1235.8e6 - head;  // logits for one token
   const double prompt = (2 * layers * 512 + 2 * head + attention) / 1e6 + kernels;
   CHECK(one.first_token_s == doctest::Approx(prompt / 1e6).epsilon(0.01));
   const RankMemory& memory = one.placement.groups.front().ranks.front().memory;
@@ -110,9 +111,9 @@ TEST_CASE("a machine alone by hand: weights, keys and values, the overhead of op
   CHECK(memory.state_bytes == uint64_t{16} * 4096 * 2 * 8 * 64 * 4);
 }
 
-TEST_CASE("fast links: a dense model is cut over all machines, near what was published") {
+TEST_CASE("fast links: a dense model is cut over all machines, close to the published speed") {
   const std::vector<Machine> machines(4, profile("mac-studio-m3-ultra"));
-  const ClusterFacts cluster = cluster_of(machines, "tb5-rdma");
+  const ClusterFacts cluster = cluster_of_machines(machines, "tb5-rdma");
   const ModelPlan plan = plan_of(facts_of("llama-3.3-70b", "bf16"), cluster, {.context = 4096});
   const PlannedPlacement& choice = plan.fitting.front();
   CHECK(choice.placement.kind == PlacementKind::kTensor);
@@ -122,7 +123,7 @@ TEST_CASE("fast links: a dense model is cut over all machines, near what was pub
         doctest::Approx(5.0).epsilon(0.06));
   CHECK(find_kind(plan.fitting, PlacementKind::kTensor, 2).short_tok_s ==
         doctest::Approx(9.0).epsilon(0.06));
-  // A pipeline does not divide the work of a token.
+  // A pipeline does not divide the work of one token.
   CHECK(find_kind(plan.fitting, PlacementKind::kPipeline, 4).short_tok_s ==
         doctest::Approx(5.0).epsilon(0.06));
   // 600 W for four machines at 15.5 tok/s.
@@ -134,19 +135,19 @@ TEST_CASE("fast links: a dense model is cut over all machines, near what was pub
   check_fits(plan, cluster);
 }
 
-TEST_CASE("slow links: one machine alone is better, and the plan says so") {
+TEST_CASE("slow links: a single machine is better, and the plan says so") {
   const std::vector<Machine> machines(4, profile("mac-studio-m3-ultra"));
-  const ClusterFacts cluster = cluster_of(machines, "tb-tcp");
+  const ClusterFacts cluster = cluster_of_machines(machines, "tb-tcp");
   const ModelPlan plan = plan_of(facts_of("qwen3-235b-a22b", "mlx4"), cluster, {.context = 4096});
   CHECK(plan.fitting.front().placement.kind == PlacementKind::kOne);
   CHECK(says(plan, "One machine alone is better"));
-  // Exchanges alone take 191 times 300 us and more.
+  // Exchanges alone take at least 191 times 300 us.
   CHECK(find_kind(plan.fitting, PlacementKind::kTensor, 4).decode_tok_s < 17);
 }
 
 TEST_CASE("slow links and a model that one machine cannot hold: a pipeline") {
   const std::vector<Machine> machines(2, profile("ai-max-395"));
-  const ClusterFacts cluster = cluster_of(machines, "1gbe");
+  const ClusterFacts cluster = cluster_of_machines(machines, "1gbe");
   const ModelPlan plan = plan_of(facts_of("qwen3-235b-a22b", "mlx5"), cluster, {.context = 8192});
   CHECK(plan.fitting.front().placement.kind == PlacementKind::kPipeline);
   CHECK(says(plan, "One machine alone cannot hold the model: ai-max-395-1 would need"));
@@ -154,9 +155,9 @@ TEST_CASE("slow links and a model that one machine cannot hold: a pipeline") {
   check_fits(plan, cluster);
 }
 
-TEST_CASE("what does not fit is refused with exact figures") {
+TEST_CASE("a model that does not fit is refused with exact figures") {
   const std::vector<Machine> machines(2, profile("dgx-spark"));
-  const ClusterFacts cluster = cluster_of(machines, "100gbe-roce");
+  const ClusterFacts cluster = cluster_of_machines(machines, "100gbe-roce");
   const ModelPlan plan = plan_of(facts_of("deepseek-v3.1", "mlx8"), cluster, {.context = 4096});
   CHECK(plan.fitting.empty());
   REQUIRE(!plan.refused.empty());
@@ -170,12 +171,12 @@ TEST_CASE("what does not fit is refused with exact figures") {
   CHECK(lack_text(cluster, tensor).find("and has 113.00 GiB") != std::string::npos);
 }
 
-TEST_CASE("unequal machines: shares by speed, and by memory where it is short") {
+TEST_CASE("unequal machines: shares by speed, and by memory if that is short") {
   Machine fast = profile("mac-studio-m3-ultra"), slow = fast;
   slow.read_bytes_per_us /= 3;
   const ModelFacts facts = facts_of("qwen3-32b", "mlx8");
   const ModelPlan by_speed =
-      plan_of(facts, cluster_of({slow, fast}, "tb5-rdma"), {.context = 4096});
+      plan_of(facts, cluster_of_machines({slow, fast}, "tb5-rdma"), {.context = 4096});
   const auto& ranks =
       find_kind(by_speed.fitting, PlacementKind::kTensor, 2).placement.groups.front().ranks;
   CHECK(ranks[0].machine == 1);  // the faster one is first
@@ -184,7 +185,7 @@ TEST_CASE("unequal machines: shares by speed, and by memory where it is short") 
 
   // 658 GB over 496 + 496 + 244 + 244 GiB: the small ones cannot have a quarter each.
   const Machine large = profile("mac-studio-m3-ultra"), small = profile("mac-studio-m3-ultra-256");
-  const ClusterFacts mixed = cluster_of({large, small, large, small}, "tb5-rdma");
+  const ClusterFacts mixed = cluster_of_machines({large, small, large, small}, "tb5-rdma");
   const ModelPlan by_memory = plan_of(facts_of("kimi-k2", "mlx8"), mixed, {.context = 8192});
   const PlannedPlacement& tensor = find_kind(by_memory.fitting, PlacementKind::kTensor, 4);
   for (const PlacedGroup::Rank& rank : tensor.placement.groups.front().ranks) {
@@ -196,13 +197,13 @@ TEST_CASE("unequal machines: shares by speed, and by memory where it is short") 
 
 TEST_CASE("many streams over slow links: replicas, and one stream alone needs none") {
   const std::vector<Machine> machines(4, profile("ai-max-395"));
-  const ClusterFacts cluster = cluster_of(machines, "1gbe");
+  const ClusterFacts cluster = cluster_of_machines(machines, "1gbe");
   const ModelFacts facts = facts_of("qwen3-8b", "mlx4");
   const ModelPlan many = plan_of(facts, cluster, {.context = 4096, .streams = 16});
   const PlannedPlacement& choice = many.fitting.front();
   CHECK(choice.placement.kind == PlacementKind::kReplicas);
   CHECK(choice.placement.groups.size() == 4);
-  // Each has a quarter of the streams, and memory for those.
+  // Each replica has a quarter of the streams, and memory for those.
   const auto& alone = find_kind(many.fitting, PlacementKind::kOne, 1).placement.groups.front();
   CHECK(4 * choice.placement.groups.front().ranks.front().memory.state_bytes ==
         alone.ranks.front().memory.state_bytes);
@@ -217,7 +218,7 @@ TEST_CASE("replicas of unequal machines: large ones alone, small ones together")
     machine.memory_bytes = static_cast<uint64_t>(gib) * kGib;
     machines.push_back(machine);
   }
-  const ClusterFacts cluster = cluster_of(machines, "10gbe");
+  const ClusterFacts cluster = cluster_of_machines(machines, "10gbe");
   const ModelFacts facts = facts_of("qwen3-8b", "bf16");  // 16.4 GB of weights
   const ModelPlan plan = plan_of(facts, cluster, {.context = 2048, .streams = 4});
   check_fits(plan, cluster);
@@ -242,7 +243,7 @@ TEST_CASE("replicas of unequal machines: large ones alone, small ones together")
   CHECK(placement_text(four->placement) == "4 replicas of 1 to 2 machines");
 }
 
-TEST_CASE("machines are divided so that each is in one group, by memory and by nearness") {
+TEST_CASE("machines are divided so that each is in one group, by memory and by proximity") {
   std::vector<Machine> machines;
   for (const int gib : {1, 8, 2, 8, 4, 1, 0}) {
     machines.push_back({.memory_bytes = static_cast<uint64_t>(gib) * kGib});
@@ -260,7 +261,7 @@ TEST_CASE("machines are divided so that each is in one group, by memory and by n
     }
   }
   CHECK(partitions(cluster, 3).front().back() == MachineOrder{4, 2, 0, 5});
-  // Two islands.
+  // Two clusters with fast links inside.
   std::vector<std::optional<LinkFigures>> direct;
   for (size_t a = 0; a < machines.size(); ++a) {
     for (size_t b = 0; b < machines.size(); ++b) {
@@ -277,9 +278,9 @@ TEST_CASE("machines are divided so that each is in one group, by memory and by n
   }
 }
 
-TEST_CASE("stages of several machines where near ones are fast and far ones slow") {
+TEST_CASE("stages of several machines where near links are fast and far ones slow") {
   const Machine machine = profile("ai-max-395");
-  ClusterFacts cluster = cluster_of(std::vector<Machine>(4, machine), "1gbe");
+  ClusterFacts cluster = cluster_of_machines(std::vector<Machine>(4, machine), "1gbe");
   LinkFigures far = link_profile("1gbe").value();
   far.latency_us = 2000;
   std::vector<std::optional<LinkFigures>> direct(16, far);
@@ -296,8 +297,8 @@ TEST_CASE("stages of several machines where near ones are fast and far ones slow
   CHECK(both.token.exchange > 0);
 }
 
-TEST_CASE("a longer context takes more memory and more time, and can be too long") {
-  const ClusterFacts cluster = cluster_of({profile("dgx-spark")}, "1gbe");
+TEST_CASE("a longer context takes more memory and more time, and can exceed the model's maximum") {
+  const ClusterFacts cluster = cluster_of_machines({profile("dgx-spark")}, "1gbe");
   const ModelFacts facts = facts_of("llama-3.3-70b", "mlx4");
   const ModelPlan brief = plan_of(facts, cluster, {.context = 1024});
   const ModelPlan full = plan_of(facts, cluster, {.context = 65536});
@@ -308,15 +309,17 @@ TEST_CASE("a longer context takes more memory and more time, and can be too long
   CHECK(!plan_model(facts, cluster, {.limits = {.context = 131073}}).ok());
 }
 
-TEST_CASE("measured figures move the plan: overhead, exchanges and links") {
+TEST_CASE("measured figures change the plan: overhead, exchanges and links") {
   const ModelFacts facts = facts_of("qwen3-30b-a3b", "mlx4");
   std::vector<Machine> machines(2, profile("dgx-spark"));
-  const ModelPlan before = plan_of(facts, cluster_of(machines, "100gbe-roce"), {.context = 1024});
+  const ModelPlan before =
+      plan_of(facts, cluster_of_machines(machines, "100gbe-roce"), {.context = 1024});
   for (Machine& machine : machines) {
     machine.kernel_us = 0;
     machine.exchange_us = 1;
   }
-  const ModelPlan after = plan_of(facts, cluster_of(machines, "100gbe-roce"), {.context = 1024});
+  const ModelPlan after =
+      plan_of(facts, cluster_of_machines(machines, "100gbe-roce"), {.context = 1024});
   const StepTime &slow = find_kind(before.fitting, PlacementKind::kTensor, 2).token,
                  &fast = find_kind(after.fitting, PlacementKind::kTensor, 2).token;
   CHECK(slow.kernels == doctest::Approx(48 * 27 * 4.0));
@@ -325,30 +328,39 @@ TEST_CASE("measured figures move the plan: overhead, exchanges and links") {
   CHECK(slow.weights == fast.weights);
 }
 
-TEST_CASE("sixteen machines are planned in under 50 ms") {
+namespace {
+
+// All machines and links are different.
+ClusterFacts unequal_cluster(int size) {
   std::vector<Machine> machines;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < size; ++i) {
     Machine machine = profile(i % 2 == 0 ? "mac-studio-m3-ultra" : "dgx-spark");
-    machine.read_bytes_per_us *= 1 + 0.01 * i;  // no two alike
+    machine.read_bytes_per_us *= 1 + 0.01 * i;
     machine.memory_bytes -= static_cast<uint64_t>(i) * kGib;
     machines.push_back(machine);
   }
-  const ClusterFacts cluster = cluster_of(machines, "100gbe-roce");
+  return cluster_of_machines(machines, "100gbe-roce");
+}
+
+}  // namespace
+
+// About 15 to 50 ms of one processor, as the message shows.
+TEST_CASE("twice the machines, up to sixteen, take a few times the work to plan") {
+  constexpr double kGrowthMax = 16;  // as the fourth power; all sets of machines would be 2^8
+  const ClusterFacts eight = unequal_cluster(8), sixteen = unequal_cluster(16);
   for (const char* shape : {"llama-3.3-70b", "deepseek-v3.1"}) {
     CAPTURE(shape);
     const ModelFacts facts = facts_of(shape, "mlx4");
-    double best_ms = 1e9;
-    for (int round = 0; round < 5; ++round) {
-      const auto begin = std::chrono::steady_clock::now();
-      const ModelPlan plan = plan_of(facts, cluster, {.context = 8192, .streams = 4});
-      const auto took = std::chrono::steady_clock::now() - begin;
-      best_ms = std::min(best_ms, std::chrono::duration<double, std::milli>(took).count());
-      CHECK(plan.fitting.size() > 20);
-      check_fits(plan, cluster);
-    }
-    MESSAGE(std::string(shape), ": ", best_ms, " ms");
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    CHECK(best_ms < 50);
-#endif
+    const auto plan_all = [&](const ClusterFacts& cluster, size_t fitting_min) {
+      return least_processor_ms(5, [&] {
+        const ModelPlan plan = plan_of(facts, cluster, {.context = 8192, .streams = 4});
+        CHECK(plan.fitting.size() > fitting_min);
+        check_fits(plan, cluster);
+      });
+    };
+    const double few_ms = plan_all(eight, 10), many_ms = plan_all(sixteen, 20);
+    MESSAGE(std::string(shape), ": ", many_ms, " ms, for eight machines ", few_ms);
+    CHECK(many_ms < kGrowthMax * few_ms);
+    CHECK(many_ms < kPlanningMaxMs);
   }
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collective/sum_tree.h"
+#include "collective/plan/sum_tree.h"
 
 using namespace lockstep;
 
@@ -44,13 +44,13 @@ TEST_CASE("memory bounds a share, however fast the rank is") {
   CHECK(!LeafDealer(64).of(std::vector<RankWish>{{1, 0.5}, {1, 0.4}}));
 }
 
-TEST_CASE("ranks get few subtrees where that costs little, and more where it would cost much") {
+TEST_CASE("ranks get few subtrees if that costs little, and more if it would cost much") {
   // 5:3 of 64 leaves are 40 and 24: 32 + 8 and 8 + 16.
   const std::vector<int> aligned = shared(64, {{5}, {3}});
   CHECK(aligned == std::vector<int>{40, 24});
-  // The best split of 1.02 to 1 is 32 to 32: 0.5 % slower than none, and one subtree each.
+  // The nearest split of 1.02 to 1 is 32 to 32: 1 % slower than the ideal, but one subtree each.
   CHECK(shared(64, {{1.02}, {1}}) == std::vector<int>{32, 32});
-  // Three equal ranks: nothing with two subtrees each is near 22 leaves.
+  // Three equal ranks: no split with two subtrees each is close to 22 leaves.
   const std::vector<int> thirds = shared(64, {{1}, {1}, {1}});
   CHECK(*std::max_element(thirds.begin(), thirds.end()) == 22);
   CHECK(most_subtrees(thirds) > kSubtreesMax);
@@ -66,7 +66,7 @@ TEST_CASE("the slowest rank is never more than three percent slower than it must
     for (size_t i = 0; i < ranks.size(); ++i) {
       slowest = std::max(slowest, leaves[i] / ranks[i].speed);
     }
-    // One leaf is what rounding alone can cost the slowest rank.
+    // Rounding to whole leaves alone can cost the slowest rank one leaf.
     double least_speed = speed;
     for (const RankWish& rank : ranks) least_speed = std::min(least_speed, rank.speed);
     CHECK(slowest <= (64 / speed + 1 / least_speed) * kSubtreeCostMax);

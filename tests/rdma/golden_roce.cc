@@ -1,6 +1,6 @@
 // The golden cases over the RDMA devices of the virtual machine that tools/rdma-vm starts, against
-// one rank there and against one rank on the machine outside, whose processor may have other
-// instruction sets. LOCKSTEP_GOLDEN_SUMS names the file in which "outside" leaves its answers.
+// one rank there and against one rank on the host, whose processor may have other instruction sets.
+// LOCKSTEP_GOLDEN_SUMS names the file with the checksums computed outside.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -20,7 +20,7 @@ using namespace lockstep;
 namespace {
 
 constexpr std::array kHosts{"10.77.0.1", "10.77.0.2"};
-// Run on three ranks too: an emulated processor is slow.
+// These also run on three ranks; an emulated processor is slow.
 constexpr std::array kSomeCases{"llama3-bf16", "qwen3moe-q4-g64", "deepseekv3-q4-g64",
                                 "gptoss-mxfp4"};
 
@@ -69,7 +69,7 @@ std::vector<VerbsRank> open_ranks(size_t count, bool unreliable) {
 }  // namespace
 
 TEST_SUITE("outside") {
-  TEST_CASE("answers of one rank") {
+  TEST_CASE("answers from one rank") {
     std::ofstream file(sums_file());
     file << best_isa() << '\n';
     for (const std::string& name : all_golden_cases()) {
@@ -80,7 +80,7 @@ TEST_SUITE("outside") {
 }
 
 TEST_SUITE("inside") {
-  TEST_CASE("golden cases over soft-RoCE, RC and UC, are those of one rank here and outside") {
+  TEST_CASE("golden cases over soft-RoCE, RC and UC, equal those of one rank here and outside") {
     std::ifstream file(sums_file());
     std::string outer_isa, named;
     REQUIRE(std::getline(file, outer_isa).good());

@@ -1,6 +1,6 @@
 // Links over the RDMA devices rxe0 and rxe1 (10.77.0.1 and 10.77.0.2) of the virtual machine that
-// tools/rdma-vm starts. Its devices are software on an emulated processor: this shows that things
-// work, never how fast.
+// tools/rdma-vm starts. Its devices are software on an emulated processor: this tests function,
+// never speed.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "transport/verbs_link.h"
+#include "transport/verbs/verbs_link.h"
 #include "transport/verbs_pairs.h"
 
 using namespace lockstep;
@@ -29,7 +29,7 @@ LinkPair open_pair(VerbsDevices& devices, uint32_t epoch = 1) {
   return LinkPair(devices, 0, epoch, SocketPair(kLow, kHigh));
 }
 
-// As await_loss(), for a link that has to send to find out.
+// Like await_loss(), for a link that must send to detect the loss.
 Error await_loss_of_sender(Link& link) {
   Wait wait(kVerbsTimeout);
   while (link.health().ok()) {
@@ -41,7 +41,7 @@ Error await_loss_of_sender(Link& link) {
   return link.health().error();
 }
 
-// What a process of its own does as rank 0: sends a frame and is silent.
+// The separate process of rank 0: sends one frame and is silent.
 [[noreturn]] void play_rank_0(UniqueFd socket, int ready, bool unreliable) {
   auto devices = VerbsDevices::open({.unreliable = unreliable});
   if (!devices.ok()) ::_exit(1);
@@ -123,11 +123,11 @@ TEST_CASE("groups one after the other reset and use the same queue pairs") {
       CHECK(await_loss(*links.right).code == ErrorCode::kPeerLost);
     }
     CHECK(devices->counts().queue_pairs == 2);
-    CHECK(devices->counts().regions == 2);  // one of each device
+    CHECK(devices->counts().regions == 2);  // one per device
   }
 }
 
-// The last one: it takes the network away.
+// Runs last: it takes the network down.
 TEST_CASE("a port that goes down breaks its links") {
   const auto devices = open_devices(false), unreliable = open_devices(true);
   LinkPair reliable_links = open_pair(*devices), unreliable_links = open_pair(*unreliable);

@@ -29,14 +29,14 @@ std::map<uint64_t, std::string> owners(const std::vector<BackendLoad>& backends)
 
 }  // namespace
 
-TEST_CASE("without a backend that may answer there is no choice") {
+TEST_CASE("without an eligible backend there is no choice") {
   CHECK(!choose_backend({}, 1, 0, {}).has_value());
   CHECK(!choose_backend({}, std::nullopt, 0, {}).has_value());
   const std::vector<BackendLoad> none{{.name = "a", .may_answer = false}};
   CHECK(!choose_backend(none, 1, 0, {}).has_value());
 }
 
-TEST_CASE("a prefix has one backend, whatever the order, and all get their part") {
+TEST_CASE("a prefix has one backend, whatever the order, and all get their share") {
   const std::vector<std::string> names{"http://a:1", "http://b:1", "http://c:1", "http://d:1"};
   const auto forwards = owners(idle(names));
   CHECK(forwards == owners(idle({names.rbegin(), names.rend()})));
@@ -49,7 +49,7 @@ TEST_CASE("a prefix has one backend, whatever the order, and all get their part"
   }
 }
 
-TEST_CASE("a backend that goes moves its own prefixes and no others") {
+TEST_CASE("removing a backend moves only its own prefixes") {
   std::vector<std::string> names{"http://a:1", "http://b:1", "http://c:1"};
   auto backends = idle(names);
   const auto before = owners(backends);
@@ -80,7 +80,7 @@ TEST_CASE("the owner of a prefix answers until it is much busier than the least 
   }
 }
 
-TEST_CASE("a busy backend that may not answer does not count as the least busy one") {
+TEST_CASE("an ineligible backend does not count as the least busy one") {
   auto backends = idle({"http://a:1", "http://b:1"});
   for (BackendLoad& backend : backends) backend.running = 100;
   backends.push_back({.name = "http://c:1", .may_answer = false, .running = 0});

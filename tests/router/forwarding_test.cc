@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-TEST_CASE("headers of one connection stay there") {
+TEST_CASE("hop-by-hop headers are not forwarded") {
   HttpRequest request;
   request.headers = {{"host", "a"},
                      {"content-length", "3"},
@@ -12,13 +12,14 @@ TEST_CASE("headers of one connection stay there") {
                      {"authorization", "B c"},
                      {"transfer-encoding", "x"},
                      {"x-a", "1\t2"}};
-  CHECK(forwarded_request_headers(request) == HeaderList{{"authorization", "B c"}, {"x-a", "1 2"}});
+  CHECK(forwarded_request_headers(request) ==
+        HeaderList{{"authorization", "B c"}, {"x-a", "1 2"}, {"Via", "1.1 lockstep-router"}});
   CHECK(forwarded_answer_headers(
             {{"content-type", "a"}, {"date", "b"}, {"keep-alive", "c"}, {"retry-after", "1"}}) ==
         HeaderList{{"retry-after", "1"}});
 }
 
-TEST_CASE("a target is encoded again as it came") {
+TEST_CASE("a target is forwarded with its original encoding") {
   HttpRequest request;
   request.path = "/v1/models/a b/\xc3\xa9%\r\n?";
   CHECK(forwarded_target(request) == "/v1/models/a%20b/%C3%A9%25%0D%0A%3F");
@@ -27,7 +28,7 @@ TEST_CASE("a target is encoded again as it came") {
   CHECK(forwarded_target(request) == "/v1/x?a=%20");
 }
 
-TEST_CASE("the address of a backend has a host, perhaps a port, and no path") {
+TEST_CASE("the address of a backend has a host, an optional port, and no path") {
   const auto url = [](std::string_view text) {
     const auto parsed = parse_backend_url(text);
     return parsed.ok() ? parsed.value().text() : "error: " + parsed.error().message;

@@ -40,13 +40,13 @@ TEST_CASE("the turns of one conversation have one prefix") {
   CHECK(key_of(chat(joined({kSystem, kFirst}), "another")).prefix != first);
 }
 
-TEST_CASE("parts of a message count as their text does") {
+TEST_CASE("parts of a message count like their text") {
   const char* parts =
       R"({"role": "user", "content": [{"type": "text", "text": "Who wrote Emma?"}]})";
   CHECK(key_of(chat(parts)).prefix == key_of(chat(kFirst)).prefix);
 }
 
-TEST_CASE("of long texts only the beginning counts") {
+TEST_CASE("only the beginning of a long text counts") {
   const std::string head(kPrefixBytesMax, 'x');
   const auto prompt = [](const std::string& text) {
     return key_of(R"({"model": "m", "prompt": ")" + text + R"("})", "/v1/completions").prefix;
@@ -59,7 +59,7 @@ TEST_CASE("of long texts only the beginning counts") {
   CHECK(message(head + "one") == message(head + "another"));
 }
 
-TEST_CASE("prompts are texts, ids, or lists of them of which the first counts") {
+TEST_CASE("prompts are texts, token ids, or lists, of which the first element counts") {
   const auto prompt = [](std::string_view json) {
     return key_of(R"({"prompt": )" + std::string(json) + "}", "/v1/completions").prefix;
   };
@@ -70,7 +70,7 @@ TEST_CASE("prompts are texts, ids, or lists of them of which the first counts") 
   CHECK(prompt("[1, 2, 3]") != prompt("[1, 2, 4]"));
 }
 
-TEST_CASE("what has no beginning that is kept has no prefix") {
+TEST_CASE("a request without a cacheable beginning has no prefix") {
   CHECK(!key_of(R"({"model": "m", "input": "a"})", "/v1/embeddings").prefix.has_value());
   for (const char* body :
        {"{}", "[]", "1", "null", R"({"messages": []})", R"({"messages": 1})", R"({"prompt": []})",
@@ -81,7 +81,7 @@ TEST_CASE("what has no beginning that is kept has no prefix") {
   }
 }
 
-TEST_CASE("messages without sense still have one prefix and no crash") {
+TEST_CASE("invalid messages still have one prefix and cause no crash") {
   for (const char* messages : {"1", "null", "{}", R"({"role": 1, "content": {}})",
                                R"({"content": [1, null, {"text": 3}]})"}) {
     CAPTURE(messages);
@@ -89,7 +89,7 @@ TEST_CASE("messages without sense still have one prefix and no crash") {
   }
 }
 
-TEST_CASE("streaming is read as it is written") {
+TEST_CASE("the stream flag is read as given") {
   CHECK(key_of(R"({"stream": true})").is_stream);
   CHECK(!key_of(R"({"stream": false})").is_stream);
   CHECK(!key_of(R"({"stream": "true"})").is_stream);

@@ -1,5 +1,4 @@
-// Backends that tests play, and a router in front of them, each on its own thread for the time of a
-// test.
+// Fake backends and a router in front of them, each on its own thread for the duration of a test.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,13 +11,15 @@
 #include <vector>
 
 #include "json/json.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
+#include "net/http/http_client.h"
+#include "net/http/http_server.h"
 #include "router/router.h"
 
 namespace lockstep {
 
-// A node as a router sees it: well, with these models, and an answer to every POST.
+inline constexpr const char* kAny = R"({"model": "m", "prompt": "a"})";  // of any client
+
+// A node as a router sees it: healthy, with these models, and an answer to every POST.
 class FakeBackend {
  public:
   FakeBackend(std::vector<std::string> models, HttpServer::Handler answer) {
@@ -37,7 +38,7 @@ class FakeBackend {
   }
   ~FakeBackend() { end(); }
 
-  // Nothing listens there any more.
+  // Closes the listening socket.
   void end() {
     if (!thread_.joinable()) return;
     server_->stop();
@@ -68,19 +69,19 @@ class FakeBackend {
 
 class Routed {
  public:
-  // Returns once every backend that is well has answered.
+  // Returns once every healthy backend has answered.
   explicit Routed(const std::vector<const FakeBackend*>& backends, RouterOptions options = {}) {
-    options.port = 0;
-    options.host = "127.0.0.1";
-    options.poll.interval = std::chrono::milliseconds(20);
     int64_t well = 0;
     for (const FakeBackend* backend : backends) {
       options.backends.push_back(backend->address());
       well += backend->health == 200 ? 1 : 0;
     }
-    router_ = std::move(Router::start(std::move(options)).value());
-    thread_ = std::thread([this] { router_->run(); });
-    wait_for_healthy(well);
+    start(std::move(options), well);
+  }
+  // In front of the backends that the options name, all of which are healthy.
+  explicit Routed(RouterOptions options) {
+    const auto well = static_cast<int64_t>(options.backends.size());
+    start(std::move(options), well);
   }
   ~Routed() {
     router_->stop();
@@ -114,6 +115,14 @@ class Routed {
   }
 
  private:
+  void start(RouterOptions options, int64_t well) {
+    options.port = 0;
+    options.host = "127.0.0.1";
+    options.poll.interval = std::chrono::milliseconds(20);
+    router_ = std::move(Router::start(std::move(options)).value());
+    thread_ = std::thread([this] { router_->run(); });
+    wait_for_healthy(well);
+  }
   HttpAnswer call(const std::string& method, const std::string& target,
                   const std::string& body) const {
     auto answer = call_http({.host = "127.0.0.1",

@@ -12,7 +12,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
-constexpr const char* kAny = R"({"model": "m", "prompt": "a"})";
 
 HttpServer::Handler saying(const std::string& text) {
   return [text](const HttpRequest&, const HttpReply& reply) {
@@ -26,13 +25,13 @@ std::string prompt(int number) {
 
 std::string post_text(const std::string& body, const std::string& target = "/v1/completions") {
   return "POST " + target +
-         " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         body;
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
 }
 
 }  // namespace
 
-TEST_CASE("a request and its answer arrive as they were sent") {
+TEST_CASE("a request and its answer arrive unchanged") {
   FakeBackend backend({"m"}, [](const HttpRequest& request, const HttpReply& reply) {
     reply.send({404,
                 "text/x",
@@ -86,7 +85,7 @@ TEST_CASE("only backends that have the model are asked") {
   CHECK(routed.get("/v1/models/none").status == 404);
 }
 
-TEST_CASE("a backend that has gone is noticed by nobody") {
+TEST_CASE("clients do not notice a lost backend") {
   FakeBackend first({"m"}, saying("first")), second({"m"}, saying("second"));
   const Routed routed({&first, &second});
   first.end();
@@ -98,7 +97,7 @@ TEST_CASE("a backend that has gone is noticed by nobody") {
   CHECK(routed.get("/health").status == 503);
 }
 
-TEST_CASE("a backend that is not well gets nothing until it is") {
+TEST_CASE("an unhealthy backend gets nothing until it recovers") {
   FakeBackend first({"m"}, saying("first")), second({"m"}, saying("second"));
   first.health = 503;
   const Routed routed({&first, &second});
@@ -144,7 +143,7 @@ TEST_CASE("a stream arrives event by event") {
   CHECK(client.read_until("\r\n0\r\n\r\n").find("[DONE]") != std::string::npos);
 }
 
-TEST_CASE("a backend that dies in the middle of a stream ends it with an error event") {
+TEST_CASE("a backend that dies mid-stream ends it with an error event") {
   std::promise<HttpReply> replies;
   FakeBackend backend({"m"}, [&](const HttpRequest&, const HttpReply& reply) {
     reply.start(200, "text/event-stream");
@@ -164,7 +163,7 @@ TEST_CASE("a backend that dies in the middle of a stream ends it with an error e
   CHECK(routed.counter("broken") == 1);
 }
 
-TEST_CASE("a whole answer that breaks off is asked of another backend") {
+TEST_CASE("a non-streamed answer that breaks off is requested from another backend") {
   std::atomic<int> count{0};
   const auto once = [&](const HttpRequest&, const HttpReply& reply) {
     if (++count > 1) return reply.send({200, "text/plain", "whole", {}});
@@ -209,8 +208,9 @@ TEST_CASE("a client that leaves cancels its request") {
   CHECK(routed.counter("cancelled") == 1);
 }
 
-// Without it the router would have more than unsent_bytes_max to send, and drop the client.
-TEST_CASE("a slow client slows its backend and loses nothing") {
+// Without back-pressure the router would have more than unsent_bytes_max to send, and drop the
+// client.
+TEST_CASE("a slow client slows down its backend and loses nothing") {
   std::string body;
   while (body.size() < size_t{4} << 20) body += "data: " + std::string(1000, 'x') + "\n\n";
   for (const char* type : {"text/plain", "text/event-stream"}) {
@@ -223,13 +223,13 @@ TEST_CASE("a slow client slows its backend and loses nothing") {
     options.relay.kept_answer_bytes_max = 64 << 10;
     const Routed routed({&backend}, options);
     RawClient client(routed.port(), 64 << 10);
-    REQUIRE(client.send("POST /v1/x HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}"));
+    REQUIRE(client.send("POST /v1/x HTTP/1.0\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"));
     const std::string answer = client.read_to_end();
     CHECK(answer.size() - answer.find("\r\n\r\n") - 4 == body.size());
   }
 }
 
-TEST_CASE("beyond its maximum of requests the router says so") {
+TEST_CASE("the router refuses requests beyond its maximum") {
   std::promise<HttpReply> kept;
   FakeBackend backend({"m"}, [&](const HttpRequest&, const HttpReply& reply) {
     reply.start(200, "text/event-stream");
@@ -248,7 +248,7 @@ TEST_CASE("beyond its maximum of requests the router says so") {
   CHECK(routed.counter("refused") == 1);
 }
 
-TEST_CASE("what is no route of a router is refused, and its own are there") {
+TEST_CASE("unknown routes are refused, and the router's own exist") {
   FakeBackend backend({"m"}, saying("x"));
   const Routed routed({&backend});
   CHECK(routed.get("/health").status == 200);

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-TEST_CASE("whole events go on at once, the rest when it is whole") {
+TEST_CASE("complete events are passed on at once, the rest when it is complete") {
   SseEvents events;
   CHECK(events.take("data: 1\n\n") == "data: 1\n\n");
   CHECK(events.take("data: 2\n\ndata: 3\n\ndata:") == "data: 2\n\ndata: 3\n\n");
@@ -17,7 +17,7 @@ TEST_CASE("whole events go on at once, the rest when it is whole") {
   CHECK(events.take_rest() == "");
 }
 
-TEST_CASE("lines may end with carriage returns, cut anywhere") {
+TEST_CASE("lines may end with carriage returns, split anywhere") {
   const std::string text = "data: 1\r\n\r\n: still here\r\n\r\ndata: 2\r\n\r\n";
   SseEvents events;
   std::string taken;
@@ -30,7 +30,7 @@ TEST_CASE("lines may end with carriage returns, cut anywhere") {
   CHECK(events.take_rest().empty());
 }
 
-TEST_CASE("an event that never ends is handed on in pieces") {
+TEST_CASE("an event that never ends is passed on in pieces") {
   SseEvents events;
   CHECK(events.take(std::string(SseEvents::kEventBytesMax, 'x')).empty());
   CHECK(events.take("y").size() == SseEvents::kEventBytesMax + 1);

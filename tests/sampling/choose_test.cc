@@ -7,18 +7,11 @@
 #include <random>
 
 #include "sampling/random.h"
+#include "sampling/random_logits.h"
 
 using namespace lockstep;
 
 namespace {
-
-std::vector<float> random_logits(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 3);
-  std::vector<float> logits(count);
-  for (float& logit : logits) logit = normal(random);
-  return logits;
-}
 
 std::map<int32_t, int> draw(std::span<const float> logits, SamplingOptions options, int count) {
   std::map<int32_t, int> seen;
@@ -40,12 +33,12 @@ TEST_CASE("greedy takes the largest logit, the first of equal ones") {
   CHECK(choose_in_part({}, 0, {}, 0).token == -1);
 }
 
-TEST_CASE("the largest of a row of any length is the first of equal ones, wherever they lie") {
+TEST_CASE("the maximum of a row of any length is the first of equal ones, at any position") {
   for (const size_t count : {1, 2, 15, 16, 17, 1023, 1024, 1025, 2047, 3000}) {
     for (const float top : {20.0f, 0.0f, -0.0f, -1e30f}) {
       for (size_t first = 0; first < count; first += count < 20 ? 1 : 333) {
         for (const size_t last : {first, (first + count) / 2, count - 1}) {
-          std::vector<float> logits = random_logits(count, 3);
+          std::vector<float> logits = random_logits(count, 3, 3);
           for (float& logit : logits) logit = top - 1 - std::abs(logit) - std::abs(top) * 0.1f;
           logits[last] = top == 0 ? -top : top;
           logits[first] = top;
@@ -68,10 +61,10 @@ TEST_CASE("the largest of a row of any length is the first of equal ones, wherev
   CHECK(largest_allowed(one_allowed, 10).token == 1410);
 }
 
-TEST_CASE("a logit that is no number is the choice, and never a token of another") {
+TEST_CASE("a NaN or infinite logit is returned as the choice, never another token") {
   for (const float broken : {NAN, -NAN, INFINITY, -INFINITY}) {
     for (const size_t at : {0, 3, 9}) {
-      std::vector<float> logits = random_logits(10, 5);
+      std::vector<float> logits = random_logits(10, 5, 3);
       logits[at] = broken;
       logits[9] = broken;
       CHECK(!are_numbers(logits));
@@ -116,8 +109,8 @@ TEST_CASE("sampled tokens follow the softmax of logits over temperature") {
   }
 }
 
-TEST_CASE("the best of the parts is the choice from the whole row") {
-  const std::vector<float> logits = random_logits(1000, 3);
+TEST_CASE("the best of the parts' choices is the choice from the whole row") {
+  const std::vector<float> logits = random_logits(1000, 3, 3);
   std::vector<Candidate> scratch;
   for (int position = 0; position < 200; ++position) {
     const SamplingOptions options{.temperature = 0.9f, .seed = 11};
@@ -133,7 +126,7 @@ TEST_CASE("the best of the parts is the choice from the whole row") {
 }
 
 TEST_CASE("leaving out hopeless tokens never changes the choice") {
-  const std::vector<float> logits = random_logits(400, 9);
+  const std::vector<float> logits = random_logits(400, 9, 3);
   for (int position = 0; position < 300; ++position) {
     const SamplingOptions options{.temperature = 1.5f, .seed = 4};
     const uint64_t key = position_key(options.seed, position);
@@ -161,7 +154,7 @@ TEST_CASE("top-k and top-p keep the most probable tokens and no others") {
   CHECK(draw(logits, {.temperature = 1, .top_k = 3, .top_p = 0.5f}, 1000).size() == 2);
 }
 
-TEST_CASE("a choice depends on seed and position") {
+TEST_CASE("a choice depends on the seed and the position") {
   const std::vector<float> logits(50, 1.0f);
   const auto at = [&](uint64_t seed, int32_t position) {
     return choose_in_part(logits, 0, {.temperature = 1, .seed = seed}, position).token;
@@ -199,4 +192,37 @@ TEST_CASE("odd logits give a token, not a crash") {
       CHECK(token < 8);
     }
   }
+}
+
+TEST_CASE("a temperature near zero acts as zero, whatever the other options") {
+  std::vector<float> logits = random_logits(200, 5, 3);
+  logits[17] = 0;  // which any scale leaves zero or makes NaN
+  logits[3] = 40;
+  std::vector<Candidate> scratch;
+  for (const float temperature : {1e-45f, 1e-38f, 1e-20f, 0.99e-6f}) {
+    for (SamplingOptions options :
+         {SamplingOptions{}, SamplingOptions{.top_k = 5}, SamplingOptions{.top_p = 0.5f},
+          SamplingOptions{.min_p = 0.1f}, SamplingOptions{.typical_p = 0.5f}}) {
+      options.temperature = temperature;
+      CHECK(part_kind(options) == PartKind::kCandidate);
+      const Candidate chosen = choose_in_row(logits, options, 0, scratch);
+      CHECK(chosen.token == 3);
+      CHECK(chosen.score == 40);
+    }
+  }
+  CHECK_FALSE(SamplingOptions{.temperature = kTemperatureMin}.is_greedy());
+  CHECK(SamplingOptions{.temperature = NAN}.is_greedy());
+}
+
+TEST_CASE("at the lowest temperature scores are finite, and one of the best is chosen") {
+  std::vector<float> logits = random_logits(50, 6, 3);
+  logits[7] = 3e38f;
+  logits[8] = -3e38f;
+  logits[9] = 0;
+  std::vector<Candidate> listed;
+  const SamplingOptions options{.temperature = kTemperatureMin, .top_k = 5, .top_p = 0.9f};
+  list_best(logits, 0, options, 50, listed);
+  for (const Candidate& one : listed) CHECK(std::isfinite(one.score));
+  std::vector<Candidate> scratch;
+  CHECK(choose_in_row(logits, options, 0, scratch).token == 7);
 }

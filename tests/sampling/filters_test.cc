@@ -9,18 +9,11 @@
 #include <set>
 
 #include "sampling/choose.h"
+#include "sampling/random_logits.h"
 
 using namespace lockstep;
 
 namespace {
-
-std::vector<float> random_logits(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 2);
-  std::vector<float> logits(count);
-  for (float& logit : logits) logit = normal(random);
-  return logits;
-}
 
 struct Kept {
   int32_t token;
@@ -56,7 +49,7 @@ bool is_likelier(const Kept& a, const Kept& b) {
   return a.probability > b.probability;
 }
 
-// The definitions, in double.
+// The definitions, computed in double.
 std::vector<Kept> reference(std::span<const float> logits, const SamplingOptions& options) {
   std::vector<Kept> kept = softmax(logits, options.temperature);
   std::sort(kept.begin(), kept.end(), is_likelier);
@@ -123,7 +116,7 @@ const std::vector<SamplingOptions>& filters() {
 TEST_CASE("each filter keeps the tokens of its definition") {
   for (const SamplingOptions& options : filters()) {
     for (unsigned seed = 0; seed < 20; ++seed) {
-      const auto logits = random_logits(60, seed);
+      const auto logits = random_logits(60, seed, 2);
       auto candidates = all_candidates(logits, options.temperature);
       filter_candidates(candidates, options);
       CHECK(tokens_of(candidates) == tokens_of(reference(logits, options)));
@@ -131,7 +124,7 @@ TEST_CASE("each filter keeps the tokens of its definition") {
   }
 }
 
-TEST_CASE("one token is always left") {
+TEST_CASE("at least one token is always left") {
   const SamplingOptions none{.temperature = 1, .top_k = 1, .top_p = 0, .min_p = 1, .typical_p = 0};
   for (const float least : {0.0f, -3e38f}) {
     std::vector<Candidate> candidates{{1, 0}, {least, 1}, {1, 2}};
@@ -151,7 +144,7 @@ TEST_CASE("one token is always left") {
 
 TEST_CASE("sampled tokens follow the distribution that the filters leave") {
   constexpr int kDraws = 20000;
-  const auto logits = random_logits(12, 4);
+  const auto logits = random_logits(12, 4, 2);
   for (const SamplingOptions& filter : filters()) {
     SamplingOptions options = filter;
     std::map<int32_t, int> seen;
@@ -165,7 +158,7 @@ TEST_CASE("sampled tokens follow the distribution that the filters leave") {
     for (const Kept& one : expected) {
       const double wanted = kDraws * one.probability;
       const double got = seen.count(one.token) ? seen[one.token] : 0;
-      if (wanted < 10) {  // rare ones together
+      if (wanted < 10) {  // rare ones are pooled
         rest += wanted;
         rest_seen += got;
       } else {
@@ -174,13 +167,13 @@ TEST_CASE("sampled tokens follow the distribution that the filters leave") {
       seen.erase(one.token);
     }
     if (rest > 5) chi_squared += (rest_seen - rest) * (rest_seen - rest) / rest;
-    CHECK(seen.empty());        // nothing but what was kept
+    CHECK(seen.empty());        // only kept tokens
     CHECK(chi_squared < 37.4);  // at most 12 degrees of freedom, less than one in 5,000
   }
 }
 
 TEST_CASE("the lists of any parts give the choice of the whole row") {
-  const auto logits = random_logits(500, 8);
+  const auto logits = random_logits(500, 8, 2);
   std::vector<Candidate> list, candidates;
   for (SamplingOptions options : filters()) {
     if (options.top_k == 0) continue;
@@ -200,8 +193,7 @@ TEST_CASE("the lists of any parts give the choice of the whole row") {
   }
 }
 
-TEST_CASE(
-    "a list has the best tokens in order, the smaller token first, and none that is forbidden") {
+TEST_CASE("a list has the best tokens in order, the smaller token first, and no forbidden one") {
   const std::vector<float> scores{1, 5, kForbidden, 5, 0, 7};
   std::vector<Candidate> best;
   list_best(scores, 10, {.temperature = 1}, 4, best);
@@ -214,8 +206,8 @@ TEST_CASE(
   CHECK(best.size() == 5);
 }
 
-TEST_CASE("what is forbidden is never chosen, and nothing is where all is") {
-  std::vector<float> scores = random_logits(50, 1);
+TEST_CASE("a forbidden token is never chosen, and if all are forbidden none is") {
+  std::vector<float> scores = random_logits(50, 1, 2);
   for (size_t i = 0; i < scores.size(); ++i) {
     if (i % 7 != 3) scores[i] = kForbidden;
   }

@@ -12,12 +12,12 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int32_t kVocabulary = 30;
+constexpr int32_t kSmallVocabulary = 30;
 
 std::vector<float> random_scores(unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 3);
-  std::vector<float> scores(kVocabulary);
+  std::vector<float> scores(kSmallVocabulary);
   for (float& score : scores) score = normal(random);
   return scores;
 }
@@ -39,14 +39,15 @@ std::vector<int32_t> random_history(unsigned seed, size_t size) {
   return history;
 }
 
-// Whole and in three parts, which must agree to the bit.
+// On the whole row and on three parts, which must agree to the bit.
 template <class Apply>
 std::vector<float> applied(const std::vector<float>& scores, const Apply& apply) {
   PenaltyScratch scratch;
   std::vector<float> whole = scores;
   apply(ScorePart{whole, 0}, scratch);
   std::vector<float> cut = scores;
-  for (const auto& [begin, end] : {std::pair{0, 3}, std::pair{3, 3}, std::pair{3, kVocabulary}}) {
+  for (const auto& [begin, end] :
+       {std::pair{0, 3}, std::pair{3, 3}, std::pair{3, kSmallVocabulary}}) {
     const std::span<float> part(cut.data() + begin, static_cast<size_t>(end - begin));
     apply(ScorePart{part, begin}, scratch);
   }
@@ -57,7 +58,7 @@ std::vector<float> applied(const std::vector<float>& scores, const Apply& apply)
 
 void check_near(const std::vector<float>& got, const std::map<int32_t, double>& expected,
                 const std::vector<float>& before) {
-  for (int32_t token = 0; token < kVocabulary; ++token) {
+  for (int32_t token = 0; token < kSmallVocabulary; ++token) {
     const auto index = static_cast<size_t>(token);
     CAPTURE(token);
     if (expected.count(token) == 0) {
@@ -68,7 +69,8 @@ void check_near(const std::vector<float>& got, const std::map<int32_t, double>& 
   }
 }
 
-// The definition: for each place in the history, how far what stands before it equals its end.
+// The definition: for each position in the history, how many tokens before it equal the history's
+// end.
 std::map<int32_t, int> longest_repetitions(const std::vector<int32_t>& tokens,
                                            const std::set<int32_t>& breakers) {
   std::map<int32_t, int> longest;
@@ -88,7 +90,7 @@ std::map<int32_t, int> longest_repetitions(const std::vector<int32_t>& tokens,
 
 }  // namespace
 
-TEST_CASE("repetition divides what is positive and multiplies what is negative, once a token") {
+TEST_CASE("repetition divides positive and multiplies negative logits, once per token") {
   const auto scores = random_scores(1);
   for (const int32_t last : {-1, 0, 1, 5, 1000}) {
     const auto history = random_history(2, 40);
@@ -107,7 +109,7 @@ TEST_CASE("repetition divides what is positive and multiplies what is negative, 
   }
 }
 
-TEST_CASE("presence and frequency are subtracted for tokens of the answer alone") {
+TEST_CASE("presence and frequency are subtracted only for tokens of the answer") {
   const auto scores = random_scores(3);
   const auto history = random_history(5, 60);
   const SamplingOptions options{.presence_penalty = 0.7f, .frequency_penalty = -0.4f};
@@ -125,7 +127,7 @@ TEST_CASE("presence and frequency are subtracted for tokens of the answer alone"
   }
 }
 
-TEST_CASE("DRY makes what would prolong a repetition less likely, by its length") {
+TEST_CASE("DRY makes tokens that extend a repetition less likely, by its length") {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const auto scores = random_scores(seed);
     const auto history = random_history(seed, 5 + seed * 3);
@@ -151,9 +153,9 @@ TEST_CASE("DRY makes what would prolong a repetition less likely, by its length"
   }
 }
 
-TEST_CASE("long repetitions and odd values leave numbers") {
+TEST_CASE("long repetitions and odd values give finite logits") {
   const std::vector<int32_t> history(5000, 1);
-  std::vector<float> scores(kVocabulary, 3e38f);
+  std::vector<float> scores(kSmallVocabulary, 3e38f);
   PenaltyScratch scratch;
   const ScorePart part{scores, 0};
   add_dry(history, {}, {.dry_multiplier = 1e30f, .dry_base = 1e30f}, scratch, part);
@@ -162,12 +164,12 @@ TEST_CASE("long repetitions and odd values leave numbers") {
   add_penalties(history, 0, {.repetition_penalty = 1e-30f, .frequency_penalty = -1e38f}, scratch,
                 part);
   CHECK(std::isfinite(scores[1]));
-  const std::vector<LogitBias> biases{{1, 1e38f}, {2, 3e38f}, {-5, 1}, {kVocabulary, 1}};
+  const std::vector<LogitBias> biases{{1, 1e38f}, {2, 3e38f}, {-5, 1}, {kSmallVocabulary, 1}};
   add_bias(biases, part);
   CHECK(std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }));
 }
 
-TEST_CASE("how much of the history is needed follows from what is switched on") {
+TEST_CASE("the history that is kept depends on the enabled penalties") {
   CHECK(history_needed({}) == 0);
   CHECK(history_needed({.presence_penalty = 1, .frequency_penalty = 1}) == 0);
   CHECK(history_needed({.repetition_penalty = 1.1f}) == SIZE_MAX);

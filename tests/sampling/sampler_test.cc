@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/isa.h"
-#include "transport/local_links.h"
+#include "transport/form/local_links.h"
 
 using namespace lockstep;
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int32_t kVocabulary = 101;
 
-// A text of which each token differs from the one before by a multiple of `step`; the tokens from
-// `known` on are not known. `allowed` counts masks.
+// A text in which each token differs from the previous one by a multiple of `step`; tokens from
+// `known` on are unknown. `allowed` counts masks.
 class StepRules final : public TokenRules {
  public:
   StepRules(int32_t step, int32_t known) : step_(step), known_(known) {}
@@ -53,7 +53,7 @@ class StepRules final : public TokenRules {
 };
 
 struct Row {
-  std::vector<float> logits;  // whole
+  std::vector<float> logits;  // the whole row
   ChoiceRequest request;
 };
 
@@ -65,7 +65,7 @@ std::vector<float> random_row(unsigned seed) {
   return row;
 }
 
-// What a choice says, kept.
+// A copy of a choice's contents.
 struct Chosen {
   int32_t token;
   bool is_number, has_ended, is_lost;
@@ -78,7 +78,7 @@ struct Chosen {
 using Steps = std::vector<std::vector<Row>>;
 using Prepare = std::function<void(ChoiceSlots&)>;
 
-// What rank 0 is told in each step. `begins` cuts the vocabulary.
+// The choices that rank 0 gets in each step. `begins` cuts the vocabulary.
 std::vector<std::vector<Chosen>> choose_on(const std::vector<int>& begins, const Prepare& prepare,
                                            const Steps& steps) {
   const int ranks = static_cast<int>(begins.size()) - 1;
@@ -144,8 +144,7 @@ std::vector<SamplingOptions> all_options() {
           {.temperature = 1, .frequency_penalty = 1, .dry_multiplier = 2}};
 }
 
-// Rows of a sequence that is really followed: each after the token that one rank alone would
-// choose.
+// Rows of a real continuation: each follows the token that a single rank would choose.
 Steps follow_text(const Prepare& prepare, SamplingOptions options, ChoiceRequest like) {
   Steps steps;
   for (int i = 0; i < 12; ++i) {
@@ -186,7 +185,7 @@ TEST_CASE("any cut of the vocabulary gives the same choices, rows and logprobs")
   }
 }
 
-TEST_CASE("rules, biases and penalties give the same text on any cut, which obeys them") {
+TEST_CASE("rules, biases and penalties give the same, valid text on any cut") {
   const Prepare prepare = [](ChoiceSlots& slots) {
     ChoiceSetup setup{.answer_begin = 3, .begin = 0, .tokens = {7, 8, 7, 15}};
     setup.logit_bias = {{50, -100}, {64, 4}};
@@ -206,7 +205,7 @@ TEST_CASE("rules, biases and penalties give the same text on any cut, which obey
       if (i < 5) CHECK((token != 3 && token != 9));
     }
     for (const auto& cut : kCuts) CHECK(choose_on(cut, prepare, steps) == whole);
-    // With the whole row in one place, as for logprobs.
+    // The whole row in one place, as for logprobs.
     Steps with_logprobs = steps;
     for (auto& rows : with_logprobs) rows[0].request.top_logprobs = 2;
     const auto told = choose_on(kCuts[1], prepare, with_logprobs);
@@ -214,7 +213,7 @@ TEST_CASE("rules, biases and penalties give the same text on any cut, which obey
   }
 }
 
-TEST_CASE("rows that go back take tokens back, in one step too") {
+TEST_CASE("rows at earlier positions undo tokens, within one step too") {
   const Prepare prepare = [](ChoiceSlots& slots) {
     slots.set(0, {.answer_begin = 0, .begin = 0, .tokens = {}},
               std::make_unique<StepRules>(2, kVocabulary));
@@ -223,7 +222,7 @@ TEST_CASE("rows that go back take tokens back, in one step too") {
     return Row{random_row(static_cast<unsigned>(position)),
                {.position = position, .wants_token = true, .slot = 0, .after = after}};
   };
-  // A draft of 4, 6, 8 of which 6 is refused, then 10 in its place.
+  // Draft 4, 6, 8 of which 6 is refused, then 10 in its place.
   const Steps steps{{row(0, 0)}, {row(1, 4), row(2, 6), row(3, 8)}, {row(2, 10)}, {row(3, 12)}};
   const auto whole = choose_on(kCuts[0], prepare, steps);
   for (const auto& choices : whole) {
@@ -232,7 +231,7 @@ TEST_CASE("rows that go back take tokens back, in one step too") {
   for (const auto& cut : kCuts) CHECK(choose_on(cut, prepare, steps) == whole);
 }
 
-TEST_CASE("a text that cannot be followed is lost, alone; one that cannot go on has ended") {
+TEST_CASE("a text that breaks its rules is lost, alone; one that cannot continue has ended") {
   const Prepare prepare = [](ChoiceSlots& slots) {
     slots.set(0, {.answer_begin = 0, .tokens = {4, 5}}, std::make_unique<StepRules>(2, 100));
     slots.set(1, {.answer_begin = 0, .tokens = {4, 4, 4, 4}}, std::make_unique<StepRules>(2, 0));
@@ -281,7 +280,7 @@ TEST_CASE("a row that does not follow its sequence is an error") {
   CHECK(!choose(2, 0));
 }
 
-TEST_CASE("logprobs are the softmax of the logits, whatever is put on them for the choice") {
+TEST_CASE("logprobs are the softmax of the logits, before anything is added for the choice") {
   const auto row = random_row(2);
   const Prepare prepare = [](ChoiceSlots& slots) {
     slots.set(0, {.logit_bias = {{30, 100}}}, nullptr);

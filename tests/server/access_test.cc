@@ -1,5 +1,14 @@
-// Who may ask a server for what: keys, other machines, pages of other sites, and limits, over real
+// Access to a server: keys, other machines, pages of other sites, and limits, over real
 // connections.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <map>
+
+#include "access/api_keys.h"
+#include "base/files/unique_fd.h"
 #include "server/served.h"
 #include "support/temporary_folder.h"
 
@@ -9,7 +18,7 @@ namespace {
 const char* const kBody = R"({"prompt":"p","max_tokens":1})";
 constexpr const char* kPath = "/v1/completions";
 
-// A server with a file of keys, which is not there at first.
+// A server with a file of keys, which does not exist at first.
 class ServedKeys {
  public:
   explicit ServedKeys(const std::function<void(AccessOptions&)>& change = [](AccessOptions&) {})
@@ -20,16 +29,23 @@ class ServedKeys {
     server.model->says("a");
   }
 
+  // Both return once the server has read the change.
   std::string add(const std::string& name) {
-    return add_api_key(folder.path() / kApiKeyFile, name, 1).value();
+    const std::string key = add_api_key(folder.path() / kApiKeyFile, name, 1).value();
+    wait_until([&] { return knows(key); });
+    keys_[name] = key;
+    return key;
   }
   void remove(const std::string& name) {
     REQUIRE(remove_api_key(folder.path() / kApiKeyFile, name).ok());
+    const std::string key = std::exchange(keys_[name], "");
+    wait_until([&] { return !knows(key); });
+    keys_.erase(name);
   }
-  // `headers` end in line ends; without a Host among them it is localhost.
+  // `headers` end with line ends; the default Host is localhost.
   Answer ask(const std::string& method, const std::string& path, const std::string& headers = "",
              const std::string& body = "") {
-    const bool has_host = headers.find("Host:") != std::string::npos;
+    const bool has_host = ("\n" + headers).find("\nHost:") != std::string::npos;
     return server.exchange(
         method + " " + path + " HTTP/1.1\r\n" + (has_host ? "" : "Host: localhost\r\n") + headers +
         "Connection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
@@ -38,6 +54,23 @@ class ServedKeys {
 
   const TemporaryFolder folder;
   Served server;
+
+ private:
+  // A page of another site can read only with a key, and reading counts against no limit.
+  bool knows(const std::string& key) {
+    return ask("GET", "/metrics",
+               "Origin: http://probe.example\r\nAuthorization: Bearer " + key + "\r\n")
+               .status == 200;
+  }
+  static void wait_until(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition()) {
+      REQUIRE(std::chrono::steady_clock::now() < end);
+      std::this_thread::yield();
+    }
+  }
+
+  std::map<std::string, std::string> keys_;
 };
 
 std::string bearer(const std::string& key) {
@@ -50,14 +83,14 @@ std::string code_of(const Answer& answer) {
 
 }  // namespace
 
-TEST_CASE("without keys programs of this machine need none, and one that is sent is ignored") {
+TEST_CASE("without keys local programs need none, and one that is sent is ignored") {
   ServedKeys served;
   CHECK(served.post().status == 200);
   CHECK(served.post(bearer("anything")).status == 200);
   CHECK(served.post("x-api-key: anything\r\n").status == 200);
 }
 
-TEST_CASE("a key that is made or removed counts from the next request on") {
+TEST_CASE("a key that is added or removed takes effect without a restart") {
   ServedKeys served;
   CHECK(served.post().status == 200);
   const std::string key = served.add("laptop");
@@ -79,7 +112,7 @@ TEST_CASE("a key that is made or removed counts from the next request on") {
   CHECK(served.post().status == 200);
 }
 
-TEST_CASE("each API tells errors in its own shape") {
+TEST_CASE("each API has errors in its own shape") {
   ServedKeys served;
   served.add("a");
   CHECK(at(served.ask("GET", "/v1/models").json(), "error", "message").is_string());
@@ -87,7 +120,7 @@ TEST_CASE("each API tells errors in its own shape") {
   CHECK(at(served.ask("GET", "/api/nothing").json(), "error").is_string());
 }
 
-TEST_CASE("what programs of this machine look at needs no key, what others look at does") {
+TEST_CASE("reading needs no key for local programs, but for others it does") {
   ServedKeys served;
   const std::string key = served.add("a");
   for (const char* path : {"/", "/health"}) CHECK(served.ask("GET", path).status == 200);
@@ -101,7 +134,7 @@ TEST_CASE("what programs of this machine look at needs no key, what others look 
   }
 }
 
-TEST_CASE("without keys a name that is not this machine's own is refused: somebody's DNS") {
+TEST_CASE("without keys a name that is not this machine's own is refused: DNS rebinding") {
   ServedKeys served;
   for (const char* host : {"evil.example", "evil.example:8600", "127.evil.example", "10.0.0.5"}) {
     CAPTURE(host);
@@ -115,11 +148,64 @@ TEST_CASE("without keys a name that is not this machine's own is refused: somebo
   CHECK(served.ask("GET", "/cluster/status", "Host: evil.example\r\n").status == 403);
   const std::string key = served.add("a");
   CHECK(served.post("Host: evil.example\r\n" + bearer(key)).status == 200);
-  ServedKeys open([](AccessOptions& access) { access.is_open = true; });
-  CHECK(open.post("Host: gateway.example\r\n").status == 200);
 }
 
-TEST_CASE("a page of another site gets nothing, unless its origin is allowed or it has a key") {
+TEST_CASE("an open server answers under its addresses and names, and under no other") {
+  ServedKeys open([](AccessOptions& access) {
+    access.is_open = true;
+    access.host_names = {"Gateway.Example"};
+  });
+  std::array<char, 256> host_name{};
+  REQUIRE(::gethostname(host_name.data(), host_name.size() - 1) == 0);
+  const std::string own = host_name.data();
+  for (const std::string& host :
+       {std::string("10.0.0.5:8600"), std::string("[fe80::1]:8600"), std::string("localhost"),
+        std::string("gpu7.local:8600"), std::string("gateway.example:443"), own, own + ":8600"}) {
+    CHECK_MESSAGE(open.post("Host: " + host + "\r\n").status == 200, host);
+  }
+  for (const char* host : {"evil.example", "evil.example:8600", "x.gateway.example",
+                           "10.0.0.5.evil.example", "gpu7.local.evil.example"}) {
+    CAPTURE(host);
+    // A request as a browser sends it for a foreign name that was rebound to this address.
+    const std::string rebound =
+        "Host: " + std::string(host) + "\r\nOrigin: http://" + host + "\r\n";
+    for (const std::string& headers : {rebound, "Host: " + std::string(host) + "\r\n"}) {
+      const Answer answer = open.post(headers);
+      CHECK(answer.status == 403);
+      CHECK(code_of(answer) == "host_not_allowed");
+      CHECK(open.ask("GET", "/cluster/status", headers).status == 403);
+    }
+  }
+  const std::string key = open.add("a");
+  CHECK(open.post("Host: evil.example\r\n" + bearer(key)).status == 200);
+}
+
+TEST_CASE("a configured name counts as this machine's even without --open") {
+  ServedKeys served([](AccessOptions& access) { access.host_names = {"llm.example"}; });
+  CHECK(served.post("Host: llm.example\r\n").status == 200);
+  CHECK(served.post("Host: other.example\r\n").status == 403);
+  CHECK(served.post("Host: 10.0.0.5\r\n").status == 403);
+}
+
+// A FIFO that blocks its reader stands for a disk that does not respond.
+TEST_CASE("a hanging disk with the keys delays no request") {
+  ServedKeys served;
+  const std::string key = served.add("a");
+  const auto path = served.folder.path() / kApiKeyFile;
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  // Until the file has been noticed, or should have been.
+  const auto end = std::chrono::steady_clock::now() + 4 * KeyRing::kPeriod;
+  bool is_found = false;
+  while (!is_found && std::chrono::steady_clock::now() < end) {
+    REQUIRE(served.post(bearer(key)).status == 200);
+    const UniqueFd writer(::open(path.c_str(), O_WRONLY | O_NONBLOCK));
+    is_found = writer.is_open();  // which unblocks its reader
+  }
+  CHECK(served.post(bearer(key)).status == 200);
+}
+
+TEST_CASE("a page of another site is refused unless its origin is allowed or it has a key") {
   const std::string origin = "Origin: https://chat.example\r\n";
   ServedKeys closed;
   const Answer refused = closed.post(origin);
@@ -149,11 +235,11 @@ TEST_CASE("a page of another site gets nothing, unless its origin is allowed or 
   CHECK(allowing.post(origin).status == 401);
   CHECK(allowing.post(origin).has_header("Access-Control-Allow-Origin: https://chat.example\r\n"));
   CHECK(allowing.post("Origin: https://other.example\r\n" + bearer(key)).status == 200);
-  // The cluster stays this machine's own business.
+  // Control of the cluster stays local.
   CHECK(allowing.ask("POST", "/cluster/token", origin + bearer(key)).status == 403);
 }
 
-TEST_CASE("a streamed answer has the headers for pages too") {
+TEST_CASE("a streamed answer has the CORS headers too") {
   ServedKeys served([](AccessOptions& access) { access.origins = {"*"}; });
   const Answer answer = served.ask("POST", kPath, "Origin: app://notes\r\n",
                                    R"({"prompt":"p","max_tokens":1,"stream":true})");
@@ -161,7 +247,7 @@ TEST_CASE("a streamed answer has the headers for pages too") {
   CHECK(answer.has_header("Access-Control-Allow-Origin: app://notes\r\n"));
 }
 
-TEST_CASE("a key's requests are limited by themselves, and a refusal says when to come again") {
+TEST_CASE("requests are limited per key, and a refusal says when to retry") {
   ServedKeys served([](AccessOptions& access) { access.limits.requests_per_minute = 2; });
   const std::string one = served.add("one");
   const std::string two = served.add("two");
@@ -172,14 +258,14 @@ TEST_CASE("a key's requests are limited by themselves, and a refusal says when t
   CHECK(refused.has_header("Retry-After: 30\r\n"));
   CHECK(at(refused.json(), "error", "type") == "rate_limit_error");
   CHECK(served.post(bearer(two)).status == 200);
-  CHECK(served.ask("GET", "/health").status == 200);  // looking costs nothing
+  CHECK(served.ask("GET", "/health").status == 200);  // reading costs nothing
   const auto requests = [&](size_t index) { return served.server.model->request(index).request; };
   CHECK(requests(0).client == requests(1).client);
   CHECK(requests(0).client != requests(2).client);
   CHECK(requests(2).client != 0);
 }
 
-TEST_CASE("a key has so many answers at once, until they are over or their client goes") {
+TEST_CASE("a key's concurrent answers are limited; they end with the answer or its client") {
   Served server([](ServerOptions& options) { options.access.limits.requests_at_once = 1; });
   const std::string body = R"({"prompt":"p","max_tokens":9,"stream":true})";
   auto streaming = std::make_unique<RawClient>(server.port());
@@ -191,14 +277,14 @@ TEST_CASE("a key has so many answers at once, until they are over or their clien
   CHECK(server.post(kPath, kBody).status == 429);
   running.events.on_end(FinishReason::kStop);
   streaming->read_to_end();
-  // The answer is over, and the thread that ended it lets go of the last handle by and by.
+  // The answer is over, but its thread releases the last handle a little later.
   server.model->says("b");
   int status = 429;
   for (int i = 0; i < 1000 && status == 429; ++i) status = server.post(kPath, kBody).status;
   CHECK(status == 200);
 }
 
-TEST_CASE("a client that goes makes room for the next") {
+TEST_CASE("a client that disconnects makes room for the next") {
   Served server([](ServerOptions& options) { options.access.limits.requests_at_once = 1; });
   auto streaming = std::make_unique<RawClient>(server.port());
   streaming->send(Served::post_text(kPath, R"({"prompt":"p","stream":true})"));
@@ -216,14 +302,14 @@ TEST_CASE("a client that does not read its stream is dropped and its request can
   RawClient client(server.port(), 4096);
   client.send(Served::post_text(kPath, R"({"prompt":"p","max_tokens":900,"stream":true})"));
   const FakeModel::Running running = server.model->request(0);
-  // Each token is an event of some 200 bytes: more than the sockets and the limit hold together.
+  // Each token is an event of about 200 bytes: more than the sockets and the limit hold together.
   const std::string text(1000, 'x');
   for (int i = 0; i < 100; ++i) FakeModel::say(running, text);
   CHECK(server.model->waits_for_cancel(running.id));
   CHECK(server.get("/health").status == 200);
 }
 
-TEST_CASE("a server that others could reach does not start without a key or a word for it") {
+TEST_CASE("a server that others could reach needs a key or an explicit option to start") {
   const TemporaryFolder folder;
   ServerOptions options;
   options.port = 0;

@@ -1,5 +1,5 @@
-// The list of models in Anthropic's shape, for clients that say they are Anthropic's.
-#include "server/anthropic_models.h"
+// The list of models in Anthropic's shape, for clients that identify as Anthropic's.
+#include "server/anthropic/anthropic_models.h"
 
 #include "server/served.h"
 
@@ -22,7 +22,7 @@ ModelServices named(const std::vector<std::string>& names) {
   return models;
 }
 
-// The ids of a page and whether there are more, such as "a b +".
+// The ids of a page, followed by "+" if there are more: "a b +".
 std::string page(Served& server, const std::string& query) {
   const Answer answer = ask(server, "/v1/models" + query);
   REQUIRE_MESSAGE(answer.status == 200, answer.body);
@@ -36,7 +36,7 @@ std::string page(Served& server, const std::string& query) {
   return text + (at(list, "has_more") == true ? "+" : ".");
 }
 
-std::string verdict(const std::string& query) {
+std::string page_of(const std::string& query) {
   const auto parsed = parse_model_page(query);
   if (!parsed.ok()) return "refused " + parsed.error().param;
   return std::to_string(parsed.value().limit) + " " + parsed.value().after_id + " " +
@@ -45,7 +45,7 @@ std::string verdict(const std::string& query) {
 
 }  // namespace
 
-TEST_CASE("models have Anthropic's shape for its clients alone") {
+TEST_CASE("models have Anthropic's shape only for its clients") {
   Served server;
   CHECK(ask(server, "/v1/models").body ==
         R"({"has_more":false,"first_id":"org/Tiny-Model","last_id":"org/Tiny-Model","data":[)"
@@ -59,7 +59,7 @@ TEST_CASE("models have Anthropic's shape for its clients alone") {
   CHECK(at(ask(server, "/v1/models").json(), "data", 0, "max_tokens") == Json(nullptr));
 }
 
-TEST_CASE("pages of models go forwards and backwards") {
+TEST_CASE("models can be paged forwards and backwards") {
   Served server([](ServerOptions&) {}, nullptr, named({"a", "b", "c d", "e"}));
   CHECK(page(server, "") == "a b c d e org/Tiny-Model .");
   CHECK(page(server, "?limit=2") == "a b +");
@@ -71,7 +71,7 @@ TEST_CASE("pages of models go forwards and backwards") {
   CHECK(page(server, "?before_id=a") == ".");
 }
 
-TEST_CASE("a page that cannot be is refused in Anthropic's shape") {
+TEST_CASE("an invalid page is refused in Anthropic's shape") {
   Served server;
   const Answer unknown = ask(server, "/v1/models?after_id=gone");
   CHECK(unknown.status == 400);
@@ -81,17 +81,17 @@ TEST_CASE("a page that cannot be is refused in Anthropic's shape") {
         "after_id is not the id of a model that is loaded: ask for the list from its beginning");
   CHECK(at(ask(server, "/v1/models/gone").json(), "error", "type") == "not_found_error");
   CHECK(at(ask(server, "/v1/nothing").json(), "error", "type") == "not_found_error");
-  CHECK(verdict("") == "20  ");
-  CHECK(verdict("limit=1000&&x&beta=true&after_id=") == "1000  ");
-  CHECK(verdict("limit=1&before_id=a%2Bb+c") == "1  a+b c");
-  CHECK(verdict("limit=0") == "refused limit");
-  CHECK(verdict("limit=1001") == "refused limit");
-  CHECK(verdict("limit=-1") == "refused limit");
-  CHECK(verdict("limit=2x") == "refused limit");
-  CHECK(verdict("limit") == "refused limit");
-  CHECK(verdict("after_id=%4") == "refused after_id");
-  CHECK(verdict("after_id=%ff") == "refused after_id");
-  CHECK(verdict("after_id=a&before_id=b") == "refused before_id");
+  CHECK(page_of("") == "20  ");
+  CHECK(page_of("limit=1000&&x&beta=true&after_id=") == "1000  ");
+  CHECK(page_of("limit=1&before_id=a%2Bb+c") == "1  a+b c");
+  CHECK(page_of("limit=0") == "refused limit");
+  CHECK(page_of("limit=1001") == "refused limit");
+  CHECK(page_of("limit=-1") == "refused limit");
+  CHECK(page_of("limit=2x") == "refused limit");
+  CHECK(page_of("limit") == "refused limit");
+  CHECK(page_of("after_id=%4") == "refused after_id");
+  CHECK(page_of("after_id=%ff") == "refused after_id");
+  CHECK(page_of("after_id=a&before_id=b") == "refused before_id");
 }
 
 }  // namespace lockstep

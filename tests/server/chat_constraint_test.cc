@@ -1,22 +1,23 @@
-// What a chat request says its answer must be, up to the constraint that travels with it.
-#include "server/chat_constraint.h"
+// How a chat request constrains its answer, up to the constraint that is sent to the workers.
+#include "server/chat/chat_constraint.h"
 
+#include "grammar/automaton/matcher.h"
 #include "grammar/constraint.h"
-#include "grammar/matcher.h"
 #include "server/served_template.h"
+#include "support/text.h"
 
 namespace lockstep {
 namespace {
 
-const char* const kTools =
+const char* const kTwoTools =
     R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",)"
     R"("properties":{"a":{"type":"integer"}},"required":["a"]}}},)"
     R"({"type":"function","function":{"name":"g"}}])";
 
 // A server with Qwen 3's template.
-class ServedQwen {
+class ServedQwen3 {
  public:
-  ServedQwen() {
+  ServedQwen3() {
     auto format = ChatFormat::parse({template_file("Qwen-Qwen3-0.6B.jinja"), "", {}});
     REQUIRE(format.ok());
     served.model->folder().chat_format = format.value();
@@ -41,7 +42,7 @@ class ServedQwen {
     Matcher matcher(grammar.value());
     return matcher.accept_bytes(text) && matcher.may_end();
   }
-  // "400 param": the status and what is wrong.
+  // "400 param": the status and the wrong parameter.
   std::string refusal(const std::string& fields) {
     const Answer answer = ask(fields);
     if (answer.status == 200) return "200";
@@ -58,32 +59,28 @@ std::string call(std::string_view name, std::string_view arguments) {
 }
 
 std::string with(const std::string& fields) {
-  return std::string(kTools) + "," + fields;
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
+  return std::string(kTwoTools) + "," + fields;
 }
 
 }  // namespace
 
-TEST_CASE("a request that asks for nothing is not constrained") {
-  ServedQwen qwen;
+TEST_CASE("a plain request is not constrained") {
+  ServedQwen3 qwen;
   CHECK(qwen.constraint("").empty());
   CHECK(qwen.constraint(R"("response_format":{"type":"text"},"tool_choice":"none")").empty());
 }
 
-TEST_CASE("with tools a call is constrained once it has begun") {
-  ServedQwen qwen;
-  CHECK(qwen.allows(kTools, "Hello."));
-  CHECK(qwen.allows(kTools, "Hello. " + call("f", R"({"a": 1})") + call("g", "{}")));
-  CHECK_FALSE(qwen.allows(kTools, call("f", R"({"a": "1"})")));
+TEST_CASE("with tools a call is constrained once it begins") {
+  ServedQwen3 qwen;
+  CHECK(qwen.allows(kTwoTools, "Hello."));
+  CHECK(qwen.allows(kTwoTools, "Hello. " + call("f", R"({"a": 1})") + call("g", "{}")));
+  CHECK_FALSE(qwen.allows(kTwoTools, call("f", R"({"a": "1"})")));
   CHECK_FALSE(
       qwen.allows(with(R"("parallel_tool_calls":false)"), call("g", "{}") + call("g", "{}")));
 }
 
-TEST_CASE("tool_choice asks for a call, for one tool, or for some") {
-  ServedQwen qwen;
+TEST_CASE("tool_choice can require a call, one tool, or one of several") {
+  ServedQwen3 qwen;
   const std::string required = with(R"("tool_choice":"required")");
   CHECK(qwen.allows(required, call("g", "{}")));
   CHECK_FALSE(qwen.allows(required, "Hello."));
@@ -98,24 +95,24 @@ TEST_CASE("tool_choice asks for a call, for one tool, or for some") {
 }
 
 TEST_CASE("tool_choice none keeps markers of calls out of the answer") {
-  ServedQwen qwen;
+  ServedQwen3 qwen;
   const std::string none = with(R"("tool_choice":"none")");
   CHECK(qwen.allows(none, "Hello."));
   CHECK_FALSE(qwen.allows(none, "<tool_call>"));
 }
 
-TEST_CASE("tool choices that make no sense are refused by name") {
-  ServedQwen qwen;
+TEST_CASE("invalid tool choices are refused by name") {
+  ServedQwen3 qwen;
   CHECK(qwen.refusal(R"("tool_choice":"required")").starts_with("400 tool_choice:"));
   CHECK(qwen.refusal(with(R"("tool_choice":"sometimes")")).starts_with("400 tool_choice:"));
   CHECK(qwen.refusal(with(R"("tool_choice":{"type":"function","function":{"name":"h"}})")) ==
-        "400 tool_choice: \"tool_choice\" names \"h\", which is none of the \"tools\"");
+        "400 tool_choice: \"tool_choice\" names \"h\", which is not one of the \"tools\"");
   CHECK(qwen.refusal(with(R"("tool_choice":{"type":"allowed_tools"})"))
             .starts_with("400 tool_choice:"));
 }
 
-TEST_CASE("response_format makes the answer JSON, behind the reasoning") {
-  ServedQwen qwen;
+TEST_CASE("response_format makes the answer JSON, after the reasoning") {
+  ServedQwen3 qwen;
   const std::string object = R"("response_format":{"type":"json_object"})";
   CHECK(qwen.allows(object, "{\"a\": [1]}"));
   CHECK(qwen.allows(object, "<think>\nHm.\n</think>\n\n{}"));
@@ -130,8 +127,8 @@ TEST_CASE("response_format makes the answer JSON, behind the reasoning") {
   CHECK(qwen.allows(with(schema), "7"));
 }
 
-TEST_CASE("other servers' words for the form of an answer are understood") {
-  ServedQwen qwen;
+TEST_CASE("other servers' fields for the form of an answer are accepted") {
+  ServedQwen3 qwen;
   CHECK(qwen.allows(R"("json_schema":{"type":"integer"})", "7"));
   CHECK(qwen.allows(R"("grammar":"root ::= \"yes\" | \"no\"")", "no"));
   CHECK(qwen.allows(R"("guided_json":"{\"type\":\"null\"}")", "null"));
@@ -144,9 +141,8 @@ TEST_CASE("other servers' words for the form of an answer are understood") {
   CHECK(qwen.refusal(R"("guided_choice":[])").starts_with("400 guided_choice:"));
 }
 
-TEST_CASE(
-    "what a strict schema asks for and cannot be enforced is refused, else told in a header") {
-  ServedQwen qwen;
+TEST_CASE("unenforceable keywords are refused if strict, and otherwise named in a header") {
+  ServedQwen3 qwen;
   const auto format = [](const char* strict) {
     return std::string(R"("response_format":{"type":"json_schema","json_schema":{"name":"n",)") +
            R"("strict":)" + strict + R"(,"schema":{"type":"array","uniqueItems":true}}})";
@@ -166,8 +162,8 @@ TEST_CASE(
         "decoding");
 }
 
-TEST_CASE("a call that cannot be constrained is free, which a header says") {
-  ServedQwen qwen;
+TEST_CASE("a call that cannot be constrained is free, and a header says so") {
+  ServedQwen3 qwen;
   const std::string nothing =
       R"("tools":[{"type":"function","function":{"name":"f","parameters":{"$ref":"#/nowhere"}}}])";
   const Answer answer = qwen.ask(nothing);

@@ -1,4 +1,4 @@
-#include "server/openai_chat.h"
+#include "server/openai/openai_chat.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "server/openai_completions.h"
+#include "server/openai/openai_completions.h"
 
 #include <doctest/doctest.h>
 
@@ -40,7 +40,7 @@ TEST_CASE("a completion has OpenAI's shape, field by field") {
   CHECK(request.sampling.top_k == 40);
 }
 
-TEST_CASE("defaults are OpenAI's: 16 tokens, temperature 1, a seed by chance, the only model") {
+TEST_CASE("defaults are OpenAI's: 16 tokens, temperature 1, a random seed, the only model") {
   Served server;
   server.model->says("x");
   CHECK(server.post("/completions/", R"({"prompt":"a"})").status == 200);
@@ -51,7 +51,7 @@ TEST_CASE("defaults are OpenAI's: 16 tokens, temperature 1, a seed by chance, th
   CHECK(first.sampling.seed != server.model->request(1).request.sampling.seed);
 }
 
-TEST_CASE("a streamed completion is pieces of text, a finish reason and DONE") {
+TEST_CASE("a streamed completion consists of pieces of text, a finish reason and DONE") {
   Served server;
   server.model->says("abc");
   const Answer answer = server.post(
@@ -95,7 +95,7 @@ TEST_CASE("several prompts and n give choices in order, with seeds that count up
   CHECK(server.model->request(2).request.sampling.seed == ~uint64_t{0});
 }
 
-TEST_CASE("what was cached of a prompt counts once, however many choices it has") {
+TEST_CASE("a prompt's cached tokens count once, however many choices it has") {
   Served server;
   server.model->says("y");
   server.model->has_cached(3);
@@ -108,7 +108,7 @@ TEST_CASE("what was cached of a prompt counts once, however many choices it has"
         std::string::npos);
 }
 
-TEST_CASE("prompts of token ids go to the model as they are") {
+TEST_CASE("prompts of token ids are passed to the model unchanged") {
   Served server;
   server.model->says("z");
   const Json one = server.post("/v1/completions", R"({"prompt":[104,105],"echo":true})").json();
@@ -150,8 +150,7 @@ TEST_CASE("a stop string ends the text before it, across tokens, and cancels the
   }
 }
 
-TEST_CASE(
-    "what could have become a stop string is told at the end, and half characters never are") {
+TEST_CASE("a partial stop string is sent at the end, and partial characters never are") {
   Served server;
   server.model->says("\xC3\xA9\xE2\x82\xAC EN\xF0\x9F");
   const Answer answer =
@@ -160,13 +159,13 @@ TEST_CASE(
   for (const std::string& event : stream_events(answer.body)) {
     if (event == "[DONE]") continue;
     auto chunk = parse_json(event);
-    REQUIRE(chunk.ok());  // invalid UTF-8 would not be JSON
+    REQUIRE(chunk.ok());  // invalid UTF-8 would not be valid JSON
     text += text_at(at(chunk.value(), "choices", 0, "text"));
   }
   CHECK(text == "\xC3\xA9\xE2\x82\xAC EN\xEF\xBF\xBD");
 }
 
-TEST_CASE("a client that goes cancels all its generations") {
+TEST_CASE("a client that disconnects cancels all its generations") {
   Served server;
   for (const bool is_streamed : {false, true}) {
     const size_t base = is_streamed ? 2 : 0;
@@ -187,7 +186,7 @@ TEST_CASE("a client that goes cancels all its generations") {
   }
 }
 
-TEST_CASE("a request under way does not keep its model loaded") {
+TEST_CASE("a running request does not keep its model loaded") {
   std::weak_ptr<FakeModel> model;
   {
     Served server;
@@ -238,13 +237,13 @@ TEST_CASE("a failure before the first token has its own status, streamed or not"
   }
 }
 
-TEST_CASE("a prompt that turns out to be too long for the model is not to be tried again") {
+TEST_CASE("a prompt that turns out to be too long for the model is an error without retry") {
   Served server;
   RawClient client(server.port());
   client.send(Served::post_text("/v1/completions", R"({"prompt":"some words"})"));
   const auto running = server.model->request(0);
   REQUIRE(running.request.prompt.size() > 1);
-  server.model->set_context(1);  // of the group that it came to
+  server.model->set_context(1);  // of the group that got it
   running.events.on_end(Error{ErrorCode::kExhausted, "does not fit"});
   const Answer answer = Served::parse(client.read_to_end());
   CHECK(answer.status == 400);
@@ -264,7 +263,7 @@ TEST_CASE("a long silence of a stream is broken by an empty delta") {
   CHECK(rest.find("data: {\"error\":") != std::string::npos);
 }
 
-TEST_CASE("a full queue is 429 with Retry-After, a model that is not ready 503") {
+TEST_CASE("a full queue is 429 with Retry-After, a model that is not ready is 503") {
   Served server;
   server.model->refuses({ErrorCode::kExhausted, "64 requests are waiting, the most there may be"});
   const Answer full = server.post("/v1/completions", R"({"prompt":"p"})");
@@ -280,11 +279,11 @@ TEST_CASE("a full queue is 429 with Retry-After, a model that is not ready 503")
         "the model \"org/Tiny-Model\" is failed: rank 1 died");
 }
 
-TEST_CASE("a prompt that fills the context is refused by length") {
+TEST_CASE("a prompt that fills the context is refused for its length") {
   Served server;
   server.model->says("x");
   const auto body = [](size_t size) { return R"({"prompt":")" + std::string(size, 'a') + "\"}"; };
-  CHECK(server.post("/v1/completions", body(998)).status == 200);  // and the first token
+  CHECK(server.post("/v1/completions", body(998)).status == 200);  // room for the first token
   const Answer answer = server.post("/v1/completions", body(999));
   CHECK(answer.status == 400);
   CHECK(at(answer.json(), "error", "code") == "context_length_exceeded");

@@ -1,5 +1,5 @@
-// docs/http-api.md and docs/operation.md against the code: what a request may have and what
-// /metrics tells is found in the sources by the calls that read or write it.
+// docs/http-api.md and docs/operation.md against the code: request fields and metrics are found in
+// the sources by the calls that read or write them.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ void add_found(const std::string& text, const std::regex& pattern, Names& names)
   }
 }
 
-// Words of what stands between backticks.
+// The words between backticks.
 Names told_names(const std::string& text) {
   Names told, names;
   add_found(text, std::regex("`([^`\n]*)`"), told);
@@ -35,7 +35,7 @@ Names told_names(const std::string& text) {
   return names;
 }
 
-// The fields of requests that a source of the server asks a RequestFields for.
+// The fields that a source of the server requests from a RequestFields.
 Names fields_of(const std::string& code) {
   Names names;
   add_found(
@@ -70,19 +70,19 @@ TEST_CASE("fields are found however the server reads them") {
 TEST_CASE("every field that the server reads is in the documentation of the API") {
   const Names told = told_names(text_of(kSource / "docs/http-api.md"));
   size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kSource / "src/server")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kSource / "src/server")) {
     if (entry.path().extension() != ".cc") continue;
     const Names fields = fields_of(text_of(entry.path()));
     count += fields.size();
     CHECK_MESSAGE(missing(fields, told) == "", entry.path().filename().string());
   }
-  CHECK(count > 150);  // the patterns still find them
+  CHECK(count > 150);  // the patterns still match
 }
 
 TEST_CASE("every metric of a node is in the documentation, and no other") {
   const std::regex metric("(lockstep_[a-z_]+)");
   Names made, told;
-  add_found(text_of(kSource / "src/server/node_metrics.cc"), metric, made);
+  add_found(text_of(kSource / "src/server/operations/node_metrics.cc"), metric, made);
   add_found(text_of(kSource / "docs/operation.md"), metric, told);
   CHECK(made.size() > 15);
   CHECK(missing(made, told) == "");

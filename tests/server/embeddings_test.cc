@@ -3,14 +3,15 @@
 #include <cmath>
 #include <cstring>
 
-#include "server/openai_embeddings.h"
+#include "server/openai/openai_embeddings.h"
+#include "server/refusal.h"
 #include "server/served.h"
-#include "tokenizer/base64.h"
+#include "tokenizer/text/base64.h"
 
 namespace lockstep {
 namespace {
 
-// {ids of the prompt, its first id, 2}: not of length 1.
+// {number of ids, the first id, 2}: not of length 1.
 std::vector<float> embed(const std::vector<int32_t>& prompt) {
   return {static_cast<float>(prompt.size()), static_cast<float>(prompt[0]), 2.0f};
 }
@@ -32,14 +33,13 @@ void check_unit(const std::vector<float>& got, const std::vector<float>& expecte
   }
 }
 
-std::string verdict(std::string_view body) {
-  const auto parsed = parse_embedding_request(body);
-  return parsed.ok() ? "ok" : parsed.error().param + " " + parsed.error().code;
+std::string embeddings_verdict(std::string_view body) {
+  return refusal_of(parse_embedding_request(body));
 }
 
 }  // namespace
 
-TEST_CASE("an embedding has OpenAI's shape and length 1, and the text the model's own tokens") {
+TEST_CASE("an embedding has OpenAI's shape and length 1, and the model gets its own tokens") {
   Served server;
   server.model->embeds(embed);
   const Answer answer =
@@ -61,7 +61,7 @@ TEST_CASE("an embedding has OpenAI's shape and length 1, and the text the model'
   CHECK(request.pooling == Pooling::kLast);
 }
 
-TEST_CASE("texts and ids of every form give embeddings in their order, ids as they are") {
+TEST_CASE("texts and ids of every form give embeddings in their order, ids unchanged") {
   Served server;
   server.model->embeds(embed);
   const Json texts = server.post("/embeddings", R"({"input":["a","bcd"]})").json();
@@ -89,7 +89,7 @@ TEST_CASE("base64 is the bytes of the same numbers") {
   CHECK(values == floats_of(at(plain, "data", 0, "embedding")));
 }
 
-TEST_CASE("fewer dimensions are the first ones, at length 1 again; more are refused") {
+TEST_CASE("fewer dimensions are the first ones, normalised again; more are refused") {
   Served server;
   server.model->embeds(embed);
   const Json json = server.post("/v1/embeddings", R"({"input":"abc","dimensions":2})").json();
@@ -122,7 +122,7 @@ TEST_CASE("many texts reach the model a few at a time, and all of them") {
   }
 }
 
-TEST_CASE("one text's failure is the answer and cancels the others") {
+TEST_CASE("one text's failure fails the request and cancels the others") {
   Served server;
   RawClient client(server.port());
   client.send(Served::post_text("/v1/embeddings", R"({"input":["a","b","c"]})"));
@@ -133,14 +133,14 @@ TEST_CASE("one text's failure is the answer and cancels the others") {
   CHECK(at(answer.json(), "error", "message") == "rank 1 died");
   CHECK(server.model->waits_for_cancel(server.model->request(0).id));
   CHECK(server.model->waits_for_cancel(last.id));
-  for (const size_t index : {size_t{0}, size_t{2}}) {  // late events are for nobody
+  for (const size_t index : {size_t{0}, size_t{2}}) {  // late events are ignored
     const FakeModel::Running late = server.model->request(index);
     late.events.on_logits(std::vector<float>{1});
     late.events.on_end(FinishReason::kLength);
   }
 }
 
-TEST_CASE("a client that goes cancels its embeddings") {
+TEST_CASE("a client that disconnects cancels its embeddings") {
   Served server;
   FakeModel::Running running;
   {
@@ -152,7 +152,7 @@ TEST_CASE("a client that goes cancels its embeddings") {
   running.events.on_end(Error{ErrorCode::kCancelled, "the request was cancelled"});
 }
 
-TEST_CASE("what a model refuses or gets wrong is an error with its status") {
+TEST_CASE("a model's refusal or invalid result is an error with its status") {
   Served server;
   server.model->embeds([](const std::vector<int32_t>&) { return std::vector<float>{NAN}; });
   CHECK(server.post("/v1/embeddings", R"({"input":"a"})").status == 500);
@@ -165,20 +165,21 @@ TEST_CASE("what a model refuses or gets wrong is an error with its status") {
   CHECK(server.post("/v1/embeddings", R"({"input":["a","b"]})").status == 429);
 }
 
-TEST_CASE("requests for embeddings that make no sense are refused by the field's name") {
-  CHECK(verdict(R"({"input":"a"})") == "ok");
+TEST_CASE("invalid embedding requests are refused by the field's name") {
+  CHECK(embeddings_verdict(R"({"input":"a"})") == "ok");
   for (const char* input :
        {"5", "[]", "[[]]", "{}", "[1,\"a\"]", "[-1]", "[1.5]", "true", "null"}) {
     CAPTURE(input);
-    CHECK(verdict(std::string(R"({"input":)") + input + "}") == "input invalid_value");
+    CHECK(embeddings_verdict(std::string(R"({"input":)") + input + "}") == "input invalid_value");
   }
-  CHECK(verdict("{}") == "input invalid_value");
-  CHECK(verdict(R"({"input":"a","encoding_format":"hex"})") == "encoding_format invalid_value");
-  CHECK(verdict(R"({"input":"a","dimensions":0})") == "dimensions invalid_value");
-  CHECK(verdict(R"({"input":"a","dimensions":"3"})") == "dimensions invalid_value");
+  CHECK(embeddings_verdict("{}") == "input invalid_value");
+  CHECK(embeddings_verdict(R"({"input":"a","encoding_format":"hex"})") ==
+        "encoding_format invalid_value");
+  CHECK(embeddings_verdict(R"({"input":"a","dimensions":0})") == "dimensions invalid_value");
+  CHECK(embeddings_verdict(R"({"input":"a","dimensions":"3"})") == "dimensions invalid_value");
   std::string many = R"({"input":["a")";
   for (size_t i = 0; i < kEmbeddingInputsMax; ++i) many += ",\"a\"";
-  CHECK(verdict(many + "]}") == "input invalid_value");
+  CHECK(embeddings_verdict(many + "]}") == "input invalid_value");
 
   Served server;
   const auto code = [&](const std::string& body) {

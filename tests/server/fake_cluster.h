@@ -1,5 +1,5 @@
 // A cluster for tests of the server: two nodes, one model that is ready on both, one that waits,
-// and a machine that asks to join. What the server asks of it is kept.
+// and a machine that asks to join. It records the server's requests.
 #pragma once
 
 #include <mutex>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "node/cluster_control.h"
+#include "node/cluster/cluster_control.h"
 
 namespace lockstep {
 
@@ -62,7 +62,7 @@ class FakeCluster : public ClusterControl {
     report_.strangers_refused = 5;
   }
 
-  // Before the server starts.
+  // Only before the server starts.
   ClusterReport& report_to_change() { return report_; }
   void refuses(Error error) {
     std::lock_guard lock(mutex_);

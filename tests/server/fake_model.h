@@ -1,6 +1,5 @@
-// A model for tests of the server: its tokens are bytes (256 begins a text, 257 ends it), and what
-// it says is decided by the test, at once inside generate() or step by step from the test's own
-// thread.
+// A model for tests of the server: its tokens are bytes (256 begins a text, 257 ends it). The test
+// decides its output, either at once inside generate() or step by step from the test's thread.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/model_service.h"
+#include "node/models/model_service.h"
 
 namespace lockstep {
 
@@ -69,22 +68,23 @@ class FakeModel : public ModelService {
     status_.late_frames = 3;
   }
 
-  // What it is loaded from; to be changed before the first request.
+  // The folder it is loaded from; can be changed before the first request.
   ModelFolder& folder() { return folder_; }
 
-  // Every request from now on is answered with this text, before generate() returns.
+  // From now on every request is answered with this text, before generate() returns.
   void says(std::string text) {
     std::lock_guard lock(mutex_);
     text_ = std::move(text);
     is_scripted_ = true;
   }
-  // The state of so many tokens is there when the first of its requests comes, of one more each
-  // time.
+  // The state of this many tokens is cached when the first request comes, one more for each later
+  // request.
   void has_cached(int tokens) {
     std::lock_guard lock(mutex_);
     cached_tokens_ = tokens;
   }
-  // Every embedding from now on is made of the prompt's ids like this, before generate() returns.
+  // From now on every embedding is made from the prompt's ids by `embed`, before generate()
+  // returns.
   void embeds(std::function<std::vector<float>(const std::vector<int32_t>&)> embed) {
     std::lock_guard lock(mutex_);
     embed_ = std::move(embed);
@@ -107,8 +107,8 @@ class FakeModel : public ModelService {
     status_.last_error = std::move(last_error);
   }
 
-  // The request with this number, counted from 0, once it has been submitted. Fails the test by a
-  // bounded wait.
+  // The request with this number, counted from 0, once it has been submitted. Fails the test at a
+  // time-out.
   Running request(size_t index) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(10), [&] { return requests_.size() > index; });
@@ -170,8 +170,8 @@ class FakeModel : public ModelService {
   }
 
  private:
-  // As a real service does before it calls on_end: the events hold their receiver, which holds this
-  // service. What was asked stays readable.
+  // Like a real service before it calls on_end: the events hold their receiver, which holds this
+  // service. The request stays readable.
   void release_events(size_t index) {
     GenerationEvents released;  // outlives the lock
     std::lock_guard lock(mutex_);

@@ -1,13 +1,13 @@
-// Filling in the middle, and texts to tokens and back.
+// Fill-in-the-middle, and converting text to tokens and back.
 #include <algorithm>
 
-#include "server/fim_prompt.h"
+#include "server/generation/fim_prompt.h"
 #include "server/served.h"
 
 namespace lockstep {
 namespace {
 
-// As ByteTokenizer, with these texts as special tokens from 258 on.
+// Like ByteTokenizer, with these texts as special tokens from 258 on.
 class SpecialTokenizer : public ByteTokenizer {
  public:
   explicit SpecialTokenizer(std::vector<std::string> names) : names_(std::move(names)) {}
@@ -23,14 +23,12 @@ class SpecialTokenizer : public ByteTokenizer {
   const std::vector<std::string> names_;
 };
 
-using Ids = std::vector<int32_t>;
-
 }  // namespace
 
-TEST_CASE("each family's middle is asked for in its own order") {
+TEST_CASE("each family's prompt for the middle has its own order") {
   struct Case {
     std::vector<std::string> names;
-    Ids ids;  // of what stands between a and b
+    Ids ids;  // of the text between a and b
   };
   const Case cases[] = {
       {{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}, {256, 258, 'a', 259, 'b', 260}},
@@ -51,7 +49,7 @@ TEST_CASE("each family's middle is asked for in its own order") {
   CHECK(fim_prompt(half, "a", "b").error().param == "suffix");
 }
 
-TEST_CASE("tokens that lead to another file end the middle") {
+TEST_CASE("tokens that begin another file end the middle") {
   const SpecialTokenizer tokenizer(
       {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>"});
   CHECK(fim_prompt(tokenizer, "a", "b").value().stop_ids == Ids{261, 262});
@@ -82,7 +80,7 @@ TEST_CASE("a completion with a suffix asks for the middle; without tokens for it
   CHECK(server.model->request(2).request.prompt == Ids{256, 258, 'a', 259, 'b', 260});
 }
 
-TEST_CASE("texts become token ids and ids texts") {
+TEST_CASE("texts become token ids and ids become texts") {
   Served server;
   CHECK(server.post("/tokenize", R"({"content":"ab"})").body == R"({"tokens":[97,98]})");
   CHECK(server.post("/tokenize", R"({"content":"a","add_special":true})").body ==

@@ -1,16 +1,15 @@
-// Anthropic's Messages API: what a client sends to what the model reads, and what the model writes
-// to the events that a client gets.
+// Anthropic's Messages API: from a client's request to the model's prompt, and from the model's
+// output to the client's events.
 #include <regex>
 
-#include "server/anthropic_request.h"
+#include "server/anthropic/anthropic_request.h"
+#include "server/refusal.h"
 #include "server/served_template.h"
 
 namespace lockstep {
 namespace {
 
-const char* const kPlain = "{{ messages | tojson }}";
-
-const char* const kTools =
+const char* const kClaudeTools =
     R"("tools":[{"name":"weather","description":"Of a city.","cache_control":{"type":"ephemeral"},)"
     R"("input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}])";
 
@@ -20,22 +19,14 @@ std::string request(const std::string& fields, const std::string& messages = "")
          (fields.empty() ? "" : "," + fields) + "}";
 }
 
-// Ids that are made at random, by their kind alone.
-std::string without_ids(const std::string& text) {
-  static const std::regex kId("(msg_|call_|req_)[A-Za-z0-9]{24}");
-  return std::regex_replace(text, kId, "$1ID");
+std::string messages_verdict(const std::string& body,
+                             MessagesRoute route = MessagesRoute::kMessages) {
+  return refusal_of(parse_messages_request(body, route));
 }
 
-std::string verdict(const std::string& body, MessagesRoute route = MessagesRoute::kMessages) {
-  const auto parsed = parse_messages_request(body, route);
-  if (parsed.ok()) return "ok";
-  CHECK(!parsed.error().message.empty());
-  return parsed.error().param + " " + parsed.error().code;
-}
-
-// The messages that a model is shown for these.
-std::string shown(ServedTemplate& model, const std::string& messages,
-                  const std::string& fields = "") {
+// The messages that the template sees for these.
+std::string shown_messages(ServedTemplate& model, const std::string& messages,
+                           const std::string& fields = "") {
   model.server.model->says("ok");
   const Answer answer = model.server.post("/v1/messages", request(fields, messages));
   REQUIRE_MESSAGE(answer.status == 200, answer.body);
@@ -44,8 +35,8 @@ std::string shown(ServedTemplate& model, const std::string& messages,
 
 }  // namespace
 
-TEST_CASE("a message has Anthropic's shape to the letter") {
-  ServedTemplate model(kPlain);
+TEST_CASE("a message has exactly Anthropic's shape") {
+  ServedTemplate model(kPlainTemplate);
   model.server.model->says("Hi");
   const Answer answer = model.server.post(
       "/v1/messages?beta=true",
@@ -63,8 +54,8 @@ TEST_CASE("a message has Anthropic's shape to the letter") {
         R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Rain?"}])");
 }
 
-TEST_CASE("a streamed message is told by named events in their order") {
-  ServedTemplate model(kPlain);
+TEST_CASE("a streamed message consists of named events in order") {
+  ServedTemplate model(kPlainTemplate);
   model.server.model->says("é");
   const Answer answer = model.server.post("/messages", request(R"("stream":true)"));
   CHECK(answer.has_header("Content-Type: text/event-stream"));
@@ -91,8 +82,8 @@ TEST_CASE("a streamed message is told by named events in their order") {
       "\n\n");
 }
 
-TEST_CASE("a stream begins with how much of the prompt was cached") {
-  ServedTemplate model(kPlain);
+TEST_CASE("a stream begins with the number of cached prompt tokens") {
+  ServedTemplate model(kPlainTemplate);
   model.server.model->has_cached(30);
   model.server.model->says("a");
   const std::string text =
@@ -105,8 +96,8 @@ TEST_CASE("a stream begins with how much of the prompt was cached") {
   CHECK(text.find(usage, delta) != std::string::npos);
 }
 
-TEST_CASE("pings come while a prompt is read, and only then the beginning of the message") {
-  ServedTemplate model(kPlain, std::chrono::milliseconds(20));
+TEST_CASE("pings are sent while a prompt is processed, and the message begins after it") {
+  ServedTemplate model(kPlainTemplate, std::chrono::milliseconds(20));
   RawClient client(model.server.port());
   client.send(Served::post_text("/v1/messages", request(R"("stream":true)")));
   const FakeModel::Running running = model.server.model->request(0);
@@ -125,7 +116,7 @@ TEST_CASE("pings come while a prompt is read, and only then the beginning of the
   CHECK(rest.find("event: message_start", start + 1) == std::string::npos);
 }
 
-TEST_CASE("reasoning and calls are blocks of their own") {
+TEST_CASE("reasoning and calls are separate blocks") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says(
       "<think>\nHm.\n</think>\n\nI look.\n<tool_call>\n"
@@ -134,7 +125,7 @@ TEST_CASE("reasoning and calls are blocks of their own") {
       qwen.server
           .post("/v1/messages", R"({"max_tokens":2000,"messages":[{"role":"user","content":"x"}],)"
                                 R"("thinking":{"type":"enabled","budget_tokens":1024},)" +
-                                    std::string(kTools) + "}")
+                                    std::string(kClaudeTools) + "}")
           .json();
   CHECK(without_ids(dump_json(at(answer, "content"))) ==
         R"([{"type":"thinking","thinking":"Hm.","signature":"bG9ja3N0ZXA="},)"
@@ -150,7 +141,7 @@ TEST_CASE("a call is streamed as its JSON is written") {
       "<think>\nHm.\n</think>\n\n<tool_call>\n"
       "{\"name\": \"weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>");
   const Answer answer =
-      qwen.server.post("/v1/messages", request(std::string(kTools) + R"(,"stream":true)"));
+      qwen.server.post("/v1/messages", request(std::string(kClaudeTools) + R"(,"stream":true)"));
   const std::string text = without_ids(stream_text(answer.body));
   const auto contains = [&](const std::string& part) {
     return text.find(part) != std::string::npos;
@@ -176,8 +167,8 @@ TEST_CASE("a call is streamed as its JSON is written") {
   CHECK(input == R"({"city": "Bonn"})");
 }
 
-TEST_CASE("how an answer ended is told by its stop reason") {
-  ServedTemplate model(kPlain);
+TEST_CASE("the stop reason says how an answer ended") {
+  ServedTemplate model(kPlainTemplate);
   model.server.model->says("one END two");
   Json answer =
       model.server.post("/v1/messages", request(R"("stop_sequences":["X","END"])")).json();
@@ -197,7 +188,7 @@ TEST_CASE("how an answer ended is told by its stop reason") {
 }
 
 TEST_CASE("an answer that fills the context says so") {
-  ServedTemplate model(kPlain);
+  ServedTemplate model(kPlainTemplate);
   std::thread client([&] {
     const Json answer =
         model.server
@@ -213,9 +204,9 @@ TEST_CASE("an answer that fills the context says so") {
 }
 
 TEST_CASE("blocks of a conversation become messages that templates know") {
-  ServedTemplate model(kPlain);
-  CHECK(
-      shown(model,
+  ServedTemplate model(kPlainTemplate);
+  CHECK(shown_messages(
+            model,
             R"({"role":"user","content":[{"type":"text","text":"a","cache_control":null},)"
             R"({"type":"text","text":"b"}]},{"role":"user","content":"c"},)"
             R"({"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},)"
@@ -225,53 +216,53 @@ TEST_CASE("blocks of a conversation become messages that templates know") {
             R"("content":[{"type":"text","text":"no"}],"is_error":true},)"
             R"({"type":"text","text":"e"}]})",
             R"("system":[{"type":"text","text":"S1"},{"type":"text","text":"S2"}])") ==
-      R"([{"role": "system", "content": "S1\nS2"}, {"role": "user", "content": "a\nb\nc"}, )"
-      R"({"role": "assistant", "tool_calls": )"
-      R"([{"id": "t1", "type": "function", "function": {"name": "f", "arguments": {"k": 1}}}], )"
-      R"("content": "d", "reasoning_content": "hm"}, )"
-      R"({"role": "tool", "tool_call_id": "t1", "content": "Error: no"}, )"
-      R"({"role": "user", "content": "e"}])");
-  CHECK(shown(model, R"({"role":"user","content":[{"type":"document","title":"T",)"
-                     R"("source":{"type":"text","media_type":"text/plain","data":"D"}}]},)"
-                     R"({"role":"system","content":"now"})") ==
+        R"([{"role": "system", "content": "S1\nS2"}, {"role": "user", "content": "a\nb\nc"}, )"
+        R"({"role": "assistant", "tool_calls": )"
+        R"([{"id": "t1", "type": "function", "function": {"name": "f", "arguments": {"k": 1}}}], )"
+        R"("content": "d", "reasoning_content": "hm"}, )"
+        R"({"role": "tool", "tool_call_id": "t1", "content": "Error: no"}, )"
+        R"({"role": "user", "content": "e"}])");
+  CHECK(shown_messages(model, R"({"role":"user","content":[{"type":"document","title":"T",)"
+                              R"("source":{"type":"text","media_type":"text/plain","data":"D"}}]},)"
+                              R"({"role":"system","content":"now"})") ==
         R"([{"role": "user", "content": "T\nD"}, {"role": "system", "content": "now"}])");
 }
 
-TEST_CASE("a billing line that changes is no part of the prompt") {
-  ServedTemplate model(kPlain);
+TEST_CASE("a changing billing line is not part of the prompt") {
+  ServedTemplate model(kPlainTemplate);
   const std::string user = R"({"role":"user","content":"x"})";
   const std::string expected =
       R"([{"role": "system", "content": "You are."}, {"role": "user", "content": "x"}])";
   for (const char* hash : {"cch=00001;", "cch=7a3ff;"}) {
     const std::string line = std::string("x-anthropic-billing-header: cc_version=2.1; ") + hash;
-    CHECK(shown(model, user,
-                R"("system":[{"type":"text","text":")" + line +
-                    R"("},{"type":"text","text":"You are."}])") == expected);
-    CHECK(shown(model, user, R"("system":")" + line + R"(\nYou are.")") == expected);
+    CHECK(shown_messages(model, user,
+                         R"("system":[{"type":"text","text":")" + line +
+                             R"("},{"type":"text","text":"You are."}])") == expected);
+    CHECK(shown_messages(model, user, R"("system":")" + line + R"(\nYou are.")") == expected);
   }
 }
 
-TEST_CASE("thinking is asked for where the template knows it and named where not") {
+TEST_CASE("thinking is enabled if the template supports it and otherwise reported") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   const std::string user = R"({"role":"user","content":"x"})";
-  const std::string quiet = shown(qwen, user);
+  const std::string quiet = shown_messages(qwen, user);
   CHECK(quiet.ends_with("<think>\n\n</think>\n\n"));
-  CHECK(shown(qwen, user, R"("thinking":{"type":"disabled"})") == quiet);
-  CHECK(shown(qwen, user, R"("thinking":{"type":"adaptive"})").ends_with("assistant\n"));
+  CHECK(shown_messages(qwen, user, R"("thinking":{"type":"disabled"})") == quiet);
+  CHECK(shown_messages(qwen, user, R"("thinking":{"type":"adaptive"})").ends_with("assistant\n"));
   const std::string asks =
       R"({"max_tokens":2000,"messages":[{"role":"user","content":"x"}],"thinking":)"
       R"({"type":"enabled","budget_tokens":1024},"output_config":{"effort":"max"}})";
   CHECK(qwen.server.post("/v1/messages", asks)
             .has_header("x-lockstep-ignored-fields: thinking.budget_tokens, effort\r\n"));
-  ServedTemplate plain(kPlain);
+  ServedTemplate plain(kPlainTemplate);
   plain.server.model->says("ok");
   CHECK(plain.server.post("/v1/messages", asks)
             .has_header("x-lockstep-ignored-fields: thinking.budget_tokens, thinking, effort\r\n"));
   ServedTemplate effort("{{ reasoning_effort }}{{ messages[0].content }}");
-  CHECK(shown(effort, user, R"("output_config":{"effort":"max"})") == "highx");
+  CHECK(shown_messages(effort, user, R"("output_config":{"effort":"max"})") == "highx");
 }
 
-TEST_CASE("reasoning that is not to be shown leaves a block without text") {
+TEST_CASE("hidden reasoning leaves a block without text") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says("<think>\nHm.\n</think>\n\nYes");
   const Answer answer = qwen.server.post(
@@ -281,13 +272,14 @@ TEST_CASE("reasoning that is not to be shown leaves a block without text") {
         R"({"type":"text","text":"Yes"}])");
 }
 
-TEST_CASE("an answer that has begun is continued") {
+TEST_CASE("a partial answer is continued") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
-  CHECK(shown(qwen, R"({"role":"user","content":"x"},{"role":"assistant","content":"The"})")
-            .ends_with("The"));
+  CHECK(
+      shown_messages(qwen, R"({"role":"user","content":"x"},{"role":"assistant","content":"The"})")
+          .ends_with("The"));
 }
 
-TEST_CASE("names of Claude mean the model that is there, or the one that is chosen") {
+TEST_CASE("names of Claude mean the loaded model, or the configured one") {
   const std::string body =
       R"({"model":"claude-haiku-4-5","max_tokens":9,"messages":[{"role":"user","content":"x"}]})";
   Served alone;
@@ -309,7 +301,7 @@ TEST_CASE("names of Claude mean the model that is there, or the one that is chos
 }
 
 TEST_CASE("tokens of a request are counted as they would be read") {
-  ServedTemplate model(kPlain);
+  ServedTemplate model(kPlainTemplate);
   const std::string body = R"({"messages":[{"role":"user","content":"Rain?"}],"later":1})";
   const Answer counted = model.server.post("/v1/messages/count_tokens", body);
   CHECK(counted.status == 200);
@@ -318,7 +310,7 @@ TEST_CASE("tokens of a request are counted as they would be read") {
   CHECK(model.server.model->request_count() == 0);
 }
 
-TEST_CASE("errors have Anthropic's shape wherever they are found") {
+TEST_CASE("errors have Anthropic's shape wherever they are detected") {
   Served server;
   const auto error_of = [](const Answer& answer) {
     const Json json = answer.json();
@@ -347,7 +339,7 @@ TEST_CASE("errors have Anthropic's shape wherever they are found") {
 }
 
 TEST_CASE("an error in the middle of a stream is an event, and silence is a ping") {
-  ServedTemplate model(kPlain, std::chrono::milliseconds(20));
+  ServedTemplate model(kPlainTemplate, std::chrono::milliseconds(20));
   std::string text;
   std::thread client([&] {
     text = stream_text(model.server.post("/v1/messages", request(R"("stream":true)")).body);
@@ -379,11 +371,12 @@ TEST_CASE("a request id of the client comes back") {
   CHECK(server.get("/v1/models").has_header("x-request-id: req_"));
 }
 
-TEST_CASE("fields of messages are refused by name or understood") {
-  const auto field = [](const std::string& text) { return verdict(request(text)); };
-  CHECK(verdict(R"({"messages":[{"role":"user","content":"x"}]})") == "max_tokens invalid_value");
-  CHECK(verdict(R"({"max_tokens":1})") == "messages invalid_value");
-  CHECK(verdict(R"({"max_tokens":1,"messages":[]})") == "messages invalid_value");
+TEST_CASE("fields of messages are either supported or refused by name") {
+  const auto field = [](const std::string& text) { return messages_verdict(request(text)); };
+  CHECK(messages_verdict(R"({"messages":[{"role":"user","content":"x"}]})") ==
+        "max_tokens invalid_value");
+  CHECK(messages_verdict(R"({"max_tokens":1})") == "messages invalid_value");
+  CHECK(messages_verdict(R"({"max_tokens":1,"messages":[]})") == "messages invalid_value");
   CHECK(field(R"("max_tokens":0)") == "max_tokens invalid_value");
   CHECK(field(R"("temperature":1.5)") == "temperature invalid_value");
   CHECK(field(R"("stop_sequences":"x")") == "stop_sequences invalid_value");
@@ -409,13 +402,13 @@ TEST_CASE("fields of messages are refused by name or understood") {
   CHECK(field(R"("tools":[{"name":"f"}])") == "tools[0] invalid_value");
   CHECK(field(R"("tool_choice":{"type":"any"})") == "tool_choice invalid_value");
   CHECK(field(R"("tool_choice":{"type":"maybe"})") == "tool_choice.type invalid_value");
-  CHECK(field(std::string(kTools) + R"(,"tool_choice":{"type":"tool","name":"g"})") ==
+  CHECK(field(std::string(kClaudeTools) + R"(,"tool_choice":{"type":"tool","name":"g"})") ==
         "tool_choice.name invalid_value");
-  CHECK(field(std::string(kTools) + R"(,"tool_choice":{"type":"none"})") == "ok");
+  CHECK(field(std::string(kClaudeTools) + R"(,"tool_choice":{"type":"none"})") == "ok");
 }
 
-TEST_CASE("messages that make no sense are refused by their place") {
-  const auto message = [](const std::string& text) { return verdict(request("", text)); };
+TEST_CASE("invalid messages are refused with their place") {
+  const auto message = [](const std::string& text) { return messages_verdict(request("", text)); };
   const auto block = [&](const std::string& role, const std::string& text) {
     return message(R"({"role":")" + role + R"(","content":[)" + text + "]}");
   };

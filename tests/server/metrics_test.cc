@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "server/fake_cluster.h"
-#include "server/node_metrics.h"
+#include "server/operations/node_metrics.h"
 #include "server/served.h"
 
 namespace lockstep {
@@ -17,7 +17,7 @@ bool has_line(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("metrics: a request is counted with its times, each choice by itself") {
+TEST_CASE("metrics: a request is counted with its times, each choice separately") {
   const auto metrics = std::make_shared<RequestMetrics>();
   const Clock::time_point start = Clock::now();
   {
@@ -27,9 +27,9 @@ TEST_CASE("metrics: a request is counted with its times, each choice by itself")
     meter.token(1, start + milliseconds(210));
     meter.token(0, start + milliseconds(230));
     meter.end(RequestOutcome::kEnded, start + milliseconds(700));
-    meter.end(RequestOutcome::kFailed, start + milliseconds(800));  // too late to count
+    meter.end(RequestOutcome::kFailed, start + milliseconds(800));  // ignored, too late
   }
-  RequestMeter(metrics, "m", 1, start).accepted(3);  // and goes without an end
+  RequestMeter(metrics, "m", 1, start).accepted(3);  // destroyed without an end
   const auto models = metrics->models();
   REQUIRE(models.size() == 1);
   const ModelRequests& seen = models.at("m");
@@ -42,7 +42,7 @@ TEST_CASE("metrics: a request is counted with its times, each choice by itself")
   CHECK(seen.next_token.counts[5] == 1);   // up to 0.05 s
 }
 
-TEST_CASE("metrics: answers wait, then decode, and are forgotten when they end in any way") {
+TEST_CASE("metrics: answers wait, then decode, and are forgotten however they end") {
   const auto metrics = std::make_shared<RequestMetrics>();
   const auto now = [&] {
     const auto models = metrics->models();
@@ -54,7 +54,7 @@ TEST_CASE("metrics: answers wait, then decode, and are forgotten when they end i
     meter.accepted(1);
     CHECK(now() == Counts{3, 0});
     meter.started(0);
-    meter.token(1, Clock::now());  // of a service that does not say when it starts
+    meter.token(1, Clock::now());  // from a service that does not report starts
     CHECK(now() == Counts{1, 2});
     meter.started(0);
     meter.token(0, Clock::now());
@@ -71,7 +71,7 @@ TEST_CASE("metrics: answers wait, then decode, and are forgotten when they end i
   CHECK(now() == Counts{0, 0});
 }
 
-TEST_CASE("metrics: names of models have a limit and may hold anything") {
+TEST_CASE("metrics: the number of model names is limited, and a name may hold anything") {
   const auto metrics = std::make_shared<RequestMetrics>();
   for (size_t i = 0; i < RequestMetrics::kModelsMax + 5; ++i) {
     RequestMeter(metrics, fmt::format("m{}", i), 1, Clock::now()).accepted(1);
@@ -88,7 +88,7 @@ TEST_CASE("metrics: names of models have a limit and may hold anything") {
   CHECK(has_line(text, R"(lockstep_prompt_tokens_total{model="a\"b\\c\nd"} 0)"));
 }
 
-TEST_CASE("metrics: what a model keeps on the disk, where it keeps something") {
+TEST_CASE("metrics: disk use of a model is shown if it has any") {
   ModelStatus keeps, other;
   keeps.name = "keeps";
   keeps.pages = PageStoreCounts{.bytes = 1, .pages = 2, .saved = 3, .loaded = 4, .dropped = 5};
@@ -102,7 +102,7 @@ TEST_CASE("metrics: what a model keeps on the disk, where it keeps something") {
   CHECK(text.find(R"(lockstep_page_store_bytes{model="other"})") == std::string::npos);
 }
 
-TEST_CASE("metrics: a node tells its requests, models, cluster and power") {
+TEST_CASE("metrics: a node reports its requests, models, cluster and power") {
   FakeCluster cluster;
   Served server(milliseconds(60'000), &cluster);
   server.model->says(" was a byte.");
@@ -128,7 +128,7 @@ TEST_CASE("metrics: a node tells its requests, models, cluster and power") {
   }
 }
 
-TEST_CASE("metrics: a node that serves alone says nothing of a cluster") {
+TEST_CASE("metrics: a node without a cluster reports none") {
   Served server;
   const Answer answer = server.get("/metrics");
   CHECK(answer.status == 200);

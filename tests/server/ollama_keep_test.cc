@@ -1,5 +1,4 @@
-// Ollama's keep_alive: of a model that is loaded on demand the client says how long it stays, of
-// others that nobody listens.
+// Ollama's keep_alive: it applies to models that are loaded on demand, and is ignored for others.
 #include <condition_variable>
 #include <mutex>
 
@@ -11,8 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// One model, loaded on demand or always; what it was told is kept, with how many of its requests
-// had come by then.
+// One model, loaded on demand or always; records the keep times it gets, with the number of its
+// requests at that time.
 class KeptModels final : public ModelDirectory {
  public:
   KeptModels(std::shared_ptr<FakeModel> model, bool is_on_demand)
@@ -30,7 +29,7 @@ class KeptModels final : public ModelDirectory {
     told_ += std::to_string(time.count()) + "@" + std::to_string(model_->request_count()) + " ";
     changed_.notify_all();
   }
-  // The answer may be there before the models are told.
+  // The answer may arrive before the models get the time.
   std::string told(bool is_expected) {
     std::unique_lock lock(mutex_);
     if (is_expected) {
@@ -69,7 +68,7 @@ class ServedKept {
     client.send(bytes);
     return Served::parse(client.read_to_end());
   }
-  // "status ignored done_reason, what the models were told"
+  // "status ignored done_reason, recorded keep times"
   std::string post(const std::string& path, const std::string& fields) {
     const std::string more = path == "/api/embed" ? "" : R"("stream":false,)";
     const Answer answer = ask(Served::post_text(path, R"({"model":"m",)" + more + fields + "}"));
@@ -93,7 +92,7 @@ const char* const kChat = R"("messages":[{"role":"user","content":"x"}])";
 
 }  // namespace
 
-TEST_CASE("ollama: a model on demand stays as long as the request says, once that runs") {
+TEST_CASE("ollama: a model on demand stays as long as the request says, from its start") {
   ServedKept ollama(true);
   const std::string chat = std::string(kChat) + R"(,"keep_alive":)";
   CHECK(ollama.post("/api/chat", chat + R"("5m")") == "200 stop, 300000@1 ");
@@ -107,17 +106,17 @@ TEST_CASE("ollama: a model on demand stays as long as the request says, once tha
   CHECK(ollama.post("/api/generate", R"("keep_alive":0)") == "200 unload, 0@7 ");
 }
 
-TEST_CASE("ollama: where a model stays in any case the answer says that keep_alive was ignored") {
+TEST_CASE("ollama: for a model that always stays the answer says that keep_alive was ignored") {
   ServedKept ollama(false);
   const std::string chat = std::string(kChat) + R"(,"keep_alive":)";
   CHECK(ollama.post("/api/chat", chat + R"("5m")").starts_with("200 ignored stop, "));
   CHECK(ollama.post("/api/chat", chat + "0").starts_with("200 ignored stop, "));
-  CHECK(ollama.post("/api/chat", chat + "-1").starts_with("200 stop, "));  // as it is
+  CHECK(ollama.post("/api/chat", chat + "-1").starts_with("200 stop, "));  // unchanged
   CHECK(ollama.post("/api/embed", R"("input":"x","keep_alive":7)").starts_with("200 ignored, "));
   CHECK(ollama.post("/api/generate", R"("keep_alive":0)").starts_with("501, "));
 }
 
-TEST_CASE("ollama: ps says when a model goes if nobody uses it") {
+TEST_CASE("ollama: ps shows when an unused model will be unloaded") {
   const auto expiry = [](std::optional<int64_t> idle_left_ms) {
     FakeCluster cluster;
     cluster.report_to_change().models.front().idle_left_ms = idle_left_ms;

@@ -1,4 +1,4 @@
-// What Ollama's clients read of models: Zed, Copilot and Open WebUI need each of these fields.
+// Model data that Ollama's clients read: Zed, Copilot and Open WebUI need each of these fields.
 
 #include "server/served_template.h"
 
@@ -54,7 +54,7 @@ TEST_CASE("ollama: tags and ps list the models with all that clients read") {
   CHECK(at(server.get("/api/tags").json(), "models").get_array().size() == 1);
 }
 
-TEST_CASE("ollama: show tells what a model is and what it can do") {
+TEST_CASE("ollama: show reports what a model is and can do") {
   Served server;
   give_facts(server.model->folder());
   server.model->folder().chat_format =
@@ -68,7 +68,7 @@ TEST_CASE("ollama: show tells what a model is and what it can do") {
   CHECK(at(info, "general.architecture") == "qwen3");
   CHECK(at(info, "general.basename") == "org/Tiny-Model");
   CHECK(at(info, "general.parameter_count") == 596'049'920);
-  CHECK(at(info, "qwen3.context_length") == 1000);  // what fits here
+  CHECK(at(info, "qwen3.context_length") == 1000);  // as much as fits here
   CHECK(at(info, "qwen3.block_count") == 28);
   CHECK(at(info, "qwen3.embedding_length") == 1024);
   CHECK(at(info, "qwen3.attention.head_count_kv") == 8);
@@ -91,7 +91,7 @@ TEST_CASE("ollama: a model without a template completes, one for embeddings embe
         at(server.post("/api/show", R"({"model":"tiny-model"})").json(), "capabilities"));
   };
   CHECK(capabilities() == R"(["completion"])");
-  // A model of which nothing is known is shown all the same.
+  // A model about which nothing is known is still shown.
   CHECK(at(server.get("/api/tags").json(), "models", 0, "details", "family") == "unknown");
   server.model->folder().card.is_embedding = true;
   CHECK(capabilities() == R"(["embedding"])");

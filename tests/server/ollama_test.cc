@@ -1,11 +1,11 @@
-// Ollama's API over real connections: what its clients send and what they read.
+// Ollama's API over real connections: requests of its clients and the answers they read.
 
 #include "server/served_template.h"
 
 namespace lockstep {
 namespace {
 
-const char* const kTools =
+const char* const kOllamaTools =
     R"("tools":[{"type":"function","function":{"name":"weather","description":"Of a city.",)"
     R"("parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}],)";
 
@@ -37,7 +37,7 @@ class ServedOllama {
   Served server;
 };
 
-// The lines of a streamed answer. Undoes the chunks of HTTP.
+// The lines of a streamed answer, without HTTP chunks.
 std::vector<Json> lines_of(const Answer& answer) {
   std::string text;
   std::string_view body = answer.body;
@@ -75,7 +75,7 @@ void check_figures(const Json& last, int64_t prompt, int64_t answer) {
 
 }  // namespace
 
-TEST_CASE("ollama: a chat is streamed as one object a line, unless it is not to be") {
+TEST_CASE("ollama: a chat is streamed as one object per line, unless streaming is off") {
   ServedOllama ollama;
   const Answer streamed = ollama.chat("abc", "");
   CHECK(streamed.status == 200);
@@ -92,7 +92,7 @@ TEST_CASE("ollama: a chat is streamed as one object a line, unless it is not to 
   }
   CHECK(content == "abc");
   CHECK(at(lines[3], "done_reason") == "stop");
-  check_figures(lines[3], 6, 3);  // "Rain?" behind the token that begins a text
+  check_figures(lines[3], 6, 3);  // "Rain?" after the token that begins a text
 
   const Answer whole = ollama.chat("abc", R"("stream":false,)");
   CHECK(whole.has_header("Content-Type: application/json"));
@@ -104,7 +104,7 @@ TEST_CASE("ollama: a chat is streamed as one object a line, unless it is not to 
   CHECK(at(cut.json(), "done_reason") == "length");
 }
 
-TEST_CASE("ollama: generate answers a prompt, with the system message and without a template") {
+TEST_CASE("ollama: generate answers a prompt, with a system message and without a template") {
   ServedOllama ollama("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[answer]");
   const Answer answer =
       ollama.generate("ok", R"("prompt":"Why?","system":"Be brief.","stream":false)");
@@ -122,20 +122,20 @@ TEST_CASE("ollama: generate answers a prompt, with the system message and withou
   CHECK(at(lines[2], "done") == true);
 }
 
-TEST_CASE("ollama: calls are told whole, with arguments as an object and content as a string") {
+TEST_CASE("ollama: calls are sent whole, with arguments as an object and content as a string") {
   ServedOllama ollama(template_file("Qwen-Qwen2.5-7B-Instruct.jinja"));
   const std::string call =
       "Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
       "\"Paris\"}}\n</tool_call>";
   const Json message =
-      at(ollama.chat(call, std::string(kTools) + R"("stream":false,)").json(), "message");
+      at(ollama.chat(call, std::string(kOllamaTools) + R"("stream":false,)").json(), "message");
   CHECK(text_at(at(message, "content")).find("Let me see.") == 0);
   CHECK(at(message, "tool_calls", 0, "function", "name") == "weather");
   CHECK(dump_json(at(message, "tool_calls", 0, "function", "arguments")) == R"({"city":"Paris"})");
   CHECK(at(message, "tool_calls", 0, "function", "index") == 0);
   CHECK(text_at(at(message, "tool_calls", 0, "id")).starts_with("call_"));
 
-  const std::vector<Json> lines = lines_of(ollama.chat(call, kTools));
+  const std::vector<Json> lines = lines_of(ollama.chat(call, kOllamaTools));
   int calls = 0;
   for (const Json& line : lines) {
     CHECK(at(line, "message", "content").is_string());
@@ -146,21 +146,21 @@ TEST_CASE("ollama: calls are told whole, with arguments as an object and content
   }
   CHECK(calls == 1);
   CHECK(at(lines.back(), "done_reason") == "stop");
-  // Arguments that are no object make no call, and nothing is lost.
+  // Arguments that are not an object make no call, and no text is lost.
   const Json broken =
       at(ollama
              .chat("<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": ",
-                   std::string(kTools) + R"("stream":false,)")
+                   std::string(kOllamaTools) + R"("stream":false,)")
              .json(),
          "message");
   CHECK(find(broken, "tool_calls") == nullptr);
   CHECK(text_at(at(broken, "content")).find("{\"city\":") != std::string::npos);
 }
 
-TEST_CASE("ollama: a call and its result come back by the tool's name") {
+TEST_CASE("ollama: a call and its result are matched by the tool's name") {
   ServedOllama ollama(template_file("Qwen-Qwen2.5-7B-Instruct.jinja"));
   const Answer answer = ollama.chat(
-      "ok", std::string(kTools) + R"("stream":false,)",
+      "ok", std::string(kOllamaTools) + R"("stream":false,)",
       R"({"role":"user","content":"Rain?"},{"role":"assistant","content":"","tool_calls":)"
       R"([{"function":{"name":"weather","arguments":{"city":"Paris"}}}]},)"
       R"({"role":"tool","tool_name":"weather","content":"11 degrees"})");
@@ -170,7 +170,7 @@ TEST_CASE("ollama: a call and its result come back by the tool's name") {
   CHECK(prompt.find("<tool_response>\n11 degrees\n</tool_response>") != std::string::npos);
 }
 
-TEST_CASE("ollama: reasoning comes as thinking, and can be switched where the template knows how") {
+TEST_CASE("ollama: reasoning is sent as thinking, which can be off if the template supports it") {
   ServedOllama ollama(template_file("Qwen-Qwen3-0.6B.jinja"));
   const Answer answer = ollama.chat("<think>\nhm\n</think>\n\nyes", R"("stream":false,)");
   REQUIRE_MESSAGE(answer.status == 200, answer.body);
@@ -191,7 +191,7 @@ TEST_CASE("ollama: reasoning comes as thinking, and can be switched where the te
   CHECK(plain.chat("yes", R"("think":false,)").status == 200);
 }
 
-TEST_CASE("ollama: without anything to be said the model is only to be there") {
+TEST_CASE("ollama: an empty request only loads the model") {
   ServedOllama ollama;
   for (const char* fields : {"", R"("keep_alive":-1,)", R"("keep_alive":"5m",)"}) {
     const Answer answer = ollama.chat("x", std::string(fields) + R"("stream":false,)", "");
@@ -210,7 +210,7 @@ TEST_CASE("ollama: without anything to be said the model is only to be there") {
   CHECK(ollama.chat("x", R"("keep_alive":"soon",)").status == 400);
 }
 
-TEST_CASE("ollama: options reach the model, Ollama's own where nothing is said") {
+TEST_CASE("ollama: options reach the model, with Ollama's defaults") {
   ServedOllama ollama;
   CHECK(ollama.chat("x", "").status == 200);
   const SamplingOptions usual = ollama.server.model->request(0).request.sampling;
@@ -234,7 +234,7 @@ TEST_CASE("ollama: options reach the model, Ollama's own where nothing is said")
   CHECK(ollama.server.model->request(2).request.sampling.temperature == 0.3f);
 }
 
-TEST_CASE("ollama: a format holds the answer to JSON, and one that is none is refused") {
+TEST_CASE("ollama: a format constrains the answer to JSON, and an invalid one is refused") {
   ServedOllama ollama("{{ messages[0].content }}");
   CHECK(ollama.chat("{}", R"("format":"json",)").status == 200);
   CHECK(!ollama.server.model->request(0).request.constraint.empty());
@@ -249,7 +249,7 @@ TEST_CASE("ollama: a format holds the answer to JSON, and one that is none is re
   CHECK(ollama.generate("x", R"("prompt":"a","raw":true,"format":"json")").status == 400);
 }
 
-TEST_CASE("ollama: refusals are one sentence in its shape, before anything is streamed") {
+TEST_CASE("ollama: refusals are one sentence in Ollama's shape, before anything is streamed") {
   ServedOllama ollama;
   const auto sentence = [](const Answer& answer, int status) {
     CHECK_MESSAGE(answer.status == status, answer.body);
@@ -280,7 +280,7 @@ TEST_CASE("ollama: refusals are one sentence in its shape, before anything is st
   CHECK(busy.has_header("Retry-After: 1\r\n"));
 }
 
-TEST_CASE("ollama: what breaks in a stream is its last line") {
+TEST_CASE("ollama: an error in a stream is its last line") {
   ServedOllama ollama;
   RawClient client(ollama.server.port());
   client.send(Served::post_text("/api/chat", R"({"model":"tiny-model","messages":[{"role":"user",)"
@@ -302,7 +302,7 @@ TEST_CASE("ollama: embeddings of one text, of several and of too long ones") {
       ollama.server.post("/api/embed", R"({"model":"tiny-model","input":"ab"})").json();
   CHECK(at(one, "model") == "org/Tiny-Model");
   CHECK(dump_json(at(one, "embeddings")) == "[[0.6,0.8]]");
-  CHECK(at(one, "prompt_eval_count") == 4);  // with the tokens around a text
+  CHECK(at(one, "prompt_eval_count") == 4);  // with the tokens that surround a text
   CHECK(at(one, "total_duration").get_int64() > 0);
   const Json two =
       ollama.server.post("/api/embed", R"({"model":"tiny-model","input":["a","b"]})").json();
@@ -325,7 +325,7 @@ TEST_CASE("ollama: embeddings of one text, of several and of too long ones") {
   CHECK(ollama.server.post("/api/embed", R"({"model":"tiny-model","input":5})").status == 400);
 }
 
-TEST_CASE("ollama: clients find out who is there") {
+TEST_CASE("ollama: clients can detect the server") {
   ServedOllama ollama;
   const auto ask = [&](const std::string& method, const std::string& headers) {
     return ollama.server.exchange(method + " / HTTP/1.1\r\nHost: localhost\r\n" + headers +

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "server/openai_chat.h"
-#include "server/openai_completions.h"
+#include "server/generation/stop_matcher.h"
+#include "server/openai/openai_chat.h"
+#include "server/openai/openai_completions.h"
 #include "server/served.h"
-#include "server/stop_matcher.h"
 
 namespace lockstep {
 namespace {
@@ -33,7 +33,7 @@ std::string chat_message(const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("fields that are not supported are refused by name, their neutral values pass") {
+TEST_CASE("unsupported fields are refused by name, except with neutral values") {
   struct Case {
     const char* name;
     const char* refused;
@@ -108,7 +108,7 @@ TEST_CASE("wrong types and values out of range name their field") {
   CHECK(chat(R"("max_completion_tokens":0)") == "400 max_completion_tokens invalid_value");
 }
 
-TEST_CASE("options of sampling that are out of range name their field") {
+TEST_CASE("sampling options that are out of range name their field") {
   for (const auto& parse : {completion, chat}) {
     for (const char* name : {"min_p", "typical_p"}) {
       CHECK(parse("\"" + std::string(name) + "\":1.01") ==
@@ -150,7 +150,7 @@ TEST_CASE("options of sampling that are out of range name their field") {
   }
 }
 
-TEST_CASE("prompts and messages that make no sense are refused") {
+TEST_CASE("invalid prompts and messages are refused") {
   for (const char* prompt :
        {"5", "[]", "[[]]", "{}", "[1,\"a\"]", "[[1],5]", "[-1]", "[4294967296]", "[1.5]", "true"}) {
     CAPTURE(prompt);
@@ -177,7 +177,7 @@ TEST_CASE("prompts and messages that make no sense are refused") {
   }
 }
 
-TEST_CASE("tools and calls of them that make no sense are refused by their place") {
+TEST_CASE("invalid tools and tool calls are refused with their place") {
   const auto tool = [](const std::string& text) { return chat(R"("tools":[)" + text + "]"); };
   const std::string good = R"({"type":"function","function":{"name":"f"}})";
   CHECK(tool(good) == "ok");
@@ -211,8 +211,7 @@ TEST_CASE("tools and calls of them that make no sense are refused by their place
         "400 messages[0].tool_call_id invalid_value");
 }
 
-TEST_CASE(
-    "a last message can be continued if it is the assistant's and nothing is asked behind it") {
+TEST_CASE("a last message can be continued if it is the assistant's and nothing follows it") {
   const std::string said = R"({"messages":[{"role":"assistant","content":"a"}],)";
   CHECK(verdict(parse_chat_request(said + R"("continue_final_message":true})")) == "ok");
   CHECK(verdict(parse_chat_request(
@@ -223,7 +222,7 @@ TEST_CASE(
   CHECK(chat(R"("chat_template_kwargs":5)") == "400 chat_template_kwargs invalid_value");
 }
 
-TEST_CASE("a body that is no JSON object is refused with a sentence") {
+TEST_CASE("a body that is not a JSON object is refused with a sentence") {
   for (const char* body : {"", "{", "[1]", "null", "{\"prompt\":\"\xFF\"}", "{} x"}) {
     CAPTURE(body);
     CHECK(verdict(parse_completion_request(body)).substr(0, 3) == "400");
@@ -231,7 +230,7 @@ TEST_CASE("a body that is no JSON object is refused with a sentence") {
   }
 }
 
-TEST_CASE("stop strings are found wherever the pieces end") {
+TEST_CASE("stop strings are found wherever the text is cut") {
   const std::string text = "aab aabc aabcc";
   for (size_t step = 1; step <= text.size(); ++step) {
     StopMatcher matcher({"aabcc", "zz"});

@@ -1,39 +1,34 @@
-// OpenAI's Responses API: what a client sends to what the model reads, and what the model writes to
-// the events that a client gets.
+// OpenAI's Responses API: from a client's request to the model's prompt, and from the model's
+// output to the client's events.
 #include <regex>
 
-#include "chat/output_parser.h"
-#include "server/responses_request.h"
-#include "server/responses_writer.h"
+#include "chat/calls/output_parser.h"
+#include "server/openai/responses_request.h"
+#include "server/openai/responses_writer.h"
+#include "server/refusal.h"
 #include "server/served_template.h"
 
 namespace lockstep {
 namespace {
 
-const char* const kPlain = "{{ messages | tojson }}";
-
-// Ids that are made at random, by their kind alone, and no times.
-std::string without_ids(const std::string& text) {
-  static const std::regex kId("(msg_|call_|rs_|fc_|resp_)[A-Za-z0-9]{24}");
+std::string without_ids_and_times(const std::string& text) {
   static const std::regex kTime("\"created_at\":[0-9]+");
-  return std::regex_replace(std::regex_replace(text, kId, "$1ID"), kTime, "\"created_at\":0");
+  return std::regex_replace(without_ids(text), kTime, "\"created_at\":0");
 }
 
-std::string verdict(const std::string& body) {
-  const auto parsed = parse_responses_request(body);
-  if (parsed.ok()) return "ok";
-  CHECK(!parsed.error().message.empty());
-  return parsed.error().param + " " + parsed.error().code;
+std::string responses_verdict(const std::string& body) {
+  return refusal_of(parse_responses_request(body));
 }
 
-std::string shown(ServedTemplate& model, const std::string& input, const std::string& fields = "") {
+std::string shown_input(ServedTemplate& model, const std::string& input,
+                        const std::string& fields = "") {
   model.server.model->says("ok");
   const Answer answer = model.server.post("/v1/responses", R"({"input":)" + input + fields + "}");
   REQUIRE_MESSAGE(answer.status == 200, answer.body);
   return model.last_prompt();
 }
 
-// Reasoning, a text and a call, in pieces of so many bytes.
+// Reasoning, a text and a call, in pieces of `step` bytes.
 std::vector<Json> told_events(ChatWriter& writer, size_t step, std::string_view finish_reason) {
   static const std::string kSaid =
       "<think>\nHm é.\n</think>\n\nI look.\n<tool_call>\n"
@@ -65,8 +60,8 @@ std::vector<Json> told_events(ChatWriter& writer, size_t step, std::string_view 
 
 }  // namespace
 
-TEST_CASE("a response has OpenAI's shape to the letter") {
-  ServedTemplate model(kPlain);
+TEST_CASE("a response has exactly OpenAI's shape") {
+  ServedTemplate model(kPlainTemplate);
   model.server.model->says("Hi");
   const Answer answer = model.server.post(
       "/v1/responses",
@@ -74,7 +69,7 @@ TEST_CASE("a response has OpenAI's shape to the letter") {
       R"("metadata":{"a":"b"},"temperature":0.5,"novelty":1})");
   CHECK(answer.status == 200);
   CHECK(answer.has_header("x-lockstep-ignored-fields: novelty\r\n"));
-  CHECK(without_ids(answer.body) ==
+  CHECK(without_ids_and_times(answer.body) ==
         R"({"id":"resp_ID","object":"response","created_at":0,"status":"completed",)"
         R"("background":false,"error":null,"incomplete_details":null,"model":"org/Tiny-Model",)"
         R"("output":[{"id":"msg_ID","type":"message","status":"completed","role":"assistant",)"
@@ -91,12 +86,12 @@ TEST_CASE("a response has OpenAI's shape to the letter") {
         R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Rain?"}])");
 }
 
-TEST_CASE("a streamed response is told by numbered events in their order") {
-  ServedTemplate model(kPlain);
+TEST_CASE("a streamed response consists of numbered events in order") {
+  ServedTemplate model(kPlainTemplate);
   model.server.model->says("é");
   const Answer answer = model.server.post("/responses", R"({"input":"x","stream":true})");
   const std::string text =
-      std::regex_replace(without_ids(stream_text(answer.body)),
+      std::regex_replace(without_ids_and_times(stream_text(answer.body)),
                          std::regex("\"response\":\\{.*\\}\\}"), "\"response\":R}");
   CHECK(text ==
         "event: response.created\n"
@@ -148,7 +143,7 @@ TEST_CASE("events add up to the items that they end with, wherever the text was 
       const Json last = at(events.back(), "response");
       CHECK(at(events.back(), "type") == "response.completed");
       CHECK(dump_json(at(last, "output")) == dump_json(items));
-      CHECK(without_ids(dump_json(at(last, "output", 0))) ==
+      CHECK(without_ids_and_times(dump_json(at(last, "output", 0))) ==
             (wants_summary
                  ? R"({"id":"rs_ID","type":"reasoning","status":"completed","summary":)"
                    R"([{"type":"summary_text","text":"Hm é."}],"content":[],)"
@@ -156,7 +151,7 @@ TEST_CASE("events add up to the items that they end with, wherever the text was 
                  : R"({"id":"rs_ID","type":"reasoning","status":"completed","summary":[],)"
                    R"("content":[{"type":"reasoning_text","text":"Hm é."}],)"
                    R"("encrypted_content":null})"));
-      CHECK(without_ids(dump_json(at(last, "output", 2))) ==
+      CHECK(without_ids_and_times(dump_json(at(last, "output", 2))) ==
             R"({"id":"fc_ID","type":"function_call","status":"completed",)"
             R"("arguments":"{\"city\": \"Bonn\"}","call_id":"call_ID","name":"weather"})");
     }
@@ -169,9 +164,9 @@ TEST_CASE("events add up to the items that they end with, wherever the text was 
 }
 
 TEST_CASE("items of a conversation become messages that templates know") {
-  ServedTemplate model(kPlain);
+  ServedTemplate model(kPlainTemplate);
   CHECK(
-      shown(
+      shown_input(
           model,
           R"([{"role":"developer","content":"D"},)"
           R"({"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]},)"
@@ -192,7 +187,7 @@ TEST_CASE("items of a conversation become messages that templates know") {
       R"({"role": "user", "content": "d"}])");
 }
 
-TEST_CASE("tools that nobody here can run are left out and named") {
+TEST_CASE("tools that cannot run here are left out and named") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says("ok");
   const Answer answer = qwen.server.post(
@@ -206,18 +201,18 @@ TEST_CASE("tools that nobody here can run are left out and named") {
   CHECK(qwen.last_prompt().find(R"("name": "weather")") != std::string::npos);
 }
 
-TEST_CASE("nothing is stored, and who asks for it is told so") {
+TEST_CASE("nothing is stored, and requests for stored responses are refused") {
   Served server;
   CHECK(server.get("/v1/responses/resp_1").status == 404);
   CHECK(at(server.get("/v1/responses/resp_1/input_items").json(), "error", "code") ==
         "response_not_found");
   CHECK(server.post("/v1/responses/resp_1/cancel", "").status == 404);
-  CHECK(verdict(R"({"input":"x","previous_response_id":"resp_1"})") ==
+  CHECK(responses_verdict(R"({"input":"x","previous_response_id":"resp_1"})") ==
         "previous_response_id unsupported_parameter");
 }
 
 TEST_CASE("an error in the middle of a streamed response ends it as failed") {
-  ServedTemplate model(kPlain);
+  ServedTemplate model(kPlainTemplate);
   std::string text;
   std::thread client([&] {
     text = stream_text(model.server.post("/v1/responses", R"({"input":"x","stream":true})").body);
@@ -231,13 +226,13 @@ TEST_CASE("an error in the middle of a streamed response ends it as failed") {
         std::string::npos);
 }
 
-TEST_CASE("fields of responses are refused by name or understood") {
+TEST_CASE("fields of responses are either supported or refused by name") {
   const auto field = [](const std::string& text) {
-    return verdict(R"({"input":"x",)" + text + "}");
+    return responses_verdict(R"({"input":"x",)" + text + "}");
   };
-  CHECK(verdict("{}") == "input invalid_value");
-  CHECK(verdict(R"({"input":[]})") == "input invalid_value");
-  CHECK(verdict(R"({"input":5})") == "input invalid_value");
+  CHECK(responses_verdict("{}") == "input invalid_value");
+  CHECK(responses_verdict(R"({"input":[]})") == "input invalid_value");
+  CHECK(responses_verdict(R"({"input":5})") == "input invalid_value");
   CHECK(field(R"("max_output_tokens":0)") == "max_output_tokens invalid_value");
   CHECK(field(R"("temperature":3)") == "temperature invalid_value");
   CHECK(field(R"("reasoning":{"effort":"huge"})") == "reasoning.effort invalid_value");
@@ -256,7 +251,9 @@ TEST_CASE("fields of responses are refused by name or understood") {
   CHECK(field(R"("tools":[{"type":"function"}])") == "tools[0].name invalid_value");
   CHECK(field(R"("tools":[5])") == "tools[0] invalid_value");
   CHECK(field(R"("tool_choice":{"type":"web_search"})") == "tool_choice unsupported_parameter");
-  const auto item = [](const std::string& text) { return verdict(R"({"input":[)" + text + "]}"); };
+  const auto item = [](const std::string& text) {
+    return responses_verdict(R"({"input":[)" + text + "]}");
+  };
   CHECK(item("5") == "input[0] invalid_value");
   CHECK(item(R"({"role":"robot","content":"x"})") == "input[0].role invalid_value");
   CHECK(item(R"({"role":"user","content":[{"type":"input_image"}]})") ==
@@ -270,14 +267,14 @@ TEST_CASE("fields of responses are refused by name or understood") {
         "input[0].call_id invalid_value");
 }
 
-TEST_CASE("a silent stream begins once, and is kept alive by an event of its beginning") {
+TEST_CASE("a silent stream begins once, and is kept alive by repeating its first event") {
   ServedTemplate model("{{ messages | tojson }}", std::chrono::milliseconds(20));
   RawClient client(model.server.port());
   client.send(Served::post_text("/v1/responses", R"({"input":"x","stream":true})"));
   const FakeModel::Running running = model.server.model->request(0);
   CHECK(client.read_until("event: response.created\n").find("200 OK") != std::string::npos);
-  client.read_until("event: response.in_progress\n");  // of the beginning
-  client.read_until("event: response.in_progress\n");  // of a silence
+  client.read_until("event: response.in_progress\n");  // at the beginning
+  client.read_until("event: response.in_progress\n");  // during the silence
   FakeModel::say(running, "a");
   running.events.on_end(FinishReason::kStop);
   const std::string rest = client.read_to_end();

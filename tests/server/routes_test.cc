@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-TEST_CASE("models are listed and found by exact name, any case, or last component") {
+TEST_CASE("models are listed and found by exact name, ignoring case, or last component") {
   Served server;
   for (const char* path : {"/v1/models", "/models", "/v1/models/", "/models?"}) {
     const Json json = server.get(path).json();
@@ -34,6 +34,12 @@ TEST_CASE("unknown routes and methods are errors in OpenAI's shape") {
   CHECK(at(missing.json(), "error", "type") == "invalid_request_error");
   CHECK(at(missing.json(), "error", "code") == "route_not_found");
   CHECK(at(missing.json(), "error", "param").is_null());
+  const std::string message(at(missing.json(), "error", "message").get_string());
+  CHECK(message.find("there is no route GET /v2/models; the routes are /, ") == 0);
+  for (const char* served : {" /v1/embeddings,", " /tokenize,", " /api/tags,", " /cluster/load,"}) {
+    CHECK(message.find(served) != std::string::npos);
+  }
+  CHECK(message.find("/api/push") == std::string::npos);
   CHECK(server.get("/v1/health").status == 404);
   CHECK(server.get("/v1").status == 404);
   const Answer method = server.get("/v1/chat/completions");
@@ -63,6 +69,17 @@ TEST_CASE("health follows the state of the model") {
         R"({"status":"loading","reason":"the model \"org/Tiny-Model\" is loading"})");
   server.model->set_state(ModelStatus::State::kFailed, "rank 0 died three times");
   CHECK(server.get("/health").body == R"({"status":"failed","reason":"rank 0 died three times"})");
+}
+
+TEST_CASE("health tells strangers only that no model is ready, neither names nor paths") {
+  Served server([](ServerOptions& options) { options.access.takes_control = false; });
+  server.model->set_state(ModelStatus::State::kFailed, "/models/secret.gguf is damaged");
+  for (const char* host : {"node.example", "10.0.0.5"}) {
+    const Answer answer = server.exchange(
+        fmt::format("GET /health HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", host));
+    CHECK(answer.status == 503);
+    CHECK(answer.body == R"({"status":"failed","reason":"no model is ready"})");
+  }
 }
 
 TEST_CASE("the status page is self-contained and the status is complete") {
@@ -99,7 +116,7 @@ TEST_CASE("the status page is self-contained and the status is complete") {
   CHECK(at(status, "models", 0, "late_frames") == 5);
 }
 
-TEST_CASE("a taken port is an error that names it") {
+TEST_CASE("a port in use is an error that names it") {
   Served server;
   ServerOptions options;
   options.port = server.port();

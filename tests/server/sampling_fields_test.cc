@@ -1,15 +1,15 @@
-// What a request says of sampling reaches the model, and log-probabilities reach the client.
+// A request's sampling options reach the model, and log-probabilities reach the client.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "server/generation/token_logprobs.h"
 #include "server/served.h"
-#include "server/token_logprobs.h"
 
 namespace lockstep {
 namespace {
 
-// A token of a FakeModel with its logprob, and 'z' as a likely one beside it.
+// A token of a FakeModel with its logprob, and 'z' as a likely alternative.
 void say_with_logprobs(const FakeModel::Running& running, std::string_view text) {
   for (const char c : text) {
     const int32_t token = static_cast<uint8_t>(c);
@@ -40,7 +40,7 @@ std::string streamed_tokens(const std::string& body, std::string* content) {
 
 }  // namespace
 
-TEST_CASE("every option of sampling reaches the model") {
+TEST_CASE("every sampling option reaches the model") {
   for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
     CAPTURE(path);
     Served server;
@@ -77,7 +77,7 @@ TEST_CASE("every option of sampling reaches the model") {
   }
 }
 
-TEST_CASE("without a word nothing is penalised, and ignore_eos leaves no end token") {
+TEST_CASE("by default nothing is penalised, and ignore_eos leaves no end token") {
   Served server;
   server.model->says("x");
   server.post("/v1/completions", R"({"prompt":"a","ignore_eos":true,"repeat_penalty":1.1})");
@@ -92,7 +92,7 @@ TEST_CASE("without a word nothing is penalised, and ignore_eos leaves no end tok
   CHECK(server.model->request(1).request.dry_breakers == std::vector<int32_t>{'\n', ':', '"', '*'});
 }
 
-TEST_CASE("the model may guess as many tokens as the server was told") {
+TEST_CASE("the number of guessed tokens is the one set for the server") {
   Served plain;
   Served guessing([](ServerOptions& options) { options.draft_tokens = 8; });
   for (Served* server : {&plain, &guessing}) {
@@ -103,7 +103,7 @@ TEST_CASE("the model may guess as many tokens as the server was told") {
   CHECK(guessing.model->request(0).request.draft_tokens == 8);
 }
 
-TEST_CASE("a chat answer tells the logprob of each token and of the likeliest") {
+TEST_CASE("a chat answer has the logprob of each token and of the likeliest ones") {
   Served server;
   RawClient client(server.port());
   client.send(Served::post_text("/v1/chat/completions",
@@ -123,7 +123,7 @@ TEST_CASE("a chat answer tells the logprob of each token and of the likeliest") 
   CHECK(at(logprobs, "content", 0, "top_logprobs").get_array().size() == 2);
   CHECK(at(logprobs, "content", 0, "top_logprobs", 1, "token") == "z");
   CHECK(at(logprobs, "content", 0, "top_logprobs", 1, "logprob") == -0.25);
-  // Half a character has its bytes.
+  // A partial character is sent with its bytes.
   CHECK(at(logprobs, "content", 1, "token") == "\xEF\xBF\xBD");
   CHECK(dump_json(at(logprobs, "content", 1, "bytes")) == "[195]");
 }
@@ -144,7 +144,7 @@ TEST_CASE("streamed logprobs come with the text of their tokens, and each comes 
   CHECK(content == "some S text STO");
 }
 
-TEST_CASE("tokens of a stop string are told no more than their text") {
+TEST_CASE("tokens of a stop string are hidden like their text") {
   Served server;
   RawClient client(server.port());
   client.send(Served::post_text("/v1/chat/completions",
@@ -158,7 +158,7 @@ TEST_CASE("tokens of a stop string are told no more than their text") {
   CHECK(content == "text ");
 }
 
-TEST_CASE("completions tell logprobs as lists, with the offset of each token") {
+TEST_CASE("completions have logprobs as lists, with the offset of each token") {
   for (const bool is_streamed : {false, true}) {
     Served server;
     RawClient client(server.port());

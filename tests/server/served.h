@@ -1,5 +1,5 @@
-// A Server with a FakeModel on its own thread for the time of a test, and a client that reads its
-// answers.
+// A Server with a FakeModel on its own thread for the duration of a test, and a client that parses
+// its answers.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,12 +10,16 @@
 #include <thread>
 #include <vector>
 
+#include "access/control_secret.h"
 #include "json/json.h"
 #include "net/raw_client.h"
 #include "server/fake_model.h"
 #include "server/server.h"
+#include "support/temporary_folder.h"
 
 namespace lockstep {
+
+using Ids = std::vector<int32_t>;  // of tokens
 
 struct Answer {
   int status = 0;
@@ -30,7 +34,7 @@ struct Answer {
   bool has_header(std::string_view line) const { return head.find(line) != std::string::npos; }
 };
 
-// The value behind keys and indices: at(json, "choices", 0, "text").
+// The value at keys and indices: at(json, "choices", 0, "text").
 template <class... Path>
 Json at(const Json& json, Path... path) {
   const Json* value = &json;
@@ -53,6 +57,11 @@ inline std::string text_at(const Json& json) {
   return std::string(json.get_string());
 }
 
+// The message of an answer that is an error in OpenAI's shape.
+inline std::string message_of(const Answer& answer) {
+  return text_at(at(answer.json(), "error", "message"));
+}
+
 class Served {
  public:
   explicit Served(std::chrono::milliseconds silence_max = std::chrono::milliseconds(60'000),
@@ -65,6 +74,7 @@ class Served {
     options.port = 0;
     options.limits.body_bytes_max = 100'000;
     options.silence_max = std::chrono::milliseconds(60'000);
+    options.access.control_folder = home_.path() / "node";
     change(options);
     models.push_back(model);
     auto server = Server::start(options, std::make_shared<FixedModels>(models), cluster);
@@ -86,6 +96,18 @@ class Served {
   }
   Answer post(std::string_view path, std::string_view body) {
     return exchange(post_text(path, body));
+  }
+  // The header line that a caller with control sends.
+  std::string secret_line() const {
+    const auto secret = ControlSecret::read(home_.path() / "node");
+    REQUIRE(secret.ok());
+    return std::string(kControlHeader) + ": " + secret.value().text() + "\r\n";
+  }
+  // A POST from a caller with control.
+  Answer control(std::string_view path, std::string_view body) {
+    std::string text = post_text(path, body);
+    text.insert(text.find("\r\n") + 2, secret_line());
+    return exchange(text);
   }
   Answer get(std::string_view path) {
     return exchange("GET " + std::string(path) +
@@ -109,11 +131,12 @@ class Served {
   const std::shared_ptr<FakeModel> model = std::make_shared<FakeModel>();
 
  private:
+  const TemporaryFolder home_;
   std::unique_ptr<Server> server_;
   std::thread thread_;
 };
 
-// The bytes of a streamed answer, without the chunks of HTTP.
+// The bytes of a streamed answer, without HTTP chunks.
 inline std::string stream_text(std::string_view body) {
   std::string text;
   while (!body.empty()) {
@@ -126,7 +149,7 @@ inline std::string stream_text(std::string_view body) {
   return text;
 }
 
-// The events of a streamed answer: each the text behind "data: ".
+// The events of a streamed answer: each the text after "data: ".
 inline std::vector<std::string> stream_events(std::string_view body) {
   const std::string text = stream_text(body);
   std::vector<std::string> events;

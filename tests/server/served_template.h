@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,15 @@ inline std::string template_file(const std::string& name) {
   std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / name);
   REQUIRE(file);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// The messages as the model reads them.
+inline constexpr const char* kPlainTemplate = "{{ messages | tojson }}";
+
+// Ids that are made at random, by their kind alone.
+inline std::string without_ids(const std::string& text) {
+  static const std::regex kId("(msg_|call_|req_|rs_|fc_|resp_)[A-Za-z0-9]{24}");
+  return std::regex_replace(text, kId, "$1ID");
 }
 
 class ServedTemplate {
@@ -32,14 +42,14 @@ class ServedTemplate {
   static std::string body(const std::string& fields, const std::string& messages = "") {
     return R"({"messages":[{"role":"user","content":"Rain?"})" + messages + "]" + fields + "}";
   }
-  // The only choice of a whole chat completion.
+  // The only choice of a non-streamed chat completion.
   Json choice(const std::string& says, const std::string& fields, const std::string& more = "") {
     server.model->says(says);
     const Answer answer = server.post("/v1/chat/completions", body(fields, more));
     REQUIRE_MESSAGE(answer.status == 200, answer.body);
     return at(answer.json(), "choices", 0);
   }
-  // The choices of all chunks of a streamed one but the last, which is usage or DONE.
+  // The choices of all chunks of a stream except the last, which is usage or DONE.
   std::vector<Json> chunks(const std::string& says, const std::string& fields) {
     server.model->says(says);
     return chunks_of(server.post("/v1/chat/completions", body(fields + R"(,"stream":true)")).body);
@@ -52,7 +62,7 @@ class ServedTemplate {
     }
     return choices;
   }
-  // What the model was asked last; its tokens are bytes.
+  // The model's last prompt; its tokens are bytes.
   std::string last_prompt() {
     const auto ids = server.model->request(server.model->request_count() - 1).request.prompt;
     return ByteTokenizer().decode(ids).value();

@@ -1,4 +1,4 @@
-// Reasoning and tool calls in chat completions: from what a model writes to what a client reads.
+// Reasoning and tool calls in chat completions: from the model's output to the client's answer.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// As ByteTokenizer, with some markers as special tokens from 258 on.
+// Like ByteTokenizer, with some markers as special tokens from 258 on.
 class MarkerTokenizer : public ByteTokenizer {
  public:
   explicit MarkerTokenizer(std::vector<std::string> markers) : markers_(std::move(markers)) {}
@@ -26,7 +26,7 @@ class MarkerTokenizer : public ByteTokenizer {
   const std::vector<std::string> markers_;
 };
 
-const char* const kTools =
+const char* const kForecastTools =
     R"(,"tools":[{"type":"function","function":{"name":"weather","description":"Of a city.",)"
     R"("parameters":{"type":"object","properties":{"city":{"type":"string"},)"
     R"("days":{"type":"integer"}}}}}])";
@@ -37,9 +37,9 @@ const std::string kHermesCall =
 
 }  // namespace
 
-TEST_CASE("a call is a message with tool_calls, content null and its own finish reason") {
+TEST_CASE("a call is a message with tool_calls, null content and its own finish reason") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
-  const Json choice = qwen.choice(kHermesCall, kTools);
+  const Json choice = qwen.choice(kHermesCall, kForecastTools);
   CHECK(at(choice, "finish_reason") == "tool_calls");
   CHECK(at(choice, "message", "content").is_null());
   CHECK(find(at(choice, "message"), "reasoning_content") == nullptr);
@@ -52,11 +52,11 @@ TEST_CASE("a call is a message with tool_calls, content null and its own finish 
         R"({"name":"weather","arguments":"{\"city\": \"Bonn\", \"days\": 2}"})");
 }
 
-TEST_CASE("reasoning, text and two calls come apart") {
+TEST_CASE("reasoning, text and two calls are separated") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   const Json choice =
       qwen.choice("<think>\nHm.\n</think>\n\nI look.\n" + kHermesCall + "\n" + kHermesCall,
-                  std::string(kTools) + R"(,"tool_choice":"auto")");
+                  std::string(kForecastTools) + R"(,"tool_choice":"auto")");
   CHECK(at(choice, "message", "reasoning_content") == "Hm.");
   CHECK(at(choice, "message", "content") == "I look.");
   REQUIRE(at(choice, "message", "tool_calls").as_array().size() == 2);
@@ -64,9 +64,9 @@ TEST_CASE("reasoning, text and two calls come apart") {
         at(choice, "message", "tool_calls", 1, "id"));
 }
 
-TEST_CASE("a streamed call has its id and name first, then its arguments, then the reason alone") {
+TEST_CASE("a streamed call has its id and name first, its arguments, then the finish reason") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
-  const auto chunks = qwen.chunks("<think>\nHm.\n</think>\n\nHi\n" + kHermesCall, kTools);
+  const auto chunks = qwen.chunks("<think>\nHm.\n</think>\n\nHi\n" + kHermesCall, kForecastTools);
   REQUIRE(chunks.size() > 8);
   CHECK(dump_json(at(chunks[0], "delta")) == R"({"role":"assistant","content":""})");
   CHECK(dump_json(at(chunks[1], "delta")) == R"({"reasoning_content":"H"})");
@@ -100,7 +100,7 @@ TEST_CASE("a streamed call has its id and name first, then its arguments, then t
 TEST_CASE("without tools, or with tool_choice none, a marker is text") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   for (const std::string& fields :
-       {std::string(), kTools + std::string(R"(,"tool_choice":"none")")}) {
+       {std::string(), kForecastTools + std::string(R"(,"tool_choice":"none")")}) {
     const Json choice = qwen.choice("<think>a</think>" + kHermesCall, fields);
     CHECK(at(choice, "message", "content") == Json(kHermesCall));
     CHECK(at(choice, "message", "reasoning_content") == "a");
@@ -108,9 +108,9 @@ TEST_CASE("without tools, or with tool_choice none, a marker is text") {
   }
 }
 
-TEST_CASE("an answer that is cut off says length, with what has come of its call") {
+TEST_CASE("a truncated answer has the reason length, with the part of its call so far") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
-  const Json choice = qwen.choice(kHermesCall, std::string(kTools) + R"(,"max_tokens":70)");
+  const Json choice = qwen.choice(kHermesCall, std::string(kForecastTools) + R"(,"max_tokens":70)");
   CHECK(at(choice, "finish_reason") == "length");
   CHECK(at(choice, "message", "tool_calls", 0, "function", "arguments") ==
         R"({"city": "Bonn", "days": )");
@@ -130,14 +130,14 @@ TEST_CASE("markers that are special tokens count as their text, other special to
   oss.server.model->folder().tokenizer = std::make_shared<MarkerTokenizer>(std::vector<std::string>{
       "<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|call|>", "<|endofprompt|>"});
   RawClient client(oss.server.port());
-  client.send(Served::post_text("/v1/chat/completions", ServedTemplate::body(kTools)));
+  client.send(Served::post_text("/v1/chat/completions", ServedTemplate::body(kForecastTools)));
   const FakeModel::Running running = oss.server.model->request(0);
   const auto marker = [&](int32_t index) { running.events.on_token(258 + index); };
   marker(0);
   FakeModel::say(running, "analysis");
   marker(1);
   FakeModel::say(running, "Hm.");
-  marker(5);  // of no meaning here
+  marker(5);  // meaningless here
   marker(2);
   marker(3);
   FakeModel::say(running, "assistant");
@@ -158,32 +158,32 @@ TEST_CASE("ids have the form that the family's templates take") {
   const std::string says = R"([TOOL_CALLS]weather[ARGS]{"city": "Bonn"})";
   std::set<std::string> ids;
   for (int i = 0; i < 3; ++i) {
-    const Json choice = mistral.choice(says, std::string(kTools) + R"(,"seed":7)");
+    const Json choice = mistral.choice(says, std::string(kForecastTools) + R"(,"seed":7)");
     const std::string id = text_at(at(choice, "message", "tool_calls", 0, "id"));
     CHECK(id.size() == 9);
     CHECK(std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isalnum(c) != 0; }));
     ids.insert(id);
   }
-  CHECK(ids.size() == 3);  // also with the same seed: they share a conversation
+  CHECK(ids.size() == 3);  // even with the same seed: they share a conversation
 
   ServedTemplate kimi(
       "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<|tool_calls_section_begin|>' }}");
   const Json choice = kimi.choice(
       "<|tool_calls_section_begin|><|tool_call_begin|>weather<|tool_call_argument_begin|>{}"
       "<|tool_call_end|><|tool_calls_section_end|>",
-      kTools,
+      kForecastTools,
       R"(,{"role":"assistant","content":"","tool_calls":[{"id":"functions.weather:0",)"
       R"("function":{"name":"weather","arguments":"{}"}}]},)"
       R"({"role":"tool","tool_call_id":"functions.weather:0","content":"no"})");
   CHECK(at(choice, "message", "tool_calls", 0, "id") == "functions.weather:1");
 }
 
-TEST_CASE("a call that is sent back reads as the model wrote it") {
+TEST_CASE("a call that is sent back is rendered as the model wrote it") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   const std::string arguments = R"({"city":"Bonn" ,"days":2})";
   const Json choice = qwen.choice(
       "<tool_call>\n{\"name\": \"weather\", \"arguments\": " + arguments + "}\n</tool_call>",
-      kTools);
+      kForecastTools);
   const Json call = at(choice, "message", "tool_calls", 0);
   const auto prompt_of = [&](const std::string& id) {
     const Json back = JsonObject{
@@ -195,7 +195,7 @@ TEST_CASE("a call that is sent back reads as the model wrote it") {
              {"function",
               JsonObject{{"name", "weather"}, {"arguments", R"({"city":"Bonn","days":2})"}}}}}}};
     const size_t index = qwen.server.model->request_count();
-    qwen.choice("ok", kTools,
+    qwen.choice("ok", kForecastTools,
                 "," + dump_json(back) + R"(,{"role":"tool","tool_call_id":"x","content":"no"})");
     const auto ids = qwen.server.model->request(index).request.prompt;
     return ByteTokenizer().decode(ids).value();
@@ -205,7 +205,7 @@ TEST_CASE("a call that is sent back reads as the model wrote it") {
   CHECK(prompt_of("call_other").find(written) == std::string::npos);
 }
 
-TEST_CASE("tokens of the reasoning are counted apart") {
+TEST_CASE("tokens of the reasoning are counted separately") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says("<think>\nHm.\n</think>\n\nYes");
   const Json usage =
@@ -214,28 +214,28 @@ TEST_CASE("tokens of the reasoning are counted apart") {
   CHECK(at(usage, "completion_tokens") == 25);
 }
 
-TEST_CASE("each of several choices has a parser of its own") {
+TEST_CASE("each of several choices has its own parser") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   qwen.server.model->says(kHermesCall);
-  const Json answer =
-      qwen.server
-          .post("/v1/chat/completions", ServedTemplate::body(std::string(kTools) + R"(,"n":2)"))
-          .json();
+  const Json answer = qwen.server
+                          .post("/v1/chat/completions",
+                                ServedTemplate::body(std::string(kForecastTools) + R"(,"n":2)"))
+                          .json();
   CHECK(at(answer, "choices", 0, "message", "tool_calls", 0, "id") !=
         at(answer, "choices", 1, "message", "tool_calls", 0, "id"));
 }
 
-TEST_CASE("an answer that is continued goes on as text") {
+TEST_CASE("a continued answer continues as text") {
   ServedTemplate qwen(template_file("Qwen-Qwen3-0.6B.jinja"));
   const Json choice = qwen.choice("\n\n<think> is a tag", R"(,"continue_final_message":true)",
                                   R"(,{"role":"assistant","content":"This:"})");
   CHECK(at(choice, "message", "content") == "\n\n<think> is a tag");
 }
 
-TEST_CASE("a template that tells no format is read for calls in JSON") {
+TEST_CASE("for a template without a known format calls are parsed as JSON") {
   ServedTemplate plain("{% for m in messages %}{{ m.content }}{% endfor %}");
   const std::string says = R"({"name": "weather", "arguments": {"city": "Bonn"}})";
-  CHECK(at(plain.choice(says, kTools), "finish_reason") == "tool_calls");
+  CHECK(at(plain.choice(says, kForecastTools), "finish_reason") == "tool_calls");
   CHECK(at(plain.choice(says, ""), "message", "content") == Json(says));
   CHECK(at(plain.choice("\n\nHi", ""), "message", "content") == "\n\nHi");
 }

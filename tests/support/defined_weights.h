@@ -1,5 +1,5 @@
-// What the weights of a stored matrix are by the definition of each format: element by element and
-// in double, with nothing of src/ but the shape and half floats.
+// The weights of a stored matrix by the definition of each format: element by element in double,
+// using nothing of src/ except the shape and half floats.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,8 +17,8 @@ namespace lockstep::testing {
 inline int byte_of(const std::byte* from, size_t index) {
   return static_cast<int>(from[index]);
 }
-// Parts that are shorter than the matrix end the test. Without REQUIRE, which takes its time where
-// all is well: these are innermost loops.
+// Ends the test if a part is shorter than the matrix. Without REQUIRE, which is slow even on
+// success: these are innermost loops.
 inline void expect_inside(size_t end, std::span<const std::byte> part) {
   if (end > part.size()) FAIL("a part of a stored matrix ends at ", part.size(), ", before ", end);
 }
@@ -50,7 +50,7 @@ inline int iq4_of(int code) {
   return kValues[code];
 }
 
-// Element `index` of scales or biases.
+// Element `index` of the scales or biases.
 inline double number_of(const StoredMatrix& matrix, std::span<const std::byte> part, size_t index) {
   expect_inside((index + 1) * dtype_bytes(matrix.scale_type), part);
   if (matrix.scale_type == DType::kF8E8M0) return e8m0_of(byte_of(part.data(), index));
@@ -58,7 +58,7 @@ inline double number_of(const StoredMatrix& matrix, std::span<const std::byte> p
   return static_cast<double>(load_element(part.data(), matrix.scale_type, index));
 }
 
-// Bit after bit.
+// Bit by bit.
 inline int stream_code(const std::byte* row, int column, int bits) {
   int code = 0;
   for (int bit = 0; bit < bits; ++bit) {
@@ -80,7 +80,7 @@ inline int split_five(const std::byte* block, size_t bits_at, int e) {
          ((byte_of(block, bits_at + at / 8) >> (at % 8) & 1) << 4);
 }
 
-// Six bits s and t of the eight parts of Q4_K and Q5_K.
+// The six-bit s and t of the eight parts of Q4_K and Q5_K.
 inline double six_bits(const std::byte* packed, size_t part, bool is_minimum) {
   if (part < 4) return byte_of(packed, is_minimum ? part + 4 : part) & 63;
   const int low = is_minimum ? byte_of(packed, part + 4) >> 4 : byte_of(packed, part + 4) & 15;
@@ -88,7 +88,7 @@ inline double six_bits(const std::byte* packed, size_t part, bool is_minimum) {
   return low + 16 * high;
 }
 
-// A weight of a block of 256; e is the column in the block.
+// A weight of a block of 256; e is its column in the block.
 inline double super_block_weight(uint32_t type, const std::byte* block, size_t e) {
   const size_t part = e / 32, l = e % 32, hundred = e / 128;
   const size_t two_bits = 2 * (e % 128 / 32);
@@ -165,7 +165,7 @@ inline double gguf_weight(const StoredMatrix& matrix, const std::byte* row, int 
   return super_block_weight(matrix.gguf_type, row + at / 256 * bytes, at % 256);
 }
 
-// GPTQ and AWQ, where rows lie side by side.
+// GPTQ and AWQ, where rows are adjacent within a word.
 inline double by_column_weight(const StoredMatrix& matrix, size_t row, size_t column) {
   const auto rows = static_cast<size_t>(matrix.rows), bits = static_cast<size_t>(matrix.bits);
   size_t group = matrix.group == 0 ? 0 : column / static_cast<size_t>(matrix.group);
@@ -206,7 +206,7 @@ inline double packed_int_weight(const StoredMatrix& matrix, size_t row, int colu
   return (code - zero) * scale;
 }
 
-// Of a row, up to a column; there may be padding behind the last one.
+// The bytes of a row up to a column; padding may follow the last one.
 inline size_t used_bytes(const StoredMatrix& matrix, size_t column) {
   if (matrix.format == StoredFormat::kGguf) return matrix.row_bytes;
   if (matrix.format == StoredFormat::kPlain) return (column + 1) * dtype_bytes(matrix.scale_type);

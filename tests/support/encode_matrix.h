@@ -1,6 +1,6 @@
 // encode_matrix: writes a matrix in any stored format, rounded to the nearest codes, for tests. It
-// is no good quantiser. Scales come first; then every element tries two codes, and what they mean
-// by the format's definition (defined_weights.h) tells which code is the nearest.
+// is not a good quantiser. Scales are chosen first; then two codes are tried for every element, and
+// their values by the format's definition (defined_weights.h) tell which is nearer.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace lockstep::testing {
 
-// `count` bits from bit `first` on, the lowest bit of each byte first.
+// `count` bits starting at bit `first`, the lowest bit of each byte first.
 inline void put_bits(std::vector<std::byte>& bytes, size_t first, int count, uint32_t value) {
   for (int i = 0; i < count; ++i) {
     const size_t bit = first + static_cast<size_t>(i);
@@ -34,12 +34,12 @@ inline uint16_t f16_of(double value) {
   const double magnitude = std::abs(value);
   const int exponent = magnitude == 0 ? -14 : std::max(-14, std::ilogb(magnitude));
   const auto fraction = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  // A fraction of 2048 carries into the exponent as it should.
+  // A fraction of 2048 carries into the exponent, as it should.
   const int bits = (exponent + 14) * 1024 + fraction;
   return static_cast<uint16_t>(bits | (std::signbit(value) ? 0x8000 : 0));
 }
 
-// The smallest power of two that is no less.
+// The smallest power of two that is not less.
 inline int e8m0_above(double value) {
   if (value <= 0) return 0;
   return 127 + static_cast<int>(std::ceil(std::log2(value)));
@@ -56,14 +56,14 @@ inline void put_number(std::vector<std::byte>& bytes, size_t index, DType type, 
   } else if (type == DType::kF8E8M0) {
     bits = static_cast<uint32_t>(e8m0_above(value));
   } else {
-    // E4M3, upwards, so that codes do not overflow; positive.
+    // Positive E4M3, rounded up so that codes do not overflow.
     while (bits < 126 && e4m3_of(static_cast<int>(bits)) < value) ++bits;
   }
   put_bits(bytes, index * size * 8, static_cast<int>(8 * size), bits);
 }
 
 struct EncodedMatrix {
-  StoredMatrix matrix;  // its parts are the vectors below
+  StoredMatrix matrix;  // its parts point to the vectors below
   std::vector<std::byte> codes, scales, biases, zeros, groups;
 
   EncodedMatrix() = default;
@@ -80,8 +80,8 @@ struct EncodedMatrix {
   }
 };
 
-// Where a block of ggml has the code of column e: its low bits, and its high ones if they are
-// apart.
+// Where a ggml block stores the code of column e: its low bits, and its high bits if they are
+// separate.
 struct CodePlace {
   size_t low_bit;
   int low_count;
@@ -125,7 +125,7 @@ inline CodePlace code_place(uint32_t type, size_t e) {
   }
 }
 
-// What each code means before scale and bias.
+// The value of each code before scale and bias.
 inline std::vector<double> code_levels(const FormatCase& format) {
   const uint32_t type = format.format == StoredFormat::kGguf ? format.gguf_type : 0;
   const bool is_fp8 = format.format == StoredFormat::kFp8;
@@ -242,7 +242,7 @@ class MatrixEncoder {
     matrix.row_bytes = is_by_column() ? 0 : dense_.columns * bits / 8;
     add(result_.codes, dense_.rows * dense_.columns * bits / 8, matrix.codes);
     const size_t scale_rows = (dense_.rows + row_group() - 1) / row_group();
-    // A last group may be shorter.
+    // The last group may be shorter.
     const size_t scale_columns = format_.group == 0
                                      ? 1
                                      : (dense_.columns + static_cast<size_t>(format_.group) - 1) /
@@ -265,7 +265,7 @@ class MatrixEncoder {
     Extent all;
     for (const double value : dense_.values) all.add(value);
     if (format_.scale_type == DType::kF8E4M3) {
-      // As compressed-tensors stores it, the other way round.
+      // As stored by compressed-tensors: the reciprocal.
       result_.matrix.factor = 1 / static_cast<float>(6 * 448 / all.magnitude());
     }
     const size_t groups = result_.scales.size() / dtype_bytes(format_.scale_type) /
@@ -365,7 +365,7 @@ class MatrixEncoder {
     }
     put_bits(result_.codes, bit, format_.bits, code);
   }
-  // In bytes of the codes.
+  // In the bytes of the codes.
   size_t block_begin(size_t row, size_t column) const {
     const GgufShape& shape = gguf_shape(format_.gguf_type);
     return row * result_.matrix.row_bytes +
@@ -394,7 +394,7 @@ class MatrixEncoder {
     } else if (type == 8) {
       put_half(begin, extent.magnitude() / 127);
     } else {
-      // As ggml does, the element furthest from zero gets the lowest code: scales have signs.
+      // As in ggml, the element furthest from zero gets the lowest code: scales are signed.
       put_half(begin, extent.furthest() / (type == 20 ? -127 : -codes / 2));
     }
   }
@@ -429,7 +429,7 @@ class MatrixEncoder {
       }
     }
   }
-  // Scales with signs of Q3_K, Q6_K and IQ4_XS.
+  // Signed scales of Q3_K, Q6_K and IQ4_XS.
   void set_signed(size_t row, size_t column, size_t begin) {
     const uint32_t type = format_.gguf_type;
     const size_t size = type == 23 ? 32 : 16;

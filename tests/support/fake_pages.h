@@ -1,8 +1,7 @@
-// FakePages: what a model would do with the steps of a scheduler, over pages that each have one
-// number for a position. A position's number is made of its token and of numbers in all pages
-// before, as they are found there, so that a page that holds something else than it should changes
-// the text. Steps are computed in order, like on every rank. FakeDisk keeps numbers of pages like a
-// store of each rank.
+// FakePages: computes a scheduler's steps like a model, over pages that have one number per
+// position. A position's number is made from its token and the numbers in all earlier pages, as
+// they are found there, so that a page with wrong contents changes the text. Steps are computed in
+// order, as on every rank. FakeDisk keeps the numbers of pages like each rank's store.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "kernels/kernels.h"
 
 namespace lockstep {
 
-constexpr int32_t kPoison = 13;  // a token after which no logit is a number
-// From this seed on texts repeat themselves, but for one token in sixteen.
+constexpr int32_t kPoison = 13;  // a token after which all logits are NaN
+// From this seed on texts repeat themselves, except for one token in sixteen.
 constexpr uint64_t kRepeatingSeed = 100;
 
 inline constexpr SchedulerLimits kFakeLimits{.sequences_max = 4,
@@ -30,7 +29,7 @@ inline constexpr SchedulerLimits kFakeLimits{.sequences_max = 4,
                                              .context = 1024,
                                              .vocab_size = 1000};
 
-// Texts with other beginnings have other tokens at each position.
+// Texts with different beginnings have different tokens at every position.
 inline std::vector<int32_t> fake_text(int size, int32_t begin) {
   std::vector<int32_t> tokens;
   for (int i = 0; i < size; ++i) tokens.push_back(100 + (begin + i * 7) % 800);
@@ -53,7 +52,7 @@ class FakeDisk final : public PageDisk {
   int room = 1 << 20;              // pages that can still be saved
   bool is_full_elsewhere = false;  // another rank has no room
   bool lacks_elsewhere = false;    // another rank has no store
-  PageKey tried{};                 // saved last, when another rank had no room
+  PageKey tried{};                 // the last one saved while another rank had no room
   size_t bytes_of_page = 1;
   int saved = 0;
   int loaded = 0;
@@ -65,7 +64,7 @@ class FakePages {
       : vocab_size_(limits.vocab_size),
         numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0) {}
 
-  // What the ranks do with the step's orders for pages.
+  // Executes the step's page orders as the ranks would.
   PageOutcome move(const PageOrders& orders, FakeDisk& disk) {
     PageOutcome outcome;
     if (orders.empty()) return outcome;
@@ -137,7 +136,7 @@ class FakePages {
     if (slot > 0) look_at(at(pages[page], slot - 1));
     return at(pages[page], slot) = is_broken ? kBroken : state;
   }
-  // Of few, so that texts come together again; not the token that breaks.
+  // Drawn from few tokens, so that texts repeat; never the poison token.
   int32_t token_of(uint64_t state, const ChoiceRequest& request) const {
     const uint64_t seed = request.sampling.seed;
     if (seed >= kRepeatingSeed && state % 16 != 0) return 100 + request.position % 20;
@@ -152,7 +151,7 @@ class FakePages {
 struct FakeAnswer {
   std::vector<int32_t> tokens;
   int cached_tokens = -1;
-  std::string end;  // empty: it has not ended
+  std::string end;  // empty: not ended
 };
 
 class FakeAnswers final : public EngineEvents {
@@ -183,7 +182,7 @@ class FakeAnswers final : public EngineEvents {
   }
 };
 
-// A scheduler and what computes its steps, the oldest of which come back when asked.
+// A scheduler and a fake that computes its steps; the oldest step is completed on request.
 class FakeEngine {
  public:
   explicit FakeEngine(const SchedulerLimits& limits, FakeDisk* disk = nullptr)
@@ -192,14 +191,14 @@ class FakeEngine {
         steps_max_(steps_in_flight_max(limits.stages)),
         disk_(disk) {}
 
-  // False if there is nothing to plan now.
+  // False if there is nothing to plan.
   bool plan(const StepBudget* budget = nullptr) {
     if (scheduler.steps_in_flight() >= steps_max_) return false;
     if (!scheduler.plan(step, budget)) return false;
     compute();
     return true;
   }
-  // As an engine does that has nothing else to do.
+  // As in an engine that has nothing else to do.
   bool plan_save() {
     if (!scheduler.plan_save(step)) return false;
     CHECK(step.batch.tokens.empty());
@@ -212,7 +211,7 @@ class FakeEngine {
     hidden_.pop_front();
     outcomes_.pop_front();
   }
-  // All that is to be saved, as long as there is room; returns how many pages.
+  // Saves all unsaved pages, as long as there is room; returns how many.
   int save() {
     int saves = 0;
     while (plan_save()) {
@@ -221,7 +220,7 @@ class FakeEngine {
     }
     return saves;
   }
-  // Until nothing is left to do; returns the steps.
+  // Runs until nothing is left to do; returns the number of steps.
   int run() {
     int steps = 0;
     for (; steps < 100'000; ++steps) {
@@ -234,7 +233,7 @@ class FakeEngine {
     return steps;
   }
   FakeAnswer answer(uint64_t id) { return events.answers[id]; }
-  // One request alone.
+  // Runs one request alone.
   FakeAnswer ask(uint64_t id, const GenerateRequest& request) {
     REQUIRE(scheduler.submit(id, request).ok());
     run();
@@ -244,7 +243,7 @@ class FakeEngine {
   Scheduler scheduler;
   FakePages pages;
   FakeAnswers events;
-  Step step;  // planned last
+  Step step;  // the last planned one
 
  private:
   void compute() {
@@ -260,5 +259,12 @@ class FakeEngine {
   std::deque<std::vector<float>> hidden_;
   std::deque<PageOutcome> outcomes_;
 };
+
+// The answer to a request that runs alone, on one stage and without guessed tokens.
+inline FakeAnswer alone(GenerateRequest request, SchedulerLimits limits = kFakeLimits) {
+  limits.stages = 1;
+  request.draft_tokens = 0;
+  return FakeEngine(limits).ask(1, request);
+}
 
 }  // namespace lockstep

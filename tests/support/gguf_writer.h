@@ -62,7 +62,7 @@ class GgufWriter {
     return *this;
   }
 
-  // A tensor with what it holds, behind those that came before; dimensions in the format's order.
+  // A tensor with its data, after the earlier ones; dimensions in the format's order.
   GgufWriter& tensor_with(std::string_view name, const std::vector<uint64_t>& dimensions,
                           uint32_t type, std::string_view bytes) {
     tensor(name, dimensions, type, data_.size());
@@ -77,7 +77,7 @@ class GgufWriter {
     return tensor_with(name, dimensions, 0, bytes);
   }
 
-  // With the tensors' data, or with `data_bytes` of something behind the header.
+  // With the tensors' data, or with `data_bytes` arbitrary bytes after the header.
   std::string file(size_t data_bytes = 0, uint32_t version = 3) const {
     std::string result = "GGUF" + raw(version) + raw(tensor_count_) + raw(metadata_count_);
     result += metadata_ + tensors_;

@@ -40,10 +40,10 @@ struct GoldenRow {
   std::vector<double> values;
 };
 
-// What rounding activations to 8 bits alone does, from the float64 program that made the case.
+// The effect of rounding activations to 8 bits alone, from the float64 program that made the case.
 struct SimulatedRounding {
   double rms_difference = 0;
-  int top1_agreement = 0;  // of the greedy steps
+  int top1_agreement = 0;  // in the greedy steps
 };
 
 struct Golden {

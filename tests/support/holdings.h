@@ -1,4 +1,4 @@
-// For doctest: that a process holds what it held before.
+// For doctest: checks that a process holds the same resources as before.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// The allocator keeps the pages of a link's buffer, or does not: 1 MiB, whatever the rounds.
+// The allocator may or may not keep the pages of a link's buffer: 1 MiB, however many rounds.
 inline constexpr int kPrivateSlackKib = 2048;
 
 inline void check_unchanged(const Holdings& before, const Holdings& after, int children = 0) {

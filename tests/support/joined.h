@@ -1,4 +1,4 @@
-// A text of tokens and the one that follows it.
+// Concatenates two texts of tokens.
 #pragma once
 
 #include <cstdint>

@@ -10,14 +10,14 @@
 #include <utility>
 
 #include "json/json.h"
-#include "support/safetensors_writer.h"
-#include "weights/safetensors_source.h"
+#include "support/memory_safetensors.h"
+#include "weights/source/safetensors_source.h"
 
 namespace lockstep {
 
 class MemorySource {
  public:
-  explicit MemorySource(const SafetensorsWriter& writer, std::string_view config = "{}")
+  explicit MemorySource(const MemorySafetensors& writer, std::string_view config = "{}")
       : file_(std::make_unique<std::string>(writer.file())) {
     auto checkpoint = Checkpoint::view(std::as_bytes(std::span(*file_)));
     REQUIRE_MESSAGE(checkpoint.ok(), checkpoint.error().message);
@@ -42,7 +42,7 @@ class MemorySource {
   }
 
  private:
-  std::unique_ptr<std::string> file_;  // views point into it wherever this moves
+  std::unique_ptr<std::string> file_;  // views stay valid when this object moves
   std::shared_ptr<const WeightSource> source_;
 };
 

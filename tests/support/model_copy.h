@@ -1,5 +1,5 @@
-// ModelCopy: a copy of a checkpoint folder that ends with the object, in which a test changes bytes
-// of tensors and what config.json says.
+// ModelCopy: a temporary copy of a checkpoint folder in which a test changes bytes of tensors and
+// entries of config.json.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ class ModelCopy {
 
   std::string path() const { return folder_.path().string(); }
 
-  // Writes `bytes` into the tensor of "model.safetensors", from its byte `at` on.
+  // Writes `bytes` into the tensor of "model.safetensors", starting at its byte `at`.
   void overwrite(std::string_view tensor, size_t at, std::string_view bytes) {
     std::fstream file(folder_.path() / "model.safetensors",
                       std::ios::in | std::ios::out | std::ios::binary);

@@ -1,4 +1,4 @@
-// Ids of nodes by number, in the order of the numbers.
+// Node ids made from numbers, in the order of the numbers.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Reads packed matrices element by element, in double and by nothing but the definition in
+// Reads packed matrices element by element, in double, using only the definition in
 // kernels/packed_matrix.h.
 #pragma once
 
@@ -9,12 +9,12 @@
 #include <limits>
 #include <vector>
 
-#include "device/packing.h"
+#include "device/packing/packing.h"
 #include "support/defined_weights.h"
 
 namespace lockstep::testing {
 
-// Bits of each of a code's planes, the low plane first.
+// The bits of each of a code's planes, the low plane first.
 inline std::vector<int> planes_of(PackedCodes codes) {
   switch (codes) {
     case PackedCodes::kBits2:
@@ -54,7 +54,7 @@ struct PackedScale {
   int zero = 0;
 };
 
-// The scales of one piece of one row; `at` points behind them afterwards.
+// The scales of one piece of one row; afterwards `at` points past them.
 class PackedPiece {
  public:
   PackedPiece(const PackedMatrix& matrix, const std::byte* begin, int row)
@@ -105,7 +105,7 @@ class PackedPiece {
   }
   size_t head_bytes() const {
     constexpr size_t kBytes[] = {0,  64, 32, 32, 16, 4,  128, 64, 64,
-                                 80, 48, 48, 0,  32, 64, 32,  64};  // by PackedScales
+                                 80, 48, 48, 0,  32, 64, 32,  64};  // indexed by PackedScales
     return kBytes[static_cast<size_t>(matrix_.scales)];
   }
   size_t block_bytes() const {

@@ -1,4 +1,4 @@
-// What a process holds, from /proc (Linux): descriptors, threads, children, shared memory,
+// The resources of a process, from /proc (Linux): descriptors, threads, children, shared memory,
 // maps, private memory.
 #pragma once
 
@@ -13,7 +13,7 @@ struct Holdings {
   int descriptors = 0;
   int threads = 0;
   int children = 0;
-  int shared_segments = 0;  // named ones of the whole machine; ours have no names
+  int shared_segments = 0;  // named ones on the whole machine; ours have no names
   int shared_maps = 0;      // links of shared memory
   int named_maps = 0;       // of files, devices and shared memory
   int64_t private_kib = 0;  // resident memory without a name: heap, stacks, buffers
@@ -25,8 +25,8 @@ inline int count_entries(const std::string& folder) {
   return count;
 }
 
-// Those without a name are the allocator's and the stacks', and the kernel joins neighbours: their
-// number says nothing.
+// Maps without a name belong to the allocator and the stacks, and the kernel merges neighbours:
+// their number means nothing.
 inline int count_maps(const std::string& process, std::string_view name) {
   std::ifstream maps(process + "/maps");
   int count = 0;
@@ -36,7 +36,7 @@ inline int count_maps(const std::string& process, std::string_view name) {
   return count;
 }
 
-// Of a folder like /proc/self.
+// For a folder like /proc/self.
 inline Holdings holdings_in(const std::string& process) {
   Holdings held;
   held.descriptors = count_entries(process + "/fd");

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "model/weight_table.h"
+#include "model/load/weight_table.h"
 #include "support/golden.h"
-#include "weights/quantise.h"
-#include "weights/safetensors_writer.h"
+#include "weights/quantised/quantise.h"
+#include "weights/safetensors/safetensors_writer.h"
 
 namespace lockstep {
 
-// A change to null takes the entry away. `folder` is made.
+// A change to null removes the entry. `folder` is created.
 inline void write_random_model(const std::string& config_of, const JsonObject& changes,
                                const std::filesystem::path& folder) {
   Json json = json_of_file(golden_folder(config_of) + "/config.json");

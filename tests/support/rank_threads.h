@@ -1,5 +1,5 @@
-// Runs an engine on each of several threads as ranks, joined by real links, and collects what rank
-// 0 reports.
+// Runs an engine on each of several threads as ranks, connected by real links, and collects rank
+// 0's reports.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 #include "engine/engine.h"
 #include "kernels/isa.h"
-#include "transport/local_links.h"
+#include "transport/form/local_links.h"
 
 namespace lockstep {
 
@@ -34,14 +34,14 @@ struct Setup {
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;
   int sequences_max = 8;
-  std::vector<std::string> cache_folders{};  // one of all ranks, or one for each; empty: no cache
+  std::vector<std::string> cache_folders{};  // one for all ranks, or one for each; empty: no cache
 };
 
 struct Answer {
   std::vector<std::vector<float>> logits;
   std::vector<int32_t> tokens;
-  std::vector<std::vector<TokenLogprob>> logprobs{};  // of each token, if they are asked for
-  int cached_tokens = -1;                             // of the prompt, as its start was reported
+  std::vector<std::vector<TokenLogprob>> logprobs{};  // of each token, if requested
+  int cached_tokens = -1;                             // of the prompt, as reported at the start
   std::string error;
   FinishReason reason = FinishReason::kStop;
 };
@@ -133,8 +133,8 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
   return options;
 }
 
-// Over links that are there: links[i][j] is rank i's to rank j. `run` gets the engine of each rank
-// and its number, in a thread for each.
+// Over existing links: links[i][j] is rank i's to rank j. `run` gets each rank's engine and number,
+// in a thread per rank.
 template <class Run>
 void run_ranks_with(LocalLinks links, const std::string& model, const Setup& setup, Run run) {
   const int size = static_cast<int>(setup.shares.size());

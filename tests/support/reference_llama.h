@@ -1,6 +1,6 @@
-// reference_llama: the forward pass of a Llama 3 in double, written from its definition for tests;
-// nothing of src/ computes here. https://arxiv.org/abs/2407.21783, and LlamaForCausalLM of Hugging
-// Face transformers for the order of rows and the scaling of rope frequencies.
+// reference_llama: the forward pass of a Llama 3 in double, written from its definition for tests,
+// without code of src/. https://arxiv.org/abs/2407.21783, and LlamaForCausalLM of Hugging Face
+// transformers for the order of rows and the scaling of rope frequencies.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ inline std::vector<double> normed(const std::vector<double>& x, const std::vecto
   return y;
 }
 
-// What the frequency of pair i is divided by.
+// The divisor of the frequency of pair i.
 inline double rope_divisor(const ReferenceLlama& model, size_t i) {
   const double pairs = static_cast<double>(model.head_dim) / 2;
   const double wavelength =
@@ -79,7 +79,7 @@ inline void rotate_heads(const ReferenceLlama& model, size_t position, std::vect
   }
 }
 
-// One head's values for `query`, from the positions up to its own.
+// One head's output for `query`, over the positions up to its own.
 inline void attend(const ReferenceLlama& model, const double* query, const Rows& keys,
                    const Rows& values, size_t kv_head, double* out) {
   const size_t size = model.head_dim, begin = kv_head * size;

@@ -89,7 +89,7 @@ inline std::vector<FormatCase> all_format_cases() {
   return cases;
 }
 
-// The parts are as long as they must be and no longer, and begin at odd addresses.
+// The parts are exactly as long as needed, and begin at odd addresses.
 class RandomMatrix {
  public:
   RandomMatrix(const FormatCase& format, int rows, int columns, uint64_t seed,
@@ -132,7 +132,7 @@ class RandomMatrix {
   void fill_random(std::byte* out, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(below(256));
   }
-  // A number of ordinary size.
+  // A number of moderate size.
   void put_float(DType type, std::byte* out) {
     const uint32_t sign = below(4) == 0 ? 1 : 0;
     if (type == DType::kF32) {
@@ -220,7 +220,7 @@ class RandomMatrix {
     const size_t words = up(rows(), static_cast<size_t>(32 / matrix.bits)) * groups();
     std::byte* out = add(words * 4, matrix.zeros);
     fill_random(out, words * 4);
-    // 255 is a case of its own.
+    // 255 is a separate case.
     for (size_t i = 0; i < words * 4; ++i) {
       if (out[i] == std::byte{255}) out[i] = std::byte{254};
     }

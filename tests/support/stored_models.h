@@ -16,7 +16,7 @@
 #include "support/rank_threads.h"
 #include "support/reference_llama.h"
 #include "support/temporary_folder.h"
-#include "weights/checkpoint.h"
+#include "weights/safetensors/checkpoint.h"
 
 namespace lockstep::testing {
 
@@ -49,7 +49,7 @@ inline ReferenceLlama golden_model() {
   return model;
 }
 
-// Random weights whose rows are whole blocks of 256 columns.
+// Random weights whose rows consist of whole blocks of 256 columns.
 inline ReferenceLlama wide_model() {
   ReferenceLlama model{.hidden = 256,
                        .ffn = 512,
@@ -99,7 +99,7 @@ inline double rms(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// That the encoder did its work: a wrong definition cannot hide behind a wrong code.
+// Checks the encoder, so that a wrong code cannot hide a wrong definition.
 inline void check_encoding(const DenseMatrix& dense, const DenseMatrix& values, double bits) {
   std::vector<double> differences;
   for (size_t i = 0; i < dense.values.size(); ++i) {

@@ -1,4 +1,4 @@
-// Requests of the model stories260K whose answers are compared bit for bit. Their tokens are in the
+// Requests to the model stories260K whose answers are compared bit for bit. Their tokens are in the
 // vocabularies of the golden models too.
 #pragma once
 
@@ -27,7 +27,7 @@ inline GenerateRequest generation_of(std::vector<int32_t> prompt, int max_tokens
   return request;
 }
 
-// The bits of the last hidden state.
+// For the bits of the last hidden state.
 inline GenerateRequest embedding_of(std::vector<int32_t> prompt) {
   GenerateRequest request;
   request.prompt = std::move(prompt);

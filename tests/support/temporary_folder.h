@@ -1,4 +1,4 @@
-// TemporaryFolder: a folder of a test's own, gone with all that is in it at the end.
+// TemporaryFolder: a folder that is removed with its contents when the object is destroyed.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ class TemporaryFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // A file in it, or in a folder in it; over an older one. Returns the path.
+  // Writes a file, creating its folder and replacing an older one. Returns the path.
   std::filesystem::path write(const std::string& name, const std::string& content) const {
     const std::filesystem::path path = path_ / name;
     std::filesystem::create_directories(path.parent_path());

@@ -1,8 +1,8 @@
-// Links over RDMA between ranks that are threads of a test, each with devices of its own as if it
-// were a machine. TCP in the place of one of them fails the test.
+// Links over RDMA between ranks that are threads of a test, each with its own devices as if it were
+// a machine. TCP in place of one of them fails the test.
 #pragma once
 
-#include "transport/verbs_api.h"
+#include "transport/verbs/verbs_api.h"
 
 #ifdef LOCKSTEP_HAS_VERBS
 
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/local_links.h"
-#include "transport/verbs_link.h"
+#include "transport/form/local_links.h"
+#include "transport/verbs/verbs_link.h"
 #include "transport/verbs_pairs.h"
 
 namespace lockstep {
@@ -73,7 +73,7 @@ inline LocalLinks open_verbs_links(std::span<const VerbsRank> ranks, const LinkO
   return links;
 }
 
-// That every link there is goes over a queue pair of this kind. Not for rails, which hide theirs.
+// Checks that every link uses a queue pair of this kind. Not for rails, which hide theirs.
 inline void check_are_verbs(const LocalLinks& links, bool reliable) {
   for (const auto& row : links) {
     for (const auto& link : row) {

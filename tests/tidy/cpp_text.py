@@ -1,6 +1,6 @@
 """A small view of C++ text: code without comments and strings, includes, and the functions with their lengths.
 
-It counts braces and knows no types. What it cannot read it reports (unbalanced braces), it never guesses silently.
+It counts braces and knows no types. It reports text that it cannot read (unbalanced braces) and never guesses silently.
 """
 
 import re
@@ -16,7 +16,7 @@ def blank(text):
 
 
 def literal_end(text, start):
-    """The position behind the string or character literal that starts with a quote at `start`."""
+    """The position after the string or character literal that starts with a quote at `start`."""
     quote = text[start]
     i = start + 1
     while i < len(text) and text[i] != quote and text[i] != "\n":
@@ -44,7 +44,7 @@ def token_end(text, i):
 
 
 def without_comments_and_strings(text):
-    """The code alone, comments and literals as spaces."""
+    """Only the code, with comments and literals as spaces."""
     parts, i, kept = [], 0, 0
     while i < len(text):
         if text[i] in "/\"'uULR":
@@ -64,7 +64,7 @@ def without_directives(code):
 
 
 def includes(text):
-    """(line, '<x>' or '"x"') of each include, those in comments not."""
+    """(line, '<x>' or '"x"') of each include outside comments."""
     code = without_block_comments(text)
     return [(line_of(code, match.start(1)), match.group(1)) for match in INCLUDE.finditer(code)]
 
@@ -82,6 +82,39 @@ def without_block_comments(text):
         i = end
     parts.append(text[kept:])
     return "".join(parts)
+
+
+@dataclass
+class Comment:
+    text: str  # the lines of the block joined by spaces, without their slashes
+    starts: list  # (position in text, line in the file) of each line
+
+    def line_at(self, position):
+        return max((start, line) for start, line in self.starts if start <= position)[1]
+
+
+def line_comments(text):
+    """The // comments of a file; adjacent lines whose slashes are in one column are one comment."""
+    found, i, last, line, counted = [], 0, None, 1, 0
+    while i < len(text):
+        end = token_end(text, i) if text[i] in "/\"'uULR" else None
+        if end is None:
+            i += 1
+            continue
+        if text.startswith("//", i):
+            begin = text.rfind("\n", 0, i) + 1
+            column = i - begin
+            line, counted = line + text.count("\n", counted, i), i
+            words = text[i:end].lstrip("/").strip()
+            if last == (line - 1, column) and not text[begin:i].strip():
+                block = found[-1]
+                block.starts.append((len(block.text) + 1, line))
+                block.text += " " + words
+            else:
+                found.append(Comment(words, [(0, line)]))
+            last = (line, column)
+        i = end
+    return found
 
 
 def line_of(text, position):

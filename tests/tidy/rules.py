@@ -5,8 +5,10 @@ import re
 LINE_COLUMNS_MAX = 100
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+FOLDER_FILES_MAX = 28  # of src/, sub-folders not counted
 
-# Files that are one table of data may be longer; so may initialisers anywhere, which are no functions.
+# Files that are one table of data may be longer; so may initialisers anywhere, which are not
+# functions.
 TABLE_FILE = re.compile(r"_tables?\.(cc|h|inl)$")
 
 # A library has one place that sees it: header prefix -> folders of src/ that may include it.
@@ -30,7 +32,7 @@ ISA_INCLUDE = re.compile(
     r"^(<cstdint>|<cstddef>|<immintrin\.h>|<arm_neon\.h>|\"kernels/kernels\.h\"|\"kernels/[\w/]+\.inl\")$"
 )
 
-# What nm calls symbols that the linker may take from any object: weak (W, V) and unique (u) ones.
+# nm's letters for symbols that the linker may take from any object: weak (W, V) and unique (u) ones.
 WEAK_SYMBOL_TYPES = set("WVu")
 WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tables, no code
 
@@ -38,10 +40,10 @@ WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tabl
 TYPE_DEFINITION = re.compile(
     r"^(?:class|struct|union|enum class|enum)\s+(?P<name>\w+)\b(?!::)(?:\s+final)?\s*(?::(?!:)[^;{]*)?\{", re.MULTILINE
 )
-# It ends at "}  // namespace", whose comment is spaces by now; a function's brace has none behind it.
+# It ends at "}  // namespace", whose comment is spaces by now; a function's brace has none after it.
 ANONYMOUS_NAMESPACE = re.compile(r"^namespace \{\n.*?^\} {4,}$", re.MULTILINE | re.DOTALL)
 
-# A header that names a library's classes and nothing else of it spares all who include it the library's headers.
+# A header that only forward-declares a library's classes saves its includers from the library's headers.
 FORWARD_DECLARATIONS = re.compile(r"\bnamespace\s+(\w+)\s*\{\s*(?:class\s+\w+;\s*)+\}")
 
 # Words with a reason; they count in every text file outside tests/tidy.
@@ -52,6 +54,26 @@ BANNED_WORDS = [
     (
         re.compile(r"\b(docker\.io|ghcr\.io|quay\.io|pypi\.org|registry\.npmjs\.org|proxy\.golang\.org)\b"),
         "a registry's host: packages come from the system",
+    ),
+]
+
+# Phrases in comments of C++ files that a native speaker reads twice: (pattern, what to write instead). A comment is a
+# block of adjacent // lines, joined. Where a pattern has a group "bad", the other alternatives are what is allowed.
+COMMENT_WORDS = [
+    (re.compile(r"\banew\b", re.IGNORECASE), "write 'again'"),
+    (re.compile(r"\b(comes?|came) of\b(?! age)", re.IGNORECASE), "write 'results from', or name the result"),
+    (re.compile(r"\bmakes? no sense\b", re.IGNORECASE), "write 'is invalid'"),
+    (
+        re.compile(
+            r"\b(?:sits?|lags?|falls?) behind\b|\bbehind (?:a|an|the) (?:proxy|NAT|firewall)\b|(?P<bad>\bbehind\b)",
+            re.IGNORECASE,
+        ),
+        "write 'after'; only a proxy, a NAT or a firewall has something behind it",
+    ),
+    (re.compile(r"\bbeside\b", re.IGNORECASE), "write 'next to' for a place, 'while' or 'besides' for anything else"),
+    (
+        re.compile(r"(?:^|(?<=[.!?:] )|(?<=[.!?]\) ))(?P<bad>(?:What|Who|Of)\b)(?![^.!?]*\?)"),
+        "a sentence begins with its subject: name the thing instead of 'what', 'who' or 'of ...'; questions are fine",
     ),
 ]
 
@@ -91,14 +113,34 @@ CODE_RULES = [
         set(),
     ),
     (
+        re.compile(r"^src/"),
+        re.compile(r"\bstd::ifstream\b|\bfopen\s*\("),
+        "no std::ifstream: it waits at a named pipe; read_small_file() or open_regular()",
+        {  # files of /proc and /sys, whose sizes mean nothing
+            "src/base/machine/available_memory.cc",
+            "src/base/machine/cgroup_memory.cc",
+            "src/base/machine/machine.cc",
+            "src/base/machine/power_meter.cc",
+            "src/doctor/facts/system_files.cc",
+            "src/node/network/network_speed.cc",
+        },
+    ),
+    (
+        re.compile(r"^src/"),
+        re.compile(r"(?<!\w)::open\((?![^;]*\b(O_DIRECTORY|O_NONBLOCK|O_CREAT|flags)\b)"),
+        "open() without O_NONBLOCK waits at a named pipe: open_regular() (base/files/file_io.h)",
+        {"src/engine/pages/page_file.cc"},  # in a folder of ours, on a thread that is always awaited with a deadline
+    ),
+    (
         re.compile(r"^tests/"),
         re.compile(r"\b(this_thread\s*::\s*sleep_\w+|usleep|nanosleep)\s*\(|(?<!\w)::sleep\s*\("),
         "no sleep in a test: wait for the event, with a deadline",
-        {"tests/node/test_worker.cc"},  # plays a worker that is slow on purpose
+        {"tests/node/test_worker.cc"},  # simulates a slow worker
     ),
 ]
 
-# Text files of these folders and of the root are looked at. Generated and foreign ones are left out.
+# Text files of these folders and of the root are checked. Generated and foreign ones are left out.
 TEXT_SUFFIXES = {".cc", ".h", ".inl", ".py", ".sh", ".md", ".cmake", ".txt", ".yml", ".json"}
 TEXT_NAMES = {"Makefile", "run", ".clang-tidy", ".clang-format", ".gitignore"}
-FOLDERS_LEFT_OUT = {".git", ".cache", "build", "models", "data", "corpus", "__pycache__", "tidy"}
+FOLDERS_LEFT_OUT = {".git", ".cache", "build", "data", "corpus", "__pycache__", "tidy"}
+ROOT_FOLDERS_LEFT_OUT = {"models"}

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Holds the project to its own rules (CONTRIBUTING.md): layers, walls around libraries, sizes, words, headers.
 
-  tidy.py [--root DIR]                 looks at the sources and other text files
-  tidy.py --nm NM --objects FILE...    looks at the symbols of files compiled for one instruction set
+  tidy.py [--root DIR]                 checks the sources and other text files
+  tidy.py --nm NM --objects FILE...    checks the symbols of files compiled for one instruction set
 
 The rules are data in rules.py. Each finding is one line "path:line: reason"; any finding makes the exit status 1.
 """
 
 import argparse
+import collections
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cpp_text
+import layers
 import rules
 
 CPP_SUFFIXES = {".cc", ".h", ".inl"}
@@ -47,7 +49,7 @@ class SourceFile:
         return self.is_cpp() and self.path.startswith("src/")
 
     def folder(self):
-        """The folder below src/, "" for files beside the folders."""
+        """The folder below src/, "" for files next to the folders."""
         parts = self.path.split("/")
         return parts[1] if len(parts) > 2 else ""
 
@@ -58,61 +60,41 @@ class SourceFile:
 # ---- layers
 
 
-def parse_layers(text):
-    """folder -> folders that it names directly."""
-    layers = {}
-    for line in text.splitlines():
-        line = line.split("#")[0].strip()
-        if line:
-            folder, _, uses = line.partition(":")
-            layers[folder.strip()] = uses.split()
-    return layers
-
-
-def closure(layers, folder):
-    """All folders that `folder` may use, itself included."""
-    reached, waiting = set(), [folder]
-    while waiting:
-        current = waiting.pop()
-        if current not in reached:
-            reached.add(current)
-            waiting += layers.get(current, [])
-    return reached
-
-
-def check_layer_table(layers, folders, cmake_text):
-    """The table itself: complete, without cycles, and the same as what src/CMakeLists.txt links."""
-    where = "src/layers.txt"
-    for folder in sorted(set(folders) - set(layers)):
-        yield Finding(where, 1, f"the folder {folder} is not in the table")
-    linked = {
-        match.group(1): set(match.group(2).split()) if match.group(2) else set()
-        for match in re.finditer(r"^lockstep_library\((\w+)(?: CONTROL)?(?: USES ((?:[a-z_]+ ?)*))?", cmake_text, re.MULTILINE)
-    }
-    for folder, uses in layers.items():
-        for used in uses:
-            if used not in layers:
-                yield Finding(where, 1, f"{folder} uses {used}, which is not in the table")
-            elif folder in closure(layers, used):
-                yield Finding(where, 1, f"{folder} and {used} use each other")
-        if linked.get(folder) != set(uses):
-            yield Finding(where, 1, f"{folder} is linked otherwise in src/CMakeLists.txt")
-
-
-def check_layers(file, layers):
+def check_layers(file, table):
+    """An include of src/ crosses only borders that src/layers.txt declares."""
     if not file.is_source():
         return
-    allowed = closure(layers, file.folder()) if file.folder() else set(layers)
+    user = layers.place(file.path.removeprefix("src/"))
     for line, include in file.includes:
         if include[0] != '"':
             continue
-        used = include.strip('"').split("/")[0]
-        if "/" not in include:
+        path = include.strip('"')
+        if "/" not in path:
             yield file.finding(line, f"{include} names no folder: includes start at src/")
-        elif used not in layers:
+        elif layers.place(path)[0] not in table.folders:
             yield file.finding(line, f"{include} is in no folder of src/layers.txt")
-        elif used not in allowed:
-            yield file.finding(line, f"{file.folder()} may not use {used} (src/layers.txt)")
+        elif user[0] and (edge := layers.edge(user, path)) and not layers.is_declared(table, *edge):
+            yield file.finding(line, f"{edge[0]} may not use {edge[1]} (src/layers.txt)")
+
+
+def check_layer_table(files, table):
+    """The table itself: complete, without cycles, and without unused edges."""
+    sources = [(layers.place(file.path.removeprefix("src/")), file) for file in files if file.is_source()]
+    for problem in layers.table_problems(table, {place for place, _ in sources}):
+        yield Finding("src/layers.txt", 1, problem)
+    used = {
+        layers.edge(user, include.strip('"')) for user, file in sources for _, include in file.includes if include[0] == '"' and user[0]
+    }
+    for declares, what in layers.declared_edges(table):
+        if (declares, what) not in used:
+            yield Finding("src/layers.txt", 1, f"{declares} does not use {what}")
+
+
+def check_folder_sizes(files):
+    counts = collections.Counter(file.path.rpartition("/")[0] for file in files if file.is_source())
+    for folder, count in counts.items():
+        if count > rules.FOLDER_FILES_MAX:
+            yield Finding(folder, 1, f"{count} files, the limit is {rules.FOLDER_FILES_MAX}: it wants sub-folders")
 
 
 def check_library_walls(file):
@@ -229,7 +211,7 @@ def check_namespace(file):
 
 
 def check_one_definition(files):
-    """A type's name is unique in the namespace: two of one name in two files link, and then one is taken for both."""
+    """A type's name is unique in the namespace: two of one name in two files link, and then one replaces the other."""
     seen = {}
     for file in files:
         if not file.is_source() or rules.ISA_FILE.match(file.path):
@@ -248,6 +230,16 @@ def check_banned_words(file):
             yield file.finding(cpp_text.line_of(file.text, match.start()), f"{match.group()}: {reason}")
 
 
+def check_comment_words(file):
+    if not file.is_cpp():
+        return
+    for comment in cpp_text.line_comments(file.text):
+        for pattern, instead in rules.COMMENT_WORDS:
+            for match in pattern.finditer(comment.text):
+                if "bad" not in pattern.groupindex or match.group("bad"):
+                    yield file.finding(comment.line_at(match.start()), f"'{match.group()}' in a comment: {instead}")
+
+
 # ---- the two ways to run
 
 
@@ -262,16 +254,19 @@ FILE_CHECKS = [
     check_code_rules,
     check_namespace,
     check_banned_words,
+    check_comment_words,
 ]
 
 
-def check_files(files, layers):
+def check_files(files, table):
     paths = {file.path for file in files}
     for file in files:
         for check in FILE_CHECKS:
             yield from check(file)
-        yield from check_layers(file, layers)
+        yield from check_layers(file, table)
         yield from check_own_header_first(file, paths)
+    yield from check_layer_table(files, table)
+    yield from check_folder_sizes(files)
     yield from check_header_is_used(files)
     yield from check_one_definition(files)
 
@@ -280,7 +275,9 @@ def read_files(root):
     files = []
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
-        if rules.FOLDERS_LEFT_OUT.intersection(relative.parts) or not path.is_file():
+        if rules.FOLDERS_LEFT_OUT.intersection(relative.parts) or relative.parts[0] in rules.ROOT_FOLDERS_LEFT_OUT:
+            continue
+        if not path.is_file():
             continue
         if path.suffix in rules.TEXT_SUFFIXES or path.name in rules.TEXT_NAMES:
             files.append(SourceFile(relative.as_posix(), path.read_text(encoding="utf-8")))
@@ -288,11 +285,8 @@ def read_files(root):
 
 
 def check_project(root):
-    layers = parse_layers((root / "src/layers.txt").read_text())
-    folders = [path.name for path in (root / "src").iterdir() if path.is_dir() and any(path.rglob("*.[chi]*"))]
     files = read_files(root)
-    findings = list(check_layer_table(layers, folders, (root / "src/CMakeLists.txt").read_text()))
-    findings += check_files(files, layers)
+    findings = list(check_files(files, layers.parse((root / "src/layers.txt").read_text())))
     return findings, f"{len(files)} files"
 
 

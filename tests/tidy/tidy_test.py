@@ -6,10 +6,19 @@ import unittest
 from pathlib import Path
 
 import cpp_text
+import layers
 import rules
 import tidy
 
-LAYERS = tidy.parse_layers("base:\njson: base  # a comment\nnet: base\nserver: net json\ncli: server\n")
+TABLE = """
+base:
+json: base  # a comment
+net: base
+net/.:
+net/http: .
+server: base net json
+"""
+LAYERS = layers.parse(TABLE)
 
 
 def reasons(check, path, text, *arguments):
@@ -28,50 +37,76 @@ class Case(unittest.TestCase):
 
 
 class Layers(Case):
-    def test_an_include_of_a_lower_layer_passes_also_through_another_one(self):
-        self.passes(tidy.check_layers, "src/cli/a.cc", '#include "base/result.h"\n#include "cli/b.h"\n', LAYERS)
+    def test_an_include_that_is_declared_passes(self):
+        self.passes(tidy.check_layers, "src/server/a.cc", '#include "base/result.h"\n#include "server/b.h"\n', LAYERS)
+        self.passes(tidy.check_layers, "src/net/http/a.cc", '#include "net/loop.h"\n#include "net/http/b.h"\n', LAYERS)
 
     def test_an_include_of_a_higher_layer_is_refused_at_its_line(self):
         self.refused(tidy.check_layers, "src/net/a.cc", '\n#include "server/api.h"\n', LAYERS, lines=[2])
+        self.refused(tidy.check_layers, "src/net/a.cc", '\n#include "net/http/api.h"\n', LAYERS, lines=[2])
 
-    def test_a_neighbour_that_is_not_named_is_refused(self):
+    def test_an_include_that_is_not_declared_is_refused(self):
         self.refused(tidy.check_layers, "src/net/a.cc", '#include "json/json.h"\n', LAYERS)
+
+    def test_a_use_is_not_inherited_from_another_folder(self):
+        self.refused(tidy.check_layers, "src/cli/a.cc", '#include "base/a.h"\n', layers.parse(TABLE + "cli: server\n"))
 
     def test_an_include_without_a_folder_or_of_an_unknown_one_is_refused(self):
         self.refused(tidy.check_layers, "src/net/a.cc", '#include "socket.h"\n', LAYERS)
         self.refused(tidy.check_layers, "src/net/a.cc", '#include "other/socket.h"\n', LAYERS)
 
-    def test_an_include_in_a_comment_is_none(self):
+    def test_an_include_in_a_comment_does_not_count(self):
         self.passes(tidy.check_layers, "src/net/a.cc", '// #include "server/api.h"\n/*\n#include "cli/x.h"\n*/', LAYERS)
 
     def test_main_may_use_every_folder(self):
-        self.passes(tidy.check_layers, "src/main.cc", '#include "cli/cli.h"\n', LAYERS)
+        self.passes(tidy.check_layers, "src/main.cc", '#include "server/server.h"\n', LAYERS)
 
 
 class LayerTable(Case):
-    CMAKE = (
-        "lockstep_library(base PUBLIC fmt::fmt)\nlockstep_library(json USES base PUBLIC Boost::json)\n"
-        "lockstep_library(net CONTROL USES base)\nlockstep_library(server USES net json)\nlockstep_library(cli USES server)\n"
-    )
+    FILES = {
+        "src/base/a.h": "",
+        "src/json/a.h": '#include "base/a.h"\n',
+        "src/net/a.h": '#include "base/a.h"\n',
+        "src/net/http/a.h": '#include "net/a.h"\n',
+        "src/server/a.h": '#include "base/a.h"\n#include "json/a.h"\n#include "net/http/a.h"\n',
+    }
 
-    def table(self, layers, folders, cmake=CMAKE):
-        return [finding.reason for finding in tidy.check_layer_table(layers, folders, cmake)]
+    def problems(self, table, more=None):
+        files = [tidy.SourceFile(path, text) for path, text in {**self.FILES, **(more or {})}.items()]
+        return [finding.reason for finding in tidy.check_layer_table(files, layers.parse(table))]
 
-    def test_a_table_that_agrees_with_folders_and_build_passes(self):
-        self.assertEqual(self.table(LAYERS, ["base", "json", "net", "server", "cli"]), [])
+    def says(self, sentence, table, more=None):
+        problems = self.problems(table, more)
+        self.assertTrue(any(sentence in problem for problem in problems), problems)
 
-    def test_a_folder_outside_the_table_is_refused(self):
-        self.assertTrue(self.table(LAYERS, ["base", "stray"]))
+    def test_a_table_that_agrees_with_the_includes_passes(self):
+        self.assertEqual(self.problems(TABLE), [])
+
+    def test_a_folder_or_sub_folder_outside_the_table_is_refused(self):
+        self.says("the folder stray is not in the table", TABLE, {"src/stray/a.h": ""})
+        self.says("net/frames is not in the table", TABLE, {"src/net/frames/a.h": ""})
 
     def test_a_cycle_is_refused(self):
-        self.assertTrue(any("each other" in r for r in self.table({"a": ["b"], "b": ["c"], "c": ["a"]}, [])))
+        self.says("each other", "a: b\nb: c\nc: a\n")
+        self.says("net/http and net/. use each other", TABLE.replace("net/.:", "net/.: http"))
 
     def test_a_use_of_an_unknown_folder_is_refused(self):
-        self.assertTrue(any("not in the table" in r for r in self.table({**LAYERS, "base": ["stray"]}, [])))
+        self.says("stray, which is not in the table", TABLE.replace("base:", "base: stray", 1))
+        self.says("net/stray, which is not in the table", TABLE.replace("net/http: .", "net/http: . stray"))
 
-    def test_a_link_that_the_table_does_not_have_is_refused(self):
-        cmake = self.CMAKE.replace("net CONTROL USES base", "net CONTROL USES base json")
-        self.assertTrue(any("linked otherwise" in r for r in self.table(LAYERS, [], cmake)))
+    def test_an_unused_declaration_is_refused(self):
+        self.says("net does not use json", TABLE.replace("net: base", "net: base json"))
+        self.says("server/b does not use .", TABLE + "server/.:\nserver/b: .\n", {"src/server/b/a.h": ""})
+
+
+class FolderSizes(Case):
+    def test_a_folder_with_too_many_files_is_refused_sub_folders_are_not_counted(self):
+        def count(path, files):
+            return list(tidy.check_folder_sizes([tidy.SourceFile(f"{path}/{i}.h", "") for i in range(files)]))
+
+        self.assertTrue(count("src/base", rules.FOLDER_FILES_MAX + 1))
+        self.assertEqual(count("src/base/files", rules.FOLDER_FILES_MAX), [])
+        self.assertEqual(count("tests/base", rules.FOLDER_FILES_MAX + 1), [])
 
 
 class Libraries(Case):
@@ -196,7 +231,7 @@ class OneDefinition(unittest.TestCase):
         for other in [anonymous, "class A;\n", "struct B {\n  struct A {};\n};\n", "// struct A {\n", "struct A::Impl {\n};\n"]:
             self.assertEqual(self.findings("struct A {\n};\n", other), [], other)
 
-    def test_what_follows_an_anonymous_namespace_counts(self):
+    def test_types_after_an_anonymous_namespace_count(self):
         text = "namespace {\n\nint i;\n\n}  // namespace\n\nstruct A {\n};\n"
         self.assertEqual(len(self.findings(text, "struct A {\n};\n")), 1)
 
@@ -232,7 +267,7 @@ class Code(Case):
         for code in ["owner(new A);", "auto a = new (std::nothrow) A;", "p.reset(new A);"]:
             self.refused(check, "src/base/a.cc", code)
 
-    def test_a_try_stands_behind_no_other_element_inside_braces(self):
+    def test_a_try_follows_no_other_element_inside_braces(self):
         check = tidy.check_code_rules
         for code in [
             "return Pair{TRY(first()), TRY(second())};",
@@ -255,7 +290,7 @@ class Code(Case):
         for code in ["std::this_thread::sleep_for(1ms);", "std::this_thread::sleep_until(t);", "usleep(1);", "::sleep(1);"]:
             self.refused(check, "tests/base/a_test.cc", code)
         self.passes(check, "tests/base/a_test.cc", "clock.sleep(1); // std::this_thread::sleep_for(1)\n")
-        self.passes(check, "src/base/wait.cc", "std::this_thread::sleep_for(1ms);")
+        self.passes(check, "src/base/threads/wait.cc", "std::this_thread::sleep_for(1ms);")
 
     def test_there_is_one_namespace(self):
         check = tidy.check_namespace
@@ -264,7 +299,7 @@ class Code(Case):
         names = "namespace CLI {\nclass App;\nclass Option;\n}\nnamespace lockstep {}\n"
         self.passes(check, "src/cli/a.h", names)
         self.refused(check, "src/cli/a.h", names.replace("class App;", "class App {};"))
-        self.refused(check, "src/cli/a.h", "namespace CLI {\nclass App;\n}\n")  # nothing is ours
+        self.refused(check, "src/cli/a.h", "namespace CLI {\nclass App;\n}\n")  # no namespace of ours
         self.refused(check, "src/base/a.cc", "namespace lockstep::detail {\n}\n")
         self.refused(check, "src/base/a.cc", "namespace lockstep {\nnamespace detail {\n}\n}\n")
         self.refused(check, "src/base/a.cc", "int a;\n")
@@ -274,7 +309,7 @@ class Code(Case):
 class Words(Case):
     def test_words_with_a_reason_are_refused_in_every_text(self):
         check = tidy.check_banned_words
-        # Joined here: this file names no machine's paths either.
+        # Joined here: this file must not contain a machine's paths either.
         paths = ["/".join(parts) for parts in (["see ", "work", "x"], ["cd ", "home", "me"], ["", "root", "a"])]
         for text in ["// TODO: later", "# FIXME", "XXX", "image: docker.io/x", *paths]:
             self.refused(check, "docs/a.md", text)
@@ -282,6 +317,42 @@ class Words(Case):
         own_folder = "/".join(["~", "work", "lockstep"])
         for text in ["// TODO(#12): later", "the work/ folder", "https://brew.sh/home/", own_folder]:
             self.passes(check, "docs/a.md", text)
+
+
+class CommentWords(Case):
+    def test_stilted_phrases_are_refused_and_plain_ones_pass(self):
+        for bad, good in [
+            ("Starts the rank anew.", "Starts the rank again."),
+            ("The error that comes of it.", "The resulting error."),
+            ("The tokens that came of the step.", "A prodigy comes of age."),
+            ("Refuses options that make no sense.", "Refuses invalid options."),
+            ("The bytes behind the header.", "For a node behind a proxy, behind the NAT or behind a firewall."),
+            ("Behind it nothing is read.", "A rank that lags behind."),
+            ("A file beside the model.", "A file next to the model, besides the table."),
+            ("What it lacks is fetched.", "What does it lack? Fetches the missing pieces."),
+            ("Ends it. Who waits is told.", "Ends it, and tells callers who wait what happened."),
+            ("Of two names the first wins.", "The first of two names wins."),
+            ("Here: What is left.", "Here: what is left."),
+            ("(Ends it.) What is left.", "Whatever is left."),
+        ]:
+            self.refused(tidy.check_comment_words, "src/base/a.h", f"// {bad}\n")
+            self.passes(tidy.check_comment_words, "src/base/a.h", f"// {good}\n")
+
+    def test_a_phrase_is_found_at_its_line_across_the_lines_of_a_block(self):
+        check = tidy.check_comment_words
+        self.refused(check, "tests/base/a_test.cc", "int a;\n\n// The number that\n// came\n// of it.\n", lines=[4])
+        self.refused(check, "src/base/a.cc", "f();  // The first.\n      // What is left.\n", lines=[2])
+        self.passes(check, "src/base/a.cc", "// Shows all of it, and says\n// What the API calls it.\n")
+        self.refused(check, "src/base/a.cc", "// All of it.\n  // What is left.\n", lines=[2])
+        self.refused(check, "src/base/a.cc", "f();  // Of each rank.\n", lines=[1])
+
+    def test_only_comments_of_cpp_files_count(self):
+        for path, text in [
+            ("src/base/a.cc", 'f("made anew");\n'),
+            ("src/base/a.cc", 'f("// anew");\nint beside;\n'),
+            ("docs/a.md", "// anew\n"),
+        ]:
+            self.passes(tidy.check_comment_words, path, text)
 
 
 class Objects(unittest.TestCase):
@@ -298,7 +369,7 @@ class Objects(unittest.TestCase):
 
 
 class Project(unittest.TestCase):
-    """The whole way over a small project on disk."""
+    """Everything together, over a small project on disk."""
 
     def project(self, files):
         folder = tempfile.TemporaryDirectory()
@@ -311,14 +382,13 @@ class Project(unittest.TestCase):
 
     GOOD = {
         "src/layers.txt": "base:\n",
-        "src/CMakeLists.txt": "lockstep_library(base PUBLIC fmt::fmt)\n",
         "src/base/a.h": Headers.GOOD,
         "src/base/a.cc": '#include "base/a.h"\nnamespace lockstep {}\n',
     }
 
     def test_a_good_project_has_no_finding_and_all_files_were_read(self):
         findings, what = self.project(self.GOOD)
-        self.assertEqual((findings, what), ([], "4 files"))
+        self.assertEqual((findings, what), ([], "3 files"))
 
     def test_each_file_check_is_applied(self):
         bad = {
@@ -331,6 +401,7 @@ class Project(unittest.TestCase):
             "src/base/memory.cc": "namespace lockstep {\nint* a = new int;\n}\n",
             "src/base/scope.cc": "int a;\n",
             "docs/word.md": "FIXME\n",
+            "src/base/words.cc": "// Made anew.\nnamespace lockstep {}\n",
             "src/base/layer.cc": '#include "stray/a.h"\nnamespace lockstep {}\n',
             "src/base/b.h": Headers.GOOD,
             "src/base/a.cc": '#include <string>\n#include "base/a.h"\nnamespace lockstep {}\n',

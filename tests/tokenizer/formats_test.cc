@@ -5,19 +5,19 @@
 #include <string>
 
 #include "support/gguf_writer.h"
-#include "tokenizer/base64.h"
-#include "tokenizer/charsmap.h"
-#include "tokenizer/pre_tokenizer.h"
-#include "tokenizer/pre_tokenizer_names.h"
-#include "tokenizer/protobuf.h"
+#include "support/text.h"
+#include "tokenizer/files/protobuf.h"
+#include "tokenizer/pipeline/pre_tokenizer.h"
+#include "tokenizer/pipeline/pre_tokenizer_names.h"
 #include "tokenizer/test_tokenizers.h"
+#include "tokenizer/text/base64.h"
+#include "tokenizer/text/charsmap.h"
 
 using namespace lockstep;
 
 namespace {
 
 using Shared = std::shared_ptr<const Tokenizer>;
-using Strings = std::vector<std::string>;
 
 Shared must(TokenizerResult result) {
   if (!result.ok()) FAIL(result.error().message);
@@ -26,10 +26,6 @@ Shared must(TokenizerResult result) {
 
 std::string error_of(const TokenizerResult& result) {
   return result.ok() ? "no error" : result.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 // "a", "b", " ", "ab", " ab", "1" with the ranks 0 to 5.
@@ -53,7 +49,7 @@ std::string piece(std::string_view text, float score, uint64_t type) {
   return field(1, field(1, text) + varint(2 << 3 | 5) + GgufWriter::raw(score) + field(3, type));
 }
 
-// A tokenizer.model with "ab" and "\u2581ab", a user-defined "<x>", and bytes for "\n" alone.
+// A tokenizer.model with "ab" and "\u2581ab", a user-defined "<x>", and a byte piece only for "\n".
 std::string sentence_piece(uint64_t model_type) {
   return piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("▁", -1, 1) + piece("a", -2, 1) +
          piece("b", -3, 1) + piece("ab", -2.5f, 1) + piece("▁ab", -4, 1) + piece("<x>", 0, 4) +
@@ -80,7 +76,7 @@ TokenizerResult read_gguf(const GgufWriter& writer, std::string_view pre = "") {
 
 }  // namespace
 
-TEST_CASE("tiktoken's ranks merge, with Llama 3's special tokens behind them") {
+TEST_CASE("tiktoken's ranks merge, with Llama 3's special tokens after them") {
   const Shared tokenizer = must(read_tiktoken(kRanks, nullptr, ""));
   CHECK(tokenizer->encode("ab ab1", {}) == Ids{3, 4, 5});
   CHECK(tokenizer->vocab_size() == 6 + 256);
@@ -88,7 +84,7 @@ TEST_CASE("tiktoken's ranks merge, with Llama 3's special tokens behind them") {
   CHECK(tokenizer->decode(Ids{6, 3, 6 + 9}).value() == "<|begin_of_text|>ab<|eot_id|>");
   CHECK(tokenizer->encode("<|eot_id|>a", {.parse_special = true}) == Ids{15, 0});
   CHECK(tokenizer->is_special(6 + 255));
-  // Without special tokens the bytes that have no rank are dropped, and no special id appears.
+  // Without special tokens, bytes that have no rank are dropped, and no special id appears.
   CHECK(tokenizer->encode("<|eot_id|>a", {}) == Ids{0});
 }
 
@@ -103,15 +99,15 @@ TEST_CASE("Kimi's special tokens come from tokenizer_config.json") {
   CHECK(tokenizer->encode("plain", {}) == Ids{9});
 }
 
-TEST_CASE("ranks that are none are corrupt") {
+TEST_CASE("invalid ranks are corrupt") {
   CHECK(contains(error_of(read_tiktoken("YQ== 0\nYg==\n", nullptr, "")), "line 2"));
   CHECK(contains(error_of(read_tiktoken("Y?== 0\n", nullptr, "")), "line 1"));
   CHECK(contains(error_of(read_tiktoken("YQ== 0\nYg== 0\n", nullptr, "")), "the id 0 twice"));
   CHECK(contains(error_of(read_tiktoken("\n", nullptr, "")), "is empty"));
-  CHECK(contains(error_of(read_tiktoken(kRanks, nullptr, "x")), "pre-tokenizer x is not known"));
+  CHECK(contains(error_of(read_tiktoken(kRanks, nullptr, "x")), "the pre-tokenizer x is unknown; known are "));
 }
 
-TEST_CASE("tekken's ranks begin behind its special tokens") {
+TEST_CASE("tekken's ranks begin after its special tokens") {
   const std::string vocab = R"("vocab":[{"rank":0,"token_bytes":"YQ=="},
       {"rank":1,"token_bytes":"Yg=="},{"rank":2,"token_bytes":"YWI="},
       {"rank":3,"token_bytes":"eA=="}])";
@@ -144,14 +140,14 @@ TEST_CASE("SentencePiece's BPE takes the best piece first, its unigram the best 
   CHECK(bpe->decode(Ids{6, 8, 7, 1}).value() == "ab\n<x><s>");
   CHECK(bpe->bos_id() == 1);
   const Shared unigram = must(read_sentence_piece(sentence_piece(1)));
-  CHECK(unigram->encode("ab", {}) == Ids{2, 5});  // -1 - 2.5 is more than -4
+  CHECK(unigram->encode("ab", {}) == Ids{2, 5});  // -1 - 2.5 is greater than -4
   CHECK(unigram->encode("aéé", {}) == Ids{2, 3, 0});
   CHECK(unigram->encode("", {}) == Ids{});
 }
 
-TEST_CASE("user-defined pieces are found in text, control pieces only when asked for") {
+TEST_CASE("user-defined pieces are found in text, control pieces only on request") {
   const Shared tokenizer = must(read_sentence_piece(sentence_piece(2)));
-  CHECK(tokenizer->encode("ab<x>ab", {}) == Ids{6, 7, 5});  // no prefix behind it
+  CHECK(tokenizer->encode("ab<x>ab", {}) == Ids{6, 7, 5});  // no prefix after it
   CHECK(tokenizer->encode("<s>", {}) == Ids{2, 0});
   CHECK(tokenizer->encode("<s>ab", {.parse_special = true}) == Ids{1, 6});
 }
@@ -179,7 +175,7 @@ TEST_CASE("GGUF's byte-level vocabulary uses the named pre-tokenizer, or another
   CHECK(tokenizer->bos_id() == std::nullopt);
   CHECK(must(read_gguf(writer, "qwen2"))->encode("a a11", {}) == Ids{0, 4, 1, 1});
   CHECK(must(read_gguf(writer, "llama-bpe"))->bos_id() == 6);
-  // A user-defined token is its text, not the byte that its letter writes.
+  // A user-defined token is its text, not the byte that its letter stands for.
   CHECK(tokenizer->encode("ü", {}) == Ids{5});
   CHECK(tokenizer->decode(Ids{5, 4}).value() == "ü a");
   CHECK(tokenizer->encode("<s>", {}) == Ids{});
@@ -206,7 +202,7 @@ TEST_CASE("GGUF's WordPiece and unigram vocabularies are read, others are named"
   CHECK(contains(error_of(read_gguf(gguf("llama", {"a"}, {1}))), "1 tokens but 0 scores"));
 }
 
-TEST_CASE("every named pre-tokenizer compiles and leaves no byte out") {
+TEST_CASE("every named pre-tokenizer compiles and covers every byte") {
   const std::string text = "It's 12345.6 Ünïcode\r\n  中文ab かな 한국 \t x=1; 'LL ½²٣ 😀  ";
   for (const char* name : {"default",     "llama-bpe",     "deepseek-llm", "deepseek-coder",
                            "deepseek-v3", "falcon",        "mpt",          "starcoder",
@@ -232,7 +228,7 @@ TEST_CASE("every named pre-tokenizer compiles and leaves no byte out") {
   }
 }
 
-TEST_CASE("base64 with and without padding, and what is none") {
+TEST_CASE("base64 with and without padding, and invalid text") {
   CHECK(decode_base64("YWI=") == "ab");
   CHECK(decode_base64("YWI") == "ab");
   CHECK(decode_base64("") == "");

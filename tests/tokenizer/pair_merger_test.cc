@@ -1,4 +1,4 @@
-#include "tokenizer/pair_merger.h"
+#include "tokenizer/models/pair_merger.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@ using namespace lockstep;
 
 namespace {
 
-// The definition of byte-pair encoding, in n^2: take the best pair of all, again and again.
+// Byte-pair encoding by definition, in n^2: merge the best pair of all until none is left.
 Ids merge_slowly(const std::vector<PairMerger::Merge>& merges, Ids ids) {
   while (true) {
     size_t best_rank = merges.size();

@@ -1,16 +1,14 @@
 // The normalizers and pre-tokenizers of a tokenizer.json, one by one.
 #include <string>
 
-#include "tokenizer/normalizer.h"
-#include "tokenizer/pre_tokenizer.h"
-#include "tokenizer/regex.h"
+#include "tokenizer/pipeline/normalizer.h"
+#include "tokenizer/pipeline/pre_tokenizer.h"
 #include "tokenizer/test_tokenizers.h"
+#include "tokenizer/text/regex.h"
 
 using namespace lockstep;
 
 namespace {
-
-using Strings = std::vector<std::string>;
 
 std::string normalize(const std::string& json, std::string_view text) {
   const auto value = parse_json(json);
@@ -47,7 +45,7 @@ TEST_CASE("normal forms compose and decompose") {
   CHECK(normalize(R"({"type":"NFC"})", std::string("a\0\u0301", 4)).size() == 4);
 }
 
-TEST_CASE("the other normalizers do what their names say") {
+TEST_CASE("the other normalizers do what they are named for") {
   CHECK(normalize(R"({"type":"Lowercase"})", "ÀB İ") == "àb i\u0307");
   CHECK(normalize(R"({"type":"Strip","strip_left":true,"strip_right":false})", " \u3000a ") ==
         "a ");
@@ -60,7 +58,7 @@ TEST_CASE("the other normalizers do what their names say") {
                   "éà") == "ea");
 }
 
-TEST_CASE("Split keeps, drops or joins what its pattern matches") {
+TEST_CASE("Split keeps, drops or joins the matches of its pattern") {
   CHECK(cut(split("Isolated"), "a--b") == Strings{"a", "-", "-", "b"});
   CHECK(cut(split("Removed"), "-a--b") == Strings{"a", "b"});
   CHECK(cut(split("Contiguous"), "a--b") == Strings{"a", "--", "b"});
@@ -85,7 +83,7 @@ TEST_CASE("the named pre-tokenizers of tokenizer.json cut where Hugging Face cut
   CHECK(cut(R"({"type":"ByteLevel"})", "a's b  c") == Strings{" a", "'s", " b", " ", " c"});
 }
 
-TEST_CASE("what stands behind ByteLevel sees the byte alphabet") {
+TEST_CASE("parts after ByteLevel see the byte alphabet") {
   // U+4E2D is the bytes E4 B8 AD; "\u00B8" is the letter of the second.
   const std::string json = R"({"type":"Sequence","pretokenizers":[
       {"type":"ByteLevel","add_prefix_space":false,"use_regex":false},
@@ -93,7 +91,7 @@ TEST_CASE("what stands behind ByteLevel sees the byte alphabet") {
   CHECK(cut(json, "中") == Strings{"\xE4", "\xB8", "\xAD"});
 }
 
-TEST_CASE("an intersection of classes is rewritten, also without the scripts' extensions") {
+TEST_CASE("an intersection of classes is rewritten, even without the scripts' extensions") {
   RegexScratch scratch;
   const auto regex = Regex::compile(R"([\p{Lu}\p{Lo}&&[^\p{Han}]]+)");
   REQUIRE(regex.ok());
@@ -106,9 +104,25 @@ TEST_CASE("an intersection of classes is rewritten, also without the scripts' ex
   CHECK(han.value().next("々", 0, scratch).outcome == Regex::Outcome::kFound);
 }
 
-TEST_CASE("a pattern that cannot end in time leaves the rest whole") {
+TEST_CASE("a pattern that exceeds its limit leaves the rest whole") {
   const std::string json =
       R"({"type":"Split","pattern":{"Regex":"(a+)+$|x"},"behavior":"Isolated"})";
   const std::string text = "x" + std::string(64, 'a') + "!";
   CHECK(cut(json, text) == Strings{"x", text.substr(1)});
+}
+
+TEST_CASE("no chain of normalizers makes a text many times as long") {
+  const std::string grow =
+      R"({"type":"Replace","pattern":{"Regex":"."},"content":")" + std::string(64, 'a') + R"("})";
+  const std::string ligature =
+      R"({"type":"Replace","pattern":{"String":"aaa"},"content":"\uFDFA"})";
+  const std::string compose = R"({"type":"NFKC"})";
+  const std::string text(4096, 'a');
+  for (const std::string& parts :
+       {grow + "," + grow + "," + grow + "," + grow,
+        grow + "," + ligature + "," + compose + "," + grow + "," + ligature + "," + compose}) {
+    const std::string result =
+        normalize(R"({"type":"Sequence","normalizers":[)" + parts + "]}", text);
+    CHECK(result.size() <= 200 * text.size());
+  }
 }

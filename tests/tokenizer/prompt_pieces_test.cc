@@ -1,4 +1,4 @@
-// Prompts made of a template's text and text that somebody typed.
+// Prompts made of template text and user text.
 #include <string>
 
 #include "tokenizer/test_tokenizers.h"
@@ -7,7 +7,7 @@ using namespace lockstep;
 
 namespace {
 
-// Bytes "a", "b", " " and "<", ">", "s"; "ab" merges; "<s>" is special, "<sp>" takes white space.
+// Bytes "a", "b", " " and "<", ">", "s"; "ab" merges; "<s>" is special, "<sp>" strips white space.
 std::shared_ptr<const Tokenizer> byte_tokenizer() {
   return parse_tokenizer(R"({
     "added_tokens": [
@@ -27,35 +27,35 @@ Ids encode(const std::vector<PromptText>& pieces) {
 
 }  // namespace
 
-TEST_CASE("tokens merge over the borders of pieces") {
+TEST_CASE("tokens merge across the borders of pieces") {
   CHECK(encode({{"a", true}, {"b", false}}) == Ids{6});
   CHECK(encode({{"a", false}, {"", true}, {"b", true}}) == Ids{6});
   CHECK(encode({{"a", false}, {"a", true}}) == Ids{22});  // a plain added token too
   CHECK(encode({}) == Ids{});
 }
 
-TEST_CASE("typed text never becomes a special token, not even with the template's help") {
+TEST_CASE("typed text never becomes a special token, not even joined with template text") {
   CHECK(encode({{"<s>", true}}) == Ids{20});
   CHECK(encode({{"<s>", false}}) == Ids{8, 4});
   CHECK(encode({{"<", true}, {"s>", false}}) == Ids{8, 4});
   CHECK(encode({{"<s", false}, {">", true}}) == Ids{8, 4});
   CHECK(encode({{"<", true}, {"s", false}, {">", true}}) == Ids{8, 4});
-  CHECK(encode({{"<s", true}, {">", true}}) == Ids{20});  // both are the template's
+  CHECK(encode({{"<s", true}, {">", true}}) == Ids{20});  // both from the template
   CHECK(encode({{"<s>", true}, {"<s>", false}, {"<s>", true}}) == Ids{20, 8, 4, 20});
 }
 
-TEST_CASE("a merge to a special token, and a piece that is one, stay plain") {
-  // The merges list and ignore_merges of the file would both make 20 of the text.
+TEST_CASE("a merge that gives a special token, and a piece equal to one, stay plain") {
+  // The file's merges and its ignore_merges would both turn the text into 20.
   CHECK(byte_tokenizer()->encode("<s>", {}) == Ids{8, 4});
   CHECK(byte_tokenizer()->encode("<s>", {.parse_special = true}) == Ids{20});
 }
 
-TEST_CASE("a special token takes white space of the template alone") {
+TEST_CASE("a special token strips white space of the template only") {
   CHECK(encode({{"<b>  ", true}, {"a", false}}) == Ids{21, 0});
   CHECK(encode({{"<b> ", true}, {" a", false}}) == Ids{21, 2, 0});
 }
 
-TEST_CASE("bad UTF-8 in a piece does not reach into the next one") {
+TEST_CASE("invalid UTF-8 in a piece does not affect the next one") {
   const auto tokenizer = byte_tokenizer();
   CHECK(
       tokenizer->encode_pieces(std::vector<PromptText>{{"a\xE2\x96", false}, {"<s>", true}}, false)

@@ -1,16 +1,11 @@
 #include <string>
 
+#include "base/threads/work.h"
 #include "tokenizer/test_tokenizers.h"
 
 using namespace lockstep;
 
 namespace {
-
-Ids ids_of(const Json& value) {
-  Ids ids;
-  for (const Json& id : value.get_array()) ids.push_back(static_cast<int32_t>(id.get_int64()));
-  return ids;
-}
 
 std::string text_of(const Json& value, std::string_view key) {
   return get_string(value, key).value().value();
@@ -18,7 +13,7 @@ std::string text_of(const Json& value, std::string_view key) {
 
 }  // namespace
 
-TEST_CASE("stories260K gives the ids that SentencePiece gives, and the text back") {
+TEST_CASE("stories260K gives SentencePiece's ids, and decodes them back") {
   const auto tokenizer = stories_tokenizer();
   CHECK(tokenizer->vocab_size() == 512);
   CHECK(tokenizer->bos_id() == 1);
@@ -50,7 +45,7 @@ TEST_CASE("the greedy stories decode to their texts, whole and as a stream") {
   }
 }
 
-TEST_CASE("special tokens in a text are plain text unless they are asked for") {
+TEST_CASE("special tokens in a text are plain text unless requested") {
   const auto tokenizer = stories_tokenizer();
   const Ids plain = tokenizer->encode("<s>", {});
   CHECK(plain.size() > 1);
@@ -82,7 +77,7 @@ TEST_CASE("decoding prints special tokens, and a stream does not") {
   CHECK(tokenizer->token_bytes(1).empty());
 }
 
-TEST_CASE("no text, invalid text and ids from nowhere") {
+TEST_CASE("empty text, invalid text and unknown ids") {
   const auto tokenizer = stories_tokenizer();
   CHECK(tokenizer->encode("", {}).empty());
   CHECK(tokenizer->encode("", {.add_bos = true}) == Ids{1});
@@ -97,7 +92,7 @@ TEST_CASE("no text, invalid text and ids from nowhere") {
   }
 }
 
-TEST_CASE("a model folder without a tokenizer, and a file that is none") {
+TEST_CASE("a model folder without a tokenizer, and an invalid file") {
   const auto missing = Tokenizer::load(LOCKSTEP_SOURCE_DIR "/src");
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().code == ErrorCode::kNotFound);
@@ -109,4 +104,16 @@ TEST_CASE("a model folder without a tokenizer, and a file that is none") {
   CHECK(other.error().message == LOCKSTEP_SOURCE_DIR
         "/models/stories260K/config.json: the tokenizer's file has no model");
   CHECK(Tokenizer::load(LOCKSTEP_SOURCE_DIR "/models/stories260K/tokenizer.json").ok());
+}
+
+TEST_CASE("encoding ends early once the thread's work is cancelled") {
+  const auto tokenizer = stories_tokenizer();
+  std::string text;
+  for (int i = 0; i < 1'000; ++i) text += "Once upon a time. ";
+  const size_t whole = tokenizer->encode(text, {}).size();
+  Work work(std::chrono::hours(1));
+  const Work::Scope scope(work);
+  CHECK(tokenizer->encode(text, {}).size() == whole);
+  work.cancel();
+  CHECK(tokenizer->encode(text, {}).empty());
 }

@@ -16,7 +16,7 @@ int32_t byte_token(uint8_t byte) {
 
 }  // namespace
 
-TEST_CASE("the bytes of a character are held until it is complete") {
+TEST_CASE("the bytes of a character are held back until it is complete") {
   StreamDecoder stream(stories_tokenizer(), false);
   CHECK(stream.push(byte_token(0xF0)).empty());
   CHECK(stream.push(byte_token(0x9F)).empty());
@@ -25,7 +25,7 @@ TEST_CASE("the bytes of a character are held until it is complete") {
   CHECK(stream.finish().empty());
 }
 
-TEST_CASE("a character that never ends is U+FFFD, in the middle and at the end") {
+TEST_CASE("an incomplete character is U+FFFD, in the middle and at the end") {
   StreamDecoder stream(stories_tokenizer(), false);
   CHECK(stream.push(byte_token(0xE2)).empty());
   CHECK(stream.push(byte_token('x')) == "\uFFFDx");
@@ -35,7 +35,7 @@ TEST_CASE("a character that never ends is U+FFFD, in the middle and at the end")
   CHECK(stream.finish() == "\uFFFD");
 }
 
-TEST_CASE("special tokens that are to be printed are, and end what is held") {
+TEST_CASE("special tokens are printed on request, and flush incomplete characters") {
   StreamDecoder stream(stories_tokenizer(), true, {{1, "<s>"}});
   CHECK(stream.push(1) == "<s>");
   CHECK(stream.push(2).empty());  // another one
@@ -44,7 +44,7 @@ TEST_CASE("special tokens that are to be printed are, and end what is held") {
   CHECK(stream.push(byte_token('x')) == "x");
 }
 
-TEST_CASE("only the first space of a text is a dummy") {
+TEST_CASE("only the first space of a text is a dummy space") {
   StreamDecoder stream(stories_tokenizer(), true);
   CHECK(stream.push(1).empty());
   CHECK(stream.push(byte_token(' ')).empty());
@@ -59,7 +59,7 @@ TEST_CASE("a tokenizer without a dummy space loses none") {
   CHECK(tokenizer->decode(Ids{7}).value() == " a");
 }
 
-TEST_CASE("random ids stream to what they decode to whole, in valid UTF-8 all the way") {
+TEST_CASE("random ids stream to their decoded text, in valid UTF-8 throughout") {
   const auto tokenizer = stories_tokenizer();
   std::mt19937 random(3);
   const uint8_t bytes[] = {' ', 'a', 0x80, 0x9F, 0xA0, 0xBF, 0xC3, 0xE2, 0xE0, 0xED, 0xF0, 0xF4};

@@ -1,4 +1,4 @@
-// Tokenizers for the tests of this folder: the one of stories260K, and variants of a tiny one.
+// Tokenizers for the tests of this folder: stories260K's, and variants of a tiny one.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -8,13 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "json/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 
 using Ids = std::vector<int32_t>;
+using Strings = std::vector<std::string>;
 
 inline Json read_json(const std::string& path) {
   const auto file = MappedFile::open(path);
@@ -25,14 +26,20 @@ inline Json read_json(const std::string& path) {
   return json.value();
 }
 
+inline Ids ids_of(const Json& value) {
+  Ids ids;
+  for (const Json& id : value.get_array()) ids.push_back(static_cast<int32_t>(id.get_int64()));
+  return ids;
+}
+
 inline std::shared_ptr<const Tokenizer> stories_tokenizer() {
   auto tokenizer = Tokenizer::load(LOCKSTEP_SOURCE_DIR "/models/stories260K");
   REQUIRE(tokenizer.ok());
   return tokenizer.value();
 }
 
-// "ab" and "abc" are merged; "\u2581" is a space; nothing else is known. Llama's normalizer and
-// decoder.
+// "ab" and "abc" are merged; "\u2581" is a space; everything else is unknown. Llama's normalizer
+// and decoder.
 inline constexpr const char* kTinyTokenizer = R"({
   "added_tokens": [{"id": 0, "content": "<unk>", "special": true, "normalized": false}],
   "normalizer": {"type": "Sequence", "normalizers": [

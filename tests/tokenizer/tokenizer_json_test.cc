@@ -6,7 +6,7 @@ using namespace lockstep;
 
 TEST_CASE("the tiny tokenizer merges by rank") {
   const auto tokenizer = parse_tokenizer(kTinyTokenizer);
-  CHECK(tokenizer->encode("abc", {}) == Ids{4, 6});  // "a b" comes before "\u2581 a"
+  CHECK(tokenizer->encode("abc", {}) == Ids{4, 6});  // "a b" ranks before "\u2581 a"
   CHECK(tokenizer->encode("aab", {}) == Ids{7, 5});
   CHECK(tokenizer->decode(Ids{7, 5}).value() == "aab");
   CHECK(tokenizer->bos_id() == std::nullopt);
@@ -21,13 +21,13 @@ TEST_CASE("characters outside the vocabulary are unknown, fused or not, or bytes
   CHECK(dropped->encode("xya", {}) == Ids{7});
 }
 
-TEST_CASE("ignore_merges takes a piece that is a token whole") {
+TEST_CASE("with ignore_merges a piece that is a token is taken whole") {
   const std::string text = tiny_with({"model", "ignore_merges"}, "true");
   CHECK(parse_tokenizer(text)->encode("a", {}) == Ids{7});
   CHECK(parse_tokenizer(text)->encode("ab", {}) == Ids{4, 5});
 }
 
-TEST_CASE("Metaspace prepends always, first or never, and splits before its mark") {
+TEST_CASE("Metaspace prepends always, only first or never, and splits before its mark") {
   const auto with = [](const std::string& rest) {
     auto document = parse_json(
         tiny_with({"pre_tokenizer"}, R"({"type":"Metaspace","replacement":"▁")" + rest + "}"));
@@ -56,7 +56,7 @@ TEST_CASE("the longest added token is matched, plain ones always") {
   CHECK(tokenizer->decode(Ids{7, 10, 1}).value() == "a<x>!a");
 }
 
-TEST_CASE("added tokens take the white space that they are told to take") {
+TEST_CASE("added tokens strip white space as configured") {
   const auto tokenizer = parse_tokenizer(tiny_with({"added_tokens"}, R"([
       {"id": 8, "content": "<l>", "special": false, "normalized": false, "lstrip": true},
       {"id": 9, "content": "<r>", "special": false, "normalized": false, "rstrip": true}])"));
@@ -65,11 +65,11 @@ TEST_CASE("added tokens take the white space that they are told to take") {
   CHECK(tokenizer->encode(" <l>", {}) == Ids{8});
 }
 
-TEST_CASE("a normalized added token is looked for behind the normalizer") {
+TEST_CASE("a normalized added token is matched after the normalizer") {
   const auto tokenizer = parse_tokenizer(tiny_with({"added_tokens"}, R"([
       {"id": 8, "content": "c c", "special": false, "normalized": true}])"));
   CHECK(tokenizer->encode("c ca", {}) == Ids{8, 1});
-  CHECK(tokenizer->encode("ac c", {}) == Ids{7, 3, 4, 3});  // there it is no "\u2581c\u2581c"
+  CHECK(tokenizer->encode("ac c", {}) == Ids{7, 3, 4, 3});  // there it is not "\u2581c\u2581c"
 }
 
 TEST_CASE("the token at the beginning of a text comes from the template") {
@@ -84,8 +84,8 @@ TEST_CASE("the token at the beginning of a text comes from the template") {
         std::nullopt);
 }
 
-TEST_CASE("the token behind a text comes from the template and is not part of the encoded text") {
-  // As Qwen3-Embedding has it.
+TEST_CASE("the token after a text comes from the template and is not part of the encoded text") {
+  // As in Qwen3-Embedding.
   const std::string end = R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}},
       {"SpecialToken":{"id":"<s>","type_id":0}}],
       "special_tokens":{"<s>":{"id":"<s>","ids":[3]}}})";
@@ -99,7 +99,7 @@ TEST_CASE("the token behind a text comes from the template and is not part of th
   CHECK(parse_tokenizer(tiny_with({"post_processor"}, "null"))->end_id() == std::nullopt);
 }
 
-TEST_CASE("what this version does not know is unsupported and named") {
+TEST_CASE("unknown features are unsupported and named") {
   struct Case {
     std::vector<std::string> keys;
     const char* value;
@@ -125,6 +125,15 @@ TEST_CASE("what this version does not know is unsupported and named") {
       {{"pre_tokenizer"},
        R"({"type":"Metaspace","replacement":"_","prepend_scheme":"last"})",
        "prepend_scheme last"},
+      {{"pre_tokenizer"},
+       R"({"type":"Sequence","pretokenizers":[
+           {"type":"ByteLevel","add_prefix_space":false,"use_regex":false},
+           {"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}]})",
+       "Metaspace after ByteLevel"},
+      {{"pre_tokenizer"},
+       R"({"type":"Sequence","pretokenizers":[{"type":"Metaspace","replacement":"_"},
+           {"type":"Metaspace","replacement":"▁"}]})",
+       "second Metaspace"},
       {{"post_processor"}, R"({"type":"RobertaProcessing"})", "post_processor RobertaProcessing"},
       {{"decoder"}, "null", "decoder null"},
       {{"decoder"}, R"({"type":"CTC"})", "decoder CTC"},
@@ -153,17 +162,19 @@ TEST_CASE("a tokenizer that contradicts itself is corrupt") {
       {{"model", "vocab", "a"}, "2", "has the id 2 twice"},
       {{"model", "vocab", "a"}, "-1", "has the id -1, which is outside"},
       {{"model", "vocab", "a"}, "9000000000", "which is outside 0 to"},
-      {{"model", "vocab", "a"}, "1.5", "id that is no integer"},
+      {{"model", "vocab", "a"}, "1.5", "id that is not an integer"},
       {{"model", "merges"}, "7", "model has no merges"},
-      {{"model", "merges"}, R"(["ab"])", "has a merge that is no pair: \"ab\""},
-      {{"model", "merges"}, R"(["a b c"])", "has a merge that is no pair"},
-      {{"model", "merges"}, R"([["a"]])", "has a merge that is no pair"},
-      {{"model", "merges"}, R"(["c c"])", "merges what is not in the vocabulary: \"c c\""},
+      {{"model", "merges"}, R"(["ab"])", "has a merge that is not a pair: \"ab\""},
+      {{"model", "merges"}, R"(["a b c"])", "has a merge that is not a pair"},
+      {{"model", "merges"}, R"([["a"]])", "has a merge that is not a pair"},
+      {{"model", "merges"}, R"(["c c"])", "merges tokens that are not in the vocabulary: \"c c\""},
       {{"model", "unk_token"}, R"("?")", "unk_token that is not in the vocabulary"},
       {{"model", "byte_fallback"}, "1", "\"byte_fallback\" must be true or false"},
       {{"normalizer"}, R"({"type":"Sequence"})", "normalizer Sequence has no parts"},
       {{"normalizer"}, R"({"type":"Prepend"})", "normalizer has no string \"prepend\""},
-      {{"pre_tokenizer"}, R"({"type":"Metaspace","replacement":"ab"})", "pre_tokenizer replaces"},
+      {{"pre_tokenizer"},
+       R"({"type":"Metaspace","replacement":"ab"})",
+       "pre_tokenizer does not replace by one character"},
       {{"decoder"}, R"({"type":"Replace","pattern":{"String":""},"content":""})", "empty pattern"},
       {{"added_tokens"}, R"([{"id":1,"content":"new"}])", "has the id 1 twice"},
       {{"added_tokens"}, R"([{"content":"new"}])", "added token new has no id"},

@@ -1,6 +1,6 @@
 // Published vocabularies with texts and their ids, made by Hugging Face's tokenizers and by
-// independent encoders. Those that may be shipped lie in tests/data/tokenizer, the others in a
-// folder beside the project that not everybody has (LOCKSTEP_SHARED_DIR, by default "../shared").
+// independent encoders. Those that may be shipped are in tests/data/tokenizer, the others in a
+// folder outside the project that may be missing (LOCKSTEP_SHARED_DIR, by default "../shared").
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -37,7 +37,7 @@ fs::path shared_folder() {
   return shared != nullptr ? fs::path(shared) : fs::path(LOCKSTEP_SOURCE_DIR) / ".." / "shared";
 }
 
-// Empty if the vocabulary is not here.
+// Empty if the vocabulary is missing.
 fs::path folder_of(const Folder& folder) {
   for (const fs::path& root : {fs::path(LOCKSTEP_SOURCE_DIR) / "tests/data/tokenizer",
                                shared_folder() / "data/tokenizer"}) {
@@ -46,19 +46,13 @@ fs::path folder_of(const Folder& folder) {
   return {};
 }
 
-Ids ids_of(const Json& value) {
-  Ids ids;
-  for (const Json& id : value.get_array()) ids.push_back(static_cast<int32_t>(id.get_int64()));
-  return ids;
-}
-
 void check_case(const Tokenizer& tokenizer, const Json& value) {
   const std::string text(value.at("text").get_string());
   CAPTURE(text);
   const Ids expected = ids_of(value.at("ids"));
   const Ids ids = tokenizer.encode(text, {});
   CHECK(ids == expected);
-  // However the text is cut into pieces, it is one text.
+  // Pieces cut anywhere give the same ids as the whole text.
   for (size_t cut = 1; cut < text.size(); cut += 1 + text.size() / 5) {
     if ((text[cut] & 0xC0) == 0x80) continue;
     const PromptText pieces[] = {{std::string_view(text).substr(0, cut), true},

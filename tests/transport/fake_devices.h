@@ -1,4 +1,4 @@
-// The fake RDMA library in a test: its controls, and devices over it.
+// The fake RDMA library in a test: its controls, and devices that use it.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "fake_verbs/fake_verbs.h"
-#include "transport/verbs_devices.h"
+#include "transport/verbs/verbs_devices.h"
 #include "transport/verbs_pairs.h"
 
 namespace lockstep {
@@ -22,14 +22,14 @@ inline FakeVerbs& fake_verbs() {
   return *reinterpret_cast<FakeVerbsControls>(::dlsym(library, "fake_verbs_controls"))();
 }
 
-// The mode of the fake while a test runs; afterwards nothing fails or drops any more.
+// Sets the fake's mode for a test; afterwards nothing fails or drops any more.
 class FakeScope {
  public:
   explicit FakeScope(FakeMode mode) : fake_(fake_verbs()) {
     reset();
     fake_.mode = static_cast<int>(mode);
     fake_.early_messages = 0;
-    // A process that was killed took its objects away without a word.
+    // A killed process left its objects without releasing them.
     fake_.contexts = fake_.domains = fake_.regions = 0;
     fake_.completion_queues = fake_.queue_pairs = 0;
   }

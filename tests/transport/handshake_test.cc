@@ -1,5 +1,5 @@
-// What two ends say to each other before the first frame, and what an eavesdropper can do with it.
-#include "transport/handshake.h"
+// The messages between two ends before the first frame, and attacks by an eavesdropper.
+#include "transport/tcp/handshake.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -14,9 +14,9 @@ using namespace lockstep;
 
 namespace {
 
-constexpr GroupToken kToken{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
-constexpr Handshake::Options kListener{.rank = 0, .size = 3, .epoch = 5, .token = kToken};
-constexpr Handshake::Options kCaller{.rank = 2, .size = 3, .epoch = 5, .token = kToken};
+constexpr GroupToken kGroupToken{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+constexpr Handshake::Options kListener{.rank = 0, .size = 3, .epoch = 5, .token = kGroupToken};
+constexpr Handshake::Options kCaller{.rank = 2, .size = 3, .epoch = 5, .token = kGroupToken};
 
 using Bytes = std::vector<std::byte>;
 
@@ -37,7 +37,7 @@ void give(int fd, const Bytes& bytes) {
   REQUIRE(::send(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
 }
 
-// Two ends whose words pass through the test's hands.
+// Two ends whose messages pass through the test.
 struct Talk {
   std::pair<UniqueFd, UniqueFd> left = socket_pair(), right = socket_pair();
   Handshake caller, listener;
@@ -61,7 +61,7 @@ struct Talk {
     if (!said.empty()) give(left.second.get(), said);
     return result;
   }
-  // The three messages in their order; false if either end failed.
+  // Passes the three messages in order; false if either end failed.
   bool finish() {
     const auto is = [](const Result<bool>& result, bool wanted) {
       return result.ok() && result.value() == wanted;
@@ -77,21 +77,21 @@ bool contains(const Bytes& bytes, std::span<const std::byte> part) {
 
 }  // namespace
 
-TEST_CASE("two ranks of a group prove themselves and know the rail") {
-  Talk talk({.rank = 2, .size = 3, .epoch = 5, .token = kToken, .rails = 3},
-            {.rank = 0, .size = 3, .epoch = 5, .token = kToken, .rails = 3});
+TEST_CASE("two ranks of a group authenticate and agree on the rail") {
+  Talk talk({.rank = 2, .size = 3, .epoch = 5, .token = kGroupToken, .rails = 3},
+            {.rank = 0, .size = 3, .epoch = 5, .token = kGroupToken, .rails = 3});
   talk.caller =
-      Handshake::call({.rank = 2, .size = 3, .epoch = 5, .token = kToken, .rails = 3}, 0, 2);
+      Handshake::call({.rank = 2, .size = 3, .epoch = 5, .token = kGroupToken, .rails = 3}, 0, 2);
   REQUIRE(talk.finish());
   CHECK(talk.listener.peer() == 2);
   CHECK(talk.listener.rail() == 2);
   CHECK(talk.caller.peer() == 0);
   CHECK_FALSE(talk.caller.keys().value().has_value());
-  CHECK_FALSE(contains(talk.from_caller, std::span(kToken).first(8)));
-  CHECK_FALSE(contains(talk.from_listener, std::span(kToken).first(8)));
+  CHECK_FALSE(contains(talk.from_caller, std::span(kGroupToken).first(8)));
+  CHECK_FALSE(contains(talk.from_listener, std::span(kGroupToken).first(8)));
 }
 
-TEST_CASE("an encrypted connection has keys that no other connection has") {
+TEST_CASE("an encrypted connection has unique keys") {
   Handshake::Options calling = kCaller, listening = kListener;
   calling.encrypts = listening.encrypts = true;
   Talk one(calling, listening), two(calling, listening);
@@ -105,7 +105,7 @@ TEST_CASE("an encrypted connection has keys that no other connection has") {
   CHECK(keys.send != two.caller.keys().value()->send);
 }
 
-TEST_CASE("what an eavesdropper repeats is refused") {
+TEST_CASE("a replay by an eavesdropper is refused") {
   Talk heard;
   REQUIRE(heard.finish());
   const auto [ours, theirs] = socket_pair();
@@ -114,7 +114,7 @@ TEST_CASE("what an eavesdropper repeats is refused") {
   const Result<bool> replayed = listener.advance(ours.get());
   REQUIRE(!replayed.ok());
   CHECK(replayed.error().code == ErrorCode::kCorrupt);
-  // The same to a caller: the answer to another nonce.
+  // The same attack on a caller: the answer to another nonce.
   const auto [near, far] = socket_pair();
   Handshake caller = Handshake::call(kCaller, 0, 0);
   CHECK_FALSE(caller.advance(near.get()).value());
@@ -135,12 +135,12 @@ TEST_CASE("a rank of another group, epoch or place gets no answer") {
     CHECK(talk.from_listener.empty());
   }
   Talk talk;
-  talk.caller = Handshake::call(kCaller, 1, 0);  // means another rank
+  talk.caller = Handshake::call(kCaller, 1, 0);  // calls another rank
   CHECK_FALSE(talk.advance_caller().value());
   CHECK(talk.advance_listener().error().code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("a changed bit in any word ends the talk") {
+TEST_CASE("a changed bit in any message ends the handshake") {
   for (size_t byte = 0; byte < 2 * sizeof(Hello) + sizeof(Digest); ++byte) {
     CAPTURE(byte);
     const auto [near, far] = socket_pair();
@@ -163,7 +163,7 @@ TEST_CASE("a changed bit in any word ends the talk") {
   }
 }
 
-TEST_CASE("another version is told in one sentence, to both ends") {
+TEST_CASE("a version mismatch is reported in one sentence, at both ends") {
   Hello future;
   future.version = 99;
   const auto* bytes = reinterpret_cast<const std::byte*>(&future);
@@ -176,7 +176,7 @@ TEST_CASE("another version is told in one sentence, to both ends") {
   CHECK(refused.error().message ==
         "the other end speaks version 99 of links, this one version 2: run the same lockstep "
         "everywhere");
-  const Bytes answer = take_all(theirs.get());  // so that the other end can say so too
+  const Bytes answer = take_all(theirs.get());  // so that the other end can report it too
   REQUIRE(answer.size() == Hello::kPrefixBytes);
   const auto [near, far] = socket_pair();
   Handshake caller = Handshake::call(kCaller, 0, 0);
@@ -185,7 +185,7 @@ TEST_CASE("another version is told in one sentence, to both ends") {
   CHECK(caller.advance(near.get()).error().code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("ranks that were started with other link options say so") {
+TEST_CASE("ranks that were started with different link options report it") {
   Handshake::Options encrypting = kCaller, railed = kCaller;
   encrypting.encrypts = true;
   railed.rails = 2;

@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("kinds of links and topologies have names, and no others") {
+TEST_CASE("kinds of links and topologies have names, and other names are refused") {
   for (const LinkKind kind : {LinkKind::kShm, LinkKind::kTcp, LinkKind::kVerbs}) {
     CHECK(parse_link_kind(link_kind_name(kind)).value() == kind);
   }
@@ -19,7 +19,7 @@ TEST_CASE("kinds of links and topologies have names, and no others") {
   CHECK(parse_topology("").error().code == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("a topology joins the pairs that its name says") {
+TEST_CASE("a topology connects the pairs that its name implies") {
   const auto pairs = [](Topology topology, int size) {
     int count = 0;
     for (int a = 0; a < size; ++a) {

@@ -1,20 +1,18 @@
-// What every link promises, over a pipe, shared memory and TCP.
+// The guarantees of every link, over a pipe, shared memory and TCP.
 #include <dirent.h>
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <thread>
 
-#include "base/wait.h"
+#include "base/threads/wait.h"
 #include "transport/pipe_link.h"
 
 using namespace lockstep;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLong{20'000};
-
-// False if there is no room for it.
+// False if there is no room.
 bool try_send(Link& link, size_t bytes, int seed) {
   const auto frame = link.acquire(bytes);
   if (frame.empty()) return false;
@@ -59,7 +57,7 @@ size_t open_descriptors() {
 
 }  // namespace
 
-TEST_CASE("frames of any length arrive whole, in order and in place on 64 bytes") {
+TEST_CASE("frames of any length arrive whole, in order and aligned to 64 bytes") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     LocalLinks links = kind.open(2);
@@ -84,13 +82,13 @@ TEST_CASE("frames of any length arrive whole, in order and in place on 64 bytes"
   }
 }
 
-TEST_CASE("a link that is full gives no frame, and room comes back when the peer reads") {
+TEST_CASE("a full link gives no frame, and has room again when the peer reads") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     LocalLinks links = kind.open(2);
     Link &left = *links[0][1], &right = *links[1][0];
     int sent = 0;
-    // TCP also has the kernel's room, which ends well before 1000 frames of 1 MiB.
+    // TCP also has the kernel's buffers, which are full well before 1000 frames of 1 MiB.
     const size_t frame_bytes_max = left.frame_bytes_max();
     while (sent < 1000 && try_send(left, frame_bytes_max, sent)) ++sent;
     REQUIRE(sent > 0);
@@ -133,7 +131,7 @@ TEST_CASE("two threads exchange thousands of frames of mixed lengths without a w
   }
 }
 
-TEST_CASE("what a peer sent before it closed can still be read; then it is lost") {
+TEST_CASE("frames that a peer sent before it closed can still be read; then it is lost") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     LocalLinks links = kind.open(2);
@@ -151,7 +149,7 @@ TEST_CASE("what a peer sent before it closed can still be read; then it is lost"
   }
 }
 
-TEST_CASE("a sleeping reader is woken by a frame and by the end of its peer") {
+TEST_CASE("a sleeping reader is woken by a frame and by the loss of its peer") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     LocalLinks links = kind.open(2);
@@ -173,7 +171,7 @@ TEST_CASE("a sleeping reader is woken by a frame and by the end of its peer") {
   }
 }
 
-TEST_CASE("a sleep ends at its limit when nothing comes") {
+TEST_CASE("a sleep ends at its limit if nothing arrives") {
   for (const auto& kind : kAllLinks) {
     CAPTURE(kind.name);
     LocalLinks links = kind.open(2);

@@ -1,4 +1,4 @@
-// When silence on a connection is a dead network, and when it is a peer that does not read.
+// Whether silence on a connection means a dead network or a peer that does not read.
 #include "transport/path_watch.h"
 
 #include <doctest/doctest.h>
@@ -8,8 +8,8 @@
 
 #include <functional>
 
-#include "transport/rendezvous.h"
-#include "transport/socket.h"
+#include "transport/tcp/rendezvous.h"
+#include "transport/tcp/socket.h"
 
 using namespace lockstep;
 using std::chrono::milliseconds;
@@ -18,7 +18,7 @@ namespace {
 
 using Counters = PathWatch::Counters;
 
-// Looks every 20 ms for `span`; when the path was found dead, -1 if it was not.
+// Polls every 20 ms for `span`; returns when the path was declared dead, -1 if it was not.
 int dead_after_ms(PathWatch& watch, milliseconds span,
                   const std::function<Counters(int at_ms)>& counters) {
   const PathWatch::Time begin{std::chrono::hours(1)};
@@ -30,10 +30,10 @@ int dead_after_ms(PathWatch& watch, milliseconds span,
 
 }  // namespace
 
-TEST_CASE("what is not acknowledged though it was sent again is a dead path after 1 s") {
+TEST_CASE("data that is retransmitted and not acknowledged is a dead path after 1 s") {
   PathWatch watch;
   const int dead = dead_after_ms(watch, milliseconds(5'000), [](int at) {
-    // As seen on Linux with its loopback down: sent again after 204, 612 and 1428 ms.
+    // As seen on Linux with its loopback down: retransmitted after 204, 612 and 1428 ms.
     return Counters{.unacknowledged = 1,
                     .repeats = at < 204    ? 0u
                                : at < 612  ? 1u
@@ -45,7 +45,7 @@ TEST_CASE("what is not acknowledged though it was sent again is a dead path afte
   CHECK(dead <= 1'040);
 }
 
-TEST_CASE("packets that the own machine swallows are a dead path too") {
+TEST_CASE("packets that are dropped locally are a dead path too") {
   PathWatch watch;
   const int dead = dead_after_ms(watch, milliseconds(5'000), [](int at) {
     return Counters{.probes = at < 204   ? 0u
@@ -57,7 +57,7 @@ TEST_CASE("packets that the own machine swallows are a dead path too") {
   CHECK(dead <= 1'260);
 }
 
-TEST_CASE("an idle connection's second question without an answer is a dead path") {
+TEST_CASE("an idle connection's second unanswered probe is a dead path") {
   PathWatch watch;
   const int dead = dead_after_ms(watch, milliseconds(5'000), [](int at) {
     return Counters{.probes = at < 1'000   ? 0u
@@ -75,11 +75,11 @@ TEST_CASE("acknowledged bytes and a peer without room are not a dead path") {
   CHECK(dead_after_ms(busy, milliseconds(60'000), [](int) {
           return Counters{.unacknowledged = 5, .answer_age = milliseconds(4)};
         }) == -1);
-  PathWatch idle;  // every second a question and its answer
+  PathWatch idle;  // every second a probe and its answer
   CHECK(dead_after_ms(idle, milliseconds(60'000), [](int at) {
           return Counters{.is_idle_probe = true, .answer_age = milliseconds(at % 1'000)};
         }) == -1);
-  PathWatch full;  // questions about room come ever later; now and then one has to be repeated
+  PathWatch full;  // window probes back off; now and then one is retransmitted
   CHECK(dead_after_ms(full, milliseconds(60'000), [](int at) {
           const int since = at % 3'200;
           return Counters{.probes = since > 2'000 ? 1u : 0u, .answer_age = milliseconds(since)};
@@ -96,7 +96,7 @@ TEST_CASE("one lost packet is not a dead path") {
         }) == -1);
 }
 
-TEST_CASE("time in which nobody looked counts little") {
+TEST_CASE("time in which no one polled counts little") {
   PathWatch watch;
   PathWatch::Time now{std::chrono::hours(1)};
   const Counters silent{.unacknowledged = 1, .repeats = 9, .answer_age = std::chrono::hours(1)};
@@ -105,7 +105,7 @@ TEST_CASE("time in which nobody looked counts little") {
   CHECK(watch.judge(silent, now));
 }
 
-TEST_CASE("connections of links are asked while they are idle, and other sockets do no harm") {
+TEST_CASE("idle connections of links are probed, and other sockets do no harm") {
   auto socket = open_tcp_socket(AF_INET);
   REQUIRE(socket.ok());
   PathWatch::prepare(socket.value().get());

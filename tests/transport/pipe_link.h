@@ -1,7 +1,8 @@
-// PipeLink: a Link through queues in this process, as plain as can be: what the real links are
-// compared with.
+// PipeLink: a Link through queues in this process, as simple as possible: the reference for the
+// real links.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -9,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "transport/form/local_links.h"
 #include "transport/frame.h"
-#include "transport/local_links.h"
 
 namespace lockstep {
+
+inline constexpr std::chrono::milliseconds kLong{20'000};  // far more than any link takes
 
 struct Pipe {
   std::mutex mutex;
@@ -89,7 +92,7 @@ inline LocalLinks open_links(const LinkOptions& options, int size) {
   return std::move(open_local_links(options, size).value());
 }
 
-// The links that every test of links and groups runs over.
+// The links over which every test of links and groups runs.
 struct NamedLinks {
   const char* name;
   LocalLinks (*open)(int size);

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "base/wait.h"
+#include "base/threads/wait.h"
 #include "transport/pipe_link.h"
 #include "transport/slowed_link.h"
 
@@ -13,9 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLong{20'000};
-
-// Both ends of rails over pipes; the test keeps what it needs of the single pipes.
+// Both ends of rails over pipes; the test keeps access to the single pipes.
 struct Rails {
   std::vector<std::unique_ptr<Link>> left, right;
 
@@ -28,7 +26,7 @@ struct Rails {
   }
 };
 
-bool send(Link& link, int value, size_t bytes = 100) {
+bool sends(Link& link, int value, size_t bytes = 100) {
   const auto frame = link.acquire(bytes);
   if (frame.empty()) return false;
   std::memset(frame.data(), value, bytes);
@@ -36,8 +34,8 @@ bool send(Link& link, int value, size_t bytes = 100) {
   return true;
 }
 
-// Takes the next frame if it is of `value`.
-bool receive(Link& link, int value) {
+// Receives the next frame if it holds `value`.
+bool receives(Link& link, int value) {
   Wait wait(kLong);
   while (link.peek().empty()) {
     if (!link.health().ok() || !wait.pause("frame").ok()) return false;
@@ -47,7 +45,7 @@ bool receive(Link& link, int value) {
   return is_right;
 }
 
-// What a sender puts on a rail: its number and a payload.
+// A frame as a sender puts it on a rail: its number and a payload.
 void send_raw(Link& rail, uint64_t number, size_t bytes = 128) {
   const auto frame = rail.acquire(bytes);
   REQUIRE(frame.size() == bytes);
@@ -63,53 +61,53 @@ TEST_CASE("every rail carries frames, and they arrive in their order") {
     CAPTURE(count);
     Rails rails(count);
     RailedLink sender(std::move(rails.left), 1);
-    for (int i = 0; i < 2 * count; ++i) REQUIRE(send(sender, i));
+    for (int i = 0; i < 2 * count; ++i) REQUIRE(sends(sender, i));
     for (auto& rail : rails.right) CHECK(!rail->peek().empty());
     RailedLink receiver(std::move(rails.right), 0);
-    for (int i = 0; i < 2 * count; ++i) CHECK(receive(receiver, i));
+    for (int i = 0; i < 2 * count; ++i) CHECK(receives(receiver, i));
     CHECK(receiver.peek().empty());
     CHECK(receiver.health().ok());
   }
 }
 
-TEST_CASE("a rail that is full is passed by, and the order is kept") {
+TEST_CASE("a full rail is skipped, and the order is kept") {
   Rails rails(2);
   Link& first = *rails.left[0];
-  while (!first.acquire(100).empty()) first.post();  // fills the pipe beneath
+  while (!first.acquire(100).empty()) first.post();  // fills the underlying pipe
   RailedLink sender(std::move(rails.left), 1);
   int sent = 0;
-  while (send(sender, sent)) ++sent;
+  while (sends(sender, sent)) ++sent;
   CHECK(sent == static_cast<int>(PipeLink::kFramesMax));
   for (size_t i = 0; i < PipeLink::kFramesMax; ++i) rails.right[0]->release();
   RailedLink receiver(std::move(rails.right), 0);
   for (int i = 0; i < 40; ++i) {
-    CHECK(receive(receiver, i));
-    if (send(sender, sent)) ++sent;
+    CHECK(receives(receiver, i));
+    if (sends(sender, sent)) ++sent;
     REQUIRE(sent > i + 1);
   }
 }
 
-TEST_CASE("rails of different speed restore the order by numbers") {
+TEST_CASE("frames over rails of different speed are reordered by number") {
   Rails rails(2);
   rails.left[1] = std::make_unique<SlowedLink>(
       std::move(rails.left[1]), SlowedLink::Options{.delay = std::chrono::milliseconds(20)});
   rails.right[1] = std::make_unique<SlowedLink>(
       std::move(rails.right[1]), SlowedLink::Options{.delay = std::chrono::milliseconds(20)});
   RailedLink sender(std::move(rails.left), 1), receiver(std::move(rails.right), 0);
-  for (int i = 0; i < 6; ++i) REQUIRE(send(sender, i));
-  for (int i = 0; i < 6; ++i) CHECK(receive(receiver, i));
+  for (int i = 0; i < 6; ++i) REQUIRE(sends(sender, i));
+  for (int i = 0; i < 6; ++i) CHECK(receives(receiver, i));
 }
 
-TEST_CASE("two rails of limited speed carry what one cannot in the time") {
-  // One rail of 1 Gbit/s needs a millisecond for each frame; with two, the last of eight is due
-  // after four.
+TEST_CASE("two rails of limited speed carry more than one in the same time") {
+  // One rail of 1 Gbit/s needs a millisecond per frame; over two, the last of eight is due after
+  // four.
   LocalLinks links =
       std::move(open_local_links({.kind = LinkKind::kTcp, .rails = 2, .gbit_s = 1}, 2).value());
   RailedLink* receiver = dynamic_cast<RailedLink*>(links[1][0].get());
   REQUIRE(receiver != nullptr);
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 8; ++i) REQUIRE(send(*links[0][1], i, 125'000));
-  for (int i = 0; i < 8; ++i) CHECK(receive(*receiver, i));
+  for (int i = 0; i < 8; ++i) REQUIRE(sends(*links[0][1], i, 125'000));
+  for (int i = 0; i < 8; ++i) CHECK(receives(*receiver, i));
   CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(4));
 }
 
@@ -127,17 +125,17 @@ TEST_CASE("the loss of one rail is the loss of the link, and is named") {
   CHECK(receiver.health().error().message == "rank 0: it closed the pipe (rail 2 of 3)");
 }
 
-TEST_CASE("numbers that cannot be break a link of rails") {
+TEST_CASE("impossible numbers break a link of rails") {
   SUBCASE("a number twice") {
     Rails rails(2);
     RailedLink receiver(std::move(rails.right), 0);
     send_raw(*rails.left[0], 0);
-    REQUIRE(receive(receiver, 0));
+    REQUIRE(receives(receiver, 0));
     send_raw(*rails.left[1], 0);
     CHECK(receiver.peek().empty());
     CHECK(receiver.health().error().code == ErrorCode::kCorrupt);
   }
-  SUBCASE("a number left out on all rails") {
+  SUBCASE("a number missing on all rails") {
     Rails rails(2);
     RailedLink receiver(std::move(rails.right), 0);
     send_raw(*rails.left[0], 1);

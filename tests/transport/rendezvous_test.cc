@@ -1,4 +1,4 @@
-#include "transport/rendezvous.h"
+#include "transport/tcp/rendezvous.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <thread>
 
-#include "base/wait.h"
-#include "transport/handshake.h"
-#include "transport/socket.h"
+#include "base/threads/wait.h"
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/socket.h"
 
 using namespace lockstep;
 
@@ -35,7 +35,7 @@ struct Ranks {
   }
 };
 
-// Says `hello` to a listening rank and hands the connection back.
+// Sends `hello` to a listening rank and returns the connection.
 UniqueFd greet(const TcpAddress& address, const void* hello, size_t bytes) {
   auto info = std::move(resolve_numeric(address.host, address.port).value());
   UniqueFd fd(::socket(info->ai_family, SOCK_STREAM, 0));
@@ -44,7 +44,7 @@ UniqueFd greet(const TcpAddress& address, const void* hello, size_t bytes) {
   return fd;
 }
 
-// A connection on which a rank has said its first word.
+// A connection on which a rank has sent its first message.
 UniqueFd call(const TcpAddress& address, const Handshake::Options& options, int peer) {
   UniqueFd fd = greet(address, "", 0);
   CHECK_FALSE(Handshake::call(options, peer, 0).advance(fd.get()).value());
@@ -87,7 +87,7 @@ TEST_CASE("every pair of ranks gets one link") {
 }
 
 TEST_CASE(
-    "strangers, wrong tokens and old epochs are turned away and the right rank still gets in") {
+    "strangers, wrong tokens and old epochs are rejected and the right rank is still accepted") {
   Ranks ranks(2);
   const Handshake::Options right{.rank = 1, .size = 2, .epoch = 3, .token = kToken};
   Handshake::Options bad[4] = {right, right, right, right};
@@ -114,13 +114,13 @@ TEST_CASE(
   REQUIRE(second.ok());
   check_connected(*first.value()[1], *second.value()[0]);
   CHECK(late_count == 1);
-  for (const UniqueFd& stranger : strangers) {  // all of them were hung up on without an answer
+  for (const UniqueFd& stranger : strangers) {  // all of them were closed without an answer
     char byte;
     CHECK(::recv(stranger.get(), &byte, 1, 0) <= 0);
   }
 }
 
-// 127.0.0.2 and 127.0.0.1 are addresses of one machine, which would call from the second.
+// 127.0.0.2 and 127.0.0.1 belong to one machine, whose calls come from the second by default.
 TEST_CASE("a rank calls from the address at which it listens") {
   Ranks ranks(1);
   Result<TcpListener> opened = TcpListener::open("127.0.0.2");
@@ -147,7 +147,7 @@ TEST_CASE("a rank calls from the address at which it listens") {
   CHECK(ntohl(from.sin_addr.s_addr) == 0x7f000002);
 }
 
-TEST_CASE("a rank that does not come is an error at the deadline that names it") {
+TEST_CASE("a missing rank is an error at the deadline that names it") {
   Ranks ranks(3);
   const auto links =
       ranks.connect(0, {.epoch = 3, .token = kToken, .timeout = std::chrono::milliseconds{50}});
@@ -159,7 +159,7 @@ TEST_CASE("a rank that does not come is an error at the deadline that names it")
 TEST_CASE("a rank whose address refuses is named with the address") {
   Ranks ranks(2);
   ranks.listeners[0] =
-      std::move(TcpListener::open("127.0.0.1").value());  // the old port is free now
+      std::move(TcpListener::open("127.0.0.1").value());  // the previous port is free now
   const auto links =
       ranks.connect(1, {.epoch = 3, .token = kToken, .timeout = std::chrono::milliseconds{50}});
   REQUIRE(!links.ok());
@@ -186,7 +186,7 @@ TEST_CASE("connecting ends when it is cancelled") {
   CHECK(links.error().code == ErrorCode::kCancelled);
 }
 
-TEST_CASE("ranks connect over IPv6 where the machine has it, and a host name is refused") {
+TEST_CASE("ranks connect over IPv6 if the machine has it, and a host name is refused") {
   CHECK(TcpListener::open("localhost").error().code == ErrorCode::kInvalidArgument);
   if (!TcpListener::open("::1").ok()) return;
   Ranks ranks(2, "::1");
@@ -198,9 +198,24 @@ TEST_CASE("ranks connect over IPv6 where the machine has it, and a host name is 
   CHECK(second.ok());
 }
 
-TEST_CASE("a rank of another version is named at once where it was called") {
+TEST_CASE(
+    "a caller that claims another version does not end group formation, and is named afterwards") {
   Ranks ranks(2);
-  std::thread old_rank([&] {  // answers as version 1 would be answered: with magic and version
+  Hello hello;
+  hello.version = 99;
+  const UniqueFd stranger = greet(ranks.addresses[0], &hello, Hello::kPrefixBytes);
+  // Longer than the wait for a rank of this group with other link options.
+  const auto links =
+      ranks.connect(0, {.epoch = 3, .token = kToken, .timeout = std::chrono::milliseconds{1'500}});
+  REQUIRE(!links.ok());
+  CHECK(links.error().code == ErrorCode::kTimeout);
+  CHECK(links.error().message.find("rank 1: no connection within 1500 ms: the other end speaks "
+                                   "version 99") == 0);
+}
+
+TEST_CASE("a rank of another version is named at once by its caller") {
+  Ranks ranks(2);
+  std::thread old_rank([&] {  // answers the way version 1 is answered: with magic and version
     UniqueFd guest(::accept(ranks.listeners[0].fd(), nullptr, nullptr));
     while (!guest.is_open()) guest.reset(::accept(ranks.listeners[0].fd(), nullptr, nullptr));
     Hello hello;
@@ -218,7 +233,7 @@ TEST_CASE("a rank of another version is named at once where it was called") {
   CHECK(links.error().message.find("rank 0: the other end speaks version 1") == 0);
 }
 
-TEST_CASE("rails are paired by what the ends say, encrypted or not") {
+TEST_CASE("rails are paired by the numbers that the ends send, encrypted or not") {
   for (const bool encrypts : {false, true}) {
     CAPTURE(encrypts);
     Ranks ranks(3);
@@ -253,7 +268,7 @@ TEST_CASE("rails are paired by what the ends say, encrypted or not") {
   }
 }
 
-TEST_CASE("links are encrypted between machines, and on one only when asked for") {
+TEST_CASE("links are encrypted between machines, and on one machine only on request") {
   const std::vector<TcpAddress> near{{"127.0.0.1", 1}, {"::1", 2}};
   const std::vector<TcpAddress> far{{"127.0.0.1", 1}, {"192.0.2.7", 2}};
   CHECK_FALSE(is_encrypted({.kind = LinkKind::kTcp}, near));
@@ -267,7 +282,7 @@ TEST_CASE("links are encrypted between machines, and on one only when asked for"
   }
 }
 
-TEST_CASE("ranks that listen on every address of their machine are reached by IPv4 and IPv6") {
+TEST_CASE("ranks that listen on every address of their machine can be reached over IPv4 and IPv6") {
   const bool has_ipv6 = TcpListener::open("::1").ok();
   for (const char* any : {"0.0.0.0", "::"}) {
     for (const char* host : {"127.0.0.1", "::1"}) {
@@ -289,7 +304,7 @@ TEST_CASE("ranks that listen on every address of their machine are reached by IP
   }
 }
 
-TEST_CASE("ranks connect with encrypted rails and find each other's frames") {
+TEST_CASE("ranks connect with encrypted rails and receive each other's frames") {
   Ranks ranks(2);
   RendezvousOptions options{.epoch = 3, .token = kToken};
   options.link.rails = 2;

@@ -1,5 +1,5 @@
-// A peer that writes nonsense into the shared region, or is another process.
-#include "transport/shm_link.h"
+// A peer that writes garbage into the shared region, or is another process.
+#include "transport/shm/shm_link.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "base/wait.h"
+#include "base/threads/wait.h"
 
 using namespace lockstep;
 
@@ -17,8 +17,8 @@ constexpr size_t kRingBytes = 64 * 1024;
 constexpr ShmLink::Options kLeft{.side = 0, .peer = 1, .epoch = 7, .ring_bytes = kRingBytes};
 constexpr ShmLink::Options kRight{.side = 1, .peer = 0, .epoch = 7, .ring_bytes = kRingBytes};
 
-// The right side of a link whose left side is the test itself, writing raw bytes.
-struct RawPeer {
+// The right end of a link whose left end is the test, writing raw bytes.
+struct RawRegion {
   UniqueFd fd = std::move(ShmLink::create_region(kRingBytes).value());
   SharedMemory memory =
       std::move(SharedMemory::map(fd.get(), ShmLink::region_bytes(kRingBytes)).value());
@@ -42,8 +42,8 @@ struct RawPeer {
 
 }  // namespace
 
-TEST_CASE("a frame that is right is read") {
-  RawPeer peer;
+TEST_CASE("a correct frame is read") {
+  RawRegion peer;
   peer.write({.epoch = 7, .length = 100, .sequence = 0}, 192);
   CHECK(peer.link->peek().size() == 100);
   CHECK(peer.link->health().ok());
@@ -55,21 +55,21 @@ TEST_CASE("a frame of another epoch, sequence or length breaks a shared-memory l
       {.epoch = 7, .length = 100, .sequence = 1},
       {.epoch = 7, .length = 0, .sequence = 0},
       {.epoch = 7, .length = kRingBytes / 4 + 1, .sequence = 0},
-      {.epoch = 7, .length = 0xffff'ffff, .sequence = 0},  // skips beyond what was sent
+      {.epoch = 7, .length = 0xffff'ffff, .sequence = 0},  // skips beyond the sent bytes
       {.epoch = 7, .length = 0xffff'fffe, .sequence = 0},
-      {.epoch = 7, .length = 129, .sequence = 0},  // longer than what was sent
+      {.epoch = 7, .length = 129, .sequence = 0},  // longer than the sent bytes
   };
   for (const FrameHeader& header : bad) {
     CAPTURE(header.epoch);
     CAPTURE(header.length);
-    RawPeer peer;
+    RawRegion peer;
     peer.write(header, 192);
     CHECK(peer.seen() == ErrorCode::kCorrupt);
   }
 }
 
 TEST_CASE("a repeated frame breaks a shared-memory link") {
-  RawPeer peer;
+  RawRegion peer;
   peer.write({.epoch = 7, .length = 64, .sequence = 0}, 128);
   REQUIRE(peer.link->peek().size() == 64);
   peer.link->release();
@@ -82,13 +82,13 @@ TEST_CASE("a repeated frame breaks a shared-memory link") {
 TEST_CASE("positions of a lying peer break a shared-memory link") {
   for (const uint64_t sent : {uint64_t{1}, uint64_t{64}, uint64_t{kRingBytes + 64}, ~uint64_t{0}}) {
     CAPTURE(sent);
-    RawPeer peer;
+    RawRegion peer;
     peer.write({.epoch = 7, .length = 100, .sequence = 0}, sent);
     CHECK(peer.seen() == ErrorCode::kCorrupt);
   }
   for (const uint64_t taken : {uint64_t{1}, ~uint64_t{0}, uint64_t{1} << 40}) {
     CAPTURE(taken);
-    RawPeer peer;
+    RawRegion peer;
     peer.region.rings[1].taken = taken;
     int posted = 0;
     while (!peer.link->acquire(1000).empty() && posted < 1000) {
@@ -100,7 +100,7 @@ TEST_CASE("positions of a lying peer break a shared-memory link") {
   }
 }
 
-TEST_CASE("a region of another size or that is no link is refused") {
+TEST_CASE("a region of another size or content is refused") {
   const UniqueFd small = std::move(SharedMemory::create(4096).value());
   CHECK(ShmLink::open(small.get(), kLeft).error().code == ErrorCode::kCorrupt);
   const UniqueFd blank = std::move(SharedMemory::create(ShmLink::region_bytes(kRingBytes)).value());
@@ -120,7 +120,7 @@ TEST_CASE("two processes exchange frames through an inherited region") {
   const UniqueFd fd = std::move(ShmLink::create_region(kRingBytes).value());
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
-  if (child == 0) {  // sends every frame back until one has a single byte
+  if (child == 0) {  // echoes every frame until one has a single byte
     auto link = std::move(ShmLink::open(fd.get(), kRight).value());
     for (;;) {
       Wait wait(std::chrono::milliseconds{20'000});

@@ -1,4 +1,4 @@
-// Frames of a slowed link are late by what was asked for, and never early.
+// Frames of a slowed link arrive with the requested delay, and never early.
 #include "transport/slowed_link.h"
 
 #include <doctest/doctest.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/wait.h"
+#include "base/threads/wait.h"
 #include "transport/pipe_link.h"
 
 using namespace lockstep;
@@ -14,8 +14,6 @@ using std::chrono::microseconds;
 using Clock = SlowedLink::Clock;
 
 namespace {
-
-constexpr std::chrono::milliseconds kLong{20'000};
 
 LocalLinks open_slowed(LinkKind kind, int size, int delay_us, double gbit_s = 0) {
   return std::move(
@@ -29,7 +27,7 @@ void send(Link& link, size_t bytes, int value) {
   link.post();
 }
 
-// Takes the next frame, which must be of `value`; when it was seen.
+// Receives the next frame, which must hold `value`; returns when it was seen.
 Clock::time_point receive(Link& link, int value) {
   Wait wait(kLong);
   while (link.peek().empty()) REQUIRE(wait.pause("frame").ok());
@@ -41,7 +39,7 @@ Clock::time_point receive(Link& link, int value) {
 
 }  // namespace
 
-TEST_CASE("a frame of a slowed link is never seen before its delay is over") {
+TEST_CASE("a frame of a slowed link is never visible before its delay is over") {
   for (const LinkKind kind : {LinkKind::kShm, LinkKind::kTcp}) {
     for (const int delay_us : {1, 3, 50, 2000}) {
       CAPTURE(delay_us);
@@ -56,7 +54,7 @@ TEST_CASE("a frame of a slowed link is never seen before its delay is over") {
   }
 }
 
-TEST_CASE("frames of a slowed link keep their order and wait beside each other") {
+TEST_CASE("frames of a slowed link keep their order and wait concurrently") {
   LocalLinks links = open_slowed(LinkKind::kShm, 2, 200'000);
   const auto posted = Clock::now();
   for (int i = 0; i < 20; ++i) send(*links[0][1], 100, i);
@@ -75,10 +73,10 @@ TEST_CASE("the delays of several peers run at the same time") {
   CHECK(Clock::now() - posted < microseconds(8 * 200'000));
 }
 
-TEST_CASE("a line of so many bits a second carries no more") {
+TEST_CASE("a line of limited bandwidth carries no more") {
   LocalLinks links = open_slowed(LinkKind::kShm, 2, 0, 1);
   const auto posted = Clock::now();
-  constexpr int kFrames = 10, kBytes = 125'000;  // a millisecond each at 1 Gbit/s
+  constexpr int kFrames = 10, kBytes = 125'000;  // one millisecond each at 1 Gbit/s
   for (int i = 0; i < kFrames; ++i) send(*links[0][1], kBytes, i);
   for (int i = 0; i < kFrames; ++i) {
     CHECK(receive(*links[1][0], i) - posted >= microseconds(1000 * (i + 1)));
@@ -93,7 +91,7 @@ TEST_CASE("a sleeping reader of a slowed link wakes when its frame is due") {
     while (links[1][0]->peek().empty()) links[1][0]->wait_readable(kLong);
     CHECK(Clock::now() - posted >= microseconds(5000));
     CHECK(Clock::now() - posted < kLong);
-    // What is due later than the limit does not hold the sleeper.
+    // A frame that is due later than the limit does not delay the sleeper.
     links[1][0]->release();
     LocalLinks later = open_slowed(kind, 2, 1'000'000);
     const auto start = Clock::now();
@@ -103,7 +101,7 @@ TEST_CASE("a sleeping reader of a slowed link wakes when its frame is due") {
   }
 }
 
-TEST_CASE("frames in flight are still read when their sender is gone") {
+TEST_CASE("frames in flight are still read when their sender has closed") {
   LocalLinks links = open_slowed(LinkKind::kTcp, 2, 20'000);
   send(*links[0][1], 100, 1);
   send(*links[0][1], 100, 2);
@@ -119,7 +117,7 @@ TEST_CASE("frames in flight are still read when their sender is gone") {
   CHECK(links[1][0]->health().error().code == ErrorCode::kPeerLost);
 }
 
-TEST_CASE("a stamp of the future does not hold a frame, and a frame without one is an error") {
+TEST_CASE("a time stamp in the future does not delay a frame, and a missing one is an error") {
   for (const int64_t stamp : {std::numeric_limits<int64_t>::max(), int64_t{-1}}) {
     LocalLinks links = open_pipe_links(2);
     SlowedLink right(std::move(links[1][0]), {.delay = microseconds(10), .peer = 0});

@@ -1,5 +1,5 @@
-// A peer that sends nonsense over TCP, or dies.
-#include "transport/tcp_link.h"
+// A peer that sends garbage over TCP, or dies.
+#include "transport/tcp/tcp_link.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -13,21 +13,21 @@
 #include <string>
 #include <vector>
 
-#include "base/secrets.h"
-#include "base/wait.h"
-#include "transport/socket.h"
+#include "base/crypto/secrets.h"
+#include "base/threads/wait.h"
+#include "transport/tcp/socket.h"
 
 using namespace lockstep;
 
 namespace {
 
-// The link of rank 1 to rank 0, and rank 0's end as a plain socket. A pair of local sockets behaves
-// as a connection.
-struct RawPeer {
+// The link of rank 1 to rank 0, and rank 0's end as a plain socket. A pair of local sockets acts as
+// the connection.
+struct RawSocket {
   UniqueFd socket;
   std::unique_ptr<Link> link;
 
-  RawPeer() {
+  RawSocket() {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     socket.reset(fds[0]);
@@ -49,7 +49,7 @@ struct RawPeer {
   }
 };
 
-// A link that seals, one that opens, and the test between them.
+// A link that encrypts, one that decrypts, and the test between them.
 struct Tapped {
   UniqueFd from_sender, to_receiver;
   std::unique_ptr<Link> sender, receiver;
@@ -67,7 +67,7 @@ struct Tapped {
     to_receiver.reset(fds[0]);
     receiver = std::move(TcpLink::open(UniqueFd(fds[1]), {.peer = 0, .keys = other}).value());
   }
-  // A frame of `bytes` sevens as it goes over the wire.
+  // The wire bytes of a frame with `bytes` sevens.
   std::vector<std::byte> send(size_t bytes) {
     const auto frame = sender->acquire(bytes);
     std::memset(frame.data(), 7, bytes);
@@ -99,8 +99,8 @@ TEST_CASE("no socket of a link is paced, whatever the system's default") {
 }
 #endif
 
-TEST_CASE("a frame that comes in single bytes is read when it is whole") {
-  RawPeer peer;
+TEST_CASE("a frame that arrives byte by byte is read when it is complete") {
+  RawSocket peer;
   std::byte slot[128]{};
   const FrameHeader header{.epoch = 7, .length = 5, .sequence = 0};
   std::memcpy(slot, &header, sizeof(header));
@@ -122,7 +122,7 @@ TEST_CASE("a frame of another epoch, sequence or length breaks a TCP link") {
   for (const FrameHeader& header : bad) {
     CAPTURE(header.epoch);
     CAPTURE(header.length);
-    RawPeer peer;
+    RawSocket peer;
     peer.write(header, 128);
     CHECK(peer.await_error() == ErrorCode::kCorrupt);
   }
@@ -130,7 +130,7 @@ TEST_CASE("a frame of another epoch, sequence or length breaks a TCP link") {
 
 TEST_CASE("a connection that ends inside a frame is a lost peer, not a short frame") {
   for (const size_t bytes : {size_t{1}, size_t{63}, size_t{64}, size_t{191}}) {
-    RawPeer peer;
+    RawSocket peer;
     peer.write({.epoch = 7, .length = 100, .sequence = 0}, bytes);
     peer.socket.reset();
     CHECK(peer.await_error() == ErrorCode::kPeerLost);
@@ -138,8 +138,8 @@ TEST_CASE("a connection that ends inside a frame is a lost peer, not a short fra
   }
 }
 
-TEST_CASE("sending to a peer that is gone is an error, not a signal") {
-  RawPeer peer;
+TEST_CASE("sending to a closed peer is an error, not a signal") {
+  RawSocket peer;
   peer.socket.reset();
   REQUIRE(!peer.link->acquire(100).empty());
   peer.link->post();
@@ -150,14 +150,14 @@ TEST_CASE("sending to a peer that is gone is an error, not a signal") {
 TEST_CASE("a peer process that exits or is killed is lost at once") {
   for (const bool is_killed : {false, true}) {
     CAPTURE(is_killed);
-    RawPeer peer;
+    RawSocket peer;
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
       if (!is_killed) ::_exit(0);
       for (;;) ::pause();
     }
-    peer.socket.reset();  // the child has the only other end
+    peer.socket.reset();  // the child has the only remaining end
     if (is_killed) {
       CHECK(peer.link->peek().empty());
       CHECK(peer.link->health().ok());
@@ -168,7 +168,7 @@ TEST_CASE("a peer process that exits or is killed is lost at once") {
   }
 }
 
-TEST_CASE("an encrypted frame does not show its bytes and arrives as it was") {
+TEST_CASE("an encrypted frame hides its bytes and arrives unchanged") {
   for (const AeadCipher cipher : kCiphers) {
     Tapped tapped(cipher);
     std::vector<std::byte> before;
@@ -176,7 +176,7 @@ TEST_CASE("an encrypted frame does not show its bytes and arrives as it was") {
       const auto sent = tapped.send(100);
       const std::vector<std::byte> sevens(8, std::byte{7});
       CHECK(std::search(sent.begin(), sent.end(), sevens.begin(), sevens.end()) == sent.end());
-      CHECK(sent != before);  // the same bytes never look the same
+      CHECK(sent != before);  // the same plaintext gives different bytes
       before = sent;
       const auto frame = tapped.deliver(sent);
       REQUIRE(frame.size() == 100);
@@ -197,13 +197,13 @@ TEST_CASE("a changed bit of an encrypted frame breaks the link with a sentence")
       REQUIRE(!tapped.receiver->health().ok());
       CHECK(tapped.receiver->health().error().code == ErrorCode::kCorrupt);
       CHECK(tapped.receiver->health().error().message ==
-            "rank 0: a frame was not sealed by it, or was changed on its way");
+            "rank 0: a frame was not sealed by it, or was changed in transit");
       CHECK(tapped.deliver(tapped.send(100)).empty());  // and stays broken
     }
   }
 }
 
-TEST_CASE("an encrypted frame that is shortened, repeated, left out or of another key is found") {
+TEST_CASE("a truncated, repeated, missing or foreign encrypted frame is detected") {
   const auto broken = [](Tapped& tapped, const std::vector<std::byte>& bytes) {
     return tapped.deliver(bytes).empty() && !tapped.receiver->health().ok() &&
            tapped.receiver->health().error().code == ErrorCode::kCorrupt;
@@ -220,7 +220,7 @@ TEST_CASE("an encrypted frame that is shortened, repeated, left out or of anothe
     left_out.send(100);
     CHECK(broken(left_out, left_out.send(100)));
     CHECK(broken(stranger, other.send(100)));
-    // A frame of another number under a header that was made to fit.
+    // A frame with another number under a matching forged header.
     Tapped moved(cipher);
     moved.send(100);
     sent = moved.send(100);

@@ -1,5 +1,5 @@
-// What a link over RDMA promises, over the fake library's devices.
-#include "transport/verbs_link.h"
+// The guarantees of a link over RDMA, over the fake library's devices.
+#include "transport/verbs/verbs_link.h"
 
 #ifdef LOCKSTEP_HAS_VERBS
 
@@ -29,7 +29,7 @@ constexpr Kind kKinds[] = {
 
 }  // namespace
 
-TEST_CASE("frames of any length arrive over RDMA whole, in order and in place on 64 bytes") {
+TEST_CASE("frames of any length arrive over RDMA whole, in order and aligned to 64 bytes") {
   for (const Kind& kind : kKinds) {
     CAPTURE(kind.name);
     FakeScope fake(kind.mode);
@@ -53,7 +53,7 @@ TEST_CASE("frames of any length arrive over RDMA whole, in order and in place on
   }
 }
 
-TEST_CASE("a full RDMA link gives no frame, and room comes back when the peer reads") {
+TEST_CASE("a full RDMA link gives no frame, and has room again when the peer reads") {
   for (const Kind& kind : kKinds) {
     CAPTURE(kind.name);
     FakeScope fake(kind.mode);
@@ -62,7 +62,8 @@ TEST_CASE("a full RDMA link gives no frame, and room comes back when the peer re
     for (int round = 0; round < 20; ++round) {
       int sent = 0;
       while (sent < 1000 && try_send(*links.left, 1000, sent)) ++sent;
-      // One RECV is kept for credits, and less than half of them may not have been told of.
+      // One RECV is reserved for credits, and credits for less than half of them may be
+      // outstanding.
       CHECK(sent < VerbsDevices::kDepth);
       CHECK(sent >= VerbsDevices::kDepth / 2);
       for (int received = 0; received < sent; ++received) {
@@ -74,7 +75,7 @@ TEST_CASE("a full RDMA link gives no frame, and room comes back when the peer re
       links.left->post();  // and this one is read before the next round
       REQUIRE(await_frame(*links.right).size() == 1000);
       links.right->release();
-      // What was read and not told yet comes with the next frame of the other side.
+      // Unreported reads are acknowledged with the next frame in the other direction.
       REQUIRE(try_send(*links.right, 1, round));
       REQUIRE(is_frame(await_frame(*links.left), 1, round));
       links.left->release();
@@ -99,7 +100,7 @@ TEST_CASE("two threads exchange thousands of frames over RDMA and never overrun 
   }
 }
 
-TEST_CASE("both sides fill the link before either reads, and go on") {
+TEST_CASE("both sides can fill the link before either reads") {
   FakeScope fake(FakeMode::kApple);
   const auto devices = open_fake_devices();
   LinkPair links(*devices);
@@ -121,7 +122,7 @@ TEST_CASE("both sides fill the link before either reads, and go on") {
   CHECK(fake->early_messages == 0);
 }
 
-TEST_CASE("what a peer sent over RDMA before it closed can be read; then it is lost") {
+TEST_CASE("frames sent over RDMA before the peer closed can be read; then it is lost") {
   for (const Kind& kind : kKinds) {
     CAPTURE(kind.name);
     FakeScope fake(kind.mode);
@@ -142,7 +143,7 @@ TEST_CASE("what a peer sent over RDMA before it closed can be read; then it is l
   }
 }
 
-TEST_CASE("frames that were sent and never arrive are missed when the peer closes") {
+TEST_CASE("lost frames are noticed when the peer closes") {
   FakeScope fake(FakeMode::kLossy);
   const auto devices = open_fake_devices();
   LinkPair links(*devices);
@@ -154,7 +155,7 @@ TEST_CASE("frames that were sent and never arrive are missed when the peer close
   CHECK(error.message == "rank 0: it closed the link and its last frames are lost");
 }
 
-TEST_CASE("a lost frame breaks the link at the next one, and what came before is right") {
+TEST_CASE("a lost frame breaks the link at the next one, and earlier frames are correct") {
   FakeScope fake(FakeMode::kLossy);
   const auto devices = open_fake_devices();
   LinkPair links(*devices);
@@ -173,7 +174,7 @@ TEST_CASE("a lost frame breaks the link at the next one, and what came before is
   CHECK(links.right->health().error().message.find("sequence number") != std::string::npos);
 }
 
-TEST_CASE("a sleeping reader of an RDMA link is woken by a frame and by the end of its peer") {
+TEST_CASE("a sleeping reader of an RDMA link is woken by a frame and by the loss of its peer") {
   FakeScope fake(FakeMode::kApple);
   const auto devices = open_fake_devices();
   LinkPair links(*devices);
@@ -194,7 +195,7 @@ TEST_CASE("a sleeping reader of an RDMA link is woken by a frame and by the end 
   links.right->wait_readable(std::chrono::milliseconds{1});
 }
 
-TEST_CASE("a completion with an error loses the peer and says how") {
+TEST_CASE("a completion with an error is a lost peer, with the cause") {
   const std::pair<FakeCall, const char*> cases[] = {
       {FakeCall::kSent, "rank 1: no answer to repeated packets"},
       {FakeCall::kPostSend, "rank 1: sending failed: Cannot allocate memory"},

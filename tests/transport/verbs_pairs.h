@@ -1,4 +1,4 @@
-// Pairs of links over RDMA in a test, over any devices, and frames that tell what they are.
+// Pairs of links over RDMA in a test, over any devices, and self-describing frames.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/wait.h"
-#include "transport/rendezvous.h"
-#include "transport/socket.h"
-#include "transport/verbs_devices.h"
-#include "transport/verbs_upgrade.h"
+#include "base/threads/wait.h"
+#include "transport/tcp/rendezvous.h"
+#include "transport/tcp/socket.h"
+#include "transport/verbs/verbs_devices.h"
+#include "transport/verbs/verbs_upgrade.h"
 
 namespace lockstep {
 
@@ -33,7 +33,7 @@ struct SocketPair {
     ends[1].reset(::socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(::bind(ends[1].get(), own->ai_addr, own->ai_addrlen) == 0);
     REQUIRE(::connect(ends[1].get(), address->ai_addr, address->ai_addrlen) == 0);
-    // Over a pair of network devices the connection gets here after its far end has it.
+    // Over two network devices the accepted connection may arrive a little later.
     pollfd polled{listener.fd(), POLLIN, 0};
     REQUIRE(::poll(&polled, 1, static_cast<int>(kVerbsTimeout.count())) == 1);
     ends[0].reset(::accept(listener.fd(), nullptr, nullptr));
@@ -41,7 +41,7 @@ struct SocketPair {
   }
 };
 
-// What rank `rank` of two gets for its socket.
+// The result of the upgrade at rank `rank` of two.
 inline Result<VerbsUpgrade> upgrade_end(UniqueFd socket, int rank, VerbsUpgradeOptions options) {
   PeerConnections connections(2);
   connections[static_cast<size_t>(1 - rank)].push_back({std::move(socket), std::nullopt});
@@ -59,7 +59,7 @@ inline UpgradePair upgrade_pair(const VerbsUpgradeOptions& first, const VerbsUpg
   return {std::move(low), std::move(high)};
 }
 
-// Rank 0's link to rank 1 and the other way round.
+// Rank 0's link to rank 1 and the reverse.
 struct LinkPair {
   std::unique_ptr<Link> left, right;
 
@@ -77,7 +77,7 @@ struct LinkPair {
   }
 };
 
-// A frame that tells how long it is and which. False if there is no room for it.
+// Sends a frame that contains its length and seed. False if there is no room.
 inline bool try_send(Link& link, size_t bytes, int seed) {
   const auto frame = link.acquire(bytes);
   if (frame.empty()) return false;
@@ -94,8 +94,8 @@ inline bool is_frame(std::span<const std::byte> frame, size_t bytes, int seed) {
   return true;
 }
 
-// Sends frames of mixed lengths and expects as many; what a rank of a busy group does. Returns how
-// many came, -1 after a wrong one. Sleeps `idle` where nothing moves, for a kernel that has to run.
+// Sends frames of mixed lengths and expects as many, like a rank of a busy group. Returns how many
+// arrived, -1 after a wrong one. Sleeps `idle` if nothing moves, for a kernel that has to run.
 inline int exchange_frames(Link& link, int frames, std::chrono::microseconds idle = {}) {
   const auto length = [&](int i) {
     return static_cast<size_t>(1 + i * 7919) % link.frame_bytes_max() + 1;
@@ -121,7 +121,7 @@ inline int exchange_frames(Link& link, int frames, std::chrono::microseconds idl
   return received;
 }
 
-// Empty if the link is lost or nothing comes.
+// Empty if the link is lost or nothing arrives.
 inline std::span<const std::byte> await_frame(Link& link,
                                               std::chrono::milliseconds most = kVerbsTimeout) {
   Wait wait(most);

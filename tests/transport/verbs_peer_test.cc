@@ -1,5 +1,5 @@
-// A peer over RDMA that sends nonsense or late frames, or dies.
-#include "transport/verbs_link.h"
+// A peer over RDMA that sends garbage or late frames, or dies.
+#include "transport/verbs/verbs_link.h"
 
 #ifdef LOCKSTEP_HAS_VERBS
 
@@ -21,12 +21,12 @@ constexpr uint32_t kConnection = 70;
 constexpr size_t kFrameBytes = 4096;
 
 // The link of rank 1 to rank 0, and rank 0's end as a bare queue pair.
-struct RawPeer {
+struct RawQueue {
   VerbsDevices& devices;
   VerbsQueue queue;
   std::unique_ptr<VerbsLink> link;
 
-  explicit RawPeer(VerbsDevices& devices_used) : devices(devices_used), queue(take(devices_used)) {
+  explicit RawQueue(VerbsDevices& devices_used) : devices(devices_used), queue(take(devices_used)) {
     VerbsQueue other(take(devices));
     const IpBytes address{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
     const VerbsPort port = devices.find(address).value();
@@ -78,11 +78,11 @@ TEST_CASE("a header over RDMA that is wrong in any part breaks the link") {
   cases[2].header.frame.sequence = 1;
   cases[3].header.frame.length = kFrameBytes;
   cases[4].header.frame.length = 101;
-  cases[5].header.received = 1;  // nothing was sent to it
+  cases[5].header.received = 1;  // it was sent nothing
   cases[6].bytes = 63;
   for (const Case& bad : cases) {
     CAPTURE(bad.part);
-    RawPeer peer(*devices);
+    RawQueue peer(*devices);
     peer.send(bad.header, bad.bytes);
     CHECK(await_loss(*peer.link).code == ErrorCode::kCorrupt);
     CHECK(peer.link->health().error().message.find("rank 0: ") == 0);
@@ -93,9 +93,9 @@ TEST_CASE("a header over RDMA that is wrong in any part breaks the link") {
 TEST_CASE("frames of a connection that ended are dropped and counted") {
   FakeScope fake(FakeMode::kReliable);
   const auto devices = open_fake_devices();
-  RawPeer peer(*devices);
+  RawQueue peer(*devices);
   const uint64_t before = devices->late_frame_count();
-  // More of them than there are RECVs.
+  // More than there are RECVs.
   for (int i = 0; i < 3 * VerbsDevices::kDepth; ++i) {
     VerbsHeader late = right_header(static_cast<uint64_t>(i));
     late.connection = kConnection - 1;
@@ -131,7 +131,7 @@ TEST_CASE("a frame that was held back until its queue pair served another epoch 
   CHECK(is_frame(await_frame(*links.right), 900, 1));
 }
 
-TEST_CASE("a peer process that is killed is lost within two seconds, without a word from RDMA") {
+TEST_CASE("a peer process that is killed is lost within two seconds, without a notice from RDMA") {
   for (const FakeMode mode : {FakeMode::kReliable, FakeMode::kApple}) {
     FakeScope fake(mode);
     SocketPair sockets;

@@ -1,7 +1,7 @@
-// How two ranks agree on a link over RDMA, and what they do when they cannot.
-#include "transport/verbs_upgrade.h"
+// How two ranks agree on a link over RDMA, and the fallback when they cannot.
+#include "transport/verbs/verbs_upgrade.h"
 
-#include "transport/verbs_api.h"
+#include "transport/verbs/verbs_api.h"
 
 #ifdef LOCKSTEP_HAS_VERBS
 
@@ -11,10 +11,10 @@
 #include <cstring>
 
 #include "transport/fake_devices.h"
-#include "transport/local_links.h"
-#include "transport/tcp_link.h"
-#include "transport/verbs_link.h"
-#include "transport/verbs_note.h"
+#include "transport/form/local_links.h"
+#include "transport/tcp/tcp_link.h"
+#include "transport/verbs/verbs_link.h"
+#include "transport/verbs/verbs_note.h"
 
 using namespace lockstep;
 
@@ -24,7 +24,7 @@ bool is_verbs(const Result<VerbsUpgrade>& upgrade, size_t peer) {
   return dynamic_cast<const VerbsLink*>(upgrade.value().links[peer].get()) != nullptr;
 }
 
-// Both are on TCP, say so, and their links work.
+// Both fall back to TCP, report it, and their links work.
 void check_fallback(UpgradePair& pair, const std::string& low_refusal) {
   auto& [low, high] = pair;
   REQUIRE_MESSAGE(low.ok(), low.error().message);
@@ -43,7 +43,7 @@ void check_fallback(UpgradePair& pair, const std::string& low_refusal) {
 
 }  // namespace
 
-TEST_CASE("two ranks with RDMA get a link of the best kind that both can do") {
+TEST_CASE("two ranks with RDMA get the best kind of link that both support") {
   FakeScope fake(FakeMode::kReliable);
   const auto devices = open_fake_devices(), unreliable = open_fake_devices(true);
   for (const bool is_mixed : {false, true}) {
@@ -68,7 +68,22 @@ TEST_CASE("two ranks with RDMA get a link of the best kind that both can do") {
   }
 }
 
-TEST_CASE("of two rails one may stay on TCP, and the use of the link says so") {
+TEST_CASE("a peer has no remote write access, unless the driver requires it") {
+  constexpr uint32_t kRemote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  for (const FakeMode mode : {FakeMode::kReliable, FakeMode::kApple}) {
+    FakeScope fake(mode);
+    fake->access = 0;
+    const auto devices = open_fake_devices();
+    const auto pair = upgrade_pair({.epoch = 3, .devices = devices.get()},
+                                   {.epoch = 3, .devices = devices.get()});
+    REQUIRE(pair.first.ok());
+    CHECK(is_verbs(pair.first, 1));
+    CHECK((fake->access & IBV_ACCESS_LOCAL_WRITE) != 0);
+    CHECK((fake->access & kRemote) == (mode == FakeMode::kApple ? kRemote : 0u));
+  }
+}
+
+TEST_CASE("one of two rails may stay on TCP, and the link's report says so") {
   FakeScope fake(FakeMode::kReliable);
   const auto devices = open_fake_devices();
   SocketPair fit, unfit("127.0.0.2", "127.0.0.2");
@@ -107,7 +122,7 @@ TEST_CASE("ranks at the addresses of two devices use both") {
   CHECK(devices->addresses().size() == 2);
 }
 
-TEST_CASE("frames are as long as both sides can send them") {
+TEST_CASE("frames are as long as both sides allow") {
   const std::pair<uint32_t, size_t> cases[] = {
       {65'536, 65'536}, {65'535, 16'384}, {16'384, 16'384}, {16'383, 4'096}, {4'096, 4'096}};
   for (const auto& [longest, frame_bytes] : cases) {
@@ -119,7 +134,7 @@ TEST_CASE("frames are as long as both sides can send them") {
     CHECK(links.right->frame_bytes_max() == frame_bytes - kFrameHeaderBytes);
     REQUIRE(try_send(*links.left, links.left->frame_bytes_max(), 5));
     CHECK(is_frame(await_frame(*links.right), links.left->frame_bytes_max(), 5));
-    CHECK(devices->counts().queue_pairs == 2);  // each try used the same
+    CHECK(devices->counts().queue_pairs == 2);  // each attempt used the same
   }
 }
 
@@ -151,7 +166,7 @@ TEST_CASE("a rank without RDMA keeps both on TCP, and each says why") {
   CHECK(fake->queue_pairs <= 1);
 }
 
-TEST_CASE("a library that is not there, or is none, is one sentence") {
+TEST_CASE("a missing or invalid library is one sentence") {
   const auto none = VerbsDevices::open({.library = "/nowhere/librdma.so"});
   REQUIRE(!none.ok());
   CHECK(none.error().code == ErrorCode::kUnsupported);
@@ -164,7 +179,7 @@ TEST_CASE("a library that is not there, or is none, is one sentence") {
 #endif
 }
 
-TEST_CASE("each call that fails is a sentence and TCP, and leaves nothing behind") {
+TEST_CASE("each failing call is a sentence and falls back to TCP, and nothing leaks") {
   const std::pair<FakeCall, const char*> cases[] = {
       {FakeCall::kQueryPort, "the RDMA device fake0: asking for its port failed: Invalid argument"},
       {FakeCall::kAllocPd,
@@ -194,7 +209,7 @@ TEST_CASE("each call that fails is a sentence and TCP, and leaves nothing behind
     UpgradePair pair = upgrade_pair({.devices = devices.get()}, {.devices = others.get()});
     check_fallback(pair, message);
     fake->failing_call = 0;
-    {  // what failed does not stand in the way of the next group
+    {  // the failure does not affect the next group
       LinkPair links(*devices);
       CHECK(devices->counts().queue_pairs <= 3);
       CHECK(devices->counts().regions <= 2);
@@ -230,7 +245,7 @@ TEST_CASE("devices that cannot be opened are a sentence") {
         "this machine has no RDMA device");
 }
 
-TEST_CASE("a hundred groups one after the other use the same device objects") {
+TEST_CASE("a hundred consecutive groups use the same device objects") {
   for (const FakeMode mode : {FakeMode::kReliable, FakeMode::kApple}) {
     FakeScope fake(mode);
     const auto devices = open_fake_devices();
@@ -243,7 +258,7 @@ TEST_CASE("a hundred groups one after the other use the same device objects") {
     CHECK(devices->counts().domains == 1);
     CHECK(devices->counts().queue_pairs == 2);
     CHECK(fake->queue_pairs == 2);
-    // Both ends are in this process and ask one after the other.
+    // Both ends are in this process and request one after the other.
     CHECK(devices->counts().regions <= 2);
     CHECK(fake->regions == devices->counts().regions);
     CHECK(fake->completion_queues == 2);
@@ -264,7 +279,7 @@ TEST_CASE("a queue pair that cannot be reset is replaced") {
   CHECK(devices->counts().regions <= 2);
 }
 
-TEST_CASE("no more queue pairs are asked for than an Apple device has") {
+TEST_CASE("no more queue pairs are requested than an Apple device has") {
   FakeScope fake(FakeMode::kApple);
   const auto devices = open_fake_devices();
   std::vector<LinkPair> links;
@@ -275,7 +290,7 @@ TEST_CASE("no more queue pairs are asked for than an Apple device has") {
   check_fallback(pair, "the RDMA device fake0 has 10 queue pairs in use already");
 }
 
-TEST_CASE("each rail is a queue pair of its own") {
+TEST_CASE("each rail has its own queue pair") {
   FakeScope fake(FakeMode::kReliable);
   const auto devices = open_fake_devices();
   PeerConnections low(2), high(2);
@@ -300,7 +315,7 @@ TEST_CASE("each rail is a queue pair of its own") {
   }
 }
 
-TEST_CASE("ranks that met at a rendezvous are all joined over RDMA") {
+TEST_CASE("all ranks of a rendezvous are connected over RDMA") {
   FakeScope fake(FakeMode::kReliable);
   constexpr size_t kRanks = 4;
   const auto devices = open_fake_devices();
@@ -343,7 +358,7 @@ TEST_CASE("ranks that met at a rendezvous are all joined over RDMA") {
   CHECK(fake->queue_pairs == kRanks * (kRanks - 1));
 }
 
-TEST_CASE("the environment names the library of a process, and its ranks can be threads") {
+TEST_CASE("the environment selects the library of a process, and its ranks can be threads") {
   FakeScope fake(FakeMode::kReliable);
   const LinkOptions options{.kind = LinkKind::kVerbs};
   ::setenv("LOCKSTEP_VERBS_LIBRARY", "/nowhere/librdma.so", 1);
@@ -368,7 +383,7 @@ TEST_CASE("the environment names the library of a process, and its ranks can be 
   ::unsetenv("LOCKSTEP_VERBS_LIBRARY");
 }
 
-TEST_CASE("a peer that says nothing, nonsense or goodbye ends the upgrade with an error") {
+TEST_CASE("silence, garbage or a close from the peer ends the upgrade with an error") {
   FakeScope fake(FakeMode::kReliable);
   const auto devices = open_fake_devices();
   VerbsUpgradeOptions options{.timeout = std::chrono::milliseconds{60}, .devices = devices.get()};
@@ -399,7 +414,7 @@ TEST_CASE("a peer that says nothing, nonsense or goodbye ends the upgrade with a
   }
   {
     SocketPair sockets;
-    VerbsNote note;  // its reason has no end, and is not for a terminal
+    VerbsNote note;  // its reason is not terminated, and not printable
     std::memset(note.reason, '\x1b', sizeof(note.reason));
     REQUIRE(::send(sockets.ends[0].get(), &note, sizeof(note), 0) == sizeof(note));
     const auto refused = upgrade_end(std::move(sockets.ends[1]), 1, options);

@@ -1,4 +1,4 @@
-#include "weights/checkpoint.h"
+#include "weights/safetensors/checkpoint.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -69,7 +69,7 @@ TEST_CASE("an index spreads tensors over files, and a tensor it does not name is
   CHECK_FALSE(checkpoint.value()->has("d"));
 }
 
-TEST_CASE("a folder without safetensors says what was looked for") {
+TEST_CASE("a folder without safetensors says what was expected") {
   const TemporaryFolder folder;
   const Error error = open_error(folder.path());
   CHECK(error.code == ErrorCode::kNotFound);
@@ -81,7 +81,7 @@ TEST_CASE("a folder without safetensors says what was looked for") {
   CHECK(open_error(folder.path() / "file").code == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("a broken file is named together with what is wrong") {
+TEST_CASE("a broken file is named together with its fault") {
   const TemporaryFolder folder;
   const std::string whole = file_with("a", "F32", 8);
   folder.write("model.safetensors", whole.substr(0, whole.size() - 1));
@@ -105,9 +105,9 @@ TEST_CASE("an index that points elsewhere, or at nothing, is refused") {
        {"../one.safetensors", "/etc/passwd", "..", ".", "", "x\\\\y", "x\\u0000y"}) {
     CAPTURE(name);
     const std::string message = error_with(std::string(R"({"weight_map":{"a":")") + name + "\"}}");
-    CHECK(message.find("which is no file name in this folder") != std::string::npos);
+    CHECK(message.find("which is not a file name in this folder") != std::string::npos);
   }
-  CHECK(error_with(R"({"weight_map":{"a":7}})").find("no file name") != std::string::npos);
+  CHECK(error_with(R"({"weight_map":{"a":7}})").find("not a file name") != std::string::npos);
   CHECK(error_with("{}").find("the index has no weight_map") != std::string::npos);
   CHECK(error_with("{").find("invalid JSON") != std::string::npos);
   CHECK(error_with(R"({"weight_map":{}})").find("is empty") != std::string::npos);
@@ -125,7 +125,7 @@ TEST_CASE("opening a file of 1 TiB reads its header only") {
   std::string length(8, '\0');
   for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> 8 * i);
   folder.write("model.safetensors", length + header);
-  std::error_code refused;  // by a file system without sparse files
+  std::error_code refused;  // on a file system without sparse files
   fs::resize_file(folder.path() / "model.safetensors", 8 + header.size() + kDataBytes, refused);
   if (refused) {
     MESSAGE("no sparse file of this size here: " << refused.message());

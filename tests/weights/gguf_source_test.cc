@@ -1,4 +1,4 @@
-#include "weights/gguf_source.h"
+#include "weights/gguf/gguf_source.h"
 
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ Result<Source> source_of(const std::string& file) {
   return make_gguf_source(std::move(model.value()));
 }
 
-std::string error_of(const std::string& file, const MatrixRequest& request) {
+std::string error_of_matrix(const std::string& file, const MatrixRequest& request) {
   const auto source = source_of(file);
   if (!source.ok()) return source.error().message;
   const auto matrix = source.value()->matrix(request);
@@ -64,7 +64,7 @@ GgufWriter part_of(uint16_t index, uint16_t count, int32_t tensors) {
 }  // namespace
 
 TEST_CASE("the rows of interleaved query and key heads are found in their own order") {
-  // 4 heads of 4 rows and 2 of them: Hugging Face's rows 0 1 2 3 of a head lie as 0 2 1 3.
+  // 4 heads of 4 rows and 2 of them: Hugging Face's rows 0 1 2 3 of a head are stored as 0 2 1 3.
   const std::string file = writer_of("llama")
                                .floats("blk.0.attn_q.weight", {2, 16}, counted(32))
                                .floats("blk.0.attn_k.weight", {2, 8}, counted(16))
@@ -87,7 +87,7 @@ TEST_CASE("the rows of interleaved query and key heads are found in their own or
   CHECK(value.value().row_map.empty());
 }
 
-TEST_CASE("a GGUF file is known by its first bytes where its name does not end in .gguf") {
+TEST_CASE("a GGUF file is known by its first bytes if its name does not end in .gguf") {
   const TemporaryFolder folder;
   const std::string file = writer_of("qwen3").floats("output_norm.weight", {4}, counted(4)).file();
   const auto blob = open_weight_source(folder.write("sha256-1d2e", file));
@@ -283,20 +283,22 @@ TEST_CASE("parts that do not fit together are named") {
         first.string() + ": two parts of the model have a tensor output_norm.weight");
 }
 
-TEST_CASE("what cannot be computed with is named together with what can") {
+TEST_CASE("an unsupported type is named together with the supported ones") {
   const MatrixRequest request{"lm_head.weight", -1, 2, 256};
-  CHECK(error_of(GgufWriter().string("general.architecture", "mamba").file(), request) ==
+  CHECK(error_of_matrix(GgufWriter().string("general.architecture", "mamba").file(), request) ==
         "the architecture \"mamba\" is unknown here; known are: llama, mistral3, qwen2, qwen3, "
         "qwen3moe, deepseek2, gpt-oss, glm4moe");
-  CHECK(error_of(GgufWriter().file(), request) == "the GGUF value general.architecture is missing");
-  CHECK(error_of(writer_of("qwen3")
-                     .tensor_with("output.weight", {256, 2}, kIq2Xxs, std::string(132, ' '))
-                     .file(),
-                 request) ==
+  CHECK(error_of_matrix(GgufWriter().file(), request) ==
+        "the GGUF value general.architecture is missing");
+  CHECK(error_of_matrix(writer_of("qwen3")
+                            .tensor_with("output.weight", {256, 2}, kIq2Xxs, std::string(132, ' '))
+                            .file(),
+                        request) ==
         "tensor output.weight has the type IQ2_XXS; supported are: F32, F16, BF16, Q4_0, Q4_1, "
         "Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4");
-  CHECK(error_of(writer_of("qwen3").tensor("output.weight", {256, 2}, 77, 0).file(32), request)
-            .find("tensor output.weight has the type 77; supported") == 0);
+  CHECK(
+      error_of_matrix(writer_of("qwen3").tensor("output.weight", {256, 2}, 77, 0).file(32), request)
+          .find("tensor output.weight has the type 77; supported") == 0);
   const std::string quantised_norm =
       writer_of("qwen3")
           .tensor_with("output_norm.weight", {32}, kQ8_0, std::string(34, ' '))
@@ -307,7 +309,7 @@ TEST_CASE("what cannot be computed with is named together with what can") {
                                  .floats("blk.0.attn_q.weight", {1, 2}, {1, 2})
                                  .floats("blk.0.attn_q.scale", {1}, {3})
                                  .file();
-  CHECK(error_of(scaled, {"model.layers.0.self_attn.q_proj.weight", -1, 2, 1}) ==
+  CHECK(error_of_matrix(scaled, {"model.layers.0.self_attn.q_proj.weight", -1, 2, 1}) ==
         "tensor blk.0.attn_q.weight has a scale of its own, blk.0.attn_q.scale, which is not "
         "supported");
 }
@@ -317,7 +319,7 @@ TEST_CASE("a tensor of another shape than asked for is an error that shows both"
                                .floats("output.weight", {2, 3}, counted(6))
                                .floats("output_norm.weight", {2, 1, 1}, counted(2))
                                .file();
-  CHECK(error_of(file, {"lm_head.weight", -1, 2, 3}) ==
+  CHECK(error_of_matrix(file, {"lm_head.weight", -1, 2, 3}) ==
         "tensor output.weight has the shape [3, 2], but [2, 3] is asked for");
   const Source source = source_of(file).value();
   CHECK(source->matrix({"lm_head.weight", -1, 3, 2}).ok());
@@ -326,10 +328,11 @@ TEST_CASE("a tensor of another shape than asked for is an error that shows both"
   CHECK(source->vector("lm_head.weight", -1, 2).error().code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("heads that cannot be told apart are refused when the file is opened") {
-  CHECK(error_of(writer_of("llama").floats("blk.0.attn_q.weight", {1, 12}, counted(12)).file(),
-                 {}) == "tensor blk.0.attn_q.weight has 12 rows, which 4 heads cannot share");
-  CHECK(error_of(GgufWriter().string("general.architecture", "llama").file(), {}) ==
+TEST_CASE("an unknown number of heads is refused when the file is opened") {
+  CHECK(error_of_matrix(
+            writer_of("llama").floats("blk.0.attn_q.weight", {1, 12}, counted(12)).file(), {}) ==
+        "tensor blk.0.attn_q.weight has 12 rows, which 4 heads cannot share");
+  CHECK(error_of_matrix(GgufWriter().string("general.architecture", "llama").file(), {}) ==
         "the GGUF value llama.attention.head_count must be positive");
   const std::string with_bias =
       writer_of("llama").floats("blk.0.attn_q.bias", {16}, counted(16)).file();
@@ -339,7 +342,7 @@ TEST_CASE("heads that cannot be told apart are refused when the file is opened")
   CHECK(bias.error().code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("experts lie in stacks, by their number") {
+TEST_CASE("experts are stored in stacks, by their number") {
   const std::string file =
       writer_of("gpt-oss")
           .floats("blk.1.ffn_gate_exps.weight", {2, 3, 4}, counted(24))
@@ -379,7 +382,7 @@ TEST_CASE("experts lie in stacks, by their number") {
   CHECK(source->vector("model.layers.1.self_attn.o_proj.bias", -1, 2).ok());
 }
 
-TEST_CASE("latent attention comes whole or cut into heads") {
+TEST_CASE("latent attention is stored whole or split into heads") {
   const std::string old_file = GgufWriter()
                                    .string("general.architecture", "deepseek2")
                                    .floats("blk.0.attn_kv_b.weight", {2, 10}, counted(20))

@@ -1,11 +1,16 @@
-#include "weights/gguf.h"
+#include "weights/gguf/gguf.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <string>
 
 #include "support/gguf_writer.h"
+#include "support/temporary_folder.h"
+#include "support/text.h"
 #include "tensor/ggml_blocks.h"
+#include "weights/gguf/gguf_model.h"
 
 using namespace lockstep;
 
@@ -13,17 +18,9 @@ namespace {
 
 using Writer = GgufWriter;
 
-std::span<const std::byte> bytes_of(const std::string& file) {
-  return std::as_bytes(std::span(file));
-}
-
-std::string error_of(const std::string& file) {
+std::string error_of_gguf(const std::string& file) {
   const auto parsed = GgufFile::parse(bytes_of(file));
   return parsed.ok() ? "no error" : parsed.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -94,7 +91,7 @@ TEST_CASE("arrays hold strings, numbers, bytes and arrays") {
   CHECK_FALSE(gguf.integers("words").ok());
 }
 
-TEST_CASE("tensors lie where the table says, in blocks of their type") {
+TEST_CASE("tensors are found where the table says, in blocks of their type") {
   const auto q4_k = static_cast<uint32_t>(GgmlType::kQ4_K);
   const std::string file = Writer()
                                .tensor("small", {3}, 0, 0)
@@ -118,7 +115,7 @@ TEST_CASE("tensors lie where the table says, in blocks of their type") {
   CHECK(parsed.value().tensor("other") == nullptr);
 }
 
-TEST_CASE("version 2 and an alignment of its own are read") {
+TEST_CASE("version 2 and a custom alignment are read") {
   Writer writer;
   writer.value("general.alignment", Writer::kUint32, Writer::raw<uint32_t>(8))
       .tensor("a", {2}, 0, 8);
@@ -128,53 +125,64 @@ TEST_CASE("version 2 and an alignment of its own are read") {
   CHECK(parsed.value().tensors()[0].offset % 8 == 0);
 }
 
-TEST_CASE("each way to break a file has its sentence") {
+TEST_CASE("each kind of broken file has its sentence") {
   const std::string good = Writer().string("k", "v").tensor("t", {4}, 0, 0).file(16);
-  CHECK(error_of(good) == "no error");
+  CHECK(error_of_gguf(good) == "no error");
   for (size_t size = 0; size < good.size(); ++size) {
     CAPTURE(size);
-    CHECK(error_of(good.substr(0, size)) != "no error");
+    CHECK(error_of_gguf(good.substr(0, size)) != "no error");
   }
   const auto tensor_error = [](const std::vector<uint64_t>& dimensions, uint32_t type,
                                uint64_t offset) {
-    return error_of(Writer().tensor("t", dimensions, type, offset).file(64));
+    return error_of_gguf(Writer().tensor("t", dimensions, type, offset).file(64));
   };
   CHECK(contains(tensor_error({4}, 0, 7), "not aligned"));
-  CHECK(contains(tensor_error({4}, 0, 1 << 20), "behind the end"));
-  CHECK(contains(tensor_error({4}, 0, UINT64_MAX - 31), "behind the end"));
+  CHECK(contains(tensor_error({4}, 0, 1 << 20), "past the end"));
+  CHECK(contains(tensor_error({4}, 0, UINT64_MAX - 31), "past the end"));
   CHECK(contains(tensor_error({17}, 0, 0), "needs 68 bytes"));
   CHECK(contains(tensor_error({16}, 2, 0), "a shape that Q4_0 cannot store"));
   CHECK(contains(tensor_error({UINT64_MAX, UINT64_MAX}, 0, 0), "cannot store"));
   CHECK(contains(tensor_error({1, 1, 1, 1, 1}, 0, 0), "5 dimensions"));
-  CHECK(contains(error_of(Writer().tensor("t", {9}, 0, 0).tensor("u", {1}, 0, 32).file(64)),
+  CHECK(contains(error_of_gguf(Writer().tensor("t", {9}, 0, 0).tensor("u", {1}, 0, 32).file(64)),
                  "\"u\" overlaps t"));
-  CHECK(contains(error_of(Writer().tensor("t", {1}, 0, 0).tensor("t", {1}, 0, 32).file(64)),
-                 "is there twice"));
-  CHECK(contains(error_of(Writer().string("k", "").string("k", "").file()), "k is there twice"));
-  CHECK(contains(error_of(Writer().value("k", 13, "").file()), "type 13 does not exist"));
-  CHECK(error_of(Writer().string("a\nb", "").file()) ==
-        "GGUF value 0 has a key that is no name, of 3 bytes");
-  CHECK(contains(error_of(Writer().array("k", Writer::kString, 1 << 20, "").file()),
+  CHECK(contains(error_of_gguf(Writer().tensor("t", {1}, 0, 0).tensor("t", {1}, 0, 32).file(64)),
+                 "appears twice"));
+  CHECK(
+      contains(error_of_gguf(Writer().string("k", "").string("k", "").file()), "k appears twice"));
+  CHECK(contains(error_of_gguf(Writer().value("k", 13, "").file()), "type 13 does not exist"));
+  CHECK(error_of_gguf(Writer().string("a\nb", "").file()) ==
+        "GGUF value 0 has an invalid key of 3 bytes");
+  CHECK(contains(error_of_gguf(Writer().array("k", Writer::kString, 1 << 20, "").file()),
                  "claims 1048576 elements"));
-  CHECK(contains(error_of(Writer().array("k", Writer::kUint64, UINT64_MAX / 4, "").file()),
+  CHECK(contains(error_of_gguf(Writer().array("k", Writer::kUint64, UINT64_MAX / 4, "").file()),
                  "ends at byte"));
   CHECK(contains(
-      error_of(
+      error_of_gguf(
           Writer().value("general.alignment", Writer::kUint32, Writer::raw<uint32_t>(0)).file()),
       "general.alignment is 0"));
-  CHECK(contains(error_of(Writer().file(0, 1)), "GGUF version 1 is not supported"));
-  CHECK(contains(error_of(Writer().file(0, 0x03000000)), "big-endian"));
-  CHECK(contains(error_of("GGML"), "does not begin with"));
-  CHECK(contains(error_of("GGUF" + Writer::raw<uint32_t>(3) + Writer::raw(UINT64_MAX) +
-                          Writer::raw<uint64_t>(0)),
+  CHECK(contains(error_of_gguf(Writer().file(0, 1)), "GGUF version 1 is not supported"));
+  CHECK(contains(error_of_gguf(Writer().file(0, 0x03000000)), "big-endian"));
+  CHECK(contains(error_of_gguf("GGML"), "does not begin with"));
+  CHECK(contains(error_of_gguf("GGUF" + Writer::raw<uint32_t>(3) + Writer::raw(UINT64_MAX) +
+                               Writer::raw<uint64_t>(0)),
                  "more than any model has"));
 }
 
-TEST_CASE("arrays in arrays end at a limit") {
+TEST_CASE("nested arrays have a limit") {
   std::string bytes;
   for (int depth = 0; depth < 100; ++depth) {
     bytes += Writer::raw(Writer::kArray) + Writer::raw<uint64_t>(1);
   }
-  CHECK(contains(error_of(Writer().value("deep", Writer::kArray, bytes).file(4096)),
+  CHECK(contains(error_of_gguf(Writer().value("deep", Writer::kArray, bytes).file(4096)),
                  "deeper than 4"));
+}
+
+TEST_CASE("the kind of a file is found without waiting for a pipe's writer") {
+  const TemporaryFolder folder;
+  const auto pipe = folder.path() / "pipe", file = folder.path() / "file";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_FALSE(is_gguf_path(pipe));
+  std::ofstream(file, std::ios::binary) << Writer().string("k", "v").file();
+  CHECK(is_gguf_path(file));
+  CHECK_FALSE(is_gguf_path(folder.path() / "nothing"));
 }

@@ -1,4 +1,4 @@
-#include "weights/quantisation_config.h"
+#include "weights/quantised/quantisation_config.h"
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ TEST_CASE("a config without a quantisation, or with MLX's, names no method") {
   }
 }
 
-TEST_CASE("blocks of FP8 are read where fp8 and compressed-tensors keep them") {
+TEST_CASE("FP8 blocks are read from both fp8 and compressed-tensors configs") {
   const auto fp8 = read(R"({"text_config":{"quantization_config":)"
                         R"({"quant_method":"fp8","weight_block_size":[64,32]}}})");
   REQUIRE(fp8.ok());
@@ -70,7 +70,7 @@ TEST_CASE("unknown methods, formats and versions are refused by name") {
         "quantization_config: \"quant_method\" must be a string");
 }
 
-TEST_CASE("the second format of GPTQ checkpoints is noticed") {
+TEST_CASE("the second format of GPTQ checkpoints is recognised") {
   const auto config =
       read(R"({"quantization_config":{"quant_method":"gptq","checkpoint_format":"gptq_v2"}})");
   REQUIRE(config.ok());

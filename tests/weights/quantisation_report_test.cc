@@ -1,4 +1,4 @@
-#include "weights/quantisation_report.h"
+#include "weights/quantised/quantisation_report.h"
 
 #include <doctest/doctest.h>
 

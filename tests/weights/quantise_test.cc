@@ -1,4 +1,4 @@
-#include "weights/quantise.h"
+#include "weights/quantised/quantise.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "tensor/half.h"
 #include "tensor/stored_rows.h"
-#include "weights/quantising_source.h"
+#include "weights/source/quantising_source.h"
 
 using namespace lockstep;
 
@@ -60,7 +60,8 @@ std::vector<float> normal_weights(size_t count, float deviation) {
   return weights;
 }
 
-// What mx.quantize of MLX 0.30 gives, in double: codes by float32 scales, which are then rounded.
+// The result of mx.quantize of MLX 0.30, in double: codes by float32 scales, which are then
+// rounded.
 double squared_error_of_mlx(const float* weights, int bits) {
   const auto [least, most] = std::minmax_element(weights, weights + kQuantisedGroup);
   const int code_max = (1 << bits) - 1;
@@ -96,7 +97,7 @@ class OneMatrix final : public WeightSource {
     matrix.columns = columns_;
     matrix.codes = std::as_bytes(std::span<const float>(values_));
     matrix.row_bytes = static_cast<size_t>(columns_) * sizeof(float);
-    // No part of a file: its pages must not be given back.
+    // Not part of a file: its pages must not be released.
     matrix.owner = std::shared_ptr<const void>(std::shared_ptr<void>(), values_.data());
     return matrix;
   }
@@ -121,7 +122,7 @@ std::vector<float> row_of(const StoredMatrix& matrix, int row, int begin, int en
 
 }  // namespace
 
-TEST_CASE("weights on a grid come back exactly, with the codes that one would write by hand") {
+TEST_CASE("weights on a grid come back exactly, with the expected codes") {
   // 0, 1, ..., 15 four times over: scale 1 and bias 0, or mirrored.
   std::vector<float> weights(64);
   for (size_t i = 0; i < 64; ++i) weights[i] = static_cast<float>(i % 16);
@@ -137,7 +138,7 @@ TEST_CASE("weights on a grid come back exactly, with the codes that one would wr
   CHECK(q.error.largest == 0);
 }
 
-TEST_CASE("codes of three bits lie one after the other across bytes") {
+TEST_CASE("codes of three bits are packed across bytes") {
   std::vector<float> weights(64);
   for (size_t i = 0; i < 64; ++i) weights[i] = -static_cast<float>(i % 8);
   const Quantised q = quantised(weights, 3);
@@ -163,7 +164,7 @@ TEST_CASE("zeros stay zeros and a constant group its constant") {
   }
 }
 
-TEST_CASE("what is neither cut off nor at an edge is off by half a step and its rounding at most") {
+TEST_CASE("unclipped inner weights are off by at most half a step and its rounding") {
   const std::vector<float> weights = normal_weights(size_t{64} * 200, 0.02F);
   for (const int bits : kAllBits) {
     const Quantised q = quantised(weights, bits);
@@ -183,7 +184,7 @@ TEST_CASE("what is neither cut off nor at an edge is off by half a step and its 
   }
 }
 
-TEST_CASE("no group is worse than MLX's form of it, and all together are clearly better") {
+TEST_CASE("no group is worse than MLX's, and the total error is clearly smaller") {
   const std::vector<float> weights = normal_weights(size_t{64} * 500, 0.02F);
   for (const int bits : kAllBits) {
     double ours = 0, theirs = 0;
@@ -192,8 +193,7 @@ TEST_CASE("no group is worse than MLX's form of it, and all together are clearly
                                      weights.begin() + static_cast<ptrdiff_t>(i) + 64);
       const double mlx = squared_error_of_mlx(group.data(), bits);
       const Quantised q = quantised(group, bits);
-      // MLX chooses codes before it rounds the scale, which by chance is the better order once in a
-      // while at eight bits.
+      // MLX chooses codes before it rounds the scale, which at eight bits is occasionally better.
       REQUIRE(q.error.squared_error <= mlx * (bits == 8 ? 1.1 : 1.001));
       ours += q.error.squared_error;
       theirs += mlx;
@@ -202,7 +202,7 @@ TEST_CASE("no group is worse than MLX's form of it, and all together are clearly
   }
 }
 
-TEST_CASE("a weight that is no number, infinite or enormous is refused") {
+TEST_CASE("a NaN, infinite or enormous weight is refused") {
   const float kBad[] = {std::numeric_limits<float>::quiet_NaN(),
                         std::numeric_limits<float>::infinity(),
                         -std::numeric_limits<float>::infinity(), 1e30F};
@@ -238,7 +238,7 @@ TEST_CASE("a part of a matrix is quantised as the whole one is") {
   }
 }
 
-TEST_CASE("some matrices have other bits, and those without whole groups stay as they are") {
+TEST_CASE("some matrices get other bits, and those without whole groups are not quantised") {
   const auto source = std::make_shared<OneMatrix>(normal_weights(256, 1), 64);
   const QuantisingSource quantising(
       source, {.bits = 2, .bits_of = {{"router.weight", 8}, {"kept.weight", 0}}});
@@ -254,7 +254,7 @@ TEST_CASE("some matrices have other bits, and those without whole groups stay as
   CHECK(quantising.bits_of("a.weight", 80) == 0);
 }
 
-TEST_CASE("heads of latent attention become a transposed key matrix and a value matrix") {
+TEST_CASE("heads of latent attention are split into a transposed key matrix and a value matrix") {
   const LatentHeads latent{.count = 2, .nope = 64, .value = 3, .kv_rank = 128};
   std::vector<float> values(static_cast<size_t>(latent.rows()) * 128);
   // Whole numbers below 256 in each group: exact at 8 bits.
@@ -290,7 +290,7 @@ TEST_CASE("heads of latent attention become a transposed key matrix and a value 
   }
 }
 
-TEST_CASE("a matrix with a weight that is no number is refused by its name") {
+TEST_CASE("a matrix with a NaN weight is refused by its name") {
   std::vector<float> values = normal_weights(128, 1);
   values[100] = std::numeric_limits<float>::quiet_NaN();
   const auto source = std::make_shared<OneMatrix>(values, 64);
@@ -304,7 +304,7 @@ TEST_CASE("a matrix with a weight that is no number is refused by its name") {
   CHECK(quantising.matrix(request).ok());
 }
 
-TEST_CASE("what is quantised already is quantised once more only when that is asked for") {
+TEST_CASE("an already quantised matrix is quantised again only on request") {
   class Twice final : public WeightSource {
    public:
     explicit Twice(std::shared_ptr<const WeightSource> source)

@@ -1,4 +1,4 @@
-#include "weights/quantised_matrix.h"
+#include "weights/quantised/quantised_matrix.h"
 
 #include <doctest/doctest.h>
 
@@ -8,13 +8,12 @@
 
 #include "support/defined_weights.h"
 #include "support/memory_source.h"
+#include "support/text.h"
 
 using namespace lockstep;
 using lockstep::testing::defined_weight;
 
 namespace {
-
-using Writer = SafetensorsWriter;
 
 constexpr uint8_t kOne = 0x38;  // 1.0 in E4M3
 constexpr uint8_t kTwo = 0x40;
@@ -23,10 +22,6 @@ constexpr const char* kGptq = R"({"quantization_config":{"quant_method":"gptq"}}
 constexpr const char* kGptqV2 =
     R"({"quantization_config":{"quant_method":"gptq","checkpoint_format":"gptq_v2"}})";
 constexpr const char* kAwq = R"({"quantization_config":{"quant_method":"awq","version":"gemm"}})";
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Packs `codes`, the lowest bits of each byte first.
 std::string packed(const std::vector<unsigned>& codes, int bits) {
@@ -41,7 +36,7 @@ std::string packed(const std::vector<unsigned>& codes, int bits) {
   return bytes;
 }
 
-// 64 codes of `bits` bits, all different where the width allows it.
+// 64 codes of `bits` bits, all different if the width allows it.
 std::vector<unsigned> codes_of(int bits, int count = 64) {
   std::vector<unsigned> codes;
   for (int i = 0; i < count; ++i)
@@ -55,7 +50,7 @@ TEST_CASE("MLX's affine codes of every width are read, width and group from the 
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     CAPTURE(bits);
     const auto codes = codes_of(bits);
-    const MemorySource source(Writer()
+    const MemorySource source(MemorySafetensors()
                                   .tensor("a.weight", "U32", {1, 2 * bits}, packed(codes, bits))
                                   .tensor("a.scales", "F32", {1, 2}, std::vector<float>{0.5f, 2})
                                   .tensor("a.biases", "F32", {1, 2}, std::vector<float>{-1, 3}));
@@ -73,7 +68,7 @@ TEST_CASE("MLX's affine codes of every width are read, width and group from the 
 
 TEST_CASE("MLX's modes with scales of one byte are told apart by width and group") {
   const auto source_with = [](int words, int64_t groups, uint8_t scale) {
-    return MemorySource(Writer()
+    return MemorySource(MemorySafetensors()
                             .filled("a.weight", "U32", {2, words}, uint32_t{0x38383838})
                             .filled("a.scales", "U8", {2, groups}, scale));
   };
@@ -97,7 +92,7 @@ TEST_CASE("MLX's modes with scales of one byte are told apart by width and group
 TEST_CASE("MLX parts that do not fit together are named") {
   const auto error_with = [](std::vector<int64_t> weight, std::vector<int64_t> scales,
                              std::vector<int64_t> biases) {
-    return MemorySource(Writer()
+    return MemorySource(MemorySafetensors()
                             .filled("a.weight", "U32", weight, 0)
                             .filled("a.scales", "F32", scales, 1.0f)
                             .filled("a.biases", "F32", biases, 1.0f))
@@ -114,22 +109,23 @@ TEST_CASE("MLX parts that do not fit together are named") {
   CHECK(contains(error_with({2, 8}, {2, 0}, {2, 0}), "a.scales"));
   CHECK(contains(error_with({2, 8}, {1, 2}, {1, 2}), "a.scales"));
   CHECK(contains(error_with({2, 8}, {2, 2}, {2, 1}), "a.biases is F32 (2, 1)"));
-  const MemorySource without_biases(
-      Writer().filled("a.weight", "U32", {2, 8}, 0).filled("a.scales", "F32", {2, 2}, 1.0f));
+  const MemorySource without_biases(MemorySafetensors()
+                                        .filled("a.weight", "U32", {2, 8}, 0)
+                                        .filled("a.scales", "F32", {2, 2}, 1.0f));
   CHECK(without_biases.matrix_error("a.weight", 2, 64).message ==
         "the checkpoint has parts of a but no tensor a.biases");
 }
 
-TEST_CASE("FP8 scales are for the matrix, for rows, for blocks or for groups") {
+TEST_CASE("FP8 scales are per matrix, per row, per block or per group") {
   const auto source_with = [](const char* suffix, const char* dtype, std::vector<int64_t> shape,
                               const std::string& scales, const char* config = "{}") {
-    return MemorySource(Writer()
+    return MemorySource(MemorySafetensors()
                             .filled("a.weight", "F8_E4M3", {3, 64}, kOne)
                             .tensor("a.input_scale", "F32", {}, std::vector<float>{100})
                             .tensor(std::string("a") + suffix, dtype, shape, scales),
                         config);
   };
-  const auto floats = [](std::vector<float> values) { return Writer::bytes_of(values); };
+  const auto floats = [](std::vector<float> values) { return MemorySafetensors::bytes_of(values); };
   for (const std::vector<int64_t>& one : {std::vector<int64_t>{}, {1}, {1, 1}}) {
     const auto source = source_with(".weight_scale", "F32", one, floats({4}));
     CHECK(source.matrix("a.weight", 3, 64).row_group == 0);
@@ -166,7 +162,7 @@ TEST_CASE("compressed-tensors integers have an implied middle or packed zero poi
     CAPTURE(bits);
     const auto codes = codes_of(bits, 64);  // 4 rows of 16
     const int words = 16 * bits / 32, middle = 1 << (bits - 1);
-    Writer writer;
+    MemorySafetensors writer;
     writer.tensor("a.weight_packed", "I32", {4, words}, packed(codes, bits))
         .tensor("a.weight_scale", "F32", {4, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8})
         .tensor("a.weight_shape", "I64", {2}, std::vector<int64_t>{4, 16});
@@ -189,7 +185,7 @@ TEST_CASE("compressed-tensors integers have an implied middle or packed zero poi
 }
 
 TEST_CASE("compressed-tensors rows need not fill whole words, and may have one scale") {
-  const MemorySource source(Writer()
+  const MemorySource source(MemorySafetensors()
                                 .filled("a.weight_packed", "I32", {2, 2}, 0x99999999u)
                                 .filled("a.weight_scale", "F32", {2, 1}, 3.0f)
                                 .tensor("a.weight_shape", "I32", {2}, std::vector<int32_t>{2, 10}));
@@ -200,9 +196,9 @@ TEST_CASE("compressed-tensors rows need not fill whole words, and may have one s
                  "a.weight_shape says (2, 10) where (2, 11) is expected"));
 }
 
-TEST_CASE("columns that compressed-tensors orders by activation are refused") {
+TEST_CASE("compressed-tensors columns ordered by activation are refused") {
   const auto source_with = [](const std::vector<int32_t>& groups) {
-    return MemorySource(Writer()
+    return MemorySource(MemorySafetensors()
                             .filled("a.weight_packed", "I32", {8, 2}, 0)
                             .filled("a.weight_scale", "F32", {8, 2}, 1.0f)
                             .tensor("a.weight_g_idx", "I32", {16}, groups));
@@ -215,25 +211,25 @@ TEST_CASE("columns that compressed-tensors orders by activation are refused") {
   CHECK(source_with(in_order).matrix_error("a.weight", 8, 16).code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("NVFP4 has the second scale of its maker: divided by or multiplied with") {
-  Writer writer;
+TEST_CASE("NVFP4 has the second scale of its producer: a divisor or a factor") {
+  MemorySafetensors writer;
   writer.filled("a.weight_packed", "U8", {2, 16}, uint8_t{0x72})
       .filled("a.weight_scale", "F8_E4M3", {2, 2}, kTwo)
       .tensor("a.weight_global_scale", "F32", {1}, std::vector<float>{4});
   const MemorySource compressed(writer);
   CHECK(defined_weight(compressed.matrix("a.weight", 2, 32), 1, 30) == 1 * 2 / 4.0);
   CHECK(defined_weight(compressed.matrix("a.weight", 2, 32), 1, 31) == 6 * 2 / 4.0);
-  const MemorySource modelopt(Writer()
+  const MemorySource modelopt(MemorySafetensors()
                                   .filled("a.weight", "U8", {2, 16}, uint8_t{0x72})
                                   .filled("a.weight_scale", "F8_E4M3", {2, 2}, kTwo)
                                   .filled("a.weight_scale_2", "F32", {}, 4.0f));
   CHECK(defined_weight(modelopt.matrix("a.weight", 2, 32), 1, 31) == 6 * 2 * 4.0);
-  const MemorySource microscaling(Writer()
+  const MemorySource microscaling(MemorySafetensors()
                                       .filled("a.weight_packed", "U8", {2, 16}, uint8_t{0x72})
                                       .filled("a.weight_scale", "U8", {2, 1}, uint8_t{130}));
   CHECK(defined_weight(microscaling.matrix("a.weight", 2, 32), 1, 31) == 6 * 8);
   for (const float global : {0.0f, -1.0f, std::numeric_limits<float>::infinity()}) {
-    const MemorySource broken(Writer()
+    const MemorySource broken(MemorySafetensors()
                                   .filled("a.weight", "U8", {2, 16}, uint8_t{0})
                                   .filled("a.weight_scale", "F8_E4M3", {2, 2}, kTwo)
                                   .filled("a.weight_scale_2", "F32", {}, global));
@@ -241,10 +237,10 @@ TEST_CASE("NVFP4 has the second scale of its maker: divided by or multiplied wit
   }
 }
 
-TEST_CASE("GPTQ packs along the columns, with zero points less one before version 2") {
+TEST_CASE("GPTQ packs along the columns, with zero points stored minus one before version 2") {
   // 8 rows, 16 columns in 2 groups: words (2, 8), each of 8 columns of a row.
   const auto codes = codes_of(4, 128);
-  Writer writer;
+  MemorySafetensors writer;
   writer.tensor("a.qweight", "I32", {2, 8}, packed(codes, 4))
       .tensor("a.qzeros", "I32", {2, 1}, packed(codes_of(4, 16), 4))
       .filled("a.scales", "F32", {2, 8}, 2.0f);
@@ -260,7 +256,7 @@ TEST_CASE("GPTQ packs along the columns, with zero points less one before versio
   CHECK(defined_weight(second.matrix("a.weight", 8, 16), 5, 11) == expected(5, 11, 1, 0));
   std::vector<int32_t> order(16, 0);
   for (size_t i = 8; i < 16; ++i) order[i] = 1;
-  Writer in_order = writer, reordered = writer, broken = writer;
+  MemorySafetensors in_order = writer, reordered = writer, broken = writer;
   in_order.tensor("a.g_idx", "I32", {16}, order);
   CHECK(MemorySource(in_order, kGptq).matrix("a.weight", 8, 16).groups.empty());
   std::swap(order[3], order[11]);
@@ -276,7 +272,7 @@ TEST_CASE("GPTQ packs along the columns, with zero points less one before versio
 
 TEST_CASE("AWQ packs along the rows in the order of its kernels") {
   // Element (row, column) of word (column, 0): nibbles 0 to 7 hold rows 0 2 4 6 1 3 5 7.
-  const MemorySource source(Writer()
+  const MemorySource source(MemorySafetensors()
                                 .filled("a.qweight", "I32", {16, 1}, 0x76543210u)
                                 .filled("a.qzeros", "I32", {1, 1}, 0x11111111u)
                                 .filled("a.scales", "F16", {1, 8}, uint16_t{0x4000}),
@@ -292,7 +288,7 @@ TEST_CASE("AWQ packs along the rows in the order of its kernels") {
 }
 
 TEST_CASE("codes of an unknown kind are refused with what is supported") {
-  const MemorySource source(Writer()
+  const MemorySource source(MemorySafetensors()
                                 .filled("int8.weight", "I8", {2, 8}, int8_t{1})
                                 .filled("int8.weight_scale", "F32", {2, 1}, 1.0f)
                                 .filled("bytes.weight", "U8", {8, 1}, uint8_t{1})

@@ -1,4 +1,4 @@
-#include "weights/random_source.h"
+#include "weights/random/random_source.h"
 
 #include <doctest/doctest.h>
 
@@ -31,11 +31,11 @@ StoredMatrix matrix_of(const WeightSource& source, std::string_view name, int ro
   return matrix.value();
 }
 
-size_t bytes_of(const StoredMatrix& matrix) {
+size_t stored_bytes(const StoredMatrix& matrix) {
   return matrix.codes.size() + matrix.scales.size() + matrix.biases.size() + matrix.zeros.size();
 }
 
-TEST_CASE("a format has the bits of a weight that its specification gives") {
+TEST_CASE("a format has the bits per weight that it specifies") {
   struct Case {
     std::string_view format;
     double bits;
@@ -51,14 +51,14 @@ TEST_CASE("a format has the bits of a weight that its specification gives") {
     CAPTURE(expected.format);
     const auto source = make_source(expected.format);
     const StoredMatrix matrix = matrix_of(*source, "a.weight", 48, 512);
-    CHECK(static_cast<double>(bytes_of(matrix)) * 8 / (48 * 512) == expected.bits);
+    CHECK(static_cast<double>(stored_bytes(matrix)) * 8 / (48 * 512) == expected.bits);
   }
-  // Blocks of 128 x 128, of which the last one is not whole.
+  // Blocks of 128 x 128, the last of which is partial.
   const auto fp8 = make_source("fp8");
   CHECK(matrix_of(*fp8, "b.weight", 300, 512).scales.size() == size_t{3} * 4 * 4);
 }
 
-TEST_CASE("columns that are no whole groups take another format") {
+TEST_CASE("columns that are not whole groups use another format") {
   CHECK(matrix_of(*make_source("mlx4"), "odd.weight", 8, 96).format == StoredFormat::kPlain);
   const StoredMatrix q4_k = matrix_of(*make_source("q4_k"), "odd.weight", 8, 96);
   CHECK(q4_k.gguf_type == static_cast<uint32_t>(GgmlType::kQ5_0));
@@ -120,7 +120,7 @@ TEST_CASE("norms are one, biases zero") {
   CHECK(load_element(bias.value().bytes.data(), bias.value().dtype, 511) == 0);
 }
 
-TEST_CASE("the same name has the same weights in every process, another name others") {
+TEST_CASE("a name has the same weights in every process, another name different ones") {
   const auto first = make_source("bf16"), second = make_source("bf16");
   const StoredMatrix one = matrix_of(*first, "a.weight", 48, 512);
   const StoredMatrix same = matrix_of(*second, "a.weight", 48, 512);
@@ -129,7 +129,7 @@ TEST_CASE("the same name has the same weights in every process, another name oth
   CHECK(std::memcmp(one.codes.data(), other.codes.data(), one.codes.size()) != 0);
 }
 
-TEST_CASE("the size of all files is that of all tensors") {
+TEST_CASE("the size of all files is the sum over all tensors") {
   const auto source = make_source("bf16");
   CHECK(source->file_bytes() == 2 * (48 * 512 + 300 * 512 + 8 * 96 + 8 * 512 + 512 + 512));
 }
@@ -148,7 +148,7 @@ TEST_CASE("an unknown format, name or shape is refused") {
   CHECK(unknown.error().message.find("iq4_xs") != std::string::npos);
 }
 
-TEST_CASE("a pattern stands in memory once and at many addresses") {
+TEST_CASE("a pattern is in memory once and mapped at many addresses") {
   std::vector<std::byte> pattern(RepeatedBytes::page_bytes());
   for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<std::byte>(i * 7 >> 3);
   const auto repeated = RepeatedBytes::make(pattern, pattern.size() * 3 + 1);

@@ -1,12 +1,12 @@
-// Real files of every kind against values that a Python program took from the same files on its
-// own, following the definitions in tests/data/golden/README.md.
+// Real files of every kind, compared with values that a separate Python program computed from the
+// same files, following the definitions in tests/data/golden/README.md.
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
 #include "support/defined_weights.h"
-#include "weights/safetensors_source.h"
+#include "weights/source/safetensors_source.h"
 
 using namespace lockstep;
 using lockstep::testing::defined_weight;
@@ -173,7 +173,7 @@ const GoldenVector kVectors[] = {
 
 }  // namespace
 
-TEST_CASE("matrices of real checkpoints have the values that others read from them") {
+TEST_CASE("matrices of real checkpoints have independently computed values") {
   for (const GoldenMatrix& golden : kMatrices) {
     CAPTURE(golden.folder);
     CAPTURE(golden.name);
@@ -189,7 +189,7 @@ TEST_CASE("matrices of real checkpoints have the values that others read from th
   }
 }
 
-TEST_CASE("biases of stacked experts have the values that others read from them") {
+TEST_CASE("biases of stacked experts have independently computed values") {
   for (const GoldenVector& golden : kVectors) {
     CAPTURE(golden.name);
     const auto source = open_golden(golden.folder);
@@ -204,7 +204,7 @@ TEST_CASE("biases of stacked experts have the values that others read from them"
   }
 }
 
-TEST_CASE("a real checkpoint says what it lacks, and how large it is") {
+TEST_CASE("a real checkpoint reports missing tensors and its size") {
   const auto source = open_golden("gptoss-mxfp4");
   CHECK_FALSE(source->has("model.layers.0.mlp.gate_proj.weight"));
   CHECK_FALSE(source->has("model.layers.0.mlp.experts.3.gate_proj.scale", 3));

@@ -1,4 +1,4 @@
-#include "weights/safetensors_source.h"
+#include "weights/source/safetensors_source.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using lockstep::testing::defined_weight;
 
 namespace {
 
-// (rows, columns) where element (r, c) is 100 * r + c, in a stack 10000 * matrix more.
+// (rows, columns) where element (r, c) is 100 * r + c, plus 10000 * matrix in a stack.
 std::vector<float> numbered(int rows, int columns, int matrices = 1) {
   std::vector<float> values;
   for (int matrix = 0; matrix < matrices; ++matrix) {
@@ -36,7 +36,7 @@ float first_float(const StoredVector& vector) {
 }  // namespace
 
 TEST_CASE("plain matrices of the three float types are found by their name") {
-  const MemorySource source(SafetensorsWriter()
+  const MemorySource source(MemorySafetensors()
                                 .tensor("a.weight", "F32", {2, 3}, numbered(2, 3))
                                 .filled("b.weight", "F16", {2, 3}, uint16_t{0x3c00})
                                 .filled("c.weight", "BF16", {2, 3}, uint16_t{0x4000}));
@@ -51,8 +51,8 @@ TEST_CASE("plain matrices of the three float types are found by their name") {
   CHECK(error.message == "the tensor a.weight is F32 (2, 3) where the shape (3, 2) is expected");
 }
 
-TEST_CASE("vectors are floats of exactly the wanted size") {
-  const MemorySource source(SafetensorsWriter()
+TEST_CASE("vectors are floats of exactly the requested size") {
+  const MemorySource source(MemorySafetensors()
                                 .tensor("a.bias", "F32", {2}, std::vector<float>{3, 4})
                                 .filled("model.layers.0.mlp.gate.e_score", "F32", {2}, 5.0f)
                                 .filled("ints.bias", "I32", {2}, 1)
@@ -85,11 +85,11 @@ TEST_CASE("the language model is found inside a wrapper's names") {
   };
   for (const Names& names : cases) {
     CAPTURE(names.embedding);
-    const MemorySource source(SafetensorsWriter()
+    const MemorySource source(MemorySafetensors()
                                   .filled(names.embedding, "F32", {4, 2}, 1.0f)
                                   .filled(names.norm, "F32", {2}, 2.0f)
                                   .filled(names.head, "F32", {4, 2}, 3.0f)
-                                  // Other parts of such models must not mislead.
+                                  // Names of the model's other parts must not be taken for these.
                                   .filled("model.layers.61.embed_tokens.weight", "F32", {4, 2}, 9.f)
                                   .filled("vision_tower.norm.weight", "F32", {2}, 9.0f));
     CHECK(defined_weight(source.matrix("model.embed_tokens.weight", 4, 2), 0, 0) == 1);
@@ -103,12 +103,12 @@ TEST_CASE("the language model is found inside a wrapper's names") {
 TEST_CASE("experts are found as single tensors and in MLX's stacks") {
   const std::string layer = "model.layers.3.mlp";
   const std::string request = layer + ".experts.1.gate_proj.weight";
-  const MemorySource alone(SafetensorsWriter().tensor(request, "F32", {2, 3}, numbered(2, 3)));
+  const MemorySource alone(MemorySafetensors().tensor(request, "F32", {2, 3}, numbered(2, 3)));
   CHECK(defined_weight(alone.matrix(request, 2, 3, 1), 1, 2) == 102);
   for (const char* stack : {".switch_mlp.gate_proj", ".experts.gate_proj"}) {
     CAPTURE(stack);
     const MemorySource source(
-        SafetensorsWriter()
+        MemorySafetensors()
             .tensor(layer + stack + ".weight", "F32", {2, 2, 3}, numbered(2, 3, 2))
             .tensor(layer + stack + ".bias", "F32", {2, 2}, std::vector<float>{1, 2, 3, 4}));
     CHECK(source->has(request, 1));
@@ -122,8 +122,8 @@ TEST_CASE("experts are found as single tensors and in MLX's stacks") {
   }
 }
 
-TEST_CASE("heads are found in a stack of the very name") {
-  const MemorySource source(SafetensorsWriter().tensor("model.layers.0.self_attn.embed_q.weight",
+TEST_CASE("heads are found in a stack with exactly their name") {
+  const MemorySource source(MemorySafetensors().tensor("model.layers.0.self_attn.embed_q.weight",
                                                        "F32", {3, 2, 2}, numbered(2, 2, 3)));
   const auto head = source.matrix("model.layers.0.self_attn.embed_q.weight", 2, 2, 2);
   CHECK(defined_weight(head, 1, 1) == 20101);
@@ -134,11 +134,11 @@ TEST_CASE("heads are found in a stack of the very name") {
 
 TEST_CASE("gpt-oss' gate rows are the even ones of a fused stack, up rows the odd ones") {
   const std::string experts = "model.layers.0.mlp.experts";
-  // One block of 32 columns for each of 4 rows: row r has the codes r + 1 alone, and scale 2^r.
+  // One block of 32 columns for each of 4 rows: all codes of row r are r + 1, with scale 2^r.
   std::string blocks;
   for (const char code : {0x11, 0x22, 0x33, 0x44}) blocks += std::string(16, code);
   const MemorySource source(
-      SafetensorsWriter()
+      MemorySafetensors()
           .tensor(experts + ".gate_up_proj_blocks", "U8", {1, 4, 1, 16}, blocks)
           .tensor(experts + ".gate_up_proj_scales", "U8", {1, 4, 1},
                   std::vector<uint8_t>{127, 128, 129, 130})
@@ -162,16 +162,16 @@ TEST_CASE("gpt-oss' gate rows are the even ones of a fused stack, up rows the od
   CHECK(source.matrix_error(experts + ".1.up_proj.weight", 2, 32, 1).code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("pages of a file in memory are no file's, which nobody may give back") {
-  const MemorySource source(SafetensorsWriter().filled("a.weight", "F32", {1, 1}, 1.0f));
+TEST_CASE("pages of an in-memory file are never released") {
+  const MemorySource source(MemorySafetensors().filled("a.weight", "F32", {1, 1}, 1.0f));
   CHECK(!source.matrix("a.weight", 1, 1).is_mapped_file);
 }
 
-TEST_CASE("unquantised experts of gpt-oss lie transposed, gate and up taking turns") {
+TEST_CASE("unquantised experts of gpt-oss are transposed, with gate and up interleaved") {
   const std::string experts = "model.layers.0.mlp.experts";
-  // Beyond one block of rows and columns: 100 of 70 gates, as many ups.
+  // More than one block of rows and columns: 100 rows of 70 gates and as many ups.
   const MemorySource source(
-      SafetensorsWriter()
+      MemorySafetensors()
           .tensor(experts + ".gate_up_proj", "F32", {2, 70, 200}, numbered(70, 200, 2))
           .filled(experts + ".gate_up_proj_bias", "F32", {2, 200}, 1.0f)
           .tensor(experts + ".down_proj", "F32", {2, 100, 70}, numbered(100, 70, 2))
@@ -193,7 +193,7 @@ TEST_CASE("unquantised experts of gpt-oss lie transposed, gate and up taking tur
     }
     CHECK(is_same);
   }
-  // A rank's part alone.
+  // Only a rank's part.
   const auto part = source->matrix({.name = experts + ".1.up_proj.weight",
                                     .stack_index = 1,
                                     .rows = 100,
@@ -212,7 +212,7 @@ TEST_CASE("unquantised experts of gpt-oss lie transposed, gate and up taking tur
 TEST_CASE("fused experts of other families are refused by name") {
   const std::string experts = "model.layers.0.mlp.experts";
   const MemorySource source(
-      SafetensorsWriter().filled(experts + ".gate_up_proj", "F32", {1, 2, 4}, 1.0f));
+      MemorySafetensors().filled(experts + ".gate_up_proj", "F32", {1, 2, 4}, 1.0f));
   CHECK(source->has(experts + ".0.up_proj.weight", 0));
   const Error error = source.matrix_error(experts + ".0.up_proj.weight", 2, 2, 0);
   CHECK(error.code == ErrorCode::kUnsupported);
@@ -224,7 +224,7 @@ TEST_CASE("fused experts of other families are refused by name") {
 
 TEST_CASE("a folder names its file when config.json is broken or its quantisation unknown") {
   const TemporaryFolder folder;
-  const std::string file = SafetensorsWriter().filled("a.weight", "F32", {1, 1}, 1.0f).file();
+  const std::string file = MemorySafetensors().filled("a.weight", "F32", {1, 1}, 1.0f).file();
   folder.write("model.safetensors", file);
   auto source = SafetensorsSource::open(folder.path());
   REQUIRE(source.ok());

@@ -1,8 +1,10 @@
-#include "weights/safetensors.h"
+#include "weights/safetensors/safetensors.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
+
+#include "support/text.h"
 
 using namespace lockstep;
 
@@ -18,11 +20,7 @@ std::string safetensors(const std::string& header, size_t data_bytes) {
   return with_length(header.size(), header + std::string(data_bytes, '\x01'));
 }
 
-std::span<const std::byte> bytes_of(const std::string& file) {
-  return std::as_bytes(std::span(file));
-}
-
-std::string error_of(const std::string& file) {
+std::string error_of_safetensors(const std::string& file) {
   const auto header = read_safetensors_header(bytes_of(file));
   if (header.ok()) return "no error";
   CHECK(header.error().code == ErrorCode::kCorrupt);
@@ -70,7 +68,7 @@ TEST_CASE("tensors of other dtypes are kept by name, their sizes checked") {
   CHECK(header.value().unsupported[1].dtype == "F3");
 }
 
-TEST_CASE("each way to break a header has its sentence") {
+TEST_CASE("each kind of broken header has its sentence") {
   struct Case {
     const char* header;
     size_t data_bytes;
@@ -85,14 +83,16 @@ TEST_CASE("each way to break a header has its sentence") {
       {R"({"a":{"shape":[],"data_offsets":[0,4]}})", 4, R"(tensor "a" has no dtype)"},
       {R"({"a":{"dtype":5,"shape":[],"data_offsets":[0,4]}})", 4, "has no dtype"},
       {R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4, R"(tensor "a" has no shape)"},
-      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "is no size: -1"},
-      {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, "is no size: 1.0"},
+      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4,
+       "has an invalid dimension: -1"},
+      {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4,
+       "has an invalid dimension: 1.0"},
       {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4,
-       "is no size"},
+       "has an invalid dimension"},
       {R"({"a":{"dtype":"F32","shape":[]}})", 4, "has no pair of data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[],"data_offsets":[0]}})", 4, "no pair of data_offsets"},
-      {R"({"a":{"dtype":"F32","shape":[],"data_offsets":[4,0]}})", 4, "are no range: [4,0]"},
-      {R"({"a":{"dtype":"F32","shape":[],"data_offsets":[-4,0]}})", 4, "are no range: [-4,0]"},
+      {R"({"a":{"dtype":"F32","shape":[],"data_offsets":[4,0]}})", 4, "are not a range: [4,0]"},
+      {R"({"a":{"dtype":"F32","shape":[],"data_offsets":[-4,0]}})", 4, "are not a range: [-4,0]"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4,
        "needs 8 bytes for its shape but has 4"},
       {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
@@ -112,25 +112,27 @@ TEST_CASE("each way to break a header has its sentence") {
   };
   for (const auto& [header, data_bytes, sentence] : cases) {
     CAPTURE(header);
-    const std::string message = error_of(safetensors(header, data_bytes));
+    const std::string message = error_of_safetensors(safetensors(header, data_bytes));
     CAPTURE(message);
     CHECK(message.find(sentence) != std::string::npos);
   }
 }
 
-TEST_CASE("a lying or truncated length is refused before anything is read") {
-  CHECK(error_of("") == "the file has 0 bytes, too few for a safetensors header");
-  CHECK(error_of("1234567") == "the file has 7 bytes, too few for a safetensors header");
-  CHECK(error_of(with_length(3, "{}")) == "the header claims 3 bytes but the file has 2");
-  CHECK(error_of(with_length(100'000'001, "{}")) ==
+TEST_CASE("a wrong or truncated length is refused before anything is read") {
+  CHECK(error_of_safetensors("") == "the file has 0 bytes, too few for a safetensors header");
+  CHECK(error_of_safetensors("1234567") ==
+        "the file has 7 bytes, too few for a safetensors header");
+  CHECK(error_of_safetensors(with_length(3, "{}")) ==
+        "the header claims 3 bytes but the file has 2");
+  CHECK(error_of_safetensors(with_length(100'000'001, "{}")) ==
         "the header claims 100000001 bytes, more than 100000000");
-  CHECK(
-      error_of(with_length(UINT64_MAX, "{}")).starts_with("the header claims 1844674407370955161"));
+  CHECK(error_of_safetensors(with_length(UINT64_MAX, "{}"))
+            .starts_with("the header claims 1844674407370955161"));
 }
 
-TEST_CASE("what Git LFS leaves in place of a file is named") {
-  const std::string error =
-      error_of("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1044992\n");
+TEST_CASE("a Git LFS pointer in place of a file is named") {
+  const std::string error = error_of_safetensors(
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1044992\n");
   CHECK(error.find("git lfs pull") != std::string::npos);
 }
 

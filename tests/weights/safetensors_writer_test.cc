@@ -1,4 +1,4 @@
-#include "weights/safetensors_writer.h"
+#include "weights/safetensors/safetensors_writer.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "support/temporary_folder.h"
-#include "weights/checkpoint.h"
+#include "weights/safetensors/checkpoint.h"
 
 using namespace lockstep;
 
@@ -42,7 +42,7 @@ void write_all(SafetensorsWriter& writer) {
 
 }  // namespace
 
-TEST_CASE("what is written in pieces and in any order reads back, in one file or in several") {
+TEST_CASE("tensors written in pieces in any order are read back, from one file or several") {
   for (const uint64_t file_bytes_max : {SafetensorsWriter::kFileBytesMax, uint64_t{50}}) {
     const TemporaryFolder folder;
     auto writer = SafetensorsWriter::create(folder.path(), kPlan, file_bytes_max);
@@ -81,7 +81,7 @@ TEST_CASE("data begins at a multiple of eight and wide elements come first") {
   CHECK(text.find("\"wide\"") < text.find("\"norm\""));
 }
 
-TEST_CASE("a folder that is not there and a file that is there already are errors that name it") {
+TEST_CASE("a missing folder and an existing file are errors that name it") {
   const TemporaryFolder folder;
   auto missing = SafetensorsWriter::create(folder.path() / "missing", kPlan);
   REQUIRE_FALSE(missing.ok());
@@ -95,7 +95,7 @@ TEST_CASE("a write that the system refuses is an error that names the file") {
   const TemporaryFolder folder;
   auto writer = SafetensorsWriter::create(folder.path(), {{"big", DType::kF32, {1 << 20}}});
   REQUIRE(writer.ok());
-  // A limit on the size of files stands for a full disk.
+  // A limit on file size stands for a full disk.
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);

@@ -1,10 +1,10 @@
-// Attention over pages, and writing keys and values into them (layout: PageArgs in kernels.h). A
-// page's keys lie sixteen positions side by side, so a score is one lane's chain over head_dim.
-// Slots beyond the position are uninitialised memory: their lanes are replaced before anything
-// meets them, their values are never read.
+// Attention over pages, and writing keys and values into them (layout: PageArgs in kernels.h).
+// Sixteen positions of a page's keys are adjacent, so a score is one lane's chain over head_dim.
+// Slots beyond the position are uninitialised memory: their lanes are replaced before use, and
+// their values are never read.
 
 constexpr int kGroups = kPagePositions / kLanes;
-// Query heads whose running state is kept while one pass over the pages serves them all.
+// The most query heads served by one pass over the pages, with their running state.
 constexpr int kHeadsMax = 16;
 
 void store_kv(const StoreKvArgs& args) {
@@ -35,7 +35,7 @@ struct PageHead {
   const float* values;  // (kPagePositions, head_dim), the first value_dim
   int head_dim;
   int value_dim;
-  int first;  // positions [first, count) of this page are attended to; at least one
+  int first;  // attention covers positions [first, count) of this page; at least one
   int count;
 };
 
@@ -46,7 +46,7 @@ struct HeadState {
   float sum;
 };
 
-// What one page does to a head: its probabilities, and the factors that bring the values of earlier
+// A page's effect on a head: its probabilities, and the factors that scale the values of earlier
 // pages and of this one to their common maximum.
 struct PageWeights {
   float probability[kPagePositions];
@@ -99,7 +99,7 @@ LANES_INLINE void soften(int first, int count, bool is_first_page, PageWeights& 
   float* p = weights.probability;
   const auto masked = [&](int g, F32x16 x, float other) {
     const F32x16 others = F32x16::broadcast(other);
-    const int before = first - g * kLanes;  // lanes of this group that lie before the window
+    const int before = first - g * kLanes;  // lanes of this group before the window
     if (before > 0) x = select_first(before < kLanes ? before : kLanes, others, x);
     return g == groups - 1 ? select_first(last, x, others) : x;
   };
@@ -131,8 +131,8 @@ LANES_INLINE void soften(int first, int count, bool is_first_page, PageWeights& 
   if (is_larger) state.maximum = maximum;
 }
 
-// Adds the page's values, weighted, to the output in columns [column, column + Width * kLanes);
-// with Width 1 only the first `columns` of them exist.
+// Adds the page's weighted values to the output in columns [column, column + Width * kLanes); with
+// Width 1 only the first `columns` of them exist.
 template <int Heads, int Width>
 LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool is_first_page,
                              const PageWeights* weights, float* output) {
@@ -179,7 +179,7 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
   }
 }
 
-// One page for `Heads` heads, whose keys and values are read once.
+// One page for `Heads` heads; its keys and values are read once.
 template <int Heads>
 void attend_page(const PageHead& page, bool is_first_page, const float* query, float scale,
                  HeadState* states, float* output) {
@@ -206,7 +206,7 @@ void attend_page(const PageHead& page, bool is_first_page, const float* query, f
   }
 }
 
-// The sink's share of the softmax; gives the factor that brings the values to the common maximum.
+// Merges the sink's share of the softmax; returns the values' factor to the common maximum.
 LANES_INLINE float merge_sink(float sink, HeadState& state) {
   const bool is_larger = sink > state.maximum;
   const float distance = is_larger ? state.maximum - sink : sink - state.maximum;

@@ -1,6 +1,6 @@
-// Quantised blocks times tokens. The exact sequence, a promise on every instruction set and for any
-// division into tiles and tokens. Of one row and token, for each block in ascending order (or for
-// columns 0-15, then 16-31 of each block, where halves have scales of their own):
+// Quantised blocks times tokens. The exact sequence, guaranteed on every instruction set and for
+// any division into tiles and tokens. For one row and token and each block in ascending order (or
+// for columns 0-15, then 16-31 of each block, if halves have separate scales):
 //
 //   integers: D = sum of (code - code_offset) * input code, exact, as a float (exact too)
 //             S = sum of the input codes, as a float
@@ -16,20 +16,20 @@
 // Scales: factor * 2^(e - 127); factor * E4M3; d * s and (-m) * t, one multiplication each.
 // A block is unpacked once for all tokens.
 
-// Where a quantised part stands: all tiles alike.
+// The position in a quantised part: the same for all tiles.
 struct BlockPlace {
   int32_t piece;
   int32_t block;
-  size_t scales;  // bytes behind scales_at
+  size_t scales;  // bytes after scales_at
 };
 
-// Where a part stands.
+// The position in a part.
 struct PartCursor {
   const MatmulPart* part;
   const std::byte* tiles;  // the first tile of this call
   const std::byte* input;  // of the first token of this call
-  int32_t column;          // of plain elements
-  BlockPlace place;        // of blocks
+  int32_t column;          // for plain elements
+  BlockPlace place;        // for blocks
   // Adds one leaf of the part to sums[tile][token] of `tiles` tiles.
   void (*add_leaf)(PartCursor&, const LeafStep&, int tiles, F32x16* sums);
 };
@@ -77,7 +77,7 @@ LANES_INLINE F32x16 add_term(F32x16 term, const InputBlockF&, F32x16 chain) {
   return add(chain, term);
 }
 
-// Goes on with a chain by the dot product of a block or of half of one.
+// Continues a chain with the dot product of a block or of half of one.
 template <Formula kFormula, bool kHalves, class Block>
 LANES_INLINE F32x16 add_dot(const BlockScales& scales, int half, const Block& x, F32x16 dot,
                             F32x16 chain) {
@@ -106,7 +106,7 @@ LANES_INLINE void add_dots(const BlockScales (&scales)[Tiles], int half,
   }
 }
 
-// A block of one tile; those of the next tiles lie tile_bytes apart.
+// A block of one tile; the next tiles' blocks are tile_bytes apart.
 struct CodesOfBlock {
   const std::byte* at;
   size_t tile_bytes;
@@ -158,7 +158,7 @@ LANES_INLINE F32x16 column_weights(Quad quad, int32_t offset) {
   return column_codes<Column>(quad, offset);
 }
 
-// Quads [Begin, End) of a block as an array. Those of eight bits stay where they are.
+// Quads [Begin, End) of a block as an array. Eight-bit quads are used in place.
 template <PackedCodes kCodes, int Begin, int End, int Tiles>
 struct BlockQuads {
   static constexpr bool kIsUnpacked = code_bits(kCodes) < 8;
@@ -217,7 +217,7 @@ LANES_INLINE void dot_quads(const CodesOfBlock& codes, InputPointers<Tokens> inp
   }
 }
 
-// Goes on with the chains by a block, or by half 0 or 1 of one.
+// Continues the chains with a block, or with half 0 or 1 of one.
 template <PackedCodes kCodes, class Block, bool kHalves, int kHalf, int Tiles, int Tokens>
 LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula,
                             const BlockScales (&scales)[Tiles], InputPointers<Tokens> input,
@@ -235,8 +235,8 @@ LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula,
   }
 }
 
-// Fetches the lines of a tile from `offset` on that will be needed `distance` bytes later. Where
-// the stream [begin, end) of the tile ends before, that is in the next tile of this thread.
+// Fetches the lines of a tile, from `offset` on, that are needed `distance` bytes later. If the
+// tile's stream [begin, end) ends before that, they are in this thread's next tile.
 struct Prefetch {
   size_t begin;
   size_t end;
@@ -259,7 +259,7 @@ struct Prefetch {
 
 constexpr size_t kPrefetchScaleBytes = 512;
 
-// Which scales a matrix has, known when it runs or when this is compiled.
+// The scales of a matrix, known at run time or at compile time.
 struct AnyScales {
   PackedScales value;
 
@@ -272,8 +272,8 @@ struct KnownScales {
   LANES_INLINE explicit KnownScales(const PackedMatrix&) {}
 };
 
-// Adds one leaf, from `begin` on, of Tiles tiles, the first of which is tile `first` of the cursor,
-// and returns where the leaf ends. `all` is how many tiles this thread takes at a time.
+// Adds one leaf, starting at `begin`, of Tiles tiles, the first of which is tile `first` of the
+// cursor, and returns the leaf's end. `all` is the number of tiles this thread takes at a time.
 template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
 LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, const LeafStep& step,
                                    int first, int all, F32x16 (&chain)[Tiles][Tokens]) {
@@ -315,8 +315,8 @@ LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, c
           static_cast<size_t>(at - tile) - matrix.scales_at};
 }
 
-// PartCursor::add_leaf of blocks, Tiles at a time. The sums of one token are worked on in
-// registers; those of more, with what is multiplied, are too many for them and stay where they are.
+// PartCursor::add_leaf for blocks, Tiles at a time. The sums of one token stay in registers; with
+// more tokens, sums and factors do not fit and stay in memory.
 template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
 void add_blocks_leaf(PartCursor& cursor, const LeafStep& step, int tiles, F32x16* sums) {
   const BlockPlace begin = cursor.place;

@@ -5,7 +5,7 @@ struct Constant {
   static constexpr int value = Value;
 };
 
-// A lambda that must not become a function: it works on registers of its surroundings.
+// A lambda that must be inlined: it works on registers of the enclosing function.
 #define LANES_LAMBDA __attribute__((always_inline))
 
 // Calls operation(Constant<Begin>), ..., operation(Constant<End - 1>): shifts need constants.
@@ -41,14 +41,14 @@ constexpr size_t block_bytes(PackedCodes codes) {
   return size_t{64} * static_cast<size_t>(code_bits(codes));
 }
 
-// Quad K out of vectors that hold Bits bits of 8 / Bits quads each.
+// Quad K from vectors that hold Bits bits of 8 / Bits quads each.
 template <int Bits, int K>
 LANES_INLINE Quad load_bits(const std::byte* from) {
   constexpr int kQuadsPerVector = 8 / Bits;
   return bits_of<Bits*(K % kQuadsPerVector), Bits>(Quad::load(from + 64 * (K / kQuadsPerVector)));
 }
 
-// Quad K of the block at `from`, `offset` not yet subtracted.
+// Quad K of the block at `from`, before subtracting `offset`.
 template <PackedCodes kCodes, int K>
 LANES_INLINE Quad load_quad(const std::byte* from, [[maybe_unused]] const ByteTable& table) {
   constexpr int kBits = code_bits(kCodes);

@@ -1,6 +1,6 @@
 // Plain elements times tokens. A register block is Tiles x Tokens sums; a weight is loaded and
-// converted once for all tokens of the block. Whatever the block, each sum is the same chain of
-// operations: one fused multiply-add for each column, in ascending order.
+// converted once for all tokens of the block. In any block, each sum is the same chain of
+// operations: one fused multiply-add per column, in ascending order.
 
 // How far ahead of their use weights are fetched into the cache.
 constexpr size_t kPrefetchBytes = 2048;
@@ -10,9 +10,9 @@ struct WeightStream {
   size_t tile_bytes;
 };
 
-// Fetches what block column `offset` bytes from the begin of a tile will need kPrefetchBytes later.
-// Beyond the end of a tile lie the tiles of this block, so that the fetch goes on in the next
-// block.
+// At `offset` bytes from the beginning of a tile, fetches what is needed kPrefetchBytes later. A
+// tile is followed by the other tiles of this block, so past its end the fetch continues in the
+// next block.
 template <int Tiles>
 LANES_INLINE void prefetch_block(WeightStream stream, size_t offset) {
   size_t ahead = offset + kPrefetchBytes;
@@ -49,7 +49,7 @@ LANES_INLINE void clear(F32x16 (&sum)[Tiles][Tokens]) {
   }
 }
 
-// Goes on with the chains of `sum` over columns [begin, end).
+// Continues the chains of `sum` over columns [begin, end).
 template <class Weight, int Tiles, int Tokens>
 LANES_INLINE void add_columns(WeightStream stream, const float* input, size_t input_stride,
                               int begin, int end, F32x16 (&sum)[Tiles][Tokens]) {

@@ -10,8 +10,8 @@ LANES_INLINE void embed_plain(const PackedMatrix& matrix, int row, float* to) {
   }
 }
 
-// The byte of quad K and column Column for the row whose bytes begin at `row`, 4 times its lane
-// behind the begin of the block.
+// The byte of quad K and column Column for the row whose bytes begin at `row`, which is 4 times its
+// lane after the beginning of the block.
 template <int Bits, int K, int Column>
 LANES_INLINE int row_bits(const uint8_t* row) {
   constexpr int kQuadsPerVector = 8 / Bits;
@@ -30,7 +30,7 @@ LANES_INLINE int row_code(const uint8_t* row) {
   }
 }
 
-// The numbers that the codes of one row of a block stand for, before scales.
+// The unscaled values of the codes of one row of a block.
 template <PackedCodes kCodes>
 LANES_INLINE void row_weights(const PackedMatrix& matrix, const std::byte* block, int lane,
                               float* to) {
@@ -82,7 +82,7 @@ void embed_row(const EmbedArgs& args, int row, float* to) {
   const std::byte* at = codes + matrix.scales_at;
   BlockScales scales = {};
   int piece = 0;
-  int left = 0;  // blocks of this piece
+  int left = 0;  // blocks left in this piece
   for (int block = 0; block < matrix.block_count; ++block) {
     while (left == 0) {
       at = read_head(matrix.scales, matrix.factor, at, scales);

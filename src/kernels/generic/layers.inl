@@ -1,4 +1,4 @@
-// What lies between the matrices: norm, rotary positions, activation, residual sums.
+// Operations between the matrices: norm, rotary positions, activation, residual sums.
 
 // 1 / sqrt(mean(x * x) + epsilon). Squares are added in sixteen lanes, then in the fixed tree.
 LANES_INLINE F32x16 inverse_rms(const float* x, int columns, float epsilon) {

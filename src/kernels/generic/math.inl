@@ -24,7 +24,7 @@ LANES_INLINE V exp_lanes(V x) {
   V y = add_exponent(p, shifted);
   y = select_less(x, V::broadcast(-87.33654f), V::broadcast(0.0f), y);  // 2^-126
   y = select_less(V::broadcast(88.72283f), x, infinity, y);             // 2^128
-  return select_less(x, infinity, y, x);                                // keeps a NaN
+  return select_less(x, infinity, y, x);                                // keeps NaN
 }
 
 template <class V>

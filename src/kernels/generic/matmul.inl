@@ -1,8 +1,8 @@
 // Matrix times tokens: the leaves of the columns, added in a tree. Each register block is Tiles x
 // Tokens sums; columns.inl and blocks.inl add the columns of one leaf to them.
 
-// The widest block: kSumsMax sums (of sixteen lanes) at most kTokensMax tokens wide, from the file
-// of the instruction set.
+// The largest block: kSumsMax sums (of sixteen lanes), at most kTokensMax tokens wide; both are set
+// by the instruction set's file.
 constexpr int tiles_of_block(int tokens) {
   return 4 * tokens <= kSumsMax ? 4 : 2 * tokens <= kSumsMax ? 2 : 1;
 }
@@ -37,7 +37,7 @@ LANES_INLINE void add_plain(PartCursor& cursor, const LeafStep& step,
   cursor.column = end;
 }
 
-// PartCursor::add_leaf of plain elements.
+// PartCursor::add_leaf for plain elements.
 template <class Weight, int Tiles, int Tokens>
 void add_plain_leaf(PartCursor& cursor, const LeafStep& step, int, F32x16* sums) {
   F32x16 sum[Tiles][Tokens];
@@ -48,14 +48,14 @@ void add_plain_leaf(PartCursor& cursor, const LeafStep& step, int, F32x16* sums)
 
 using AddLeaf = decltype(PartCursor::add_leaf);
 
-// The codes that halves come with: those of ggml's Q2_K, Q3_K and Q6_K, and of NVFP4.
+// The codes that occur with halves: ggml's Q2_K, Q3_K and Q6_K, and NVFP4.
 constexpr bool may_have_halves(PackedCodes codes) {
   return codes == PackedCodes::kBits2 || codes == PackedCodes::kBits3 ||
          codes == PackedCodes::kBits6 || codes == PackedCodes::kTable4;
 }
 
-// How many of Tiles tiles go through a block together: with one token the sums of several tiles do
-// not wait for each other, and all tiles of a block share what is made of the input.
+// How many of Tiles tiles go through a block together: with one token the sums of several tiles are
+// independent of each other, and all tiles of a block share the converted input.
 template <int Tiles, int Tokens>
 constexpr int tiles_at_once() {
   constexpr int kMost = Tokens > 1 ? kBlockTilesOfMany : kBlockTilesOfOne;
@@ -71,7 +71,7 @@ AddLeaf add_leaf_of_input(const PackedMatrix& matrix) {
   if constexpr (may_have_halves(kCodes)) {
     return add_blocks_leaf<kCodes, AnyScales, Block, true, kTiles, Tokens>;
   }
-  __builtin_trap();  // no packing makes it
+  __builtin_trap();  // packing never makes it
 }
 
 template <PackedCodes kCodes, int Tiles, int Tokens>
@@ -113,7 +113,7 @@ AddLeaf add_leaf_of(const PackedMatrix& matrix) {
   return nullptr;
 }
 
-// Any parts, of formats that are known when they run; the sums pass through memory.
+// Any parts, with formats known at run time; the sums pass through memory.
 template <int Tiles, int Tokens>
 struct AnyParts {
   PartCursor cursors[kMatmulPartsMax];
@@ -212,12 +212,12 @@ void matmul_block(const MatmulArgs& args, int tile, int token) {
   }
 }
 
-// A pair of codes and scales, with the input that packing gives them.
+// A pair of codes and scales, with the input form that packing chooses for them.
 constexpr int format_key(PackedCodes codes, PackedScales scales) {
   return static_cast<int>(codes) * 256 + static_cast<int>(scales);
 }
 
-// One part of blocks and one token, in one of the formats that most models have.
+// One part of blocks and one token, in one of the formats that most models use.
 template <int Tiles>
 LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, int token) {
   const PackedMatrix& matrix = *args.parts[0].matrix;
@@ -263,7 +263,7 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, int token) {
   matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
 }
 
-// Calls the block of `tokens` tokens; blocks that would need more than kSumsMax sums do not exist.
+// Calls the block for `tokens` tokens; there are no blocks that need more than kSumsMax sums.
 template <int Tiles, int Tokens = 1>
 LANES_INLINE void matmul_tokens(const MatmulArgs& args, int tile, int token, int tokens) {
   if constexpr (Tokens <= kTokensMax && (Tiles == 1 || Tiles * Tokens <= kSumsMax)) {

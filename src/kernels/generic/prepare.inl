@@ -1,7 +1,7 @@
-// Activations as the blocks of a quantised matrix want them (PrepareArgs in kernels.h).
+// Activations in the form that the blocks of a quantised matrix need (PrepareArgs in kernels.h).
 
 struct BlockInput {
-  F32x16 low;   // columns 0-15; zero where the block has none
+  F32x16 low;   // columns 0-15; zero if the block lacks them
   F32x16 high;  // columns 16-31
 };
 
@@ -11,7 +11,7 @@ LANES_INLINE BlockInput load_block(const float* x, int count) {
   return {F32x16::load_partial(x, low), F32x16::load_partial(x + low, count - low)};
 }
 
-// No code is beyond +-127: of x = m, the product is at most 127 * (1 + 2^-22).
+// No code exceeds +-127: for x = m, the product is at most 127 * (1 + 2^-22).
 LANES_INLINE void prepare_block(BlockInput x, InputBlock8& to) {
   constexpr uint32_t kInfinity = 0x7f800000u;
   const uint32_t most = max_magnitude(x.low, x.high);
@@ -29,7 +29,7 @@ LANES_INLINE void prepare_block(BlockInput x, InputBlock8& to) {
   to.scale = m / 127.0f;
 }
 
-// The sum of sixteen columns is that of sum_lanes: i and i + 8, then i + 4, i + 2, i + 1.
+// The sum of sixteen columns is added like sum_lanes: i and i + 8, then i + 4, i + 2, i + 1.
 LANES_INLINE void prepare_block(BlockInput x, InputBlockF& to) {
   store(to.values, x.low);
   store(to.values + kLanes, x.high);

@@ -4,8 +4,8 @@
 enum class Formula { kScale, kBias, kZero };
 
 struct BlockScales {
-  F32x16 scale[2];  // of columns 0-15 and 16-31; where halves share them, only [0]
-  F32x16 bias[2];   // what is added, or minus the zero point
+  F32x16 scale[2];  // for columns 0-15 and 16-31; only [0] if the halves share them
+  F32x16 bias[2];   // the added value, or minus the zero point
   F32x16 head[2];   // d and -m of a super-block
 };
 
@@ -31,7 +31,7 @@ LANES_INLINE constexpr bool has_halves(PackedScales scales) {
          scales == PackedScales::kSuperMinHalves;
 }
 
-// Has each block something of its own in the stream of scales?
+// Whether each block has its own data in the stream of scales.
 LANES_INLINE constexpr bool has_block_scales(PackedScales scales) {
   return has_halves(scales) || scales == PackedScales::kSuper || scales == PackedScales::kSuperMin;
 }
@@ -45,7 +45,7 @@ LANES_INLINE F32x16 load_elements(const std::byte* from) {
   return F32x16::load(reinterpret_cast<const Element*>(from));
 }
 
-// Scales of a type, then what comes with them.
+// Scales of a type, then the biases or zero points of the formula.
 template <class Element>
 LANES_INLINE const std::byte* read_scales(Formula formula, const std::byte* at, BlockScales& to) {
   to.scale[0] = load_elements<Element>(at);
@@ -60,7 +60,7 @@ LANES_INLINE const std::byte* read_scales(Formula formula, const std::byte* at, 
   return at;
 }
 
-// Reads the head of a piece, and returns where it ends.
+// Reads the head of a piece, and returns its end.
 LANES_INLINE const std::byte* read_head(PackedScales scales, float factor, const std::byte* at,
                                         BlockScales& to) {
   switch (scales) {
@@ -99,7 +99,7 @@ LANES_INLINE const std::byte* read_head(PackedScales scales, float factor, const
   }
 }
 
-// Reads what one block has, and returns where it ends.
+// Reads one block's data, and returns its end.
 LANES_INLINE const std::byte* read_block_scales(PackedScales scales, float factor,
                                                 const std::byte* at, BlockScales& to) {
   switch (scales) {
@@ -132,7 +132,7 @@ LANES_INLINE const std::byte* read_block_scales(PackedScales scales, float facto
   }
 }
 
-// The same for tiles that lie tile_bytes apart; `at` is that of the first.
+// The same for tiles that are tile_bytes apart; `at` is the first tile's.
 template <int Tiles>
 LANES_INLINE const std::byte* read_heads(PackedScales scales, const PackedMatrix& matrix,
                                          const std::byte* at, BlockScales (&to)[Tiles]) {

@@ -1,6 +1,6 @@
-// All kernels over the lanes that the including file has chosen, as a table.
+// All kernels over the lanes of the including file, as a table.
 
-// Each file needs the ones before it, and blank lines keep clang-format from sorting them.
+// Each file needs the ones before it; blank lines keep clang-format from sorting them.
 #include "kernels/generic/math.inl"
 
 #include "kernels/generic/codes.inl"

@@ -1,7 +1,7 @@
 // Weights that several architectures publish under the same names.
 #pragma once
 
-#include "model/architecture.h"
+#include "model/architectures/architecture.h"
 
 namespace lockstep {
 
@@ -18,7 +18,7 @@ inline constexpr WeightSpec kDenseFfnWeights[] = {
     {Role::kDown, "model.layers.{L}.mlp.down_proj.weight", Split::kFfnColumns},
 };
 
-// A dense shared expert beside those that are chosen by sigmoid.
+// Experts chosen by sigmoid, and a dense shared expert.
 inline constexpr WeightSpec kSigmoidExpertWeights[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},

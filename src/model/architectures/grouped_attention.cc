@@ -1,5 +1,5 @@
-// The models with grouped-query attention. Most publish the same tensor names; they differ in
-// biases, norms and experts.
+// Models with grouped-query attention. Most publish the same tensor names; they differ in biases,
+// norms and experts.
 #include "model/architectures/common_weights.h"
 #include "model/architectures/tables.h"
 
@@ -28,8 +28,8 @@ constexpr WeightSpec kSoftmaxExperts[] = {
      Split::kExpertFfnColumns},
 };
 
-constexpr LayerKind kDense = {Mixer::kGroupedAttention, FeedForward::kDense, StateKind::kPaged,
-                              kAttention, kDenseFfnWeights};
+constexpr LayerKind kGroupedDense = {Mixer::kGroupedAttention, FeedForward::kDense,
+                                     StateKind::kPaged, kAttention, kDenseFfnWeights};
 constexpr LayerKind kSoftmaxSparse = {Mixer::kGroupedAttention, FeedForward::kSoftmaxExperts,
                                       StateKind::kPaged, kAttention, kSoftmaxExperts};
 constexpr LayerKind kSigmoidSparse = {Mixer::kGroupedAttention, FeedForward::kSigmoidExperts,
@@ -40,8 +40,8 @@ constexpr Architecture dense_model(std::string_view name, std::string_view type,
   return {.name = name,
           .model_types = {type},
           .shared = kSharedWeights,
-          .dense = kDense,
-          .sparse = kDense,
+          .dense = kGroupedDense,
+          .sparse = kGroupedDense,
           .qkv_bias = qkv_bias,
           .head_norms = head_norms};
 }
@@ -57,13 +57,13 @@ constexpr Architecture kQwen3 = dense_model("Qwen3ForCausalLM", "qwen3", Has::kN
 constexpr Architecture kQwen3Moe = {.name = "Qwen3MoeForCausalLM",
                                     .model_types = {"qwen3_moe"},
                                     .shared = kSharedWeights,
-                                    .dense = kDense,
+                                    .dense = kGroupedDense,
                                     .sparse = kSoftmaxSparse,
                                     .head_norms = Has::kYes};
 constexpr Architecture kGlm4Moe = {.name = "Glm4MoeForCausalLM",
                                    .model_types = {"glm4_moe"},
                                    .shared = kSharedWeights,
-                                   .dense = kDense,
+                                   .dense = kGroupedDense,
                                    .sparse = kSigmoidSparse,
                                    .qkv_bias = Has::kAsConfigured,
                                    .head_norms = Has::kAsConfigured};

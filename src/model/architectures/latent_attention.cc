@@ -1,12 +1,12 @@
-// The models with latent attention.
+// Models with latent attention.
 #include "model/architectures/common_weights.h"
 #include "model/architectures/tables.h"
 
 namespace lockstep {
 namespace {
 
-// The projections to the latents are cut where that is worth an exchange (model/latent_cut.h); what
-// leads from them to the heads is cut by head.
+// The projections to the latents are cut if that is worth an exchange (model/load/latent_cut.h);
+// those from the latents to the heads are cut by head.
 constexpr WeightSpec kLatent[] = {
     {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
     {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads, When::kNoQueryLatent},
@@ -21,8 +21,8 @@ constexpr WeightSpec kLatent[] = {
     {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
 };
 
-constexpr LayerKind kDense = {Mixer::kLatentAttention, FeedForward::kDense, StateKind::kPaged,
-                              kLatent, kDenseFfnWeights};
+constexpr LayerKind kLatentDense = {Mixer::kLatentAttention, FeedForward::kDense, StateKind::kPaged,
+                                    kLatent, kDenseFfnWeights};
 constexpr LayerKind kSparse = {Mixer::kLatentAttention, FeedForward::kSigmoidExperts,
                                StateKind::kPaged, kLatent, kSigmoidExpertWeights};
 
@@ -31,7 +31,7 @@ constexpr LayerKind kSparse = {Mixer::kLatentAttention, FeedForward::kSigmoidExp
 constexpr Architecture kDeepseekV3 = {.name = "DeepseekV3ForCausalLM",
                                       .model_types = {"deepseek_v3", "kimi_k2"},
                                       .shared = kSharedWeights,
-                                      .dense = kDense,
+                                      .dense = kLatentDense,
                                       .sparse = kSparse};
 
 }  // namespace lockstep

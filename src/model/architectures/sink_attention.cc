@@ -19,7 +19,7 @@ constexpr WeightSpec kSinkAttention[] = {
     {Role::kAttentionOutBias, "model.layers.{L}.self_attn.o_proj.bias", Split::kWhole},
 };
 
-// The biases of what is summed over ranks are whole: they are added once, after the sum.
+// Biases of products that are summed over ranks are whole: they are added once, after the sum.
 constexpr WeightSpec kBiasedExperts[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.mlp.router.weight", Split::kWhole},

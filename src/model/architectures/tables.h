@@ -1,7 +1,7 @@
 // The architectures that lockstep knows, each a table.
 #pragma once
 
-#include "model/architecture.h"
+#include "model/architectures/architecture.h"
 
 namespace lockstep {
 

@@ -1,0 +1,22 @@
+# lockstep_unity(LIST NAME): in the place of the sources in LIST, files that include eight of them each. The sources are named
+# from the current folder, with which they are compiled as -I. CMake's own UNITY_BUILD includes them by whole paths, so that a
+# compiler cache finds nothing that was compiled in another checkout.
+function(lockstep_unity list name)
+  if(NOT LOCKSTEP_UNITY)
+    return()
+  endif()
+  set(files "")
+  list(LENGTH ${list} count)
+  foreach(begin RANGE 0 ${count} 8)
+    if(begin EQUAL count)
+      break()
+    endif()
+    list(SUBLIST ${list} ${begin} 8 batch)
+    list(TRANSFORM batch REPLACE "(.+)" "#include \"\\1\"\n")
+    list(JOIN batch "" content)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/unity/${name}_${begin}.cc)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${content}" @ONLY)
+    list(APPEND files ${file})
+  endforeach()
+  set(${list} ${files} PARENT_SCOPE)
+endfunction()

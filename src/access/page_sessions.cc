@@ -1,0 +1,94 @@
+#include "access/page_sessions.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/crypto/secrets.h"
+#include "base/hex.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kCookieBytes = 32;
+constexpr size_t kNameBytes = 4;
+
+template <size_t kBytes>
+Result<std::string> random_hex() {
+  std::array<std::byte, kBytes> bytes{};
+  TRY(fill_random(bytes));
+  return to_hex(bytes);
+}
+
+bool is_same(std::string_view a, std::string_view b) {
+  return is_same_secret(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
+}
+
+std::string_view without_spaces(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+template <class Secrets>
+void make_room(Secrets& secrets, size_t count_max, PageSessions::Clock::time_point now) {
+  std::erase_if(secrets, [&](const auto& secret) { return secret.ends <= now; });
+  if (secrets.size() >= count_max) secrets.erase(secrets.begin());
+}
+
+}  // namespace
+
+Result<PageSessions> PageSessions::create() {
+  return PageSessions("lockstep_page_" + TRY(random_hex<kNameBytes>()));
+}
+
+PageSessions::PageSessions(PageSessions&& other) noexcept
+    : cookie_(std::move(other.cookie_)),
+      codes_(std::move(other.codes_)),
+      sessions_(std::move(other.sessions_)) {}
+
+Result<std::string> PageSessions::make_code(Clock::time_point now) {
+  std::string code = TRY(random_hex<kCookieBytes>());
+  const std::lock_guard lock(mutex_);
+  make_room(codes_, kCodesMax, now);
+  codes_.push_back({code, now + kCodeLife});
+  return code;
+}
+
+Result<std::string> PageSessions::open(std::string_view code, Clock::time_point now) {
+  std::string session = TRY(random_hex<kCookieBytes>());
+  const std::lock_guard lock(mutex_);
+  const size_t count = std::erase_if(
+      codes_, [&](const Secret& known) { return is_same(known.text, code) && known.ends > now; });
+  if (count == 0) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("this address was already opened or is older than {} minutes: "
+                             "`lockstep page` prints a new one",
+                             kCodeLife.count())};
+  }
+  make_room(sessions_, kSessionsMax, now);
+  sessions_.push_back({session, now + kSessionLife});
+  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", cookie_, session,
+                     std::chrono::seconds(kSessionLife).count());
+}
+
+bool PageSessions::has(std::string_view cookies, Clock::time_point now) const {
+  const std::lock_guard lock(mutex_);
+  bool is_known = false;
+  while (!cookies.empty()) {
+    const std::string_view pair = cookies.substr(0, cookies.find(';'));
+    cookies.remove_prefix(std::min(cookies.size(), pair.size() + 1));
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos) continue;
+    if (without_spaces(pair.substr(0, equals)) != cookie_) continue;
+    const std::string_view value = without_spaces(pair.substr(equals + 1));
+    for (const Secret& session : sessions_) {
+      is_known |= is_same(session.text, value) && session.ends > now;
+    }
+  }
+  return is_known;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+#include "base/machine/available_memory.h"
+
+#ifdef __linux__
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "base/machine/cgroup_memory.h"
+#elif defined(__APPLE__)
+#include <mach/mach.h>
+#include <unistd.h>
+#endif
+
+namespace lockstep {
+
+#ifdef __linux__
+namespace {
+
+// "MemAvailable:    1234 kB", man 5 proc.
+std::optional<uint64_t> meminfo_available() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  uint64_t kilobytes = 0;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+    std::getline(file, unit);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<uint64_t> available_memory_bytes() {
+  std::optional<uint64_t> available = meminfo_available();
+  std::ifstream file("/proc/self/cgroup");
+  const std::string memberships{std::istreambuf_iterator<char>(file), {}};
+  const auto left = cgroup_memory_left("/sys/fs/cgroup", memberships);
+  if (left) available = available ? std::min(*available, *left) : *left;
+  return available;
+}
+#elif defined(__APPLE__)
+std::optional<uint64_t> available_memory_bytes() {
+  vm_statistics64_data_t statistics;
+  mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
+  if (host_statistics64(mach_host_self(), HOST_VM_INFO64,
+                        reinterpret_cast<host_info64_t>(&statistics), &count) != KERN_SUCCESS) {
+    return std::nullopt;
+  }
+  const uint64_t pages =
+      uint64_t{statistics.free_count} + statistics.inactive_count + statistics.purgeable_count;
+  return pages * static_cast<uint64_t>(getpagesize());
+}
+#else
+std::optional<uint64_t> available_memory_bytes() {
+  return std::nullopt;
+}
+#endif
+
+}  // namespace lockstep

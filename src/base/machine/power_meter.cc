@@ -1,0 +1,78 @@
+#include "base/machine/power_meter.h"
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<uint64_t> reading_in(const fs::path& path) {
+  std::ifstream file(path);
+  uint64_t value = 0;
+  return file >> value ? std::optional(value) : std::nullopt;
+}
+
+std::string word_in(const fs::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+// Packages and their memory. A package's own parts (core, uncore) are included in its number; psys,
+// the whole board, would count packages twice
+// (https://docs.kernel.org/power/powercap/powercap.html).
+bool is_counted(const fs::path& zone) {
+  const std::string name = word_in(zone / "name");
+  return name.starts_with("package") || name == "dram";
+}
+
+}  // namespace
+
+std::optional<PowerMeter> PowerMeter::open(const fs::path& folder) {
+  PowerMeter meter;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    // "intel-rapl:0", "intel-rapl:0:1"; intel-rapl-mmio counts the same energy again.
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("intel-rapl:") || !is_counted(entry.path())) continue;
+    const fs::path counter = entry.path() / "energy_uj";
+    const auto now = reading_in(counter);
+    if (!now || meter.zones_.size() == kZonesMax) continue;
+    const auto range = reading_in(entry.path() / "max_energy_range_uj");
+    meter.zones_.push_back({.counter = counter, .range_uj = range.value_or(0), .last_uj = *now});
+  }
+  return meter.zones_.empty() ? std::nullopt : std::optional(std::move(meter));
+}
+
+double PowerMeter::joules() {
+  for (Zone& zone : zones_) {
+    const auto now = reading_in(zone.counter);
+    if (!now) continue;
+    if (*now >= zone.last_uj) {
+      sum_uj_ += *now - zone.last_uj;
+    } else if (zone.range_uj >= zone.last_uj) {
+      sum_uj_ += zone.range_uj - zone.last_uj + *now;  // it wrapped
+    }
+    zone.last_uj = *now;
+  }
+  return static_cast<double>(sum_uj_) / 1e6;
+}
+
+PowerGauge::PowerGauge(std::optional<PowerMeter> meter, Clock::time_point now)
+    : meter_(std::move(meter)), looked_at_(now) {}
+
+std::optional<double> PowerGauge::watts(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (!meter_ || now - looked_at_ < kInterval) return watts_;
+  const double joules = meter_->joules();
+  watts_ = (joules - joules_) / std::chrono::duration<double>(now - looked_at_).count();
+  joules_ = joules;
+  looked_at_ = now;
+  return watts_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+#include "base/process/free_memory.h"
+
+#include <cstdlib>  // __GLIBC__
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace lockstep {
+
+void return_free_memory() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
+}
+
+}  // namespace lockstep

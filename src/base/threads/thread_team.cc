@@ -1,0 +1,164 @@
+#include "base/threads/thread_team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/machine/machine.h"
+#include "base/threads/wait.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a thread spins for the next run, or the owner for the end of one, before it sleeps. The
+// gap between two operations of a forward pass is a few microseconds; waking a sleeping thread
+// costs some tens.
+constexpr std::chrono::microseconds kSpin{60};
+// Checks of the flag between two readings of the clock.
+constexpr int kLooksPerClock = 32;
+
+// Waits by spinning, then asleep. A waiter counts itself and then checks its condition once more;
+// the other side changes the condition and then checks the count. Both are sequentially consistent,
+// so at least one of them sees the other and no wake-up is lost.
+class Gate {
+ public:
+  // `ready` must read its flag with memory_order_seq_cst. There is no deadline: it waits for work
+  // in this very process to end, or idles until there is work.
+  template <class Ready>
+  void wait(bool may_spin, Ready ready) {
+    if (may_spin ? spin(ready) : ready()) return;
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    condition_.wait(lock, ready);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // Called after the flag was changed with memory_order_seq_cst.
+  void wake() {
+    if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+    { std::lock_guard lock(mutex_); }  // a waiter is now either asleep or will see the flag
+    condition_.notify_all();
+  }
+
+ private:
+  template <class Ready>
+  static bool spin(Ready ready) {
+    const Clock::time_point end = Clock::now() + kSpin;
+    do {
+      for (int i = 0; i < kLooksPerClock; ++i) {
+        if (ready()) return true;
+        relax_processor();
+      }
+    } while (Clock::now() < end);
+    return false;
+  }
+
+  std::atomic<int> sleepers_{0};
+  std::mutex mutex_;
+  std::condition_variable condition_;
+};
+
+}  // namespace
+
+struct ThreadTeam::Impl {
+  explicit Impl(const Options& chosen) : options(chosen) {}
+
+  Options options;
+  // With fewer processors than threads a spinning thread would block the one it waits for.
+  bool may_spin = true;
+
+  // Written by the owner before `round` and read by the threads after it.
+  RawBody body = nullptr;
+  void* context = nullptr;
+  int count = 0;
+  int grain = 1;
+  bool is_over = false;
+
+  alignas(64) std::atomic<uint64_t> round{0};  // counts runs; a new one starts the threads
+  alignas(64) std::atomic<int> running{0};     // threads still in the run, without the owner
+  alignas(64) std::atomic<int64_t> next{0};    // beginning of the next chunk
+  Gate work;
+  Gate finish;
+  std::vector<std::thread> threads;
+
+  void start_round();
+  void work_until_over(int thread);
+  void pin(int thread) const;
+};
+
+void ThreadTeam::Impl::pin(int thread) const {
+  if (options.first_core < 0) return;
+  pin_this_thread((options.first_core + thread) % machine_core_count());
+}
+
+void ThreadTeam::Impl::start_round() {
+  running.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
+  round.fetch_add(1, std::memory_order_seq_cst);
+  work.wake();
+}
+
+void ThreadTeam::Impl::work_until_over(int thread) {
+  pin(thread);
+  for (uint64_t seen = 0;; ++seen) {
+    work.wait(may_spin, [&] { return round.load(std::memory_order_seq_cst) != seen; });
+    if (is_over) return;
+    body(context, thread);
+    if (running.fetch_sub(1, std::memory_order_seq_cst) == 1) finish.wake();
+  }
+}
+
+ThreadTeam::ThreadTeam(const Options& options) : impl_(std::make_unique<Impl>(options)) {
+  LOCKSTEP_CHECK(options.threads >= 1);
+  impl_->may_spin = options.threads <= available_core_count();
+  impl_->threads.reserve(static_cast<size_t>(options.threads - 1));
+  for (int thread = 1; thread < options.threads; ++thread) {
+    impl_->threads.emplace_back([impl = impl_.get(), thread] { impl->work_until_over(thread); });
+  }
+  impl_->pin(0);
+}
+
+ThreadTeam::~ThreadTeam() {
+  impl_->is_over = true;
+  impl_->start_round();
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+int ThreadTeam::size() const {
+  return impl_->options.threads;
+}
+
+void ThreadTeam::run_raw(RawBody body, void* context) {
+  if (impl_->threads.empty()) return body(context, 0);
+  impl_->body = body;
+  impl_->context = context;
+  impl_->start_round();
+  body(context, 0);
+  impl_->finish.wait(impl_->may_spin,
+                     [&] { return impl_->running.load(std::memory_order_seq_cst) == 0; });
+}
+
+void ThreadTeam::start_chunks(int count, int grain) {
+  LOCKSTEP_CHECK(grain > 0);
+  impl_->count = count;
+  impl_->grain = grain;
+  impl_->next.store(0, std::memory_order_relaxed);
+}
+
+bool ThreadTeam::next_chunk(int* begin, int* end) {
+  Impl& team = *impl_;
+  const int64_t first = team.next.fetch_add(team.grain, std::memory_order_relaxed);
+  if (first >= team.count) return false;
+  *begin = static_cast<int>(first);
+  *end = static_cast<int>(std::min<int64_t>(first + team.grain, team.count));
+  if (team.options.progress != nullptr) team.options.progress->tick();
+  return true;
+}
+
+}  // namespace lockstep

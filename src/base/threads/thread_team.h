@@ -1,0 +1,66 @@
+// ThreadTeam: a fixed number of pinned threads that run one function together. The caller is thread
+// 0. Threads spin for a while after a run and then sleep, so that an idle process uses no processor
+// time. One thread (the owner) calls run(); nothing is allocated after construction.
+#pragma once
+
+#include <memory>
+
+#include "base/progress.h"
+
+namespace lockstep {
+
+class ThreadTeam {
+ public:
+  struct Options {
+    int threads = 1;
+    // The team's first core: threads run on cores [first_core, first_core + threads) modulo the
+    // machine's; -1: not pinned. Cores that this process may not use are skipped. The constructing
+    // thread is pinned too and stays so; threads that it creates later inherit that.
+    int first_core = -1;
+    Progress* progress = nullptr;  // ticked by the threads in for_each_chunk()
+  };
+
+  explicit ThreadTeam(const Options& options);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int size() const;
+
+  // body(thread_index) on every thread; returns when all are done.
+  template <class Body>
+  void run(Body&& body) {
+    run_raw([](void* context, int thread) { (*static_cast<Body*>(context))(thread); },
+            const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  // body(begin, end) over [0, count) in chunks of at most `grain`, given to threads as they become
+  // free.
+  template <class Body>
+  void for_each_chunk(int count, int grain, Body&& body) {
+    for_each_chunk(count, grain, body, [] {});
+  }
+  // The same, and the caller calls after_chunk() after each of its chunks.
+  template <class Body, class AfterChunk>
+  void for_each_chunk(int count, int grain, Body&& body, AfterChunk&& after_chunk) {
+    start_chunks(count, grain);
+    run([&](int thread) {
+      int begin = 0, end = 0;
+      while (next_chunk(&begin, &end)) {
+        body(begin, end);
+        if (thread == 0) after_chunk();
+      }
+    });
+  }
+
+ private:
+  using RawBody = void (*)(void* context, int thread);
+  void run_raw(RawBody body, void* context);
+  void start_chunks(int count, int grain);
+  bool next_chunk(int* begin, int* end);
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,200 @@
+// Harmony, gpt-oss's format: messages with headers that name their recipient.
+//
+//   <|start|>assistant<|channel|>commentary to=functions.NAME
+//   <|constrain|>json<|message|>{}<|call|>
+//
+// The output begins after the first "<|start|>assistant". The recipient may also follow the role.
+#include <algorithm>
+#include <optional>
+
+#include "chat/calls/call_reader.h"
+#include "chat/calls/output_reader.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kChannel = "<|channel|>";
+constexpr std::string_view kMessage = "<|message|>";
+constexpr std::string_view kStart = "<|start|>";
+constexpr std::string_view kRecipient = "to=";
+constexpr std::string_view kFunctionsPrefix = "functions.";
+constexpr size_t kHeaderBytesMax = 1024;
+
+struct Header {
+  std::string_view channel;
+  std::string_view recipient;
+};
+
+std::string_view first_word(std::string_view text) {
+  return text.substr(0, std::min(text.find_first_of(" \t\r\n<"), text.size()));
+}
+
+Header parse_header(std::string_view text) {
+  Header header;
+  const size_t channel = text.find(kChannel);
+  if (channel != std::string_view::npos) {
+    header.channel = first_word(text.substr(channel + kChannel.size()));
+  }
+  const size_t recipient = text.find(kRecipient);
+  if (recipient != std::string_view::npos) {
+    header.recipient = first_word(text.substr(recipient + kRecipient.size()));
+  }
+  return header;
+}
+
+class HarmonyReader final : public OutputReader {
+ public:
+  explicit HarmonyReader(const OutputReaderOptions& options)
+      : tools_(*options.tools), ends_(options.format->call_end) {
+    ends_.push_back(kStart);
+    if (options.continues_text) state_ = State::kBody;
+    if (options.reasoning_is_open) begin_body(true);
+  }
+
+  void read(PendingText& pending, DeltaWriter& out) override {
+    while (step(pending, out)) {
+    }
+  }
+  bool is_reasoning() const override { return state_ == State::kBody && is_reasoning_; }
+
+ private:
+  enum class State { kHeader, kBody, kArguments, kBetween };
+
+  bool step(PendingText& pending, DeltaWriter& out) {
+    switch (state_) {
+      case State::kHeader:
+        return read_header(pending, out);
+      case State::kBody:
+        return read_body(pending, out);
+      case State::kArguments:
+        return read_arguments(pending, out);
+      default:
+        return read_between(pending);
+    }
+  }
+
+  bool read_header(PendingText& pending, DeltaWriter& out) {
+    const std::string_view rest = pending.rest();
+    const bool may_be_header = begins_header(rest);
+    const size_t end = rest.substr(0, kHeaderBytesMax).find(kMessage);
+    if (!may_be_header || end == std::string_view::npos) {
+      const bool is_short = may_be_header && rest.size() < kHeaderBytesMax;
+      if (pending.empty() || (is_short && !pending.has_ended())) return false;
+      // Output without a header is text; a truncated header is dropped.
+      if (is_short && pending.is_truncated()) pending.take(rest.size());
+      begin_body(false);
+      return true;
+    }
+    const std::string header_text(rest.substr(0, end + kMessage.size()));
+    pending.take(header_text.size());
+    const Header header = parse_header(header_text);
+    std::string_view name = header.recipient;
+    const bool is_function = name.substr(0, kFunctionsPrefix.size()) == kFunctionsPrefix;
+    if (is_function) name.remove_prefix(kFunctionsPrefix.size());
+    const CallContext context{nullptr, &tools_, !is_function};
+    if (!tools_.empty() && is_call_name(context, name)) {
+      out.call(name, "");
+      arguments_.emplace(ends_);
+      writer_ = {};
+      state_ = State::kArguments;
+    } else {
+      begin_body(header.channel == "analysis" && name.empty());
+      if (!name.empty()) out.content(header_text);  // an unknown recipient
+    }
+    return true;
+  }
+
+  static bool begins_header(std::string_view rest) {
+    const size_t blanks = std::min(rest.find_first_not_of(kBlanks), rest.size());
+    if (blanks == rest.size()) return true;
+    for (const std::string_view begin : {kChannel, kMessage, kRecipient}) {
+      const size_t size = std::min(begin.size(), rest.size() - blanks);
+      if (rest.substr(blanks, size) == begin.substr(0, size)) return true;
+    }
+    return false;
+  }
+
+  void begin_body(bool is_reasoning) {
+    is_reasoning_ = is_reasoning;
+    has_text_ = false;
+    state_ = State::kBody;
+  }
+
+  bool read_body(PendingText& pending, DeltaWriter& out) {
+    const std::string_view rest = pending.rest();
+    const MarkerPlace end = find_marker(rest, ends_);
+    const size_t tail = pending.has_ended() ? 0 : partial_marker_tail(rest, ends_);
+    const size_t size = end.found() ? end.at : rest.size() - tail;
+    send(rest.substr(0, size), out);
+    pending.take(size);
+    if (end.found()) state_ = State::kBetween;
+    return end.found();
+  }
+
+  // Texts of one kind are joined as lines.
+  void send(std::string_view text, DeltaWriter& out) {
+    if (text.empty()) return;
+    bool& has_any = is_reasoning_ ? has_reasoning_ : has_content_;
+    const std::string_view separator = has_any && !has_text_ ? "\n" : "";
+    if (is_reasoning_) {
+      out.reasoning(separator);
+      out.reasoning(text);
+    } else {
+      out.content(separator);
+      out.content(text);
+    }
+    has_text_ = true;
+    has_any = true;
+  }
+
+  bool read_arguments(PendingText& pending, DeltaWriter& out) {
+    std::string text;
+    const bool is_last = arguments_->read(pending, text);
+    writer_.write(text, out);
+    if (is_last) state_ = State::kBetween;
+    return is_last;
+  }
+
+  // Reads up to the next header. Unexpected text in between is content.
+  bool read_between(PendingText& pending) {
+    if (!pending.skip_blanks()) return false;
+    const MarkerMatch match = match_front(pending, ends_);
+    if (match.is_partial()) return false;
+    if (!match.is_whole()) {
+      begin_body(false);
+      return true;
+    }
+    if (ends_[match.index] != kStart) {
+      pending.take(match.bytes);
+      return true;
+    }
+    return read_role(pending);
+  }
+
+  bool read_role(PendingText& pending) {
+    static constexpr std::string_view kRole = "assistant";
+    const MarkerMatch role = match_front(pending, {kRole}, kStart.size());
+    if (role.is_partial()) return false;
+    pending.take(kStart.size() + role.bytes);
+    state_ = State::kHeader;
+    return true;
+  }
+
+  const ToolSet& tools_;
+  ToolFormat::Markers ends_;  // of a message
+  State state_ = State::kHeader;
+  bool is_reasoning_ = false;
+  bool has_text_ = false;  // in this message
+  bool has_reasoning_ = false;
+  bool has_content_ = false;
+  std::optional<ArgumentsReader> arguments_;
+  ArgumentsWriter writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<OutputReader> make_harmony_reader(const OutputReaderOptions& options) {
+  return std::make_unique<HarmonyReader>(options);
+}
+
+}  // namespace lockstep

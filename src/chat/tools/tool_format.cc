@@ -1,0 +1,228 @@
+#include "chat/tools/tool_format.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+using Body = ToolFormat::Body;
+using IdForm = ToolFormat::IdForm;
+using ValueForm = ToolFormat::ValueForm;
+
+constexpr std::string_view kThink = "<think>";
+constexpr std::string_view kThinkEnd = "</think>";
+
+// Llama 3.1 to 3.3: the whole reply is one JSON object; templates ask for "parameters".
+ToolFormat llama3() {
+  ToolFormat format;
+  format.name = "llama3";
+  format.section_begin = {"<|python_tag|>"};
+  format.section_filler = ";,";
+  format.bare_begin = "{";
+  format.argument_keys = {"parameters", "arguments"};
+  format.has_python_calls = true;
+  return format;
+}
+
+// Qwen 2.5, Qwen 3, QwQ, Hermes 2 and 3.
+ToolFormat hermes() {
+  ToolFormat format;
+  format.name = "hermes";
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.call_begin = {"<tool_call>"};
+  format.call_end = {"</tool_call>"};
+  format.argument_keys = {"arguments", "parameters"};
+  return format;
+}
+
+// Qwen3-Coder, Qwen 3.5. The outer tag may be missing.
+ToolFormat qwen3_coder() {
+  ToolFormat format;
+  format.name = "qwen3_coder";
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.section_begin = {"<tool_call>"};
+  format.section_end = {"</tool_call>"};
+  format.body = Body::kTaggedValues;
+  format.call_begin = {"<function="};
+  format.call_end = {"</function>"};
+  format.name_end = {">"};
+  format.key_begin = "<parameter=";
+  format.key_ends = {{">", ValueForm::kBySchema}};
+  format.value_end = "</parameter>";
+  format.value_has_lines = true;
+  return format;
+}
+
+ToolFormat deepseek(std::string_view name) {
+  ToolFormat format;
+  format.name = name;
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.section_begin = {"<｜tool▁calls▁begin｜>"};
+  format.section_end = {"<｜tool▁calls▁end｜>"};
+  format.body = Body::kJsonArguments;
+  format.call_begin = {"<｜tool▁call▁begin｜>"};
+  format.call_end = {"<｜tool▁call▁end｜>"};
+  return format;
+}
+
+// DeepSeek V3 and R1: the arguments are fenced as Markdown.
+ToolFormat deepseek_v3() {
+  ToolFormat format = deepseek("deepseek_v3");
+  format.name_prefix = "function<｜tool▁sep｜>";
+  format.name_end = {"\n"};
+  format.before_arguments = {"```json"};
+  format.after_arguments = {"```"};
+  format.marker_parts = {"<｜tool▁sep｜>"};
+  return format;
+}
+
+ToolFormat deepseek_v31() {
+  ToolFormat format = deepseek("deepseek_v31");
+  format.name_end = {"<｜tool▁sep｜>"};
+  return format;
+}
+
+// DeepSeek V3.2; V4 calls the section tool_calls.
+ToolFormat deepseek_v32() {
+  ToolFormat format;
+  format.name = "deepseek_v32";
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.section_begin = {"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"};
+  format.section_end = {"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"};
+  format.body = Body::kTaggedValues;
+  format.call_begin = {"<｜DSML｜invoke name=\""};
+  format.call_end = {"</｜DSML｜invoke>"};
+  format.name_end = {"\">"};
+  format.key_begin = "<｜DSML｜parameter name=\"";
+  format.key_ends = {{"\" string=\"true\">", ValueForm::kText},
+                     {"\" string=\"false\">", ValueForm::kJson},
+                     {"\">", ValueForm::kBySchema}};
+  format.value_end = "</｜DSML｜parameter>";
+  format.marker_parts = {"｜DSML｜"};
+  return format;
+}
+
+// K2-Thinking begins calls without closing its reasoning.
+ToolFormat kimi_k2() {
+  ToolFormat format;
+  format.name = "kimi_k2";
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.calls_end_reasoning = true;
+  format.section_begin = {"<|tool_calls_section_begin|>"};
+  format.section_end = {"<|tool_calls_section_end|>"};
+  format.body = Body::kJsonArguments;
+  format.call_begin = {"<|tool_call_begin|>"};
+  format.call_end = {"<|tool_call_end|>"};
+  format.name_end = {"<|tool_call_argument_begin|>"};
+  format.name_holds_id = true;
+  format.id_form = IdForm::kNumberedName;
+  return format;
+}
+
+// Mistral 7B v0.3, Nemo: a JSON list. Its templates write the id after the arguments.
+ToolFormat mistral_v3() {
+  ToolFormat format;
+  format.name = "mistral_v3";
+  format.section_begin = {"[TOOL_CALLS]"};
+  format.section_end = {"]"};
+  format.section_filler = "[,";
+  format.argument_keys = {"arguments", "parameters"};
+  format.id_follows_arguments = true;
+  format.id_form = IdForm::kNineLetters;
+  return format;
+}
+
+// Devstral, Small 3, Ministral, Magistral.
+ToolFormat mistral_v11() {
+  ToolFormat format;
+  format.name = "mistral_v11";
+  format.reasoning_begin = "[THINK]";
+  format.reasoning_end = "[/THINK]";
+  format.body = Body::kJsonArguments;
+  format.call_begin = {"[TOOL_CALLS]"};
+  format.name_end = {"[ARGS]"};
+  format.name_stops = "{";
+  format.id_begin = "[CALL_ID]";
+  format.id_form = IdForm::kNineLetters;
+  return format;
+}
+
+// GLM 4.5 to 4.7; the last writes no line ends.
+ToolFormat glm45() {
+  ToolFormat format;
+  format.name = "glm45";
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.body = Body::kTaggedValues;
+  format.call_begin = {"<tool_call>"};
+  format.call_end = {"</tool_call>"};
+  format.name_end = {"\n"};
+  format.name_stops = "<";
+  format.key_begin = "<arg_key>";
+  format.key_ends = {{"</arg_key>", ValueForm::kBySchema}};
+  format.value_begin = "<arg_value>";
+  format.value_end = "</arg_value>";
+  return format;
+}
+
+ToolFormat gpt_oss() {
+  ToolFormat format;
+  format.name = "gpt_oss";
+  format.body = Body::kJsonArguments;
+  format.is_harmony = true;
+  format.section_begin = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>"};
+  format.call_end = {"<|call|>", "<|end|>", "<|return|>"};
+  return format;
+}
+
+// For models whose template has no calls: the whole reply is JSON, one call or a list.
+ToolFormat generic() {
+  ToolFormat format;
+  format.name = "generic";
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.section_end = {"]"};
+  format.section_filler = "[;,";
+  format.bare_begin = "{[";
+  format.argument_keys = {"arguments", "parameters"};
+  return format;
+}
+
+void append(ToolFormat::Markers& all, const ToolFormat::Markers& some) {
+  std::copy_if(some.begin(), some.end(), std::back_inserter(all),
+               [](std::string_view marker) { return marker.size() > 1; });
+}
+
+}  // namespace
+
+ToolFormat::Markers ToolFormat::markers() const {
+  Markers all;
+  append(all, {reasoning_begin, reasoning_end, id_begin, key_begin, value_begin, value_end});
+  for (const Markers* some : {&section_begin, &section_end, &call_begin, &call_end, &name_end,
+                              &before_arguments, &after_arguments, &marker_parts}) {
+    append(all, *some);
+  }
+  for (const KeyEnd& end : key_ends) append(all, {end.marker});
+  return all;
+}
+
+const std::vector<ToolFormat>& tool_formats() {
+  static const std::vector<ToolFormat> formats = {
+      llama3(),  hermes(),     qwen3_coder(), deepseek_v3(), deepseek_v31(), deepseek_v32(),
+      kimi_k2(), mistral_v3(), mistral_v11(), glm45(),       gpt_oss(),      generic()};
+  return formats;
+}
+
+const ToolFormat* find_tool_format(std::string_view name) {
+  const auto& formats = tool_formats();
+  const auto found = std::find_if(formats.begin(), formats.end(),
+                                  [name](const ToolFormat& format) { return format.name == name; });
+  return found == formats.end() ? nullptr : &*found;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,84 @@
+// ToolFormat: how one family of models writes reasoning and tool calls, as data. The output parser
+// (chat/calls/output_parser.h) and the decoding constraint are both made from it, so that the
+// parser understands whatever the constraint allows. Immutable, any thread.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+// A reply is: reasoning (at most once, at its beginning), text, sections of calls, text...
+//
+//   section_begin  ( call_begin  CALL  call_end )*  section_end
+//
+// Without section_begin, calls appear directly in the text. White space is allowed between all of
+// these. CALL depends on the body:
+//
+//   kJsonCall       {"name": NAME, "arguments": {...}}
+//   kJsonArguments  name_prefix NAME name_end  before_arguments {...} after_arguments
+//   kTaggedValues   NAME name_end  ( key_begin KEY key_end value_begin VALUE value_end )*
+struct ToolFormat {
+  using Markers = std::vector<std::string_view>;
+
+  enum class Body { kJsonCall, kJsonArguments, kTaggedValues };
+  enum class IdForm {
+    kLetters,       // "call_" and 24 letters and digits
+    kNineLetters,   // nine letters and digits
+    kNumberedName,  // "functions.NAME:INDEX"; the index counts over the conversation
+  };
+  // How a value in a kTaggedValues call is written.
+  enum class ValueForm { kBySchema, kText, kJson };
+  struct KeyEnd {
+    std::string_view marker;
+    ValueForm form;
+  };
+
+  std::string_view name;
+
+  std::string_view reasoning_begin;  // both empty: the family has no reasoning
+  std::string_view reasoning_end;
+  bool calls_end_reasoning = false;  // a call may come without reasoning_end before it
+
+  Markers section_begin;
+  Markers section_end;
+  std::string_view section_filler;  // characters allowed between calls, besides white space
+  std::string_view bare_begin;      // a reply that begins with one of these characters is a section
+
+  Body body = Body::kJsonCall;
+  Markers call_begin;  // empty: a call begins with its brace
+  Markers call_end;    // empty: a call ends with its arguments
+
+  std::string_view name_prefix;       // may be missing
+  Markers name_end;                   // any of these
+  std::string_view name_stops;        // characters that also end a name, and belong to what follows
+  std::string_view id_begin;          // also ends the name; an id follows, up to name_end
+  bool name_holds_id = false;         // NAME is "functions.NAME:INDEX", which is the call's id
+  Markers before_arguments;           // may be missing
+  Markers after_arguments;            // may be missing
+  Markers argument_keys;              // of kJsonCall, any of them
+  bool id_follows_arguments = false;  // of kJsonCall: a key "id" may come last
+  bool has_python_calls = false;      // section_begin name.call(key="value", ...)
+
+  std::string_view key_begin;
+  std::vector<KeyEnd> key_ends;
+  std::string_view value_begin;  // empty: the value follows key_end
+  std::string_view value_end;
+  bool value_has_lines = false;  // one line end before and one after it are not part of the value
+
+  bool is_harmony =
+      false;  // messages with headers instead of markers; see chat/calls/harmony_reader.cc
+  IdForm id_form = IdForm::kLetters;
+
+  Markers marker_parts;  // tokens that make up markers which are not single tokens
+
+  // All markers in the output: if the tokenizer has a special token for one of them, that token
+  // counts as the marker's text.
+  Markers markers() const;
+};
+
+// "llama3", "hermes", "qwen3_coder"...
+const std::vector<ToolFormat>& tool_formats();
+const ToolFormat* find_tool_format(std::string_view name);  // null: unknown
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "cli/client/generate.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace lockstep {
+namespace {
+
+// A signal handler can do no more than set this; the waiting thread checks it.
+volatile sig_atomic_t interrupted = 0;
+
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    sigaction(SIGINT, &action, &previous_);
+  }
+  ~InterruptGuard() { sigaction(SIGINT, &previous_, nullptr); }
+
+ private:
+  struct sigaction previous_ {};
+};
+
+struct Shared {
+  std::mutex mutex;
+  std::condition_variable ended;
+  Generated generation;
+  std::optional<Result<FinishReason>> outcome;
+};
+
+GenerationEvents events_for(const std::shared_ptr<Shared>& shared,
+                            std::function<void(int32_t)> on_token) {
+  GenerationEvents events;
+  events.on_token = [shared, on_token = std::move(on_token)](int32_t token) {
+    {
+      std::lock_guard lock(shared->mutex);
+      Generated& generation = shared->generation;
+      generation.last_token = Generated::Clock::now();
+      if (generation.tokens.empty()) generation.first_token = generation.last_token;
+      generation.tokens.push_back(token);
+    }
+    if (on_token) on_token(token);
+  };
+  events.on_logits = [shared](std::span<const float> row) {
+    std::lock_guard lock(shared->mutex);
+    shared->generation.logits.emplace_back(row.begin(), row.end());
+  };
+  events.on_end = [shared](Result<FinishReason> outcome) {
+    std::lock_guard lock(shared->mutex);
+    shared->outcome = std::move(outcome);
+    shared->ended.notify_all();
+  };
+  return events;
+}
+
+struct Started {
+  uint64_t id = 0;
+  std::shared_ptr<Shared> shared;
+};
+
+Result<Started> start_generation(ModelService& service, GenerateRequest request,
+                                 std::function<void(int32_t)> on_token) {
+  Started started{0, std::make_shared<Shared>()};
+  started.shared->generation.started = Generated::Clock::now();
+  started.id =
+      TRY(service.generate(std::move(request), events_for(started.shared, std::move(on_token))));
+  return started;
+}
+
+// Under an InterruptGuard.
+Result<Generated> finish_generation(ModelService& service, const Started& started) {
+  constexpr std::chrono::milliseconds kLook{50};  // how often to check for an interrupt
+  Shared& shared = *started.shared;
+  bool is_cancelled = false;
+  std::unique_lock lock(shared.mutex);
+  // Terminates: the service reports one end for each request, within its own deadlines.
+  while (!shared.outcome) {
+    shared.ended.wait_for(lock, kLook);
+    if (interrupted && !is_cancelled) {
+      is_cancelled = true;
+      lock.unlock();
+      service.cancel(started.id);
+      lock.lock();
+    }
+  }
+  if (!shared.outcome->ok()) return shared.outcome->error();
+  shared.generation.reason = shared.outcome->value();
+  return std::move(shared.generation);
+}
+
+}  // namespace
+
+double seconds_between(Generated::Clock::time_point from, Generated::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+Result<Generated> generate_and_wait(ModelService& service, GenerateRequest request,
+                                    std::function<void(int32_t)> on_token) {
+  const InterruptGuard guard;
+  return finish_generation(service,
+                           TRY(start_generation(service, std::move(request), std::move(on_token))));
+}
+
+Result<std::vector<Generated>> generate_together(ModelService& service,
+                                                 std::vector<GenerateRequest> requests) {
+  const InterruptGuard guard;
+  std::vector<Result<Started>> started;
+  for (GenerateRequest& request : requests) {
+    started.push_back(start_generation(service, std::move(request), nullptr));
+  }
+  std::vector<Generated> all;
+  std::optional<Error> error;
+  for (const Result<Started>& one : started) {
+    Result<Generated> done = one.ok() ? finish_generation(service, one.value()) : one.error();
+    if (done.ok()) {
+      all.push_back(std::move(done.value()));
+    } else if (!error) {
+      error = std::move(done.error());
+    }
+  }
+  if (error) return std::move(*error);
+  return all;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,106 @@
+// `lockstep logits`: a model's logits, number for number.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "cli/client/generate.h"
+#include "cli/commands/commands.h"
+#include "cli/flags/group_flags.h"
+#include "cli/text/output.h"
+
+namespace lockstep {
+namespace {
+
+struct LogitsFlags {
+  GroupFlags group;
+  std::string ids;
+  int chunk = 0;
+  int greedy = 0;
+  bool json = false;
+};
+
+Result<std::vector<int32_t>> parse_ids(const std::string& text) {
+  std::vector<int32_t> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int32_t id = 0;
+    const auto parsed = std::from_chars(at, end, id);
+    if (parsed.ec != std::errc() || (parsed.ptr != end && *parsed.ptr != ',')) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--ids must be token ids with commas between, like 1,2,3"};
+    }
+    ids.push_back(id);
+    at = parsed.ptr == end ? end : parsed.ptr + 1;
+  }
+  if (ids.empty()) return Error{ErrorCode::kInvalidArgument, "--ids names no tokens"};
+  return ids;
+}
+
+std::string answer_text(const Generated& generation, const ModelStatus& status) {
+  std::string text = "{\"logits\":[";
+  for (size_t row = 0; row < generation.logits.size(); ++row) {
+    text += row == 0 ? "[" : ",[";
+    const std::vector<float>& values = generation.logits[row];
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) text += ',';
+      append_json_float(text, values[i]);
+    }
+    text += ']';
+  }
+  text +=
+      "],\"greedy\":" + dump_json(JsonArray(generation.tokens.begin(), generation.tokens.end()));
+  JsonArray ranks;
+  for (const RankStatus& rank : status.ranks) {
+    ranks.push_back(JsonObject{
+        {"pid", rank.pid}, {"weight_bytes", rank.weight_bytes}, {"read_bytes", rank.read_bytes}});
+  }
+  return text + ",\"ranks\":" + dump_json(ranks) + "}";
+}
+
+Result<std::string> logits_answer(const LogitsFlags& flags) {
+  GenerateRequest request{.prompt = TRY(parse_ids(flags.ids)),
+                          .max_tokens = flags.greedy,
+                          .prompt_logits = true,
+                          .chunk = flags.chunk};
+  GroupSupervisorOptions options = TRY(group_options(flags.group));
+  options.restarts = false;  // an answer is lost with its group
+  options.batch_tokens_max = std::max(options.batch_tokens_max, std::min(flags.chunk, 8192));
+  const auto group = TRY(start_group(options));
+  print_quantisation(flags.group, group->status());
+  TRY(check_context(request.prompt.size(), group->status()));
+  const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
+  return answer_text(generation, group->status());
+}
+
+}  // namespace
+
+void add_logits_command(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<LogitsFlags>();
+  CLI::App* command =
+      app.add_subcommand("logits", "print the logits after each of the given tokens, as JSON");
+  command
+      ->add_option("MODEL", flags->group.model,
+                   "a model folder, a .gguf file or a pulled model (org/name)")
+      ->required();
+  command->add_option("--ids", flags->ids, "token ids, e.g. 1,2,3")->required();
+  command->add_option("--greedy", flags->greedy, "then choose this many tokens greedily")
+      ->check(at_least(0));
+  command->add_option("--chunk", flags->chunk, "feed the tokens in chunks of at most this many")
+      ->check(at_least(1));
+  command->add_flag("--json", flags->json, "one JSON value (always)");
+  add_group_flags(*command, flags->group);
+  add_bits_flag(*command, flags->group);
+  command->callback([flags, &chosen] {
+    chosen = [flags] {
+      auto text = logits_answer(*flags);
+      if (!text.ok()) return fail(text.error());
+      print_line(text.value());
+      return 0;
+    };
+  });
+}
+
+}  // namespace lockstep

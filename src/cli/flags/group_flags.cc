@@ -1,0 +1,247 @@
+#include "cli/flags/group_flags.h"
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+
+#include "cli/text/output.h"
+#include "cli/text/quantisation_text.h"
+#include "hub/files/model_id.h"
+#include "hub/model_cache.h"
+#include "model/load/shape_model.h"
+#include "weights/quantised/quantise.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kGib = 1 << 30;
+
+}  // namespace
+
+CLI::Validator at_least(int least) {
+  const auto check = [least](std::string& text) -> std::string {
+    int value = 0;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec == std::errc() && parsed.ptr == end && value >= least) return "";
+    return fmt::format("must be a whole number from {} to {}, not {}", least,
+                       std::numeric_limits<int>::max(), text);
+  };
+  return CLI::Validator(check, fmt::format(">= {}", least));
+}
+
+void add_link_flags(CLI::App& command, LinkFlags& flags) {
+  command.add_option("--link", flags.kind, "what joins the ranks: shm, tcp or verbs (default shm)")
+      ->check(CLI::IsMember({"shm", "tcp", "verbs"}));
+  command.add_option(
+      "--rails", flags.rails,
+      "connections of each pair of ranks that are used together (tcp, verbs; default 1)");
+  command.add_flag("--encrypt", flags.encrypt,
+                   "encrypt all TCP links (links between machines always are)");
+  command.add_option("--link-delay-us", flags.delay_us,
+                     "an experiment: every message arrives this much later");
+  command.add_option("--link-gbit-s", flags.gbit_s,
+                     "an experiment: links that carry no more than this");
+  command
+      .add_option("--topology", flags.topology,
+                  "which ranks have a link: mesh, or line, ring and star, where others relay")
+      ->check(CLI::IsMember({"mesh", "line", "ring", "star"}));
+}
+
+Result<LinkOptions> link_options(const LinkFlags& flags) {
+  LinkOptions options;
+  options.kind = TRY(parse_link_kind(flags.kind));
+  options.topology = TRY(parse_topology(flags.topology));
+  options.rails = flags.rails;
+  options.encrypts = flags.encrypt;
+  options.delay_us = flags.delay_us;
+  options.gbit_s = flags.gbit_s;
+  TRY(check_link_options(options));
+  return options;
+}
+
+void add_group_flags(CLI::App& command, GroupFlags& flags) {
+  command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
+      ->check(CLI::Range(1, GroupSupervisor::kRanksMax));
+  command.add_option("--shares", flags.shares,
+                     "how much each rank takes, e.g. 3:1 (default equal)");
+  command
+      .add_option("--parallel", flags.parallel,
+                  "how ranks share the model: tensor (a part of each layer, default) or pipeline "
+                  "(a part of the layers)")
+      ->check(CLI::IsMember({"tensor", "pipeline"}));
+  command
+      .add_option("--stages", flags.stages,
+                  "stages of a pipeline, each of ranks / stages ranks (default: pipeline as many "
+                  "as ranks, tensor 1)")
+      ->check(CLI::Range(1, GroupSupervisor::kRanksMax));
+  add_link_flags(command, flags.link);
+  command
+      .add_option("--wire", flags.wire,
+                  "how partial sums of prompts are sent: f32, or bf16 and q8, which are shorter "
+                  "but make the answer depend on how the model is cut (default f32)")
+      ->check(CLI::IsMember({"f32", "bf16", "q8"}));
+  command
+      .add_option("--threads", flags.threads,
+                  "threads of each rank (default: the machine's cores / ranks)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--context", flags.context,
+                  "positions per sequence (default: the model's, at most 8192)")
+      ->check(at_least(1));
+  command.add_flag("--pin", flags.pin, "bind each thread to its own core");
+  command.add_flag("--exact", flags.exact,
+                   "keep activations in float32 where weights are quantised (slower)");
+  command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
+}
+
+void add_load_limits(CLI::App& command, GroupFlags& flags) {
+  command
+      .add_option("--streams", flags.streams,
+                  "sequences that run together; each takes memory for a whole context (default 8)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--queue", flags.queue,
+                  "requests that may wait beyond those; others get 429 (default 64)")
+      ->check(CLI::Range(0, 1024));
+}
+
+void add_bits_flag(CLI::App& command, GroupFlags& flags) {
+  command.add_option("--bits", flags.bits,
+                     "quantise the weights to 2, 3, 4, 5, 6 or 8 bits while they are read");
+  command.add_flag("-v,--verbose", flags.verbose, "with --bits: the error of every tensor");
+}
+
+void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise) {
+  command
+      .add_option("--cache-disk", flags.cache_disk_gib,
+                  fmt::format("GiB of this disk for the state of prompts, so that they are not "
+                              "computed again after a restart; 0: none ({})",
+                              otherwise))
+      ->check(CLI::Range(0.0, kDiskCacheBytesMax / kGib));
+}
+
+void add_draft_flag(CLI::App& command, int& draft_tokens) {
+  command
+      .add_option("--draft", draft_tokens,
+                  "draft this many tokens from the text so far and verify them together (default "
+                  "0); the text stays the same")
+      ->check(CLI::Range(0, kDraftTokensMax));
+}
+
+Result<DiskCache> disk_cache_of(const GroupFlags& flags) {
+  const double gib = flags.cache_disk_gib.value_or(0);
+  if (gib == 0) return DiskCache{};
+  return disk_cache(static_cast<uint64_t>(gib * kGib));
+}
+
+Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
+  const Error bad{ErrorCode::kInvalidArgument,
+                  fmt::format("--shares {} is invalid: write positive numbers such as 3:1", text)};
+  std::vector<double> shares;
+  if (text.empty()) return std::vector<double>(static_cast<size_t>(std::max(ranks, 1)), 1.0);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    double share = 0;
+    const auto parsed = std::from_chars(at, end, share);
+    if (parsed.ec != std::errc() || !(share > 0)) return bad;
+    shares.push_back(share);
+    at = parsed.ptr;
+    if (at == end) break;
+    if (*at++ != ':') return bad;
+  }
+  if (ranks > 0 && static_cast<size_t>(ranks) != shares.size()) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("--shares {} names {} ranks, --ranks says {}", text, shares.size(), ranks)};
+  }
+  if (shares.size() > GroupSupervisor::kRanksMax) return bad;
+  return shares;
+}
+
+Result<int> stage_count(const GroupFlags& flags, int ranks) {
+  if (flags.parallel == "tensor" && flags.stages > 1) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("--stages {} is a pipeline, leave out --parallel tensor", flags.stages)};
+  }
+  if (flags.parallel == "pipeline" && flags.stages == 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--parallel pipeline has more than one stage, not --stages 1"};
+  }
+  if (flags.parallel == "pipeline" && ranks == 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--parallel pipeline needs at least two ranks, like --ranks 2"};
+  }
+  const int own = flags.parallel == "pipeline" ? ranks : 1;
+  const int stages = flags.stages > 0 ? flags.stages : own;
+  if (ranks % stages != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--stages {} does not divide {} ranks", stages, ranks)};
+  }
+  return stages;
+}
+
+Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
+  GroupSupervisorOptions options;
+  options.model = TRY(find_model(flags.model));
+  options.shares = TRY(parse_shares(flags.shares, flags.ranks));
+  options.ranks = static_cast<int>(options.shares.size());
+  options.stages = TRY(stage_count(flags, options.ranks));
+  options.link = TRY(link_options(flags.link));
+  options.wire = TRY(parse_wire(flags.wire));
+  options.threads = flags.threads;
+  options.pin_threads = flags.pin;
+  options.context = flags.context;
+  if (flags.streams > 0) options.sequences_max = flags.streams;
+  if (flags.queue >= 0) options.queue_max = flags.queue;
+  options.exact = flags.exact;
+  if (flags.bits != 0 && !is_affine_bits(flags.bits)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--bits {} is not possible, {} are", flags.bits, kAffineBits)};
+  }
+  options.bits = flags.bits;
+  options.device = flags.device;
+  options.disk_cache = TRY(disk_cache_of(flags));
+  return options;
+}
+
+Result<std::string> find_model(const std::string& model) {
+  std::error_code ignored;
+  const auto id = parse_model_id(model);
+  const bool is_file = model.ends_with(".gguf") || model.ends_with(".jinja");
+  const bool is_path = std::filesystem::exists(model, ignored) || !id.ok() ||
+                       (is_file && id.value().file.empty());  // "folder/file.gguf"
+  if (is_path || is_shape_model(model)) return model;
+  return resolve_model(model, TRY(hub_settings_from_environment()));
+}
+
+Result<std::unique_ptr<GroupSupervisor>> start_group(const GroupSupervisorOptions& options) {
+  show_progress(fmt::format("loading {} on {} ...", options.model.string(),
+                            counted(static_cast<uint64_t>(options.ranks), "rank")));
+  auto group = GroupSupervisor::start(options);
+  clear_progress();
+  return group;
+}
+
+Status check_context(size_t prompt_tokens, const ModelStatus& status) {
+  if (prompt_tokens <= static_cast<size_t>(status.context)) return Ok{};
+  return Error{ErrorCode::kExhausted,
+               fmt::format("the prompt has {} tokens but the context holds {}; --context {} makes "
+                           "room if the model has that many positions",
+                           prompt_tokens, status.context, prompt_tokens)};
+}
+
+void print_quantisation(const GroupFlags& flags, const ModelStatus& status) {
+  if (!status.quantised) return;
+  for (const std::string& line : quantisation_lines(*status.quantised, flags.verbose)) {
+    fmt::print(stderr, "{}\n", line);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,82 @@
+// The flags for running a model on this machine. They mean the same in every command.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "node/group/group_supervisor.h"
+
+// Declared so that includers need not read CLI11.
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
+
+namespace lockstep {
+
+// For integers. CLI11's own validators report floating-point limits.
+CLI::Validator at_least(int least);
+
+// How the ranks are linked, as on the command line.
+struct LinkFlags {
+  LinkFlags() = default;  // no aggregate: GCC 12 takes the string of a nested one for uninitialised
+
+  std::string kind = "shm";
+  std::string topology = "mesh";
+  int rails = 1;
+  bool encrypt = false;
+  int delay_us = 0;
+  double gbit_s = 0;
+};
+
+struct GroupFlags {
+  std::string model;
+  int ranks = 0;         // 0: one per share, or 1
+  std::string shares;    // "3:1"
+  std::string parallel;  // "tensor" or "pipeline"; empty: as `stages` says
+  int stages = 0;        // 0: one, or with "pipeline" as many as ranks
+  LinkFlags link;
+  std::string wire = "f32";
+  int threads = 0;
+  bool pin = false;
+  int context = 0;
+  int streams = 0;  // sequences that run together; 0: 8
+  int queue = -1;   // requests that may wait besides; -1: 64
+  bool exact = false;
+  int bits = 0;
+  bool verbose = false;  // lists every tensor's error with `bits`
+  std::string device = "cpu";
+  std::optional<double> cache_disk_gib;
+};
+
+void add_link_flags(CLI::App& command, LinkFlags& flags);
+Result<LinkOptions> link_options(const LinkFlags& flags);
+// All flags except the model, --bits and --verbose.
+void add_group_flags(CLI::App& command, GroupFlags& flags);
+// Limits on the requests of a served model.
+void add_load_limits(CLI::App& command, GroupFlags& flags);
+// --bits and --verbose.
+void add_bits_flag(CLI::App& command, GroupFlags& flags);
+// --cache-disk; `otherwise` describes the default.
+void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
+// --draft, GenerateRequest::draft_tokens.
+void add_draft_flag(CLI::App& command, int& draft_tokens);
+// The cache of --cache-disk; without it nothing is kept.
+Result<DiskCache> disk_cache_of(const GroupFlags& flags);
+// `text` is "3:1" or "2:1:1"; empty: equal shares for `ranks`.
+Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
+// For `ranks` ranks, by --parallel and --stages.
+Result<int> stage_count(const GroupFlags& flags, int ranks);
+Result<GroupSupervisorOptions> group_options(const GroupFlags& flags);
+// Resolves MODEL: a path, or a hub's model that is on this disk (hub/model_cache.h).
+Result<std::string> find_model(const std::string& model);
+// Starts the group, showing a line of progress.
+Result<std::unique_ptr<GroupSupervisor>> start_group(const GroupSupervisorOptions& options);
+// kExhausted, naming the flag to raise, for a prompt longer than the context.
+Status check_context(size_t prompt_tokens, const ModelStatus& status);
+// Prints on stderr what --bits lost.
+void print_quantisation(const GroupFlags& flags, const ModelStatus& status);
+
+}  // namespace lockstep

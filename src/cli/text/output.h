@@ -1,0 +1,36 @@
+// How commands print: results on stdout, everything else on stderr.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes_text.h"
+#include "base/result.h"
+#include "json/json.h"
+
+namespace lockstep {
+
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+// Prints "lockstep: <sentence>" on stderr. kExitUsage if another flag, model or file would have
+// worked.
+int fail(const Error& error);
+int exit_status(const Status& status);  // 0, or that of fail()
+
+void print_line(std::string_view text);  // on stdout, and flushed
+void print_json(const Json& value);
+
+std::string counted(uint64_t count, std::string_view noun);  // "1 rank", "2 ranks"
+
+bool stderr_is_terminal();
+bool stdout_is_terminal();
+// A line of progress on a terminal, replaced by the next; no output if stderr is not a terminal.
+void show_progress(std::string_view text);
+void clear_progress();
+
+// All of stdin. kCorrupt above `bytes_max`.
+Result<std::string> read_stdin(size_t bytes_max);
+
+}  // namespace lockstep

@@ -1,0 +1,221 @@
+#include "device/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/files/mapped_file.h"
+
+namespace lockstep {
+
+namespace {
+
+// A long prompt is multiplied in rounds of this many tokens, which bounds scratch memory.
+constexpr size_t kTokensOfRound = 256;
+// One token's needs for its heads or its experts fit.
+static_assert(kTokensOfRound >= kHeadMatricesMax && kTokensOfRound > kMatmulPartsMax);
+// Stored bytes that are laid out before their pages are released.
+constexpr size_t kChunkBytes = 2 << 20;
+
+int tiles_of_chunk(const MatrixSource& source, int tiles) {
+  const size_t tile_bytes = kLanes * std::max<size_t>(source.stored.row_bytes, 64);
+  return std::clamp(static_cast<int>(kChunkBytes / tile_bytes), 1, std::max(1, tiles / 4));
+}
+
+// A matrix may be a large part of a model, and its pages would stay next to the packed copy.
+void give_back_rows(const MatrixSource& source, int begin, int end) {
+  const StoredMatrix& stored = source.stored;
+  const bool is_by_row = stored.row_bytes > 0 && stored.row_map.empty() && !source.is_transposed;
+  if (!stored.is_mapped_file || !is_by_row) return;
+  const size_t from = static_cast<size_t>(source.row_begin + begin) * stored.row_bytes;
+  const size_t bytes = static_cast<size_t>(end - begin) * stored.row_bytes;
+  if (from + bytes <= stored.codes.size()) release_pages(stored.codes.subspan(from, bytes));
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const DeviceOptions& options)
+    : kernels_(*options.kernels),
+      team_({.threads = options.threads,
+             .first_core = options.first_core,
+             .progress = options.progress}),
+      keeps_float_input_(options.keeps_float_input) {}
+
+Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
+  DeviceMemory memory = TRY(DeviceMemory::allocate(bytes));
+  buffers_.push_back({std::move(memory), bytes, access});
+  return static_cast<BufferId>(buffers_.size() - 1);
+}
+
+Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
+  PackPlan plan = TRY(plan_packing(source, keeps_float_input_ || source.keeps_float_input));
+  if (source.input_like && !matrix(*source.input_like).shares_input_with(plan)) {
+    return Error{
+        ErrorCode::kUnsupported,
+        "it is quantised differently from matrices that share its input, which is not supported"};
+  }
+  std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
+  const int tile_total = tile_count(plan.matrix.rows);
+  std::atomic<bool> are_numbers{true};
+  team_.for_each_chunk(tile_total, tiles_of_chunk(source, tile_total), [&](int begin, int end) {
+    // Relaxed: the end of the run orders it before the read below.
+    if (!pack_tiles(source, plan, begin, end, tiles)) {
+      are_numbers.store(false, std::memory_order_relaxed);
+    }
+    give_back_rows(source, begin * kLanes, std::min(end * kLanes, source.rows));
+  });
+  if (!are_numbers.load(std::memory_order_relaxed)) {
+    return Error{ErrorCode::kCorrupt, "it holds a NaN value, so the checkpoint is broken"};
+  }
+  Matrix m{plan.matrix, keep_layout(std::move(plan))};
+  m.packed.tiles = tiles;
+  m.packed.piece_blocks = m.layout->piece_blocks.data();
+  m.packed.steps = m.layout->steps.data();
+  m.packed.step_count = static_cast<int32_t>(m.layout->steps.size());
+  TRY(reserve_scratch(m));
+  matrices_.push_back(m);
+  return static_cast<MatrixId>(matrices_.size() - 1);
+}
+
+bool CpuDevice::Layout::fits(const PackPlan& plan) const {
+  const auto same_step = [](const LeafStep& a, const LeafStep& b) {
+    return a.columns == b.columns && a.merges == b.merges && a.ends_subtree == b.ends_subtree &&
+           a.pieces == b.pieces;
+  };
+  const auto same_block = [](const BlockColumns& a, const BlockColumns& b) {
+    return a.begin == b.begin && a.count == b.count;
+  };
+  return piece_blocks == plan.piece_blocks &&
+         std::equal(steps.begin(), steps.end(), plan.steps.begin(), plan.steps.end(), same_step) &&
+         std::equal(blocks.begin(), blocks.end(), plan.blocks.begin(), plan.blocks.end(),
+                    same_block);
+}
+
+const CpuDevice::Layout* CpuDevice::keep_layout(PackPlan&& plan) {
+  for (const Layout& known : layouts_) {
+    if (known.fits(plan)) return &known;
+  }
+  const auto subtrees = std::count_if(plan.steps.begin(), plan.steps.end(),
+                                      [](const LeafStep& step) { return step.ends_subtree != 0; });
+  layouts_.push_back({std::move(plan.piece_blocks), std::move(plan.blocks), std::move(plan.steps),
+                      static_cast<size_t>(subtrees)});
+  return &layouts_.back();
+}
+
+bool CpuDevice::Matrix::takes_form_of(const PackedMatrix& other) const {
+  return is_plain(packed.codes) == is_plain(other.codes) &&
+         packed.has_integer_input == other.has_integer_input;
+}
+
+bool CpuDevice::Matrix::shares_input_with(const PackPlan& plan) const {
+  return takes_form_of(plan.matrix) && layout->fits(plan);
+}
+
+// keep_layout() stores equal layouts once.
+bool CpuDevice::Matrix::shares_input_with(const Matrix& other) const {
+  return takes_form_of(other.packed) && layout == other.layout;
+}
+
+size_t CpuDevice::Matrix::input_bytes() const {
+  if (is_plain(packed.codes)) return columns() * sizeof(float);
+  const size_t block = packed.has_integer_input ? sizeof(InputBlock8) : sizeof(InputBlockF);
+  return static_cast<size_t>(packed.block_count) * block;
+}
+
+Status CpuDevice::reserve_scratch(const Matrix& m) {
+  const size_t bytes = kTokensOfRound * m.input_bytes();
+  if (scratch_ && bytes <= scratch_->bytes()) return Ok{};
+  scratch_.reset();
+  scratch_.emplace(TRY(DeviceMemory::allocate(bytes)));
+  return Ok{};
+}
+
+int CpuDevice::tokens_in_scratch(size_t bytes) const {
+  const size_t tokens = scratch_ ? scratch_->bytes() / std::max<size_t>(bytes, 1) : 0;
+  LOCKSTEP_CHECK(tokens > 0);
+  return static_cast<int>(std::min(tokens, kTokensOfRound));
+}
+
+Result<std::byte*> CpuDevice::take_slab_bytes(size_t bytes) {
+  constexpr size_t kSlabBytes = size_t{64} << 20;
+  constexpr size_t kAlignment = 64;  // a cache line
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (slabs_.empty() || slab_used_ + rounded > slabs_.back().bytes()) {
+    slabs_.push_back(TRY(DeviceMemory::allocate(std::max(rounded, kSlabBytes))));
+    slab_used_ = 0;
+  }
+  std::byte* taken = slabs_.back().data() + slab_used_;
+  slab_used_ += rounded;
+  return taken;
+}
+
+void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {
+  LOCKSTEP_CHECK(bytes.size() % 4 == 0);
+  std::byte* to = place(target, bytes.size() / 4);
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+}
+
+void CpuDevice::read(Slice source, std::span<std::byte> bytes) {
+  LOCKSTEP_CHECK(bytes.size() % 4 == 0);
+  const std::byte* from = place(source, bytes.size() / 4);
+  if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
+}
+
+void CpuDevice::queue(const Operation& operation) {
+  std::visit([this](const auto& op) { run(op); }, operation);
+  if (is_lent()) take_turn();
+}
+
+Status CpuDevice::wait() {
+  ++wait_count_;
+  return Ok{};
+}
+
+std::span<float> CpuDevice::host(BufferId buffer) {
+  const Buffer& found = buffers_[static_cast<size_t>(buffer)];
+  LOCKSTEP_CHECK(found.access == Access::kHost);
+  return {reinterpret_cast<float*>(found.memory.data()), found.bytes / 4};
+}
+
+void CpuDevice::lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) {
+  LOCKSTEP_CHECK(buffers.size() <= kLentMax && meanwhile != nullptr);
+  meanwhile_ = std::move(meanwhile);
+  last_turn_ = {};
+}
+
+void CpuDevice::take_turn() {
+  const Clock::time_point now = Clock::now();
+  if (now - last_turn_ < kHostTurn) return;
+  yield_to_host();
+  last_turn_ = now;
+}
+
+void CpuDevice::take_back() {
+  meanwhile_ = nullptr;
+}
+
+std::byte* CpuDevice::place(Slice slice, size_t elements) const {
+  const Buffer& buffer = buffers_[static_cast<size_t>(slice.buffer)];
+  LOCKSTEP_CHECK((slice.offset + elements) * 4 <= buffer.bytes);
+  return buffer.memory.data() + slice.offset * 4;
+}
+
+float* CpuDevice::floats(Slice slice, size_t elements) const {
+  return reinterpret_cast<float*>(place(slice, elements));
+}
+
+const int32_t* CpuDevice::ints(Slice slice, size_t elements) const {
+  return reinterpret_cast<const int32_t*>(place(slice, elements));
+}
+
+PageArgs CpuDevice::page_args(const LayerPages& pages) const {
+  return {.keys = floats(pages.keys, 0),
+          .values = floats(pages.values, 0),
+          .page_stride = pages.page_stride,
+          .head_dim = pages.head_dim,
+          .value_dim = pages.value_dim,
+          .kv_heads = pages.kv_heads};
+}
+
+}  // namespace lockstep

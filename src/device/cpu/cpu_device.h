@@ -1,0 +1,179 @@
+// CpuDevice: runs each operation as soon as it is queued, on a team of threads, with the kernels of
+// one instruction set.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "base/threads/thread_team.h"
+#include "device/cpu/expert_order.h"
+#include "device/device.h"
+#include "device/memory.h"
+#include "device/packing/packing.h"
+
+namespace lockstep {
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(const DeviceOptions& options);
+
+  Result<BufferId> allocate(size_t bytes, Access access) override;
+  Result<MatrixId> pack(const MatrixSource& source) override;
+  void write(Slice target, std::span<const std::byte> bytes) override;
+  void read(Slice source, std::span<std::byte> bytes) override;
+  void queue(const Operation& operation) override;
+  Status wait() override;
+  std::span<float> host(BufferId buffer) override;
+  void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
+  void take_back() override;
+  uint64_t wait_count() const override { return wait_count_; }
+
+ protected:
+  // Gives the host a turn while operations run.
+  virtual void yield_to_host() { meanwhile_(); }
+  struct Buffer {
+    DeviceMemory memory;
+    size_t bytes;
+    Access access;
+  };
+  std::span<const Buffer> buffers() const { return buffers_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // How often the host has a turn while buffers are lent: polling a link may be a system call.
+  static constexpr std::chrono::microseconds kHostTurn{20};
+  // Less work than this (in multiply-adds) is not worth waking a second thread for.
+  static constexpr size_t kChunkCost = 16 << 10;
+  // Work is divided into at least this many pieces per thread, so that a late thread costs little.
+  static constexpr int kPiecesPerThread = 8;
+
+  // Shared by matrices of one kind; a model with experts has many thousands of matrices.
+  struct Layout {
+    std::vector<uint16_t> piece_blocks;
+    std::vector<BlockColumns> blocks;
+    std::vector<LeafStep> steps;
+    size_t subtrees;  // subtrees that the steps complete
+
+    bool fits(const PackPlan& plan) const;
+  };
+  struct Matrix {
+    PackedMatrix packed;
+    const Layout* layout;
+
+    size_t rows() const { return static_cast<size_t>(packed.rows); }
+    size_t columns() const { return static_cast<size_t>(packed.columns); }
+    bool is_empty() const { return packed.rows == 0 || layout->steps.empty(); }
+    // One token's input in the form that the kernels take.
+    size_t input_bytes() const;
+    // Whether both are multiplied with plain floats, blocks of floats or blocks of integers.
+    bool takes_form_of(const PackedMatrix& other) const;
+    // Whether an input prepared for one of them also serves the other.
+    bool shares_input_with(const PackPlan& plan) const;
+    bool shares_input_with(const Matrix& other) const;
+  };
+  // Activations in the form that a matrix takes.
+  struct Input {
+    const void* data;
+    size_t stride;  // bytes from one token to the next
+
+    const void* of(size_t token) const {
+      return static_cast<const std::byte*>(data) + token * stride;
+    }
+  };
+
+  // Memory for packed weights, cut from large slabs: a model may have more matrices than a process
+  // may have mappings.
+  Result<std::byte*> take_slab_bytes(size_t bytes);
+  const Layout* keep_layout(PackPlan&& plan);
+  Status reserve_scratch(const Matrix& m);
+  // How many tokens fit in the scratch memory if each takes `bytes`.
+  int tokens_in_scratch(size_t bytes) const;
+  // `tokens` rows of floats, `stride` floats apart, in the matrix's form: unchanged, or converted
+  // to blocks at `to`, where the caller has checked that there is room.
+  Input prepare(const Matrix& m, const float* input, size_t stride, int tokens, std::byte* to);
+  static MatmulPart part_of(const Matrix& m, const void* input, size_t stride) {
+    return {&m.packed, input, stride};
+  }
+  Input rows_by_expert(const Matrix& m, const float* input, int tokens,
+                       std::span<const int32_t> order, size_t chosen_count);
+  void activate(const ExpertsUp& op, size_t expert, size_t ffn, float* gate, float* up) const;
+
+  // The address of a slice of `elements` four-byte elements, checked to be inside its buffer.
+  std::byte* place(Slice slice, size_t elements) const;
+  float* floats(Slice slice, size_t elements) const;
+  const int32_t* ints(Slice slice, size_t elements) const;
+  const Matrix& matrix(MatrixId id) const { return matrices_[static_cast<size_t>(id)]; }
+  PageArgs page_args(const LayerPages& pages) const;
+  // body(begin, end) over rows of work, each of about `cost` multiply-adds.
+  template <class Body>
+  void parallel(int count, size_t cost, Body&& body);
+  // The same in chunks of at most `grain`, with turns of the host between them.
+  template <class Body>
+  void in_chunks(int count, int grain, Body&& body);
+  bool is_lent() const { return meanwhile_ != nullptr; }
+  void take_turn();
+
+  void run(const Embed& op);
+  void run(const Matmul& op);
+  void run(const CopyRows& op);
+  void run(const CopyColumns& op);
+  void run(const RmsNorm& op);
+  void run(const AddRmsNorm& op);
+  void run(const RopeTable& op);
+  void run(const Rope& op);
+  void run(const RotatePairs& op);
+  void run(const HeadMatmul& op);
+  void run(const StoreKv& op);
+  void run(const Attention& op);
+  void run(const AddBias& op);
+  void run(const ScaleRows& op);
+  void run(const Route& op);
+  void run(const ExpertsUp& op);
+  // Tokens [begin, end) only.
+  void run_experts_up(const ExpertsUp& op, int begin, int end);
+  void run(const ExpertsDown& op);
+  void run_experts_down(const ExpertsDown& op, int begin, int end);
+  void run(const AddExpertBias& op);
+  void run(const SiluMul& op);
+  void run(const Add& op);
+
+  const KernelTable& kernels_;
+  ThreadTeam team_;
+  std::vector<Buffer> buffers_;
+  std::vector<Matrix> matrices_;
+  std::deque<Layout> layouts_;
+  std::vector<DeviceMemory> slabs_;
+  size_t slab_used_ = 0;  // of the last one
+  bool keeps_float_input_;
+  std::optional<DeviceMemory> scratch_;  // prepared activations
+  ExpertOrder expert_order_;
+  uint64_t wait_count_ = 0;
+  std::function<void()> meanwhile_;  // set while buffers are lent
+  Clock::time_point last_turn_{};
+};
+
+template <class Body>
+void CpuDevice::parallel(int count, size_t cost, Body&& body) {
+  const size_t total = static_cast<size_t>(count) * cost;
+  if (total <= kChunkCost || (team_.size() == 1 && !is_lent())) {
+    if (count > 0) body(0, count);
+    return;
+  }
+  const int least = static_cast<int>(
+      std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
+  const int even = count / (team_.size() * kPiecesPerThread);
+  in_chunks(count, std::max(least, even), body);
+}
+
+template <class Body>
+void CpuDevice::in_chunks(int count, int grain, Body&& body) {
+  team_.for_each_chunk(count, grain, body, [this] {
+    if (is_lent()) take_turn();
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,272 @@
+// How the CPU runs each operation: slices become pointers, work is cut into chunks for the team.
+// The assignment of chunks to threads never changes a result: every output is computed whole by one
+// kernel call.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/cpu/cpu_device.h"
+#include "kernels/math.h"
+
+namespace lockstep {
+namespace {
+
+// Prompt tokens multiplied with a few tiles of weights while these are in the cache.
+constexpr int kTokenBlock = 64;
+
+}  // namespace
+
+void CpuDevice::run(const Embed& op) {
+  const Matrix& m = matrix(op.matrix);
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const EmbedArgs args{.matrix = &m.packed,
+                       .blocks = m.layout->blocks.data(),
+                       .rows = ints(op.rows, tokens),
+                       .output = floats(op.output, tokens * m.columns()),
+                       .output_stride = m.columns()};
+  for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(args.rows[t] < m.packed.rows);
+  parallel(op.tokens, m.columns(), [&](int begin, int end) {
+    EmbedArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.embed(part);
+  });
+}
+
+CpuDevice::Input CpuDevice::prepare(const Matrix& m, const float* input, size_t stride, int tokens,
+                                    std::byte* to) {
+  if (is_plain(m.packed.codes)) return {input, stride * sizeof(float)};
+  const PrepareArgs args{.input = input,
+                         .input_stride = stride,
+                         .blocks = m.layout->blocks.data(),
+                         .block_count = m.packed.block_count,
+                         .output = to};
+  const auto run = m.packed.has_integer_input ? kernels_.prepare_integers : kernels_.prepare_floats;
+  parallel(tokens, 4 * m.columns(), [&](int begin, int end) {
+    PrepareArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    run(part);
+  });
+  return {to, m.input_bytes()};
+}
+
+void CpuDevice::run(const Matmul& op) {
+  const Matrix& m = matrix(op.matrix);
+  if (m.is_empty()) return;  // a rank without a share of this matrix
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const float* input = floats(op.input, tokens * m.columns());
+  float* output = floats(op.output, m.layout->subtrees * tokens * m.rows());
+  const int round = is_plain(m.packed.codes) ? op.tokens : tokens_in_scratch(m.input_bytes());
+  for (int first = 0; first < op.tokens; first += round) {
+    const int count = std::min(round, op.tokens - first);
+    const auto at = static_cast<size_t>(first);
+    const Input prepared =
+        prepare(m, input + at * m.columns(), m.columns(), count, scratch_->data());
+    const size_t cost = kLanes * m.columns() * static_cast<size_t>(count);
+    parallel(tile_count(m.packed.rows), cost, [&](int begin, int end) {
+      for (int token = 0; token < count; token += kTokenBlock) {
+        const auto from = static_cast<size_t>(token);
+        const MatmulPart part = part_of(m, prepared.of(from), prepared.stride);
+        kernels_.matmul({.parts = &part,
+                         .part_count = 1,
+                         .tile_begin = begin,
+                         .tile_end = end,
+                         .tokens = std::min(kTokenBlock, count - token),
+                         .output = output + (at + from) * m.rows(),
+                         .token_stride = m.rows(),
+                         .subtree_stride = tokens * m.rows()});
+      }
+    });
+  }
+}
+
+void CpuDevice::run(const CopyRows& op) {
+  const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const int32_t* rows = ints(op.rows, count);
+  float* output = floats(op.output, count * columns);
+  for (size_t i = 0; i < count; ++i) {
+    const Slice row{op.input.buffer, op.input.offset + static_cast<size_t>(rows[i]) * columns};
+    std::memcpy(output + i * columns, floats(row, columns), columns * sizeof(float));
+  }
+}
+
+void CpuDevice::run(const CopyColumns& op) {
+  if (op.count == 0 || op.columns == 0) return;
+  const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const auto stride = static_cast<size_t>(op.output_stride);
+  LOCKSTEP_CHECK(columns <= stride);
+  const float* input = floats(op.input, count * columns);
+  float* output = floats(op.output, (count - 1) * stride + columns);
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(output + i * stride, input + i * columns, columns * sizeof(float));
+  }
+}
+
+void CpuDevice::run(const RmsNorm& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const size_t stride = op.stride > 0 ? static_cast<size_t>(op.stride) : columns;
+  const RmsNormArgs args{.x = floats(op.x, tokens * stride),
+                         .x_stride = stride,
+                         .weight = floats(op.weight, columns),
+                         .columns = op.columns,
+                         .epsilon = op.epsilon,
+                         .y = floats(op.y, tokens * stride),
+                         .y_stride = stride};
+  parallel(op.tokens, 2 * columns, [&](int begin, int end) {
+    RmsNormArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.rms_norm(part);
+  });
+}
+
+void CpuDevice::run(const AddRmsNorm& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const float* x = floats(op.x, tokens * columns);
+  float* sum = floats(op.sum, tokens * columns);
+  const RmsNormArgs args{.x = sum,
+                         .x_stride = columns,
+                         .weight = floats(op.weight, columns),
+                         .columns = op.columns,
+                         .epsilon = op.epsilon,
+                         .y = floats(op.y, tokens * columns),
+                         .y_stride = columns};
+  parallel(op.tokens, 3 * columns, [&](int begin, int end) {
+    RmsNormArgs part = args;
+    for (int token = begin; token < end; ++token) {
+      const size_t at = static_cast<size_t>(token) * columns;
+      kernels_.add(x + at, sum + at, columns);
+      part.token_begin = token;
+      part.token_end = token + 1;
+      kernels_.rms_norm(part);
+    }
+  });
+}
+
+void CpuDevice::run(const RopeTable& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), half = static_cast<size_t>(op.half);
+  const int32_t* positions = ints(op.positions, tokens);
+  const auto* frequencies = reinterpret_cast<const double*>(place(op.frequencies, 2 * half));
+  float* output = floats(op.output, tokens * 2 * half);
+  parallel(op.tokens, 40 * half, [&](int begin, int end) {
+    for (int token = begin; token < end; ++token) {
+      float* row = output + static_cast<size_t>(token) * 2 * half;
+      for (size_t i = 0; i < half; ++i) {
+        const SinCos angle = sincos_f64(positions[token] * frequencies[i]);
+        row[i] = static_cast<float>(angle.cosine * double{op.factor});
+        row[half + i] = static_cast<float>(angle.sine * double{op.factor});
+      }
+    }
+  });
+}
+
+void CpuDevice::run(const Rope& op) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const size_t stride = static_cast<size_t>(op.heads) * static_cast<size_t>(op.head_dim);
+  const RopeArgs args{.x = floats(op.x, tokens * stride),
+                      .x_stride = stride,
+                      .heads = op.heads,
+                      .head_dim = op.head_dim,
+                      .half = op.half,
+                      .table = floats(op.table, tokens * 2 * static_cast<size_t>(op.half))};
+  parallel(op.tokens, 2 * stride, [&](int begin, int end) {
+    RopeArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.rope(part);
+  });
+}
+
+void CpuDevice::run(const StoreKv& op) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const auto keys_stride = static_cast<size_t>(op.keys_stride);
+  const auto values_stride = static_cast<size_t>(op.values_stride);
+  const StoreKvArgs args{.pages = page_args(op.pages),
+                         .keys = floats(op.keys, tokens * keys_stride),
+                         .values = floats(op.values, tokens * values_stride),
+                         .keys_stride = keys_stride,
+                         .values_stride = values_stride,
+                         .page = ints(op.page, tokens),
+                         .slot = ints(op.slot, tokens)};
+  parallel(op.tokens, 4 * keys_stride, [&](int begin, int end) {
+    StoreKvArgs part = args;
+    part.token_begin = begin;
+    part.token_end = end;
+    kernels_.store_kv(part);
+  });
+}
+
+void CpuDevice::run(const Attention& op) {
+  if (op.heads == 0 || op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
+  const auto head_dim = static_cast<size_t>(op.pages.head_dim);
+  const auto value_dim = static_cast<size_t>(op.pages.value_dim);
+  const PageArgs pages = page_args(op.pages);
+  const float* query = floats(op.query, tokens * heads * head_dim);
+  const float* sinks = op.has_sinks ? floats(op.sinks, heads) : nullptr;
+  float* output = floats(op.output, tokens * heads * value_dim);
+  const int32_t* positions = ints(op.positions, tokens);
+  const int32_t* offsets = ints(op.list_offsets, tokens);
+  const int32_t* lists = ints(op.page_lists, 0);
+  const int kv_heads = op.pages.kv_heads;
+  const size_t cost = (static_cast<size_t>(*std::max_element(positions, positions + tokens)) + 1) *
+                      head_dim * 2 * static_cast<size_t>(op.heads_per_kv);
+  parallel(op.tokens * kv_heads, cost, [&](int begin, int end) {
+    for (int item = begin; item < end; ++item) {
+      const auto token = static_cast<size_t>(item / kv_heads);
+      const int kv_head = item % kv_heads;
+      const int group_begin = (op.kv_begin + kv_head) * op.heads_per_kv - op.head_begin;
+      const int first = std::max(0, group_begin);
+      const int last = std::min(op.heads, group_begin + op.heads_per_kv);
+      const size_t at = token * heads + static_cast<size_t>(first);
+      kernels_.attention({.pages = pages,
+                          .kv_head = kv_head,
+                          .page_list = lists + offsets[token],
+                          .position = positions[token],
+                          .window = op.window,
+                          .query = query + at * head_dim,
+                          .heads = last - first,
+                          .scale = op.scale,
+                          .sinks = sinks ? sinks + first : nullptr,
+                          .output = output + at * value_dim});
+    }
+  });
+}
+
+void CpuDevice::run(const AddBias& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  float* x = floats(op.x, tokens * columns);
+  const float* bias = floats(op.bias, columns);
+  for (size_t token = 0; token < tokens; ++token) {
+    kernels_.add(bias, x + token * columns, columns);
+  }
+}
+
+void CpuDevice::run(const ScaleRows& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  float* x = floats(op.x, tokens * columns);
+  const float* factors = floats(op.factors, tokens);
+  for (size_t token = 0; token < tokens; ++token) {
+    for (size_t i = 0; i < columns; ++i) x[token * columns + i] *= factors[token];
+  }
+}
+
+void CpuDevice::run(const SiluMul& op) {
+  const float* gate = floats(op.gate, op.count);
+  const float* up = floats(op.up, op.count);
+  float* output = floats(op.output, op.count);
+  constexpr size_t kBlock = 1024;
+  const auto blocks = static_cast<int>((op.count + kBlock - 1) / kBlock);
+  parallel(blocks, 20 * kBlock, [&](int begin, int end) {
+    const size_t from = static_cast<size_t>(begin) * kBlock;
+    const size_t to = std::min(op.count, static_cast<size_t>(end) * kBlock);
+    kernels_.silu_mul(gate + from, up + from, output + from, to - from);
+  });
+}
+
+void CpuDevice::run(const Add& op) {
+  kernels_.add(floats(op.x, op.count), floats(op.sum, op.count), op.count);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#include "device/cpu/router.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/math.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kLeast = -std::numeric_limits<float>::infinity();
+
+void soften(float* scores, int count) {
+  const float largest = *std::max_element(scores, scores + count);
+  float sum = 0;
+  for (int i = 0; i < count; ++i) {
+    scores[i] = exp_f32(scores[i] - largest);
+    sum += scores[i];
+  }
+  for (int i = 0; i < count; ++i) scores[i] /= sum;
+}
+
+// The value by which an expert is chosen.
+float selection(const float* scores, const float* bias, int expert) {
+  return bias ? scores[expert] + bias[expert] : scores[expert];
+}
+
+float group_value(const float* scores, const float* bias, int begin, int end) {
+  float best = kLeast, second = kLeast;
+  for (int expert = begin; expert < end; ++expert) {
+    const float value = selection(scores, bias, expert);
+    if (value > best) {
+      second = best;
+      best = value;
+    } else {
+      second = std::max(second, value);
+    }
+  }
+  return end - begin > 1 ? best + second : best;
+}
+
+// True if fewer than `chosen_groups` are better; among equals the first is better.
+bool is_group_chosen(const RouterRule& rule, const float* scores, const float* bias, int group) {
+  const int size = rule.experts / rule.groups;
+  const float own = group_value(scores, bias, group * size, (group + 1) * size);
+  int better = 0;
+  for (int other = 0; other < rule.groups; ++other) {
+    const float value = group_value(scores, bias, other * size, (other + 1) * size);
+    better += value > own || (value == own && other < group) ? 1 : 0;
+  }
+  return better < rule.chosen_groups;
+}
+
+// Keeps the best `most` experts offered so far, best first.
+class BestExperts {
+ public:
+  BestExperts(int32_t* experts, float* values, int most)
+      : experts_(experts), values_(values), most_(most) {}
+
+  void offer(int expert, float value) {
+    if (count_ == most_ && !(value > values_[count_ - 1])) return;
+    int at = count_ < most_ ? count_++ : count_ - 1;
+    for (; at > 0 && value > values_[at - 1]; --at) {
+      values_[at] = values_[at - 1];
+      experts_[at] = experts_[at - 1];
+    }
+    values_[at] = value;
+    experts_[at] = expert;
+  }
+
+ private:
+  int32_t* experts_;
+  float* values_;
+  int most_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+void choose_experts(const RouterRule& rule, float* scores, const float* bias, int32_t* experts,
+                    float* weights) {
+  if (rule.is_sigmoid) {
+    for (int i = 0; i < rule.experts; ++i) scores[i] = sigmoid_f32(scores[i]);
+  } else {
+    soften(scores, rule.experts);
+  }
+  BestExperts best(experts, weights, rule.chosen);
+  const int group_size = rule.experts / rule.groups;
+  for (int group = 0; group < rule.groups; ++group) {
+    if (rule.groups > 1 && !is_group_chosen(rule, scores, bias, group)) continue;
+    for (int expert = group * group_size; expert < (group + 1) * group_size; ++expert) {
+      const float value = selection(scores, bias, expert);
+      best.offer(expert, std::isnan(value) ? kLeast : value);
+    }
+  }
+  std::sort(experts, experts + rule.chosen);
+  float sum = 0;
+  for (int i = 0; i < rule.chosen; ++i) {
+    weights[i] = scores[experts[i]];
+    sum += weights[i];
+  }
+  for (int i = 0; i < rule.chosen; ++i) {
+    weights[i] = (rule.normalises ? weights[i] / sum : weights[i]) * rule.factor;
+  }
+}
+
+}  // namespace lockstep

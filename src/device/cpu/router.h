@@ -1,0 +1,25 @@
+// Chooses a token's experts. Plain code in a fixed order of operations, with our own exp.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+struct RouterRule {
+  int experts = 0;
+  int chosen = 0;
+  bool is_sigmoid = false;  // else softmax
+  int groups = 1;           // the best `chosen_groups` by the sum of their two best experts
+  int chosen_groups = 1;
+  bool normalises = true;  // the chosen experts' weights sum to 1 before `factor`
+  float factor = 1;
+};
+
+// `scores` (experts) of one token are overwritten. `bias` (experts) may be null; it affects only
+// the choice. Writes `chosen` experts in ascending order and their weights; among equals the
+// smaller number wins. Source: DeepSeek-V3 technical report, section 2.1.2; Qwen3-MoE in Hugging
+// Face transformers.
+void choose_experts(const RouterRule& rule, float* scores, const float* bias, int32_t* experts,
+                    float* weights);
+
+}  // namespace lockstep

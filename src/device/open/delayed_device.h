@@ -1,0 +1,44 @@
+// DelayedDevice: a test device that enforces the separation of host and device. It runs nothing
+// until wait(). The host cannot touch its buffers (a segmentation fault), except kHost buffers
+// between wait() and the next queued operation, or while they are lent; then operations cannot
+// touch them. It computes the same as CpuDevice.
+#pragma once
+
+#include <array>
+#include <variant>
+
+#include "device/cpu/cpu_device.h"
+
+namespace lockstep {
+
+class DelayedDevice final : public CpuDevice {
+ public:
+  explicit DelayedDevice(const DeviceOptions& options) : CpuDevice(options) {}
+
+  Result<BufferId> allocate(size_t bytes, Access access) override;
+  void write(Slice target, std::span<const std::byte> bytes) override;
+  void read(Slice source, std::span<std::byte> bytes) override;
+  void queue(const Operation& operation) override;
+  Status wait() override;
+  std::span<float> host(BufferId buffer) override;
+  void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
+  void take_back() override;
+
+ private:
+  void yield_to_host() override;
+  struct Write {
+    Slice target;
+    std::vector<std::byte> bytes;
+  };
+  using Entry = std::variant<Operation, Write>;
+
+  void close_host_buffers();
+  void set_lent_accessible(bool accessible);
+
+  std::vector<Entry> queued_;
+  bool host_may_look_ = false;
+  std::array<BufferId, kLentMax> lent_{};
+  size_t lent_count_ = 0;
+};
+
+}  // namespace lockstep

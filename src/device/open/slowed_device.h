@@ -1,0 +1,70 @@
+// SlowedDevice: a CpuDevice with the speed of a slower machine: wait() sleeps until a machine with
+// the given read rate and time per operation would be done. A sleeper needs no core, so one machine
+// can play several (`lockstep bench placement`). Counted as read are the stored bytes of weights,
+// and keys and values; other arithmetic takes no time, so prompts are too fast.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "device/cpu/cpu_device.h"
+
+namespace lockstep {
+
+struct SlowedMachine {
+  double read_gb_s = 0;  // positive
+  double kernel_us = 0;  // per operation, in addition to reading
+};
+
+// Parses "slowed:READ_GB_S" or "slowed:READ_GB_S/KERNEL_US"; empty for any other text.
+std::optional<SlowedMachine> parse_slowed(std::string_view kind);
+
+// A rank's entry in a comma-separated list of device kinds; a single entry is for every rank.
+// kInvalidArgument if there are fewer entries than ranks.
+Result<std::string_view> device_kind_of(std::string_view kinds, int rank);
+
+class SlowedDevice final : public CpuDevice {
+ public:
+  SlowedDevice(const DeviceOptions& options, const SlowedMachine& machine)
+      : CpuDevice(options), machine_(machine) {}
+
+  Result<MatrixId> pack(const MatrixSource& source) override;
+  void write(Slice target, std::span<const std::byte> bytes) override;
+  void queue(const Operation& operation) override;
+  Status wait() override;
+  void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
+  void take_back() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void begin();
+  void sleep_until(Clock::time_point due);
+  double stored(MatrixId id) const { return stored_bytes_[static_cast<size_t>(id)]; }
+  std::span<const int32_t> ints(Slice slice, size_t count) const;
+  // The distinct experts that a step chose.
+  std::span<const int32_t> experts(Slice chosen, int tokens, int chosen_count);
+
+  double read_by(const Matmul& op) { return stored(op.matrix); }
+  double read_by(const HeadMatmul& op);
+  double read_by(const Attention& op);
+  double read_by(const ExpertsUp& op);
+  double read_by(const ExpertsDown& op);
+  template <class Other>
+  double read_by(const Other&) {
+    return 0;
+  }
+
+  const SlowedMachine machine_;
+  std::vector<double> stored_bytes_;        // (matrices)
+  std::vector<int32_t> experts_;            // scratch
+  std::optional<Clock::time_point> begun_;  // when the first operation since wait() was queued
+  double work_us_ = 0;                      // of the operations queued since then
+  Clock::duration late_{};                  // of the last wait(); the next one compensates
+  bool is_lent_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,184 @@
+#include "doctor/checks/rdma_checks.h"
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/bytes_text.h"
+#include "base/machine/program_output.h"
+
+namespace lockstep {
+namespace {
+
+// Each connection to a peer has 33 frames of 64 KiB, and a group has several peers and rails.
+constexpr uint64_t kLockedBytesMin = uint64_t{64} << 20;
+
+constexpr const char* kLockMend =
+    "printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/lockstep.conf, then log "
+    "in again; of a service: LimitMEMLOCK=infinity";
+
+// NVIDIA (Mellanox) network cards: all since ConnectX-2 support RDMA.
+bool has_rdma_card(const SystemFiles& files) {
+  constexpr const char* kPci = "/sys/bus/pci/devices";
+  for (const std::string& name : files.names(kPci)) {
+    const std::string folder = fmt::format("{}/{}/", kPci, name);
+    if (files.text(folder + "vendor") != "0x15b3") continue;
+    if (files.text(folder + "class").value_or("").starts_with("0x02")) return true;
+  }
+  return false;
+}
+
+#ifdef __APPLE__
+// `ifconfig bridge0` lists "member: en2 flags=...".
+std::vector<std::string> bridge_members() {
+  std::vector<std::string> members;
+  const auto said = run_program({.program = "ifconfig", .arguments = {"bridge0"}});
+  if (!said.ok() || said.value().status != 0) return members;
+  std::istringstream words(said.value().output);
+  for (std::string word; words >> word;) {
+    if (word == "member:" && words >> word) members.push_back(word);
+  }
+  return members;
+}
+
+void collect_apple(RdmaFacts& facts) {
+  facts.is_apple = true;
+  const auto said = run_program({.program = "rdma_ctl", .arguments = {"status"}});
+  if (said.ok()) facts.apple_switch = said.value().output;
+  facts.bridge_members = bridge_members();
+}
+#endif
+
+void judge_apple(const RdmaFacts& facts, Findings& findings) {
+  if (facts.apple_switch.empty()) {
+    return add_ok(findings, "rdma_switch",
+                  "this macOS has no RDMA over Thunderbolt (it comes with 26.2 and Thunderbolt 5)");
+  }
+  if (facts.apple_switch.find("enabled") == std::string::npos) {
+    return add_problem(findings, "rdma_switch", "RDMA over Thunderbolt is switched off",
+                       "start the recovery system (hold the power button), open its Terminal and "
+                       "type: rdma_ctl enable");
+  }
+  add_ok(findings, "rdma_switch", "RDMA over Thunderbolt is switched on");
+  if (facts.bridge_members.empty()) return;
+  add_note(findings, "thunderbolt_bridge",
+           fmt::format("the Thunderbolt bridge holds {} ports, which RDMA cannot use meanwhile",
+                       facts.bridge_members.size()),
+           "sudo ifconfig bridge0 down, and give each port an address of its own in the system's "
+           "network settings");
+}
+
+void judge_library(const RdmaFacts& facts, Findings& findings) {
+  const bool has_hardware = !facts.kernel_devices.empty();
+  if (!facts.verbs.has_library) {
+    if (has_hardware || facts.has_card_without_driver) {
+      return add_problem(findings, "rdma_library",
+                         fmt::format("this machine has an RDMA card, but {}", facts.verbs.problem),
+                         "sudo apt-get install libibverbs1 ibverbs-providers");
+    }
+    return add_ok(findings, "rdma_library", "no RDMA here; links between machines go over TCP");
+  }
+  add_ok(findings, "rdma_library",
+         fmt::format("the RDMA library {} is installed", facts.verbs.library));
+  if (!facts.verbs.problem.empty()) {
+    add_problem(findings, "rdma_device", facts.verbs.problem,
+                "ls -l /dev/infiniband; in a container start it with --device=/dev/infiniband");
+  } else if (facts.verbs.ports.empty() && has_hardware) {
+    add_problem(findings, "rdma_device",
+                fmt::format("the kernel has the RDMA device {}, but the library shows none",
+                            facts.kernel_devices.front()),
+                "sudo apt-get install ibverbs-providers; in a container start it with "
+                "--device=/dev/infiniband");
+  } else if (facts.verbs.ports.empty() && facts.has_card_without_driver) {
+    add_problem(findings, "rdma_device", "this machine has an RDMA card whose driver is not loaded",
+                "sudo modprobe mlx5_ib");
+  } else if (facts.verbs.ports.empty() && !facts.is_apple) {
+    add_ok(findings, "rdma_device", "no RDMA device; links between machines go over TCP");
+  }
+}
+
+bool is_local(const std::string& address, const std::vector<InterfaceFacts>& interfaces) {
+  return std::any_of(interfaces.begin(), interfaces.end(), [&](const InterfaceFacts& one) {
+    return one.is_up && std::count(one.addresses.begin(), one.addresses.end(), address) > 0;
+  });
+}
+
+void judge_rdma_port(const RdmaFacts& facts, const VerbsPortReport& port, bool another_is_active,
+                     Findings& findings) {
+  const std::string name = fmt::format("{} port {}", port.device, port.port);
+  if (!port.is_active) {
+    const Severity severity = another_is_active ? Severity::kNote : Severity::kProblem;
+    findings.push_back({"rdma_port", severity, fmt::format("the RDMA port {} is not active", name),
+                        "put the cable in at both ends and switch its network interface on: "
+                        "sudo ip link set INTERFACE up"});
+    return;
+  }
+  const bool has_local =
+      std::any_of(port.addresses.begin(), port.addresses.end(),
+                  [&](const auto& one) { return is_local(one, facts.interfaces); });
+  if (has_local)
+    return add_ok(findings, "rdma_port", fmt::format("the RDMA port {} is active", name));
+  if (port.is_ethernet || facts.is_apple) {
+    return add_problem(
+        findings, "rdma_gid",
+        fmt::format("the RDMA port {} is active, but no address of this machine is among its GIDs",
+                    name),
+        "give its network interface an address: sudo ip address add 10.86.0.1/24 dev INTERFACE");
+  }
+  add_note(
+      findings, "rdma_gid",
+      fmt::format("the InfiniBand port {} carries no IP address, by which nodes find it", name),
+      "switch IP over InfiniBand on: sudo modprobe ib_ipoib, then sudo ip address add "
+      "10.86.0.1/24 dev ib0");
+}
+
+void judge_lock(const RdmaFacts& facts, Findings& findings) {
+  if (facts.verbs.ports.empty() || facts.is_apple) return;
+  if (facts.is_root || !facts.locked_bytes_max) {
+    return add_ok(findings, "memlock", "memory for RDMA may be locked without a limit");
+  }
+  const std::string sentence =
+      fmt::format("this user may lock {} of memory", bytes_text(*facts.locked_bytes_max));
+  if (*facts.locked_bytes_max < kLockedBytesMin) {
+    return add_problem(findings, "memlock",
+                       fmt::format("{}, but RDMA needs {}", sentence, bytes_text(kLockedBytesMin)),
+                       kLockMend);
+  }
+  add_ok(findings, "memlock", sentence);
+}
+
+}  // namespace
+
+RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces) {
+  RdmaFacts facts;
+  facts.verbs = report_verbs();
+  facts.kernel_devices = files.names("/sys/class/infiniband");
+  facts.has_card_without_driver = facts.kernel_devices.empty() && has_rdma_card(files);
+  facts.interfaces = interfaces;
+  facts.is_root = ::geteuid() == 0;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    facts.locked_bytes_max = limit.rlim_cur;
+  }
+#ifdef __APPLE__
+  collect_apple(facts);
+#endif
+  return facts;
+}
+
+Findings judge_rdma(const RdmaFacts& facts) {
+  Findings findings;
+  if (facts.is_apple) judge_apple(facts, findings);
+  judge_library(facts, findings);
+  const auto& ports = facts.verbs.ports;
+  const bool has_active = std::any_of(ports.begin(), ports.end(),
+                                      [](const VerbsPortReport& port) { return port.is_active; });
+  for (const VerbsPortReport& port : ports) judge_rdma_port(facts, port, has_active, findings);
+  judge_lock(facts, findings);
+  return findings;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+// RDMA: the library, the devices, their ports and addresses, the memory they may lock; on macOS
+// also the recovery system's switch and the bridge that occupies the ports.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/facts/finding.h"
+#include "doctor/facts/network_facts.h"
+#include "doctor/facts/system_files.h"
+#include "transport/verbs/verbs_report.h"
+
+namespace lockstep {
+
+struct RdmaFacts {
+  VerbsReport verbs;
+  std::vector<std::string> kernel_devices;  // /sys/class/infiniband
+  bool has_card_without_driver = false;     // an RDMA-capable card without an RDMA device
+  std::vector<InterfaceFacts> interfaces;
+  bool is_root = false;
+  std::optional<uint64_t> locked_bytes_max;  // RLIMIT_MEMLOCK; nullopt: no limit
+  bool is_apple = false;
+  std::string apple_switch;                 // output of `rdma_ctl status`; empty: no such program
+  std::vector<std::string> bridge_members;  // of the Thunderbolt bridge, if it is up
+};
+
+RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces);
+Findings judge_rdma(const RdmaFacts& facts);
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+#include "doctor/report/bug_report.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+
+#include "base/files/mapped_file.h"
+#include "base/machine/program_output.h"
+#include "cluster/identity.h"
+#include "cluster/private_file.h"
+#include "doctor/checks/machine_text.h"
+#include "doctor/doctor.h"
+#include "doctor/report/tar_archive.h"
+#include "net/http/http_client.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLogLines = "2000";
+constexpr size_t kLogBytesMax = size_t{2} << 20;
+constexpr const char* kFolder = "lockstep-bug-report/";
+
+void add_node(uint16_t http_port, const Redaction& redaction, BugReport& report) {
+  const auto status = ask_node(http_port);
+  if (!status.ok()) {
+    report.missing.push_back(fmt::format("no node answers on port {}", http_port));
+    return;
+  }
+  report.files.push_back({"status.json", "nodes, models, ranks and links, with names and addresses",
+                          dump_json(redaction.json(status.value())) + "\n"});
+  const auto metrics = call_http({.port = http_port, .target = "/metrics"});
+  if (!metrics.ok() || metrics.value().status != 200) {
+    report.missing.push_back("the node has no metrics");
+    return;
+  }
+  report.files.push_back(
+      {"metrics.txt", "what the node counts", redaction.text(metrics.value().body)});
+}
+
+// Only our program's lines: systemd's own are useless, and a unit's child may be any program.
+void add_log(const Redaction& redaction, BugReport& report) {
+  for (const char* const unit : {"--unit=lockstep", "--user-unit=lockstep"}) {
+    const auto log = run_program({.program = "journalctl",
+                                  .arguments = {unit, "_COMM=lockstep", "--no-pager", "--quiet",
+                                                "--output=cat", "--lines", kLogLines},
+                                  .output_bytes_max = kLogBytesMax});
+    if (!log.ok() || log.value().status != 0 || log.value().output.empty()) continue;
+    report.files.push_back({"log.txt", "the last lines that lockstep wrote to the journal",
+                            redaction.text(log.value().output)});
+    return;
+  }
+  report.missing.push_back("systemd has no log of a service lockstep that can be read");
+}
+
+void add_desired_state(const fs::path& home, const Redaction& redaction, BugReport& report) {
+  auto desired = redacted_desired_state(home, redaction);
+  if (!desired.ok()) {
+    report.missing.push_back(desired.error().message);
+    return;
+  }
+  report.files.push_back({"desired.json", "the models that should be loaded, without their folders",
+                          std::move(desired.value())});
+}
+
+}  // namespace
+
+Result<std::string> redacted_desired_state(const fs::path& home, const Redaction& redaction) {
+  // The node's folder, or its subfolder for the state (cluster/state/desired_store.h).
+  for (const fs::path& folder : {home, home / "cluster"}) {
+    const auto file = read_small_file(folder / "desired.json");
+    if (!file.ok()) continue;
+    const std::string& text = file.value();
+    const size_t line_end = text.find('\n');  // a line with the fingerprint, then JSON
+    const auto json = parse_json(line_end == std::string::npos ? text : text.substr(line_end + 1));
+    if (!json.ok()) return Error{ErrorCode::kCorrupt, "the desired state on the disk is damaged"};
+    return dump_json(redaction.json(json.value())) + "\n";
+  }
+  return Error{ErrorCode::kNotFound, "this machine's disk has no desired state"};
+}
+
+BugReport collect_bug_report(uint16_t http_port) {
+  const auto home = Identity::default_folder();
+  const fs::path folder = home.ok() ? home.value() : fs::path();
+  const Redaction redaction = Redaction::of_machine(folder);
+  const Findings findings = examine(http_port);
+  BugReport report;
+  report.files.push_back({"about.txt", "version, build, system, processors, memory",
+                          redaction.text(machine_text(SystemFiles()))});
+  report.files.push_back({"doctor.txt", "what `lockstep doctor` finds",
+                          redaction.text(findings_text(findings, Signs::kWords))});
+  report.files.push_back({"doctor.json", "the same for programs",
+                          dump_json(redaction.json(findings_json(findings))) + "\n"});
+  add_node(http_port, redaction, report);
+  add_log(redaction, report);
+  add_desired_state(folder, redaction, report);
+  return report;
+}
+
+Status write_bug_report(const BugReport& report, const fs::path& path) {
+  const std::string extension = path.extension().string();
+  if (extension == ".gz" || extension == ".tgz" || extension == ".zip" || extension == ".xz") {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("the archive is a plain .tar, not {}; name it FILE.tar", extension)};
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  TarArchive archive(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+  for (const ReportFile& file : report.files) TRY(archive.add(kFolder + file.name, file.content));
+  if (!TRY(create_private_file(path, archive.bytes()))) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} already exists; name another file with -o", path.string())};
+  }
+  return Ok{};
+}
+
+}  // namespace lockstep

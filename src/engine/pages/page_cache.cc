@@ -1,0 +1,186 @@
+#include "engine/pages/page_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/kernels.h"
+
+namespace lockstep {
+namespace {
+
+std::span<const int32_t> page_tokens(std::span<const int32_t> tokens, size_t page) {
+  return tokens.subspan(page * kPagePositions, kPagePositions);
+}
+
+PrefixTree::Key key_of(const CachedPages& pages, std::span<const int32_t> tokens, size_t page) {
+  return {.parent = page == 0 ? PrefixTree::kNone : pages.state.pages()[page - 1],
+          .tokens = page_tokens(tokens, page),
+          .hash = pages.hashes[page]};
+}
+
+}  // namespace
+
+void CachedPages::reserve(int length) {
+  StatePool::reserve(state, length);
+  hashes.reserve(static_cast<size_t>(pages_for(length)));
+}
+
+void CachedPages::hash(std::span<const int32_t> tokens) {
+  while ((hashes.size() + 1) * kPagePositions <= tokens.size()) {
+    const uint64_t before = hashes.empty() ? 0 : hashes.back();
+    hashes.push_back(chain_hash(before, page_tokens(tokens, hashes.size())));
+  }
+}
+
+void CachedPages::make_keys(std::span<const int32_t> prompt) {
+  while ((keys.size() + 1) * kPagePositions <= prompt.size()) {
+    const PageKey before = keys.empty() ? PageKey{} : keys.back();
+    keys.push_back(page_key(before, page_tokens(prompt, keys.size())));
+  }
+}
+
+PageCache::PageCache(int pages, PageDisk* disk)
+    : pool_(pages), tree_(pages), disk_(disk), unsaved_(disk ? pages : 0) {
+  if (!disk) return;
+  keys_.resize(static_cast<size_t>(pages));
+  has_key_.resize(static_cast<size_t>(pages));
+}
+
+int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, int positions_max) {
+  const auto pages_max = static_cast<size_t>(positions_max / kPagePositions);
+  size_t count = pages.state.pages().size();
+  while (pages.enters_tree && count < pages_max && static_cast<size_t>(pages.in_tree) == count) {
+    const int32_t page = tree_.find(key_of(pages, tokens, count));
+    if (page == PrefixTree::kNone) break;
+    tree_.set_used(page);
+    pool_.share(pages.state, page);
+    pages.in_tree = static_cast<int>(++count);
+  }
+  return pages.in_tree * kPagePositions;
+}
+
+void PageCache::grow(CachedPages& pages, int length, PageOrders& orders) {
+  const int missing = pages_for(length) - static_cast<int>(pages.state.pages().size());
+  while (pool_.free_pages() < missing) evict(orders);
+  const Status grown = pool_.grow(pages.state, length);
+  LOCKSTEP_CHECK(grown.ok());
+}
+
+void PageCache::evict(PageOrders& orders) {
+  const int32_t page = tree_.take_oldest();
+  LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is large enough for all running sequences
+  pool_.drop(page);
+  if (!disk_ || !unsaved_.remove(page)) return;
+  if (orders.saves.size() >= kPageSavesMax || !disk_->has_room()) return;
+  const PageKey& key = disk_key(page);
+  if (!disk_->contains(key)) orders.saves.push_back({page, key});
+}
+
+void PageCache::shrink(CachedPages& pages, int length) {
+  LOCKSTEP_CHECK(pages_for(length) >= pages.in_tree);
+  pool_.truncate(pages.state, length);
+}
+
+void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int length) {
+  while (pages.enters_tree && (pages.in_tree + 1) * kPagePositions <= length) {
+    const auto index = static_cast<size_t>(pages.in_tree);
+    const PrefixTree::Key key = key_of(pages, tokens, index);
+    if (key.parent != PrefixTree::kNone && !tree_.contains(key.parent)) {
+      pages.enters_tree = false;
+      return;
+    }
+    const int32_t page = pages.state.pages()[index];
+    const int32_t known = tree_.find(key);
+    if (known != PrefixTree::kNone) {
+      tree_.set_used(known);
+      pool_.replace(pages.state, index, known);
+    } else {
+      tree_.insert(key, page);
+      pool_.hold(page);
+      if (disk_) {
+        has_key_[static_cast<size_t>(page)] = index < pages.keys.size();
+        if (index < pages.keys.size()) keys_[static_cast<size_t>(page)] = pages.keys[index];
+        unsaved_.push_back(page);
+      }
+    }
+    ++pages.in_tree;
+  }
+}
+
+// From the end: a page is idle only after its descendants are.
+void PageCache::release(CachedPages& pages) {
+  const auto numbers = pages.state.pages();
+  for (size_t i = numbers.size(); i-- > 0;) {
+    const int32_t page = numbers[i];
+    if (tree_.contains(page) && pool_.use_count(page) == 2) tree_.set_idle(page);
+  }
+  pool_.truncate(pages.state, 0);
+  pages.in_tree = 0;
+}
+
+void PageCache::forget(CachedPages& pages) {
+  pages.enters_tree = false;
+  if (pages.in_tree == 0) return;
+  const int32_t first = pages.state.pages()[0];
+  if (!tree_.contains(first)) return;  // another sequence has already made the tree forget it
+  for (const int32_t page : tree_.take_subtree(first)) {
+    pool_.drop(page);
+    if (!disk_) continue;
+    unsaved_.remove(page);
+    disk_->forget(disk_key(page));
+  }
+}
+
+void PageCache::close_disk() {
+  while (unsaved_.front() != PageList::kNone) unsaved_.remove(unsaved_.front());
+  disk_ = nullptr;
+}
+
+int PageCache::count_on_disk(const CachedPages& pages, int positions_max) const {
+  if (!disk_ || !pages.enters_tree) return 0;
+  const auto begin = static_cast<size_t>(pages.in_tree);
+  const auto end =
+      std::min(static_cast<size_t>(positions_max / kPagePositions), begin + kPageLoadsMax);
+  size_t next = begin;
+  while (next < end && disk_->contains(pages.keys[next])) ++next;
+  return static_cast<int>(next - begin);
+}
+
+std::optional<PageOrder> PageCache::take_unsaved() {
+  while (unsaved_.front() != PageList::kNone && disk_->has_room()) {
+    const int32_t page = unsaved_.front();
+    unsaved_.remove(page);
+    const PageKey& key = disk_key(page);
+    // Another process may have saved it. After a failed try only this rank has its part.
+    if (std::exchange(tried_, PageList::kNone) == page || !disk_->contains(key))
+      return PageOrder{page, key};
+  }
+  return std::nullopt;
+}
+
+const PageKey& PageCache::disk_key(int32_t page) {
+  const auto index = static_cast<size_t>(page);
+  if (has_key_[index]) return keys_[index];
+  const int32_t parent = tree_.parent(page);
+  keys_[index] =
+      page_key(parent == PrefixTree::kNone ? PageKey{} : disk_key(parent), tree_.tokens(page));
+  has_key_[index] = true;
+  return keys_[index];
+}
+
+// Meanwhile the page may have been evicted and hold another text.
+void PageCache::set_unsaved(const PageOrder& order) {
+  const bool is_same =
+      disk_ && tree_.contains(order.page) && keys_[static_cast<size_t>(order.page)] == order.key;
+  if (!is_same) return;
+  unsaved_.remove(order.page);
+  unsaved_.push_front(order.page);
+  tried_ = order.page;
+}
+
+void PageCache::forget_on_disk(const PageKey& key) {
+  if (disk_) disk_->forget(key);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,160 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "device/open/slowed_device.h"
+#include "engine/run/model_engine.h"
+#include "engine/run/model_identity.h"
+#include "model/load/shape_model.h"
+#include "model/load/stages.h"
+#include "model/quantise/quantising.h"
+
+namespace lockstep {
+namespace {
+
+// The context if none is requested: enough to chat, without the memory for a model's longest.
+constexpr int kContextDefault = 8192;
+
+// The path of a model's tokenizer; for random weights next to the config.json of their shape.
+std::filesystem::path tokenizer_place(const std::filesystem::path& model) {
+  const auto shape = parse_shape_model(model.string());
+  if (!shape.ok()) return model;
+  const std::filesystem::path place = shape.value().shape;
+  return place.extension() == ".json" ? place.parent_path() : place;
+}
+
+}  // namespace
+
+Status ModelEngine::load(const EngineOptions& options) {
+  // Converting reads whole matrices, whatever this rank's part of them is.
+  const auto partial = options.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
+  const OpenedModel opened = TRY(open_model(options.model.string(), partial));
+  const ModelConfig& config = opened.config;
+  if (config.has_vision && pipeline_->is_leader()) {
+    log_info("{}: the part for images is left out; only text is supported", options.model.string());
+  }
+  const int own_context = std::min(config.positions_max, kContextDefault);
+  const int context = options.context > 0 ? options.context : own_context;
+  if (context > config.positions_max) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a context of {} was requested, the model has {} positions", context,
+                             config.positions_max)};
+  }
+  limits_ = {.sequences_max = options.sequences_max,
+             .tokens_max = std::max(options.batch_tokens_max, options.sequences_max),
+             .context = context,
+             .vocab_size = config.vocab_size,
+             .stages = pipeline_->place().stages};
+  std::shared_ptr<const QuantisingSource> quantising;
+  if (options.bits > 0) {
+    quantising = quantising_source(
+        opened.source, config,
+        {.bits = options.bits, .threads = options.threads, .first_core = options.first_core});
+  }
+  TRY(load_model(options, opened, quantising ? quantising : opened.source));
+  make_sampler();
+  open_store(options);
+  grammar_maker_ =
+      std::make_unique<GrammarMaker>(tokenizer_place(options.model), [this] { inbox_.wake(); });
+  begin_epoch();
+  report_ = {.weight_bytes = model_->weights().weight_bytes,
+             .read_bytes = model_->weights().read_bytes,
+             .token_bytes = model_->weights().token_bytes,
+             .state_bytes = model_->state_bytes(),
+             .context = context,
+             .vocab_size = config.vocab_size};
+  if (quantising) report_.quantised = quantisation_report(*quantising, config);
+  return Ok{};
+}
+
+Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& opened,
+                               std::shared_ptr<const WeightSource> source) {
+  const ModelConfig& config = opened.config;
+  const StagePlace& place = pipeline_->place();
+  const std::vector<double> shares = stage_shares(options.shares, place.stages);
+  std::vector<Range> layers{{0, config.layers}};
+  if (place.stages > 1) {
+    layers = TRY(deal_layers(TRY(token_bytes_of(*opened.source, config)), shares));
+  }
+  const auto first_share = options.shares.begin() + place.world_rank_of(0);
+  model_ = TRY(Model::load({.config = config,
+                            .source = std::move(source),
+                            .shares = {first_share, first_share + place.ranks},
+                            .layers = layers[static_cast<size_t>(place.stage)],
+                            .tokens_max = limits_.tokens_max,
+                            .pages = pages_needed(limits_),
+                            .page_list_entries_max = pages_needed(limits_),
+                            .link = options.link,
+                            .latent_cut = options.latent_cut,
+                            .overlap = options.overlap,
+                            .between_layers = [this] { return pipeline_->poll(); }},
+                           pipeline_->group(), *device_));
+  return Ok{};
+}
+
+// A broken disk is no reason not to serve.
+void ModelEngine::open_store(const EngineOptions& options) {
+  const bool has_part = model_->page_shape().page_bytes() > 0;  // false: the rank has no heads
+  if (options.cache_disk_bytes > 0 && has_part) {
+    auto store = make_store(options);
+    if (store.ok()) {
+      store_ = std::move(store.value());
+      disk_.emplace(*store_);
+    } else {
+      log_warn("pages of state are not kept on disk: {}", store.error().message);
+    }
+  }
+  mover_.emplace(*model_, store_.get());
+}
+
+Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& options) {
+  if (!pipeline_->group().is_exact()) {
+    return Error{ErrorCode::kUnsupported,
+                 "with sums that are rounded on the wire they depend on how the model is cut"};
+  }
+  const auto model = TRY(model_identity(options));
+  return PageStore::open({.folder = options.cache_folder,
+                          .bytes_max = options.cache_disk_bytes,
+                          .model = model,
+                          .shape = model_->page_shape(),
+                          .on_saved = [this] { inbox_.wake(); }});
+}
+
+void ModelEngine::make_sampler() {
+  if (!pipeline_->place().is_last()) return;
+  std::vector<int> begins;
+  for (int rank = 0; rank < pipeline_->place().ranks; ++rank) {
+    begins.push_back(model_->cut().vocabulary(rank).begin);
+  }
+  begins.push_back(model_->config().vocab_size);
+  sampler_ = std::make_unique<Sampler>(pipeline_->group(), std::move(begins));
+}
+
+Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group) {
+  LOCKSTEP_CHECK(options.kernels != nullptr);
+  if (static_cast<int>(options.shares.size()) != group.size()) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{} shares were given for {} ranks",
+                                                          options.shares.size(), group.size())};
+  }
+  if (options.stages < 1 || group.size() % options.stages != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} ranks cannot form {} stages of the same size", group.size(),
+                             options.stages)};
+  }
+  auto device = TRY(open_device({.kind = TRY(device_kind_of(options.device, group.rank())),
+                                 .threads = options.threads,
+                                 .first_core = options.first_core,
+                                 .kernels = options.kernels,
+                                 .keeps_float_input = options.exact,
+                                 .progress = options.progress}));
+  auto engine = std::make_unique<ModelEngine>(std::move(group), options.stages, std::move(device),
+                                              options.progress);
+  TRY(engine->load(options));
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace lockstep

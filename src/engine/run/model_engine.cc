@@ -1,0 +1,230 @@
+#include "engine/run/model_engine.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/schedule/step.h"
+
+namespace lockstep {
+namespace {
+
+// Forwards the events of requests, and tells the choice leader which requests have ended.
+class ForgetAtEnd final : public EngineEvents {
+ public:
+  ForgetAtEnd(EngineEvents& events, ChoiceLeader& leader) : events_(events), leader_(leader) {}
+
+  void on_start(uint64_t request, int cached_tokens) override {
+    events_.on_start(request, cached_tokens);
+  }
+  void on_token(uint64_t request, int32_t token) override { events_.on_token(request, token); }
+  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
+    events_.on_logprobs(request, logprobs);
+  }
+  void on_logits(uint64_t request, std::span<const float> row) override {
+    events_.on_logits(request, row);
+  }
+  void on_end(uint64_t request, FinishReason reason) override {
+    leader_.forget(request);
+    events_.on_end(request, reason);
+  }
+  void on_error(uint64_t request, const Error& error) override {
+    leader_.forget(request);
+    events_.on_error(request, error);
+  }
+
+ private:
+  EngineEvents& events_;
+  ChoiceLeader& leader_;
+};
+
+}  // namespace
+
+void ModelEngine::begin_epoch() {
+  const ModelConfig& config = model_->config();
+  stage_limits_ = {
+      .batch = model_->limits(), .hidden = config.hidden, .vocab_size = config.vocab_size};
+  pipeline_->set_limits({.work_bytes_max = work_bytes_max(stage_limits_),
+                         .result_bytes_max = result_bytes_max(stage_limits_),
+                         .in_flight_max = steps_in_flight_max(limits_.stages)});
+  // Pages of another epoch are forgotten: a rank may have been lost while saving one.
+  if (store_) store_->begin_epoch();
+  failed_saves_ = 0;
+  save_again_ = {};
+  scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
+  budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
+  if (sampler_) sampler_->slots().clear();
+  grammars_ = std::make_unique<GrammarCache>(*grammar_maker_);
+  if (pipeline_->is_leader()) {
+    choice_leader_ = std::make_unique<ChoiceLeader>(*grammars_, config.vocab_size);
+  }
+  step_.reserve(model_->limits());
+  message_.reserve(plain_step_bytes_max(model_->limits()) + (store_ ? page_orders_bytes_max() : 0));
+}
+
+Status ModelEngine::rejoin(Group world) {
+  const StagePlace& place = pipeline_->place();
+  LOCKSTEP_CHECK(world.rank() == place.world_rank() && world.size() == place.stages * place.ranks);
+  TRY(device_->wait());  // for operations queued by an interrupted step
+  join(std::move(world));
+  begin_epoch();
+  inbox_.clear();
+  return Ok{};
+}
+
+Status ModelEngine::lead(EngineEvents& engine_events) {
+  ForgetAtEnd events(engine_events, *choice_leader_);
+  while (true) {
+    const bool has_stop = TRY(take_requests(events));
+    TRY(pipeline_->poll());
+    if (pipeline_->has_message()) {
+      TRY(finish_step(events));
+    } else if (!has_stop && TRY(begin_step(events))) {
+      continue;
+    } else if (scheduler_->steps_in_flight() > 0) {
+      TRY(pipeline_->wait_for_result([&] { return !has_stop && inbox_.has_contents(); }));
+    } else if (has_stop) {
+      TRY(save_rest(events));
+      return stop_others();
+    } else if (!TRY(begin_save(events))) {
+      idle();
+    }
+  }
+}
+
+Result<bool> ModelEngine::begin_step(EngineEvents& events) {
+  const StagePlace& place = pipeline_->place();
+  if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
+  if (!scheduler_->plan(step_, budget_.get())) return false;
+  choice_leader_->attach_slots(step_);
+  set_progress(Progress::kComputing);
+  const auto begin = std::chrono::steady_clock::now();
+  TRY(broadcast());
+  const StepResult result = TRY(compute({}));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (step_.pages.empty()) budget_->observe(scheduler_->shape(), took.count());
+  if (place.is_last()) TRY(complete(result, events));
+  return true;
+}
+
+Status ModelEngine::finish_step(EngineEvents& events) {
+  pipeline_->take(incoming_);
+  if (scheduler_->steps_in_flight() == 0) {
+    return Error{ErrorCode::kCorrupt, "the last stage sent choices that were not requested"};
+  }
+  return complete(TRY(decode_result(incoming_, stage_limits_, choices_)), events);
+}
+
+Status ModelEngine::stop_others() {
+  step_.clear();
+  step_.is_stop = true;
+  TRY(broadcast());
+  return pass_stop_on();
+}
+
+Status ModelEngine::pass_stop_on() {
+  if (!pipeline_->place().is_last()) {
+    encode_work(step_, {}, outgoing_);
+    TRY(pipeline_->send(outgoing_));
+    TRY(pipeline_->flush());
+  }
+  flush_store();
+  return Ok{};
+}
+
+Status ModelEngine::follow() {
+  while (true) {
+    const StageWork work = TRY(receive());
+    if (!step_.is_stop) {
+      TRY(compute(work));
+      continue;
+    }
+    return pass_stop_on();
+  }
+}
+
+// The first stage's ranks get the step from rank 0, the others with the previous stage's work.
+Result<StageWork> ModelEngine::receive() {
+  if (!pipeline_->place().is_first()) {
+    TRY(pipeline_->wait_for_work());
+    pipeline_->take(incoming_);
+    return decode_work(incoming_, stage_limits_, step_);
+  }
+  TRY(pipeline_->flush());  // messages do not move while the group waits
+  set_progress(Progress::kIdle);
+  TRY(pipeline_->group().wait_for(0));
+  set_progress(Progress::kComputing);
+  TRY(pipeline_->group().broadcast(0, message_, step_bytes_max(model_->limits())));
+  TRY(decode_step(message_, model_->limits(), step_));
+  return StageWork{};
+}
+
+Status ModelEngine::broadcast() {
+  encode_step(step_, message_);
+  return pipeline_->group().broadcast(0, message_, step_bytes_max(model_->limits()));
+}
+
+Result<StepResult> ModelEngine::compute(const StageWork& work) {
+  StepResult result;
+  if (!step_.pages.empty()) result.pages = TRY(move_pages(work.pages));
+  const bool has_tokens = step_.batch.token_count() > 0;
+  ModelOutputs outputs{};
+  if (has_tokens) outputs = TRY(model_->forward(step_.batch, work.hidden));
+  const StagePlace& place = pipeline_->place();
+  if (!place.is_last()) {
+    encode_work(step_, {outputs.passed_on, result.pages.value_or(PageOutcome{})}, outgoing_);
+    TRY(pipeline_->send(outgoing_));
+    return StepResult{};
+  }
+  if (!step_.orders.empty()) TRY(apply_orders(step_.orders));
+  if (has_tokens) result.choices = TRY(sampler_->choose(outputs.logits, step_.requests));
+  result.hidden = outputs.hidden;
+  if (place.is_first() || place.rank != 0) return result;
+  encode_result(result, outgoing_);
+  TRY(pipeline_->send(outgoing_));
+  return StepResult{};
+}
+
+Status ModelEngine::apply_orders(ChoiceOrders& orders) {
+  for (const int32_t slot : orders.released) sampler_->slots().release(slot);
+  for (GrammarOrder& order : orders.grammars) {
+    if (pipeline_->is_leader()) break;  // the rank that assigns the numbers has the grammars
+    if (order.constraint.empty()) {
+      grammars_->forget(order.grammar);
+    } else {
+      grammars_->set(order.grammar, std::move(order.constraint), std::move(order.end_tokens));
+    }
+  }
+  for (SlotOrder& order : orders.slots) {
+    std::unique_ptr<TokenRules> rules;
+    if (order.grammar >= 0) rules = TRY(grammars_->rules(order.grammar));
+    sampler_->slots().set(order.slot, std::move(order.setup), std::move(rules));
+  }
+  return Ok{};
+}
+
+Result<bool> ModelEngine::take_requests(EngineEvents& events) {
+  Inbox::Contents contents = inbox_.take();
+  if (contents.leave) return Error{ErrorCode::kCancelled, "the epoch is over"};
+  for (Inbox::Submission& submission : contents.submitted) {
+    auto ready = choice_leader_->submit(submission.id, std::move(submission.request));
+    if (ready) schedule(std::move(*ready), events);
+  }
+  if (choice_leader_->is_waiting()) {
+    for (auto& ready : choice_leader_->take_ready()) schedule(std::move(ready), events);
+  }
+  for (uint64_t id : contents.cancelled) {
+    if (choice_leader_->cancel(id) || scheduler_->cancel(id)) {
+      events.on_error(id, {ErrorCode::kCancelled, "the request was cancelled"});
+    }
+  }
+  return contents.stop;
+}
+
+void ModelEngine::schedule(ChoiceLeader::ReadyRequest ready, EngineEvents& events) {
+  Status status = std::move(ready.status);
+  if (status.ok()) status = scheduler_->submit(ready.id, std::move(ready.request));
+  if (!status.ok()) events.on_error(ready.id, status.error());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+// ModelEngine: the Engine over a Model, a Sampler and a Scheduler, on one rank of any stage.
+// load_engine.cc has the loading, model_engine.cc the loops of the ranks, and engine_pages.cc the
+// work with pages on disk.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/choices/grammar_cache.h"
+#include "engine/choices/grammar_maker.h"
+#include "engine/engine.h"
+#include "engine/pages/page_mover.h"
+#include "engine/pages/page_store.h"
+#include "engine/run/pipeline.h"
+#include "engine/run/stage_messages.h"
+#include "engine/schedule/choice_leader.h"
+#include "engine/schedule/inbox.h"
+#include "engine/schedule/scheduler.h"
+#include "engine/schedule/step_budget.h"
+#include "model/forward/model.h"
+#include "model/load/open_model.h"
+
+namespace lockstep {
+
+class ModelEngine final : public Engine {
+ public:
+  ModelEngine(Group world, int stages, std::unique_ptr<Device> device, Progress* progress)
+      : stages_(stages), device_(std::move(device)), progress_(progress) {
+    join(std::move(world));
+  }
+
+  Status load(const EngineOptions& options);
+
+  const LoadReport& report() const override { return report_; }
+  void submit(uint64_t request, GenerateRequest options) override {
+    inbox_.submit(request, std::move(options));
+  }
+  void cancel(uint64_t request) override { inbox_.cancel(request); }
+  void stop() override { inbox_.stop(); }
+  void leave() override { inbox_.leave(); }
+  Status run(EngineEvents& events) override {
+    return pipeline_->is_leader() ? lead(events) : follow();
+  }
+  Status rejoin(Group world) override;
+  std::optional<PageStoreCounts> page_store_counts() const override {
+    return store_ ? std::optional(store_->counts()) : std::nullopt;
+  }
+
+ private:
+  // Replaces the links, and with begin_epoch() all work in progress, for a newly formed group. The
+  // model and the sampler find the group at the same address.
+  void join(Group world) { pipeline_.emplace(std::move(world), stages_); }
+  void begin_epoch();
+  // `source` is the source of `opened`, or one that quantises it.
+  Status load_model(const EngineOptions& options, const OpenedModel& opened,
+                    std::shared_ptr<const WeightSource> source);
+  void make_sampler();
+  // Serving continues without one if it cannot be opened, with a warning.
+  void open_store(const EngineOptions& options);
+  Result<std::unique_ptr<PageStore>> make_store(const EngineOptions& options);
+
+  Status lead(EngineEvents& engine_events);
+  // True if a stop is among the other threads' requests; kCancelled to leave the epoch.
+  Result<bool> take_requests(EngineEvents& events);
+  void schedule(ChoiceLeader::ReadyRequest ready, EngineEvents& events);
+  // Plans a step and computes this rank's part; false if there is nothing to plan now.
+  Result<bool> begin_step(EngineEvents& events);
+  // Completes the oldest step, whose result has arrived.
+  Status finish_step(EngineEvents& events);
+  Status complete(const StepResult& result, EngineEvents& events);
+  Status stop_others();
+  // To the next stage; then this rank only has to write its pages to disk.
+  Status pass_stop_on();
+
+  // When there is no other work: orders a page to be saved, false if there is none.
+  Result<bool> begin_save(EngineEvents& events);
+  // Until something comes in, or it is time to retry a failed save.
+  void idle();
+  // Before a stop: saves what is not on disk yet, as time allows.
+  Status save_rest(EngineEvents& events);
+  // Waits until saved pages are on disk, unless the disk hangs.
+  void flush_store();
+  // Executes the orders for pages of step_ on this stage. `before`: the outcome of earlier stages.
+  Result<PageOutcome> move_pages(const PageOutcome& before);
+
+  Status follow();
+  // The next step, and the hidden state if an earlier stage has begun it.
+  Result<StageWork> receive();
+  // One stage's part of step_. The result is empty except on the last stage's first rank.
+  Result<StepResult> compute(const StageWork& work);
+  // Applies the step's orders about single sequences, on the ranks that choose tokens.
+  Status apply_orders(ChoiceOrders& orders);
+  Status broadcast();
+  void set_progress(Progress::State state) {
+    if (progress_) progress_->set(state);
+  }
+
+  int stages_;
+  std::optional<Pipeline> pipeline_;
+  std::unique_ptr<Device> device_;
+  Progress* progress_;
+  std::unique_ptr<Model> model_;
+  std::optional<PageMover> mover_;
+  std::unique_ptr<Sampler> sampler_;  // in the last stage
+  SchedulerLimits limits_;
+  Inbox inbox_;
+  std::unique_ptr<PageStore> store_;  // null: none; destroyed before the inbox, which it wakes
+  std::optional<StoreDisk> disk_;     // for rank 0's store
+  bool has_warned_ = false;           // that other ranks lack a store
+  int failed_saves_ = 0;              // in a row, since another rank had no room
+  std::chrono::steady_clock::time_point save_again_{};  // the earliest time
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<StepBudget> budget_;
+  std::unique_ptr<GrammarMaker> grammar_maker_;  // destroyed before the inbox, which it wakes
+  std::unique_ptr<GrammarCache> grammars_;
+  std::unique_ptr<ChoiceLeader> choice_leader_;  // on rank 0
+  LoadReport report_;
+  StageLimits stage_limits_;
+  Step step_;
+  std::vector<std::byte> message_, incoming_, outgoing_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,217 @@
+#include "engine/schedule/choice_leader.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+// For a grammar that is not in use: larger ones are not kept for later requests.
+constexpr size_t kKeptPositionsMax = 20'000;
+constexpr size_t kWaitingMax = 1024;  // requests waiting for their grammars; more are refused
+
+Error too_many(const char* what, size_t count, size_t most) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("the request has {} {}, at most {} are possible", count, what, most)};
+}
+
+Status check(const GenerateRequest& request, int vocab_size) {
+  if (request.constraint.size() > kConstraintBytesMax) {
+    return too_many("bytes of constraints", request.constraint.size(), kConstraintBytesMax);
+  }
+  if (request.logit_bias.size() > kLogitBiasMax) {
+    return too_many("tokens with a bias", request.logit_bias.size(), kLogitBiasMax);
+  }
+  if (request.dry_breakers.size() > kDryBreakersMax) {
+    return too_many("sequence breakers", request.dry_breakers.size(), kDryBreakersMax);
+  }
+  if (request.stop_ids.size() > kStopIdsMax) {
+    return too_many("end tokens", request.stop_ids.size(), kStopIdsMax);
+  }
+  for (const LogitBias& one : request.logit_bias) {
+    if (one.token >= 0 && one.token < vocab_size && std::isfinite(one.bias)) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("logit_bias has token {} with {}: the vocabulary has {} tokens, and a "
+                             "bias is a number",
+                             one.token, one.bias, vocab_size)};
+  }
+  if (request.told < 0 || static_cast<size_t>(request.told) > request.prompt.size()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "more of an answer was already sent than the prompt holds"};
+  }
+  return Ok{};
+}
+
+Error busy(size_t waiting) {
+  return {
+      ErrorCode::kExhausted,
+      fmt::format("{} requests are already waiting for their grammars, try again later", waiting)};
+}
+
+// If a constraint exceeds a limit, that is the request's fault, not a lack of room here.
+Error compile_error(const Error& error) {
+  if (error.code != ErrorCode::kExhausted) return error;
+  return {ErrorCode::kInvalidArgument, error.message};
+}
+
+// Whether each of its choices depends only on the logits before it, the seed and the position.
+bool is_plain(const GenerateRequest& request) {
+  const SamplingOptions& sampling = request.sampling;
+  const bool has_minimum = request.min_tokens > 0 && !request.stop_ids.empty();
+  return request.constraint.empty() && request.logit_bias.empty() && !has_minimum &&
+         history_needed(sampling) == 0 && sampling.presence_penalty == 0 &&
+         sampling.frequency_penalty == 0;
+}
+
+}  // namespace
+
+ChoiceLeader::ChoiceLeader(GrammarCache& cache, int vocab_size)
+    : cache_(cache), vocab_size_(vocab_size) {}
+
+std::optional<ChoiceLeader::ReadyRequest> ChoiceLeader::submit(uint64_t id,
+                                                               GenerateRequest request) {
+  if (is_plain(request)) return ReadyRequest{id, std::move(request)};
+  if (const Status status = check(request, vocab_size_); !status.ok()) {
+    return ReadyRequest{id, std::move(request), status};
+  }
+  if (!request.constraint.empty()) {
+    if (waiting_.size() >= kWaitingMax) {
+      return ReadyRequest{id, std::move(request), busy(waiting_.size())};
+    }
+    const int32_t grammar = waiting_.empty() || waiting_.back().grammar >= 0
+                                ? find_grammar(request)
+                                : -1;  // others wait for a number already
+    waiting_.push_back({id, std::move(request), grammar});
+    return std::nullopt;
+  }
+  remember(id, request, -1);
+  return ReadyRequest{id, std::move(request)};
+}
+
+std::vector<ChoiceLeader::ReadyRequest> ChoiceLeader::take_ready() {
+  std::vector<ReadyRequest> ready;
+  std::erase_if(waiting_, [&](Waiting& one) {
+    if (one.grammar < 0) one.grammar = find_grammar(one.request);
+    if (one.grammar < 0 || !cache_.is_made(one.grammar)) return false;
+    const auto outcome = cache_.outcome(one.grammar);
+    if (outcome.ok()) {
+      remember(one.id, one.request, one.grammar);
+      ready.push_back({one.id, std::move(one.request)});
+    } else {
+      use_no_more(one.grammar);
+      ready.push_back({one.id, std::move(one.request), compile_error(outcome.error())});
+    }
+    return true;
+  });
+  return ready;
+}
+
+bool ChoiceLeader::cancel(uint64_t id) {
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [id](const Waiting& one) { return one.id == id; });
+  if (found == waiting_.end()) return false;
+  if (found->grammar >= 0) use_no_more(found->grammar);
+  waiting_.erase(found);
+  return true;
+}
+
+// A known grammar's number, a new one, or that of the least recently used idle grammar.
+int32_t ChoiceLeader::find_grammar(const GenerateRequest& request) {
+  const auto take = [&](std::vector<Grammar>::iterator grammar) {
+    ++grammar->uses;
+    grammar->last_use = ++uses_;
+    return static_cast<int32_t>(grammar - grammars_.begin());
+  };
+  const auto known = std::find_if(grammars_.begin(), grammars_.end(), [&](const Grammar& grammar) {
+    return grammar.constraint == request.constraint && grammar.end_tokens == request.stop_ids;
+  });
+  if (known != grammars_.end()) return take(known);
+  if (grammars_.size() < static_cast<size_t>(kGrammarsMax)) grammars_.emplace_back();
+  auto free = grammars_.end();
+  for (auto one = grammars_.begin(); one != grammars_.end(); ++one) {
+    if (one->uses > 0) continue;
+    if (free == grammars_.end() || one->last_use < free->last_use) free = one;
+  }
+  if (free == grammars_.end()) return -1;
+  *free = {.constraint = request.constraint, .end_tokens = request.stop_ids};
+  const int32_t number = take(free);
+  cache_.set(number, request.constraint, request.stop_ids);
+  if (std::find(untold_.begin(), untold_.end(), number) == untold_.end()) {
+    untold_.push_back(number);
+  }
+  return number;
+}
+
+void ChoiceLeader::use_no_more(int32_t number) {
+  Grammar& grammar = grammars_[static_cast<size_t>(number)];
+  if (--grammar.uses > 0 || !cache_.is_made(number)) return;
+  const auto outcome = cache_.outcome(number);
+  if (!outcome.ok() || outcome.value() <= kKeptPositionsMax) return;
+  grammar = {};
+  cache_.forget(number);
+  if (std::find(untold_.begin(), untold_.end(), number) == untold_.end()) {
+    untold_.push_back(number);
+  }
+}
+
+void ChoiceLeader::remember(uint64_t id, const GenerateRequest& request, int32_t grammar) {
+  const size_t size = request.prompt.size();
+  const size_t answer = size - static_cast<size_t>(request.told);
+  const size_t begin = std::min(answer, size - std::min(size, history_needed(request.sampling)));
+  ChoiceSetup setup{.answer_begin = static_cast<int32_t>(answer),
+                    .begin = static_cast<int32_t>(begin),
+                    .tokens = {},
+                    .logit_bias = request.logit_bias,
+                    .stop_ids = request.stop_ids,
+                    .min_tokens = std::max(request.min_tokens, 0),
+                    .dry_breakers = request.dry_breakers};
+  setup.tokens.assign(request.prompt.begin() + static_cast<std::ptrdiff_t>(begin),
+                      request.prompt.end());
+  specials_.insert_or_assign(id, Special{grammar, -1, std::move(setup)});
+}
+
+void ChoiceLeader::attach_slots(Step& step) {
+  if (specials_.empty() && untold_.empty() && released_.empty()) return;
+  ChoiceOrders& orders = step.orders;
+  orders.released.swap(released_);
+  for (const int32_t number : untold_) {
+    const Grammar& grammar = grammars_[static_cast<size_t>(number)];
+    orders.grammars.push_back({number, grammar.constraint, grammar.end_tokens});
+  }
+  untold_.clear();
+  for (size_t i = 0; i < step.requests.size(); ++i) {
+    ChoiceRequest& request = step.requests[i];
+    const auto found = request.wants_token ? specials_.find(request.sequence) : specials_.end();
+    if (found == specials_.end()) continue;
+    Special& special = found->second;
+    if (special.slot < 0) {
+      special.slot = free_slot();
+      orders.slots.push_back({special.slot, special.grammar, std::move(special.setup)});
+    }
+    request.slot = special.slot;
+    request.after = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
+  }
+}
+
+int32_t ChoiceLeader::free_slot() {
+  auto slot = std::find(slots_.begin(), slots_.end(), false);
+  if (slot == slots_.end()) slot = slots_.insert(slots_.end(), false);
+  *slot = true;
+  return static_cast<int32_t>(slot - slots_.begin());
+}
+
+void ChoiceLeader::forget(uint64_t id) {
+  if (specials_.empty()) return;
+  const auto found = specials_.find(id);
+  if (found == specials_.end()) return;
+  if (found->second.grammar >= 0) use_no_more(found->second.grammar);
+  if (found->second.slot >= 0) {
+    slots_[static_cast<size_t>(found->second.slot)] = false;
+    released_.push_back(found->second.slot);
+  }
+  specials_.erase(found);
+}
+
+}  // namespace lockstep

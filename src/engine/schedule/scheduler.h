@@ -1,0 +1,198 @@
+// Scheduler: which sequences run, and what the next step computes. Every decoding sequence gets one
+// token; chunks of prompts fill the rest of the step, or of its time budget. Pure bookkeeping
+// without threads, devices or clocks; used on rank 0.
+//
+// The cached state of a prompt's beginning is reused (page_cache.h). If another running sequence is
+// computing it right now, a sequence waits for that, page by page, so that requests with the same
+// beginning compute it once.
+//
+// Pages on disk are loaded in the same way: a sequence whose next pages are there takes part in a
+// step that loads some of them on every rank, and computes those that could not be loaded. Pages
+// are saved when there is nothing else to do, and when they are evicted from memory (page_cache.h).
+//
+// If few sequences decode and there is no other work, the next tokens of each are guessed
+// (prompt_lookup.h) and computed together. The choice after each guess is the same as without
+// guessing, as long as all earlier guesses were chosen too; the rest is discarded, and its
+// positions are overwritten.
+//
+// In a pipeline several steps are in flight: they are planned ahead and return in the same order. A
+// decoding sequence is in at most one of them, since its next token needs the choice; chunks of a
+// prompt follow each other without waiting. Decoding sequences are spread over as many steps as
+// there are stages, so that each stage has one to work on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/choices/prompt_lookup.h"
+#include "engine/engine.h"
+#include "engine/pages/page_cache.h"
+#include "engine/schedule/fair_queue.h"
+#include "engine/schedule/step.h"
+#include "engine/schedule/step_budget.h"
+
+namespace lockstep {
+
+struct SchedulerLimits {
+  int sequences_max = 8;   // that run together
+  int waiting_max = 1024;  // more are refused
+  // Per known client. Equal to waiting_max, since the node that accepts clients limits each of its
+  // own; clients take turns anyway.
+  int client_waiting_max = 1024;
+  int tokens_max = 512;  // per step
+  int context = 0;       // positions of a sequence
+  int vocab_size = 0;
+  int stages = 1;  // of the pipeline
+};
+
+// Tokens of prompts in one step: as many as fit, but with several stages only so many that a prompt
+// of one whole step keeps all of them busy most of the time, and at least one page: with fewer
+// tokens reading the weights does not pay.
+int prompt_tokens_max(const SchedulerLimits& limits);
+// Tokens of one prompt in a step: with several stages a part of the prompt by the same rule, so
+// that a short one is spread over several steps too.
+int prompt_chunk(int prompt_size, const SchedulerLimits& limits);
+// Steps to keep in flight: one for each stage, and one that waits for the first stage while the
+// oldest returns.
+int steps_in_flight_max(int stages);
+
+// The most a step loads from disk, in bytes of rank 0's parts: alone, and together with decoding
+// sequences, which a prompt chunk would delay for longer. At least one page.
+inline constexpr size_t kLoadBytesMax = size_t{64} << 20;
+inline constexpr size_t kLoadBytesBesideMax = size_t{16} << 20;
+
+// Pages that let every running sequence fill its context, so that none ever runs out.
+int pages_needed(const SchedulerLimits& limits);
+
+class Scheduler {
+ public:
+  // `disk` must outlive it; null: none.
+  explicit Scheduler(const SchedulerLimits& limits, PageDisk* disk = nullptr);
+
+  // kInvalidArgument (no or unknown tokens) or kExhausted (longer than the context, queue full).
+  Status submit(uint64_t id, GenerateRequest request);
+  // False if there is no such request (any more).
+  bool cancel(uint64_t id);
+
+  // Fills `step` with the next work; false if there is none until a step in flight is completed.
+  // `budget` limits the prompts added to decoding sequences; null: no limit.
+  bool plan(Step& step, const StepBudget* budget = nullptr);
+  // For when there is no other work: fills `step` with the order to save a page, if there is one
+  // and the disk has room for it.
+  bool plan_save(Step& step);
+  // Whether a save failed since the last call because a rank had no room: worth a retry later.
+  bool take_save_failed() { return std::exchange(save_failed_, false); }
+  bool has_unsaved() const { return pages_.unsaved_pages() > 0; }
+
+  // The shape of the last planned step.
+  StepShape shape() const { return shape_; }
+  int steps_in_flight() const { return static_cast<int>(in_flight_.size()); }
+  // Takes the choices and requested hidden states of the oldest step in flight, and reports the
+  // results. kCorrupt if their number is not the one requested. `moved`: the outcome of the step's
+  // page orders.
+  Status complete(std::span<const Choice> choices, std::span<const float> hidden,
+                  EngineEvents& events, PageOutcome moved = {});
+
+  struct PageCounts {
+    int all = 0;
+    int free = 0;
+    int cached = 0;   // in the tree, some of them possibly in use
+    int unsaved = 0;  // those of `cached` that may still have to be saved
+  };
+  PageCounts page_counts() const;
+
+ private:
+  struct Sequence {
+    uint64_t id = 0;
+    GenerateRequest request;
+    std::vector<int32_t> tokens;  // prompt, then chosen tokens
+    int fed = 0;                  // tokens whose state is computed, or will be by steps in flight
+    int completed = 0;            // tokens whose state is computed
+    int cached = 0;               // tokens whose state was cached
+    bool is_started = false;      // on_start was reported
+    int steps_in_flight = 0;
+    bool is_loading = false;      // a step in flight loads its next pages
+    bool waits_for_disk = false;  // its next pages will be loaded by a later step
+    uint64_t last_step = 0;       // the number of the last step that included it
+    // Nothing is planned or reported any more; its pages and its place are freed once no step in
+    // flight writes to them.
+    bool is_cancelled = false;
+    CachedPages pages;
+    std::vector<double> pooled;  // the sum of the hidden states so far
+    Drafts drafts;
+
+    int prompt_size() const { return static_cast<int>(request.prompt.size()); }
+    int unfed() const { return static_cast<int>(tokens.size()) - fed; }
+    // Nothing before the last token of the prompt has to be reported.
+    bool may_take_over() const {
+      return !request.prompt_logits && request.pooling != Pooling::kMean && !is_cancelled;
+    }
+    // Whether its next token may be computed.
+    bool may_be_fed() const { return !is_cancelled && !is_loading && !waits_for_disk; }
+    bool decodes() const { return request.max_tokens > 0 && unfed() <= 1 && may_be_fed(); }
+  };
+  // A planned step's work for one sequence; its outputs are contiguous in the step.
+  struct Planned {
+    Sequence* sequence;
+    int end;  // position after its last token in the step
+    int outputs;
+    int hidden_outputs;
+    int drafts;  // guesses after the last known token
+    int loads;   // pages; then there are no tokens
+  };
+
+  struct PlannedStep {
+    std::vector<Planned> sequences;
+    std::optional<PageOrder> save;  // if there was no other work
+  };
+
+  void admit();
+  void take_over_pages();
+  // In scheduler_disk.cc.
+  void plan_loads(bool is_beside, Step& step, PlannedStep& planned);
+  bool may_load(const Sequence& sequence) const;
+  void add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned);
+  // Returns how many of the successful loads are left for the sequences after it.
+  int complete_loads(const Planned& planned, int loaded);
+  void complete_orders(const PlannedStep& step, PageOutcome moved);
+  // Returns how many sequences decode, in this step or another.
+  int plan_decoding(Step& step, PlannedStep& planned);
+  void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
+  PlannedStep take_spare();
+  // Guesses the next tokens of a decoding sequence and returns their number.
+  int draft(Sequence& sequence) const;
+  // Puts the prompts into ready_, first the longest-running one that need not wait.
+  void find_prompts();
+  int chunk_of(const Sequence& sequence, int room) const;
+  // Whether another sequence computes the page that this one would begin. `next` is about to.
+  bool waits(const Sequence& sequence, const Sequence* next) const;
+  void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);
+  // Ends the prompt of a request that generates nothing.
+  void end_prompt(Sequence& sequence, EngineEvents& events);
+  static void report_embedding(const Sequence& sequence, EngineEvents& events);
+  // Both: true if the sequence has ended.
+  bool take_outputs(const Planned& planned, std::span<const Choice> choices,
+                    std::span<const float> hidden, size_t width, EngineEvents& events);
+  // Right guesses are computed; the others are dropped.
+  static void end_drafts(Sequence& sequence, const Planned& planned, int right);
+  bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
+  static void fail(Sequence& sequence, const Error& error, EngineEvents& events);
+  void remove(const Sequence& sequence);
+
+  SchedulerLimits limits_;
+  PageCache pages_;
+  std::vector<std::unique_ptr<Sequence>> running_;  // in the order of admission
+  FairQueue<std::unique_ptr<Sequence>> waiting_;
+  std::vector<PlannedStep> in_flight_;  // oldest first; a few
+  std::vector<PlannedStep> spare_;      // memory of completed steps
+  std::vector<Sequence*> ready_;        // scratch of plan()
+  StepShape shape_;
+  bool save_failed_ = false;
+  uint64_t steps_planned_ = 0;
+};
+
+}  // namespace lockstep

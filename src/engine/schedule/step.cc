@@ -1,0 +1,217 @@
+#include "engine/schedule/step.h"
+
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+struct StepHeader {
+  int32_t flags;
+  int32_t tokens;
+  int32_t page_list_entries;
+  int32_t outputs;
+  int32_t hidden_outputs;
+  uint32_t order_bytes;  // for pages, if the flags say so, and for choices
+};
+constexpr int32_t kIsStop = 1, kHasPageOrders = 2;
+
+// Without gaps, so that equal steps give equal bytes.
+struct RequestRecord {
+  int32_t position;
+  int32_t flags;
+  int32_t top_logprobs;
+  int32_t slot;
+  int32_t after;
+  int32_t top_k;
+  int32_t penalty_tokens;
+  int32_t dry_allowed_length;
+  int32_t dry_tokens;
+  float temperature;
+  float top_p;
+  float min_p;
+  float typical_p;
+  float repetition_penalty;
+  float presence_penalty;
+  float frequency_penalty;
+  float dry_multiplier;
+  float dry_base;
+  uint64_t seed;
+};
+static_assert(sizeof(RequestRecord) == 18 * sizeof(int32_t) + sizeof(uint64_t));
+constexpr int32_t kWantsToken = 1, kWantsLogits = 2;
+
+RequestRecord request_record(const ChoiceRequest& request) {
+  const SamplingOptions& s = request.sampling;
+  return {
+      .position = request.position,
+      .flags = (request.wants_token ? kWantsToken : 0) | (request.wants_logits ? kWantsLogits : 0),
+      .top_logprobs = request.top_logprobs,
+      .slot = request.slot,
+      .after = request.after,
+      .top_k = s.top_k,
+      .penalty_tokens = s.penalty_tokens,
+      .dry_allowed_length = s.dry_allowed_length,
+      .dry_tokens = s.dry_tokens,
+      .temperature = s.temperature,
+      .top_p = s.top_p,
+      .min_p = s.min_p,
+      .typical_p = s.typical_p,
+      .repetition_penalty = s.repetition_penalty,
+      .presence_penalty = s.presence_penalty,
+      .frequency_penalty = s.frequency_penalty,
+      .dry_multiplier = s.dry_multiplier,
+      .dry_base = s.dry_base,
+      .seed = s.seed};
+}
+
+ChoiceRequest request_of(const RequestRecord& record) {
+  return {.position = record.position,
+          .sampling = {.temperature = record.temperature,
+                       .top_k = record.top_k,
+                       .top_p = record.top_p,
+                       .seed = record.seed,
+                       .min_p = record.min_p,
+                       .typical_p = record.typical_p,
+                       .repetition_penalty = record.repetition_penalty,
+                       .penalty_tokens = record.penalty_tokens,
+                       .presence_penalty = record.presence_penalty,
+                       .frequency_penalty = record.frequency_penalty,
+                       .dry_multiplier = record.dry_multiplier,
+                       .dry_base = record.dry_base,
+                       .dry_allowed_length = record.dry_allowed_length,
+                       .dry_tokens = record.dry_tokens},
+          .wants_token = (record.flags & kWantsToken) != 0,
+          .wants_logits = (record.flags & kWantsLogits) != 0,
+          .top_logprobs = record.top_logprobs,
+          .slot = record.slot,
+          .after = record.after};
+}
+
+// The sampler relies on this.
+bool is_sound(const ChoiceRequest& request) {
+  return request.sampling.top_k >= 0 && request.top_logprobs <= kTopLogprobsMax &&
+         (request.slot < 0 || request.after >= 0);
+}
+
+size_t encoded_bytes(size_t tokens, size_t entries, size_t outputs, size_t hidden_outputs) {
+  return sizeof(StepHeader) + (3 * tokens + entries + outputs + hidden_outputs) * sizeof(int32_t) +
+         outputs * sizeof(RequestRecord);
+}
+
+template <class T>
+void append_values(std::vector<std::byte>& bytes, const T* values, size_t count) {
+  const auto* from = reinterpret_cast<const std::byte*>(values);
+  bytes.insert(bytes.end(), from, from + count * sizeof(T));
+}
+
+template <class T>
+void take_values(std::span<const std::byte>& bytes, T* values, size_t count) {
+  if (count > 0) std::memcpy(values, bytes.data(), count * sizeof(T));
+  bytes = bytes.subspan(count * sizeof(T));
+}
+
+void take_values(std::span<const std::byte>& bytes, std::vector<int32_t>& values, int32_t count) {
+  values.resize(static_cast<size_t>(count));
+  take_values(bytes, values.data(), values.size());
+}
+
+// Made only when needed: it allocates.
+Error broken_step() {
+  return Error{ErrorCode::kCorrupt, "rank 0 sent a step that breaks the group's limits"};
+}
+
+bool within(int32_t value, int32_t most) {
+  return value >= 0 && value <= most;
+}
+
+}  // namespace
+
+void Step::clear() {
+  is_stop = false;
+  pages.clear();
+  batch.clear();
+  requests.clear();
+  orders.clear();
+}
+
+void Step::reserve(const BatchLimits& limits) {
+  batch.reserve(limits);
+  requests.reserve(static_cast<size_t>(limits.tokens_max));
+}
+
+size_t step_bytes_max(const BatchLimits& limits) {
+  return plain_step_bytes_max(limits) + page_orders_bytes_max() + orders_bytes_max(limits);
+}
+
+size_t plain_step_bytes_max(const BatchLimits& limits) {
+  const auto tokens = static_cast<size_t>(limits.tokens_max);
+  return encoded_bytes(tokens, static_cast<size_t>(limits.page_list_entries_max), tokens, tokens);
+}
+
+void encode_step(const Step& step, std::vector<std::byte>& bytes) {
+  bytes.clear();
+  append_step(step, bytes);
+}
+
+void append_step(const Step& step, std::vector<std::byte>& bytes) {
+  const Batch& batch = step.batch;
+  StepHeader header{(step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders),
+                    batch.token_count(),
+                    static_cast<int32_t>(batch.page_lists.size()),
+                    static_cast<int32_t>(batch.outputs.size()),
+                    static_cast<int32_t>(batch.hidden_outputs.size()),
+                    0};
+  const size_t begin = bytes.size();
+  append_values(bytes, &header, 1);
+  for (const auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.page_lists,
+                           &batch.outputs, &batch.hidden_outputs}) {
+    append_values(bytes, ints->data(), ints->size());
+  }
+  for (const ChoiceRequest& request : step.requests) {
+    const RequestRecord record = request_record(request);
+    append_values(bytes, &record, 1);
+  }
+  if (step.orders.empty() && step.pages.empty()) return;
+  const size_t plain_size = bytes.size();
+  if (!step.pages.empty()) append_page_orders(step.pages, bytes);
+  append_orders(step.orders, bytes);
+  header.order_bytes = static_cast<uint32_t>(bytes.size() - plain_size);
+  std::memcpy(bytes.data() + begin, &header, sizeof(header));
+}
+
+Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, Step& step) {
+  StepHeader header;
+  if (bytes.size() < sizeof(header)) return broken_step();
+  take_values(bytes, &header, 1);
+  if (!within(header.tokens, limits.tokens_max) ||
+      !within(header.page_list_entries, limits.page_list_entries_max) ||
+      !within(header.outputs, header.tokens) || !within(header.hidden_outputs, header.tokens)) {
+    return broken_step();
+  }
+  const size_t expected = encoded_bytes(
+      static_cast<size_t>(header.tokens), static_cast<size_t>(header.page_list_entries),
+      static_cast<size_t>(header.outputs), static_cast<size_t>(header.hidden_outputs));
+  if (bytes.size() + sizeof(header) != expected + header.order_bytes) return broken_step();
+  step.clear();
+  step.is_stop = (header.flags & kIsStop) != 0;
+  for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {
+    take_values(bytes, *ints, header.tokens);
+  }
+  take_values(bytes, step.batch.page_lists, header.page_list_entries);
+  take_values(bytes, step.batch.outputs, header.outputs);
+  take_values(bytes, step.batch.hidden_outputs, header.hidden_outputs);
+  for (int32_t i = 0; i < header.outputs; ++i) {
+    RequestRecord record;
+    take_values(bytes, &record, 1);
+    step.requests.push_back(request_of(record));
+    if (!is_sound(step.requests.back())) return broken_step();
+  }
+  if ((header.flags & kHasPageOrders) != 0) {
+    bytes = TRY(take_page_orders(bytes, limits, step.pages));
+    if (step.pages.empty()) return broken_step();
+  }
+  TRY(decode_orders(bytes, limits, step.orders));
+  return check_batch(step.batch, limits);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// Step: what rank 0 sends the others to compute: a batch and the choices after it, or a stop.
+// Encoded as a flat message in the machines' byte order, which all ranks of a group share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/choices/choice_orders.h"
+#include "engine/pages/page_orders.h"
+#include "model/forward/batch.h"
+#include "sampling/sampler.h"
+
+namespace lockstep {
+
+struct Step {
+  bool is_stop = false;                 // followers leave their loop
+  PageOrders pages;                     // executed before anything is computed
+  Batch batch;                          // may be empty if there are orders
+  std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
+  ChoiceOrders orders;                  // applied before the choices
+
+  void clear();
+  void reserve(const BatchLimits& limits);
+};
+
+size_t step_bytes_max(const BatchLimits& limits);
+// For a step without any orders, as most are.
+size_t plain_step_bytes_max(const BatchLimits& limits);
+void encode_step(const Step& step, std::vector<std::byte>& bytes);
+// Appends to `bytes`.
+void append_step(const Step& step, std::vector<std::byte>& bytes);
+// kCorrupt if the message breaks the limits or its own counts.
+Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, Step& step);
+
+}  // namespace lockstep

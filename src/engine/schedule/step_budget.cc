@@ -1,0 +1,70 @@
+#include "engine/schedule/step_budget.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+constexpr double kWeight = 0.25;  // of the latest measurement
+// A step that other programs have slowed down must not count in full.
+constexpr double kJumpMax = 2;
+// Shrinks at once after a step that took too long, but grows in small factors: among many others a
+// token may cost more than among few, which share the reading of the weights with decoding.
+constexpr double kShrinkMax = 0.5;
+constexpr double kGrowthMax = 1.25;
+
+void follow(double& estimate, double seen) {
+  if (estimate == 0) {
+    estimate = seen;
+    return;
+  }
+  const double bounded = std::clamp(seen, estimate / kJumpMax, estimate * kJumpMax);
+  estimate += kWeight * (bounded - estimate);
+}
+
+}  // namespace
+
+// Falls back to the time measured with fewer sequences: an underestimate, which favours decoding.
+double StepBudget::decode_seconds(int decoding) const {
+  auto count = std::min(static_cast<size_t>(decoding), decode_seconds_.size() - 1);
+  while (count > 0 && decode_seconds_[count] == 0) --count;
+  return decode_seconds_[count];
+}
+
+int StepBudget::prompt_tokens(int decoding) const {
+  if (decoding == 0) return std::numeric_limits<int>::max();
+  const double alone = decode_seconds(decoding);
+  if (alone == 0 || mixed_in_row_ >= kMixedInRow) return 0;
+  constexpr double kMost = std::numeric_limits<int>::max() / 2;
+  return static_cast<int>(std::clamp(tokens_per_second_ * alone, double{kTokensMin}, kMost));
+}
+
+void StepBudget::observe(StepShape shape, double seconds) {
+  if (seconds <= 0 || shape.guesses > 0) return;
+  if (shape.decoding == 0) {
+    // Tokens cost at most as much together with decoding as they do alone.
+    const double fitting = (kStretch - 1) * shape.prompt_tokens / seconds;
+    if (!has_learned_) tokens_per_second_ = std::max(tokens_per_second_, fitting);
+  } else if (shape.prompt_tokens == 0) {
+    const auto count = std::min(static_cast<size_t>(shape.decoding), decode_seconds_.size() - 1);
+    follow(decode_seconds_[count], seconds);
+    mixed_in_row_ = 0;
+  } else if (const double alone = decode_seconds(shape.decoding); alone > 0) {
+    learn(alone, shape.prompt_tokens, seconds);
+    ++mixed_in_row_;
+  }
+}
+
+void StepBudget::learn(double alone, int prompt_tokens, double seconds) {
+  has_learned_ = true;
+  const double room = (kStretch - 1) * alone;
+  const double added = std::max(seconds - alone, kShrinkMax * room);
+  const double factor = std::clamp(room / added, kShrinkMax, kGrowthMax);
+  const double fitting = factor * prompt_tokens / alone;
+  // A step with fewer tokens than allowed is no reason to allow fewer.
+  const bool changes = factor < 1 ? fitting < tokens_per_second_ : fitting > tokens_per_second_;
+  if (changes) tokens_per_second_ = fitting;
+}
+
+}  // namespace lockstep

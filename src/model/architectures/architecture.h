@@ -1,0 +1,130 @@
+// An architecture is data: its kinds of layers, the name of each weight in the checkpoint, and the
+// axis along which it is cut. Loader, planner (bytes per rank), forward pass and tests read this
+// one table. Differences between checkpoints of one architecture are conditions (When).
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+// The weights that the forward pass uses.
+enum class Role {
+  kEmbedding,
+  kFinalNorm,
+  kLogits,
+  kAttentionNorm,
+  kQuery,
+  kKey,
+  kValue,
+  kQueryBias,
+  kKeyBias,
+  kValueBias,
+  kQueryNorm,
+  kKeyNorm,
+  kAttentionOut,
+  kFeedForwardNorm,
+  kGate,
+  kUp,
+  kDown,
+  kRouter,
+  kRouterBias,
+  kExpertGate,
+  kExpertUp,
+  kExpertDown,
+  kSharedGate,
+  kSharedUp,
+  kSharedDown,
+  kQueryDown,  // latent attention: hidden state to the query's latent, its norm
+  kQueryDownNorm,
+  kKvDown,  // hidden state to the latent of keys and values, and the shared rotated key
+  kKvDownNorm,
+  kKvUp,   // latent to each head's key and value
+  kSinks,  // a logit per head that takes part in its softmax without a value
+  kAttentionOutBias,
+  kExpertGateBias,
+  kExpertUpBias,
+  kExpertDownBias,
+};
+inline constexpr int kRoleCount = 35;
+
+enum class Split {
+  kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
+  kVocabulary,   // rows by token id
+  kHeads,        // rows by query head
+  kKvHeads,      // rows by key/value head; replicated if there are more ranks than heads
+  kHeadColumns,  // columns by query head; the product is summed over ranks
+  kFfn,          // rows by feed-forward column
+  kFfnColumns,   // columns by feed-forward column; the product is summed over ranks
+  kExpertFfn,    // the same for the columns of each expert
+  kExpertFfnColumns,
+  kSharedFfn,  // and for those of the shared experts, which form one wide expert
+  kSharedFfnColumns,
+  // Rows of the projections to the latents; whole on every rank if !Cut::cuts_latents().
+  kQueryLatent,
+  kKvLatent,
+};
+
+// Which checkpoints have a weight.
+enum class When {
+  kAlways,
+  kUntied,
+  kQkvBias,
+  kHeadNorms,
+  kSharedExperts,
+  kQueryLatent,  // queries have a latent of their own
+  kNoQueryLatent,
+};
+
+enum class Mixer {
+  kGroupedAttention,
+  kSinkAttention,    // grouped, with a sink per head and a bias on the output (gpt-oss)
+  kLatentAttention,  // MLA: DeepSeek-V2, section 2.1; the latent is cached, in the absorbed form
+};
+enum class FeedForward {
+  kDense,
+  kSoftmaxExperts,  // the top experts by softmax
+  kSigmoidExperts,  // by sigmoid and a bias, from the best groups; DeepSeek V3, section 2.1.2
+  // By the softmax of biased scores; the experts have biases and a clamped activation (gpt-oss).
+  kBiasedExperts,
+};
+// A layer's state of a sequence: pages by position, a ring of the last positions, or one fixed-size
+// state with checkpoints (recurrent layers). Only pages are in use so far.
+enum class StateKind { kPaged, kRing, kRecurrent };
+
+struct WeightSpec {
+  Role role;
+  std::string_view name;  // in the checkpoint; {L} is the layer, {E} the expert
+  Split split;
+  When when = When::kAlways;
+};
+
+struct LayerKind {
+  Mixer mixer;
+  FeedForward feed_forward;
+  StateKind state;
+  std::span<const WeightSpec> mixer_weights;
+  std::span<const WeightSpec> feed_forward_weights;
+};
+
+enum class Has { kNo, kYes, kAsConfigured };
+
+struct Architecture {
+  std::string_view name;  // config.json "architectures"
+  // And its "model_type", which identifies the text model inside a multimodal one.
+  std::array<std::string_view, 2> model_types{};
+  std::span<const WeightSpec> shared;  // embedding, final norm, LM head
+  LayerKind dense;
+  LayerKind sparse;           // with experts; same as `dense` if the architecture has none
+  Has qkv_bias = Has::kNo;    // configured by "attention_bias"
+  Has head_norms = Has::kNo;  // an RMS norm over each head of q and k; by "use_qk_norm"
+};
+
+// Null if there is none of that name.
+const Architecture* find_architecture(std::string_view name);
+const Architecture* find_model_type(std::string_view type);
+// All names, for error messages.
+std::span<const Architecture* const> known_architectures();
+
+}  // namespace lockstep

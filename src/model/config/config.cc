@@ -1,0 +1,208 @@
+#include "model/config/config.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "base/files/mapped_file.h"
+#include "json/json.h"
+#include "model/config/config_fields.h"
+#include "model/config/experts_config.h"
+#include "model/config/gguf_config.h"
+#include "model/config/latent_config.h"
+#include "model/config/rope_config.h"
+#include "weights/weight_source.h"
+
+namespace lockstep {
+namespace {
+
+// The first entry of "architectures"; empty if there is none.
+std::string architecture_name(const Json& config) {
+  const Json* names = find(config, "architectures");
+  if (!names || !names->is_array() || names->get_array().empty()) return {};
+  const Json& first = names->get_array()[0];
+  return first.is_string() ? std::string(first.get_string()) : std::string();
+}
+
+// `text` is the text model's config, with its architecture or at least its type; it is `file`
+// itself unless that is a multimodal model around it.
+Result<const Architecture*> read_architecture(const Json& file, const Json& text) {
+  const std::string name = architecture_name(text);
+  const std::string type = TRY(get_string(text, "model_type")).value_or("");
+  if (name.empty() && type.empty()) {
+    return corrupt("\"architectures\" is missing, and so is \"model_type\"");
+  }
+  const Architecture* found = name.empty() ? find_model_type(type) : find_architecture(name);
+  if (found) return found;
+  std::string known;
+  for (const Architecture* a : known_architectures()) {
+    known += (known.empty() ? "" : ", ") + std::string(a->name);
+  }
+  const std::string outer = &file == &text ? "" : architecture_name(file);
+  return unsupported(fmt::format("the {} \"{:.100}\"{}{:.100} is unknown here; known are: {}",
+                                 name.empty() ? "model type" : "architecture",
+                                 name.empty() ? type : name, outer.empty() ? "" : " inside ", outer,
+                                 known));
+}
+
+// Features that would change the numbers and that the forward pass does not compute.
+Status refuse_unknown_features(const Json& file) {
+  if (TRY(get_bool(file, "mlp_bias")).value_or(false)) {
+    return unsupported("\"mlp_bias\": true is not supported yet");
+  }
+  const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
+  if (act != "silu" && act != "swish") {
+    return unsupported(
+        fmt::format("\"hidden_act\": \"{:.100}\" is not supported, only silu is", act));
+  }
+  return Ok{};
+}
+
+// Which layers look back only over a window: by "layer_types" if present, else all or none.
+Status read_windows(const Json& file, ModelConfig& config) {
+  config.windows.assign(static_cast<size_t>(config.layers), 0);
+  const bool is_switched_off = find(file, "use_sliding_window") &&
+                               !TRY(get_bool(file, "use_sliding_window")).value_or(false);
+  const int64_t window = TRY(get_int(file, "sliding_window")).value_or(0);
+  if (is_switched_off || window == 0) return Ok{};
+  if (window < 0 || window > kSizeMax) {
+    return corrupt(fmt::format("\"sliding_window\" is {}, it must be positive", window));
+  }
+  const Json* types = find(file, "layer_types");
+  if (!types || types->is_null()) {
+    if (TRY(get_int(file, "max_window_layers")).value_or(config.layers) < config.layers) {
+      return unsupported("windows on some layers without \"layer_types\" are not supported");
+    }
+    config.windows.assign(config.windows.size(), static_cast<int>(window));
+    return Ok{};
+  }
+  if (!types->is_array() || types->get_array().size() != config.windows.size()) {
+    return corrupt("\"layer_types\" must name each layer's type");
+  }
+  for (size_t layer = 0; layer < config.windows.size(); ++layer) {
+    const Json& type = types->get_array()[layer];
+    if (type == "sliding_attention") {
+      config.windows[layer] = static_cast<int>(window);
+    } else if (type != "full_attention") {
+      return unsupported(fmt::format("the layer type {} is unknown here", dump_json(type)));
+    }
+  }
+  return Ok{};
+}
+
+Result<bool> has(Has what, const Json& file, std::string_view key) {
+  const bool is_configured = TRY(get_bool(file, key)).value_or(false);
+  return what == Has::kYes || (what == Has::kAsConfigured && is_configured);
+}
+
+// Parts that vary between checkpoints of one architecture.
+Status read_options(const Json& file, ModelConfig& config) {
+  const Architecture& architecture = *config.architecture;
+  config.qkv_bias = TRY(has(architecture.qkv_bias, file, "attention_bias"));
+  config.head_norms = TRY(has(architecture.head_norms, file, "use_qk_norm"));
+  if (architecture.qkv_bias == Has::kNo && TRY(get_bool(file, "attention_bias")).value_or(false)) {
+    return unsupported(
+        fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
+  }
+  const double rotated = TRY(positive(file, "partial_rotary_factor", 1.0));
+  const int head_dim = config.latent ? config.latent->rope : config.head_dim;
+  config.rotary_dims = static_cast<int>(head_dim * rotated);
+  if (rotated > 1 || config.rotary_dims % 2 != 0) {
+    return corrupt(fmt::format("\"partial_rotary_factor\" is {}, which is invalid", rotated));
+  }
+  return Ok{};
+}
+
+// Checks products of sizes that are valid alone; the rows and columns of matrices are ints.
+Status check_sizes(const ModelConfig& config) {
+  const LatentConfig latent = config.latent.value_or(LatentConfig{});
+  const int64_t widest = int64_t{config.head_dim} + config.value_dim + latent.nope;
+  if (config.heads * widest > kSizeMax) {
+    return corrupt(fmt::format("{} attention heads of {} elements are too large", config.heads,
+                               config.head_dim));
+  }
+  return Ok{};
+}
+
+Result<int> predicting_layers(const Json& file) {
+  constexpr const char* kKey = "num_nextn_predict_layers";
+  const int64_t layers = TRY(get_int(file, kKey)).value_or(0);
+  if (layers >= 0 && layers <= kLayersMax) return static_cast<int>(layers);
+  return corrupt(fmt::format("\"{}\" is {}, which is invalid", kKey, layers));
+}
+
+// The sizes and constants of the text model.
+Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
+  ModelConfig config;
+  config.architecture = &architecture;
+  TRY(refuse_unknown_features(file));
+  config.vocab_size = TRY(size_or(file, "vocab_size", std::nullopt));
+  config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
+  config.ffn = TRY(size_or(file, "intermediate_size", std::nullopt));
+  config.layers = TRY(size_or(file, "num_hidden_layers", std::nullopt, kLayersMax));
+  config.predicting_layers = TRY(predicting_layers(file));
+  config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
+  config.kv_heads = TRY(size_or(file, "num_key_value_heads", config.heads));
+  config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));
+  config.positions_max = TRY(size_or(file, "max_position_embeddings", 2048));
+  config.norm_epsilon = static_cast<float>(TRY(positive(file, "rms_norm_eps", 1e-6)));
+  if (config.heads % config.kv_heads != 0) {
+    return corrupt(fmt::format("{} attention heads cannot share {} key/value heads evenly",
+                               config.heads, config.kv_heads));
+  }
+  config.value_dim = config.head_dim;
+  TRY(read_latent(file, config));
+  if (!config.latent && (config.head_dim % 2 != 0 || config.head_dim > 512)) {
+    return unsupported(
+        fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
+  }
+  TRY(check_sizes(config));
+  TRY(read_options(file, config));
+  TRY(read_experts(file, config));
+  TRY(read_rope(file, config));
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  if (config.latent && config.yarn_rope) {
+    config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
+  }
+  TRY(read_windows(file, config));
+  return config;
+}
+
+}  // namespace
+
+Result<ModelConfig> parse_config(std::string_view contents) {
+  const Json file = TRY(parse_json(contents));
+  if (!file.is_object()) return corrupt("it is not a JSON object");
+  const Json* inner = find(file, "text_config");
+  const Json& text = inner && inner->is_object() ? *inner : file;
+  const Architecture* architecture = TRY(read_architecture(file, text));
+  ModelConfig config = TRY(read_text_model(text, *architecture));
+  const Json* vision = find(file, "vision_config");
+  config.has_vision = vision && vision->is_object();
+  const auto tied = TRY(get_bool(text, "tie_word_embeddings"));
+  config.tied_embeddings =
+      tied ? *tied : TRY(get_bool(file, "tie_word_embeddings")).value_or(false);
+  return config;
+}
+
+Result<ModelConfig> read_config(const std::filesystem::path& model) {
+  if (is_gguf_path(model)) {
+    auto config = parse_config(TRY(read_gguf_config(model)));
+    if (config.ok()) return config;
+    return Error{config.error().code, model.string() + ": " + config.error().message};
+  }
+  TRY(check_model_path(model));
+  return read_config_file(model / "config.json");
+}
+
+Result<ModelConfig> read_config_file(const std::filesystem::path& path) {
+  auto config = parse_config(TRY(read_small_file(path)));
+  if (!config.ok()) {
+    return Error{config.error().code, path.string() + ": " + config.error().message};
+  }
+  return config;
+}
+
+}  // namespace lockstep

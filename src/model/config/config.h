@@ -1,0 +1,119 @@
+// ModelConfig: the sizes and constants of one model, from config.json. Everything is checked here,
+// so that later code never sees an impossible size. Immutable.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/architectures/architecture.h"
+
+namespace lockstep {
+
+// More chosen experts per token are refused.
+inline constexpr int kChosenExpertsMax = 32;
+// More experts over all layers are refused (Kimi K2 has 23 thousand): each has its matrices.
+inline constexpr int kExpertsMax = 1 << 18;
+// More heads of latent attention are refused: each has its matrices.
+inline constexpr int kLatentHeadsMax = 256;
+
+// Latent attention (MLA). A head's query and key have `nope` plain and `rope` rotated dimensions.
+struct LatentConfig {
+  int query_rank = 0;  // of the query's latent; 0: none
+  int kv_rank = 0;
+  int nope = 0;
+  int rope = 0;
+  int value = 0;
+};
+
+// "llama3" of Hugging Face's rope_scaling: low frequencies are divided by `factor`, high ones kept,
+// and those between blended.
+struct Llama3Rope {
+  double factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 1;
+  double original_positions = 0;
+};
+
+// "yarn": frequencies slower than beta_slow turns over the original context are divided by
+// `factor`, those faster than beta_fast kept, and those between blended.
+// https://arxiv.org/abs/2309.00071
+struct YarnRope {
+  double factor = 1;
+  double beta_fast = 32;
+  double beta_slow = 1;
+  double original_positions = 0;
+  double attention_factor = 1;  // applied to cosines and sines
+  double softmax_factor = 1;    // applied to the scores of latent attention
+  bool truncate = true;         // round the range of pairs to whole pairs
+};
+
+// Scales queries by position: 1 + beta * log(1 + floor(position / original_positions)) (Llama 4,
+// Ministral 3).
+struct QueryScaling {
+  double beta = 0;  // 0: none
+  double original_positions = 1;
+};
+
+// A token uses `chosen` of `count` experts and all shared ones.
+struct ExpertsConfig {
+  int count = 0;
+  int chosen = 0;
+  int ffn = 0;         // of one expert
+  int shared_ffn = 0;  // of all shared experts together; 0: none
+  int groups = 1;      // experts are chosen from the best `chosen_groups` groups
+  int chosen_groups = 1;
+  bool normalises = true;  // the weights of the chosen experts sum to 1, before `factor`
+  float factor = 1;
+  float limit = 0;  // of the clamped activation, if the architecture has it
+};
+
+struct ModelConfig {
+  const Architecture* architecture = nullptr;
+  int vocab_size = 0;
+  int hidden = 0;
+  int ffn = 0;  // intermediate_size
+  int layers = 0;
+  int predicting_layers = 0;  // after these in the files, for further tokens; not read
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int positions_max = 0;  // max_position_embeddings
+  float norm_epsilon = 0;
+  double rope_theta = 0;
+  std::optional<Llama3Rope> llama3_rope;
+  std::optional<YarnRope> yarn_rope;
+  // (rotary_dims / 2), or empty: each pair's frequency is divided by its factor, before yarn. GGUF
+  // files store Llama 3's scaling in this form.
+  std::vector<double> rope_factors;
+  QueryScaling query_scaling;
+  std::vector<int> windows;  // (layers): attention reaches back this many positions; 0: all
+  bool tied_embeddings = false;
+  bool has_vision = false;  // the model also sees images; that part is not loaded
+  bool qkv_bias = false;
+  bool head_norms = false;    // an RMS norm over each head of queries and keys
+  int rotary_dims = 0;        // the first dimensions of a head are rotated, the rest not
+  float attention_scale = 0;  // applied to the scores
+  int value_dim = 0;          // of a head's output; head_dim except for latent attention
+  std::optional<LatentConfig> latent;
+  ExpertsConfig experts;
+  std::vector<bool> has_experts;  // (layers)
+
+  int heads_per_kv() const { return heads / kv_heads; }
+  const LayerKind& kind(int layer) const {
+    return has_experts[static_cast<size_t>(layer)] ? architecture->sparse : architecture->dense;
+  }
+};
+
+// `contents` of config.json; for a multimodal model its text model ("text_config") is read.
+// kUnsupported names what lockstep does not compute, kCorrupt what is invalid.
+Result<ModelConfig> parse_config(std::string_view contents);
+// Reads config.json of a model folder, or the metadata of a .gguf file; the message names the file.
+Result<ModelConfig> read_config(const std::filesystem::path& model);
+// The same for a config.json of any name.
+Result<ModelConfig> read_config_file(const std::filesystem::path& path);
+
+}  // namespace lockstep

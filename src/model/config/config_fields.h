@@ -1,0 +1,33 @@
+// Numbers of config.json with the errors of a broken file. Used by the readers of ModelConfig.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "json/json.h"
+
+namespace lockstep {
+
+// Larger values mean a broken file; published models have up to 126 layers and 512 experts.
+inline constexpr int64_t kSizeMax = 1 << 24;  // for any dimension
+inline constexpr int64_t kLayersMax = 1024;
+inline constexpr int64_t kLayerExpertsMax = 2048;
+
+inline Error corrupt(std::string message) {
+  return {ErrorCode::kCorrupt, std::move(message)};
+}
+inline Error unsupported(std::string message) {
+  return {ErrorCode::kUnsupported, std::move(message)};
+}
+
+// From 1 to `most`. A missing value is an error if there is no `otherwise`.
+Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise,
+                    int64_t most = kSizeMax);
+Result<double> positive(const Json& object, std::string_view key, std::optional<double> otherwise);
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+#include "model/config/experts_config.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <string>
+
+#include "model/config/config_fields.h"
+
+namespace lockstep {
+namespace {
+
+// Architectures use different keys for the same value; at least the last one is required.
+Result<int> any_of(const Json& file, std::initializer_list<std::string_view> keys, int64_t most) {
+  for (const std::string_view key : keys) {
+    const Json* value = find(file, key);
+    if (value && !value->is_null()) return size_or(file, key, std::nullopt, most);
+  }
+  return size_or(file, *(keys.end() - 1), std::nullopt, most);
+}
+
+Result<int> count_or_none(const Json& file, std::string_view key) {
+  const int64_t count = TRY(get_int(file, key)).value_or(0);
+  if (count < 0 || count > kSizeMax) {
+    return corrupt(fmt::format("\"{}\" is {}, it must not be negative", key, count));
+  }
+  return static_cast<int>(count);
+}
+
+Status check(const ExpertsConfig& experts, int layers) {
+  if (int64_t{experts.count} * layers > kExpertsMax) {
+    return corrupt(
+        fmt::format("{} experts in each of {} layers are too many, at most {} in all are possible",
+                    experts.count, layers, kExpertsMax));
+  }
+  if (experts.chosen > experts.count || experts.chosen > kChosenExpertsMax) {
+    return corrupt(fmt::format("{} experts of {} for a token are too many, at most {} are possible",
+                               experts.chosen, experts.count, kChosenExpertsMax));
+  }
+  if (experts.count % experts.groups != 0 || experts.chosen_groups > experts.groups ||
+      experts.count / experts.groups * experts.chosen_groups < experts.chosen) {
+    return corrupt(fmt::format("{} experts in {} groups, {} of them chosen, are not possible",
+                               experts.count, experts.groups, experts.chosen_groups));
+  }
+  return Ok{};
+}
+
+Status read_layers(const Json& file, ModelConfig& config) {
+  const int first = TRY(count_or_none(file, "first_k_dense_replace"));
+  const int frequency = TRY(size_or(file, "moe_layer_freq", 1));
+  const int sparse_step = TRY(size_or(file, "decoder_sparse_step", 1));
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const bool is_sparse =
+        layer >= first && layer % frequency == 0 && (layer + 1) % sparse_step == 0;
+    config.has_experts[static_cast<size_t>(layer)] = is_sparse;
+  }
+  const Json* dense = find(file, "mlp_only_layers");
+  if (!dense || dense->is_null()) return Ok{};
+  if (!dense->is_array()) return corrupt("\"mlp_only_layers\" must be an array of layers");
+  for (const Json& layer : dense->get_array()) {
+    if (!layer.is_int64() || layer.get_int64() < 0 || layer.get_int64() >= config.layers) {
+      return corrupt("\"mlp_only_layers\" names a layer that does not exist");
+    }
+    config.has_experts[static_cast<size_t>(layer.get_int64())] = false;
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status read_experts(const Json& file, ModelConfig& config) {
+  config.has_experts.assign(static_cast<size_t>(config.layers), false);
+  if (config.architecture->sparse.feed_forward == FeedForward::kDense) return Ok{};
+  ExpertsConfig& experts = config.experts;
+  experts.count =
+      TRY(any_of(file, {"n_routed_experts", "num_local_experts", "num_experts"}, kLayerExpertsMax));
+  experts.chosen =
+      TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}, kLayerExpertsMax));
+  const bool is_biased = config.architecture->sparse.feed_forward == FeedForward::kBiasedExperts;
+  experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
+  if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
+  const int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
+  if (shared > kSizeMax) {
+    return corrupt(fmt::format("shared experts of {} columns together are too large", shared));
+  }
+  experts.shared_ffn = static_cast<int>(shared);
+  experts.groups = TRY(size_or(file, "n_group", 1));
+  experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
+  experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(true);
+  experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
+  TRY(check(experts, config.layers));
+  return read_layers(file, config);
+}
+
+}  // namespace lockstep

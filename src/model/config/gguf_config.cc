@@ -1,0 +1,337 @@
+#include "model/config/gguf_config.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "json/json.h"
+#include "model/config/config_fields.h"
+#include "model/config/gguf_end_tokens.h"
+#include "model/config/gguf_fields.h"
+#include "tensor/ggml_blocks.h"
+#include "weights/gguf/gguf_names.h"
+
+namespace lockstep {
+namespace {
+
+// Architectures with differences, by name.
+constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Moe = "glm4moe",
+                           kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3";
+
+// The values of "<architecture>.expert_gating_func".
+constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
+
+class ConfigWriter {
+ public:
+  ConfigWriter(const GgufModel& model, const GgufArchitecture& architecture)
+      : model_(model), architecture_(architecture), fields_(model, architecture.name) {}
+
+  Result<std::string> write() {
+    json_["architectures"] = JsonArray{Json(architecture_.hugging_face)};
+    TRY(write_sizes());
+    TRY(write_attention());
+    TRY(write_experts());
+    TRY(write_rope());
+    TRY(write_windows());
+    TRY(refuse_unknown_features());
+    TRY(write_tokens());
+    return dump_json(json_);
+  }
+
+ private:
+  bool is(std::string_view name) const { return architecture_.name == name; }
+  bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
+  Status copy(std::string_view to, std::string_view from);
+  Status copy_if_there(std::string_view to, std::string_view from);
+
+  Status write_sizes();
+  Status write_attention();
+  Status write_latent();
+  Status write_experts();
+  Status write_shared_experts();
+  Status write_expert_groups(int64_t count);
+  Status check_gating();
+  Status write_rope();
+  Result<JsonObject> yarn();
+  Status write_frequency_factors();
+  Status write_windows();
+  Status refuse_unknown_features();
+  Status write_tokens();
+
+  const GgufModel& model_;
+  const GgufArchitecture& architecture_;
+  GgufFields fields_;
+  JsonObject json_;
+  int64_t layers_ = 0;
+};
+
+Status ConfigWriter::copy(std::string_view to, std::string_view from) {
+  json_[to] = TRY(fields_.required_integer(from));
+  return Ok{};
+}
+
+Status ConfigWriter::copy_if_there(std::string_view to, std::string_view from) {
+  const auto value = TRY(fields_.integer(from));
+  if (value) json_[to] = *value;
+  return Ok{};
+}
+
+Status ConfigWriter::write_sizes() {
+  // The layers that predict further tokens come after the model's own.
+  const int64_t blocks = TRY(fields_.required_integer("block_count"));
+  const int64_t predicting = TRY(fields_.integer("nextn_predict_layers")).value_or(0);
+  layers_ = blocks - predicting;
+  if (layers_ < 1 || layers_ > kLayersMax) {
+    return corrupt(fmt::format("{} blocks, of which {} predict further tokens, are not possible",
+                               blocks, predicting));
+  }
+  json_["num_hidden_layers"] = layers_;
+  if (predicting > 0) json_["num_nextn_predict_layers"] = predicting;
+  TRY(copy("hidden_size", "embedding_length"));
+  TRY(copy("max_position_embeddings", "context_length"));
+  // In Hugging Face's gpt-oss it is an expert's; qwen3moe has no dense layers that would use it.
+  const int64_t dense = TRY(fields_.integer("feed_forward_length")).value_or(0);
+  const bool is_of_experts = is(kGptOss) || (is(kQwen3Moe) && dense == 0);
+  TRY(copy("intermediate_size",
+           is_of_experts ? "expert_feed_forward_length" : "feed_forward_length"));
+  const auto epsilon = TRY(fields_.number("attention.layer_norm_rms_epsilon"));
+  if (!epsilon) return fields_.missing("attention.layer_norm_rms_epsilon");
+  json_["rms_norm_eps"] = *epsilon;
+  const GgufTensor* embedding = model_.tensor("token_embd.weight");
+  if (!embedding || embedding->dimensions.size() < 2 || embedding->dimensions[1] > kSizeMax) {
+    return corrupt("the file holds no weights: there is no matrix token_embd.weight");
+  }
+  json_["vocab_size"] = embedding->dimensions[1];
+  json_["tie_word_embeddings"] = !has_tensor("output.weight");
+  return Ok{};
+}
+
+Status ConfigWriter::write_attention() {
+  TRY(copy("num_attention_heads", "attention.head_count"));
+  json_["attention_bias"] = has_tensor("blk.0.attn_q.bias");
+  json_["use_qk_norm"] = has_tensor("blk.0.attn_q_norm.weight");
+  json_["mlp_bias"] = has_tensor("blk.0.ffn_up.bias");
+  if (is(kDeepseek)) return write_latent();
+  TRY(copy_if_there("num_key_value_heads", "attention.head_count_kv"));
+  TRY(copy_if_there("head_dim", "attention.key_length"));
+  const auto key = TRY(fields_.integer("attention.key_length"));
+  const auto value = TRY(fields_.integer("attention.value_length"));
+  if (value && value != key) {
+    return unsupported(fmt::format("values of {} elements under keys of {} are not supported",
+                                   *value, key.value_or(0)));
+  }
+  const auto rotated = TRY(fields_.integer("rope.dimension_count"));
+  const int64_t heads = TRY(fields_.required_integer("attention.head_count"));
+  const int64_t hidden = TRY(fields_.required_integer("embedding_length"));
+  const int64_t head_dim = key ? *key : (heads > 0 ? hidden / heads : 0);
+  if (!rotated || *rotated == head_dim || head_dim == 0) return Ok{};
+  if (architecture_.interleaves_heads) {
+    return unsupported(fmt::format("{} of {} elements of a head rotated are not supported for {}",
+                                   *rotated, head_dim, architecture_.name));
+  }
+  json_["partial_rotary_factor"] = static_cast<double>(*rotated) / static_cast<double>(head_dim);
+  return Ok{};
+}
+
+// The file's own head counts and lengths are for the absorbed form: one head of the latent. Files
+// from before 2025 lack the "_mla" keys and have the lengths of the heads instead.
+Status ConfigWriter::write_latent() {
+  const auto query_rank = TRY(fields_.integer("attention.q_lora_rank"));
+  if (query_rank) json_["q_lora_rank"] = *query_rank;
+  TRY(copy("kv_lora_rank", "attention.kv_lora_rank"));
+  TRY(copy("qk_rope_head_dim", "rope.dimension_count"));
+  const int64_t rotated = TRY(fields_.required_integer("rope.dimension_count"));
+  const bool is_absorbed = TRY(fields_.integer("attention.key_length_mla")).has_value();
+  const int64_t key = TRY(
+      fields_.required_integer(is_absorbed ? "attention.key_length_mla" : "attention.key_length"));
+  TRY(copy("v_head_dim", is_absorbed ? "attention.value_length_mla" : "attention.value_length"));
+  json_["qk_nope_head_dim"] = key - rotated;
+  json_["num_key_value_heads"] = json_["num_attention_heads"];
+  return Ok{};
+}
+
+Status ConfigWriter::write_experts() {
+  const int64_t count = TRY(fields_.integer("expert_count")).value_or(0);
+  const bool has_experts = is(kDeepseek) || is(kGptOss) || is(kGlm4Moe) || is(kQwen3Moe);
+  if (!has_experts) {
+    if (count == 0) return Ok{};
+    return unsupported(
+        fmt::format("experts in the architecture \"{}\" are not supported", architecture_.name));
+  }
+  const bool is_shared_kind = is(kDeepseek) || is(kGlm4Moe);
+  const std::string_view count_name =
+      is_shared_kind ? "n_routed_experts" : (is(kGptOss) ? "num_local_experts" : "num_experts");
+  TRY(copy(count_name, "expert_count"));
+  TRY(copy("num_experts_per_tok", "expert_used_count"));
+  if (is(kGptOss)) return Ok{};
+  TRY(copy("moe_intermediate_size", "expert_feed_forward_length"));
+  TRY(check_gating());
+  if (is_shared_kind) return write_shared_experts();
+  // Not written for qwen3moe, but true for all published ones.
+  json_["norm_topk_prob"] = TRY(fields_.boolean("expert_weights_norm")).value_or(true);
+  return Ok{};
+}
+
+Status ConfigWriter::write_shared_experts() {
+  TRY(copy_if_there("n_shared_experts", "expert_shared_count"));
+  TRY(copy_if_there("first_k_dense_replace", "leading_dense_block_count"));
+  TRY(write_expert_groups(TRY(fields_.required_integer("expert_count"))));
+  json_["norm_topk_prob"] = TRY(fields_.boolean("expert_weights_norm")).value_or(false);
+  const double scale = TRY(fields_.number("expert_weights_scale")).value_or(0);
+  if (scale != 0) json_["routed_scaling_factor"] = scale;
+  return Ok{};
+}
+
+// The keys are newer than DeepSeek V3, whose older files lack them. Among deepseek2 files only its
+// family has 256 experts: in 8 groups, 4 of them chosen.
+Status ConfigWriter::write_expert_groups(int64_t count) {
+  const auto groups = TRY(fields_.integer("expert_group_count"));
+  if (!groups && is(kDeepseek) && count == 256) {
+    json_["n_group"] = 8;
+    json_["topk_group"] = 4;
+  } else if (groups && *groups > 0) {
+    json_["n_group"] = *groups;
+    TRY(copy("topk_group", "expert_group_used_count"));
+  }
+  return Ok{};
+}
+
+Status ConfigWriter::check_gating() {
+  const int64_t otherwise = is(kGlm4Moe) ? kGatingSigmoid : kGatingSoftmax;
+  const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(otherwise);
+  const bool is_sigmoid = is(kGlm4Moe) || is(kDeepseek);
+  const bool is_known = gating == (is_sigmoid ? kGatingSigmoid : kGatingSoftmax);
+  // No converter writes 0; as in llama.cpp it means that the key is missing.
+  if (is_known || (gating == 0 && !is(kDeepseek))) {
+    if (is_sigmoid) json_["scoring_func"] = "sigmoid";
+    return Ok{};
+  }
+  return unsupported(fmt::format("experts chosen by function {} are not supported for {}, only {}",
+                                 gating, architecture_.name,
+                                 is_sigmoid ? "2, sigmoid, is" : "1, softmax, is"));
+}
+
+Status ConfigWriter::write_rope() {
+  json_["rope_theta"] = TRY(fields_.number("rope.freq_base")).value_or(10000.0);
+  TRY(write_frequency_factors());
+  const std::string type(TRY(fields_.text("rope.scaling.type")).value_or("none"));
+  if (type == "yarn") {
+    json_["rope_scaling"] = TRY(yarn());
+  } else if (type != "none") {
+    json_["rope_scaling"] = JsonObject{{"rope_type", type}};
+  }
+  return Ok{};
+}
+
+Result<JsonObject> ConfigWriter::yarn() {
+  JsonObject scaling{{"rope_type", "yarn"}};
+  const auto copy_number = [&](const char* to, std::string_view from) -> Status {
+    const auto value = TRY(fields_.number(from));
+    if (value) scaling[to] = *value;
+    return Ok{};
+  };
+  TRY(copy_number("factor", "rope.scaling.factor"));
+  TRY(copy_number("beta_fast", "rope.scaling.yarn_beta_fast"));
+  TRY(copy_number("beta_slow", "rope.scaling.yarn_beta_slow"));
+  TRY(copy_number("attention_factor", "rope.scaling.yarn_attn_factor"));
+  TRY(copy_number("llama_4_scaling_beta", "attention.temperature_scale"));
+  const auto original = TRY(fields_.integer("rope.scaling.original_context_length"));
+  if (!original) return fields_.missing("rope.scaling.original_context_length");
+  scaling["original_max_position_embeddings"] = *original;
+  if (is(kGptOss)) scaling["truncate"] = false;  // not in the file, but so in all published ones
+  double multiplier = TRY(fields_.number("rope.scaling.yarn_log_multiplier")).value_or(0);
+  // DeepSeek's files contain a tenth of mscale_all_dim; mscale, which they lack, is always equal to
+  // it; for others mscale is 1. https://github.com/ggml-org/llama.cpp/pull/17945
+  if (is(kDeepseek)) multiplier = std::round(multiplier * 1e7) / 1e6;
+  if (multiplier != 0) {
+    scaling["mscale"] = is(kDeepseek) ? multiplier : 1.0;
+    scaling["mscale_all_dim"] = multiplier;
+  }
+  return scaling;
+}
+
+// The file has Llama 3's scaling as divisors of each pair's frequency.
+Status ConfigWriter::write_frequency_factors() {
+  const GgufTensor* tensor = model_.tensor("rope_freqs.weight");
+  if (!tensor) return Ok{};
+  const size_t count = tensor->bytes.size() / sizeof(float);
+  if (tensor->type_id != static_cast<uint32_t>(GgmlType::kF32) || count > kSizeMax) {
+    return unsupported(fmt::format("rope_freqs.weight has the type {}, only F32 is supported",
+                                   gguf_type_name(tensor->type_id)));
+  }
+  JsonArray factors;
+  for (size_t i = 0; i < count; ++i) {
+    float factor = 0;
+    std::memcpy(&factor, tensor->bytes.data() + i * sizeof(float), sizeof(float));
+    factors.push_back(double{factor});
+  }
+  json_["rope_frequency_factors"] = std::move(factors);
+  return Ok{};
+}
+
+// llama.cpp uses no windows in the other architectures, whatever their files contain.
+Status ConfigWriter::write_windows() {
+  if (!is(kGptOss) && !is(kLlama) && !is(kMistral)) return Ok{};
+  const int64_t window = TRY(fields_.integer("attention.sliding_window")).value_or(0);
+  if (window == 0) return Ok{};
+  json_["sliding_window"] = window;
+  const auto windowed =
+      TRY(fields_.layer_pattern("attention.sliding_window_pattern", layers_, is(kGptOss) ? 2 : 0));
+  JsonArray types;
+  for (const bool is_windowed : windowed) {
+    types.push_back(is_windowed ? "sliding_attention" : "full_attention");
+  }
+  json_["layer_types"] = std::move(types);
+  return Ok{};
+}
+
+Status ConfigWriter::refuse_unknown_features() {
+  struct Neutral {
+    std::string_view key;
+    double value;  // has no effect
+  };
+  constexpr Neutral kNeutral[] = {
+      {"attention.scale", 0},          {"rope.scale_linear", 1},
+      {"rope.scaling.attn_factor", 1}, {"rope.scaling.yarn_ext_factor", 1},
+      {"attention.clamp_kqv", 0},      {"logit_scale", 0}};
+  for (const Neutral& neutral : kNeutral) {
+    const double value = TRY(fields_.number(neutral.key)).value_or(neutral.value);
+    if (value == neutral.value) continue;
+    return unsupported(fmt::format("the GGUF value {}.{} is {}, which is not supported",
+                                   architecture_.name, neutral.key, value));
+  }
+  if (!TRY(fields_.boolean("attention.causal")).value_or(true)) {
+    return unsupported("attention to later tokens is not supported");
+  }
+  return Ok{};
+}
+
+Status ConfigWriter::write_tokens() {
+  const auto begin = TRY(model_.metadata().integer("tokenizer.ggml.bos_token_id"));
+  if (begin) json_["bos_token_id"] = *begin;
+  JsonArray ends;
+  for (const int64_t id : TRY(gguf_end_tokens(model_.metadata()))) ends.push_back(id);
+  if (!ends.empty()) json_["eos_token_id"] = std::move(ends);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::string> gguf_config(const GgufModel& model) {
+  const GgufArchitecture& architecture = *TRY(gguf_architecture(model.metadata()));
+  return ConfigWriter(model, architecture).write();
+}
+
+Result<std::string> read_gguf_config(const std::filesystem::path& path) {
+  const GgufModel model = TRY(GgufModel::open(path));
+  auto text = gguf_config(model);
+  if (text.ok()) return text;
+  return Error{text.error().code, path.string() + ": " + text.error().message};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+#include "model/config/gguf_fields.h"
+
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include "json/json.h"
+#include "model/config/config_fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kIntegerMax = std::numeric_limits<int32_t>::max();
+
+bool is_array(const GgufFile& file, std::string_view key) {
+  const GgufValue* value = file.find(key);
+  return value != nullptr && std::holds_alternative<GgufArray>(*value);
+}
+
+double as_written(double value) {
+  if (!(std::abs(value) <= std::numeric_limits<float>::max())) return value;
+  const auto narrow = static_cast<float>(value);
+  if (narrow != value) return value;
+  std::string text = "{\"v\":";
+  append_json_float(text, narrow);
+  const auto json = parse_json(text + "}");
+  if (!json.ok()) return value;
+  const auto number = get_double(json.value(), "v");
+  return number.ok() ? number.value().value_or(value) : value;
+}
+
+}  // namespace
+
+std::string GgufFields::key(std::string_view name) const {
+  return architecture_ + "." + std::string(name);
+}
+
+Error GgufFields::missing(std::string_view name) const {
+  return corrupt(fmt::format("the GGUF value {} is missing", key(name)));
+}
+
+Result<std::optional<int64_t>> GgufFields::integer(std::string_view name) const {
+  std::optional<int64_t> value;
+  if (is_array(file_, key(name))) {
+    for (const int64_t of_layer : TRY(file_.integers(key(name)))) {
+      if (value && *value != of_layer) {
+        return unsupported(fmt::format(
+            "the GGUF value {} differs between layers, which is not supported", key(name)));
+      }
+      value = of_layer;
+    }
+  } else {
+    value = TRY(file_.integer(key(name)));
+  }
+  if (value && (*value < 0 || *value > kIntegerMax)) {
+    return corrupt(fmt::format("the GGUF value {} is {}, which is invalid", key(name), *value));
+  }
+  return value;
+}
+
+Result<int64_t> GgufFields::required_integer(std::string_view name) const {
+  const auto value = TRY(integer(name));
+  if (!value) return missing(name);
+  return *value;
+}
+
+Result<std::optional<double>> GgufFields::number(std::string_view name) const {
+  auto value = TRY(file_.number(key(name)));
+  if (value) value = as_written(*value);
+  if (!value || std::isfinite(*value)) return value;
+  return corrupt(fmt::format("the GGUF value {} is not a finite number", key(name)));
+}
+
+Result<std::optional<bool>> GgufFields::boolean(std::string_view name) const {
+  return file_.boolean(key(name));
+}
+
+Result<std::optional<std::string_view>> GgufFields::text(std::string_view name) const {
+  return file_.string(key(name));
+}
+
+Result<std::vector<bool>> GgufFields::layer_pattern(std::string_view name, int64_t layers,
+                                                    int64_t otherwise) const {
+  std::vector<bool> marks;
+  if (!is_array(file_, key(name))) {
+    const int64_t period = TRY(integer(name)).value_or(otherwise);
+    for (int64_t i = 0; i < layers; ++i) marks.push_back(period == 0 || i % period < period - 1);
+    return marks;
+  }
+  // Booleans are one byte each.
+  if (const auto bytes = file_.bytes(key(name)); bytes.ok()) {
+    for (const char mark : bytes.value()) marks.push_back(mark != 0);
+  } else {
+    for (const int64_t mark : TRY(file_.integers(key(name)))) marks.push_back(mark != 0);
+  }
+  if (marks.size() < static_cast<size_t>(layers)) {
+    return corrupt(fmt::format("the GGUF value {} has {} entries for {} layers", key(name),
+                               marks.size(), layers));
+  }
+  marks.resize(static_cast<size_t>(layers));
+  return marks;
+}
+
+}  // namespace lockstep

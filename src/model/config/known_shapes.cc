@@ -1,0 +1,305 @@
+#include "model/config/known_shapes.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kLlama321b = R"(
+{"architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 2048,
+ "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072,
+ "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor":
+ 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings":
+ 8192}, "tie_word_embeddings": true})";
+
+constexpr std::string_view kLlama323b = R"(
+{"architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 3072,
+ "intermediate_size": 8192, "num_hidden_layers": 28, "num_attention_heads": 24,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 131072,
+ "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor":
+ 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings":
+ 8192}, "tie_word_embeddings": true})";
+
+constexpr std::string_view kLlama318b = R"(
+{"architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 4096,
+ "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 131072,
+ "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor":
+ 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kLlama3370b = R"(
+{"architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 8192,
+ "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 131072,
+ "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor":
+ 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kMistral7b = R"(
+{"architectures": ["MistralForCausalLM"], "vocab_size": 32768, "hidden_size": 4096,
+ "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 32768,
+ "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "sliding_window": null,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kMistralLarge123b = R"(
+{"architectures": ["MistralForCausalLM"], "vocab_size": 32768, "hidden_size": 12288,
+ "intermediate_size": 28672, "num_hidden_layers": 88, "num_attention_heads": 96,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 131072,
+ "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "sliding_window": null,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kDevstralSmall224b = R"(
+{"architectures": ["Ministral3ForCausalLM"], "vocab_size": 131072, "hidden_size": 5120,
+ "intermediate_size": 32768, "num_hidden_layers": 40, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 393216,
+ "rms_norm_eps": 1e-05, "rope_parameters": {"rope_type": "yarn", "rope_theta": 100000000.0,
+ "factor": 48.0, "original_max_position_embeddings": 8192, "beta_fast": 32.0, "beta_slow": 1.0,
+ "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}, "sliding_window": null,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kDevstral2123b = R"(
+{"architectures": ["Ministral3ForCausalLM"], "vocab_size": 131072, "hidden_size": 12288,
+ "intermediate_size": 28672, "num_hidden_layers": 88, "num_attention_heads": 96,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 262144,
+ "rms_norm_eps": 1e-05, "rope_parameters": {"rope_type": "yarn", "rope_theta": 1000000.0,
+ "factor": 64.0, "original_max_position_embeddings": 4096, "beta_fast": 4.0, "beta_slow": 1.0,
+ "mscale": 1.0, "mscale_all_dim": 1.0}, "sliding_window": null, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen2505b = R"(
+{"architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936, "hidden_size": 896,
+ "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
+ "num_key_value_heads": 2, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
+ "rope_theta": 1000000.0, "use_sliding_window": false, "tie_word_embeddings": true})";
+
+constexpr std::string_view kQwen257b = R"(
+{"architectures": ["Qwen2ForCausalLM"], "vocab_size": 152064, "hidden_size": 3584,
+ "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
+ "num_key_value_heads": 4, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
+ "rope_theta": 1000000.0, "use_sliding_window": false, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen2572b = R"(
+{"architectures": ["Qwen2ForCausalLM"], "vocab_size": 152064, "hidden_size": 8192,
+ "intermediate_size": 29568, "num_hidden_layers": 80, "num_attention_heads": 64,
+ "num_key_value_heads": 8, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
+ "rope_theta": 1000000.0, "use_sliding_window": false, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen306b = R"(
+{"architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 1024,
+ "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+ "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": true})";
+
+constexpr std::string_view kQwen317b = R"(
+{"architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 2048,
+ "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+ "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": true})";
+
+constexpr std::string_view kQwen34b = R"(
+{"architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 2560,
+ "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+ "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": true})";
+
+constexpr std::string_view kQwen38b = R"(
+{"architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
+ "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+ "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen314b = R"(
+{"architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 5120,
+ "intermediate_size": 17408, "num_hidden_layers": 40, "num_attention_heads": 40,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+ "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen332b = R"(
+{"architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 5120,
+ "intermediate_size": 25600, "num_hidden_layers": 64, "num_attention_heads": 64,
+ "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+ "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen330bA3b = R"(
+{"architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 151936, "hidden_size": 2048,
+ "intermediate_size": 6144, "moe_intermediate_size": 768, "num_hidden_layers": 48,
+ "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+ "num_experts_per_tok": 8, "decoder_sparse_step": 1, "norm_topk_prob": true,
+ "max_position_embeddings": 40960, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen3235bA22b = R"(
+{"architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
+ "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 94,
+ "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+ "num_experts_per_tok": 8, "decoder_sparse_step": 1, "norm_topk_prob": true,
+ "max_position_embeddings": 40960, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen3Coder30bA3b = R"(
+{"architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 151936, "hidden_size": 2048,
+ "intermediate_size": 5472, "moe_intermediate_size": 768, "num_hidden_layers": 48,
+ "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+ "num_experts_per_tok": 8, "decoder_sparse_step": 1, "norm_topk_prob": true,
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen3Coder480b = R"(
+{"architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 151936, "hidden_size": 6144,
+ "intermediate_size": 8192, "moe_intermediate_size": 2560, "num_hidden_layers": 62,
+ "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "num_experts": 160,
+ "num_experts_per_tok": 8, "decoder_sparse_step": 1, "norm_topk_prob": true,
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kDeepseekV3 = R"(
+{"architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 129280, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+ "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
+ "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+ "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8,
+ "topk_group": 4, "first_k_dense_replace": 3, "moe_layer_freq": 1, "scoring_func": "sigmoid",
+ "norm_topk_prob": true, "routed_scaling_factor": 2.5, "max_position_embeddings": 163840,
+ "rms_norm_eps": 1e-06, "rope_theta": 10000, "rope_scaling": {"type": "yarn", "factor": 40,
+ "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+ "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
+
+constexpr std::string_view kKimiK2 = R"(
+{"architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 163840, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+ "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 1536, "kv_lora_rank": 512,
+ "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 384,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 1, "moe_layer_freq": 1, "scoring_func": "sigmoid",
+ "norm_topk_prob": true, "routed_scaling_factor": 2.827, "max_position_embeddings": 131072,
+ "rms_norm_eps": 1e-06, "rope_theta": 50000.0, "rope_scaling": {"type": "yarn", "factor": 32.0,
+ "original_max_position_embeddings": 4096, "beta_fast": 1.0, "beta_slow": 1, "mscale": 1.0,
+ "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
+
+constexpr std::string_view kKimiK2Thinking = R"(
+{"architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 163840, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+ "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 1536, "kv_lora_rank": 512,
+ "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 384,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 1, "moe_layer_freq": 1, "scoring_func": "sigmoid",
+ "norm_topk_prob": true, "routed_scaling_factor": 2.827, "max_position_embeddings": 262144,
+ "rms_norm_eps": 1e-05, "rope_theta": 50000.0, "rope_scaling": {"type": "yarn", "factor": 64.0,
+ "original_max_position_embeddings": 4096, "beta_fast": 1.0, "beta_slow": 1, "mscale": 1.0,
+ "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
+
+constexpr std::string_view kGptOss20b = R"(
+{"architectures": ["GptOssForCausalLM"], "vocab_size": 201088, "hidden_size": 2880,
+ "intermediate_size": 2880, "num_hidden_layers": 24, "num_attention_heads": 64,
+ "num_key_value_heads": 8, "head_dim": 64, "attention_bias": true, "num_local_experts": 32,
+ "num_experts_per_tok": 4, "swiglu_limit": 7.0, "sliding_window": 128, "layer_types":
+ ["sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+ "max_position_embeddings": 131072, "initial_context_length": 4096, "rms_norm_eps": 1e-05,
+ "rope_theta": 150000, "rope_scaling": {"rope_type": "yarn", "factor": 32.0,
+ "original_max_position_embeddings": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate":
+ false}, "tie_word_embeddings": false})";
+
+constexpr std::string_view kGptOss120b = R"(
+{"architectures": ["GptOssForCausalLM"], "vocab_size": 201088, "hidden_size": 2880,
+ "intermediate_size": 2880, "num_hidden_layers": 36, "num_attention_heads": 64,
+ "num_key_value_heads": 8, "head_dim": 64, "attention_bias": true, "num_local_experts": 128,
+ "num_experts_per_tok": 4, "swiglu_limit": 7.0, "sliding_window": 128, "layer_types":
+ ["sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+ "max_position_embeddings": 131072, "initial_context_length": 4096, "rms_norm_eps": 1e-05,
+ "rope_theta": 150000, "rope_scaling": {"rope_type": "yarn", "factor": 32.0,
+ "original_max_position_embeddings": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate":
+ false}, "tie_word_embeddings": false})";
+
+constexpr std::string_view kGlm45Air = R"(
+{"architectures": ["Glm4MoeForCausalLM"], "vocab_size": 151552, "hidden_size": 4096,
+ "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 46,
+ "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true,
+ "use_qk_norm": false, "partial_rotary_factor": 0.5, "n_routed_experts": 128,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 1, "norm_topk_prob": true, "routed_scaling_factor": 1.0,
+ "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 1000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kGlm45 = R"(
+{"architectures": ["Glm4MoeForCausalLM"], "vocab_size": 151552, "hidden_size": 5120,
+ "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 92,
+ "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true,
+ "use_qk_norm": true, "partial_rotary_factor": 0.5, "n_routed_experts": 160,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 3, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+ "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 1000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kGlm46 = R"(
+{"architectures": ["Glm4MoeForCausalLM"], "vocab_size": 151552, "hidden_size": 5120,
+ "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 92,
+ "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true,
+ "use_qk_norm": true, "partial_rotary_factor": 0.5, "n_routed_experts": 160,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 3, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+ "max_position_embeddings": 202752, "rms_norm_eps": 1e-05, "rope_theta": 1000000,
+ "tie_word_embeddings": false})";
+
+constexpr KnownShape kShapes[] = {
+    {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
+    {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
+    {"llama-3.1-8b", "meta-llama/Llama-3.1-8B-Instruct", kLlama318b},
+    {"llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", kLlama3370b},
+    {"mistral-7b", "mistralai/Mistral-7B-Instruct-v0.3", kMistral7b},
+    {"mistral-large-123b", "mistralai/Mistral-Large-Instruct-2411", kMistralLarge123b},
+    {"devstral-small-2-24b", "mistralai/Devstral-Small-2-24B-Instruct-2512", kDevstralSmall224b},
+    {"devstral-2-123b", "mistralai/Devstral-2-123B-Instruct-2512", kDevstral2123b},
+    {"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct", kQwen2505b},
+    {"qwen2.5-7b", "Qwen/Qwen2.5-7B-Instruct", kQwen257b},
+    {"qwen2.5-72b", "Qwen/Qwen2.5-72B-Instruct", kQwen2572b},
+    {"qwen3-0.6b", "Qwen/Qwen3-0.6B", kQwen306b},
+    {"qwen3-1.7b", "Qwen/Qwen3-1.7B", kQwen317b},
+    {"qwen3-4b", "Qwen/Qwen3-4B", kQwen34b},
+    {"qwen3-8b", "Qwen/Qwen3-8B", kQwen38b},
+    {"qwen3-14b", "Qwen/Qwen3-14B", kQwen314b},
+    {"qwen3-32b", "Qwen/Qwen3-32B", kQwen332b},
+    {"qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B", kQwen330bA3b},
+    {"qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B", kQwen3235bA22b},
+    {"qwen3-coder-30b-a3b", "Qwen/Qwen3-Coder-30B-A3B-Instruct", kQwen3Coder30bA3b},
+    {"qwen3-coder-480b", "Qwen/Qwen3-Coder-480B-A35B-Instruct", kQwen3Coder480b},
+    {"deepseek-v3", "deepseek-ai/DeepSeek-V3", kDeepseekV3},
+    {"deepseek-r1", "deepseek-ai/DeepSeek-R1", kDeepseekV3},
+    {"deepseek-v3.1", "deepseek-ai/DeepSeek-V3.1", kDeepseekV3},
+    {"kimi-k2", "moonshotai/Kimi-K2-Instruct", kKimiK2},
+    {"kimi-k2-thinking", "moonshotai/Kimi-K2-Thinking", kKimiK2Thinking},
+    {"gpt-oss-20b", "openai/gpt-oss-20b", kGptOss20b},
+    {"gpt-oss-120b", "openai/gpt-oss-120b", kGptOss120b},
+    {"glm-4.5-air", "zai-org/GLM-4.5-Air", kGlm45Air},
+    {"glm-4.5", "zai-org/GLM-4.5", kGlm45},
+    {"glm-4.6", "zai-org/GLM-4.6", kGlm46},
+};
+
+}  // namespace
+
+std::span<const KnownShape> known_shapes() {
+  return kShapes;
+}
+
+const KnownShape* find_known_shape(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kShapes), std::end(kShapes),
+                                   [&](const KnownShape& shape) { return shape.name == name; });
+  return found == std::end(kShapes) ? nullptr : found;
+}
+
+}  // namespace lockstep

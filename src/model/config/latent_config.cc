@@ -1,0 +1,37 @@
+#include "model/config/latent_config.h"
+
+#include <string>
+
+#include "model/config/config_fields.h"
+
+namespace lockstep {
+
+Status read_latent(const Json& file, ModelConfig& config) {
+  if (config.architecture->dense.mixer != Mixer::kLatentAttention) return Ok{};
+  const std::string scoring = TRY(get_string(file, "scoring_func")).value_or("sigmoid");
+  if (scoring != "sigmoid") {
+    return unsupported(
+        fmt::format("\"scoring_func\": \"{}\" is not supported, only sigmoid is", scoring));
+  }
+  if (config.heads > kLatentHeadsMax) {
+    return unsupported(fmt::format("{} heads of latent attention are not supported, at most {} are",
+                                   config.heads, kLatentHeadsMax));
+  }
+  LatentConfig latent;
+  const Json* rank = find(file, "q_lora_rank");
+  if (rank && !rank->is_null()) latent.query_rank = TRY(size_or(file, "q_lora_rank", std::nullopt));
+  latent.kv_rank = TRY(size_or(file, "kv_lora_rank", std::nullopt));
+  latent.nope = TRY(size_or(file, "qk_nope_head_dim", std::nullopt));
+  latent.rope = TRY(size_or(file, "qk_rope_head_dim", std::nullopt));
+  latent.value = TRY(size_or(file, "v_head_dim", std::nullopt));
+  if (latent.rope % 2 != 0) {
+    return corrupt(fmt::format("\"qk_rope_head_dim\" is {}, it must be even", latent.rope));
+  }
+  config.latent = latent;
+  config.head_dim = latent.nope + latent.rope;
+  config.value_dim = latent.value;
+  config.kv_heads = config.heads;  // every head computes its own keys and values from the latent
+  return Ok{};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,105 @@
+#include "model/config/rope_config.h"
+
+#include <cmath>
+#include <string>
+
+#include "kernels/math.h"
+#include "model/config/config_fields.h"
+
+namespace lockstep {
+namespace {
+
+Result<Llama3Rope> read_llama3(const Json& scaling) {
+  Llama3Rope rope;
+  rope.factor = TRY(positive(scaling, "factor", std::nullopt));
+  rope.low_freq_factor = TRY(positive(scaling, "low_freq_factor", std::nullopt));
+  rope.high_freq_factor = TRY(positive(scaling, "high_freq_factor", std::nullopt));
+  rope.original_positions =
+      TRY(positive(scaling, "original_max_position_embeddings", std::nullopt));
+  if (rope.high_freq_factor <= rope.low_freq_factor) {
+    return corrupt("\"high_freq_factor\" must be larger than \"low_freq_factor\"");
+  }
+  return rope;
+}
+
+// Longer contexts flatten the softmax: the correction that the paper's authors fitted.
+double yarn_scale(double factor, double scale) {
+  return factor > 1 ? 0.1 * scale * log_f64(factor) + 1 : 1;
+}
+
+Result<YarnRope> read_yarn(const Json& scaling) {
+  YarnRope rope;
+  rope.factor = TRY(positive(scaling, "factor", std::nullopt));
+  rope.beta_fast = TRY(positive(scaling, "beta_fast", 32));
+  rope.beta_slow = TRY(positive(scaling, "beta_slow", 1));
+  rope.original_positions =
+      TRY(positive(scaling, "original_max_position_embeddings", std::nullopt));
+  rope.truncate = TRY(get_bool(scaling, "truncate")).value_or(true);
+  const double scale = TRY(get_double(scaling, "mscale")).value_or(1);
+  const double scale_all = TRY(get_double(scaling, "mscale_all_dim")).value_or(0);
+  rope.attention_factor = yarn_scale(rope.factor, scale) / yarn_scale(rope.factor, scale_all);
+  const double softmax = yarn_scale(rope.factor, scale_all);
+  rope.softmax_factor = softmax * softmax;
+  const auto given = TRY(get_double(scaling, "attention_factor"));
+  if (given) rope.attention_factor = *given;
+  if (!std::isfinite(rope.attention_factor) || rope.attention_factor <= 0) {
+    return corrupt("the yarn scaling has an attention factor that is not positive");
+  }
+  return rope;
+}
+
+Status read_scaling(const Json& scaling, ModelConfig& config) {
+  auto type = TRY(get_string(scaling, "rope_type"));
+  if (!type) type = TRY(get_string(scaling, "type"));
+  if (!type || *type == "default") return Ok{};
+  if (*type == "llama3") {
+    config.llama3_rope = TRY(read_llama3(scaling));
+  } else if (*type == "yarn") {
+    config.yarn_rope = TRY(read_yarn(scaling));
+  } else {
+    return unsupported(
+        fmt::format("the rope scaling \"{}\" is unknown here; known are llama3 and yarn", *type));
+  }
+  const double beta = TRY(get_double(scaling, "llama_4_scaling_beta")).value_or(0);
+  if (beta == 0) return Ok{};
+  if (!std::isfinite(beta)) return corrupt("\"llama_4_scaling_beta\" must be a number");
+  const auto positions = TRY(positive(scaling, "original_max_position_embeddings", std::nullopt));
+  config.query_scaling = {beta, positions};
+  return Ok{};
+}
+
+// Lockstep's own key, for files that have no other form (gguf_config.h).
+Status read_factors(const Json& file, ModelConfig& config) {
+  const Json* factors = find(file, "rope_frequency_factors");
+  if (!factors || factors->is_null()) return Ok{};
+  const auto pairs = static_cast<size_t>(config.rotary_dims / 2);
+  if (!factors->is_array() || factors->get_array().size() != pairs) {
+    return corrupt(fmt::format("\"rope_frequency_factors\" must be {} numbers", pairs));
+  }
+  for (const Json& factor : factors->get_array()) {
+    boost::system::error_code error;
+    const double number = factor.to_number<double>(error);
+    if (error || !(number > 0) || !std::isfinite(number)) {
+      return corrupt("\"rope_frequency_factors\" must be positive numbers");
+    }
+    config.rope_factors.push_back(number);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+// Newer files write rope_parameters {rope_theta, rope_type, ...}, older ones rope_theta and
+// rope_scaling.
+Status read_rope(const Json& file, ModelConfig& config) {
+  TRY(read_factors(file, config));
+  const Json* parameters = find(file, "rope_parameters");
+  const bool is_new = parameters && parameters->is_object();
+  config.rope_theta = TRY(positive(is_new ? *parameters : file, "rope_theta", 10000.0));
+  const Json* scaling = is_new ? parameters : find(file, "rope_scaling");
+  if (!scaling || scaling->is_null()) return Ok{};
+  if (!scaling->is_object()) return corrupt("\"rope_scaling\" must be an object or null");
+  return read_scaling(*scaling, config);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,13 @@
+// The rope settings of config.json, in all the forms that Hugging Face has used.
+#pragma once
+
+#include "json/json.h"
+#include "model/config/config.h"
+
+namespace lockstep {
+
+// Fills the rope fields of `config`. kUnsupported names a scaling that lockstep does not know,
+// kCorrupt an invalid value.
+Status read_rope(const Json& file, ModelConfig& config);
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+#include "model/forward/batch.h"
+
+#include <algorithm>
+
+#include "kernels/kernels.h"
+
+namespace lockstep {
+namespace {
+
+bool within(int32_t value, size_t end) {
+  return value >= 0 && static_cast<size_t>(value) < end;
+}
+
+bool has_room(const Batch& batch, const BatchLimits& limits) {
+  return batch.tokens.size() <= static_cast<size_t>(limits.tokens_max) &&
+         batch.page_lists.size() <= static_cast<size_t>(limits.page_list_entries_max) &&
+         batch.outputs.size() <= batch.tokens.size() &&
+         batch.hidden_outputs.size() <= batch.tokens.size() &&
+         batch.positions.size() == batch.tokens.size() &&
+         batch.list_offsets.size() == batch.tokens.size();
+}
+
+bool is_within_limits(const Batch& batch, const BatchLimits& limits) {
+  if (!has_room(batch, limits)) return false;
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    if (!within(batch.tokens[i], static_cast<size_t>(limits.vocab_size))) return false;
+    if (batch.positions[i] < 0 || batch.list_offsets[i] < 0) return false;
+    const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
+    if (entry >= static_cast<int64_t>(batch.page_lists.size())) return false;
+  }
+  const auto is_page = [&](int32_t page) {
+    return within(page, static_cast<size_t>(limits.pages));
+  };
+  const auto is_token = [&](int32_t index) { return within(index, batch.tokens.size()); };
+  if (!std::all_of(batch.page_lists.begin(), batch.page_lists.end(), is_page)) return false;
+  for (const auto* outputs : {&batch.outputs, &batch.hidden_outputs}) {
+    if (!std::all_of(outputs->begin(), outputs->end(), is_token)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Batch::clear() {
+  tokens.clear();
+  positions.clear();
+  list_offsets.clear();
+  page_lists.clear();
+  outputs.clear();
+  hidden_outputs.clear();
+}
+
+void Batch::reserve(const BatchLimits& limits) {
+  for (auto* each : {&tokens, &positions, &list_offsets, &outputs, &hidden_outputs}) {
+    each->reserve(static_cast<size_t>(limits.tokens_max));
+  }
+  page_lists.reserve(static_cast<size_t>(limits.page_list_entries_max));
+}
+
+Status check_batch(const Batch& batch, const BatchLimits& limits) {
+  if (is_within_limits(batch, limits)) return Ok{};
+  return Error{ErrorCode::kCorrupt, "a batch exceeds the model's limits"};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// Batch: the input of one forward pass: some tokens of some sequences, and the tokens whose logits
+// or hidden state are wanted. It refers to state by page numbers, which mean the same on every
+// rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+// Limits of a batch, the same on all ranks.
+struct BatchLimits {
+  int tokens_max = 0;
+  int page_list_entries_max = 0;
+  int pages = 0;
+  int vocab_size = 0;
+};
+
+struct Batch {
+  std::vector<int32_t> tokens;        // of each sequence in ascending order of position
+  std::vector<int32_t> positions;     // (tokens)
+  std::vector<int32_t> list_offsets;  // (tokens) where the page list of the token's sequence begins
+  std::vector<int32_t> page_lists;    // of all sequences, one after the other
+  std::vector<int32_t> outputs;       // indices of tokens whose logits are wanted
+  std::vector<int32_t> hidden_outputs;  // indices of tokens whose hidden state is wanted
+
+  int token_count() const { return static_cast<int>(tokens.size()); }
+  void clear();
+  // Reserves memory for the largest batch, so that filling one allocates nothing.
+  void reserve(const BatchLimits& limits);
+};
+
+// kCorrupt if the batch would access anything outside the model's tables or state.
+Status check_batch(const Batch& batch, const BatchLimits& limits);
+
+}  // namespace lockstep

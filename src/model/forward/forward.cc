@@ -1,0 +1,253 @@
+// The forward pass. Main flow first; each step queues operations, and the host waits only in
+// exchanges.
+#include "base/check.h"
+#include "model/forward/model.h"
+#include "model/forward/rope.h"
+
+namespace lockstep {
+
+Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
+  TRY(check_batch(batch, limits_));
+  const int tokens = batch.token_count();
+  make_parts(tokens);
+  write_batch(batch);
+  if (has_embedding()) {
+    TRY(embed(batch));
+  } else {
+    LOCKSTEP_CHECK(hidden.size() == batch.tokens.size() * static_cast<size_t>(config_.hidden));
+    device_.write(buffers_.hidden, std::as_bytes(hidden));
+  }
+  for (int layer = layers_.begin; layer < layers_.end; ++layer) {
+    for (Part& part : parts()) {
+      TRY(finish_feed_forward(layer - 1, part));
+      TRY(attention(layer, part));
+      TRY(begin_exchange(cut_.head_shares(), part));
+    }
+    for (Part& part : parts()) {
+      TRY(finish_attention(layer, part));
+      feed_forward(layer, part);
+      TRY(begin_exchange(feed_forward_shares(layer), part));
+    }
+    if (between_layers_) TRY(between_layers_());
+  }
+  for (Part& part : parts()) {
+    TRY(finish_feed_forward(layers_.end - 1, part));
+    add_sum(part);
+  }
+  return has_head() ? outputs(batch) : pass_on(tokens);
+}
+
+void Model::write_batch(const Batch& batch) {
+  page_.clear();
+  slot_.clear();
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    const int32_t entry = batch.list_offsets[i] + batch.positions[i] / kPagePositions;
+    page_.push_back(batch.page_lists[static_cast<size_t>(entry)]);
+    slot_.push_back(batch.positions[i] % kPagePositions);
+  }
+  device_.write_ints(buffers_.positions, batch.positions);
+  device_.write_ints(buffers_.list_offsets, batch.list_offsets);
+  device_.write_ints(buffers_.page_lists, batch.page_lists);
+  device_.write_ints(buffers_.page, page_);
+  device_.write_ints(buffers_.slot, slot_);
+  device_.write_ints(buffers_.outputs, batch.outputs);
+  if (config_.query_scaling.beta != 0) {
+    factors_.clear();
+    for (int32_t position : batch.positions) {
+      factors_.push_back(query_factor(config_.query_scaling, position));
+    }
+    device_.write(buffers_.factors, std::as_bytes(std::span<const float>(factors_)));
+  }
+  const double factor = config_.yarn_rope ? config_.yarn_rope->attention_factor : 1;
+  device_.queue(RopeTable{.factor = static_cast<float>(factor),
+                          .positions = buffers_.positions,
+                          .frequencies = buffers_.frequencies,
+                          .tokens = batch.token_count(),
+                          .half = config_.rotary_dims / 2,
+                          .output = buffers_.rope});
+}
+
+Status Model::attention(int layer, Part& part) {
+  const LayerWeights& weights = layer_weights(layer);
+  norm_hidden(weights.vector(Role::kAttentionNorm), part);
+  if (config_.latent) {
+    TRY(project_latent(layer, part));
+  } else {
+    project(layer, part);
+  }
+  mix(layer, part);
+  device_.queue(
+      Matmul{weights.matrix(Role::kAttentionOut), part.mixed, part.tokens, {part.partials, 0}});
+  return Ok{};
+}
+
+// The bias of a product that is summed over ranks is added once, after the sum.
+Status Model::finish_attention(int layer, Part& part) {
+  TRY(finish_exchange(part));
+  if (config_.kind(layer).mixer != Mixer::kSinkAttention) return Ok{};
+  add_sum(part);
+  device_.queue(AddBias{part.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
+                        part.tokens, config_.hidden});
+  return Ok{};
+}
+
+// Stores this step's keys and values and lets the queries attend. With latent attention the one
+// key/value head is the latent, its value is the first part of the key, and each head maps the
+// result to its own value.
+void Model::mix(int layer, const Part& part) {
+  const LayerPages& pages = pages_[static_cast<size_t>(layer)];
+  const bool is_latent = config_.latent.has_value();
+  const Range heads = cut_.heads(rank_);
+  const int stride = pages.kv_heads * pages.head_dim;
+  device_.queue(StoreKv{.pages = pages,
+                        .keys = is_latent ? part.kv_latent : part.key,
+                        .values = is_latent ? part.kv_latent : part.value,
+                        .keys_stride = stride,
+                        .values_stride = stride,
+                        .page = part.page,
+                        .slot = part.slot,
+                        .tokens = part.tokens});
+  device_.queue(Attention{.pages = pages,
+                          .query = is_latent ? part.absorbed : part.query,
+                          .positions = part.positions,
+                          .page_lists = part.page_lists,
+                          .list_offsets = part.list_offsets,
+                          .tokens = part.tokens,
+                          .heads = heads.size(),
+                          .head_begin = heads.begin,
+                          .heads_per_kv = is_latent ? config_.heads : config_.heads_per_kv(),
+                          .kv_begin = is_latent ? 0 : cut_.kv_heads(rank_).begin,
+                          .window = config_.windows[static_cast<size_t>(layer)],
+                          .scale = config_.attention_scale,
+                          .has_sinks = config_.kind(layer).mixer == Mixer::kSinkAttention,
+                          .sinks = layer_weights(layer).vector(Role::kSinks),
+                          .output = is_latent ? part.mixed_latent : part.mixed});
+  if (!is_latent) return;
+  device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
+                           .input = part.mixed_latent,
+                           .input_stride = config_.latent->kv_rank,
+                           .tokens = part.tokens,
+                           .output = part.mixed,
+                           .output_stride = config_.latent->value});
+}
+
+// Queries, keys and values of the normed hidden state: product, bias, norm per head, rotation.
+void Model::project(int layer, const Part& part) {
+  const LayerWeights& weights = layer_weights(layer);
+  const int head_dim = config_.head_dim;
+  const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
+    device_.queue(Matmul{weights.matrix(role), part.normed, part.tokens, output});
+    if (!config_.qkv_bias) return;
+    device_.queue(AddBias{output, weights.vector(bias), part.tokens, heads * head_dim});
+  };
+  const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
+    if (config_.head_norms) {
+      device_.queue(RmsNorm{x, weights.vector(norm), part.tokens * heads, head_dim,
+                            config_.norm_epsilon, x, head_dim});
+    }
+    device_.queue(Rope{x, part.rope, part.tokens, heads, head_dim, config_.rotary_dims / 2});
+  };
+  const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
+  multiply(Role::kQuery, Role::kQueryBias, part.query, heads);
+  multiply(Role::kKey, Role::kKeyBias, part.key, kv_heads);
+  multiply(Role::kValue, Role::kValueBias, part.value, kv_heads);
+  norm_and_rotate(Role::kQueryNorm, part.query, heads);
+  norm_and_rotate(Role::kKeyNorm, part.key, kv_heads);
+  if (config_.query_scaling.beta != 0) {
+    device_.queue(ScaleRows{part.query, part.factors, part.tokens, heads * head_dim});
+  }
+}
+
+void Model::feed_forward(int layer, Part& part) {
+  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), part);
+  if (has_experts(layer)) return experts(layer, part);
+  gated_up(layer, part, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
+  device_.queue(
+      Matmul{layer_weights(layer).matrix(Role::kDown), part.gate, part.tokens, {part.partials, 0}});
+}
+
+const LeafShares& Model::feed_forward_shares(int layer) const {
+  return has_experts(layer) ? cut_.expert_shares() : cut_.ffn_shares();
+}
+
+// silu(gate) * up of `width` columns, left in the gate's buffer.
+void Model::gated_up(int layer, const Part& part, Role gate, Role up, int width) {
+  const LayerWeights& weights = layer_weights(layer);
+  device_.queue(Matmul{weights.matrix(gate), part.normed, part.tokens, part.gate});
+  device_.queue(Matmul{weights.matrix(up), part.normed, part.tokens, part.up});
+  device_.queue(SiluMul{.gate = part.gate,
+                        .up = part.up,
+                        .count = static_cast<size_t>(part.tokens) * static_cast<size_t>(width),
+                        .output = part.gate});
+}
+
+// Every rank makes the same choice of experts; each computes its columns of every chosen one.
+void Model::experts(int layer, const Part& part) {
+  const LayerWeights& weights = layer_weights(layer);
+  const ExpertsConfig& config = config_.experts;
+  const bool has_shared = config.shared_ffn > 0;
+  const bool is_biased = config_.kind(layer).feed_forward == FeedForward::kBiasedExperts;
+  device_.queue(Matmul{weights.matrix(Role::kRouter), part.normed, part.tokens, part.scores});
+  // The softmax of all scores, normalised over the chosen, is the softmax of the chosen ones.
+  if (is_biased) {
+    device_.queue(
+        AddBias{part.scores, weights.vector(Role::kRouterBias), part.tokens, config.count});
+  }
+  device_.queue(
+      Route{.scores = part.scores,
+            .bias = weights.vector(Role::kRouterBias),
+            .tokens = part.tokens,
+            .experts = config.count,
+            .chosen = config.chosen,
+            .is_sigmoid = config_.kind(layer).feed_forward == FeedForward::kSigmoidExperts,
+            .groups = config.groups,
+            .chosen_groups = config.chosen_groups,
+            .normalises = config.normalises,
+            .factor = config.factor,
+            .output = part.chosen,
+            .weights = part.chosen_weights});
+  device_.queue(
+      ExpertsUp{.matrices = &weights.experts,
+                .chosen = part.chosen,
+                .weights = part.chosen_weights,
+                .tokens = part.tokens,
+                .chosen_count = config.chosen,
+                .input = part.normed,
+                .scratch = part.expert_scratch,
+                .output = part.expert_hidden,
+                .activation = is_biased ? Activation::kClampedSwiglu : Activation::kSiluMul,
+                .limit = config.limit,
+                .has_bias = is_biased,
+                .gate_bias = weights.vector(Role::kExpertGateBias),
+                .up_bias = weights.vector(Role::kExpertUpBias)});
+  if (has_shared) {
+    gated_up(layer, part, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
+  }
+  device_.queue(ExpertsDown{.matrices = &weights.experts,
+                            .chosen = part.chosen,
+                            .tokens = part.tokens,
+                            .chosen_count = config.chosen,
+                            .input = part.expert_hidden,
+                            .has_shared = has_shared,
+                            .shared = weights.matrix(Role::kSharedDown),
+                            .shared_input = part.gate,
+                            .output = {part.partials, 0}});
+}
+
+// There is nothing to finish before a stage's first layer.
+Status Model::finish_feed_forward(int layer, Part& part) {
+  TRY(finish_exchange(part));
+  if (!part.has_sum || config_.kind(layer).feed_forward != FeedForward::kBiasedExperts) return Ok{};
+  add_sum(part);
+  device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
+                              .chosen = part.chosen,
+                              .weights = part.chosen_weights,
+                              .tokens = part.tokens,
+                              .experts = config_.experts.count,
+                              .chosen_count = config_.experts.chosen,
+                              .columns = config_.hidden,
+                              .x = part.hidden});
+  return Ok{};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,105 @@
+// The ends of the forward pass: from tokens to the hidden state in the first stage, and from it to
+// the batch's outputs in the last one, or to the next stage.
+#include "model/forward/model.h"
+
+namespace lockstep {
+
+// The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
+// gathered rank by rank in the exchange buffer. `places_[i]` is the place there of token i's row.
+Status Model::embed(const Batch& batch) {
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  places_.assign(batch.tokens.size(), 0);
+  own_rows_.clear();
+  size_t own_begin = 0;
+  int32_t next = 0;
+  part_ends_.clear();
+  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
+    const Range owned = cut_.vocabulary(rank);
+    if (rank == rank_) own_begin = static_cast<size_t>(next);
+    for (size_t i = 0; i < batch.tokens.size(); ++i) {
+      const int32_t token = batch.tokens[i];
+      if (token < owned.begin || token >= owned.end) continue;
+      if (rank == rank_) own_rows_.push_back(token - owned.begin);
+      places_[i] = next++;
+    }
+    part_ends_.push_back(static_cast<size_t>(next) * hidden);
+  }
+  device_.write_ints(buffers_.rows, own_rows_);
+  device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
+                      .rows = buffers_.rows,
+                      .tokens = static_cast<int>(own_rows_.size()),
+                      .output = {buffers_.sum, own_begin * hidden}});
+  TRY(gather_parts());
+  device_.write_ints(buffers_.rows, places_);
+  device_.queue(CopyRows{.input = {buffers_.sum, 0},
+                         .rows = buffers_.rows,
+                         .count = batch.token_count(),
+                         .columns = config_.hidden,
+                         .output = buffers_.hidden});
+  return Ok{};
+}
+
+Status Model::gather_parts() {
+  TRY(device_.wait());
+  const std::span<float> all = device_.host(buffers_.sum);
+  gathered_.clear();
+  for (size_t begin = 0; size_t end : part_ends_) {
+    gathered_.push_back(std::as_writable_bytes(all.subspan(begin, end - begin)));
+    begin = end;
+  }
+  return group_.all_gather(gathered_);
+}
+
+// The hidden state is left in the exchange buffer, which the host can access and which is unused
+// until the next pass.
+Result<ModelOutputs> Model::outputs(const Batch& batch) {
+  ModelOutputs outputs{.vocabulary = cut_.vocabulary(rank_)};
+  if (batch.outputs.empty() && batch.hidden_outputs.empty()) return outputs;
+  if (!batch.hidden_outputs.empty()) {
+    device_.write_ints(buffers_.rows, batch.hidden_outputs);
+    norm_rows(buffers_.rows, batch.hidden_outputs.size(), {buffers_.sum, 0});
+  }
+  if (!batch.outputs.empty()) {
+    norm_rows(buffers_.outputs, batch.outputs.size(), buffers_.selected);
+    device_.queue(Matmul{.matrix = weights_.shared.matrix(Role::kLogits),
+                         .input = buffers_.selected,
+                         .tokens = static_cast<int>(batch.outputs.size()),
+                         .output = {buffers_.logits, 0}});
+  }
+  TRY(device_.wait());
+  outputs.logits =
+      device_.host(buffers_.logits)
+          .first(batch.outputs.size() * static_cast<size_t>(outputs.vocabulary.size()));
+  outputs.hidden = device_.host(buffers_.sum)
+                       .first(batch.hidden_outputs.size() * static_cast<size_t>(config_.hidden));
+  return outputs;
+}
+
+// The hidden state is copied to the exchange buffer, which the host can access.
+Result<ModelOutputs> Model::pass_on(int tokens) {
+  device_.queue(CopyColumns{.input = buffers_.hidden,
+                            .count = tokens,
+                            .columns = config_.hidden,
+                            .output = {buffers_.sum, 0},
+                            .output_stride = config_.hidden});
+  TRY(device_.wait());
+  const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
+  return ModelOutputs{.passed_on = device_.host(buffers_.sum).first(count)};
+}
+
+// The final norm of `count` rows of the hidden state.
+void Model::norm_rows(Slice rows, size_t count, Slice output) {
+  device_.queue(CopyRows{.input = buffers_.hidden,
+                         .rows = rows,
+                         .count = static_cast<int>(count),
+                         .columns = config_.hidden,
+                         .output = buffers_.selected});
+  device_.queue(RmsNorm{.x = buffers_.selected,
+                        .weight = weights_.shared.vector(Role::kFinalNorm),
+                        .tokens = static_cast<int>(count),
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = output});
+}
+
+}  // namespace lockstep

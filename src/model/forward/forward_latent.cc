@@ -1,0 +1,107 @@
+// The part of the forward pass specific to latent attention: from the normed hidden state to the
+// queries and the cached latent.
+#include "model/forward/model.h"
+
+namespace lockstep {
+namespace {
+
+// For the norms inside latent attention, which config.json does not give (Hugging Face
+// transformers, DeepseekV3RMSNorm).
+constexpr float kLatentNormEpsilon = 1e-6f;
+
+// A rank's rows of the latents, and their place in the exchange buffer, rank after rank: (tokens,
+// its rows of the query's latent), then (tokens, its rows of the keys' and values' latent).
+struct LatentPart {
+  Range query;
+  Range kv;
+  size_t query_at = 0;
+  size_t kv_at = 0;
+  size_t end = 0;
+};
+
+LatentPart latent_part(const Cut& cut, int rank, int tokens) {
+  const Range query = cut.query_latent(rank), kv = cut.kv_latent(rank);
+  const auto floats = [&](int rows) {
+    return static_cast<size_t>(rows) * static_cast<size_t>(tokens);
+  };
+  // Rows of keys and values follow all of the query's, so these are the rows of earlier ranks.
+  const size_t begin = floats(query.begin + kv.begin);
+  const size_t kv_at = begin + floats(query.size());
+  return {query, kv, begin, kv_at, kv_at + floats(kv.size())};
+}
+
+}  // namespace
+
+// The absorbed form: queries are mapped to the latent's space, where one key serves all heads. The
+// rotated part follows the latent: (kv_rank, rope).
+Status Model::project_latent(int layer, const Part& part) {
+  const LayerWeights& weights = layer_weights(layer);
+  const LatentConfig& latent = *config_.latent;
+  const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
+  const auto norm = [&](Slice x, Role role, int columns, int stride) {
+    device_.queue(
+        RmsNorm{x, weights.vector(role), part.tokens, columns, kLatentNormEpsilon, x, stride});
+  };
+  const auto rotate = [&](Slice x, int x_stride, int x_offset, int count, Slice y) {
+    device_.queue(RotatePairs{x, x_stride, x_offset, part.rope, part.tokens, count, latent.rope, y,
+                              key, latent.kv_rank});
+  };
+  TRY(project_to_latents(layer, part));
+  Slice query_input = part.normed;
+  if (latent.query_rank > 0) {
+    query_input = part.query_latent;
+    norm(query_input, Role::kQueryDownNorm, latent.query_rank, latent.query_rank);
+  }
+  device_.queue(Matmul{weights.matrix(Role::kQuery), query_input, part.tokens, part.query});
+  device_.queue(HeadMatmul{.matrices = &weights.absorb,
+                           .input = part.query,
+                           .input_stride = config_.head_dim,
+                           .tokens = part.tokens,
+                           .output = part.absorbed,
+                           .output_stride = key});
+  rotate(part.query, config_.head_dim, latent.nope, heads, part.absorbed);
+  norm(part.kv_latent, Role::kKvDownNorm, latent.kv_rank, key);
+  rotate(part.kv_latent, key, latent.kv_rank, 1, part.kv_latent);
+  return Ok{};
+}
+
+// Both latents, whole on every rank.
+Status Model::project_to_latents(int layer, const Part& part) {
+  const LayerWeights& weights = layer_weights(layer);
+  Slice query = part.query_latent, kv = part.kv_latent;
+  if (cut_.cuts_latents()) {
+    const LatentPart own = latent_part(cut_, rank_, part.tokens);
+    query = {part.sum, own.query_at};
+    kv = {part.sum, own.kv_at};
+  }
+  if (config_.latent->query_rank > 0) {
+    device_.queue(Matmul{weights.matrix(Role::kQueryDown), part.normed, part.tokens, query});
+  }
+  device_.queue(Matmul{weights.matrix(Role::kKvDown), part.normed, part.tokens, kv});
+  return cut_.cuts_latents() ? exchange_latents(part) : Ok{};
+}
+
+Status Model::exchange_latents(const Part& part) {
+  const LatentConfig& latent = *config_.latent;
+  part_ends_.clear();
+  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
+    part_ends_.push_back(latent_part(cut_, rank, part.tokens).end);
+  }
+  TRY(gather_parts());
+  const auto place = [&](size_t from, Range rows, Slice to, int stride) {
+    if (rows.size() == 0) return;
+    device_.queue(CopyColumns{.input = {part.sum, from},
+                              .count = part.tokens,
+                              .columns = rows.size(),
+                              .output = {to.buffer, to.offset + static_cast<size_t>(rows.begin)},
+                              .output_stride = stride});
+  };
+  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
+    const LatentPart of = latent_part(cut_, rank, part.tokens);
+    place(of.query_at, of.query, part.query_latent, latent.query_rank);
+    place(of.kv_at, of.kv, part.kv_latent, latent.kv_rank + latent.rope);
+  }
+  return Ok{};
+}
+
+}  // namespace lockstep

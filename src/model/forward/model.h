@@ -1,0 +1,167 @@
+// Model: one rank's weights, state and buffers on a device, and the forward pass over them. One
+// thread. Every rank of the group calls forward() with the same batch. Nothing is allocated after
+// load.
+//
+// A pass has 2 * layers + 2 exchanges: the embeddings, two sums per layer, and the sampler's (not
+// made here); 3 * layers + 2 if the projections to the latents are cut; 4 * layers + 2 if a long
+// batch is split in halves (model/forward/overlap.h). The host waits for the device once for each.
+//
+// A pipeline stage has some of the layers: the first stage also has the embeddings, the last one
+// the final norm and the logits. The others receive the hidden state from the previous stage and
+// pass theirs to the next, instead of these exchanges.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "collective/group/group.h"
+#include "device/device.h"
+#include "model/config/config.h"
+#include "model/forward/batch.h"
+#include "model/forward/overlap.h"
+#include "model/load/cut.h"
+#include "model/load/latent_cut.h"
+#include "model/load/page_shape.h"
+#include "model/load/weights.h"
+
+namespace lockstep {
+
+struct ModelOptions {
+  ModelConfig config;
+  std::shared_ptr<const WeightSource> source;
+  std::vector<double> shares;   // one per rank of the group
+  std::optional<Range> layers;  // of this stage, at least one; not set: all
+  int tokens_max = 512;         // per batch
+  int pages = 0;                // of sequence state
+  int page_list_entries_max = 0;
+  LinkKind link = LinkKind::kShm;  // the slowest between two ranks
+  LatentCut latent_cut = LatentCut::kAuto;
+  Overlap overlap = Overlap::kAuto;
+  // Called after each layer, for work that must continue while a stage computes. May be empty.
+  std::function<Status()> between_layers;
+};
+
+// The requested results of a batch; valid until the next forward().
+struct ModelOutputs {
+  Range vocabulary;               // the token ids of this rank
+  std::span<const float> logits;  // (outputs, vocabulary.size())
+  // (hidden_outputs, hidden) after the final norm, the same on every rank.
+  std::span<const float> hidden;
+  // Instead of both, on any stage but the last: (tokens, hidden), for the next one.
+  std::span<const float> passed_on;
+};
+
+class Model {
+ public:
+  // `group` and `device` must outlive the model.
+  static Result<std::unique_ptr<Model>> load(const ModelOptions& options, Group& group,
+                                             Device& device);
+
+  const ModelConfig& config() const { return config_; }
+  const Cut& cut() const { return cut_; }
+  const Weights& weights() const { return weights_; }
+  const BatchLimits& limits() const { return limits_; }
+  uint64_t state_bytes() const { return state_bytes_; }
+  bool has_embedding() const { return layers_.begin == 0; }
+  bool has_head() const { return layers_.end == config_.layers; }
+
+  PageShape page_shape() const;
+  // Copy this rank's part of a page of state, in the order of its shape: out after the passes that
+  // computed it, in before the passes that use it.
+  Status read_page(int32_t page, std::span<std::byte> bytes);
+  void write_page(int32_t page, std::span<const std::byte> bytes);
+
+  // `hidden`: (tokens, hidden) from the previous stage; empty in the first stage. Errors come from
+  // check_batch(), the device, the exchanges and between_layers; after one of the last two the
+  // group is broken.
+  Result<ModelOutputs> forward(const Batch& batch, std::span<const float> hidden = {});
+
+ private:
+  // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
+  struct Buffers {
+    Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
+    Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
+    Slice query_latent, kv_latent, absorbed, mixed_latent;
+    Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
+    BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
+  };
+  // The tokens of a batch that go through a layer together: all of them or one half. Values kept
+  // per token have their place after those of earlier tokens; the other buffers are shared in turn.
+  struct Part : Buffers {
+    int tokens = 0;
+    bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
+  };
+
+  Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
+  Status allocate_state();
+  Status allocate_buffers();
+  Status allocate_latent_buffers();
+  Result<Slice> allocate(size_t elements_per_token);
+
+  void write_batch(const Batch& batch);
+  Status embed(const Batch& batch);
+  // Waits and completes the exchange buffer, where the floats of rank r end at part_ends_[r].
+  Status gather_parts();
+  void make_parts(int tokens);
+  Part part_of(int begin, int tokens) const;
+  std::span<Part> parts() { return std::span(parts_).first(part_count_); }
+  Status attention(int layer, Part& part);
+  void project(int layer, const Part& part);
+  // In forward_latent.cc.
+  Status project_latent(int layer, const Part& part);
+  Status project_to_latents(int layer, const Part& part);
+  Status exchange_latents(const Part& part);
+  void mix(int layer, const Part& part);
+  Status finish_attention(int layer, Part& part);
+  void feed_forward(int layer, Part& part);
+  bool has_experts(int layer) const {
+    return config_.kind(layer).feed_forward != FeedForward::kDense;
+  }
+  const LeafShares& feed_forward_shares(int layer) const;
+  void gated_up(int layer, const Part& part, Role gate, Role up, int width);
+  void experts(int layer, const Part& part);
+  Status finish_feed_forward(int layer, Part& part);
+  const LayerWeights& layer_weights(int layer) const {
+    return weights_.layers[static_cast<size_t>(layer)];
+  }
+  // Sends the part's partial sums. The other part is computed while they travel; with one part the
+  // exchange is finished next.
+  Status begin_exchange(const LeafShares& shares, Part& part);
+  // Leaves the sums of all ranks in the part's exchange buffer: the next norm adds them to the
+  // hidden state, or add_sum() does.
+  Status finish_exchange(const Part& part);
+  Result<ModelOutputs> outputs(const Batch& batch);
+  Result<ModelOutputs> pass_on(int tokens);
+  void add_sum(Part& part);
+  // The norm of the hidden state, after adding a pending sum.
+  void norm_hidden(Slice weight, Part& part);
+  void norm_rows(Slice rows, size_t count, Slice output);
+
+  ModelConfig config_;
+  Range layers_;
+  std::function<Status()> between_layers_;
+  Overlap overlap_;
+  Cut cut_;
+  Group& group_;
+  Device& device_;
+  BatchLimits limits_;
+  int rank_;
+  Weights weights_;
+  Buffers buffers_;
+  std::vector<LayerPages> pages_;  // (all layers), set for this stage's
+  uint64_t state_bytes_ = 0;
+  std::array<Part, 2> parts_;  // of the current batch
+  size_t part_count_ = 0;
+  const Part* exchanging_ = nullptr;  // the part whose exchange is in flight
+  // Scratch of write_batch() and of gathering, kept so that a pass allocates nothing.
+  std::vector<int32_t> places_, own_rows_, page_, slot_;
+  std::vector<float> factors_;
+  std::vector<size_t> part_ends_;
+  std::vector<std::span<std::byte>> gathered_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+// Copies pages of state between a device and the host.
+#include "base/check.h"
+#include "model/forward/model.h"
+
+namespace lockstep {
+namespace {
+
+// Calls `visit` with the place of each piece in the state, in the order of PageShape: for every
+// layer and head the keys, then the values.
+template <class Visit>
+void visit_pieces(const PageShape& shape, std::span<const LayerPages> layers, int32_t page,
+                  Visit visit) {
+  const size_t floats = shape.block_bytes / 2 / sizeof(float);
+  for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
+    const LayerPages& of = layers[static_cast<size_t>(layer)];
+    const size_t begin = static_cast<size_t>(page) * of.page_stride;
+    for (size_t head = 0; head < static_cast<size_t>(of.kv_heads); ++head) {
+      for (const Slice& kind : {of.keys, of.values}) {
+        visit(Slice{kind.buffer, kind.offset + begin + head * floats});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PageShape Model::page_shape() const {
+  const Range heads = config_.latent ? Range{0, 1} : cut_.kv_heads(rank_);
+  const int head_dim = pages_[static_cast<size_t>(layers_.begin)].head_dim;
+  return {.layer_begin = layers_.begin,
+          .layer_end = layers_.end,
+          .head_begin = heads.begin,
+          .head_end = heads.end,
+          .block_bytes = 2 * page_head_stride(head_dim) * sizeof(float)};
+}
+
+Status Model::read_page(int32_t page, std::span<std::byte> bytes) {
+  const PageShape shape = page_shape();
+  LOCKSTEP_CHECK(page >= 0 && page < limits_.pages && bytes.size() == shape.page_bytes());
+  TRY(device_.wait());
+  const size_t piece = shape.block_bytes / 2;
+  visit_pieces(shape, pages_, page, [&](Slice from) {
+    device_.read(from, bytes.first(piece));
+    bytes = bytes.subspan(piece);
+  });
+  return Ok{};
+}
+
+void Model::write_page(int32_t page, std::span<const std::byte> bytes) {
+  const PageShape shape = page_shape();
+  LOCKSTEP_CHECK(page >= 0 && page < limits_.pages && bytes.size() == shape.page_bytes());
+  const size_t piece = shape.block_bytes / 2;
+  visit_pieces(shape, pages_, page, [&](Slice to) {
+    device_.write(to, bytes.first(piece));
+    bytes = bytes.subspan(piece);
+  });
+}
+
+}  // namespace lockstep

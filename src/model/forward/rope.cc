@@ -1,0 +1,67 @@
+#include "model/forward/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "kernels/math.h"
+
+namespace lockstep {
+namespace {
+
+// As in Hugging Face transformers, modeling_rope_utils.py, "llama3".
+double scaled_frequency(double frequency, const Llama3Rope& rope) {
+  const double wavelength = 2 * std::numbers::pi / frequency;
+  if (wavelength > rope.original_positions / rope.low_freq_factor) return frequency / rope.factor;
+  if (wavelength < rope.original_positions / rope.high_freq_factor) return frequency;
+  const double smooth = (rope.original_positions / wavelength - rope.low_freq_factor) /
+                        (rope.high_freq_factor - rope.low_freq_factor);
+  return (1 - smooth) * frequency / rope.factor + smooth * frequency;
+}
+
+// Which of the head's pairs turns `turns` times over the original context, as a fraction.
+double pair_that_turns(double turns, const ModelConfig& config, const YarnRope& rope) {
+  return config.rotary_dims * log_f64(rope.original_positions / (turns * 2 * std::numbers::pi)) /
+         (2 * log_f64(config.rope_theta));
+}
+
+// As in Hugging Face transformers, modeling_rope_utils.py, "yarn".
+std::vector<double> yarn_frequencies(std::vector<double> frequencies, const ModelConfig& config) {
+  const YarnRope& rope = *config.yarn_rope;
+  double low = pair_that_turns(rope.beta_fast, config, rope);
+  double high = pair_that_turns(rope.beta_slow, config, rope);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(config.rotary_dims - 1));
+  if (low == high) high += 0.001;
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double slow = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    frequencies[i] = frequencies[i] / rope.factor * slow + frequencies[i] * (1 - slow);
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+std::vector<double> rope_frequencies(const ModelConfig& config) {
+  std::vector<double> frequencies(rope_pairs(config));
+  for (int i = 0; i < static_cast<int>(frequencies.size()); ++i) {
+    const double exponent = -2.0 * i / config.rotary_dims;
+    double frequency = exp_f64(exponent * log_f64(config.rope_theta));
+    if (!config.rope_factors.empty()) frequency /= config.rope_factors[static_cast<size_t>(i)];
+    if (config.llama3_rope) frequency = scaled_frequency(frequency, *config.llama3_rope);
+    frequencies[static_cast<size_t>(i)] = frequency;
+  }
+  if (config.yarn_rope) return yarn_frequencies(std::move(frequencies), config);
+  return frequencies;
+}
+
+float query_factor(const QueryScaling& scaling, int32_t position) {
+  const double periods = std::floor(position / scaling.original_positions);
+  return static_cast<float>(1 + scaling.beta * log_f64(1 + periods));
+}
+
+}  // namespace lockstep

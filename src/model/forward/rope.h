@@ -1,0 +1,22 @@
+// Rotary position embedding: how fast each pair of a head turns. Computed in double with our own
+// functions, so that every machine gets the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "model/config/config.h"
+
+namespace lockstep {
+
+inline size_t rope_pairs(const ModelConfig& config) {
+  return static_cast<size_t>(config.rotary_dims / 2);
+}
+
+// Radians per position for each of these pairs, rope scaling included.
+std::vector<double> rope_frequencies(const ModelConfig& config);
+// The factor by which the query at a position is multiplied.
+float query_factor(const QueryScaling& scaling, int32_t position);
+
+}  // namespace lockstep

@@ -1,0 +1,204 @@
+#include "model/load/cut.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace lockstep {
+namespace {
+
+// Where each rank's leaves begin, and the end of the last rank's: units of equal leaves, cut as
+// close to the shares as whole units allow.
+std::vector<int> begins_of(int units, int leaves_per_unit, std::span<const double> shares) {
+  double total = 0;
+  for (double share : shares) total += share;
+  std::vector<int> begins{0};
+  double sum = 0;
+  for (size_t rank = 0; rank + 1 < shares.size(); ++rank) {
+    sum += shares[rank];
+    begins.push_back(static_cast<int>(std::floor(units * (sum / total) + 0.5)) * leaves_per_unit);
+  }
+  begins.push_back(units * leaves_per_unit);
+  return begins;
+}
+
+LeafShares share_out(int units, int leaves_per_unit, std::span<const double> shares) {
+  return LeafShares(begins_of(units, leaves_per_unit, shares));
+}
+
+// The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle
+// key/value heads.
+int heads_in_leaf(const ModelConfig& config) {
+  const int group = config.heads_per_kv();
+  for (int heads = 1; heads <= group; ++heads) {
+    if (group % heads == 0 && config.heads / heads <= kLeavesMax) return heads;
+  }
+  int groups = 1;
+  while (config.kv_heads % groups != 0 || config.kv_heads / groups > kLeavesMax) ++groups;
+  return group * groups;
+}
+
+// The largest alignment that leaves of `columns` columns can have, up to `wanted`.
+int fitting_alignment(int columns, int wanted) {
+  while (wanted > kAlignmentMin && columns / wanted < kAlignedLeavesMin) wanted /= 2;
+  return std::max(1, wanted);
+}
+
+int ffn_leaf_count(int columns, int alignment) {
+  const int most = std::max(1, columns / std::max(kFfnLeafColumnsMin, alignment));
+  return std::min(kLeavesMax, static_cast<int>(std::bit_floor(static_cast<unsigned>(most))));
+}
+
+// Where leaf `leaf` of `leaves` nearly equal ones begins.
+int boundary(int leaf, int leaves, int size, int alignment = 1) {
+  const int64_t units = (size + alignment - 1) / alignment;
+  return static_cast<int>(std::min<int64_t>(size, leaf * units / leaves * alignment));
+}
+
+// Sums of leaves are added the way a binary counter carries: after leaf i of a subtree, once for
+// each trailing one of i.
+template <class LeafColumns>
+std::vector<LeafStep> steps_for(std::span<const TreeNode> nodes, LeafColumns columns) {
+  std::vector<LeafStep> steps;
+  for (const TreeNode node : nodes) {
+    const int first = node.index << node.level, count = 1 << node.level;
+    for (int i = 0; i < count; ++i) {
+      steps.push_back({.columns = columns(first + i),
+                       .merges = std::countr_one(static_cast<unsigned>(i)),
+                       .ends_subtree = i + 1 == count});
+    }
+  }
+  return steps;
+}
+
+// The range of `size` columns, cut into nearly equal leaves, that `rank` has.
+Range columns_of(const LeafShares& shares, int size, int alignment, int rank) {
+  return {boundary(shares.begin(rank), shares.leaf_count(), size, alignment),
+          boundary(shares.end(rank), shares.leaf_count(), size, alignment)};
+}
+
+int latent_leaf_count(int rows) {
+  return (rows + kLatentLeafRows - 1) / kLatentLeafRows;
+}
+
+// The range of `rows` rows, whose first leaf is `first`, that a rank has.
+Range latent_rows(std::span<const int> begins, int rank, int first, int rows) {
+  const auto row_of = [&](int leaf) {
+    return std::clamp((leaf - first) * kLatentLeafRows, 0, rows);
+  };
+  const auto r = static_cast<size_t>(rank);
+  return {row_of(begins[r]), row_of(begins[r + 1])};
+}
+
+std::vector<LeafStep> column_steps(const LeafShares& shares, int size, int alignment, int rank) {
+  const int leaves = shares.leaf_count();
+  return steps_for(shares.nodes(rank), [&](int leaf) {
+    return boundary(leaf + 1, leaves, size, alignment) - boundary(leaf, leaves, size, alignment);
+  });
+}
+
+}  // namespace
+
+Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
+                      const CutOptions& options) {
+  for (double share : shares) {
+    if (!(share > 0) || !std::isfinite(share)) {
+      return Error{ErrorCode::kInvalidArgument, "each share must be a positive number"};
+    }
+  }
+  if (shares.empty()) return Error{ErrorCode::kInvalidArgument, "there must be at least one rank"};
+  const int per_leaf = heads_in_leaf(config);
+  const int leaves = config.heads / per_leaf;
+  // Whole key/value groups as long as every rank can have one; beyond that, their keys and values
+  // are replicated.
+  const bool whole_groups =
+      static_cast<int>(shares.size()) <= config.kv_heads && leaves % config.kv_heads == 0;
+  const int head_units = whole_groups ? config.kv_heads : leaves;
+  const int vocabulary_leaves = std::min(kLeavesMax, config.vocab_size);
+  const CutAlignment alignment = {
+      .ffn = fitting_alignment(config.ffn, options.alignment.ffn),
+      .experts = fitting_alignment(config.experts.ffn, options.alignment.experts)};
+  const LatentConfig latent = config.latent.value_or(LatentConfig{});
+  const int latent_leaves =
+      latent_leaf_count(latent.query_rank) + latent_leaf_count(latent.kv_rank + latent.rope);
+  return Cut(
+      config, {alignment, options.cuts_latents && config.latent},
+      {.heads = share_out(head_units, leaves / head_units, shares),
+       .ffn = share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
+       .experts = share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
+       .vocabulary = share_out(vocabulary_leaves, 1, shares),
+       .latent_begins = begins_of(latent_leaves, 1, shares)});
+}
+
+Cut::Cut(const ModelConfig& config, const CutOptions& options, Shares shares)
+    : value_dim_(config.value_dim),
+      heads_per_kv_(config.heads_per_kv()),
+      heads_per_leaf_(config.heads / shares.heads.leaf_count()),
+      ffn_columns_(config.ffn),
+      expert_columns_(config.experts.ffn),
+      shared_columns_(config.experts.shared_ffn),
+      vocab_size_(config.vocab_size),
+      query_latent_rows_(config.latent ? config.latent->query_rank : 0),
+      kv_latent_rows_(config.latent ? config.latent->kv_rank + config.latent->rope : 0),
+      cuts_latents_(options.cuts_latents),
+      alignment_(options.alignment),
+      heads_(std::move(shares.heads)),
+      ffn_(std::move(shares.ffn)),
+      experts_(std::move(shares.experts)),
+      vocabulary_(std::move(shares.vocabulary)),
+      latent_begins_(std::move(shares.latent_begins)) {}
+
+Range Cut::heads(int rank) const {
+  return {heads_.begin(rank) * heads_per_leaf_, heads_.end(rank) * heads_per_leaf_};
+}
+
+Range Cut::kv_heads(int rank) const {
+  const Range own = heads(rank);
+  if (own.size() == 0) return {};
+  return {own.begin / heads_per_kv_, (own.end + heads_per_kv_ - 1) / heads_per_kv_};
+}
+
+Range Cut::ffn(int rank) const {
+  return columns_of(ffn_, ffn_columns_, alignment_.ffn, rank);
+}
+
+Range Cut::expert_ffn(int rank) const {
+  return columns_of(experts_, expert_columns_, alignment_.experts, rank);
+}
+
+Range Cut::shared_ffn(int rank) const {
+  return columns_of(experts_, shared_columns_, alignment_.experts, rank);
+}
+
+Range Cut::vocabulary(int rank) const {
+  return columns_of(vocabulary_, vocab_size_, 1, rank);
+}
+
+Range Cut::query_latent(int rank) const {
+  if (!cuts_latents_) return {0, query_latent_rows_};
+  return latent_rows(latent_begins_, rank, 0, query_latent_rows_);
+}
+
+Range Cut::kv_latent(int rank) const {
+  if (!cuts_latents_) return {0, kv_latent_rows_};
+  return latent_rows(latent_begins_, rank, latent_leaf_count(query_latent_rows_), kv_latent_rows_);
+}
+
+std::vector<LeafStep> Cut::head_steps(int rank) const {
+  return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * value_dim_; });
+}
+
+std::vector<LeafStep> Cut::ffn_steps(int rank) const {
+  return column_steps(ffn_, ffn_columns_, alignment_.ffn, rank);
+}
+
+std::vector<LeafStep> Cut::expert_steps(int rank) const {
+  return column_steps(experts_, expert_columns_, alignment_.experts, rank);
+}
+
+std::vector<LeafStep> Cut::shared_steps(int rank) const {
+  return column_steps(experts_, shared_columns_, alignment_.experts, rank);
+}
+
+}  // namespace lockstep

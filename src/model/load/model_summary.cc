@@ -1,0 +1,192 @@
+#include "model/load/model_summary.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/check.h"
+#include "kernels/kernels.h"
+#include "model/load/sequence_state.h"
+#include "model/load/weight_table.h"
+#include "model/load/weights.h"
+#include "tensor/stored_check.h"
+#include "weights/gguf/gguf.h"
+
+namespace lockstep {
+namespace {
+
+WeightClass class_of(const Weight& weight) {
+  if (weight.is_vector) return WeightClass::kNorms;
+  switch (weight.role) {
+    case Role::kEmbedding:
+      return WeightClass::kEmbedding;
+    case Role::kLogits:
+      return WeightClass::kHead;
+    case Role::kRouter:
+      return WeightClass::kRouter;
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+    case Role::kExpertDown:
+      return WeightClass::kExperts;
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+    case Role::kSharedDown:
+      return WeightClass::kSharedExperts;
+    case Role::kGate:
+    case Role::kUp:
+    case Role::kDown:
+      return WeightClass::kFeedForward;
+    default:
+      return WeightClass::kAttention;
+  }
+}
+
+struct Stored {
+  uint64_t bytes = 0;
+  std::string format;
+};
+
+// MLX splits the matrix in two and stores each as a stack of all heads:
+// https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/deepseek_v3.py
+Result<Stored> stored_heads(const Weight& weight, const ModelConfig& config,
+                            const WeightSource& source) {
+  constexpr std::string_view kJoined = "kv_b_proj";
+  const LatentConfig& latent = *config.latent;
+  const size_t at = weight.name.find(kJoined);
+  if (at == std::string::npos) return Stored{};
+  std::string down = weight.name, up = weight.name;
+  down.replace(at, kJoined.size(), "embed_q");
+  up.replace(at, kJoined.size(), "unembed_out");
+  Stored stored;
+  for (int head = 0; head < config.heads; ++head) {
+    const StoredMatrix key = TRY(source.matrix(
+        {.name = down, .stack_index = head, .rows = latent.kv_rank, .columns = latent.nope}));
+    const StoredMatrix value = TRY(source.matrix(
+        {.name = up, .stack_index = head, .rows = latent.value, .columns = latent.kv_rank}));
+    stored.bytes += stored_bytes(key) + stored_bytes(value);
+    stored.format = stored_format_name(key);
+  }
+  return stored;
+}
+
+Result<Stored> stored_of(const Weight& weight, const ModelConfig& config,
+                         const WeightSource& source) {
+  if (weight.is_vector) {
+    const StoredVector vector = TRY(source.vector(weight.name, weight.expert, weight.rows));
+    return Stored{vector.bytes.size(), std::string(dtype_name(vector.dtype))};
+  }
+  if (weight.role == Role::kKvUp && has_split_heads(source, weight)) {
+    return stored_heads(weight, config, source);
+  }
+  // Only sizes are wanted: one row is the smallest request that a source may have to convert.
+  const StoredMatrix matrix = TRY(source.matrix({.name = weight.name,
+                                                 .stack_index = weight.expert,
+                                                 .rows = weight.rows,
+                                                 .columns = weight.columns,
+                                                 .row_end = 1}));
+  return Stored{stored_bytes(matrix), stored_format_name(matrix)};
+}
+
+// A token uses only the chosen experts.
+WeightCount count_of(const Weight& weight, const ModelConfig& config, uint64_t bytes) {
+  const bool is_looked_up = weight.role == Role::kEmbedding && !config.tied_embeddings;
+  const uint64_t parameters =
+      static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
+  // All experts have the same size, so the first ones stand for the chosen ones.
+  const bool is_met = !is_looked_up && weight.expert < config.experts.chosen;
+  return {.parameters = parameters,
+          .token_parameters = is_met ? parameters : 0,
+          .bytes = bytes,
+          .token_bytes = is_met ? bytes : 0};
+}
+
+std::string float_format_name(DType scale_type, std::string_view name, std::string_view suffix) {
+  return fmt::format("{}, {} scales {}", name, dtype_name(scale_type), suffix);
+}
+
+std::string fp4_name(const StoredMatrix& matrix) {
+  if (matrix.scale_type == DType::kF8E8M0 && matrix.group == 32) return "MXFP4";
+  if (matrix.scale_type == DType::kF8E4M3 && matrix.group == 16) return "NVFP4";
+  return float_format_name(matrix.scale_type, "FP4 E2M1", fmt::format("by {}", matrix.group));
+}
+
+std::string fp8_name(const StoredMatrix& matrix) {
+  if (matrix.scale_type == DType::kF8E8M0 && matrix.group == 32) return "MXFP8";
+  if (matrix.group == 0 && matrix.row_group == 0) return "FP8 E4M3, one scale";
+  if (matrix.group == 0) return "FP8 E4M3, a scale for each row";
+  return fmt::format("FP8 E4M3, scales by {} x {}", matrix.row_group, matrix.group);
+}
+
+}  // namespace
+
+std::string_view weight_class_name(WeightClass weight_class) {
+  constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
+                                         "shared experts", "experts", "router",    "norms, biases"};
+  return kNames[static_cast<size_t>(weight_class)];
+}
+
+void WeightCount::add(const WeightCount& other) {
+  parameters += other.parameters;
+  token_parameters += other.token_parameters;
+  bytes += other.bytes;
+  token_bytes += other.token_bytes;
+}
+
+std::string stored_format_name(const StoredMatrix& matrix) {
+  switch (matrix.format) {
+    case StoredFormat::kPlain:
+      return std::string(dtype_name(matrix.scale_type));
+    case StoredFormat::kAffine:
+      return fmt::format("MLX {} bit, group {}", matrix.bits, matrix.group);
+    case StoredFormat::kFp8:
+      return fp8_name(matrix);
+    case StoredFormat::kFp4:
+      return fp4_name(matrix);
+    case StoredFormat::kPackedInt:
+      return fmt::format("INT{}, group {}", matrix.bits, matrix.group);
+    case StoredFormat::kGptq:
+      return fmt::format("GPTQ {} bit, group {}", matrix.bits, matrix.group);
+    case StoredFormat::kAwq:
+      return fmt::format("AWQ {} bit, group {}", matrix.bits, matrix.group);
+    case StoredFormat::kGguf:
+      return gguf_type_name(matrix.gguf_type);
+  }
+  LOCKSTEP_CHECK(false);
+  return {};
+}
+
+Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* source) {
+  ModelSummary summary;
+  summary.layers.resize(static_cast<size_t>(config.layers));
+  std::array<ClassSummary, kWeightClassCount> classes{};
+  for (const Weight& weight : weight_table(config)) {
+    const Stored stored = source ? TRY(stored_of(weight, config, *source)) : Stored{};
+    const WeightCount count = count_of(weight, config, stored.bytes);
+    ClassSummary& entry = classes[static_cast<size_t>(class_of(weight))];
+    entry.count.add(count);
+    std::vector<std::string>& formats = entry.formats;
+    const bool is_new = std::find(formats.begin(), formats.end(), stored.format) == formats.end();
+    if (is_new && !stored.format.empty()) formats.push_back(stored.format);
+    if (weight.layer >= 0) summary.layers[static_cast<size_t>(weight.layer)].add(count);
+    summary.total.add(count);
+  }
+  for (size_t i = 0; i < classes.size(); ++i) {
+    classes[i].weight_class = static_cast<WeightClass>(i);
+    if (classes[i].count.parameters > 0) summary.classes.push_back(std::move(classes[i]));
+  }
+  return summary;
+}
+
+uint64_t state_bytes(const ModelConfig& config, int tokens) {
+  const LatentConfig latent = config.latent.value_or(LatentConfig{});
+  const int heads = config.latent ? 1 : config.kv_heads;
+  const int head_dim = config.latent ? latent.kv_rank + latent.rope : config.head_dim;
+  const uint64_t page = static_cast<uint64_t>(heads) * page_head_stride(head_dim) * sizeof(float);
+  constexpr uint64_t kKeysAndValues = 2;
+  return kKeysAndValues * page * static_cast<uint64_t>(pages_for(tokens)) *
+         static_cast<uint64_t>(config.layers);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,73 @@
+#include "model/load/open_model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/config/config_fields.h"
+#include "model/load/shape_model.h"
+#include "model/load/weight_table.h"
+
+namespace lockstep {
+namespace {
+
+std::string layer_prefix(int layer) {
+  return fmt::format("model.layers.{}.", layer);
+}
+
+// Whether the files have a weight of `layer` that the model's last layer has too.
+bool has_layer(const WeightSource& source, const std::vector<Weight>& table, int last, int layer) {
+  const std::string prefix = layer_prefix(last);
+  return std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
+    if (weight.layer != last || weight.expert > 0 || !weight.name.starts_with(prefix)) return false;
+    const std::string name = layer_prefix(layer) + weight.name.substr(prefix.size());
+    return source.has(name, weight.expert);
+  });
+}
+
+// Layers that predict further tokens have a projection of two hidden states, even if the config
+// does not count them (DeepSeek V3, https://arxiv.org/abs/2412.19437, section 2.2).
+bool is_predicting(const WeightSource& source, int layer) {
+  return source.has(layer_prefix(layer) + "eh_proj.weight");
+}
+
+// A config with fewer layers than the files belongs to another model, and would still compute.
+Status check_layers(const ModelConfig& config, const WeightSource& source) {
+  const std::vector<Weight> table = weight_table(config);
+  const int last = config.layers - 1;
+  int next = config.layers + config.predicting_layers;
+  while (next < kLayersMax && is_predicting(source, next)) ++next;
+  if (!has_layer(source, table, last, next)) return Ok{};
+  int end = next + 1;
+  while (end < kLayersMax && has_layer(source, table, last, end)) ++end;
+  return Error{
+      ErrorCode::kCorrupt,
+      fmt::format("the config says {} layer{}, but the files hold {} (up to {}*): they do "
+                  "not belong together",
+                  config.layers, config.layers == 1 ? "" : "s", end, layer_prefix(end - 1))};
+}
+
+}  // namespace
+
+Result<ModelConfig> read_model_config(const std::string& model) {
+  if (!is_shape_model(model)) return read_config(model);
+  const ShapeModel shape = TRY(parse_shape_model(model));
+  ModelConfig config = TRY(read_shape_config(shape.shape));
+  return shape.layers == 0 ? Result<ModelConfig>(std::move(config))
+                           : with_layers(std::move(config), shape.layers);
+}
+
+Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
+  ModelConfig config = TRY(read_model_config(model));
+  if (!is_shape_model(model)) {
+    auto source = TRY(open_weight_source(model, partial));
+    TRY(check_layers(config, *source));
+    return OpenedModel{std::move(config), std::move(source)};
+  }
+  const ShapeModel shape = TRY(parse_shape_model(model));
+  auto source = TRY(open_random_source(shape.format, random_tensors(config)));
+  return OpenedModel{std::move(config), std::move(source)};
+}
+
+}  // namespace lockstep

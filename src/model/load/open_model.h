@@ -1,0 +1,24 @@
+// Opens a model from any source: a checkpoint folder, a .gguf file, or a shape with random weights
+// (shape_model.h). Used by ranks, `show` and `bench`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model/config/config.h"
+#include "weights/weight_source.h"
+
+namespace lockstep {
+
+struct OpenedModel {
+  ModelConfig config;
+  std::shared_ptr<const WeightSource> source;
+};
+
+Result<OpenedModel> open_model(const std::string& model,
+                               PartialFiles partial = PartialFiles::kRefused);
+// Only the config, without opening the weights.
+Result<ModelConfig> read_model_config(const std::string& model);
+
+}  // namespace lockstep

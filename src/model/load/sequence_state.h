@@ -1,0 +1,58 @@
+// SequenceState: one sequence's state as the scheduler sees it: page numbers, which mean the same
+// on every rank. StatePool allocates pages and counts their users; each rank has its own memory for
+// them (model/forward/model.h). Sequences with the same beginning may share pages, which are no
+// longer written. Layers with a ring or a recurrent state will add their slots here. Used by rank
+// 0's scheduler; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+class SequenceState {
+ public:
+  // Page i holds positions [i * kPagePositions, (i + 1) * kPagePositions).
+  std::span<const int32_t> pages() const { return pages_; }
+
+ private:
+  friend class StatePool;
+  std::vector<int32_t> pages_;
+};
+
+class StatePool {
+ public:
+  explicit StatePool(int pages);
+
+  int pages() const { return static_cast<int>(uses_.size()); }
+  int free_pages() const { return static_cast<int>(free_.size()); }
+  int use_count(int32_t page) const { return uses_[static_cast<size_t>(page)]; }
+  // Memory for the page numbers of `length` positions: grow() up to there allocates nothing.
+  static void reserve(SequenceState& state, int length);
+  // Room for positions [0, length). kExhausted, and no change, if the pool has too few pages.
+  Status grow(SequenceState& state, int length);
+  // Drops positions from `length` on (a rollback; 0 releases everything). A page is free once it
+  // has no users.
+  void truncate(SequenceState& state, int length);
+
+  // The next positions of `state` are in `page`, which others use too: it must be full.
+  void share(SequenceState& state, int32_t page);
+  // The same for page `index` of `state`, replacing one that holds the same positions.
+  void replace(SequenceState& state, size_t index, int32_t page);
+  // A use of a page outside any sequence.
+  void hold(int32_t page);
+  void drop(int32_t page);
+
+ private:
+  std::vector<int32_t> free_;  // a stack: the last page freed is reused first
+  std::vector<int32_t> uses_;  // (pages)
+};
+
+// Pages for `positions` positions.
+int pages_for(int positions);
+
+}  // namespace lockstep

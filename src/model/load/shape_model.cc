@@ -1,0 +1,113 @@
+#include "model/load/shape_model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "model/config/known_shapes.h"
+#include "model/load/weight_table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kPrefix = "shape:";
+
+std::string known_names() {
+  std::string names;
+  for (const KnownShape& shape : known_shapes()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", shape.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+bool is_shape_model(std::string_view text) {
+  return text.starts_with(kPrefix);
+}
+
+std::string shape_model_text(const ShapeModel& model) {
+  return fmt::format("{}{}?format={}&layers={}", kPrefix, model.shape, model.format, model.layers);
+}
+
+Result<ShapeModel> parse_shape_model(std::string_view text) {
+  const Error bad{ErrorCode::kInvalidArgument,
+                  fmt::format("{} is not a shape: write shape:NAME?format=bf16&layers=0", text)};
+  if (!is_shape_model(text)) return bad;
+  text.remove_prefix(kPrefix.size());
+  const size_t mark = text.rfind('?');
+  ShapeModel model{.shape = std::string(text.substr(0, mark))};
+  if (model.shape.empty()) return bad;
+  std::string_view rest = mark == std::string_view::npos ? "" : text.substr(mark + 1);
+  while (!rest.empty()) {
+    const std::string_view field = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), field.size() + 1));
+    const size_t equals = field.find('=');
+    if (equals == std::string_view::npos) return bad;
+    const std::string_view key = field.substr(0, equals), value = field.substr(equals + 1);
+    if (key == "format") {
+      model.format = value;
+    } else if (key == "layers") {
+      const auto end = value.data() + value.size();
+      const auto parsed = std::from_chars(value.data(), end, model.layers);
+      if (parsed.ec != std::errc() || parsed.ptr != end || model.layers < 0) return bad;
+    } else {
+      return bad;
+    }
+  }
+  return model;
+}
+
+Result<ModelConfig> read_shape_config(const std::string& shape) {
+  if (const KnownShape* known = find_known_shape(shape)) return parse_config(known->config);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(shape, ignored)) return read_config(shape);
+  if (std::filesystem::exists(shape, ignored)) return read_config_file(shape);
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("there is no model folder or config.json {} and no published model of that "
+                  "name; known are: {}",
+                  shape, known_names())};
+}
+
+bool common_layers_have_experts(const ModelConfig& config) {
+  const auto sparse = std::count(config.has_experts.begin(), config.has_experts.end(), true);
+  return sparse * 2 > config.layers;
+}
+
+Result<ModelConfig> with_layers(ModelConfig config, int layers) {
+  const bool is_sparse = common_layers_have_experts(config);
+  std::vector<int> windows;
+  for (int layer = config.layers - 1; layer >= 0; --layer) {
+    const auto index = static_cast<size_t>(layer);
+    if (config.has_experts[index] == is_sparse) windows.push_back(config.windows[index]);
+  }
+  if (layers < 1 || static_cast<size_t>(layers) > windows.size()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} layers were requested, 1 to {} of one kind are available", layers,
+                             windows.size())};
+  }
+  windows.resize(static_cast<size_t>(layers));
+  std::reverse(windows.begin(), windows.end());
+  config.layers = layers;
+  config.windows = std::move(windows);
+  config.has_experts.assign(static_cast<size_t>(layers), is_sparse);
+  return config;
+}
+
+std::vector<RandomTensor> random_tensors(const ModelConfig& config) {
+  std::vector<RandomTensor> tensors;
+  for (Weight& weight : weight_table(config)) {
+    tensors.push_back({.name = std::move(weight.name),
+                       .rows = weight.rows,
+                       .columns = weight.columns,
+                       .is_vector = weight.is_vector,
+                       .is_never_quantised = weight.role == Role::kRouter});
+  }
+  return tensors;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "model/load/speed_model.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+// Operations of one layer on the device.
+constexpr double kDenseKernels = 17;
+constexpr double kExpertKernels = 27;
+constexpr double kLatentKernels = 48;
+
+// In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
+// embeddings and the choice.
+constexpr double kLayerExchanges = 2;
+constexpr double kStepExchanges = 3;
+
+double kernels_of(const ModelConfig& config, size_t layer) {
+  if (config.latent) return kLatentKernels;
+  return config.has_experts[layer] ? kExpertKernels : kDenseKernels;
+}
+
+bool is_whole(WeightClass weight_class) {
+  return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms;
+}
+
+}  // namespace
+
+TokenCosts token_costs(const ModelConfig& config, const ModelSummary& summary) {
+  TokenCosts costs;
+  for (const ClassSummary& part : summary.classes) {
+    const auto bytes = static_cast<double>(part.count.token_bytes);
+    (is_whole(part.weight_class) ? costs.whole_bytes : costs.cut_bytes) += bytes;
+  }
+  for (size_t layer = 0; layer < config.has_experts.size(); ++layer) {
+    costs.kernels += kernels_of(config, layer);
+  }
+  costs.layers = config.layers;
+  costs.hidden = config.hidden;
+  return costs;
+}
+
+double message_count(const TokenCosts& costs, Parallel parallel) {
+  const bool has_exchanges = parallel.ranks > parallel.stages;
+  const double exchanges = has_exchanges ? kLayerExchanges * costs.layers + kStepExchanges : 0;
+  const double hops = parallel.stages > 1 ? parallel.stages : 0;  // the last one returns the choice
+  return exchanges + hops;
+}
+
+double token_us(const TokenCosts& costs, const MachineSpeed& machine, const LinkSpeed& link,
+                Parallel parallel) {
+  const double ranks_per_stage = static_cast<double>(parallel.ranks) / parallel.stages;
+  const double bytes = costs.cut_bytes / ranks_per_stage + costs.whole_bytes;
+  const double compute_us = bytes / machine.read_bytes_per_us + costs.kernels * machine.kernel_us;
+  const double message_bytes = costs.hidden * sizeof(float) * std::max(1.0, ranks_per_stage - 1);
+  const double carry_us = link.bytes_per_us > 0 ? message_bytes / link.bytes_per_us : 0;
+  const double message_us = link.exchange_us + link.delay_us + carry_us;
+  return compute_us + message_count(costs, parallel) * message_us;
+}
+
+MachineSpeed machine_speed(const TokenCosts& costs, double measured_us, double kernel_us) {
+  const double reading_us = std::max(measured_us - costs.kernels * kernel_us, measured_us / 2);
+  return {(costs.cut_bytes + costs.whole_bytes) / reading_us, kernel_us};
+}
+
+}  // namespace lockstep

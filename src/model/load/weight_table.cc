@@ -1,0 +1,195 @@
+#include "model/load/weight_table.h"
+
+#include <string_view>
+
+#include "base/check.h"
+
+namespace lockstep {
+namespace {
+
+struct Shape {
+  int rows;
+  int columns;
+  bool is_vector = false;
+};
+
+Shape vector_of(int size) {
+  return {size, 1, true};
+}
+
+Shape latent_shape_of(Role role, const ModelConfig& config) {
+  const LatentConfig& latent = *config.latent;
+  switch (role) {
+    case Role::kQueryDown:
+      return {latent.query_rank, config.hidden};
+    case Role::kQueryDownNorm:
+      return vector_of(latent.query_rank);
+    case Role::kKvDown:
+      return {latent.kv_rank + latent.rope, config.hidden};
+    case Role::kKvDownNorm:
+      return vector_of(latent.kv_rank);
+    case Role::kKvUp:
+      return {config.heads * (latent.nope + latent.value), latent.kv_rank};
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
+Shape shape_of(Role role, const ModelConfig& config) {
+  const bool has_query_latent = config.latent && config.latent->query_rank > 0;
+  switch (role) {
+    case Role::kEmbedding:
+    case Role::kLogits:
+      return {config.vocab_size, config.hidden};
+    case Role::kFinalNorm:
+    case Role::kAttentionNorm:
+    case Role::kFeedForwardNorm:
+      return vector_of(config.hidden);
+    case Role::kQueryNorm:
+    case Role::kKeyNorm:
+      return vector_of(config.head_dim);
+    case Role::kQueryBias:
+      return vector_of(config.heads * config.head_dim);
+    case Role::kKeyBias:
+    case Role::kValueBias:
+      return vector_of(config.kv_heads * config.head_dim);
+    case Role::kQuery:
+      return {config.heads * config.head_dim,
+              has_query_latent ? config.latent->query_rank : config.hidden};
+    case Role::kKey:
+    case Role::kValue:
+      return {config.kv_heads * config.head_dim, config.hidden};
+    case Role::kAttentionOut:
+      return {config.hidden, config.heads * config.value_dim};
+    case Role::kGate:
+    case Role::kUp:
+      return {config.ffn, config.hidden};
+    case Role::kDown:
+      return {config.hidden, config.ffn};
+    case Role::kRouter:
+      return {config.experts.count, config.hidden};
+    case Role::kRouterBias:
+      return vector_of(config.experts.count);
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+      return {config.experts.ffn, config.hidden};
+    case Role::kExpertDown:
+      return {config.hidden, config.experts.ffn};
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+      return {config.experts.shared_ffn, config.hidden};
+    case Role::kSharedDown:
+      return {config.hidden, config.experts.shared_ffn};
+    case Role::kSinks:
+      return vector_of(config.heads);
+    case Role::kAttentionOutBias:
+    case Role::kExpertDownBias:
+      return vector_of(config.hidden);
+    case Role::kExpertGateBias:
+    case Role::kExpertUpBias:
+      return vector_of(config.experts.ffn);
+    case Role::kQueryDown:
+    case Role::kQueryDownNorm:
+    case Role::kKvDown:
+    case Role::kKvDownNorm:
+    case Role::kKvUp:
+      return latent_shape_of(role, config);
+  }
+  LOCKSTEP_CHECK(false);
+  return {};
+}
+
+void replace(std::string& name, std::string_view what, int number) {
+  const size_t at = name.find(what);
+  if (at != std::string::npos) name.replace(at, what.size(), std::to_string(number));
+}
+
+bool is_there(When when, const ModelConfig& config) {
+  switch (when) {
+    case When::kAlways:
+      return true;
+    case When::kUntied:
+      return !config.tied_embeddings;
+    case When::kQkvBias:
+      return config.qkv_bias;
+    case When::kHeadNorms:
+      return config.head_norms;
+    case When::kSharedExperts:
+      return config.experts.shared_ffn > 0;
+    case When::kQueryLatent:
+      return config.latent->query_rank > 0;
+    case When::kNoQueryLatent:
+      return config.latent->query_rank == 0;
+  }
+  LOCKSTEP_CHECK(false);
+  return false;
+}
+
+Range scaled(Range range, int factor) {
+  return {range.begin * factor, range.end * factor};
+}
+
+}  // namespace
+
+std::vector<Weight> weight_table(const ModelConfig& config) {
+  std::vector<Weight> table;
+  const auto add = [&](const WeightSpec& spec, int layer, int expert) {
+    const Shape shape = shape_of(spec.role, config);
+    std::string name(spec.name);
+    replace(name, "{L}", layer);
+    replace(name, "{E}", expert);
+    table.push_back({spec.role, layer, expert, std::move(name), spec.split, shape.is_vector,
+                     shape.rows, shape.columns});
+  };
+  const auto add_all = [&](std::span<const WeightSpec> specs, int layer) {
+    for (const WeightSpec& spec : specs) {
+      if (!is_there(spec.when, config)) continue;
+      const bool is_of_experts = spec.name.find("{E}") != std::string_view::npos;
+      if (!is_of_experts) add(spec, layer, -1);
+      for (int e = 0; is_of_experts && e < config.experts.count; ++e) add(spec, layer, e);
+    }
+  };
+  add_all(config.architecture->shared, -1);
+  for (int layer = 0; layer < config.layers; ++layer) {
+    add_all(config.kind(layer).mixer_weights, layer);
+    add_all(config.kind(layer).feed_forward_weights, layer);
+  }
+  return table;
+}
+
+WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
+  const Range all_rows{0, weight.rows}, all_columns{0, weight.columns};
+  switch (weight.split) {
+    case Split::kWhole:
+      return {all_rows, all_columns};
+    case Split::kVocabulary:
+      return {cut.vocabulary(rank), all_columns};
+    case Split::kHeads:
+      return {scaled(cut.heads(rank), weight.rows / cut.head_count()), all_columns};
+    case Split::kKvHeads:
+      return {scaled(cut.kv_heads(rank), weight.rows / cut.kv_head_count()), all_columns};
+    case Split::kHeadColumns:
+      return {all_rows, scaled(cut.heads(rank), weight.columns / cut.head_count())};
+    case Split::kQueryLatent:
+      return {cut.query_latent(rank), all_columns};
+    case Split::kKvLatent:
+      return {cut.kv_latent(rank), all_columns};
+    case Split::kFfn:
+      return {cut.ffn(rank), all_columns};
+    case Split::kFfnColumns:
+      return {all_rows, cut.ffn(rank)};
+    case Split::kExpertFfn:
+      return {cut.expert_ffn(rank), all_columns};
+    case Split::kExpertFfnColumns:
+      return {all_rows, cut.expert_ffn(rank)};
+    case Split::kSharedFfn:
+      return {cut.shared_ffn(rank), all_columns};
+    case Split::kSharedFfnColumns:
+      return {all_rows, cut.shared_ffn(rank)};
+  }
+  LOCKSTEP_CHECK(false);
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// The weights of one model, expanded from its architecture's table: each with its name, shape and
+// the part that a rank owns. The loader reads these parts; the planner and `show` count their
+// bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/config/config.h"
+#include "model/load/cut.h"
+
+namespace lockstep {
+
+struct Weight {
+  Role role;
+  int layer = -1;   // -1: shared
+  int expert = -1;  // -1: not an expert's
+  std::string name;
+  Split split;
+  bool is_vector = false;  // a norm or a bias: one column, so that a part is a range of rows
+  int rows = 0;
+  int columns = 0;
+};
+
+// A rank's part of a weight.
+struct WeightPart {
+  Range rows;
+  Range columns;
+  uint64_t elements() const {
+    return static_cast<uint64_t>(rows.size()) * static_cast<uint64_t>(columns.size());
+  }
+};
+
+// Tied embeddings are listed once, as the embedding.
+std::vector<Weight> weight_table(const ModelConfig& config);
+WeightPart part_of(const Weight& weight, const Cut& cut, int rank);
+
+}  // namespace lockstep

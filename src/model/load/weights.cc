@@ -1,0 +1,328 @@
+#include "model/load/weights.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/files/mapped_file.h"
+#include "tensor/half.h"
+#include "tensor/stored_check.h"
+#include "tensor/stored_ranges.h"
+
+namespace lockstep {
+namespace {
+
+static_assert(kChosenExpertsMax < kMatmulPartsMax && kLatentHeadsMax <= kHeadMatricesMax);
+
+// Bytes of `elements` of the matrix in its files.
+uint64_t stored_bytes_of(const StoredMatrix& m, uint64_t elements) {
+  const double share = static_cast<double>(elements) / (static_cast<double>(m.rows) * m.columns);
+  return static_cast<uint64_t>(std::llround(static_cast<double>(stored_bytes(m)) * share));
+}
+
+void give_back(const StoredMatrix& m) {
+  if (!m.is_mapped_file) return;
+  for (const auto& part : {m.codes, m.scales, m.biases, m.zeros}) release_pages(part);
+}
+
+// The number of columns of which leaf sizes should be a multiple.
+int column_alignment(const StoredMatrix& m) {
+  switch (m.format) {
+    case StoredFormat::kPlain:
+      return 1;
+    case StoredFormat::kGguf:
+      return kAlignmentMin;
+    default:
+      return std::max(kAlignmentMin, m.group);
+  }
+}
+
+class Loader {
+ public:
+  Loader(const WeightSource& source, const ModelConfig& config, const WeightShare& share,
+         Device& device)
+      : source_(source),
+        config_(config),
+        layers_(share.layers),
+        cut_(share.cut),
+        rank_(share.rank),
+        device_(device) {}
+
+  Result<Weights> load() {
+    weights_.layers.resize(static_cast<size_t>(config_.layers));
+    for (const Weight& weight : weight_table(config_)) {
+      if (is_held(weight)) TRY(load_one(weight));
+    }
+    if (config_.experts.count > 0) {
+      weights_.token_bytes += expert_bytes_ / static_cast<uint64_t>(config_.experts.count) *
+                              static_cast<uint64_t>(config_.experts.chosen);
+    }
+    if (config_.tied_embeddings && has_head()) {
+      auto& matrices = weights_.shared.matrices;
+      matrices[static_cast<size_t>(Role::kLogits)] = weights_.shared.matrix(Role::kEmbedding);
+    }
+    return std::move(weights_);
+  }
+
+ private:
+  bool has_embedding() const { return layers_.begin == 0; }
+  bool has_head() const { return layers_.end == config_.layers; }
+
+  bool is_held(const Weight& weight) const {
+    if (weight.layer >= 0) return weight.layer >= layers_.begin && weight.layer < layers_.end;
+    if (weight.role != Role::kEmbedding) return has_head();
+    return has_embedding() || (has_head() && config_.tied_embeddings);
+  }
+
+  Status load_one(const Weight& weight) {
+    const WeightPart part = part_of(weight, cut_, rank_);
+    LayerWeights& place =
+        weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
+    const auto role = static_cast<size_t>(weight.role);
+    if (weight.is_vector && weight.expert >= 0) {
+      TRY(load_expert_vector(weight, part, place.vectors[role]));
+    } else if (weight.is_vector) {
+      place.vectors[role] = TRY(load_vector(weight, part));
+    } else if (weight.role == Role::kKvUp) {
+      TRY(load_heads(weight, part, place));
+    } else if (weight.expert >= 0) {
+      std::vector<MatrixId>& experts = expert_matrices(weight.role, place.experts);
+      const auto first = experts.empty() ? std::nullopt : std::optional(experts.front());
+      experts.push_back(TRY(load_matrix(weight, part, first)));
+    } else {
+      place.matrices[role] = TRY(load_matrix(weight, part));
+    }
+    return Ok{};
+  }
+
+  // The table names experts in ascending order.
+  static std::vector<MatrixId>& expert_matrices(Role role, ExpertMatrices& experts) {
+    if (role == Role::kExpertGate) return experts.gate;
+    return role == Role::kExpertUp ? experts.up : experts.down;
+  }
+
+  // A rank without a part of the matrix requests one element: an end of 0 would mean all.
+  Result<StoredMatrix> find(const Weight& weight, const WeightPart& part) const {
+    const bool is_empty = part.elements() == 0;
+    const Range rows = is_empty ? Range{0, 1} : part.rows;
+    const Range columns = is_empty ? Range{0, 1} : part.columns;
+    return source_.matrix({.name = weight.name,
+                           .stack_index = weight.expert,
+                           .rows = weight.rows,
+                           .columns = weight.columns,
+                           .row_begin = rows.begin,
+                           .row_end = rows.end,
+                           .column_begin = columns.begin,
+                           .column_end = columns.end});
+  }
+
+  void count(const Weight& weight, uint64_t bytes) {
+    const bool is_head = config_.tied_embeddings && has_head();
+    const bool is_looked_up = weight.role == Role::kEmbedding && !is_head;
+    weights_.weight_bytes += bytes;
+    weights_.read_bytes += bytes;
+    if (weight.expert >= 0) {
+      expert_bytes_ += bytes;
+    } else {
+      weights_.token_bytes += is_looked_up ? 0 : bytes;
+    }
+  }
+
+  Result<std::vector<float>> read_vector(const Weight& weight, const WeightPart& part) {
+    const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
+    TRY(need(weight.name, stored.bytes));
+    const auto size = static_cast<size_t>(part.rows.size());
+    std::vector<float> values(size);
+    for (size_t i = 0; i < size; ++i) {
+      const size_t at = static_cast<size_t>(part.rows.begin) + i;
+      values[i] = load_element(stored.bytes.data(), stored.dtype, at);
+    }
+    count(weight, size * dtype_bytes(stored.dtype));
+    return values;
+  }
+
+  Result<Slice> load_vector(const Weight& weight, const WeightPart& part) {
+    const std::vector<float> values = TRY(read_vector(weight, part));
+    const Slice slice{TRY(device_.allocate(values.size() * sizeof(float), Access::kDevice)), 0};
+    device_.write(slice, std::as_bytes(std::span<const float>(values)));
+    return slice;
+  }
+
+  // One buffer holds the vectors of all experts: (experts, part).
+  Status load_expert_vector(const Weight& weight, const WeightPart& part, Slice& all) {
+    const std::vector<float> values = TRY(read_vector(weight, part));
+    if (weight.expert == 0) {
+      const size_t elements = values.size() * static_cast<size_t>(config_.experts.count);
+      all = {TRY(device_.allocate(elements * sizeof(float), Access::kDevice)), 0};
+    }
+    const size_t offset = all.offset + values.size() * static_cast<size_t>(weight.expert);
+    device_.write({all.buffer, offset}, std::as_bytes(std::span<const float>(values)));
+    return Ok{};
+  }
+
+  // `input_like` as in MatrixSource.
+  Result<MatrixId> load_matrix(const Weight& weight, const WeightPart& part,
+                               std::optional<MatrixId> input_like = std::nullopt) {
+    const StoredMatrix stored = TRY(find(weight, part));
+    const bool is_empty = part.elements() == 0;
+    const MatrixId id = TRY(pack(weight.name, {.stored = stored,
+                                               .row_begin = part.rows.begin,
+                                               .rows = is_empty ? 0 : part.rows.size(),
+                                               .column_begin = part.columns.begin,
+                                               .columns = part.columns.size(),
+                                               .steps = steps_of(weight, part),
+                                               .input_like = input_like}));
+    count(weight, stored_bytes_of(stored, part.elements()));
+    give_back(stored);
+    return id;
+  }
+
+  Status need(const std::string& name, std::span<const std::byte> bytes) const {
+    const Status is_here = source_.need(bytes);
+    if (is_here.ok()) return is_here;
+    return Error{is_here.error().code, name + ": " + is_here.error().message};
+  }
+
+  Result<MatrixId> pack(const std::string& name, const MatrixSource& source) {
+    const MatrixPart part{.row_begin = source.row_begin,
+                          .rows = source.rows,
+                          .column_begin = source.column_begin,
+                          .columns = source.columns};
+    for (const auto& bytes : stored_ranges(source.stored, part)) TRY(need(name, bytes));
+    auto id = device_.pack(source);
+    if (!id.ok()) return Error{id.error().code, name + ": " + id.error().message};
+    return id;
+  }
+
+  // Each head has a matrix that maps its query to the latent's space and one that maps the latent
+  // to its value. Both multiply the results of other matrices and are small: their activations are
+  // not rounded a second time. They are stored like that, or in one matrix with the first one
+  // transposed: a head's rows for its key, then those for its value.
+  Status load_heads(const Weight& weight, const WeightPart& part, LayerWeights& place) {
+    const LatentConfig& latent = *config_.latent;
+    const int rows_of_head = latent.nope + latent.value;
+    if (has_split_heads(source_, weight)) return load_absorbed_heads(weight, place);
+    const StoredMatrix stored = TRY(find(weight, part));
+    for (int row = part.rows.begin; row < part.rows.end; row += rows_of_head) {
+      place.absorb.push_back(TRY(pack(weight.name, {.stored = stored,
+                                                    .row_begin = row,
+                                                    .rows = latent.nope,
+                                                    .columns = latent.kv_rank,
+                                                    .is_transposed = true,
+                                                    .steps = one_leaf(latent.nope),
+                                                    .keeps_float_input = true})));
+      place.values.push_back(TRY(pack(weight.name, {.stored = stored,
+                                                    .row_begin = row + latent.nope,
+                                                    .rows = latent.value,
+                                                    .columns = latent.kv_rank,
+                                                    .steps = one_leaf(latent.kv_rank),
+                                                    .keeps_float_input = true})));
+    }
+    count(weight, stored_bytes_of(stored, part.elements()));
+    give_back(stored);
+    return Ok{};
+  }
+
+  Status load_absorbed_heads(const Weight& weight, LayerWeights& place) {
+    const LatentConfig& latent = *config_.latent;
+    const Range heads = cut_.heads(rank_);
+    const auto load = [&](const char* name, int head, int rows, int columns) -> Result<MatrixId> {
+      const std::string full = head_part_name(weight, name);
+      const StoredMatrix stored = TRY(
+          source_.matrix({.name = full, .stack_index = head, .rows = rows, .columns = columns}));
+      count(weight, stored_bytes(stored));
+      const MatrixSource source{.stored = stored,
+                                .rows = rows,
+                                .columns = columns,
+                                .steps = one_leaf(columns),
+                                .keeps_float_input = true};
+      return pack(full, source);
+    };
+    for (int head = heads.begin; head < heads.end; ++head) {
+      place.absorb.push_back(TRY(load("embed_q", head, latent.kv_rank, latent.nope)));
+      place.values.push_back(TRY(load("unembed_out", head, latent.value, latent.kv_rank)));
+    }
+    return Ok{};
+  }
+
+  static std::vector<LeafStep> one_leaf(int columns) {
+    return {{.columns = columns, .merges = 0, .ends_subtree = 1}};
+  }
+
+  std::vector<LeafStep> steps_of(const Weight& weight, const WeightPart& part) const {
+    if (weight.split == Split::kHeadColumns) return cut_.head_steps(rank_);
+    if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
+    if (weight.split == Split::kExpertFfnColumns) return cut_.expert_steps(rank_);
+    if (weight.split == Split::kSharedFfnColumns) return cut_.shared_steps(rank_);
+    return one_leaf(part.columns.size());
+  }
+
+  const WeightSource& source_;
+  const ModelConfig& config_;
+  const Range layers_;
+  const Cut& cut_;
+  int rank_;
+  Device& device_;
+  Weights weights_;
+  uint64_t expert_bytes_ = 0;
+};
+
+}  // namespace
+
+std::string head_part_name(const Weight& kv_up, std::string_view part) {
+  constexpr std::string_view kWhole = "kv_b_proj";
+  std::string name = kv_up.name;
+  return name.replace(name.rfind(kWhole), kWhole.size(), part);
+}
+
+// If neither form exists, the error names the common one.
+bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
+  return !source.has(kv_up.name) && source.has(head_part_name(kv_up, "embed_q"), 0);
+}
+
+Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
+  CutAlignment alignment;
+  for (const Weight& weight : weight_table(config)) {
+    const bool is_of_expert =
+        weight.split == Split::kExpertFfn || weight.split == Split::kExpertFfnColumns ||
+        weight.split == Split::kSharedFfn || weight.split == Split::kSharedFfnColumns;
+    const bool is_dense = weight.split == Split::kFfn || weight.split == Split::kFfnColumns;
+    if (weight.is_vector || weight.expert > 0 || (!is_of_expert && !is_dense)) continue;
+    const StoredMatrix stored = TRY(source.matrix({.name = weight.name,
+                                                   .stack_index = weight.expert,
+                                                   .rows = weight.rows,
+                                                   .columns = weight.columns,
+                                                   .row_end = 1}));
+    const bool is_cut_by_columns = weight.split == Split::kFfnColumns ||
+                                   weight.split == Split::kExpertFfnColumns ||
+                                   weight.split == Split::kSharedFfnColumns;
+    const int wanted = is_cut_by_columns ? column_alignment(stored) : std::max(1, stored.row_group);
+    int& most = is_dense ? alignment.ffn : alignment.experts;
+    most = std::max(most, wanted);
+  }
+  return alignment;
+}
+
+Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config) {
+  uint64_t bytes = 0;
+  for (const Weight& weight : weight_table(config)) {
+    if (weight.split != Split::kQueryLatent && weight.split != Split::kKvLatent) continue;
+    // Only the size is wanted: one row is the smallest request that a source may have to convert.
+    const StoredMatrix stored = TRY(source.matrix(
+        {.name = weight.name, .rows = weight.rows, .columns = weight.columns, .row_end = 1}));
+    const auto elements =
+        static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
+    bytes += stored_bytes_of(stored, elements);
+  }
+  return bytes / static_cast<uint64_t>(config.layers);
+}
+
+Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
+                             const WeightShare& share, Device& device) {
+  return Loader(source, config, share, device).load();
+}
+
+}  // namespace lockstep

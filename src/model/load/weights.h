@@ -1,0 +1,67 @@
+// Weights: one rank's share of a checkpoint on its device, laid out for the kernels. Built once at
+// load.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "model/load/cut.h"
+#include "model/load/weight_table.h"
+#include "weights/weight_source.h"
+
+namespace lockstep {
+
+// The places of one layer's (or the shared) weights: matrices by MatrixId, norms as floats in a
+// buffer.
+struct LayerWeights {
+  std::array<MatrixId, kRoleCount> matrices{};
+  std::array<Slice, kRoleCount> vectors{};
+
+  ExpertMatrices experts;
+  // Latent attention, for each of this rank's heads: query to latent (transposed key matrix),
+  // latent to value.
+  std::vector<MatrixId> absorb;
+  std::vector<MatrixId> values;
+
+  MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
+  Slice vector(Role role) const { return vectors[static_cast<size_t>(role)]; }
+};
+
+struct Weights {
+  LayerWeights shared;
+  std::vector<LayerWeights> layers;  // (all layers); empty if not loaded
+  uint64_t weight_bytes = 0;         // of this rank's parts, by the weight table
+  uint64_t token_bytes = 0;  // of weight_bytes, those read per token: no separate embedding, only
+                             // the chosen experts
+  uint64_t read_bytes = 0;   // actually read from the checkpoint
+};
+
+// The heads of latent attention (Role::kKvUp) are stored as "kv_b_proj" or, by MLX, as stacks of
+// their parts "embed_q" and "unembed_out".
+bool has_split_heads(const WeightSource& source, const Weight& kv_up);
+std::string head_part_name(const Weight& kv_up, std::string_view part);
+
+// The alignment of leaf boundaries, from the quantisation groups of the feed-forward weights.
+Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config);
+
+// Checkpoint bytes of both projections to the latents, for an average layer; 0 without latent
+// attention. The same on every rank.
+Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config);
+
+// The weights that a rank loads: its part of some layers, with the embedding if the first layer is
+// among them, and with the final norm and the LM head if the last one is.
+struct WeightShare {
+  const Cut& cut;
+  int rank = 0;  // of the cut
+  Range layers;
+};
+// Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
+// Pages of the files are released as soon as their weights are laid out.
+Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
+                             const WeightShare& share, Device& device);
+
+}  // namespace lockstep

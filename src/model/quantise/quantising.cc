@@ -1,0 +1,56 @@
+#include "model/quantise/quantising.h"
+
+#include <string_view>
+#include <utility>
+
+#include "model/load/weight_table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kRouterBits = 8;
+constexpr std::string_view kWeightEnding = ".weight";
+
+}  // namespace
+
+std::shared_ptr<const QuantisingSource> quantising_source(
+    std::shared_ptr<const WeightSource> source, const ModelConfig& config,
+    const QuantisingChoice& choice) {
+  QuantisingOptions options{.bits = choice.bits,
+                            .requantises = choice.requantises,
+                            .threads = choice.threads,
+                            .first_core = choice.first_core};
+  for (const Weight& weight : weight_table(config)) {
+    if (weight.role != Role::kRouter) continue;
+    const bool is_sigmoid = config.kind(weight.layer).feed_forward == FeedForward::kSigmoidExperts;
+    options.bits_of.emplace(weight.name, is_sigmoid ? 0 : kRouterBits);
+  }
+  if (config.latent) {
+    options.latent = {.count = config.heads,
+                      .nope = config.latent->nope,
+                      .value = config.latent->value,
+                      .kv_rank = config.latent->kv_rank};
+  }
+  return std::make_shared<const QuantisingSource>(std::move(source), std::move(options));
+}
+
+std::string module_name(const ModelConfig& config, std::string name, int stack_index) {
+  if (name.ends_with(kWeightEnding)) name.resize(name.size() - kWeightEnding.size());
+  if (stack_index < 0) return name;
+  const std::string expert = ".experts." + std::to_string(stack_index) + ".";
+  const size_t at = name.rfind(expert);
+  if (at == std::string::npos) return name;  // a head's
+  const bool is_gpt_oss = config.architecture->name == "GptOssForCausalLM";
+  return name.replace(at, expert.size(), is_gpt_oss ? ".experts." : ".switch_mlp.");
+}
+
+QuantisationReport quantisation_report(const QuantisingSource& source, const ModelConfig& config) {
+  QuantisationReport report;
+  for (QuantisingSource::Converted& each : source.converted()) {
+    each.part.name = module_name(config, std::move(each.name), each.stack_index);
+    report.add(each.part);
+  }
+  return report;
+}
+
+}  // namespace lockstep

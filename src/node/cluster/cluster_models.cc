@@ -1,0 +1,404 @@
+#include "node/cluster/cluster_models.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/threads/guarded.h"
+#include "cluster/state/model_names.h"
+#include "node/requests/local_route.h"
+#include "node/requests/request_channel.h"
+#include "node/requests/stream_route.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRouteRetry{100};
+constexpr milliseconds kFetchRetry{5'000};
+constexpr milliseconds kUsePeriod{1'000};
+// A model that cannot be placed for this long is refused; until then nodes may still be meeting.
+constexpr milliseconds kRefusalAfter{5'000};
+
+}  // namespace
+
+void ClusterModels::connect(const Surroundings& surroundings) {
+  around_ = std::make_unique<Surroundings>(surroundings);
+  copies_ = std::make_unique<ModelCopies>(loop_, surroundings.fetcher);
+  if (surroundings.fetcher.keeps_shares()) {
+    shares_ = std::make_unique<ShareCopies>(loop_, surroundings.fetcher, [this] { update(); });
+  }
+  update();
+}
+
+void ClusterModels::cancel_fetches(const Item& item) {
+  for (const uint64_t fetch : {item.fetch, item.table_fetch}) {
+    if (fetch != 0 && around_) around_->fetcher.cancel(fetch);
+  }
+}
+
+void ClusterModels::close() {
+  use_timer_.cancel();
+  if (copies_) copies_->keep({});
+  if (shares_) shares_->keep({});
+  streams_.clear();
+  for (auto& [name, item] : items_) {
+    cancel_fetches(item);
+    if (item.model) item.model->close();
+  }
+  items_.clear();
+  around_.reset();
+  const std::lock_guard lock(mutex_);
+  offered_.clear();
+  desired_ = {};
+}
+
+void ClusterModels::update() {
+  if (!around_) return;
+  const DesiredState& desired = around_->driver.brain().desired();
+  drop_unwanted(desired);
+  for (const auto& [name, entry] : desired.entries()) {
+    if (!entry.wanted) continue;
+    const auto [found, is_new] = items_.try_emplace(name);
+    found->second.entry = entry;
+    if (is_new) fetch(name);
+    if (found->second.model) lead(name, found->second);
+    const auto groups = static_cast<int64_t>(found->second.ways.size());
+    const bool is_placed = groups >= entry.promises.replicas;
+    if (!is_placed && around_->driver.brain().coordinator() == around_->self) {
+      fetch_table(name, found->second);
+    }
+  }
+  publish();
+  keep_used();
+  keep_copies();
+}
+
+// Copies serving models only, so loading comes first; several groups are copies of each other.
+void ClusterModels::keep_copies() {
+  std::set<NodeId> alive{around_->self};
+  for (const auto& [id, member] : around_->driver.brain().membership().members()) {
+    if (member.is_alive()) alive.insert(id);
+  }
+  std::set<std::string> paths;
+  std::map<std::string, RankPlan> plans;
+  for (const auto& [name, item] : items_) {
+    if (item.ways.size() != 1) continue;
+    const ServingPlacement& only = item.ways.begin()->second.placement;
+    plans[item.entry.path] = only.plan;
+    if (shares_ && !shares_->is_kept_whole(item.entry.path)) continue;
+    if (copy_keeper(only.plan.ranks, alive) == around_->self) {
+      paths.insert(item.entry.path);
+    }
+  }
+  copies_->keep(paths);
+  if (shares_) shares_->keep(plans);
+}
+
+// A model loaded on demand stays while it answers.
+void ClusterModels::keep_used() {
+  bool is_any = false;
+  for (auto& [name, item] : items_) {
+    if (item.entry.promises.idle_unload_s == 0 || !item.model) continue;
+    is_any = true;
+    keep_item(item, name);
+  }
+  if (is_any) {
+    use_timer_ = loop_.call_after(kUsePeriod, [this] { keep_used(); });
+  } else {
+    use_timer_.cancel();
+  }
+}
+
+void ClusterModels::keep_item(Item& item, const std::string& name) {
+  if (item.model->status().running > 0) return around_->driver.model_used(name);
+  const auto keep_ms = std::exchange(item.keep_ms, std::nullopt);
+  if (keep_ms) around_->driver.model_kept(name, *keep_ms);
+}
+
+// Ends the keep-alive time set by an earlier request.
+void ClusterModels::use(const std::string& name) {
+  if (!around_) return;
+  const auto item = items_.find(name);
+  if (item != items_.end()) item->second.keep_ms.reset();
+  around_->driver.model_used(name);
+}
+
+// A new path means a new model.
+void ClusterModels::drop_unwanted(const DesiredState& desired) {
+  for (auto item = items_.begin(); item != items_.end();) {
+    const DesiredEntry* entry = desired.find(item->first);
+    if (entry && entry->wanted && entry->path == item->second.entry.path) {
+      ++item;
+      continue;
+    }
+    cancel_fetches(item->second);
+    if (item->second.model) item->second.model->close();
+    item = items_.erase(item);
+  }
+}
+
+// For the entry that made the request: its name may now mean another model.
+bool ClusterModels::is_meant(const std::string& name, const std::string& path) const {
+  const auto found = items_.find(name);
+  return found != items_.end() && found->second.entry.path == path;
+}
+
+// The small files are enough to answer clients.
+void ClusterModels::fetch(const std::string& name) {
+  Item& item = items_.find(name)->second;
+  const std::string path = item.entry.path;
+  around_->fetcher.offer(path);
+  item.fetch = around_->fetcher.fetch_small(
+      path, {.on_progress = {}, .on_done = [this, name, path](Result<FetchedModel> fetched) {
+               if (!is_meant(name, path)) return;
+               items_.find(name)->second.fetch = 0;
+               if (!fetched.ok()) return on_problem(name, fetched.error().message);
+               read(name, path, fetched.value().path);
+             }});
+}
+
+// The coordinator plans by the table of the weights, which is in the weights' files.
+void ClusterModels::fetch_table(const std::string& name, Item& item) {
+  if (item.is_table_here || item.table_fetch != 0) return;
+  const std::string path = item.entry.path;
+  item.table_fetch = around_->fetcher.fetch_table(
+      path, {.on_progress = {}, .on_done = [this, name, path](Result<FetchedModel> fetched) {
+               if (!is_meant(name, path)) return;
+               Item& of = items_.find(name)->second;
+               of.table_fetch = 0;
+               of.is_table_here = fetched.ok();
+               if (fetched.ok()) return;
+               of.problem = fetched.error().message;
+               publish();
+               of.retry = loop_.call_after(kFetchRetry, [this] { update(); });
+             }});
+}
+
+// Some tokenizers take a tenth of a second to read.
+void ClusterModels::read(const std::string& name, const std::string& path,
+                         const std::filesystem::path& folder) {
+  const bool is_taken = disk_.post([weak = weak_from_this(), loop = &loop_, name, path,
+                                    folder]() -> DiskThread::Then {
+    auto read =
+        std::make_shared<Result<ModelFolder>>(guarded([&] { return read_model_folder(folder); }));
+    return [weak, loop, name, path, read] {
+      loop->post([weak, name, path, read] {
+        if (const auto self = weak.lock()) self->on_folder(name, path, std::move(*read));
+      });
+    };
+  });
+  if (!is_taken) on_problem(name, "too many models are being read");
+}
+
+void ClusterModels::on_folder(const std::string& name, const std::string& path,
+                              Result<ModelFolder> folder) {
+  if (!is_meant(name, path)) return;
+  Item& item = items_.find(name)->second;
+  if (item.model) return;
+  if (!folder.ok()) return on_problem(name, folder.error().message);
+  RoutedModelOptions options;
+  options.name = name;
+  options.on_route_lost = [this, name](uint64_t route, const Error&) {
+    on_route_lost(name, route);
+  };
+  item.problem.clear();
+  item.model = RoutedModel::make(loop_, std::move(folder.value()), std::move(options));
+  update();
+}
+
+void ClusterModels::on_problem(const std::string& name, const std::string& why) {
+  const auto found = items_.find(name);
+  if (found == items_.end()) return;
+  found->second.problem = why;
+  found->second.retry = loop_.call_after(kFetchRetry, [this, name] {
+    if (items_.contains(name)) fetch(name);
+  });
+  publish();
+}
+
+// Routes to the groups that serve now; removes routes to others.
+void ClusterModels::lead(const std::string& name, Item& item) {
+  const auto serving = serving_placements(around_->driver.brain(), around_->self, name,
+                                          static_cast<size_t>(item.entry.promises.replicas));
+  for (auto way = item.ways.begin(); way != item.ways.end();) {
+    const bool serves =
+        std::find(serving.begin(), serving.end(), way->second.placement) != serving.end();
+    if (serves) {
+      ++way;
+      continue;
+    }
+    const uint64_t route = way->second.route;
+    way = item.ways.erase(way);
+    item.model->drop_route(route, {ErrorCode::kPeerLost, "the model is being placed again"});
+  }
+  if (serving.empty()) return show_waiting(name, item);
+  item.refusal.cancel();
+  item.sentence.clear();
+  for (const ServingPlacement& placement : serving) {
+    const auto [way, is_new] = item.ways.try_emplace(placement.epoch);
+    if (!is_new) continue;
+    way->second = {.placement = placement, .attempt = ++last_attempt_};
+    placement.owner == around_->self ? lead_here(name, item, way->second)
+                                     : lead_away(name, way->second);
+  }
+}
+
+void ClusterModels::lead_here(const std::string& name, Item& item, Way& way) {
+  const PlacementEpoch epoch = way.placement.epoch;
+  const std::shared_ptr<GroupSupervisor> group = around_->parts.group(name, epoch);
+  if (!group) return retry_way(name, epoch);
+  way.route = item.model->add_route(epoch, [this, group](RouteEvents events) {
+    return make_local_route(loop_, group, std::move(events));
+  });
+}
+
+void ClusterModels::lead_away(const std::string& name, const Way& way) {
+  const auto channel = request_channel({name, way.placement.epoch});
+  if (!channel.ok()) return on_problem(name, channel.error().message);
+  around_->driver.peers().open_stream(
+      way.placement.owner, channel.value(),
+      [weak = weak_from_this(), name, meant = way](Result<FrameConnection> stream) {
+        if (const auto self = weak.lock()) return self->on_way_open(name, meant, std::move(stream));
+        if (stream.ok()) stream.value().close();
+      });
+}
+
+void ClusterModels::on_way_open(const std::string& name, const Way& meant,
+                                Result<FrameConnection> stream) {
+  const auto item = items_.find(name);
+  Way* way = nullptr;
+  if (item != items_.end()) {
+    const auto found = item->second.ways.find(meant.placement.epoch);
+    const bool is_meant =
+        found != item->second.ways.end() && found->second.attempt == meant.attempt;
+    if (is_meant) way = &found->second;
+  }
+  if (way == nullptr) {
+    if (stream.ok()) stream.value().close();
+    return;
+  }
+  if (!stream.ok()) return retry_way(name, meant.placement.epoch);
+  way->route = item->second.model->add_route(
+      meant.placement.epoch,
+      [this, connection = std::move(stream.value())](RouteEvents events) mutable {
+        return make_stream_route(loop_, std::move(connection), std::move(events));
+      });
+}
+
+void ClusterModels::on_route_lost(const std::string& name, uint64_t route) {
+  const auto item = items_.find(name);
+  if (item == items_.end()) return;
+  for (const auto& [epoch, way] : item->second.ways) {
+    if (way.route == route) return retry_way(name, PlacementEpoch(epoch));
+  }
+}
+
+void ClusterModels::retry_way(const std::string& name, const PlacementEpoch& epoch) {
+  const auto found = items_.find(name);
+  if (found == items_.end()) return;
+  found->second.ways.erase(epoch);
+  found->second.retry = loop_.call_after(kRouteRetry, [this] { update(); });
+}
+
+// Shows the coordinator's report of a model that no group serves.
+void ClusterModels::show_waiting(const std::string& name, Item& item) {
+  ModelStatus status;
+  status.state = ModelStatus::State::kLoading;
+  std::string sentence;
+  bool is_coming = false;  // one group is enough to serve
+  for (const ModelProgress& progress : around_->driver.brain().progress()) {
+    if (progress.model != name) continue;
+    status.last_error = progress.sentence;
+    sentence = progress.sentence;
+    is_coming = is_coming || progress.phase != ModelPhase::kWaiting;
+  }
+  if (is_coming) sentence.clear();
+  item.model->set_status(std::move(status));
+  if (item.sentence == sentence) return;
+  item.sentence = sentence;
+  item.model->set_refusal("");
+  if (sentence.empty()) return item.refusal.cancel();
+  item.refusal = loop_.call_after(kRefusalAfter, [this, name, sentence] {
+    const auto found = items_.find(name);
+    if (found == items_.end() || found->second.sentence != sentence) return;
+    found->second.model->set_refusal(sentence);
+  });
+}
+
+void ClusterModels::on_stream(const Channel& channel, FrameConnection connection) {
+  const auto purpose = parse_request_purpose(channel.purpose);
+  const std::shared_ptr<GroupSupervisor> group =
+      around_ && purpose.ok() ? around_->parts.group(purpose.value().model, purpose.value().epoch)
+                              : nullptr;
+  if (!group || streams_.size() >= kStreamsMax) return connection.close();
+  const uint64_t number = next_number_++;
+  streams_[number] =
+      std::make_unique<RequestStreamHost>(loop_, std::move(connection), group,
+                                          [this, number](const Error&) { streams_.erase(number); });
+}
+
+void ClusterModels::publish() {
+  std::map<std::string, Offered, std::less<>> offered;
+  for (const auto& [name, item] : items_) offered[name] = {item.model, item.problem};
+  const std::lock_guard lock(mutex_);
+  desired_ = around_->driver.brain().desired();
+  offered_ = std::move(offered);
+}
+
+std::string ClusterModels::problem_of(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, offered] : offered_) {
+    const DesiredEntry* entry = desired_.find(name);
+    if (entry && entry->path == path && !offered.problem.empty()) return offered.problem;
+  }
+  return "";
+}
+
+std::vector<std::shared_ptr<ModelService>> ClusterModels::models() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<ModelService>> models;
+  for (const auto& [name, offered] : offered_) {
+    if (offered.model) models.push_back(offered.model);
+  }
+  return models;
+}
+
+Result<std::shared_ptr<ModelService>> ClusterModels::find(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const bool is_only = name.empty() && offered_.size() == 1;
+  const ModelName found = find_model(desired_, is_only ? offered_.begin()->first : name);
+  const auto offered = found.entry ? offered_.find(found.entry->name) : offered_.end();
+  if (offered == offered_.end()) {
+    return Error{ErrorCode::kNotFound, no_such_model(name, found)};
+  }
+  loop_.post([weak = weak_from_this(), model = offered->first] {
+    if (const auto self = weak.lock()) self->use(model);
+  });
+  if (offered->second.model) return offered->second.model;
+  return Error{
+      ErrorCode::kPeerLost,
+      fmt::format("the files of the model '{}' are not on this node yet{}{}", offered->first,
+                  offered->second.problem.empty() ? "" : ": ", offered->second.problem)};
+}
+
+bool ClusterModels::is_on_demand(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const DesiredEntry* entry = desired_.find(name);
+  return entry != nullptr && entry->wanted && entry->promises.idle_unload_s > 0;
+}
+
+void ClusterModels::keep(std::string_view name, milliseconds time) {
+  loop_.post([weak = weak_from_this(), model = std::string(name), time] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const auto item = self->items_.find(model);
+    if (item == self->items_.end() || item->second.entry.promises.idle_unload_s == 0) return;
+    item->second.keep_ms = time.count();
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,229 @@
+#include "node/cluster/cluster_node.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "cluster/private_file.h"
+#include "hub/files/settings.h"
+#include "net/event_loop.h"
+#include "node/cluster/cluster_driver.h"
+#include "node/cluster/cluster_models.h"
+#include "node/cluster/cluster_parts.h"
+#include "node/cluster/cluster_plan.h"
+#include "node/fetch/model_fetcher.h"
+#include "node/fetch/piece_host.h"
+#include "node/network/network_speed.h"
+#include "node/network/own_addresses.h"
+#include "node/requests/stream_route.h"
+#include "node/worker/worker_stream.h"
+#include "planner/facts/measured_machine.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDrainPoll{50};
+// Limits how long the start takes.
+constexpr uint64_t kReadProbeBytesAtStart = uint64_t{256} << 20;
+
+// A node works even if its memory speed cannot be measured.
+MeasuredSpeed speed_of_this_machine() {
+  const auto speed = measure_this_machine(kReadProbeBytesAtStart);
+  if (speed.ok()) return speed.value();
+  log_warn("node: this machine's memory speed is unknown: {}", speed.error().message);
+  return {};
+}
+
+// For a model whose weights are to be placed. kTimeout while its files are being fetched.
+Result<std::string> path_for_plan(const std::string& model, const FetchSettings& settings,
+                                  const std::weak_ptr<ClusterModels>& models) {
+  const auto here = ModelFetch::table_here(model, settings);
+  if (here.ok()) return here.value().string();
+  if (here.error().code != ErrorCode::kNotFound) return here.error();
+  const auto known = models.lock();
+  const std::string why = known ? known->problem_of(model) : "";
+  if (!why.empty()) return Error{ErrorCode::kNotFound, why};
+  return Error{ErrorCode::kTimeout, "its files are being fetched to the node that places it"};
+}
+
+}  // namespace
+
+struct ClusterNode::Impl {
+  Impl(ClusterNodeOptions chosen, FetchSettings fetching);
+  Status open();
+  void close();
+  void drain(milliseconds limit);
+  Result<ClusterDriver::Options> driver_options(const MeasuredSpeed& speed) const;
+  std::string data_host_of(const NodeId& node) const;
+  void connect();
+  void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
+
+  const ClusterNodeOptions options;
+  const FetchSettings settings;
+  const NodeId self;
+  const std::unique_ptr<EventLoop> loop = EventLoop::start();
+  const std::shared_ptr<ClusterModels> models;
+  ClusterPlanner planner;
+  std::unique_ptr<ClusterParts> parts;
+  std::unique_ptr<ClusterDriver> driver;
+  std::unique_ptr<PeersNetwork> network;
+  std::unique_ptr<ModelFetcher> fetcher;
+  bool is_open = false;  // the loop's thread
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  bool is_stopping = false;
+};
+
+ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
+    : options(std::move(chosen)),
+      settings(std::move(fetching)),
+      self(options.identity.id()),
+      models(std::make_shared<ClusterModels>(*loop)),
+      planner([own = settings, weak = std::weak_ptr(models)](const std::string& model) {
+        return path_for_plan(model, own, weak);
+      }),
+      parts(std::make_unique<ClusterParts>(
+          *loop,
+          ClusterParts::Options{
+              .self = self, .link = options.link, .command = {.cache = options.disk_cache}})) {}
+
+Result<ClusterDriver::Options> ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
+  ClusterDriver::Options driver_options;
+  driver_options.peers = options.peers;
+  driver_options.peers.version = options.version;
+  driver_options.folder = options.identity.cluster_folder();
+  driver_options.power = options.power;
+  driver_options.brain.program = options.version;
+  driver_options.brain.name = options.identity.name();
+  driver_options.brain.budget_bytes = options.budget_bytes;
+  driver_options.brain.is_spare = options.is_spare;
+  driver_options.brain.speed = speed.read_bytes_s;
+  driver_options.brain.operations_s = speed.operations_s;
+  std::string network_host = options.peers.host;
+  if (options.data_network) {
+    network_host = TRY(options.data_network->own_host(own_addresses()));
+    driver_options.brain.data_host = network_host;
+  }
+  driver_options.brain.link_bytes_s = network_bytes_s(network_host);
+  return driver_options;
+}
+
+// Empty: ranks there use the node's control address.
+std::string ClusterNode::Impl::data_host_of(const NodeId& node) const {
+  const Member* const member = driver->brain().membership().find(node);
+  if (!options.data_network || member == nullptr || member->last == nullptr) return "";
+  const std::string& host = member->last->data_host;
+  return options.data_network->contains(host) ? host : "";
+}
+
+Status ClusterNode::Impl::open() {
+  TRY(make_private_folder(options.identity.cluster_folder()));
+  driver = TRY(ClusterDriver::start(
+      *loop, options.identity, TRY(driver_options(speed_of_this_machine())), planner.function(),
+      *parts,
+      {.on_change = [this] { models->update(); },
+       .on_restart = options.on_restart,
+       .on_stream =
+           [this](const NodeId& from, const Channel& channel, FrameConnection connection) {
+             on_stream(from, channel, std::move(connection));
+           }}));
+  network = std::make_unique<PeersNetwork>(driver->peers());
+  fetcher = std::make_unique<ModelFetcher>(*loop, *network, self, settings);
+  planner.set_on_facts(driver->plan_again_call());
+  loop->run_and_wait([this] { connect(); });
+  return Ok{};
+}
+
+void ClusterNode::Impl::connect() {
+  parts->connect(
+      {.peers = driver->peers(),
+       .fetcher = *fetcher,
+       .data_host_of = [this](const NodeId& node) { return data_host_of(node); },
+       .on_event = [this](const std::string& model, const PlacementEpoch& epoch,
+                          const PartEvent& event) { driver->part_event(model, epoch, event); },
+       .on_change = [this] { models->update(); }});
+  models->connect({.self = self, .driver = *driver, .parts = *parts, .fetcher = *fetcher});
+  is_open = true;
+}
+
+// Other nodes may call before everything is ready; they retry.
+void ClusterNode::Impl::on_stream(const NodeId& from, const Channel& channel,
+                                  FrameConnection connection) {
+  if (!is_open) return connection.close();
+  if (channel.kind == kWorkerChannel) return parts->on_stream(from, channel, std::move(connection));
+  if (channel.kind == kRequestStream) return models->on_stream(channel, std::move(connection));
+  if (channel.kind == kPieceChannel) {
+    return fetcher->on_stream(from, channel, std::move(connection));
+  }
+  connection.close();
+}
+
+// The others place this node's models again, and send their requests there.
+void ClusterNode::Impl::drain(milliseconds limit) {
+  loop->run_and_wait([this] { driver->leave(); });
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    size_t streams = 0;
+    // Without the lock, so that stop() need not wait for the loop.
+    loop->run_and_wait([&] { streams = models->stream_count(); });
+    std::unique_lock lock(mutex);
+    if (streams == 0 || is_stopping || std::chrono::steady_clock::now() >= deadline) return;
+    changed.wait_for(lock, kDrainPoll);
+  }
+}
+
+// Downloads and groups end while the other nodes can still be notified.
+void ClusterNode::Impl::close() {
+  loop->run_and_wait([this] {
+    is_open = false;
+    if (driver) driver->leave();
+    models->close();
+    parts->disconnect();
+  });
+  fetcher.reset();
+  network.reset();
+  parts->end_groups();
+  driver.reset();
+}
+
+Result<std::unique_ptr<ClusterNode>> ClusterNode::start(ClusterNodeOptions options) {
+  FetchSettings settings;
+  settings.hub = TRY(hub_settings_from_environment());
+  settings.home = options.identity.folder();
+  settings.keeps_shares = options.keeps_shares;
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(settings));
+  std::unique_ptr<ClusterNode> node(new ClusterNode(std::move(impl)));
+  TRY(node->impl_->open());
+  return node;
+}
+
+ClusterNode::ClusterNode(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ClusterNode::~ClusterNode() {
+  impl_->close();
+}
+
+ClusterControl& ClusterNode::control() {
+  return *impl_->driver;
+}
+std::shared_ptr<ModelDirectory> ClusterNode::models() {
+  return impl_->models;
+}
+uint16_t ClusterNode::control_port() const {
+  return impl_->driver->peers().port();
+}
+void ClusterNode::drain(milliseconds limit) {
+  impl_->drain(limit);
+}
+void ClusterNode::stop() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->is_stopping = true;
+  impl_->changed.notify_all();
+}
+
+}  // namespace lockstep

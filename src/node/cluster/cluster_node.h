@@ -1,0 +1,66 @@
+// ClusterNode: this machine as a node of a cluster: its loop, its connections to the other nodes,
+// the desired state, the parts of models that run here, and the models that its clients can use.
+// `lockstep serve` starts one, which outlives the server that uses it. One thread calls start(),
+// drain() and the destructor, which ends the parts here and leaves the cluster within seconds; any
+// thread the rest.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/machine/power_meter.h"
+#include "base/result.h"
+#include "cluster/identity.h"
+#include "cluster/peers/peers.h"
+#include "node/cluster/cluster_control.h"
+#include "node/models/model_directory.h"
+#include "node/network/data_network.h"
+#include "node/worker/disk_cache.h"
+#include "transport/link_options.h"
+
+namespace lockstep {
+
+struct ClusterNodeOptions {
+  Identity identity;  // in a cluster
+  Peers::Options peers;
+  int64_t budget_bytes = 0;   // memory that models of the cluster may use
+  bool is_spare = false;      // used only where the others are not enough
+  bool keeps_shares = false;  // keeps what its ranks read of models' files, and copies of shares
+  std::string version;
+  DiskCache disk_cache{};                       // of all ranks here, led from any node
+  std::shared_ptr<PowerGauge> power;            // for heartbeats; null: not in them
+  LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
+  // The network of these links between two machines that are both in it; else the control network.
+  std::optional<DataNetwork> data_network;
+  // A user wants this node to drain, exit and start again; called by the node's loop until the node
+  // has ended.
+  std::function<void()> on_restart;
+};
+
+class ClusterNode {
+ public:
+  // Measures this machine for a fraction of a second. kExhausted if the control port is taken.
+  static Result<std::unique_ptr<ClusterNode>> start(ClusterNodeOptions options);
+  ~ClusterNode();
+
+  ClusterControl& control();
+  std::shared_ptr<ModelDirectory> models();
+  uint16_t control_port() const;
+
+  // Accepts no more requests of other nodes; returns when those in flight have ended, `limit` has
+  // passed or stop() is called.
+  void drain(std::chrono::milliseconds limit);
+  // Ends drain().
+  void stop();
+
+ private:
+  struct Impl;
+  explicit ClusterNode(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,255 @@
+#include "node/cluster/cluster_parts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "model/load/open_model.h"
+#include "node/cluster/cluster_plan.h"
+#include "node/worker/remote_workers.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Nodes that have just met may not be fully connected yet.
+constexpr milliseconds kRetryPause{200};
+constexpr int kRetriesMax = 25;
+constexpr milliseconds kStopTimeout{200};
+
+bool is_on_one_machine(const PartReport& report) {
+  return std::all_of(report.ranks.begin(), report.ranks.end(),
+                     [&](const RankPart& rank) { return rank.node == report.ranks.front().node; });
+}
+
+// The options for the group of a placement. Reads the head of the model's files.
+Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry, const PartReport& report,
+                                             const std::string& path, const LinkOptions& link) {
+  const OpenedModel model = TRY(open_model(path, PartialFiles::kTables));
+  const PlannedLimits limits = TRY(planned_limits(model.config, entry.promises));
+  GroupSupervisorOptions options;
+  options.model = path;
+  options.name = entry.name;
+  for (const RankPart& rank : report.ranks) {
+    options.shares.push_back(static_cast<double>(rank.share));
+  }
+  options.ranks = static_cast<int>(report.ranks.size());
+  options.stages = static_cast<int>(report.stages);
+  options.link = is_on_one_machine(report) ? LinkOptions{} : link;
+  options.context = limits.context;
+  options.sequences_max = limits.streams;
+  // A stop follows a loss, mostly of a rank that cannot answer; requests continue elsewhere.
+  options.stop_timeout = kStopTimeout;
+  options.restart_wait = options.resume_wait;  // a refusal would count as another loss
+  return options;
+}
+
+}  // namespace
+
+ClusterParts::ClusterParts(EventLoop& loop, Options options)
+    : loop_(loop),
+      options_(std::move(options)),
+      host_(std::make_unique<WorkerHost>(loop, options_.command)) {}
+
+ClusterParts::~ClusterParts() = default;
+
+void ClusterParts::connect(Surroundings surroundings) {
+  around_ = std::make_unique<Surroundings>(std::move(surroundings));
+  std::vector<Name> names;
+  for (const auto& [name, part] : parts_) names.push_back(name);
+  for (const Name& name : names) fetch(name);
+}
+
+void ClusterParts::disconnect() {
+  for (auto& [name, part] : parts_) {
+    part.retry.cancel();
+    if (part.fetch != 0 && around_) around_->fetcher.cancel(part.fetch);
+    if (!part.led) continue;
+    part.led->silence();
+    part.led->stop();  // all in parallel
+    ending_.push_back(std::move(part.led));
+  }
+  parts_.clear();
+  host_.reset();
+  around_.reset();
+}
+
+void ClusterParts::end_groups() {
+  ending_.clear();
+}
+
+void ClusterParts::start_part(const DesiredEntry& entry, const PartReport& report) {
+  if (!host_) return;
+  const Name name{report.model, report.epoch};
+  if (!parts_.try_emplace(name, Part{.entry = entry, .report = report}).second) return;
+  if (around_) fetch(name);
+}
+
+void ClusterParts::fetch(const Name& name) {
+  Part& part = parts_.at(name);
+  part.fetch = around_->fetcher.fetch_reads(
+      part.entry.path, {part.report.ranks, part.report.stages},
+      {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
+         const auto found = parts_.find(name);
+         if (found == parts_.end() || found->second.is_stopping) return;
+         found->second.fetch = 0;
+         if (!fetched.ok()) return failed(name, fetched.error().message);
+         found->second.path = fetched.value().path.string();
+         prepare(name);
+       }});
+}
+
+void ClusterParts::prepare(const Name& name) {
+  Part& part = parts_.at(name);
+  const Result<MachineHosts> hosts = machine_hosts(part.report);
+  if (!hosts.ok()) {
+    if (++part.retries > kRetriesMax) return failed(name, hosts.error().message);
+    part.retry = loop_.call_after(kRetryPause, [this, name] { prepare(name); });
+    return;
+  }
+  if (part.report.ranks.front().node == options_.self) return lead(name, part, hosts.value());
+  const Status allowed = host_->allow({.model = name.first,
+                                       .epoch = name.second,
+                                       .leader = part.report.ranks.front().node,
+                                       .path = part.path,
+                                       .hosts = hosts.value()});
+  allowed.ok() ? ready(name) : failed(name, allowed.error().message);
+}
+
+// The addresses at which this machine reaches those of the other ranks.
+Result<MachineHosts> ClusterParts::machine_hosts(const PartReport& report) const {
+  MachineHosts machine;
+  const std::vector<Peer> connected = around_->peers.report().connected;
+  bool has_ipv6 = false;
+  for (const RankPart& rank : report.ranks) {
+    machine.hosts.emplace_back();
+    if (rank.node == options_.self) {
+      machine.ranks.push_back(static_cast<int>(machine.hosts.size()) - 1);
+      continue;
+    }
+    const auto peer = std::find_if(connected.begin(), connected.end(),
+                                   [&](const Peer& each) { return each.id == rank.node; });
+    if (peer == connected.end()) {
+      return Error{ErrorCode::kPeerLost, fmt::format("there is no connection to node {}",
+                                                     around_->peers.name_of(rank.node))};
+    }
+    std::string& host = machine.hosts.back();
+    host = around_->data_host_of(rank.node);
+    if (host.empty()) host = peer->address.host;
+    has_ipv6 = has_ipv6 || host.find(':') != std::string::npos;
+  }
+  for (const int rank : machine.ranks) {
+    machine.hosts[static_cast<size_t>(rank)] = has_ipv6 ? "::" : "0.0.0.0";
+  }
+  return machine;
+}
+
+void ClusterParts::lead(const Name& name, Part& part, const MachineHosts& hosts) {
+  const std::shared_ptr<WorkerPlaces> places =
+      cluster_worker_places(loop_, around_->peers, places_of(part, hosts));
+  auto make_options = [entry = part.entry, report = part.report, path = part.path,
+                       link = options_.link, places]() -> Result<GroupSupervisorOptions> {
+    GroupSupervisorOptions options = TRY(group_options(entry, report, path, link));
+    options.places = places;
+    return options;
+  };
+  part.led = LedGroup::start(
+      loop_, std::move(make_options),
+      {.on_ready = [this, name] { ready(name); },
+       .on_failed = [this, name](const Error& error) { failed(name, error.message); },
+       .on_stopped = [this, name] { stopped(name); }});
+}
+
+ClusterPlacesOptions ClusterParts::places_of(const Part& part, const MachineHosts& hosts) const {
+  ClusterPlacesOptions options{.own = options_.self,
+                               .model = part.report.model,
+                               .epoch = part.report.epoch,
+                               .path = part.path,
+                               .hosts = hosts.hosts,
+                               .command = options_.command};
+  for (const RankPart& rank : part.report.ranks) {
+    options.ranks.push_back({.node = rank.node, .name = around_->peers.name_of(rank.node)});
+  }
+  return options;
+}
+
+void ClusterParts::ready(const Name& name) {
+  const auto found = parts_.find(name);
+  if (found == parts_.end() || found->second.is_stopping || !around_) return;
+  if (!std::exchange(found->second.is_ready, true)) {
+    around_->on_event(name.first, name.second, {PartEvent::Kind::kReady, ""});
+  }
+  around_->on_change();
+}
+
+// A failed part has released everything before the cluster hears of it.
+void ClusterParts::failed(const Name& name, const std::string& reason) {
+  const auto found = parts_.find(name);
+  if (found == parts_.end() || found->second.is_stopping || !around_) return;
+  if (found->second.led) {
+    // Its thread only has to report that it has ended.
+    found->second.is_stopping = true;
+    found->second.failure = reason;
+    found->second.led->stop();
+    return;
+  }
+  parts_.erase(found);
+  around_->on_event(name.first, name.second, {PartEvent::Kind::kFailed, reason});
+}
+
+void ClusterParts::stop_part(const std::string& model, const PlacementEpoch& epoch) {
+  if (!host_) return;
+  const Name name{model, epoch};
+  const auto found = parts_.find(name);
+  if (found == parts_.end()) {
+    if (around_) around_->on_event(model, epoch, {PartEvent::Kind::kStopped, ""});
+    return;
+  }
+  Part& part = found->second;
+  part.failure.clear();
+  part.is_stopping = true;
+  part.retry.cancel();
+  if (part.fetch != 0) around_->fetcher.cancel(std::exchange(part.fetch, 0));
+  if (part.led) {
+    part.led->stop();
+    if (around_) around_->on_change();
+  } else {
+    host_->forbid(model, epoch, [this, name] { stopped(name); });
+  }
+}
+
+void ClusterParts::stopped(const Name& name) {
+  auto part = parts_.extract(name);
+  if (part.empty() || !around_) return;
+  const std::string& failure = part.mapped().failure;
+  const PartEvent::Kind kind =
+      failure.empty() ? PartEvent::Kind::kStopped : PartEvent::Kind::kFailed;
+  around_->on_event(name.first, name.second, {kind, failure});
+  around_->on_change();
+}
+
+std::shared_ptr<GroupSupervisor> ClusterParts::group(const std::string& model,
+                                                     const PlacementEpoch& epoch) const {
+  const auto found = parts_.find({model, epoch});
+  const bool serves = found != parts_.end() && found->second.is_ready &&
+                      !found->second.is_stopping && found->second.led;
+  return serves ? found->second.led->group() : nullptr;
+}
+
+int ClusterParts::running() const {
+  int count = 0;
+  for (const auto& [name, part] : parts_) {
+    if (part.led && part.led->group()) count += part.led->group()->status().running;
+  }
+  return count;
+}
+
+void ClusterParts::on_stream(const NodeId& from, const Channel& channel,
+                             FrameConnection connection) {
+  if (!host_) return connection.close();
+  host_->on_stream(from, channel, std::move(connection));
+}
+
+}  // namespace lockstep

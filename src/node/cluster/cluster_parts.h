@@ -1,0 +1,98 @@
+// ClusterParts: this node's parts of placements, as processes. It fetches the model to this
+// machine, prepares what the ranks here need, and leads the group if rank 0 is here. Loop's thread
+// only, except end_groups().
+//
+//   start_part   the model's files (node/fetch/model_fetcher.h)
+//     leads      a LedGroup, which starts its ranks on all nodes; ready when all have joined
+//     else       a WorkerHost that lets the leader start ranks here; ready at once
+//   stop_part    the reverse; stopped when no process is left
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/brain/local_parts.h"
+#include "cluster/peers/peers.h"
+#include "net/event_loop.h"
+#include "node/cluster/part_runner.h"
+#include "node/fetch/model_fetcher.h"
+#include "node/group/led_group.h"
+#include "node/worker/remote_workers.h"
+#include "node/worker/worker_host.h"
+
+namespace lockstep {
+
+class ClusterParts final : public PartRunner {
+ public:
+  struct Options {
+    NodeId self;
+    LinkOptions link;         // of groups over several machines
+    WorkerCommand command{};  // of ranks on this machine
+  };
+  // Its dependencies; calls before connect() are kept for it.
+  struct Surroundings {
+    Peers& peers;
+    ModelFetcher& fetcher;
+    // Address for links to ranks of a node; empty: the node's control address.
+    std::function<std::string(const NodeId&)> data_host_of;
+    std::function<void(const std::string& model, const PlacementEpoch&, const PartEvent&)> on_event;
+    std::function<void()> on_change;  // the answer of group() may have changed
+  };
+
+  ClusterParts(EventLoop& loop, Options options);
+  ~ClusterParts() override;
+
+  void connect(Surroundings surroundings);
+  // Ends everything, without events. Then end_groups(), on another thread, waits for the groups
+  // while the connections to the nodes of their ranks are still open.
+  void disconnect();
+  void end_groups();
+
+  void start_part(const DesiredEntry& entry, const PartReport& part) override;
+  void stop_part(const std::string& model, const PlacementEpoch& epoch) override;
+
+  // The group that this node leads for a placement; null until it is ready for the first time.
+  std::shared_ptr<GroupSupervisor> group(const std::string& model,
+                                         const PlacementEpoch& epoch) const;
+  // Requests of all groups that this node leads.
+  int running() const;
+  // A stream of kind "worker".
+  void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
+
+ private:
+  using Name = std::pair<std::string, PlacementEpoch>;
+  struct Part {
+    DesiredEntry entry;
+    PartReport report;
+    uint64_t fetch = 0;  // in flight; 0: none
+    std::string path{};  // of the model, once it is here
+    EventLoop::Timer retry{};
+    int retries = 0;
+    bool is_ready = false;
+    bool is_stopping = false;
+    std::string failure{};  // why it is being ended; empty: it did not fail
+    std::unique_ptr<LedGroup> led{};
+  };
+
+  void fetch(const Name& name);
+  void prepare(const Name& name);
+  void lead(const Name& name, Part& part, const MachineHosts& hosts);
+  Result<MachineHosts> machine_hosts(const PartReport& report) const;
+  ClusterPlacesOptions places_of(const Part& part, const MachineHosts& hosts) const;
+  void ready(const Name& name);
+  void failed(const Name& name, const std::string& reason);
+  void stopped(const Name& name);
+
+  EventLoop& loop_;
+  const Options options_;
+  std::unique_ptr<WorkerHost> host_;  // until disconnect()
+  std::unique_ptr<Surroundings> around_;
+  std::map<Name, Part> parts_;
+  std::vector<std::unique_ptr<LedGroup>> ending_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include "node/cluster/cluster_plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/threads/guarded.h"
+#include "model/load/open_model.h"
+#include "model/load/shape_model.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kModelsKeptMax = kDesiredLiveMax;
+constexpr size_t kPlannedFilesMax = 4096;        // of a model's folder
+constexpr std::chrono::seconds kLooksAgain{10};  // before checking files that were read
+constexpr std::chrono::seconds kTriesAgain{1};   // after a failed read
+
+uint64_t file_key(const fs::path& path) {
+  std::error_code error;
+  uint64_t key = std::hash<std::string>()(path.filename().string());
+  key = (key ^ static_cast<uint64_t>(fs::file_size(path, error))) * 1099511628211u;
+  const auto time = fs::last_write_time(path, error).time_since_epoch().count();
+  return (key ^ static_cast<uint64_t>(time)) * 1099511628211u;
+}
+
+// Changes when a file of the model does; independent of directory order.
+uint64_t files_key(const std::string& model) {
+  std::error_code error;
+  if (is_shape_model(model)) return 1;
+  if (!fs::is_directory(model, error)) return file_key(model);
+  uint64_t key = 1;
+  size_t count = 0;
+  auto item = fs::directory_iterator(model, error);
+  for (; !error && item != fs::directory_iterator() && count < kPlannedFilesMax;
+       item.increment(error)) {
+    if (item->is_regular_file(error)) key += file_key(item->path());
+    ++count;
+  }
+  return key;
+}
+
+bool is_same_error(const Error& a, const Error& b) {
+  return a.code == b.code && a.message == b.message;
+}
+
+}  // namespace
+
+void ClusterPlanner::set_on_facts(std::function<void()> call) {
+  const std::lock_guard lock(mutex_);
+  on_facts_ = std::move(call);
+}
+
+PlanFunction ClusterPlanner::function() {
+  return [this](const DesiredEntry& entry, size_t groups, std::span<const NodeOffer> offers) {
+    return plan(entry, groups, offers);
+  };
+}
+
+Result<std::vector<RankPlan>> ClusterPlanner::plan(const DesiredEntry& entry, size_t groups,
+                                                   std::span<const NodeOffer> offers) {
+  const auto facts = TRY(facts_of(entry));
+  return plan_groups(entry, *facts, groups, offers);
+}
+
+// Cached facts are used at once, and checked in parallel.
+ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
+  const auto now = Clock::now();
+  std::unique_lock lock(mutex_);
+  make_room(entry.path);
+  Known& known = known_[entry.path];
+  known.used_at = now;
+  const bool has_facts = known.reading && known.reading->facts.ok();
+  const auto age_max = has_facts ? kLooksAgain : kTriesAgain;
+  const bool is_due = !known.is_reading && (!known.reading || now - known.read_at >= age_max);
+  const auto reading = known.reading;
+  if (is_due) known.is_reading = true;
+  lock.unlock();
+  if (is_due) start_reading(entry.path, reading);
+  if (reading) return reading->facts;
+  return Error{ErrorCode::kTimeout,
+               fmt::format("the table of weights of model '{}' is being read", entry.name)};
+}
+
+void ClusterPlanner::make_room(const std::string& keep) {
+  if (known_.size() < kModelsKeptMax || known_.contains(keep)) return;
+  auto oldest = known_.end();
+  for (auto item = known_.begin(); item != known_.end(); ++item) {
+    if (oldest == known_.end() || item->second.used_at < oldest->second.used_at) oldest = item;
+  }
+  known_.erase(oldest);
+}
+
+void ClusterPlanner::start_reading(const std::string& path, const std::optional<Reading>& before) {
+  const bool is_posted = disk_.post([this, path, before, resolve = resolve_]() -> DiskThread::Then {
+    auto read_now = [&]() -> Result<std::optional<Reading>> { return read(resolve, path, before); };
+    auto result = guarded(read_now);
+    auto reading = result.ok() ? std::move(result.value()) : Reading{.facts = result.error()};
+    // Runs only while this object, which owns the thread, exists.
+    return [this, path, reading = std::move(reading)] { finish_reading(path, reading); };
+  });
+  if (!is_posted) finish_reading(path, std::nullopt);
+}
+
+// Nullopt if nothing has changed.
+std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resolve,
+                                                            const std::string& path,
+                                                            const std::optional<Reading>& before) {
+  Reading reading{.facts = Error{ErrorCode::kInternal, ""}};
+  const auto model = resolve(path);
+  if (!model.ok()) {
+    reading.facts = model.error();
+  } else {
+    reading.files = files_key(model.value());
+    if (before && before->facts.ok() && before->files == reading.files) return std::nullopt;
+    const auto facts = [&]() -> Facts {
+      const OpenedModel opened = TRY(open_model(model.value(), PartialFiles::kTables));
+      return std::make_shared<const ModelFacts>(TRY(model_facts(opened)));
+    };
+    reading.facts = facts();
+  }
+  const bool is_as_before = before && !before->facts.ok() && !reading.facts.ok() &&
+                            is_same_error(before->facts.error(), reading.facts.error());
+  if (is_as_before) return std::nullopt;
+  return reading;
+}
+
+void ClusterPlanner::finish_reading(const std::string& path, std::optional<Reading> reading) {
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(path);
+  if (known == known_.end()) return;  // evicted for others
+  known->second.is_reading = false;
+  known->second.read_at = Clock::now();
+  if (!reading) return;
+  known->second.reading = std::move(reading);
+  if (on_facts_) on_facts_();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+// ClusterPlanner: implements a cluster's PlanFunction (cluster/brain/plan_function.h). It reads and
+// caches the facts about a model on its own threads, and places the model on the offered nodes in
+// as many groups as requested. plan() belongs to the Brain's thread, the rest to any.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/brain/plan_function.h"
+#include "node/worker/disk_thread.h"
+#include "planner/facts/model_facts.h"
+
+namespace lockstep {
+
+inline constexpr int kPlannedStreams = 8;  // without a promise: EngineOptions::sequences_max
+inline constexpr int kPlannedStreamsMax = 4096;
+
+// The limits that a rank is planned with and so must be started with: the promised context, or 8192
+// positions, or the model's if that is less; and one group's part of the promised streams.
+struct PlannedLimits {
+  int context = 0;
+  int streams = kPlannedStreams;
+};
+// kInvalidArgument for promises that the model cannot keep.
+Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises);
+
+// As many groups as fit, `groups` at most, on disjoint nodes: planned together, so that none takes
+// what another needs. Each is the best of at most 64 ranks by the promises, one rank per node
+// unless more ranks than nodes are requested. kExhausted says what even one group lacks, and where.
+// Pure; takes some ten milliseconds.
+Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
+                                          size_t groups, std::span<const NodeOffer> offers);
+
+class ClusterPlanner {
+ public:
+  // From a DesiredEntry's path to the argument of open_model() on this machine; runs on the
+  // planner's threads, may use the disk, and may outlive this object.
+  using Resolve = std::function<Result<std::string>(const std::string& path)>;
+
+  explicit ClusterPlanner(Resolve resolve) : resolve_(std::move(resolve)) {}
+
+  // Called on a planner's thread when a model's facts are known or have changed: the time for
+  // Brain::plan_again(). Must not wait. A new call replaces the old one.
+  void set_on_facts(std::function<void()> call);
+
+  // kTimeout at the first call for a model, while its facts are being read.
+  Result<std::vector<RankPlan>> plan(const DesiredEntry& entry, size_t groups,
+                                     std::span<const NodeOffer> offers);
+  // plan() as a function, which must not outlive this.
+  PlanFunction function();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Facts = Result<std::shared_ptr<const ModelFacts>>;
+  struct Reading {  // of a model's files
+    Facts facts;
+    uint64_t files = 0;  // hash of their names, sizes and times
+  };
+  struct Known {
+    std::optional<Reading> reading;
+    bool is_reading = false;
+    Clock::time_point read_at;
+    Clock::time_point used_at;
+  };
+
+  Facts facts_of(const DesiredEntry& entry);
+  void start_reading(const std::string& path, const std::optional<Reading>& before);
+  void finish_reading(const std::string& path, std::optional<Reading> reading);
+  void make_room(const std::string& keep);
+  static std::optional<Reading> read(const Resolve& resolve, const std::string& path,
+                                     const std::optional<Reading>& before);
+
+  const Resolve resolve_;
+  std::mutex mutex_;  // guards what follows, except disk_
+  std::function<void()> on_facts_;
+  std::map<std::string, Known> known_;  // by path
+  // One thread per model kept: each has at most one read in flight, so a hanging one blocks no
+  // other.
+  DiskThread disk_{kDesiredLiveMax};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,174 @@
+#include "node/group/group_supervisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/machine/machine.h"
+#include "node/requests/request_check.h"
+#include "transport/link_kind.h"
+
+namespace lockstep {
+namespace {
+
+int default_threads(int ranks) {
+  return std::max(1, available_core_count() / ranks);
+}
+
+Status check_places(const GroupSupervisorOptions& options, int ranks) {
+  for (int rank = 0; options.places && rank < ranks; ++rank) {
+    const std::string node = options.places->node_name(rank);
+    if (node.empty() || options.link.kind != LinkKind::kShm) continue;
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "rank {} on {} does not share memory with this machine: its link must be tcp or verbs",
+            rank, node)};
+  }
+  return Ok{};
+}
+
+Status check_group_options(const GroupSupervisorOptions& options) {
+  const int ranks = static_cast<int>(options.shares.size());
+  if (ranks < 1 || ranks > GroupSupervisor::kRanksMax) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} ranks were requested; 1 to {} are possible", ranks,
+                             GroupSupervisor::kRanksMax)};
+  }
+  for (double share : options.shares) {
+    if (!(share > 0) || !std::isfinite(share)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("a share of {} is invalid: it must be above 0", share)};
+    }
+  }
+  if (options.stages < 1 || ranks % options.stages != 0) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} ranks cannot form {} stages of the same size", ranks, options.stages)};
+  }
+  LinkOptions link = options.link;
+  link.stages = options.stages;
+  TRY(check_link_options(link));
+  TRY(check_places(options, ranks));
+  if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
+      options.queue_max < 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "threads, context and queue must not be negative, sequences at least 1"};
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GroupSupervisor>> GroupSupervisor::open(GroupSupervisorOptions options) {
+  if (options.shares.empty() && options.ranks >= 1) {
+    options.shares.assign(static_cast<size_t>(std::min(options.ranks, kRanksMax + 1)), 1.0);
+  }
+  TRY(check_group_options(options));
+  options.ranks = static_cast<int>(options.shares.size());
+  if (options.threads == 0 && !options.places) options.threads = default_threads(options.ranks);
+  ModelFolder folder = TRY(read_model_folder(options.model));
+  WakePipe wake = TRY(WakePipe::create());
+  std::unique_ptr<GroupSupervisor> group(
+      new GroupSupervisor(std::move(options), std::move(folder), std::move(wake)));
+  group->thread_ = std::thread([self = group.get()] { self->supervise(); });
+  return group;
+}
+
+Result<std::unique_ptr<GroupSupervisor>> GroupSupervisor::start(GroupSupervisorOptions options) {
+  std::unique_ptr<GroupSupervisor> group = TRY(open(std::move(options)));
+  std::unique_lock lock(group->mutex_);
+  group->started_.wait(lock, [&] { return group->status_.state != ModelStatus::State::kLoading; });
+  if (group->status_.state == ModelStatus::State::kFailed) return group->start_error_;
+  lock.unlock();
+  return group;
+}
+
+GroupSupervisor::GroupSupervisor(GroupSupervisorOptions options, ModelFolder folder, WakePipe wake)
+    : options_(std::move(options)),
+      folder_(std::move(folder)),
+      wake_(std::move(wake)),
+      requests_([this] {
+        std::lock_guard lock(mutex_);
+        --status_.running;
+      }) {
+  status_.name = options_.name.empty() ? folder_.name : options_.name;
+  status_.link = link_kind_name(options_.link.kind);
+  status_.stages = options_.stages;
+  status_.threads = options_.threads;
+  status_.context = options_.context;
+  status_.pooling = folder_.pooling;
+}
+
+GroupSupervisor::~GroupSupervisor() {
+  stop();
+}
+
+void GroupSupervisor::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.wake();
+  if (options_.places) options_.places->stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+// Rank 0's only: other ranks here have parts of the same pages.
+void GroupSupervisor::on_page_counts(int rank, const PageStoreCounts& counts) {
+  if (rank != 0) return;
+  const std::lock_guard lock(mutex_);
+  status_.pages = counts;
+}
+
+ModelStatus GroupSupervisor::status() const {
+  std::lock_guard lock(mutex_);
+  return status_;
+}
+
+Result<uint64_t> GroupSupervisor::generate(GenerateRequest request, GenerationEvents events) {
+  std::unique_lock lock(mutex_);
+  TRY(check(request));
+  const uint64_t id = next_id_++;
+  ++status_.running;
+  inbox_.submitted.push_back({id, std::move(request), std::move(events)});
+  lock.unlock();
+  wake_.wake();
+  return id;
+}
+
+// Under the mutex.
+Status GroupSupervisor::check(const GenerateRequest& request) const {
+  if (stopping_ || status_.state == ModelStatus::State::kStopped) {
+    return Error{ErrorCode::kPeerLost, fmt::format("the model {} is unloaded", status_.name)};
+  }
+  if (status_.state == ModelStatus::State::kFailed) {
+    return Error{ErrorCode::kPeerLost, fmt::format("the model {} failed and is not restarted: {}",
+                                                   status_.name, status_.last_error)};
+  }
+  return check_request(request, {.context = status_.context,
+                                 .running = status_.running,
+                                 .running_max = options_.sequences_max + options_.queue_max});
+}
+
+void GroupSupervisor::cancel(uint64_t request) {
+  {
+    std::lock_guard lock(mutex_);
+    // Nothing empties the inbox after the thread has ended.
+    if (status_.state == ModelStatus::State::kFailed ||
+        status_.state == ModelStatus::State::kStopped) {
+      return;
+    }
+    inbox_.cancelled.push_back(request);
+  }
+  wake_.wake();
+}
+
+bool GroupSupervisor::is_stopping() const {
+  std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,165 @@
+// GroupSupervisor: a model served by a group of worker processes that this machine supervises; they
+// run here, or where WorkerPlaces puts them. It starts them, submits requests, monitors them, and
+// forms the group again when one dies, hangs or gives up: only ended processes are started and
+// loaded again. open(), start(), stop() and the destructor: one thread, and not from a callback.
+// The rest: any thread.
+//
+// GenerationEvents are called from the group's supervising thread, which also monitors the workers:
+// they must be short. They may be called before generate() returns; they may call generate(),
+// cancel() and status().
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "base/threads/wake_pipe.h"
+#include "node/group/worker_group.h"
+#include "node/models/model_folder.h"
+#include "node/models/model_service.h"
+#include "node/requests/request_table.h"
+#include "node/worker/disk_cache.h"
+#include "node/worker/worker_places.h"
+
+namespace lockstep {
+
+struct GroupSupervisorOptions {
+  std::filesystem::path model;
+  std::string name;            // empty: the folder's
+  std::vector<double> shares;  // one per rank; empty: `ranks` equal ones
+  int ranks = 1;
+  LinkOptions link;
+  Wire wire = Wire::kF32;
+  int stages = 1;  // of a pipeline; divides `ranks`
+  // Per rank. 0: max(1, cores / ranks); with `places`, a number that suits each machine.
+  int threads = 0;
+  bool pin_threads = false;
+  int context = 0;  // 0: the model's own
+  int sequences_max = 8;
+  int batch_tokens_max = 512;
+  std::string device = "cpu";
+  bool exact = false;      // activations stay float32 where weights are quantised
+  int bits = 0;            // not 0: weights are quantised to this many bits while being read
+  int queue_max = 64;      // requests beyond those that run together
+  DiskCache disk_cache{};  // of ranks on this machine; other nodes have their own
+
+  MonitorTimeouts timeouts;
+  std::chrono::milliseconds load_timeout{600'000};
+  // How long the first start may wait for a node that is unreachable or not prepared.
+  std::chrono::milliseconds prepare_timeout{600'000};
+  std::chrono::milliseconds restart_wait{5'000};  // how long a request waits for a restart
+  // For the step in flight, and for pages of state that are not on disk yet.
+  std::chrono::milliseconds stop_timeout{4'000};
+  // How long a running request waits for the group to form again, and how many losses in a row
+  // without a token it survives (0: it ends with the group it ran on).
+  std::chrono::milliseconds resume_wait{600'000};
+  int losses_max = 3;
+  int failures_max = 5;  // in a row, without becoming ready
+  bool restarts = true;  // false: the first failure is final
+
+  std::string worker_program;                 // empty: this program
+  std::vector<std::string> worker_arguments;  // empty: "worker"
+  std::shared_ptr<WorkerPlaces> places;       // null: all ranks here, by the two above
+
+  // Each change of state, with the reason if it is a failure. From the supervising thread; must be
+  // short, and must not call stop().
+  std::function<void(ModelStatus::State, const std::string& reason)> on_state;
+};
+
+class GroupSupervisor final : public ModelService, private WorkerEvents {
+ public:
+  static constexpr int kRanksMax = 64;
+
+  // Checks the options, reads the model's folder, and returns: the state is kLoading, and requests
+  // wait for restart_wait.
+  static Result<std::unique_ptr<GroupSupervisor>> open(GroupSupervisorOptions options);
+  // open(), but returns when all ranks are ready, or with the first error; then nothing of the
+  // group is left.
+  static Result<std::unique_ptr<GroupSupervisor>> start(GroupSupervisorOptions options);
+  ~GroupSupervisor() override;  // stop()
+
+  // Ends every request with kCancelled and every worker, even while loading. Takes little more than
+  // stop_timeout.
+  void stop();
+
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return folder_.tokenizer; }
+  ModelStatus status() const override;
+  std::vector<int32_t> stop_ids() const override { return folder_.stop_ids; }
+  ModelChatFormat chat_format() const override { return folder_.chat_format; }
+  SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
+  ModelCard card() const override { return folder_.card; }
+  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override;
+  void cancel(uint64_t request) override;
+
+ private:
+  // From other threads to the supervising one.
+  struct Submitted {
+    uint64_t id = 0;
+    GenerateRequest request;
+    GenerationEvents events;
+  };
+  struct Inbox {
+    std::vector<Submitted> submitted;
+    std::vector<uint64_t> cancelled;
+  };
+
+  GroupSupervisor(GroupSupervisorOptions options, ModelFolder folder, WakePipe wake);
+  WorkerGroupOptions worker_options() const;
+  Status check(const GenerateRequest& request) const;
+
+  // The supervising thread.
+  void supervise();
+  Status work();
+  Result<std::unique_ptr<WorkerGroup>> launch();
+  void hold(std::chrono::milliseconds pause);
+  Status serve(WorkerGroup& workers, bool* was_ready);
+  void take_inbox(WorkerGroup* workers);
+  void announce_ready(const WorkerGroup& workers);
+  void announce_restart(const Error& error);
+  Status form_again(WorkerGroup& workers, std::chrono::milliseconds pause);
+  void finish(ModelStatus::State state, const Error& reason);
+  void tell(ModelStatus::State state, const std::string& reason) const;
+  bool is_stopping() const;
+
+  void on_start(uint64_t request, int cached_tokens) override {
+    requests_.start(request, cached_tokens);
+  }
+  void on_token(uint64_t request, int32_t token) override { requests_.token(request, token); }
+  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
+    requests_.logprobs(request, logprobs);
+  }
+  void on_logits(uint64_t request, std::span<const float> row) override {
+    requests_.logits(request, row);
+  }
+  void on_end(uint64_t request, Result<FinishReason> outcome) override {
+    requests_.end(request, std::move(outcome));
+  }
+  void on_page_counts(int rank, const PageStoreCounts& counts) override;
+  void on_times(int, const CollectiveTimes&) override {}
+  void on_pairs(std::span<const PairTimes>) override {}
+
+  const GroupSupervisorOptions options_;
+  const ModelFolder folder_;
+  const WakePipe wake_;
+  RequestTable requests_;  // the supervising thread's
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable started_;
+  ModelStatus status_;
+  Error start_error_{ErrorCode::kInternal, ""};
+  Inbox inbox_;
+  bool stopping_ = false;
+  uint64_t next_id_ = 1;
+
+  std::thread thread_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "node/requests/request_frames.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <utility>
+
+#include "base/utf8.h"
+#include "node/wire/messages.h"
+#include "node/wire/status_message.h"
+
+namespace lockstep {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+
+constexpr uint8_t kMoreFollows = 0x80;
+constexpr size_t kPieceBytesMax = kRequestFrameBytesMax - 1;
+
+Error corrupt_request(std::string_view what) {
+  return Error{ErrorCode::kCorrupt, fmt::format("a stream of requests has {}", what)};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> request_frames(RequestMessage type, std::string_view payload) {
+  if (payload.size() > kRequestMessageBytesMax) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("a request of {} bytes is too large to be sent to another node, which "
+                             "takes at most {}",
+                             payload.size(), kRequestMessageBytesMax)};
+  }
+  std::vector<std::string> frames;
+  do {
+    const std::string_view piece = payload.substr(0, kPieceBytesMax);
+    payload.remove_prefix(piece.size());
+    std::string& frame = frames.emplace_back();
+    frame.reserve(piece.size() + 1);
+    frame.push_back(static_cast<char>(static_cast<uint8_t>(type) |
+                                      (payload.empty() ? uint8_t{0} : kMoreFollows)));
+    frame.append(piece);
+  } while (!payload.empty());
+  return frames;
+}
+
+std::string error_payload(uint64_t request, const Error& error) {
+  std::string sentence = error.message.substr(0, kRequestErrorBytesMax);
+  sentence.resize(sentence.size() - incomplete_utf8_tail(sentence));
+  return encode_error(request, {error.code, std::move(sentence)});
+}
+
+Result<std::optional<StreamMessage>> RequestFrameReader::take(std::string_view frame) {
+  if (frame.empty()) return corrupt_request("an empty frame");
+  const auto first = static_cast<uint8_t>(frame.front());
+  frame.remove_prefix(1);
+  const uint8_t number = first & static_cast<uint8_t>(~kMoreFollows);
+  if (number < static_cast<uint8_t>(RequestMessage::kSubmit) ||
+      number > static_cast<uint8_t>(RequestMessage::kLogprobs)) {
+    return corrupt_request(fmt::format("a message of unknown type {}", number));
+  }
+  const auto type = static_cast<RequestMessage>(number);
+  if (!partial_) partial_ = StreamMessage{type, {}};
+  if (partial_->type != type) return corrupt_request("a message inside another");
+  if (frame.size() > kRequestMessageBytesMax - partial_->payload.size()) {
+    return corrupt_request("a message that is too long");
+  }
+  partial_->payload.append(frame);
+  if ((first & kMoreFollows) != 0) return std::optional<StreamMessage>();
+  return std::exchange(partial_, std::nullopt);
+}
+
+Status tell_route(const RouteEvents& events, const StreamMessage& message) {
+  switch (message.type) {
+    case RequestMessage::kStart: {
+      const auto [id, cached_tokens] = TRY(decode_start(message.payload));
+      events.on_start(id, cached_tokens);
+      return Ok{};
+    }
+    case RequestMessage::kToken: {
+      const auto [id, token] = TRY(decode_token(message.payload));
+      events.on_token(id, token);
+      return Ok{};
+    }
+    case RequestMessage::kLogprobs: {
+      const auto [id, logprobs] = TRY(decode_logprobs(message.payload));
+      if (events.on_logprobs) events.on_logprobs(id, logprobs);
+      return Ok{};
+    }
+    case RequestMessage::kRow: {
+      const auto [id, row] = TRY(decode_logits(message.payload));
+      events.on_row(id, row);
+      return Ok{};
+    }
+    case RequestMessage::kEnd: {
+      const auto [id, reason] = TRY(decode_end(message.payload));
+      events.on_end(id, reason);
+      return Ok{};
+    }
+    case RequestMessage::kError: {
+      auto [id, error] = TRY(decode_error(message.payload));
+      events.on_end(id, std::move(error));
+      return Ok{};
+    }
+    case RequestMessage::kBusy:
+      events.on_busy(TRY(decode_id(message.payload)));
+      return Ok{};
+    case RequestMessage::kStatus:
+      events.on_status(TRY(decode_status(message.payload)));
+      return Ok{};
+    case RequestMessage::kLost:
+      events.on_lost(TRY(decode_error(message.payload)).second);
+      return Ok{};
+    default:
+      return corrupt_request("a message that only the clients' node may send");
+  }
+}
+
+Status ask_route(const RouteCalls& calls, const StreamMessage& message) {
+  switch (message.type) {
+    case RequestMessage::kSubmit: {
+      auto [id, request] = TRY(decode_request(message.payload));
+      return calls.submit(id, std::move(request));
+    }
+    case RequestMessage::kCancel:
+      calls.cancel(TRY(decode_id(message.payload)));
+      return Ok{};
+    default:
+      return corrupt_request("a message that only the group's owner may send");
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,219 @@
+#include "node/wire/messages.h"
+
+#include <cmath>
+
+#include "node/wire/message_fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kErrorCodeCount = static_cast<int>(ErrorCode::kInternal) + 1;
+
+JsonArray message_json(const std::vector<LogitBias>& biases) {
+  JsonArray array;
+  for (const LogitBias& one : biases) array.push_back(JsonArray{one.token, one.bias});
+  return array;
+}
+
+Result<std::vector<LogitBias>> get_logit_bias(const Json& json) {
+  std::vector<LogitBias> biases;
+  for (const Json& pair : TRY(need_array(json, "logit_bias"))) {
+    if (!pair.is_array() || pair.get_array().size() != 2) return corrupt_message("logit_bias");
+    boost::system::error_code error;
+    LogitBias one;
+    one.token = pair.get_array()[0].to_number<int32_t>(error);
+    if (error) return corrupt_message("logit_bias");
+    one.bias = pair.get_array()[1].to_number<float>(error);
+    if (error || !std::isfinite(one.bias)) return corrupt_message("logit_bias");
+    biases.push_back(one);
+  }
+  return biases;
+}
+
+void add_filters(const SamplingOptions& sampling, JsonObject& object) {
+  object["min_p"] = sampling.min_p;
+  object["typical_p"] = sampling.typical_p;
+  object["repetition_penalty"] = sampling.repetition_penalty;
+  object["penalty_tokens"] = sampling.penalty_tokens;
+  object["presence_penalty"] = sampling.presence_penalty;
+  object["frequency_penalty"] = sampling.frequency_penalty;
+  object["dry_multiplier"] = sampling.dry_multiplier;
+  object["dry_base"] = sampling.dry_base;
+  object["dry_allowed_length"] = sampling.dry_allowed_length;
+  object["dry_tokens"] = sampling.dry_tokens;
+}
+
+Status get_filters(const Json& json, SamplingOptions& sampling) {
+  sampling.min_p = TRY(need_float(json, "min_p"));
+  sampling.typical_p = TRY(need_float(json, "typical_p"));
+  sampling.repetition_penalty = TRY(need_float(json, "repetition_penalty"));
+  sampling.penalty_tokens = TRY(need_int32(json, "penalty_tokens"));
+  sampling.presence_penalty = TRY(need_float(json, "presence_penalty"));
+  sampling.frequency_penalty = TRY(need_float(json, "frequency_penalty"));
+  sampling.dry_multiplier = TRY(need_float(json, "dry_multiplier"));
+  sampling.dry_base = TRY(need_float(json, "dry_base"));
+  sampling.dry_allowed_length = TRY(need_int32(json, "dry_allowed_length"));
+  sampling.dry_tokens = TRY(need_int32(json, "dry_tokens"));
+  return Ok{};
+}
+
+}  // namespace
+
+std::string encode_request(uint64_t id, const GenerateRequest& request) {
+  JsonObject object;
+  object["id"] = as_signed(id);
+  object["prompt"] = json_array(request.prompt);
+  object["max_tokens"] = request.max_tokens;
+  object["stop_ids"] = json_array(request.stop_ids);
+  object["temperature"] = request.sampling.temperature;
+  object["top_k"] = request.sampling.top_k;
+  object["top_p"] = request.sampling.top_p;
+  object["seed"] = as_signed(request.sampling.seed);
+  object["prompt_logits"] = request.prompt_logits;
+  object["chunk"] = request.chunk;
+  object["draft_tokens"] = request.draft_tokens;
+  object["pooling"] = static_cast<int>(request.pooling);
+  object["told"] = request.told;
+  object["constraint"] = request.constraint;
+  object["logit_bias"] = message_json(request.logit_bias);
+  object["dry_breakers"] = json_array(request.dry_breakers);
+  object["min_tokens"] = request.min_tokens;
+  object["top_logprobs"] = request.top_logprobs;
+  object["client"] = as_signed(request.client);
+  object["priority"] = request.priority;
+  add_filters(request.sampling, object);
+  return dump_json(object);
+}
+
+Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  const uint64_t id = TRY(need_uint64(json, "id"));
+  GenerateRequest request;
+  request.prompt = TRY(get_numbers<int32_t>(json, "prompt"));
+  request.max_tokens = TRY(need_int32(json, "max_tokens"));
+  request.stop_ids = TRY(get_numbers<int32_t>(json, "stop_ids"));
+  request.sampling.temperature = TRY(need_float(json, "temperature"));
+  request.sampling.top_k = TRY(need_int32(json, "top_k"));
+  request.sampling.top_p = TRY(need_float(json, "top_p"));
+  request.sampling.seed = TRY(need_uint64(json, "seed"));
+  request.prompt_logits = TRY(get_bool(json, "prompt_logits")).value_or(false);
+  request.chunk = TRY(need_int32(json, "chunk"));
+  request.draft_tokens = TRY(need_int32(json, "draft_tokens"));
+  const int pooling = TRY(need_int32(json, "pooling"));
+  if (pooling < 0 || pooling > static_cast<int>(Pooling::kMean)) return corrupt_message("pooling");
+  request.pooling = static_cast<Pooling>(pooling);
+  request.told = TRY(need_int32(json, "told"));
+  if (request.told < 0 || static_cast<size_t>(request.told) > request.prompt.size()) {
+    return corrupt_message("told");
+  }
+  request.constraint = TRY(need_string(json, "constraint"));
+  request.logit_bias = TRY(get_logit_bias(json));
+  request.dry_breakers = TRY(get_numbers<int32_t>(json, "dry_breakers"));
+  request.min_tokens = TRY(need_int32(json, "min_tokens"));
+  request.top_logprobs = TRY(need_int32(json, "top_logprobs"));
+  request.client = TRY(need_uint64(json, "client"));
+  request.priority = TRY(need_int32(json, "priority"));
+  TRY(get_filters(json, request.sampling));
+  return std::pair<uint64_t, GenerateRequest>(id, std::move(request));
+}
+
+std::string encode_heartbeat(Heartbeat heartbeat) {
+  return pack(heartbeat.ticks, heartbeat.state);
+}
+
+Result<Heartbeat> decode_heartbeat(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("heartbeat");
+  const uint64_t ticks = take<uint64_t>(payload);
+  return Heartbeat{ticks, take<int32_t>(payload)};
+}
+
+std::string encode_page_counts(const PageStoreCounts& counts) {
+  return pack(counts);
+}
+
+Result<PageStoreCounts> decode_page_counts(std::string_view payload) {
+  if (payload.size() != sizeof(PageStoreCounts)) return corrupt_message("count of pages");
+  return take<PageStoreCounts>(payload);
+}
+
+std::string encode_start(uint64_t request, int cached_tokens) {
+  return pack(request, static_cast<int32_t>(cached_tokens));
+}
+
+Result<std::pair<uint64_t, int>> decode_start(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("start");
+  const uint64_t request = take<uint64_t>(payload);
+  const int cached_tokens = take<int32_t>(payload);
+  if (cached_tokens < 0) return corrupt_message("start");
+  return std::pair<uint64_t, int>(request, cached_tokens);
+}
+
+std::string encode_token(uint64_t request, int32_t token) {
+  return pack(request, token);
+}
+
+Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("token");
+  const uint64_t request = take<uint64_t>(payload);
+  return std::pair<uint64_t, int32_t>(request, take<int32_t>(payload));
+}
+
+std::string encode_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) {
+  return pack(request) + pack_span(logprobs);
+}
+
+Result<std::pair<uint64_t, std::vector<TokenLogprob>>> decode_logprobs(std::string_view payload) {
+  constexpr size_t kMost = sizeof(uint64_t) + (kTopLogprobsMax + 1) * sizeof(TokenLogprob);
+  if (payload.size() <= sizeof(uint64_t) || payload.size() > kMost)
+    return corrupt_message("logprobs");
+  const uint64_t request = take<uint64_t>(payload);
+  return std::pair(request, TRY(take_all<TokenLogprob>(payload, "list of logprobs")));
+}
+
+std::string encode_logits(uint64_t request, std::span<const float> row) {
+  return pack(request) + pack_span(row);
+}
+
+Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t)) return corrupt_message("row of logits");
+  const uint64_t request = take<uint64_t>(payload);
+  return std::pair<uint64_t, std::vector<float>>(request,
+                                                 TRY(take_all<float>(payload, "row of logits")));
+}
+
+std::string encode_end(uint64_t request, FinishReason reason) {
+  return pack(request, static_cast<int32_t>(reason));
+}
+
+Result<std::pair<uint64_t, FinishReason>> decode_end(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("end");
+  const uint64_t request = take<uint64_t>(payload);
+  const int32_t reason = take<int32_t>(payload);
+  if (reason < 0 || reason > static_cast<int32_t>(FinishReason::kLength))
+    return corrupt_message("end");
+  return std::pair<uint64_t, FinishReason>(request, static_cast<FinishReason>(reason));
+}
+
+std::string encode_id(uint64_t request) {
+  return pack(request);
+}
+
+Result<uint64_t> decode_id(std::string_view payload) {
+  if (payload.size() != sizeof(uint64_t)) return corrupt_message("request id");
+  return take<uint64_t>(payload);
+}
+
+std::string encode_error(uint64_t request, const Error& error) {
+  return pack(request, static_cast<int32_t>(error.code)) + error.message;
+}
+
+Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("error");
+  const uint64_t request = take<uint64_t>(payload);
+  const int32_t code = take<int32_t>(payload);
+  if (code < 0 || code >= kErrorCodeCount) return corrupt_message("error");
+  return std::pair<uint64_t, Error>(request,
+                                    Error{static_cast<ErrorCode>(code), std::string(payload)});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,151 @@
+// Messages between a node and its workers, and their encoding on the control channel. Tokens,
+// heartbeats and logits are plain bytes, everything else is JSON. Pure functions; an invalid
+// payload is kCorrupt.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/group/bench.h"
+#include "collective/group/probe.h"
+#include "collective/plan/algorithm.h"
+#include "collective/plan/wire.h"
+#include "engine/engine.h"
+#include "transport/link_options.h"
+#include "transport/link_use.h"
+
+namespace lockstep {
+
+enum class Message : uint8_t {
+  // From the node.
+  kSetup = 1,  // WorkerSetup: load
+  kJoin,       // EpochSetup: form the group of this epoch; sent to a worker that is in none
+  kPorts,      // every rank's port, once all listen (tcp)
+  kSubmit,     // a request for rank 0
+  kCancel,     // a request id
+  kLeave,      // the epoch is over: stop waiting for other ranks, keep what is loaded
+  kStop,       // finish the step in flight and exit
+  kAbort,      // stop waiting for other ranks and exit
+  // From a worker.
+  kLoaded = 32,  // LoadReport: it can join now
+  kListening,    // its port
+  kReady,        // EpochReport: it has joined
+  kLeft,         // why it is no longer in an epoch; exactly one for each kJoin
+  kHeartbeat,
+  kStart,  // a request's prompt is computed; how much of it was cached
+  kToken,
+  kLogits,
+  kEnd,       // FinishReason of a request
+  kError,     // one request failed, the group did not
+  kTimes,     // results of a bench
+  kPairs,     // results of a probe
+  kFatal,     // why this worker is about to exit
+  kLogprobs,  // of the next token
+  kPages,     // PageStoreCounts, when they have changed
+};
+
+struct WorkerSetup {
+  std::string model;  // its folder or .gguf file
+  int rank = 0;
+  std::vector<double> shares;  // one per rank
+  LinkOptions link;
+  Wire wire = Wire::kF32;
+  SumAlgorithm algorithm = SumAlgorithm::kAuto;
+  int threads = 1;  // 0: chosen by the worker's machine
+  int first_core = -1;
+  int context = 0;
+  int sequences_max = 8;
+  int batch_tokens_max = 512;
+  std::string device = "cpu";
+  bool exact = false;
+  int bits = 0;
+  int group_timeout_ms = 10'000;
+  // Not 0: measure all-reduces of this many bytes instead of serving a model.
+  uint64_t bench_bytes = 0;
+  int bench_rounds = 0;
+  bool probes = false;  // measure the links of each pair instead
+  // Not sent: filled in by the worker's own node (node/worker/worker_flags.h).
+  std::vector<std::string> hosts{};
+
+  int size() const { return static_cast<int>(shares.size()); }
+};
+
+// How a worker finds the other ranks of an epoch. Sent with the descriptors of its links' memory,
+// by peer rank (shm).
+struct EpochSetup {
+  uint64_t epoch = 0;
+  std::string token;  // tcp: the secret that a connection of this group must present
+};
+
+struct EpochReport {
+  uint64_t epoch = 0;
+  // Late arrivals from earlier epochs, since the worker started.
+  uint64_t late_calls = 0;         // connections that were refused
+  uint64_t late_frames = 0;        // frames over RDMA that were dropped
+  std::vector<LinkUse> links{};    // of this rank, by peer
+  std::vector<PairTimes> pairs{};  // rank 0: of all pairs, see formed_pairs()
+};
+
+struct Heartbeat {
+  uint64_t ticks = 0;
+  int32_t state = 0;  // Progress::state
+};
+
+std::string encode_setup(const WorkerSetup& setup);
+Result<WorkerSetup> decode_setup(std::string_view payload);
+
+std::string encode_epoch(const EpochSetup& setup);
+Result<EpochSetup> decode_epoch(std::string_view payload);
+
+std::string encode_epoch_report(const EpochReport& report);
+Result<EpochReport> decode_epoch_report(std::string_view payload);
+
+std::string encode_ports(std::span<const int> ports);
+Result<std::vector<int>> decode_ports(std::string_view payload);
+
+std::string encode_request(uint64_t id, const GenerateRequest& request);
+Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view payload);
+
+std::string encode_report(const LoadReport& report);
+Result<LoadReport> decode_report(std::string_view payload);
+
+std::string encode_heartbeat(Heartbeat heartbeat);
+Result<Heartbeat> decode_heartbeat(std::string_view payload);
+
+std::string encode_page_counts(const PageStoreCounts& counts);
+Result<PageStoreCounts> decode_page_counts(std::string_view payload);
+
+std::string encode_start(uint64_t request, int cached_tokens);
+Result<std::pair<uint64_t, int>> decode_start(std::string_view payload);
+
+std::string encode_token(uint64_t request, int32_t token);
+Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload);
+
+std::string encode_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs);
+Result<std::pair<uint64_t, std::vector<TokenLogprob>>> decode_logprobs(std::string_view payload);
+
+std::string encode_logits(uint64_t request, std::span<const float> row);
+Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload);
+
+std::string encode_end(uint64_t request, FinishReason reason);
+Result<std::pair<uint64_t, FinishReason>> decode_end(std::string_view payload);
+
+std::string encode_id(uint64_t request);
+Result<uint64_t> decode_id(std::string_view payload);
+
+// `request` is 0 if the error concerns the whole worker.
+std::string encode_error(uint64_t request, const Error& error);
+Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload);
+
+std::string encode_times(const CollectiveTimes& times);
+Result<CollectiveTimes> decode_times(std::string_view payload);
+
+std::string encode_pairs(std::span<const PairTimes> pairs);
+Result<std::vector<PairTimes>> decode_pairs(std::string_view payload);
+
+}  // namespace lockstep

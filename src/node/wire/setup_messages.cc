@@ -1,0 +1,231 @@
+// Messages about a group: what a worker loads and joins, its reports of that, and its measurements
+// (node/wire/messages.h).
+#include "node/wire/message_fields.h"
+#include "node/wire/messages.h"
+#include "weights/quantised/quantise.h"
+
+namespace lockstep {
+namespace {
+
+JsonObject setup_json(const LinkOptions& link) {
+  return {{"kind", link_kind_name(link.kind)},
+          {"topology", topology_name(link.topology)},
+          {"stages", link.stages},
+          {"rails", link.rails},
+          {"encrypts", link.encrypts},
+          {"plain", link.plain},
+          {"delay_us", link.delay_us},
+          {"gbit_s", link.gbit_s}};
+}
+
+Result<LinkOptions> get_link(const Json& object) {
+  const Json* json = find(object, "link");
+  if (!json || !json->is_object()) return corrupt_message("link");
+  LinkOptions link;
+  link.kind = TRY(parse_link_kind(TRY(need_string(*json, "kind"))));
+  link.topology = TRY(parse_topology(TRY(need_string(*json, "topology"))));
+  link.stages = TRY(need_int32(*json, "stages"));
+  link.rails = TRY(need_int32(*json, "rails"));
+  link.encrypts = TRY(get_bool(*json, "encrypts")).value_or(false);
+  link.plain = TRY(get_bool(*json, "plain")).value_or(false);
+  link.delay_us = TRY(need_int32(*json, "delay_us"));
+  link.gbit_s = TRY(need_double(*json, "gbit_s"));
+  return link;
+}
+
+JsonArray setup_json(std::span<const PairTimes> pairs) {
+  JsonArray array;
+  for (const PairTimes& pair : pairs) {
+    array.push_back(JsonObject{{"a", pair.a},
+                               {"b", pair.b},
+                               {"p50_us", pair.p50_us},
+                               {"p99_us", pair.p99_us},
+                               {"gbit_s", pair.gbit_s}});
+  }
+  return array;
+}
+
+Result<PairTimes> get_pair(const Json& json) {
+  PairTimes pair;
+  pair.a = TRY(need_int32(json, "a"));
+  pair.b = TRY(need_int32(json, "b"));
+  pair.p50_us = TRY(need_double(json, "p50_us"));
+  pair.p99_us = TRY(need_double(json, "p99_us"));
+  pair.gbit_s = TRY(need_double(json, "gbit_s"));
+  return pair;
+}
+
+}  // namespace
+
+std::string encode_setup(const WorkerSetup& setup) {
+  JsonObject object;
+  object["model"] = setup.model;
+  object["rank"] = setup.rank;
+  object["shares"] = json_array(setup.shares);
+  object["link"] = setup_json(setup.link);
+  object["wire"] = wire_name(setup.wire);
+  object["algorithm"] = sum_algorithm_name(setup.algorithm);
+  object["threads"] = setup.threads;
+  object["first_core"] = setup.first_core;
+  object["context"] = setup.context;
+  object["sequences_max"] = setup.sequences_max;
+  object["batch_tokens_max"] = setup.batch_tokens_max;
+  object["device"] = setup.device;
+  object["exact"] = setup.exact;
+  object["bits"] = setup.bits;
+  object["group_timeout_ms"] = setup.group_timeout_ms;
+  object["bench_bytes"] = as_signed(setup.bench_bytes);
+  object["bench_rounds"] = setup.bench_rounds;
+  object["probes"] = setup.probes;
+  return dump_json(object);
+}
+
+Result<WorkerSetup> decode_setup(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  WorkerSetup setup;
+  setup.model = TRY(need_string(json, "model"));
+  setup.rank = TRY(need_int32(json, "rank"));
+  setup.shares = TRY(get_numbers<double>(json, "shares"));
+  setup.link = TRY(get_link(json));
+  setup.wire = TRY(parse_wire(TRY(need_string(json, "wire"))));
+  setup.algorithm = TRY(parse_sum_algorithm(TRY(need_string(json, "algorithm"))));
+  setup.threads = TRY(need_int32(json, "threads"));
+  setup.first_core = TRY(need_int32(json, "first_core"));
+  setup.context = TRY(need_int32(json, "context"));
+  setup.sequences_max = TRY(need_int32(json, "sequences_max"));
+  setup.batch_tokens_max = TRY(need_int32(json, "batch_tokens_max"));
+  setup.device = TRY(need_string(json, "device"));
+  setup.exact = TRY(get_bool(json, "exact")).value_or(false);
+  setup.bits = TRY(need_int32(json, "bits"));
+  setup.group_timeout_ms = TRY(need_int32(json, "group_timeout_ms"));
+  setup.bench_bytes = TRY(need_uint64(json, "bench_bytes"));
+  setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));
+  setup.probes = TRY(get_bool(json, "probes")).value_or(false);
+  if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt_message("bits");
+  if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt_message("rank");
+  if (setup.link.stages < 1 || setup.size() % setup.link.stages != 0)
+    return corrupt_message("stages");
+  return setup;
+}
+
+std::string encode_epoch(const EpochSetup& setup) {
+  return pack(setup.epoch) + setup.token;
+}
+
+Result<EpochSetup> decode_epoch(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t)) return corrupt_message("epoch");
+  const uint64_t epoch = take<uint64_t>(payload);
+  return EpochSetup{epoch, std::string(payload)};
+}
+
+std::string encode_epoch_report(const EpochReport& report) {
+  JsonArray links;
+  for (const LinkUse& link : report.links) {
+    links.push_back(JsonObject{{"peer", link.peer},
+                               {"path", link_path_name(link.path)},
+                               {"rails", link.rails},
+                               {"tcp_rails", link.tcp_rails},
+                               {"is_encrypted", link.is_encrypted},
+                               {"reason", link.reason}});
+  }
+  return dump_json(JsonObject{{"epoch", as_signed(report.epoch)},
+                              {"late_calls", as_signed(report.late_calls)},
+                              {"late_frames", as_signed(report.late_frames)},
+                              {"links", std::move(links)},
+                              {"pairs", setup_json(report.pairs)}});
+}
+
+Result<EpochReport> decode_epoch_report(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  EpochReport report;
+  report.epoch = TRY(need_uint64(json, "epoch"));
+  report.late_calls = TRY(need_uint64(json, "late_calls"));
+  report.late_frames = TRY(need_uint64(json, "late_frames"));
+  for (const Json& link : TRY(need_array(json, "links"))) {
+    LinkUse& use = report.links.emplace_back();
+    use.peer = TRY(need_int32(link, "peer"));
+    use.path = TRY(parse_link_path(TRY(need_string(link, "path"))));
+    use.rails = TRY(need_int32(link, "rails"));
+    use.tcp_rails = TRY(need_int32(link, "tcp_rails"));
+    use.is_encrypted = TRY(get_bool(link, "is_encrypted")).value_or(false);
+    use.reason = TRY(need_string(link, "reason"));
+  }
+  for (const Json& pair : TRY(need_array(json, "pairs"))) {
+    report.pairs.push_back(TRY(get_pair(pair)));
+  }
+  return report;
+}
+
+std::string encode_ports(std::span<const int> ports) {
+  return pack_span(ports);
+}
+
+Result<std::vector<int>> decode_ports(std::string_view payload) {
+  return take_all<int>(payload, "list of ports");
+}
+
+std::string encode_report(const LoadReport& report) {
+  JsonObject object;
+  object["weight_bytes"] = as_signed(report.weight_bytes);
+  object["read_bytes"] = as_signed(report.read_bytes);
+  object["token_bytes"] = as_signed(report.token_bytes);
+  object["state_bytes"] = as_signed(report.state_bytes);
+  object["context"] = report.context;
+  object["vocab_size"] = report.vocab_size;
+  JsonArray quantised;
+  for (const TensorError& tensor : report.quantised.tensors()) {
+    quantised.push_back(JsonObject{{"name", tensor.name},
+                                   {"bits", tensor.bits},
+                                   {"weights", as_signed(tensor.weights)},
+                                   {"squared_error", tensor.error.squared_error},
+                                   {"squared_weight", tensor.error.squared_weight},
+                                   {"largest", tensor.error.largest}});
+  }
+  object["quantised"] = std::move(quantised);
+  return dump_json(object);
+}
+
+Result<TensorError> decode_tensor_error(const Json& json) {
+  TensorError tensor;
+  tensor.name = TRY(need_string(json, "name"));
+  tensor.bits = TRY(need_int32(json, "bits"));
+  tensor.weights = TRY(need_uint64(json, "weights"));
+  tensor.error.squared_error = TRY(need_double(json, "squared_error"));
+  tensor.error.squared_weight = TRY(need_double(json, "squared_weight"));
+  tensor.error.largest = TRY(need_float(json, "largest"));
+  return tensor;
+}
+
+Result<LoadReport> decode_report(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  LoadReport report;
+  report.weight_bytes = TRY(need_uint64(json, "weight_bytes"));
+  report.read_bytes = TRY(need_uint64(json, "read_bytes"));
+  report.token_bytes = TRY(need_uint64(json, "token_bytes"));
+  report.state_bytes = TRY(need_uint64(json, "state_bytes"));
+  report.context = TRY(need_int32(json, "context"));
+  report.vocab_size = TRY(need_int32(json, "vocab_size"));
+  for (const Json& tensor : TRY(need_array(json, "quantised"))) {
+    report.quantised.add(TRY(decode_tensor_error(tensor)));
+  }
+  return report;
+}
+
+std::string encode_times(const CollectiveTimes& times) {
+  return pack(times);
+}
+
+Result<CollectiveTimes> decode_times(std::string_view payload) {
+  if (payload.size() != sizeof(CollectiveTimes)) return corrupt_message("list of times");
+  return take<CollectiveTimes>(payload);
+}
+
+std::string encode_pairs(std::span<const PairTimes> pairs) {
+  return pack_span(pairs);
+}
+
+Result<std::vector<PairTimes>> decode_pairs(std::string_view payload) {
+  return take_all<PairTimes>(payload, "list of pairs");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// WorkerFlags: a worker's command line, written by the node that starts it. The set-up, which
+// arrives over the control channel from the node that leads the group, is the same for every
+// machine; these are what only the worker's own machine knows. Pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "node/worker/disk_cache.h"
+
+namespace lockstep {
+
+struct WorkerFlags {
+  int control_fd = -1;
+  std::string model{};  // the model's path here; empty: as in the set-up
+  // By rank: the numeric address at which this machine reaches it, and for the worker's own rank
+  // the one to listen on, "0.0.0.0" or "::" for all. Empty: all ranks are on this machine.
+  std::vector<std::string> hosts{};
+  int machine_ranks = 1;  // of the group on this machine, which share its cores
+  DiskCache cache{};
+  bool forbids_core_dumps = false;  // as the node does (base/process/core_dumps.h)
+};
+
+// The ranks of one group on one machine, and how they reach the others.
+struct MachineHosts {
+  std::vector<int> ranks{};
+  // By rank of the whole group: the numeric address at which this machine reaches its machine; for
+  // this machine's own ranks the one to listen on.
+  std::vector<std::string> hosts{};
+};
+
+// For one of the machine's ranks. Ranks of one machine meet at loopback, unless they listen
+// elsewhere.
+WorkerFlags flags_of_rank(int rank, const std::string& model, const MachineHosts& machine);
+// "--control-fd", "3", "--model", ...
+std::vector<std::string> worker_arguments(const WorkerFlags& flags);
+// kInvalidArgument names the invalid flag.
+Result<WorkerFlags> parse_worker_arguments(std::span<char* const> arguments);
+
+}  // namespace lockstep

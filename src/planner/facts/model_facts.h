@@ -1,0 +1,46 @@
+// ModelFacts: what the planner knows of a model, collected once from its weight table and its
+// checkpoint (or from random weights of its shape), so that planning reads no files. Layers stored
+// alike form one class. Immutable; any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "model/load/open_model.h"
+#include "model/load/stages.h"
+#include "model/load/weight_table.h"
+
+namespace lockstep {
+
+// A weight of the table, or the first of all experts in a layer.
+struct WeightFacts {
+  Weight weight;
+  int copies = 1;            // the number of experts
+  double element_bytes = 0;  // in the checkpoint, including scales
+  // How it is stored: one matrix, or for split heads (model/load/weights.h) the key part and the
+  // value part of the first head.
+  std::vector<StoredMatrix> stored;
+};
+
+struct LayerClass {
+  std::vector<WeightFacts> weights;
+  int layers = 0;
+};
+
+struct ModelFacts {
+  ModelConfig config;
+  std::shared_ptr<const WeightSource> source;  // owns what `stored` points to
+  std::vector<WeightFacts> shared;             // embedding, final norm, LM head
+  std::vector<LayerClass> classes;
+  std::vector<size_t> class_of;  // (layers)
+  TokenBytes token_bytes;        // used to divide layers among stages
+  CutAlignment alignment;
+  uint64_t latent_layer_bytes = 0;
+  double layer_kernels = 0;  // operations in all layers
+};
+
+Result<ModelFacts> model_facts(const OpenedModel& model);
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+// ApiContext: shared by all routes of the public API: the models by the names that clients use, the
+// cluster, and the housekeeper. Immutable after construction except for the models' own state.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "access/access_control.h"
+#include "base/machine/power_meter.h"
+#include "chat/calls/sampled_calls.h"
+#include "net/http/http_server.h"
+#include "node/cluster/cluster_control.h"
+#include "node/models/model_directory.h"
+#include "server/generation/generation.h"
+#include "server/generation/generation_options.h"
+#include "server/generation/openai_answer.h"
+#include "server/request/errors.h"
+#include "server/request/request_metrics.h"
+#include "server/request/request_workers.h"
+
+namespace lockstep {
+
+struct ApiSettings {
+  std::string version;
+  std::chrono::milliseconds silence_max;
+  int draft_tokens = 0;               // speculated per step, at most
+  std::string claude_model;           // what claude-* means in Anthropic's API; empty: the only one
+  std::shared_ptr<PowerGauge> power;  // null: not measured
+};
+
+class ApiContext {
+ public:
+  // `cluster` outlives this; null: this machine serves without a cluster.
+  ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster, ApiSettings settings,
+             std::unique_ptr<AccessControl> access);
+
+  ModelServices models() const { return models_->models(); }
+  ClusterControl* cluster() const { return cluster_; }
+  const std::string& version() const { return settings_.version; }
+  const std::string& claude_model() const { return settings_.claude_model; }
+  int64_t created() const { return created_; }  // Unix seconds
+  // This machine's power; nullopt if it has no meter.
+  std::optional<double> power_w() const {
+    return settings_.power ? settings_.power->watts() : std::nullopt;
+  }
+
+  const RequestMetrics& metrics() const { return *metrics_; }
+  // On the HTTP server's thread, except where its header says otherwise.
+  AccessControl& access() const { return *access_; }
+
+  // Like ModelDirectory::find(): 400 if a name is needed, 404 for an unknown one.
+  ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
+  // The same; 503 if the model has failed or stopped for good, 400 if it has no tokenizer.
+  ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
+
+  // As in ModelDirectory, by the model's own name.
+  bool is_on_demand(std::string_view name) const { return models_->is_on_demand(name); }
+  void keep(std::string_view name, std::chrono::milliseconds time) { models_->keep(name, time); }
+
+  // Calls that models wrote for this node's clients; answers may outlive this.
+  const std::shared_ptr<SampledCalls>& sampled_calls() const { return sampled_calls_; }
+
+  // They parse long requests.
+  RequestWorkers& workers() { return workers_; }
+  // They call the cluster, which may take seconds; null without a cluster.
+  RequestWorkers* cluster_workers() { return cluster_workers_.get(); }
+  // Over both pools.
+  RequestWorkers::Clock::duration oldest_busy() const;
+  size_t waiting_to_be_read() const { return workers_.waiting(); }
+  // For work that must not run on an event's thread; it ends with the server.
+  std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
+
+  // `sink` writes the answer.
+  void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
+                const GenerationOptions& options, std::unique_ptr<GenerationSink> sink,
+                const HttpReply& reply);
+  void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
+                const OpenAiFormat& format, ChoiceWriters choices, const GenerationOptions& options,
+                const HttpReply& reply);
+
+ private:
+  const std::shared_ptr<ModelDirectory> models_;
+  ClusterControl* const cluster_;
+  const ApiSettings settings_;
+  const int64_t created_;
+  const std::unique_ptr<AccessControl> access_;
+  const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
+  const std::shared_ptr<Housekeeper> housekeeper_;
+  const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
+  // Last: their jobs use all of the above.
+  RequestWorkers workers_;
+  std::unique_ptr<RequestWorkers> cluster_workers_;
+};
+
+const char* model_state_name(ModelStatus::State state);
+
+// Sums of one request. 400 unless `choices` copies of a prompt of this size, and of its echo, still
+// fit.
+struct PlanSize {
+  size_t tokens = 0;
+  size_t echo_bytes = 0;
+
+  ApiResult<Ok> add(size_t choices, size_t prompt_tokens, size_t prompt_echo_bytes);
+};
+
+// 400 context_length_exceeded unless at least one token fits after the prompt; 400 if it is empty;
+// calls check_work() for the caller, who has just encoded the prompt.
+ApiResult<Ok> check_prompt(const std::vector<int32_t>& prompt, const ModelStatus& status,
+                           std::string_view param);
+
+}  // namespace lockstep

@@ -1,0 +1,253 @@
+#include "server/generation/generation.h"
+
+#include <algorithm>
+
+#include "node/requests/request_check.h"
+
+namespace lockstep {
+
+void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup,
+                       GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
+                       const HttpReply& reply) {
+  plan.client = reply.caller();
+  const auto generation =
+      std::make_shared<Generation>(service, std::move(setup), std::move(plan), std::move(sink));
+  reply.on_disconnect([generation] { generation->abandon(); });
+  for (size_t choice = 0; choice < generation->plan_.choices.size(); ++choice) {
+    if (!generation->submit(*service, choice)) return;
+  }
+  generation->open();
+  if (const auto housekeeper = generation->setup_.housekeeper.lock()) {
+    housekeeper->watch(generation);
+  }
+}
+
+Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup,
+                       GenerationPlan plan, std::unique_ptr<GenerationSink> sink)
+    : service_(service),
+      setup_(std::move(setup)),
+      plan_(std::move(plan)),
+      tokenizer_(service->tokenizer()),
+      sink_(std::move(sink)),
+      meter_(setup_.metrics, service->status().name, plan_.choices.size(),
+             Housekeeper::Clock::now()),
+      last_event_(Housekeeper::Clock::now()) {
+  for (size_t i = 0; i < plan_.choices.size(); ++i) {
+    choices_.push_back({StreamDecoder(tokenizer_, plan_.strips_leading_space, plan_.printed_tokens),
+                        StopMatcher(plan_.stop),
+                        std::nullopt,
+                        false,
+                        {}});
+  }
+}
+
+// The service may report events before generate() returns, from other threads; no lock is held
+// across the call.
+bool Generation::submit(ModelService& service, size_t choice) {
+  GenerateRequest request;
+  request.prompt = plan_.choices[choice].prompt;
+  request.max_tokens = plan_.max_tokens;
+  if (!plan_.ignores_end) {
+    request.stop_ids = service.stop_ids();
+    request.stop_ids.insert(request.stop_ids.end(), plan_.stop_ids.begin(), plan_.stop_ids.end());
+  }
+  request.constraint = plan_.constraint;
+  request.sampling = plan_.sampling;
+  request.sampling.seed = plan_.choices[choice].seed;
+  request.client = plan_.client;
+  request.logit_bias = plan_.logit_bias;
+  request.dry_breakers = plan_.dry_breakers;
+  request.min_tokens = plan_.min_tokens;
+  request.top_logprobs = plan_.top_logprobs;
+  request.draft_tokens = setup_.draft_tokens;
+  GenerationEvents events;
+  const auto self = shared_from_this();
+  events.on_start = [self, choice](int cached_tokens) {
+    self->handle({choice, Start{cached_tokens}});
+  };
+  events.on_logprobs = [self, choice](std::span<const TokenLogprob> logprobs) {
+    self->handle({choice, Logprobs(logprobs.begin(), logprobs.end())});
+  };
+  events.on_token = [self, choice](int32_t token) { self->handle({choice, token}); };
+  events.on_end = [self, choice](Result<FinishReason> end) {
+    self->handle({choice, std::move(end)});
+  };
+  const auto accepted = service.generate(std::move(request), std::move(events));
+  std::lock_guard lock(mutex_);
+  if (!accepted.ok()) {
+    if (sink_ != nullptr) fail(to_api_error(accepted.error()));
+    return false;
+  }
+  choices_[choice].request = accepted.value();
+  if (sink_ == nullptr) cancel_soon({accepted.value()});  // the client disconnected meanwhile
+  return sink_ != nullptr;
+}
+
+void Generation::open() {
+  std::lock_guard lock(mutex_);
+  is_open_ = true;
+  meter_.accepted(plan_.prompt_tokens);
+  for (const Event& event : std::exchange(early_, {})) process(event);
+}
+
+void Generation::handle(Event event) {
+  std::lock_guard lock(mutex_);
+  if (is_open_) {
+    process(event);
+  } else {
+    early_.push_back(std::move(event));
+  }
+}
+
+void Generation::process(const Event& event) {
+  if (sink_ == nullptr || choices_[event.choice].has_ended) return;
+  last_event_ = Housekeeper::Clock::now();
+  if (const int32_t* token = std::get_if<int32_t>(&event.what)) {
+    process_token(event.choice, *token);
+  } else if (const Start* start = std::get_if<Start>(&event.what)) {
+    process_start(event.choice, *start);
+  } else if (const Logprobs* logprobs = std::get_if<Logprobs>(&event.what)) {
+    choices_[event.choice].logprobs.add(*logprobs, *tokenizer_);
+  } else {
+    process_end(event.choice, std::get<Result<FinishReason>>(event.what));
+  }
+}
+
+// Each prompt counts once: further choices reuse what the first one computed.
+void Generation::process_start(size_t choice, Start start) {
+  meter_.started(choice);
+  const auto& choices = plan_.choices;
+  if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
+  cached_tokens_ += start.cached_tokens;
+  meter_.cached(start.cached_tokens);
+}
+
+void Generation::process_token(size_t choice, int32_t token) {
+  begin();
+  meter_.token(choice, last_event_);
+  ++completion_tokens_;
+  Choice& state = choices_[choice];
+  pass_on(choice, state.decoder.push(token));
+  sink_->on_token(choice);
+  if (const auto problem = sink_->problem()) return fail(*problem);
+  if (!state.matcher.is_stopped()) return;
+  cancel_soon({*state.request});
+  end_choice(choice, "stop");
+}
+
+void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
+  Choice& state = choices_[choice];
+  if (!end.ok()) {
+    state.has_ended = true;
+    return fail(end_error(choice, end.error()));
+  }
+  begin();
+  pass_on(choice, state.decoder.finish());
+  emit(choice, state.matcher.finish());
+  if (!state.matcher.is_stopped() && plan_.top_logprobs >= 0) {
+    sink_->on_logprobs(choice, state.logprobs.take_rest());
+  }
+  const bool is_stop = end.value() == FinishReason::kStop || state.matcher.is_stopped();
+  end_choice(choice, is_stop ? "stop" : "length");
+}
+
+// A request may be retried if it only waited for room, but not if it is too long.
+ApiError Generation::end_error(size_t choice, const Error& error) const {
+  ApiError told = to_api_error(error);
+  const auto service = service_.lock();
+  if (error.code != ErrorCode::kExhausted || service == nullptr) return told;
+  if (judge_refusal(*service, plan_.choices[choice].prompt.size(), error) == Refusal::kFinal) {
+    told.status = 400;
+    told.code = "context_length_exceeded";
+  }
+  return told;
+}
+
+GenerationUsage Generation::usage() const {
+  return {.prompt_tokens = plan_.prompt_tokens,
+          .cached_tokens = cached_tokens_,
+          .completion_tokens = completion_tokens_};
+}
+
+void Generation::begin() {
+  if (std::exchange(has_begun_, true)) return;
+  sink_->on_start(usage());
+  for (size_t i = 0; i < plan_.choices.size(); ++i) {
+    if (!plan_.choices[i].echo.empty()) sink_->on_text(i, plan_.choices[i].echo);
+  }
+}
+
+void Generation::pass_on(size_t choice, const std::string& text) {
+  choices_[choice].logprobs.decoded(text);
+  emit(choice, choices_[choice].matcher.push(text));
+}
+
+void Generation::emit(size_t choice, std::string text) {
+  if (text.empty()) return;
+  if (plan_.top_logprobs >= 0) {
+    sink_->on_logprobs(choice, choices_[choice].logprobs.passed_on(text));
+  }
+  sink_->on_text(choice, std::move(text));
+}
+
+void Generation::end_choice(size_t choice, std::string_view reason) {
+  choices_[choice].has_ended = true;
+  meter_.choice_ended(choice);
+  const std::string& stop = choices_[choice].matcher.met();
+  if (!stop.empty()) sink_->on_stop_string(choice, stop);
+  sink_->on_choice_end(choice, reason);
+  const auto has_ended = [](const Choice& other) { return other.has_ended; };
+  if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
+  meter_.end(RequestOutcome::kEnded, last_event_);
+  sink_->on_end(usage());
+  sink_.reset();
+}
+
+void Generation::fail(const ApiError& error) {
+  meter_.end(RequestOutcome::kFailed, Housekeeper::Clock::now());
+  sink_->on_error(error);
+  sink_.reset();
+  cancel_soon(running());
+}
+
+void Generation::abandon() {
+  std::vector<uint64_t> requests;
+  {
+    std::lock_guard lock(mutex_);
+    if (sink_ == nullptr) return;
+    meter_.end(RequestOutcome::kCancelled, Housekeeper::Clock::now());
+    sink_.reset();
+    requests = running();
+  }
+  const auto service = service_.lock();
+  if (service == nullptr) return;
+  for (uint64_t request : requests) service->cancel(request);
+}
+
+void Generation::on_tick(Housekeeper::Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  if (sink_ == nullptr || now - last_event_ < setup_.silence_max) return;
+  last_event_ = now;
+  sink_->on_silence();
+}
+
+std::vector<uint64_t> Generation::running() const {
+  std::vector<uint64_t> requests;
+  for (const Choice& choice : choices_) {
+    if (choice.request && !choice.has_ended) requests.push_back(*choice.request);
+  }
+  return requests;
+}
+
+// Not immediately: this may run inside an event, and the service may hold a lock while it reports.
+void Generation::cancel_soon(std::vector<uint64_t> requests) {
+  const auto housekeeper = setup_.housekeeper.lock();
+  if (requests.empty() || housekeeper == nullptr) return;
+  housekeeper->run_soon([weak = service_, requests = std::move(requests)] {
+    const auto service = weak.lock();
+    if (service == nullptr) return;
+    for (uint64_t request : requests) service->cancel(request);
+  });
+}
+
+}  // namespace lockstep

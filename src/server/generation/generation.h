@@ -1,0 +1,154 @@
+// Generation: the text generation of one HTTP request, one submission to the model per choice. It
+// turns tokens into text, ends choices at stop strings, counts, and cancels everything when the
+// client disconnects or one part fails. A GenerationSink writes the answer. Events may come from
+// any thread; a lock serialises them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "net/http/http_server.h"
+#include "node/models/model_service.h"
+#include "server/generation/logprob_queue.h"
+#include "server/generation/stop_matcher.h"
+#include "server/generation/token_logprobs.h"
+#include "server/request/errors.h"
+#include "server/request/housekeeper.h"
+#include "server/request/request_metrics.h"
+
+namespace lockstep {
+
+struct GenerationUsage {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of prompt_tokens, those not computed again
+  int64_t completion_tokens = 0;
+};
+
+// Writes an answer. Calls come one at a time, none after on_end or on_error.
+class GenerationSink {
+ public:
+  virtual ~GenerationSink() = default;
+  // The first token or end has come: from now on the answer cannot have an error status. `usage` is
+  // what is known by then: all but completion_tokens; with several prompts, cached_tokens may cover
+  // only the first.
+  virtual void on_start(const GenerationUsage& usage) = 0;
+  // Logprobs of the tokens that make up the next on_text or on_choice_end, if requested.
+  virtual void on_logprobs(size_t, std::vector<TokenLogprobs>) {}
+  virtual void on_text(size_t choice, std::string text) = 0;  // whole characters, not empty
+  // A token has come; its text has been passed on as far as it is known to be part of the answer.
+  virtual void on_token(size_t) {}
+  virtual void on_stop_string(size_t, std::string_view) {}  // the one that ends the choice
+  virtual void on_choice_end(size_t choice, std::string_view finish_reason) = 0;
+  virtual void on_silence() = 0;  // also before on_start, while the prompt is computed
+  // Why the answer cannot continue: it is too large. Checked after each token; generation then ends
+  // with on_error.
+  virtual std::optional<ApiError> problem() const { return std::nullopt; }
+  virtual void on_end(GenerationUsage usage) = 0;
+  virtual void on_error(const ApiError& error) = 0;
+};
+
+struct GenerationPlan {
+  struct Choice {
+    std::vector<int32_t> prompt;
+    uint64_t seed = 0;
+    std::string echo;  // text that the answer begins with
+  };
+  std::vector<Choice> choices;
+  int max_tokens = 16;
+  SamplingOptions sampling;  // without the seed
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_ids{};  // besides those of the model
+  std::string constraint;           // on the answers, a text for grammar/constraint.h; empty: none
+  std::vector<LogitBias> logit_bias;
+  std::vector<int32_t> dry_breakers;
+  int min_tokens = 0;
+  bool ignores_end = false;  // end tokens do not end the answer
+  int top_logprobs = -1;
+  bool strips_leading_space = false;
+  std::map<int32_t, std::string> printed_tokens;  // special tokens that are part of the text
+  int64_t prompt_tokens = 0;                      // each prompt once, however many choices it has
+  uint64_t client = 0;                            // HttpReply::caller()
+};
+
+class Generation : public Housekeeper::Watched, public std::enable_shared_from_this<Generation> {
+ public:
+  struct Setup {
+    std::weak_ptr<Housekeeper> housekeeper;  // weak: generations may outlive the server
+    std::chrono::milliseconds silence_max;   // after it GenerationSink::on_silence
+    std::shared_ptr<RequestMetrics> metrics;
+    int draft_tokens = 0;  // GenerateRequest::draft_tokens
+  };
+
+  // Submits everything. Refusals reach the sink as on_error.
+  static void start(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
+                    std::unique_ptr<GenerationSink> sink, const HttpReply& reply);
+
+  Generation(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
+             std::unique_ptr<GenerationSink> sink);
+  void on_tick(Housekeeper::Clock::time_point now) override;
+
+ private:
+  struct Choice {
+    StreamDecoder decoder;
+    StopMatcher matcher;
+    std::optional<uint64_t> request;  // its id, once the service has accepted
+    bool has_ended = false;
+    LogprobQueue logprobs;
+  };
+  struct Start {
+    int cached_tokens;
+  };
+  // The logprobs of a token come before it.
+  using Logprobs = std::vector<TokenLogprob>;
+  struct Event {
+    size_t choice;
+    std::variant<int32_t, Start, Logprobs, Result<FinishReason>> what;
+  };
+
+  bool submit(ModelService& service, size_t choice);
+  void open();  // all choices are submitted: processes held and new events
+  void handle(Event event);
+  void process(const Event& event);
+  void process_start(size_t choice, Start start);
+  void process_token(size_t choice, int32_t token);
+  void process_end(size_t choice, const Result<FinishReason>& end);
+  ApiError end_error(size_t choice, const Error& error) const;
+  GenerationUsage usage() const;
+  void begin();
+  // `text` is the decoder's output.
+  void pass_on(size_t choice, const std::string& text);
+  void emit(size_t choice, std::string text);
+  void end_choice(size_t choice, std::string_view reason);
+  void fail(const ApiError& error);
+  void abandon();  // the client disconnected
+  std::vector<uint64_t> running() const;
+  void cancel_soon(std::vector<uint64_t> requests);
+
+  // Weak: the service holds this as the receiver of its events, and must be able to end meanwhile;
+  // the last event could otherwise destroy the service on the service's own thread.
+  const std::weak_ptr<ModelService> service_;
+  const Setup setup_;
+  const GenerationPlan plan_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+
+  std::mutex mutex_;                      // all below
+  std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
+  std::vector<Choice> choices_;
+  std::vector<Event> early_;  // before open(); at most 2 max_tokens + 2 per choice
+  bool is_open_ = false;
+  bool has_begun_ = false;
+  RequestMeter meter_;
+  int64_t cached_tokens_ = 0;
+  int64_t completion_tokens_ = 0;
+  Housekeeper::Clock::time_point last_event_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,130 @@
+#include "server/generation/model_json.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/generation/api_context.h"
+
+namespace lockstep {
+namespace {
+
+JsonObject pair_object(const PairStatus& pair) {
+  return {{"a", pair.times.a},
+          {"b", pair.times.b},
+          {"path", link_path_name(pair.use.path)},
+          {"rails", pair.use.rails},
+          {"tcp_rails", pair.use.tcp_rails},
+          {"encrypted", pair.use.is_encrypted},
+          {"reason", pair.use.reason},
+          {"p50_us", pair.times.p50_us},
+          {"p99_us", pair.times.p99_us},
+          {"gbit_s", pair.times.gbit_s}};
+}
+
+// The node's name; if it is unknown, the short form of its id.
+std::string node_name_of(const NodeId& id, const ClusterReport& report) {
+  const auto node = std::find_if(report.nodes.begin(), report.nodes.end(),
+                                 [&](const ClusterNodeReport& one) { return one.id == id; });
+  return node == report.nodes.end() || node->name.empty() ? id.short_text() : node->name;
+}
+
+JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
+  const ModelPromises& promises = entry.promises;
+  JsonArray nodes, aliases;
+  for (const NodeId& id : promises.pinned) nodes.emplace_back(node_name_of(id, report));
+  for (const std::string& alias : promises.aliases) aliases.emplace_back(alias);
+  return {{"path", entry.path},
+          {"context", promises.context},
+          {"streams", promises.streams},
+          {"parallel", promises.parallel},
+          {"parallelism", name_in(kParallelisms, promises.parallelism)},
+          {"nodes", std::move(nodes)},
+          {"aliases", std::move(aliases)},
+          {"idle_unload_s", promises.idle_unload_s},
+          {"replicas", promises.replicas}};
+}
+
+const ModelStatus::Group* served_group(const ModelStatus& status, const PlacementEpoch& epoch) {
+  for (const ModelStatus::Group& group : status.groups) {
+    if (group.epoch == epoch) return &group;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+JsonObject status_json(const ModelStatus& status) {
+  JsonArray ranks;
+  for (const RankStatus& rank : status.ranks) {
+    ranks.push_back(JsonObject{{"rank", rank.rank},
+                               {"pid", rank.pid},
+                               {"weight_bytes", rank.weight_bytes},
+                               {"read_bytes", rank.read_bytes},
+                               {"token_bytes", rank.token_bytes},
+                               {"state_bytes", rank.state_bytes}});
+  }
+  JsonArray links;
+  for (const PairStatus& pair : status.links) links.push_back(pair_object(pair));
+  return {{"name", status.name},
+          {"state", model_state_name(status.state)},
+          {"restarts", status.restarts},
+          {"last_error", status.last_error},
+          {"epoch", status.epoch},
+          {"late_frames", status.late_calls + status.late_frames},
+          {"late_calls", status.late_calls},
+          {"link", status.link},
+          {"stages", status.stages},
+          {"threads", status.threads},
+          {"context", status.context},
+          {"running", status.running},
+          {"ranks", std::move(ranks)},
+          {"links", std::move(links)}};
+}
+
+JsonObject node_json(const ClusterNodeReport& node) {
+  return {{"id", node.id.text()},
+          {"name", node.name},
+          {"version", node.version},
+          {"address", node.address},
+          {"data_host", node.data_host},
+          {"state", node.state},
+          {"note", node.note},
+          {"is_self", node.is_self},
+          {"is_coordinator", node.is_coordinator},
+          {"is_spare", node.is_spare},
+          {"budget_bytes", node.budget_bytes},
+          {"promised_bytes", node.promised_bytes},
+          {"read_bytes_s", node.read_bytes_s},
+          {"life", node.life},
+          {"clock_skew_s", node.clock_ahead_s ? Json(*node.clock_ahead_s) : Json(nullptr)},
+          {"power_w", node.power_w ? Json(*node.power_w) : Json(nullptr)}};
+}
+
+void add_placement(JsonObject& model, const ClusterModelReport& placed, const ClusterReport& report,
+                   const ModelStatus& status) {
+  JsonArray ranks, groups;
+  for (size_t index = 0; index < placed.groups.size(); ++index) {
+    const ClusterGroupReport& group = placed.groups[index];
+    const ModelStatus::Group* const served = served_group(status, group.epoch);
+    if (served != nullptr && served->is_shown) model["group"] = index;
+    groups.push_back(JsonObject{{"group", index},
+                                {"phase", name_in(kModelPhases, group.phase)},
+                                {"stages", group.plan.stages},
+                                {"running", served == nullptr ? 0 : served->running}});
+    for (size_t rank = 0; rank < group.plan.ranks.size(); ++rank) {
+      const RankPart& part = group.plan.ranks[rank];
+      ranks.push_back(JsonObject{{"rank", rank},
+                                 {"node", part.node.text()},
+                                 {"node_name", node_name_of(part.node, report)},
+                                 {"bytes", part.bytes},
+                                 {"group", index}});
+    }
+  }
+  model["phase"] = name_in(kModelPhases, placed.phase);
+  model["sentence"] = placed.sentence;
+  model["placement"] = std::move(ranks);
+  model["groups"] = std::move(groups);
+  model["wanted"] = wanted_json(placed.entry, report);
+}
+
+}  // namespace lockstep

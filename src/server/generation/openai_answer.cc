@@ -1,0 +1,194 @@
+#include "server/generation/openai_answer.h"
+
+#include <ctime>
+#include <utility>
+
+#include "server/request/random_id.h"
+#include "server/request/sse.h"
+
+namespace lockstep {
+namespace {
+
+JsonObject usage_object(GenerationUsage usage, const ChoiceWriters& choices) {
+  int64_t reasoning_tokens = 0;
+  for (const auto& choice : choices) reasoning_tokens += choice->reasoning_tokens();
+
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", JsonObject{{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", JsonObject{{"reasoning_tokens", reasoning_tokens}}}};
+}
+
+// Shared by both kinds of answer: the frame around the choices.
+class OpenAiSink : public GenerationSink {
+ public:
+  OpenAiSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+      : format_(format),
+        answer_(std::move(answer)),
+        reply_(std::move(reply)),
+        id_(random_id(format.id_prefix)),
+        created_(static_cast<int64_t>(std::time(nullptr))) {}
+
+ protected:
+  JsonObject frame(const char* object, JsonArray choices) const {
+    return {{"id", id_},
+            {"object", object},
+            {"created", created_},
+            {"model", answer_.model},
+            {"system_fingerprint", answer_.fingerprint},
+            {"choices", std::move(choices)}};
+  }
+
+  std::vector<std::pair<std::string, std::string>> headers() const {
+    auto headers = ignored_fields_header(answer_.ignored);
+    for (auto& header : warnings_header(answer_.warnings)) headers.push_back(std::move(header));
+    return headers;
+  }
+
+  const OpenAiFormat& format_;
+  const OpenAiAnswer answer_;
+  const HttpReply reply_;
+
+ private:
+  const std::string id_;
+  const int64_t created_;
+};
+
+// Logprobs in a whole answer, at most, including those of alternative tokens: they are held until
+// the end.
+constexpr size_t kWholeLogprobsMax = 1 << 20;
+
+class WholeSink final : public OpenAiSink {
+ public:
+  WholeSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+      : OpenAiSink(format, std::move(answer), std::move(reply)) {}
+
+  void on_start(const GenerationUsage&) override {}
+  void on_silence() override {}
+  void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
+    for (const TokenLogprobs& one : tokens) logprob_count_ += 1 + one.top.size();
+    answer_.choices[choice]->logprobs(std::move(tokens));
+  }
+  std::optional<ApiError> problem() const override {
+    if (logprob_count_ <= kWholeLogprobsMax) return std::nullopt;
+    return bad_field("logprobs", "the answer has more than " + std::to_string(kWholeLogprobsMax) +
+                                     " logprobs, the maximum without \"stream\": ask for a stream, "
+                                     "or for fewer tokens, choices or logprobs");
+  }
+  void on_text(size_t choice, std::string text) override { answer_.choices[choice]->text(text); }
+  void on_token(size_t choice) override { answer_.choices[choice]->token(); }
+  void on_choice_end(size_t choice, std::string_view reason) override {
+    answer_.choices[choice]->end(reason);
+  }
+  void on_error(const ApiError& error) override { reply_.send(error_response(error)); }
+  void on_end(GenerationUsage usage) override {
+    JsonArray choices;
+    for (const auto& choice : answer_.choices) choices.push_back(choice->whole());
+    JsonObject body = frame(format_.whole_object, std::move(choices));
+    body["usage"] = usage_object(usage, answer_.choices);
+    reply_.send({200, "application/json", dump_json(body), headers()});
+  }
+
+ private:
+  size_t logprob_count_ = 0;
+};
+
+class StreamSink final : public OpenAiSink {
+ public:
+  StreamSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+      : OpenAiSink(format, std::move(answer), std::move(reply)) {}
+
+  void on_start(const GenerationUsage&) override { open(); }
+  void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
+    answer_.choices[choice]->logprobs(std::move(tokens));
+  }
+  void on_text(size_t choice, std::string text) override {
+    write_choices(answer_.choices[choice]->text(text));
+    answer_.choices[choice]->drop_sent();
+  }
+  void on_token(size_t choice) override { answer_.choices[choice]->token(); }
+  void on_choice_end(size_t choice, std::string_view reason) override {
+    write_choices(answer_.choices[choice]->end(reason));
+  }
+  // An empty delta, because some clients reject comment lines.
+  void on_silence() override {
+    open();
+    write_choice(answer_.choices.front()->silence());
+  }
+  void on_end(GenerationUsage usage) override {
+    if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage, answer_.choices));
+    reply_.write(std::string(kSseDone));
+    reply_.finish();
+  }
+  void on_error(const ApiError& error) override {
+    if (!has_head_) return reply_.send(error_response(error));
+    reply_.write(sse_event(error_json(error)));
+    reply_.finish();
+  }
+
+ private:
+  // The head waits for the first event, so that a refusal can still have its own status.
+  void open() {
+    if (std::exchange(has_head_, true)) return;
+    auto headers = this->headers();
+    headers.emplace_back("Cache-Control", "no-cache");
+    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would buffer the pieces
+    reply_.start(200, kSseContentType, std::move(headers));
+    for (const auto& choice : answer_.choices) write_choices(choice->begin());
+  }
+  void write_choices(ChoiceWriter::Objects choices) {
+    for (JsonObject& choice : choices) write_choice(std::move(choice));
+  }
+  void write_choice(JsonObject choice) {
+    JsonArray choices;
+    choices.push_back(std::move(choice));
+    write_chunk(std::move(choices), nullptr);
+  }
+  void write_chunk(JsonArray choices, Json usage) {
+    JsonObject chunk = frame(format_.chunk_object, std::move(choices));
+    if (answer_.includes_usage) chunk["usage"] = std::move(usage);
+    reply_.write(sse_event(dump_json(chunk)));
+  }
+
+  bool has_head_ = false;
+};
+
+std::vector<std::pair<std::string, std::string>> one_header(const char* name,
+                                                            const std::vector<std::string>& items,
+                                                            const char* between) {
+  std::string text;
+  for (const std::string& item : items) {
+    if (text.size() > kHeaderBytesMax) break;
+    if (!text.empty()) text += between;
+    text += item;
+  }
+  if (text.empty()) return {};
+  if (text.size() > kHeaderBytesMax) text = text.substr(0, kHeaderBytesMax) + "...";
+  for (char& letter : text) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
+  return {{name, std::move(text)}};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> ignored_fields_header(
+    const std::vector<std::string>& ignored) {
+  return one_header("x-lockstep-ignored-fields", ignored, ", ");
+}
+
+std::vector<std::pair<std::string, std::string>> warnings_header(
+    const std::vector<std::string>& warnings) {
+  return one_header("x-lockstep-warnings", warnings, "; ");
+}
+
+std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
+                                                   HttpReply reply) {
+  if (answer.is_streamed) {
+    return std::make_unique<StreamSink>(format, std::move(answer), std::move(reply));
+  }
+  return std::make_unique<WholeSink>(format, std::move(answer), std::move(reply));
+}
+
+}  // namespace lockstep

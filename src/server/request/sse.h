@@ -1,0 +1,17 @@
+// Server-sent events as the APIs' clients expect them: one `data:` line per event, no comments.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+inline constexpr const char* kSseContentType = "text/event-stream; charset=utf-8";
+inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
+
+// `json` is one line.
+std::string sse_event(std::string_view json);
+// With a line `event:`; `name` is one line too.
+std::string sse_event(std::string_view name, std::string_view json);
+
+}  // namespace lockstep

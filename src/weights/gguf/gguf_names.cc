@@ -1,0 +1,137 @@
+#include "weights/gguf/gguf_names.h"
+
+#include <charconv>
+#include <optional>
+
+namespace lockstep {
+namespace {
+
+constexpr GgufArchitecture kArchitectures[] = {
+    {.name = "llama", .hugging_face = "LlamaForCausalLM", .interleaves_heads = true},
+    {.name = "mistral3", .hugging_face = "Ministral3ForCausalLM", .interleaves_heads = true},
+    {.name = "qwen2", .hugging_face = "Qwen2ForCausalLM"},
+    {.name = "qwen3", .hugging_face = "Qwen3ForCausalLM"},
+    {.name = "qwen3moe", .hugging_face = "Qwen3MoeForCausalLM"},
+    {.name = "deepseek2", .hugging_face = "DeepseekV3ForCausalLM"},
+    {.name = "gpt-oss", .hugging_face = "GptOssForCausalLM"},
+    {.name = "glm4moe", .hugging_face = "Glm4MoeForCausalLM"},
+};
+
+struct TensorName {
+  std::string_view hugging_face;
+  std::string_view gguf;
+  bool is_stack = false;
+};
+
+constexpr TensorName kSharedNames[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"model.norm.weight", "output_norm.weight"},
+    {"lm_head.weight", "output.weight"},
+};
+
+// Names within a layer. ".weight" and ".bias" are the same on both sides unless a name here
+// includes its ending.
+constexpr TensorName kLayerNames[] = {
+    {"input_layernorm", "attn_norm"},
+    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"self_attn.sinks", "attn_sinks.weight"},
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"self_attn.kv_b_proj", "attn_kv_b"},
+    // Newer files hold kv_b_proj split into heads: (heads, kv_rank, nope), transposed for the
+    // absorbed form, and (heads, value, kv_rank).
+    {"self_attn.embed_q", "attn_k_b", true},
+    {"self_attn.unembed_out", "attn_v_b", true},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"post_attention_layernorm", "post_attention_norm"},  // gpt-oss and glm4moe
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.router", "ffn_gate_inp"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    {"mlp.experts.gate_proj", "ffn_gate_exps", true},
+    {"mlp.experts.up_proj", "ffn_up_exps", true},
+    {"mlp.experts.down_proj", "ffn_down_exps", true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+};
+
+constexpr std::string_view kLayerPrefix = "model.layers.";
+constexpr std::string_view kExpertPrefix = "mlp.experts.";
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+// "12." of "12.rest".
+std::optional<int> take_number(std::string_view& text) {
+  int number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto length = static_cast<size_t>(parsed.ptr - text.data());
+  if (parsed.ec != std::errc() || number < 0 || length == text.size() || text[length] != '.') {
+    return std::nullopt;
+  }
+  text.remove_prefix(length + 1);
+  return number;
+}
+
+}  // namespace
+
+Result<const GgufArchitecture*> gguf_architecture(const GgufFile& metadata) {
+  const auto name = TRY(metadata.string("general.architecture"));
+  if (!name) return Error{ErrorCode::kCorrupt, "the GGUF value general.architecture is missing"};
+  std::string known;
+  for (const GgufArchitecture& architecture : kArchitectures) {
+    if (architecture.name == *name) return &architecture;
+    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  return Error{ErrorCode::kUnsupported, "the architecture \"" + std::string(*name) +
+                                            "\" is unknown here; known are: " + known};
+}
+
+std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index) {
+  for (const TensorName& shared : kSharedNames) {
+    if (shared.hugging_face == name) return {{std::string(shared.gguf)}};
+  }
+  if (!take_prefix(name, kLayerPrefix)) return {};
+  const auto layer = take_number(name);
+  if (!layer) return {};
+
+  std::string stem(name);
+  if (std::string_view of_expert = name; take_prefix(of_expert, kExpertPrefix)) {
+    if (const auto expert = take_number(of_expert)) {
+      stack_index = *expert;
+      stem = std::string(kExpertPrefix) + std::string(of_expert);
+    }
+  }
+  std::string ending;
+  for (const std::string_view candidate : {".weight", ".bias"}) {
+    if (!stem.ends_with(candidate)) continue;
+    stem.resize(stem.size() - candidate.size());
+    ending = candidate;
+    break;
+  }
+  std::vector<GgufPlace> places;
+  for (const TensorName& known : kLayerNames) {
+    const bool names_ending = known.gguf.find('.') != std::string_view::npos;
+    if (known.hugging_face != stem || known.is_stack != (stack_index >= 0)) continue;
+    if (names_ending != ending.empty()) continue;
+    places.push_back({"blk." + std::to_string(*layer) + "." + std::string(known.gguf) + ending,
+                      known.is_stack ? stack_index : -1});
+  }
+  return places;
+}
+
+}  // namespace lockstep

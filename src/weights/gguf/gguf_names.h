@@ -1,0 +1,35 @@
+// The GGUF architectures that lockstep knows, and the mapping of their tensors to Hugging Face's.
+// Pure functions over names. Sources: llama.cpp, conversion/*.py, gguf-py/gguf/constants.py and
+// tensor_mapping.py.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "weights/gguf/gguf.h"
+
+namespace lockstep {
+
+struct GgufArchitecture {
+  std::string_view name;          // general.architecture
+  std::string_view hugging_face;  // in "architectures" of config.json
+  // In these models llama.cpp rotates neighbouring elements, Hugging Face an element of a head's
+  // first half with one of the second: query and key heads are stored with interleaved halves.
+  bool interleaves_heads = false;
+};
+
+// By general.architecture; kUnsupported names it and lists the known ones.
+Result<const GgufArchitecture*> gguf_architecture(const GgufFile& metadata);
+
+struct GgufPlace {
+  std::string tensor;
+  int stack_index = -1;  // in the tensor's last dimension; -1: not a stack
+};
+
+// Possible places of the tensor that Hugging Face calls `name`, the likeliest first; empty for a
+// name that no file would have. `stack_index`: see MatrixRequest.
+std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index);
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#include "weights/safetensors/tensor_names.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+struct Naming {
+  std::string_view asked;   // prefix of a name in the classes of language models
+  std::string_view stored;  // its counterpart in the checkpoint
+};
+
+constexpr std::string_view kModel = "model.";
+constexpr std::string_view kEmbedding = "embed_tokens.";
+constexpr Naming kNamings[] = {
+    {"", ""},                             // "model.layers.0"
+    {"", "language_model."},              // "language_model.model.layers.0"
+    {"model.", "model.language_model."},  // "model.language_model.layers.0"
+    {"model.", "language_model."},        // "language_model.layers.0"
+    {"model.", ""},                       // "layers.0"
+};
+
+std::string join(std::string_view a, std::string_view b, std::string_view c = "") {
+  return std::string(a).append(b).append(c);
+}
+
+// Applies the naming to a stem. Stems outside "model." ("lm_head") stay unchanged if only "model."
+// is renamed.
+std::string renamed(std::string_view stem, std::string_view asked, std::string_view stored) {
+  if (!stem.starts_with(asked)) return std::string(stem);
+  return join(stored, stem.substr(asked.size()));
+}
+
+bool has_prefix(std::span<const TensorView> tensors, std::string_view prefix) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const TensorView& tensor) { return tensor.name.starts_with(prefix); });
+}
+
+// "a.experts.7.gate_proj" -> "a", "gate_proj".
+struct ExpertStem {
+  std::string_view layer;
+  std::string_view projection;
+};
+
+std::optional<ExpertStem> parse_expert_stem(std::string_view stem, int stack_index) {
+  if (stack_index < 0) return std::nullopt;
+  const std::string expert = ".experts." + std::to_string(stack_index) + ".";
+  const size_t position = stem.find(expert);
+  if (position == std::string_view::npos) return std::nullopt;
+  return ExpertStem{stem.substr(0, position), stem.substr(position + expert.size())};
+}
+
+}  // namespace
+
+TensorNames::TensorNames(std::span<const TensorView> tensors) {
+  for (const Naming& naming : kNamings) {
+    const std::string embedding = renamed(join(kModel, kEmbedding), naming.asked, naming.stored);
+    if (!has_prefix(tensors, embedding)) continue;
+    asked_prefix_ = naming.asked;
+    stored_prefix_ = naming.stored;
+    return;
+  }
+}
+
+std::vector<std::string> TensorNames::stored(std::string_view stem) const {
+  std::vector<std::string> stems = {std::string(stem)};
+  std::string other = renamed(stem, asked_prefix_, stored_prefix_);
+  if (other != stem) stems.push_back(std::move(other));
+  return stems;
+}
+
+std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_index) {
+  const auto expert = parse_expert_stem(stem, stack_index);
+  if (!expert) return {};
+  return {join(expert->layer, ".switch_mlp.", expert->projection),
+          join(expert->layer, ".experts.", expert->projection)};
+}
+
+std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index) {
+  const auto expert = parse_expert_stem(stem, stack_index);
+  if (!expert) return std::nullopt;
+  using Rows = FusedExpertStem::Rows;
+  if (expert->projection == "down_proj") {
+    return FusedExpertStem{join(expert->layer, ".experts.down_proj"), Rows::kAll};
+  }
+  if (expert->projection != "gate_proj" && expert->projection != "up_proj") return std::nullopt;
+  return FusedExpertStem{join(expert->layer, ".experts.gate_up_proj"),
+                         expert->projection == "gate_proj" ? Rows::kEven : Rows::kOdd};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// TensorNames: the stems under which a checkpoint may store a model's tensors. Checkpoints of
+// multimodal models wrap the language model, embedding models omit "model.", MLX and gpt-oss stack
+// a layer's experts. For SafetensorsSource. Immutable.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/safetensors/checkpoint.h"
+
+namespace lockstep {
+
+// gpt-oss keeps gate and up projection in one stack, with alternating rows.
+struct FusedExpertStem {
+  enum class Rows { kAll, kEven, kOdd };
+  std::string stem;  // "model.layers.0.mlp.experts.gate_up_proj"
+  Rows rows;
+};
+
+class TensorNames {
+ public:
+  // Determines the naming from the embedding's name.
+  explicit TensorNames(std::span<const TensorView> tensors);
+
+  // The possible stems of `stem` in the checkpoint, the likeliest first.
+  std::vector<std::string> stored(std::string_view stem) const;
+
+ private:
+  std::string_view asked_prefix_;
+  std::string_view stored_prefix_;
+};
+
+// For "...experts.<stack_index>.gate_proj": the stems of the stacks that MLX makes of the experts.
+// Empty for any other stem.
+std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_index);
+std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index);
+
+}  // namespace lockstep

@@ -1,0 +1,247 @@
+#include "weights/source/safetensors_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/files/mapped_file.h"
+#include "json/json_file.h"
+#include "weights/quantised/quantised_matrix.h"
+#include "weights/safetensors/early_tensors.h"
+#include "weights/source/transposed_experts.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFusedRowsMax = 1 << 20;
+constexpr size_t kSplitBytesMax = 1 << 30;
+
+struct SplitName {
+  std::string_view stem;    // "model.layers.0.self_attn.q_proj"
+  std::string_view suffix;  // ".bias"
+};
+
+SplitName split_name(std::string_view name) {
+  const size_t dot = std::min(name.rfind('.'), name.size());
+  return {name.substr(0, dot), name.substr(dot)};
+}
+
+Result<Json> read_config(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return Json(JsonObject());
+  return read_json_file(path);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const WeightSource>> SafetensorsSource::open(const fs::path& folder,
+                                                                    PartialFiles partial) {
+  auto checkpoint = TRY(Checkpoint::open(folder, partial));
+  return over(std::move(checkpoint), TRY(read_config(folder / "config.json")));
+}
+
+Result<std::shared_ptr<const WeightSource>> SafetensorsSource::over(
+    std::shared_ptr<const Checkpoint> checkpoint, const Json& config) {
+  auto quantisation = TRY(read_quantisation_config(config));
+  std::unique_ptr<SafetensorsSource> source(
+      new SafetensorsSource(std::move(checkpoint), std::move(quantisation)));
+  TRY(source->split_fused_experts());
+  return std::shared_ptr<const WeightSource>(std::move(source));
+}
+
+SafetensorsSource::SafetensorsSource(std::shared_ptr<const Checkpoint> checkpoint,
+                                     QuantisationConfig config)
+    : checkpoint_(std::move(checkpoint)),
+      config_(std::move(config)),
+      names_(checkpoint_->tensors()) {}
+
+Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) const {
+  LOCKSTEP_CHECK(request.rows > 0 && request.columns > 0);
+  const SplitName name = split_name(request.name);
+  LOCKSTEP_CHECK(name.suffix == ".weight");
+  const auto module = find_module(name.stem, request.stack_index, kCodeSuffixes, 2);
+  if (module) {
+    StoredMatrix stored = TRY(read_matrix(*module, {request.rows, request.columns}, config_));
+    stored.is_mapped_file = checkpoint_->is_mapped();
+    return stored;
+  }
+  if (const auto fused = find_fused(name.stem, request.stack_index, kFusedBlocks)) {
+    return fused_matrix(*fused, request);
+  }
+  if (const auto fused = find_fused(name.stem, request.stack_index, "")) {
+    return transposed_matrix(*fused, request);
+  }
+  return no_tensor(request.name);
+}
+
+Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_index,
+                                               int size) const {
+  LOCKSTEP_CHECK(size > 0);
+  const auto [stem, suffix] = split_name(name);
+  if (const auto module = find_module(stem, stack_index, std::span(&suffix, 1), 1)) {
+    const TensorView tensor = TRY(module->get(suffix));
+    TRY(expect_float(tensor));
+    TRY(expect_shape(tensor, {size}));
+    return StoredVector{tensor.dtype, tensor.bytes};
+  }
+  if (suffix == ".bias") {
+    if (const auto fused = find_fused(stem, stack_index, kFusedBias)) {
+      return fused_bias(*fused, stack_index, size);
+    }
+  }
+  return no_tensor(name);
+}
+
+bool SafetensorsSource::has(std::string_view name, int stack_index) const {
+  const auto [stem, suffix] = split_name(name);
+  if (suffix == ".weight") {
+    return find_module(stem, stack_index, kCodeSuffixes, 2) ||
+           find_fused(stem, stack_index, kFusedBlocks) || find_fused(stem, stack_index, "");
+  }
+  return find_module(stem, stack_index, std::span(&suffix, 1), 1) ||
+         (suffix == ".bias" && find_fused(stem, stack_index, kFusedBias));
+}
+
+// The module that has a tensor with one of `suffixes`. `rank` is the tensor's own: with one
+// dimension more it is a stack, even under the same name.
+std::optional<ModuleTensors> SafetensorsSource::find_module(
+    std::string_view stem, int stack_index, std::span<const std::string_view> suffixes,
+    size_t rank) const {
+  const auto present_suffix = [&](const ModuleTensors& module) {
+    return std::find_if(suffixes.begin(), suffixes.end(),
+                        [&](std::string_view suffix) { return module.has(suffix); });
+  };
+  for (std::string& stored : names_.stored(stem)) {
+    const ModuleTensors alone(*checkpoint_, stored);
+    if (const auto suffix = present_suffix(alone); suffix != suffixes.end()) {
+      const auto tensor = checkpoint_->tensor(alone.name(*suffix));
+      const bool is_stack = tensor.ok() && tensor.value()->shape.size() == rank + 1;
+      return ModuleTensors(*checkpoint_, std::move(stored), is_stack ? stack_index : -1);
+    }
+    for (std::string& stack : expert_stack_stems(stored, stack_index)) {
+      ModuleTensors stacked(*checkpoint_, std::move(stack), stack_index);
+      if (present_suffix(stacked) != suffixes.end()) return stacked;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<FusedExpertStem> SafetensorsSource::find_fused(std::string_view stem, int stack_index,
+                                                             std::string_view suffix) const {
+  for (const std::string& stored : names_.stored(stem)) {
+    auto fused = fused_expert_stem(stored, stack_index);
+    if (fused && checkpoint_->has(fused->stem + std::string(suffix))) return fused;
+  }
+  return std::nullopt;
+}
+
+Result<StoredMatrix> SafetensorsSource::fused_matrix(const FusedExpertStem& fused,
+                                                     const MatrixRequest& request) const {
+  const ModuleTensors module(*checkpoint_, fused.stem, request.stack_index);
+  const bool is_split = fused.rows != FusedExpertStem::Rows::kAll;
+  const auto map = is_split ? row_map(fused.rows, request.rows) : std::span<const int32_t>();
+  if (is_split && map.empty()) {
+    return misfit(TRY(module.get(kFusedBlocks)),
+                  "a stack of " + std::to_string(request.rows) + " gate and as many up rows");
+  }
+  StoredMatrix stored = TRY(gpt_oss_matrix(module, {request.rows, request.columns}, map));
+  stored.is_mapped_file = checkpoint_->is_mapped();
+  return stored;
+}
+
+// Among the families with such a stack, only gpt-oss has biases with it; others keep gate rows and
+// up rows apart.
+Result<StoredMatrix> SafetensorsSource::transposed_matrix(const FusedExpertStem& fused,
+                                                          const MatrixRequest& request) const {
+  if (!checkpoint_->has(fused.stem + std::string(kFusedBias))) {
+    return Error{ErrorCode::kUnsupported,
+                 "the tensor " + fused.stem +
+                     " stores all experts in a way unknown here; supported are the stacks of "
+                     "gpt-oss, which have biases, those of MLX, and single tensors"};
+  }
+  const TensorView expert =
+      TRY(ModuleTensors(*checkpoint_, fused.stem, request.stack_index).get(""));
+  const bool is_split = fused.rows != FusedExpertStem::Rows::kAll;
+  const bool is_up = fused.rows == FusedExpertStem::Rows::kOdd;
+  const StoredRows rows{.step = is_split ? 2 : 1, .first = is_up ? 1 : 0};
+  TRY(expect_here(expert));
+  StoredMatrix matrix = TRY(transposed_expert(expert, request, rows));
+  if (checkpoint_->is_mapped()) release_pages(expert.bytes);
+  return matrix;
+}
+
+Result<StoredVector> SafetensorsSource::fused_bias(const FusedExpertStem& fused, int stack_index,
+                                                   int size) const {
+  if (fused.rows == FusedExpertStem::Rows::kAll) {
+    const ModuleTensors module(*checkpoint_, fused.stem, stack_index);
+    const TensorView bias = TRY(module.get(kFusedBias));
+    TRY(expect_float(bias));
+    TRY(expect_shape(bias, {size}));
+    return StoredVector{bias.dtype, bias.bytes};
+  }
+  const TensorView& tensor = *TRY(checkpoint_->tensor(fused.stem + std::string(kFusedBias)));
+  TRY(expect_here(tensor));
+  const auto found = split_biases_.find(tensor.name);
+  if (found == split_biases_.end() || found->second.size != size ||
+      stack_index >= found->second.count) {
+    return misfit(tensor, "a stack with a row " + std::to_string(stack_index) + " of " +
+                              std::to_string(size) + " gate and as many up elements");
+  }
+  const SplitBiases& biases = found->second;
+  const bool is_up = fused.rows == FusedExpertStem::Rows::kOdd;
+  const auto row_bytes = static_cast<size_t>(biases.size) * dtype_bytes(biases.dtype);
+  const auto row = static_cast<size_t>(stack_index + (is_up ? biases.count : 0));
+  return StoredVector{biases.dtype, std::span(biases.bytes).subspan(row * row_bytes, row_bytes)};
+}
+
+// Empty if no fused stack has that many rows.
+std::span<const int32_t> SafetensorsSource::row_map(FusedExpertStem::Rows rows,
+                                                    int row_count) const {
+  const auto count = static_cast<size_t>(row_count);
+  const auto& map = rows == FusedExpertStem::Rows::kEven ? even_rows_ : odd_rows_;
+  return count <= map.size() ? std::span(map).first(count) : std::span<const int32_t>();
+}
+
+Status SafetensorsSource::split_fused_experts() {
+  int64_t rows_max = 0;
+  for (const TensorView& tensor : checkpoint_->tensors()) {
+    if (is_fused(tensor, kFusedBias)) TRY(split_biases(tensor));
+    if (!is_fused(tensor, kFusedBlocks) || tensor.shape.size() != 4) continue;
+    if (tensor.shape[1] > kFusedRowsMax) {
+      return misfit(tensor, "a stack of at most " + std::to_string(kFusedRowsMax) + " rows");
+    }
+    rows_max = std::max(rows_max, tensor.shape[1]);
+  }
+  for (int32_t row = 0; row + 1 < rows_max; row += 2) {
+    even_rows_.push_back(row);
+    odd_rows_.push_back(row + 1);
+  }
+  return Ok{};
+}
+
+// If its shape or type is wrong, the later request reports it.
+Status SafetensorsSource::split_biases(const TensorView& fused) {
+  if (fused.shape.size() != 2 || fused.shape[1] % 2 != 0 || !is_float(fused.dtype)) return Ok{};
+  if (fused.bytes.empty() || !fused.is_here) return Ok{};
+  if (fused.bytes.size() > kSplitBytesMax) {
+    return misfit(fused, "at most " + std::to_string(kSplitBytesMax) + " bytes of biases");
+  }
+  SplitBiases split{fused.dtype, fused.shape[0], fused.shape[1] / 2, {}};
+  split.bytes.resize(fused.bytes.size());
+  const size_t element_bytes = dtype_bytes(fused.dtype);
+  const size_t half_bytes = fused.bytes.size() / 2;
+  // Pair after pair of (gate, up): experts are in the same order in both halves as in the stack.
+  for (size_t offset = 0; offset < half_bytes; offset += element_bytes) {
+    const std::byte* pair = fused.bytes.data() + 2 * offset;
+    std::memcpy(split.bytes.data() + offset, pair, element_bytes);
+    std::memcpy(split.bytes.data() + half_bytes + offset, pair + element_bytes, element_bytes);
+  }
+  split_biases_.emplace(fused.name, std::move(split));
+  return Ok{};
+}
+
+}  // namespace lockstep
