@@ -15,7 +15,7 @@ built=$SECONDS
 selection=()
 case "$preset" in
   tsan) # only suites with threads or processes; the others would only be slow
-    selection=(-R '^(base|transport|collective|device|engine|node|net|server|router)$')
+    selection=(-R '^(base|access|transport|collective|device|engine|node|net|server|router|cluster|hub)$')
     export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
     ;;
   asan)

@@ -104,7 +104,8 @@ TEST_CASE("invalid ranks are corrupt") {
   CHECK(contains(error_of(read_tiktoken("Y?== 0\n", nullptr, "")), "line 1"));
   CHECK(contains(error_of(read_tiktoken("YQ== 0\nYg== 0\n", nullptr, "")), "the id 0 twice"));
   CHECK(contains(error_of(read_tiktoken("\n", nullptr, "")), "is empty"));
-  CHECK(contains(error_of(read_tiktoken(kRanks, nullptr, "x")), "the pre-tokenizer x is unknown; known are "));
+  CHECK(contains(error_of(read_tiktoken(kRanks, nullptr, "x")),
+                 "the pre-tokenizer x is unknown; known are "));
 }
 
 TEST_CASE("tekken's ranks begin after its special tokens") {
