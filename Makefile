@@ -1,6 +1,6 @@
 # `make` lists the targets. run and test need only make, git and root or sudo to start from.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients reproducible fuzz bench format check-format tidy clean
+.PHONY: help run test build package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients reproducible fuzz bench format check-format lint tidy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -23,6 +23,12 @@ test-asan: ## all tests with the address and undefined-behaviour sanitizers
 
 test-tsan: ## the tests of everything with threads, with the thread sanitizer
 	@tools/test.sh tsan
+
+test-asan-quick: ## the suites that meet strangers' bytes, with the address and undefined-behaviour sanitizers
+	@tools/test.sh asan quick
+
+test-tsan-quick: ## the suites of threads, links and sockets, with the thread sanitizer
+	@tools/test.sh tsan quick
 
 test-faults: ## every cell of the fault matrix FAULT_ROUNDS (100) times (about an hour; make test has one round)
 	@tools/fault_matrix.sh
@@ -58,6 +64,9 @@ format: ## clang-format over all C++ files
 
 check-format: ## fail for each C++ file that `make format` would change
 	@tools/check_format.sh
+
+lint: ## clang-tidy on the sources changed since LINT_BASE (the previous commit), every header compiled alone
+	@tools/lint.sh
 
 tidy: ## clang-tidy over all sources (minutes; the quick rules of tests/tidy are part of make test)
 	@tools/clang_tidy.sh

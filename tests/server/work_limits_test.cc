@@ -112,7 +112,7 @@ TEST_CASE("a request may have far more tools than a model can distinguish") {
   const Answer refused = post("/v1/chat/completions", ServedTemplate::body(tools(tool, 1025)));
   CHECK(refused.status == 400);
   CHECK(text_at(at(refused.json(), "error", "message")) ==
-        "\"tools\" may have 1024 tools, not 1025");
+        "\"tools\" may have at most 1024 tools, not 1025");
   CHECK(post("/v1/responses", R"({"input":"a")" + tools(R"({"type":"x"})", 1025) + "}").status ==
         400);
   CHECK(post("/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}])" +

@@ -1,5 +1,7 @@
 #include "collective/sums/message_stream.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -78,7 +80,9 @@ Result<bool> MessageReceiver::take_frame(std::span<const std::byte> frame) {
     uint64_t total = 0;
     if (frame.size() >= kLengthBytes) std::memcpy(&total, frame.data(), kLengthBytes);
     if (total == 0 || total > bytes_max_) {
-      return peer_error(ErrorCode::kCorrupt, peer_, "a message between stages is too long");
+      return peer_error(ErrorCode::kCorrupt, peer_,
+                        fmt::format("a message between stages announces {} bytes, not 1 to {}",
+                                    total, bytes_max_));
     }
     message.resize(total);
     received_ = 0;
