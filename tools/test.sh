@@ -25,7 +25,7 @@ case "$preset $quick" in
     ;;
 esac
 selection=()
-[ -z "$suites" ] || selection=(-R "^(${suites// /|})\$")
+[ -z "$suites" ] || selection=(-R "^(${suites// /|})/")
 targets=()
 [ -z "$quick" ] || for suite in $suites; do targets+=("${suite}_test"); done
 tools/build.sh "$preset" ${targets[@]+"${targets[@]}"}
