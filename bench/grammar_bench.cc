@@ -147,7 +147,7 @@ struct Bench {
     for (const int32_t token : tokens) {
       if (!times.mask.measure([&] { return masked.mask(words); }).ok()) return;
       if (times.mask.last() > slow_us) {
-        fmt::print("{:.0f} us: behind {} of {}\n", times.mask.last(), done, text.substr(0, 80));
+        fmt::print("{:.0f} us: after {} of {}\n", times.mask.last(), done, text.substr(0, 80));
       }
       done += trie->bytes_of(token);
       if (!masked.accept_token(token)) return;
@@ -248,7 +248,7 @@ int main(int count, char** arguments) {
   app.add_option("--schemas", files, "arrays of {\"schema\", \"valid\" or \"tests\"}");
   app.add_option("--calls", calls,
                  "a folder with tools.json and a file of outputs for each family");
-  app.add_flag("--json", json, "a line of JSON behind the table");
+  app.add_flag("--json", json, "a line of JSON after the table");
   app.add_option("--slow", slow_us, "print masks that take longer, in us");
   CLI11_PARSE(app, count, arguments);
   return lockstep::run(tokenizer, files, calls, slow_us, json);

@@ -181,8 +181,8 @@ bool AccessControl::has_secret(const HttpRequest& request) const {
 ApiResult<Ok> AccessControl::check_takes_control() const {
   if (options_.takes_control && secret_) return Ok{};
   return no_control(
-      "this node cannot be changed over HTTP: it was started with --no-control, for use behind a "
-      "proxy");
+      "this node cannot be changed over HTTP: it was started with --no-control, "
+      "for use behind a proxy");
 }
 
 ApiResult<Ok> AccessControl::check_control(const HttpRequest& request) const {

@@ -14,6 +14,7 @@ namespace lockstep {
 using Json = boost::json::value;
 using JsonObject = boost::json::object;
 using JsonArray = boost::json::array;
+using JsonString = boost::json::string;
 
 inline constexpr size_t kJsonDepthMax = 64;
 
@@ -31,6 +32,19 @@ std::string dump_json(const Json& value);
 void append_json_string(std::string& out, std::string_view text);
 // A float that reads back to the same float32.
 void append_json_float(std::string& out, float value);
+
+// Nullopt unless `value` is a number within the range of `Number`; an integer type takes no
+// fraction.
+template <class Number>
+std::optional<Number> number_of(const Json& value) {
+  boost::system::error_code error;
+  const auto number = value.to_number<Number>(error);
+  if (error) return std::nullopt;
+  return number;
+}
+inline std::string_view text_of(const JsonString& text) {
+  return {text.data(), text.size()};
+}
 
 // Null if `value` is not an object or lacks the key.
 const Json* find(const Json& value, std::string_view key);

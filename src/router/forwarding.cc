@@ -87,7 +87,7 @@ std::string forwarded_target(const HttpRequest& request) {
 Result<NetAddress> parse_backend_url(std::string_view text) {
   const PlainUrl url = TRY(split_plain_url(text,
                                            "the router speaks plain HTTP with its backends; put "
-                                           "TLS in front of the router, not behind it"));
+                                           "TLS between the clients and the router"));
   if (url.path.size() > 1) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}: a backend is an address without a path, such as "

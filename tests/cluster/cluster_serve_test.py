@@ -223,13 +223,13 @@ class FourMachinesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         print(f"{streams.count} streams one after another went on meanwhile")
         restarted = json.loads(done.stdout)["restarted"]
-        print("begun anew: " + ", ".join(f"{node['name']} after {node['seconds']:.1f} s" for node in restarted))
+        print("begun again: " + ", ".join(f"{node['name']} after {node['seconds']:.1f} s" for node in restarted))
         self.assertEqual(restarted[-1]["name"], "dora")
         self.assertEqual({node["name"] for node in restarted}, {"berta", "clara", "dora"})
         now = {node["name"]: node["life"] for node in anna.status()["nodes"]}
         self.assertEqual({name for name in NAMES if lives[name] != now[name]}, {"berta", "clara", "dora"})
         for machine in self.cluster.machines:
-            self.assertIsNone(machine.node.poll(), "a node that begins anew keeps its process")
+            self.assertIsNone(machine.node.poll(), "a node that starts again keeps its process")
         self.check_answers()
         unknown = dora.lockstep("cluster", "restart", "emil")
         self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))

@@ -273,7 +273,7 @@ void SimulationRun::act(int index, PersistAction& action) {
 
 // The simulation never restarts nodes this way.
 void SimulationRun::act(int, RestartAction&) {
-  fail("a node begins anew that nobody told to");
+  fail("a node starts again that nobody told to");
 }
 
 void SimulationRun::act(int index, AnswerAction& action) {

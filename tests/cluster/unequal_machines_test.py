@@ -95,7 +95,7 @@ class UnequalMachines(unittest.TestCase):
         """No machine ran out of memory, and no process was lost."""
         for machine in self.cluster.machines:
             self.assertIsNone(machine.node.poll(), machine.said()[-2000:])
-            self.assertLessEqual(workers[machine.name], set(machine.workers()), "a worker was started anew")
+            self.assertLessEqual(workers[machine.name], set(machine.workers()), "a worker was started again")
         for name, limit in self.limits.items():
             peak = limit.take_peak()
             print(f"{name}: at most {self.start_peaks[name] / MIB:.0f} MiB at the start and {peak / MIB:.0f} with the "

@@ -259,7 +259,7 @@ bool counts_at_all() {
 
 int check_all() {
   if (!LOCKSTEP_CAN_COUNT) {
-    std::printf("skipped: this program's own malloc cannot stand beside a sanitizer's\n");
+    std::printf("skipped: this program's own malloc cannot work with a sanitizer's\n");
     return 0;
   }
   is_exempt = true;

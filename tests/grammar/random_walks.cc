@@ -35,7 +35,7 @@ std::string random_text(Matcher matcher, std::mt19937& random) {
       const bool closes = c == '"' || c == ']' || c == '}';
       if (is_late ? closes : (is_plain || closes || (c >= '0' && c <= '9'))) likely.push_back(c);
     }
-    if (allowed.empty()) return matcher.may_end() ? text : "a dead end behind " + text;
+    if (allowed.empty()) return matcher.may_end() ? text : "a dead end after " + text;
     const auto& from = !likely.empty() && random() % 4 != 0 ? likely : allowed;
     const char c = from[random() % from.size()];
     text += c;

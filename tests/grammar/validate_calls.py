@@ -88,7 +88,7 @@ def fault_of(answer, validator):
     if answer["finish_reason"] != "tool_calls":
         return "finish_reason " + answer["finish_reason"]
     if answer["content"]:
-        return f"content {answer['content']!r} beside the calls"
+        return f"content {answer['content']!r} next to the calls"
     for call in answer["calls"]:
         try:
             value = json.loads(call["arguments"])

@@ -133,7 +133,7 @@ Probes texts() {
           [](size_t n) { return "root ::= [" + chinese_letters(n, "", "] | [") + "]"; },
           compiles_ebnf),
       text_probe(
-          "ebnf: comments behind names", 200,
+          "ebnf: comments after names", 200,
           [](size_t n) { return "root ::= a" + repeated(" a #  x\n", n) + "\na ::= \"a\""; },
           compiles_ebnf),
       text_probe(

@@ -88,7 +88,7 @@ Probes output_probes() {
     probes.push_back(output(format, "begins of sections", 300, [begin](size_t n) {
       return repeated(begin.empty() ? "{" : begin, n);
     }));
-    probes.push_back(output(format, "blanks behind a begin", 4000,
+    probes.push_back(output(format, "blanks after a begin", 4000,
                             [begin](size_t n) { return std::string(begin) + repeated(" \n", n); }));
   }
   probes.push_back(text_probe(

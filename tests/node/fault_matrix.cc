@@ -241,7 +241,7 @@ void FaultBench::run_round(const Cell& cell, CellResult& result) {
   std::unique_ptr<Stream> stream;
   if (cell.phase == Phase::kLoad) {
     const int lost = (struck + 1) % kRanks;
-    if (!reload(lost)) result.findings.push_back("a lost rank was not started anew");
+    if (!reload(lost)) result.findings.push_back("a lost rank was not started again");
     stream = start_stream();  // held until the group serves
     pause(kLoadMs);
   } else {

@@ -44,7 +44,7 @@ def commands(text):
 
 
 def lockstep_commands(text):
-    """The arguments of each command that runs the program, also in a sentence, behind sudo or VARIABLE=value."""
+    """The arguments of each command that runs the program, also in a sentence, after sudo or VARIABLE=value."""
     quoted = re.findall(r"`((?:build/release/)?lockstep [^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
     for words in [*commands(text), *(line.split() for line in quoted)]:
         while words and (words[0] in ("sudo", "$") or re.fullmatch(r"[A-Z_]+=.*", words[0])):

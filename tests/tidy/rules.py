@@ -57,20 +57,29 @@ BANNED_WORDS = [
     ),
 ]
 
-# Phrases in comments of C++ files that a native speaker reads twice: (pattern, what to write instead). A comment is a
-# block of adjacent // lines, joined. Where a pattern has a group "bad", the other alternatives are what is allowed.
-COMMENT_WORDS = [
+# Phrases that a native speaker reads twice: (pattern, what to write instead). Where a pattern has a group "bad", the other
+# alternatives are what is allowed. They count in comments and strings of C++ files and in all other text, but for code in
+# backquotes. A comment is a block of adjacent // lines, joined.
+PHRASES = [
     (re.compile(r"\banew\b", re.IGNORECASE), "write 'again'"),
     (re.compile(r"\b(comes?|came) of\b(?! age)", re.IGNORECASE), "write 'results from', or name the result"),
     (re.compile(r"\bmakes? no sense\b", re.IGNORECASE), "write 'is invalid'"),
     (
         re.compile(
-            r"\b(?:sits?|lags?|falls?) behind\b|\bbehind (?:a|an|the) (?:proxy|NAT|firewall)\b|(?P<bad>\bbehind\b)",
+            r"\b(?:sits?|lags?|falls?) behind\b|\bs behind\b|\bbehind(?: |-)(?:an?|the)(?: |-)(?:proxy|NAT|firewall|redirect)\b"
+            r"|\bbehind one\b|(?P<bad>\bbehind\b)",
             re.IGNORECASE,
         ),
-        "write 'after'; only a proxy, a NAT or a firewall has something behind it",
+        "write 'after'; only a proxy, a NAT, a firewall or a redirect has something behind it",
     ),
     (re.compile(r"\bbeside\b", re.IGNORECASE), "write 'next to' for a place, 'while' or 'besides' for anything else"),
+]
+
+# A file of the project that a comment names; what follows a slash, a dot or a word is part of an address.
+NAMED_PATH = re.compile(r"(?<![\w./-])[a-z_]+/(?:\w+/)*\w+\.(?:cc|h|inl)\b")
+
+# In comments of C++ files besides.
+COMMENT_PHRASES = PHRASES + [
     (
         re.compile(r"(?:^|(?<=[.!?:] )|(?<=[.!?]\) ))(?P<bad>(?:What|Who|Of)\b)(?![^.!?]*\?)"),
         "a sentence begins with its subject: name the thing instead of 'what', 'who' or 'of ...'; questions are fine",
@@ -130,6 +139,12 @@ CODE_RULES = [
         re.compile(r"(?<!\w)::open\((?![^;]*\b(O_DIRECTORY|O_NONBLOCK|O_CREAT|flags)\b)"),
         "open() without O_NONBLOCK waits at a named pipe: open_regular() (base/files/file_io.h)",
         {"src/engine/pages/page_file.cc"},  # in a folder of ours, on a thread that is always awaited with a deadline
+    ),
+    (
+        re.compile(r"^src/(?!net/|json/)"),
+        re.compile(r"(?<!\w)boost\s*::"),
+        "Boost is named only in net and json, which have names of their own for what others need",
+        set(),
     ),
     (
         re.compile(r"^tests/"),

@@ -230,14 +230,47 @@ def check_banned_words(file):
             yield file.finding(cpp_text.line_of(file.text, match.start()), f"{match.group()}: {reason}")
 
 
+def found_phrases(phrases, text):
+    """(position, reason) of each."""
+    for pattern, instead in phrases:
+        for match in pattern.finditer(text):
+            if "bad" not in pattern.groupindex or match.group("bad"):
+                yield match.start(), f"'{match.group()}': {instead}"
+
+
 def check_comment_words(file):
     if not file.is_cpp():
         return
     for comment in cpp_text.line_comments(file.text):
-        for pattern, instead in rules.COMMENT_WORDS:
-            for match in pattern.finditer(comment.text):
-                if "bad" not in pattern.groupindex or match.group("bad"):
-                    yield file.finding(comment.line_at(match.start()), f"'{match.group()}' in a comment: {instead}")
+        for position, reason in found_phrases(rules.COMMENT_PHRASES, comment.text):
+            yield file.finding(comment.line_at(position), reason)
+
+
+def check_other_words(file):
+    """Strings of C++ files with a space in them, and everything in files of other languages."""
+    if file.is_cpp():
+        for literal in re.finditer(r'"(?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*"', file.text):
+            for _, reason in found_phrases(rules.PHRASES, literal.group()):
+                yield file.finding(cpp_text.line_of(file.text, literal.start()), reason)
+        return
+    text = re.sub(r"`[^`\n]+`", lambda match: cpp_text.blank(match.group()), file.text)
+    for position, reason in found_phrases(rules.PHRASES, text):
+        yield file.finding(cpp_text.line_of(file.text, position), reason)
+
+
+def check_named_paths(files):
+    """A path of the project in a comment exists, as it stands or below src/ or tests/."""
+    paths = {file.path for file in files}
+    folders = {part for path in paths for part in path.split("/")[:-1]}
+    for file in files:
+        if not file.is_cpp():
+            continue
+        for comment in cpp_text.line_comments(file.text):
+            for match in rules.NAMED_PATH.finditer(comment.text):
+                path = match.group()
+                if path.split("/")[0] not in folders or any(root + path in paths for root in ("", "src/", "tests/")):
+                    continue
+                yield file.finding(comment.line_at(match.start()), f"{path}: there is no such file")
 
 
 # ---- the two ways to run
@@ -255,6 +288,7 @@ FILE_CHECKS = [
     check_namespace,
     check_banned_words,
     check_comment_words,
+    check_other_words,
 ]
 
 
@@ -269,6 +303,7 @@ def check_files(files, table):
     yield from check_folder_sizes(files)
     yield from check_header_is_used(files)
     yield from check_one_definition(files)
+    yield from check_named_paths(files)
 
 
 def read_files(root):

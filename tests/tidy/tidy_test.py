@@ -354,6 +354,28 @@ class CommentWords(Case):
         ]:
             self.passes(tidy.check_comment_words, path, text)
 
+    def test_phrases_count_in_strings_and_in_text_of_other_languages(self):
+        check = tidy.check_other_words
+        self.refused(check, "src/base/a.cc", '\nf("made anew");\n', lines=[2])
+        self.refused(check, "docs/a.md", "First.\n\nIt is made anew.\n", lines=[3])
+        self.refused(check, "tests/a_test.py", "# a file beside it\n", lines=[1])
+        self.passes(check, "src/base/a.cc", 'f("beside");\n')  # a name, not a sentence
+        self.passes(check, "docs/a.md", "The key `beside` is a number. Of two names the first wins.\n")
+
+    def test_a_file_that_a_comment_names_exists(self):
+        def reasons_of(comment):
+            files = [tidy.SourceFile("src/base/log.h", ""), tidy.SourceFile("src/net/a.cc", comment)]
+            return [finding.line for finding in tidy.check_named_paths(files)]
+
+        self.assertEqual(reasons_of("int a;\n// As base/lag.h says.\n"), [2])
+        self.assertEqual(reasons_of("// As src/base/log.cc says.\n"), [1])
+        for good in ("base/log.h", "src/base/log.h", "other/project.h", "https://a.org/base/lag.h", "x.base/lag.h"):
+            self.assertEqual(reasons_of(f"// As {good} says.\n"), [], good)
+
+    def test_boost_is_named_in_its_folders_only(self):
+        self.refused(tidy.check_code_rules, "src/node/a.cc", "boost::system::error_code error;\n", lines=[1])
+        self.passes(tidy.check_code_rules, "src/json/a.h", "boost::system::error_code error;\n")
+
 
 class Objects(unittest.TestCase):
     def test_weak_and_unique_symbols_are_found(self):

@@ -77,12 +77,11 @@ Status read_factors(const Json& file, ModelConfig& config) {
     return corrupt(fmt::format("\"rope_frequency_factors\" must be {} numbers", pairs));
   }
   for (const Json& factor : factors->get_array()) {
-    boost::system::error_code error;
-    const double number = factor.to_number<double>(error);
-    if (error || !(number > 0) || !std::isfinite(number)) {
+    const auto number = number_of<double>(factor);
+    if (!number || !(*number > 0) || !std::isfinite(*number)) {
       return corrupt("\"rope_frequency_factors\" must be positive numbers");
     }
-    config.rope_factors.push_back(number);
+    config.rope_factors.push_back(*number);
   }
   return Ok{};
 }

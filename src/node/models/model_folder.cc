@@ -27,14 +27,13 @@ Status add_stop_ids(ModelFolder& folder, const Json& config, const fs::path& pat
   if (!value || value->is_null()) return Ok{};
   const JsonArray alone{*value};
   for (const Json& entry : value->is_array() ? value->get_array() : alone) {
-    boost::system::error_code error;
-    const int32_t id = entry.to_number<int32_t>(error);
-    if (error || id < 0) {
+    const auto id = number_of<int32_t>(entry);
+    if (!id || *id < 0) {
       return Error{
           ErrorCode::kCorrupt,
           fmt::format("{}: \"eos_token_id\" must be a token id or a list of them", path.string())};
     }
-    add_stop_id(folder, id);
+    add_stop_id(folder, *id);
   }
   return Ok{};
 }

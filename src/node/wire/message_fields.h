@@ -63,9 +63,9 @@ Result<std::vector<Value>> get_numbers(const Json& object, std::string_view key)
   std::vector<Value> values;
   values.reserve(array->get_array().size());
   for (const Json& element : array->get_array()) {
-    boost::system::error_code error;
-    values.push_back(element.to_number<Value>(error));
-    if (error) return corrupt_message(key);
+    const auto value = number_of<Value>(element);
+    if (!value) return corrupt_message(key);
+    values.push_back(*value);
   }
   return values;
 }

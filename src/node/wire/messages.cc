@@ -19,13 +19,10 @@ Result<std::vector<LogitBias>> get_logit_bias(const Json& json) {
   std::vector<LogitBias> biases;
   for (const Json& pair : TRY(need_array(json, "logit_bias"))) {
     if (!pair.is_array() || pair.get_array().size() != 2) return corrupt_message("logit_bias");
-    boost::system::error_code error;
-    LogitBias one;
-    one.token = pair.get_array()[0].to_number<int32_t>(error);
-    if (error) return corrupt_message("logit_bias");
-    one.bias = pair.get_array()[1].to_number<float>(error);
-    if (error || !std::isfinite(one.bias)) return corrupt_message("logit_bias");
-    biases.push_back(one);
+    const auto token = number_of<int32_t>(pair.get_array()[0]);
+    const auto bias = number_of<float>(pair.get_array()[1]);
+    if (!token || !bias || !std::isfinite(*bias)) return corrupt_message("logit_bias");
+    biases.push_back({.token = *token, .bias = *bias});
   }
   return biases;
 }

@@ -19,14 +19,10 @@ constexpr int64_t kWordCharactersMax = 1'000;
 
 using SharedModel = std::shared_ptr<const TokenModel>;
 
-std::string_view as_view(const boost::json::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Both forms of a merge: "a b", and ["a", "b"], in which texts may have spaces.
 Result<std::pair<std::string_view, std::string_view>> read_pair(const Json& merge) {
   if (const auto* text = merge.if_string()) {
-    const std::string_view view = as_view(*text);
+    const std::string_view view = text_of(*text);
     const size_t space = view.find(' ');
     if (space != std::string_view::npos && view.find(' ', space + 1) == std::string_view::npos) {
       return std::pair(view.substr(0, space), view.substr(space + 1));
@@ -37,7 +33,7 @@ Result<std::pair<std::string_view, std::string_view>> read_pair(const Json& merg
       pair != nullptr && pair->size() == 2 && (*pair)[0].is_string() && (*pair)[1].is_string();
   if (!is_pair)
     return corrupt_part(kModelPart, "has a merge that is not a pair: " + dump_json(merge));
-  return std::pair(as_view((*pair)[0].get_string()), as_view((*pair)[1].get_string()));
+  return std::pair(text_of((*pair)[0].get_string()), text_of((*pair)[1].get_string()));
 }
 
 // Also finds hidden tokens.
@@ -154,7 +150,7 @@ Result<Vocabulary> read_unigram_vocabulary(const JsonArray& list) {
     const bool is_pair = pair != nullptr && pair->size() == 2 && (*pair)[0].is_string() &&
                          ((*pair)[1].is_double() || (*pair)[1].is_int64());
     if (!is_pair) return corrupt_part(kModelPart, "has an entry that is not a token and a score");
-    TRY(vocabulary.add(as_view((*pair)[0].get_string()), id++));
+    TRY(vocabulary.add(text_of((*pair)[0].get_string()), id++));
   }
   return vocabulary;
 }
