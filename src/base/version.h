@@ -1,4 +1,4 @@
-// The program's version, as printed by --version and the APIs. Must match CMakeLists.txt.
+// The program's version, as printed by --version and the APIs. CMakeLists.txt reads it here.
 #pragma once
 
 namespace lockstep {

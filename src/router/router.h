@@ -19,6 +19,7 @@
 
 #include "access/access_control.h"
 #include "base/result.h"
+#include "base/version.h"
 #include "net/frames/frame_connection.h"
 #include "net/http/http_server.h"
 #include "router/backends.h"
@@ -37,7 +38,7 @@ struct RouterOptions {
   AccessOptions access = {};            // the router has no control, so no folder for it
   int requests_max = 1024;              // in flight; further ones get 429
   size_t bodies_bytes_max = 512 << 20;  // of requests until they are answered
-  std::string version = "0.1.0";
+  std::string version = kVersion;
 };
 
 class Router {

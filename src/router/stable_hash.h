@@ -5,31 +5,31 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/hash.h"
+
 namespace lockstep {
 
 class StableHash {
  public:
   // Includes the length, so that ("ab", "c") and ("a", "bc") differ.
   StableHash& add(std::string_view text) {
-    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+    hash_.add(text);
     return add(static_cast<uint64_t>(text.size()));
   }
   StableHash& add(uint64_t number) {
     for (int shift = 0; shift < 64; shift += 8)
-      add_byte(static_cast<unsigned char>(number >> shift));
+      hash_.add(uint64_t{static_cast<unsigned char>(number >> shift)});
     return *this;
   }
   uint64_t value() const {
-    uint64_t mixed = state_;
+    uint64_t mixed = hash_.value();
     mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdULL;
     mixed = (mixed ^ (mixed >> 33)) * 0xc4ceb9fe1a85ec53ULL;
     return mixed ^ (mixed >> 33);
   }
 
  private:
-  void add_byte(unsigned char byte) { state_ = (state_ ^ byte) * 0x100000001b3ULL; }
-
-  uint64_t state_ = 0xcbf29ce484222325ULL;
+  Fnv hash_;
 };
 
 }  // namespace lockstep

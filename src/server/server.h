@@ -10,6 +10,7 @@
 #include "access/access_control.h"
 #include "base/machine/power_meter.h"
 #include "base/result.h"
+#include "base/version.h"
 #include "net/http/http_server.h"
 #include "node/cluster/cluster_control.h"
 #include "node/models/model_directory.h"
@@ -20,7 +21,7 @@ struct ServerOptions {
   std::string host = "localhost";
   uint16_t port = 8600;            // 0 picks one
   HttpServer::Limits limits = {};  // the server sets error_body and admit
-  std::string version = "0.1.0";
+  std::string version = kVersion;
   // A stream silent for this long (a long prompt) gets an empty delta, so that clients do not give
   // up.
   std::chrono::milliseconds silence_max{15'000};

@@ -4,18 +4,12 @@
 
 #include <utility>
 
+#include "base/hash.h"
+
 namespace lockstep {
 namespace {
 
 using DeltaKind = OutputDelta::Kind;
-
-// The next random number of a sequence (Steele and others, SplitMix64).
-uint64_t next_random(uint64_t& state) {
-  uint64_t value = state += 0x9E3779B97F4A7C15;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
-  return value ^ (value >> 31);
-}
 
 std::string random_letters(uint64_t seed, size_t index, int count) {
   static constexpr std::string_view kLetters =

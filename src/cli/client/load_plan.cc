@@ -6,18 +6,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/hash.h"
+
 namespace lockstep {
 namespace {
 
 constexpr int kTokensMax = 10'000'000;
-
-// SplitMix64: a 64-bit state, and the same numbers on every machine.
-uint64_t next_random(uint64_t& state) {
-  uint64_t mixed = state += 0x9e3779b97f4a7c15;
-  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-  return mixed ^ (mixed >> 31);
-}
 
 // 0 <= x < 1
 double next_share(uint64_t& state) {

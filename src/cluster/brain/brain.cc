@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "cluster/state/desired_json.h"
 #include "cluster/state/model_names.h"
 
@@ -388,12 +389,11 @@ void Brain::beat_if_due(ClusterTime now) {
 }
 
 int64_t Brain::beat_key(ClusterTime now) const {
-  auto key = static_cast<uint64_t>(parts_.revision());
-  const auto add = [&key](uint64_t value) { key = (key ^ value) * 1099511628211u; };
-  add(static_cast<uint64_t>(desired_.digest()));
-  add(std::hash<NodeId>()(coordinator()));
-  for (const NodeId& id : membership_.hears(now.ms)) add(std::hash<NodeId>()(id));
-  return static_cast<int64_t>(key);
+  Fnv key;
+  key.add(static_cast<uint64_t>(parts_.revision())).add(static_cast<uint64_t>(desired_.digest()));
+  key.add(std::hash<NodeId>()(coordinator()));
+  for (const NodeId& id : membership_.hears(now.ms)) key.add(std::hash<NodeId>()(id));
+  return static_cast<int64_t>(key.value());
 }
 
 ClusterActions Brain::on_model_kept(ClusterTime now, const std::string& model, int64_t keep_ms) {

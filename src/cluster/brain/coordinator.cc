@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "cluster/sentences.h"
 
 namespace lockstep {
@@ -47,12 +48,11 @@ bool holds_part(const NodeView& node, std::string_view model) {
 }
 
 int64_t offers_key(const std::vector<NodeOffer>& offers) {
-  uint64_t key = 14695981039346656037u;
+  Fnv key;
   for (const NodeOffer& offer : offers) {
-    key = (key ^ std::hash<NodeId>()(offer.node)) * 1099511628211u;
-    key = (key ^ static_cast<uint64_t>(offer.free_bytes)) * 1099511628211u;
+    key.add(std::hash<NodeId>()(offer.node)).add(static_cast<uint64_t>(offer.free_bytes));
   }
-  return static_cast<int64_t>(key);
+  return static_cast<int64_t>(key.value());
 }
 
 }  // namespace

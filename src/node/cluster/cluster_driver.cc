@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/crypto/secrets.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/machine/power_meter.h"
 #include "base/threads/guarded.h"
@@ -65,8 +66,8 @@ Error stopping() {
 
 // The state that on_change reports: compared before and after each event.
 uint64_t state_key(const Brain& brain) {
-  uint64_t key = 14695981039346656037u;
-  const auto add = [&key](uint64_t value) { key = (key ^ value) * 1099511628211u; };
+  Fnv key;
+  const auto add = [&key](uint64_t value) { key.add(value); };
   add(static_cast<uint64_t>(brain.desired().digest()));
   add(std::hash<NodeId>()(brain.coordinator()));
   add(static_cast<uint64_t>(brain.parts().revision()));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/threads/guarded.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
@@ -24,10 +25,12 @@ constexpr std::chrono::seconds kTriesAgain{1};   // after a failed read
 
 uint64_t file_key(const fs::path& path) {
   std::error_code error;
-  uint64_t key = std::hash<std::string>()(path.filename().string());
-  key = (key ^ static_cast<uint64_t>(fs::file_size(path, error))) * 1099511628211u;
   const auto time = fs::last_write_time(path, error).time_since_epoch().count();
-  return (key ^ static_cast<uint64_t>(time)) * 1099511628211u;
+  return Fnv()
+      .add(path.filename().string())
+      .add(static_cast<uint64_t>(fs::file_size(path, error)))
+      .add(static_cast<uint64_t>(time))
+      .value();
 }
 
 // Changes when a file of the model does; independent of directory order.

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "tensor/ggml_blocks.h"
 #include "weights/gguf/gguf.h"
 
@@ -185,12 +186,9 @@ void store(std::byte* to, DType type, float value) {
   }
 }
 
-// SplitMix64: the i-th number is a function of i alone. https://prng.di.unimi.it/splitmix64.c
+// The i-th number of SplitMix64, which is a function of i alone.
 uint64_t mixed(uint64_t i) {
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
+  return mix64((i + 1) * 0x9e3779b97f4a7c15u);
 }
 
 void fill_bytes(std::span<std::byte> out) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
 #include "weights/random/random_format.h"
 #include "weights/repeated_bytes.h"
 
@@ -63,11 +64,9 @@ class RandomSource final : public WeightSource {
   uint64_t file_bytes_ = 0;
 };
 
-// FNV-1a, so that ranks on different machines have the same weights.
+// The same on every machine, so that ranks on different ones have the same weights.
 size_t hash_of(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : name) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
-  return static_cast<size_t>(hash);
+  return static_cast<size_t>(Fnv().add(name).value());
 }
 
 const RandomPart& vector_part(std::string_view name) {
