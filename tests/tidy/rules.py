@@ -40,6 +40,10 @@ WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tabl
 TYPE_DEFINITION = re.compile(
     r"^(?:class|struct|union|enum class|enum)\s+(?P<name>\w+)\b(?!::)(?:\s+final)?\s*(?::(?!:)[^;{]*)?\{", re.MULTILINE
 )
+# A member's definition at the scope of the namespace, not indented; "class" is the outermost class.
+MEMBER_DEFINITION = re.compile(
+    r"^(?:[\w\[][\w:<>,&*\[\] ]*[ &*>])?(?<![\w:])(?P<class>\w+)::(?:\w+::)*~?\w+\([^;{}]*?\)[^;{}]*\{", re.MULTILINE
+)
 # It ends at "}  // namespace", whose comment is spaces by now; a function's brace has none after it.
 ANONYMOUS_NAMESPACE = re.compile(r"^namespace \{\n.*?^\} {4,}$", re.MULTILINE | re.DOTALL)
 

@@ -210,13 +210,17 @@ def check_namespace(file):
         yield file.finding(1, "nothing here is in namespace lockstep")
 
 
+def outside_anonymous(file):
+    return rules.ANONYMOUS_NAMESPACE.sub(lambda match: cpp_text.blank(match.group()), file.code)
+
+
 def check_one_definition(files):
     """A type's name is unique in the namespace: two of one name in two files link, and then one replaces the other."""
     seen = {}
     for file in files:
         if not file.is_source() or rules.ISA_FILE.match(file.path):
             continue
-        code = rules.ANONYMOUS_NAMESPACE.sub(lambda match: cpp_text.blank(match.group()), file.code)
+        code = outside_anonymous(file)
         for match in rules.TYPE_DEFINITION.finditer(code):
             name, line = match.group("name"), cpp_text.line_of(code, match.start())
             if name in seen:
@@ -256,6 +260,49 @@ def check_other_words(file):
     text = re.sub(r"`[^`\n]+`", lambda match: cpp_text.blank(match.group()), file.text)
     for position, reason in found_phrases(rules.PHRASES, text):
         yield file.finding(cpp_text.line_of(file.text, position), reason)
+
+
+def check_member_files(files):
+    """A source that defines members of a class of a header in its folder has the header's name, or begins with it."""
+    owners = {}  # (folder, class) -> the header's name
+    for file in files:
+        if file.is_source() and file.suffix == ".h":
+            folder, name = file.path.rsplit("/", 1)
+            for match in rules.TYPE_DEFINITION.finditer(outside_anonymous(file)):
+                owners[folder, match.group("name")] = name.removesuffix(".h")
+    for file in files:
+        if not file.is_source() or file.suffix != ".cc" or rules.ISA_FILE.match(file.path):
+            continue
+        folder, name = file.path.rsplit("/", 1)
+        code = outside_anonymous(file)
+        for match in rules.MEMBER_DEFINITION.finditer(code):
+            owner = owners.get((folder, match.group("class")))
+            if owner and not re.fullmatch(rf"{owner}(_\w+)?\.cc", name):
+                line = cpp_text.line_of(code, match.start("class"))
+                yield file.finding(line, f"members of a class of {owner}.h are defined in {owner}.cc or {owner}_PART.cc")
+
+
+def check_header_circles(files):
+    """Headers do not include each other in a circle, which #pragma once would hide."""
+    uses = {
+        file.path: ["src/" + name.strip('"') for _, name in file.includes]
+        for file in files
+        if file.is_source() and file.suffix == ".h"
+    }
+    done = set()
+
+    def visit(path, above):
+        if path in above:
+            yield Finding(path, 1, "headers in a circle: " + " -> ".join([*above[above.index(path) :], path]))
+            return
+        if path in done or path not in uses:
+            return
+        for used in uses[path]:
+            yield from visit(used, [*above, path])
+        done.add(path)
+
+    for path in uses:
+        yield from visit(path, [])
 
 
 def check_named_paths(files):
@@ -304,6 +351,8 @@ def check_files(files, table):
     yield from check_header_is_used(files)
     yield from check_one_definition(files)
     yield from check_named_paths(files)
+    yield from check_member_files(files)
+    yield from check_header_circles(files)
 
 
 def read_files(root):

@@ -372,6 +372,24 @@ class CommentWords(Case):
         for good in ("base/log.h", "src/base/log.h", "other/project.h", "https://a.org/base/lag.h", "x.base/lag.h"):
             self.assertEqual(reasons_of(f"// As {good} says.\n"), [], good)
 
+    def test_members_of_a_class_are_defined_in_sources_that_begin_with_its_header(self):
+        def names_of(*sources):
+            header = tidy.SourceFile("src/net/loop.h", "class Loop {\n  void run();\n};\n")
+            files = [header, *(tidy.SourceFile(path, "\nvoid Loop::run() {\n}\n") for path in sources)]
+            return [(finding.path, finding.line) for finding in tidy.check_member_files(files)]
+
+        self.assertEqual(names_of("src/net/running.cc"), [("src/net/running.cc", 2)])
+        self.assertEqual(names_of("src/net/loops.cc"), [("src/net/loops.cc", 2)])
+        self.assertEqual(names_of("src/net/loop.cc", "src/net/loop_run.cc", "src/server/other.cc"), [])
+
+    def test_headers_in_a_circle_are_refused(self):
+        def circle(*includes):
+            files = [tidy.SourceFile(f"src/net/{a}", f'#include "net/{b}"\n') for a, b in includes]
+            return [finding.reason for finding in tidy.check_header_circles(files)]
+
+        self.assertEqual(len(circle(("a.h", "b.h"), ("b.h", "c.h"), ("c.h", "a.h"))), 1)
+        self.assertEqual(circle(("a.h", "b.h"), ("b.h", "c.h"), ("a.cc", "a.h"), ("c.cc", "a.h")), [])
+
     def test_boost_is_named_in_its_folders_only(self):
         self.refused(tidy.check_code_rules, "src/node/a.cc", "boost::system::error_code error;\n", lines=[1])
         self.passes(tidy.check_code_rules, "src/json/a.h", "boost::system::error_code error;\n")

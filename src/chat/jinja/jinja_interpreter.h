@@ -45,7 +45,7 @@ class JinjaInterpreter {
   class ScopeGuard;
   class DepthGuard;
 
-  // Statements (jinja_statements.cc).
+  // Statements (jinja_interpreter_statements.cc).
   Result<Flow> run(const JinjaBlock& block);
   Result<Flow> run(const JinjaStatement& statement);
   Result<Flow> run_if(const JinjaStatement& statement);
@@ -57,7 +57,7 @@ class JinjaInterpreter {
   Status assign(const JinjaTarget& target, const JinjaValue& value);
   Status print(const JinjaValue& value);
 
-  // Expressions (jinja_expressions.cc).
+  // Expressions (jinja_interpreter_expressions.cc).
   Result<JinjaValue> evaluate(const JinjaExpression& expression);
   Result<JinjaValue> evaluate_name(const JinjaExpression& expression);
   Result<JinjaValue> evaluate_items(const JinjaExpression& expression);

@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kContextDefault = 8192;  // as in engine/run/load_engine.cc
+constexpr int kContextDefault = 8192;  // as in engine/run/model_engine_load.cc
 constexpr size_t kFileBytesMax = size_t{8} << 20;
 
 struct PlanCommandFlags {

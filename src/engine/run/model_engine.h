@@ -1,6 +1,6 @@
 // ModelEngine: the Engine over a Model, a Sampler and a Scheduler, on one rank of any stage.
-// load_engine.cc has the loading, model_engine.cc the loops of the ranks, and engine_pages.cc the
-// work with pages on disk.
+// model_engine_load.cc has the loading, model_engine.cc the loops of the ranks, and
+// model_engine_pages.cc the work with pages on disk.
 #pragma once
 
 #include <chrono>

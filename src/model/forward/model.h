@@ -111,7 +111,7 @@ class Model {
   std::span<Part> parts() { return std::span(parts_).first(part_count_); }
   Status attention(int layer, Part& part);
   void project(int layer, const Part& part);
-  // In forward_latent.cc.
+  // In model_forward_latent.cc.
   Status project_latent(int layer, const Part& part);
   Status project_to_latents(int layer, const Part& part);
   Status exchange_latents(const Part& part);

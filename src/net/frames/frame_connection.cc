@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "net/frames/frame_socket.h"
+#include "net/frames/frame_connection_socket.h"
 
 namespace lockstep {
 

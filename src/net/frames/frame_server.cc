@@ -11,7 +11,7 @@
 #include "net/acceptors.h"
 #include "net/caller_network.h"
 #include "net/event_loop_impl.h"
-#include "net/frames/frame_socket.h"
+#include "net/frames/frame_connection_socket.h"
 
 namespace lockstep {
 namespace {

@@ -19,9 +19,9 @@
 
 #include "base/threads/guarded.h"
 #include "net/byte_budget.h"
-#include "net/http/http_reply.h"
 #include "net/http/http_request_parser.h"
 #include "net/http/http_server.h"
+#include "net/http/http_server_reply.h"
 #include "net/http_loop.h"
 
 namespace lockstep {

@@ -15,7 +15,7 @@
 #include "net/acceptors.h"
 #include "net/http/http_connection.h"
 #include "net/http/http_fields.h"
-#include "net/http/http_reply.h"
+#include "net/http/http_server_reply.h"
 #include "net/http_loop.h"
 
 namespace lockstep {

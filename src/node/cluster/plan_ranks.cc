@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kContextDefault = 8192;  // as in engine/run/load_engine.cc
+constexpr int kContextDefault = 8192;  // as in engine/run/model_engine_load.cc
 constexpr int kBatchTokens = 512;      // EngineOptions::batch_tokens_max
 
 // For a pair not measured yet: a switch, and 1 Gbit/s Ethernet minus its headers.

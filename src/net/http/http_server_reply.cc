@@ -1,4 +1,4 @@
-#include "net/http/http_reply.h"
+#include "net/http/http_server_reply.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "net/frames/frame_socket.h"
+#include "net/frames/frame_connection_socket.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
