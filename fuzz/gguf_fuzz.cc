@@ -1,4 +1,4 @@
-// links: weights
+// links: gguf
 // All that GgufFile::parse accepts lies inside the file, tensors do not overlap, and every value
 // can be requested as every type.
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "weights/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 using namespace lockstep;
 

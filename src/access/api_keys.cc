@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/crypto/hasher.h"
+#include "base/files/private_file.h"
 #include "base/hex.h"
 #include "base/log.h"
-#include "cluster/private_file.h"
 #include "json/json.h"
 
 namespace lockstep {

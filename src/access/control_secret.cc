@@ -10,8 +10,8 @@
 #include <span>
 
 #include "base/crypto/hasher.h"
+#include "base/files/private_file.h"
 #include "base/hex.h"
-#include "cluster/private_file.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/files/mapped_file.h"
+#include "gguf/gguf_model.h"
 #include "json/json_file.h"
-#include "weights/gguf/gguf_model.h"
 
 namespace lockstep {
 namespace {

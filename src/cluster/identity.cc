@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cluster/private_file.h"
+#include "base/files/private_file.h"
 #include "cluster/sentences.h"
 
 namespace lockstep {

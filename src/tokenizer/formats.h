@@ -5,9 +5,9 @@
 #include <memory>
 #include <string_view>
 
+#include "gguf/gguf.h"
 #include "json/json.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/gguf/gguf.h"
 
 namespace lockstep {
 

@@ -3,10 +3,10 @@
 #include <system_error>
 
 #include "base/files/mapped_file.h"
+#include "gguf/gguf_model.h"
 #include "json/json.h"
 #include "tokenizer/formats.h"
 #include "tokenizer/text/json_part.h"
-#include "weights/gguf/gguf_model.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cluster/private_file.h"
+#include "base/files/private_file.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;

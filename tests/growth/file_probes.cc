@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cluster/state/desired_json.h"
+#include "gguf/gguf.h"
 #include "growth/probe.h"
 #include "hub/files/choose_files.h"
 #include "hub/files/model_files.h"
@@ -13,7 +14,6 @@
 #include "support/gguf_writer.h"
 #include "support/memory_safetensors.h"
 #include "support/text.h"
-#include "weights/gguf/gguf.h"
 #include "weights/safetensors/safetensors.h"
 
 namespace lockstep {

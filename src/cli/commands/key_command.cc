@@ -9,10 +9,10 @@
 #include <string>
 
 #include "access/api_keys.h"
+#include "base/files/private_file.h"
 #include "cli/commands/commands.h"
 #include "cli/text/output.h"
 #include "cluster/identity.h"
-#include "cluster/private_file.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "cluster/private_file.h"
+#include "base/files/private_file.h"
 
 namespace lockstep {
 

@@ -6,9 +6,9 @@
 
 #include "base/files/mapped_file.h"
 #include "chat/template_file.h"
+#include "gguf/gguf_model.h"
 #include "json/json.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/gguf/gguf_model.h"
 
 namespace lockstep {
 namespace {

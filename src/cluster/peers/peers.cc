@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/files/private_file.h"
 #include "base/log.h"
 #include "cluster/peers/peers_impl.h"
-#include "cluster/private_file.h"
 
 namespace lockstep {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/files/private_file.h"
 #include "base/log.h"
 #include "cluster/peers/peers_impl.h"
-#include "cluster/private_file.h"
 #include "json/json.h"
 
 namespace lockstep {

@@ -9,9 +9,9 @@
 #include <ctime>
 
 #include "base/files/mapped_file.h"
+#include "base/files/private_file.h"
 #include "base/machine/program_output.h"
 #include "cluster/identity.h"
-#include "cluster/private_file.h"
 #include "doctor/checks/machine_text.h"
 #include "doctor/doctor.h"
 #include "doctor/report/tar_archive.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "weights/gguf/gguf_model.h"
+#include "gguf/gguf_model.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "weights/gguf/gguf_model.h"
+#include "gguf/gguf_model.h"
 
 namespace lockstep {
 

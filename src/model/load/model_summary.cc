@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "gguf/gguf.h"
 #include "kernels/kernels.h"
 #include "model/load/sequence_state.h"
 #include "model/load/weight_table.h"
 #include "model/load/weights.h"
 #include "tensor/stored_check.h"
-#include "weights/gguf/gguf.h"
 
 namespace lockstep {
 namespace {

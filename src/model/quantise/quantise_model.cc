@@ -9,10 +9,10 @@
 
 #include "base/check.h"
 #include "base/files/mapped_file.h"
+#include "gguf/gguf_model.h"
 #include "json/json_file.h"
 #include "model/quantise/quantise_plan.h"
 #include "model/quantise/quantising.h"
-#include "weights/gguf/gguf_model.h"
 #include "weights/weight_source.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/files/private_file.h"
 #include "base/log.h"
-#include "cluster/private_file.h"
 #include "hub/files/settings.h"
 #include "net/event_loop.h"
 #include "node/cluster/cluster_driver.h"

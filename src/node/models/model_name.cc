@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
+#include "gguf/gguf_model.h"
 #include "hub/files/model_id.h"
 #include "hub/model_cache.h"
 #include "model/load/shape_model.h"
-#include "weights/gguf/gguf_model.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "weights/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 namespace lockstep {
 

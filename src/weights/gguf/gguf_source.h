@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "weights/gguf/gguf_model.h"
+#include "gguf/gguf_model.h"
 #include "weights/weight_source.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "gguf/gguf.h"
 #include "tensor/ggml_blocks.h"
-#include "weights/gguf/gguf.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 #include <string>
 #include <system_error>
 
-#include "weights/gguf/gguf_model.h"
+#include "gguf/gguf_model.h"
 #include "weights/gguf/gguf_source.h"
 #include "weights/source/safetensors_source.h"
 #include "weights/weight_source.h"

@@ -1,4 +1,4 @@
-#include "weights/gguf/gguf_parser.h"
+#include "gguf/gguf_parser.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "cluster/private_file.h"
+#include "base/files/private_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

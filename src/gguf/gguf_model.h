@@ -14,7 +14,7 @@
 
 #include "base/files/mapped_file.h"
 #include "base/result.h"
-#include "weights/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 namespace lockstep {
 

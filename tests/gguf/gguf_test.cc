@@ -1,4 +1,4 @@
-#include "weights/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -6,11 +6,11 @@
 #include <fstream>
 #include <string>
 
+#include "gguf/gguf_model.h"
 #include "support/gguf_writer.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 #include "tensor/ggml_blocks.h"
-#include "weights/gguf/gguf_model.h"
 
 using namespace lockstep;
 

@@ -1,4 +1,4 @@
-#include "weights/gguf/gguf_model.h"
+#include "gguf/gguf_model.h"
 
 #include <cstdio>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/files/file_io.h"
-#include "weights/gguf/gguf_parser.h"
+#include "gguf/gguf_parser.h"
 
 namespace lockstep {
 namespace {

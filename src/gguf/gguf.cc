@@ -1,9 +1,9 @@
-#include "weights/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 #include <utility>
 
+#include "gguf/gguf_parser.h"
 #include "tensor/ggml_blocks.h"
-#include "weights/gguf/gguf_parser.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "weights/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 namespace lockstep {
 
