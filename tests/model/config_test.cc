@@ -95,11 +95,11 @@ TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other
   CHECK(config.value().windows == std::vector<int>{128, 0});
   CHECK(config.value().has_experts == std::vector<bool>{true, true});
   file.erase("swiglu_limit");
-  file["experts_per_token"] = 33;
+  file["num_experts_per_tok"] = 33;
   const auto too_many = parse_config(dump_json(file));
   REQUIRE(!too_many.ok());
   CHECK(too_many.error().message.find("33 experts of 32") != std::string::npos);
-  file.erase("experts_per_token");
+  file["num_experts_per_tok"] = 4;
   file["num_local_experts"] = 2048;
   file["num_hidden_layers"] = 200;
   const auto huge = parse_config(dump_json(file));

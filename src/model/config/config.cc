@@ -60,23 +60,36 @@ Status refuse_unknown_features(const Json& file) {
   return Ok{};
 }
 
-// Which layers look back only over a window: by "layer_types" if present, else all or none.
+// Qwen's models have windows only if the file switches them on, which no other's needs to.
+Result<bool> has_windows(const Json& file, const Architecture& architecture) {
+  const bool is_qwen = architecture.name.starts_with("Qwen");
+  const Json* key = find(file, "use_sliding_window");
+  return !key ? !is_qwen : TRY(get_bool(file, "use_sliding_window")).value_or(false);
+}
+
+// Without "layer_types": gpt-oss has a window on every other layer, Qwen on those from
+// "max_window_layers" on, the rest on all.
+Status read_untyped_windows(const Json& file, int window, ModelConfig& config) {
+  const int64_t first = TRY(get_int(file, "max_window_layers")).value_or(0);
+  const bool alternates = config.architecture->sparse.mixer == Mixer::kSinkAttention;
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const bool has_window = alternates ? layer % 2 == 0 : layer >= first;
+    if (has_window) config.windows[static_cast<size_t>(layer)] = window;
+  }
+  return Ok{};
+}
+
+// The layers that look back only over a window.
 Status read_windows(const Json& file, ModelConfig& config) {
   config.windows.assign(static_cast<size_t>(config.layers), 0);
-  const bool is_switched_off = find(file, "use_sliding_window") &&
-                               !TRY(get_bool(file, "use_sliding_window")).value_or(false);
   const int64_t window = TRY(get_int(file, "sliding_window")).value_or(0);
-  if (is_switched_off || window == 0) return Ok{};
+  if (window == 0 || !TRY(has_windows(file, *config.architecture))) return Ok{};
   if (window < 0 || window > kSizeMax) {
     return corrupt(fmt::format("\"sliding_window\" is {}, it must be positive", window));
   }
   const Json* types = find(file, "layer_types");
   if (!types || types->is_null()) {
-    if (TRY(get_int(file, "max_window_layers")).value_or(config.layers) < config.layers) {
-      return unsupported("windows on some layers without \"layer_types\" are not supported");
-    }
-    config.windows.assign(config.windows.size(), static_cast<int>(window));
-    return Ok{};
+    return read_untyped_windows(file, static_cast<int>(window), config);
   }
   if (!types->is_array() || types->get_array().size() != config.windows.size()) {
     return corrupt("\"layer_types\" must name each layer's type");
@@ -106,7 +119,7 @@ Status read_options(const Json& file, ModelConfig& config) {
     return unsupported(
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
-  const double rotated = TRY(positive(file, "partial_rotary_factor", 1.0));
+  const double rotated = TRY(read_rotated_part(file));
   const int head_dim = config.latent ? config.latent->rope : config.head_dim;
   config.rotary_dims = static_cast<int>(head_dim * rotated);
   if (rotated > 1 || config.rotary_dims % 2 != 0) {

@@ -9,13 +9,25 @@
 namespace lockstep {
 namespace {
 
-// Architectures use different keys for the same value; at least the last one is required.
-Result<int> any_of(const Json& file, std::initializer_list<std::string_view> keys, int64_t most) {
+// The first of `keys` that is present: the architecture's own name comes first, then names that
+// other programs write beside it or instead of it.
+Result<int> first_of(const Json& file, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
     const Json* value = find(file, key);
-    if (value && !value->is_null()) return size_or(file, key, std::nullopt, most);
+    if (value && !value->is_null()) return size_or(file, key, std::nullopt, kLayerExpertsMax);
   }
-  return size_or(file, *(keys.end() - 1), std::nullopt, most);
+  return size_or(file, *keys.begin(), std::nullopt, kLayerExpertsMax);
+}
+
+Result<int> read_count(const Json& file, FeedForward kind) {
+  switch (kind) {
+    case FeedForward::kSoftmaxExperts:
+      return first_of(file, {"num_experts", "num_local_experts", "n_routed_experts"});
+    case FeedForward::kBiasedExperts:
+      return first_of(file, {"num_local_experts", "num_experts", "n_routed_experts"});
+    default:
+      return first_of(file, {"n_routed_experts", "num_local_experts", "num_experts"});
+  }
 }
 
 Result<int> count_or_none(const Json& file, std::string_view key) {
@@ -71,11 +83,10 @@ Status read_experts(const Json& file, ModelConfig& config) {
   config.has_experts.assign(static_cast<size_t>(config.layers), false);
   if (config.architecture->sparse.feed_forward == FeedForward::kDense) return Ok{};
   ExpertsConfig& experts = config.experts;
-  experts.count =
-      TRY(any_of(file, {"n_routed_experts", "num_local_experts", "num_experts"}, kLayerExpertsMax));
-  experts.chosen =
-      TRY(any_of(file, {"experts_per_token", "num_experts_per_tok"}, kLayerExpertsMax));
-  const bool is_biased = config.architecture->sparse.feed_forward == FeedForward::kBiasedExperts;
+  const FeedForward kind = config.architecture->sparse.feed_forward;
+  experts.count = TRY(read_count(file, kind));
+  experts.chosen = TRY(first_of(file, {"num_experts_per_tok", "experts_per_token"}));
+  const bool is_biased = kind == FeedForward::kBiasedExperts;
   experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
   if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
   const int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
@@ -85,7 +96,9 @@ Status read_experts(const Json& file, ModelConfig& config) {
   experts.shared_ffn = static_cast<int>(shared);
   experts.groups = TRY(size_or(file, "n_group", 1));
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
-  experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(true);
+  // Transformers' defaults differ: false for Qwen3, true for DeepSeek V3 and GLM 4.5.
+  const bool normalises = kind != FeedForward::kSoftmaxExperts;
+  experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(normalises);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts, config.layers));
   return read_layers(file, config);

@@ -68,6 +68,18 @@ Status read_scaling(const Json& scaling, ModelConfig& config) {
   return Ok{};
 }
 
+// Null if it is missing, null or empty.
+Result<const Json*> rope_object(const Json& file, const char* key) {
+  const Json* object = find(file, key);
+  if (!object || object->is_null()) return nullptr;
+  if (!object->is_object()) return corrupt(fmt::format("\"{}\" must be an object or null", key));
+  for (const auto& member : object->get_object()) {
+    if (!member.value().is_object()) continue;
+    return unsupported(fmt::format("\"{}\" for each type of layer is not supported", key));
+  }
+  return object->get_object().empty() ? nullptr : object;
+}
+
 // Lockstep's own key, for files that have no other form (gguf_config.h).
 Status read_factors(const Json& file, ModelConfig& config) {
   const Json* factors = find(file, "rope_frequency_factors");
@@ -89,16 +101,25 @@ Status read_factors(const Json& file, ModelConfig& config) {
 }  // namespace
 
 // Newer files write rope_parameters {rope_theta, rope_type, ...}, older ones rope_theta and
-// rope_scaling.
+// rope_scaling. Where a file has both, rope_scaling counts, which owners add to extend a model's
+// context, and rope_theta is the first that is present in rope_scaling, rope_parameters and the
+// file itself.
 Status read_rope(const Json& file, ModelConfig& config) {
   TRY(read_factors(file, config));
-  const Json* parameters = find(file, "rope_parameters");
-  const bool is_new = parameters && parameters->is_object();
-  config.rope_theta = TRY(positive(is_new ? *parameters : file, "rope_theta", 10000.0));
-  const Json* scaling = is_new ? parameters : find(file, "rope_scaling");
-  if (!scaling || scaling->is_null()) return Ok{};
-  if (!scaling->is_object()) return corrupt("\"rope_scaling\" must be an object or null");
-  return read_scaling(*scaling, config);
+  const Json* scaling = TRY(rope_object(file, "rope_scaling"));
+  const Json* parameters = TRY(rope_object(file, "rope_parameters"));
+  config.rope_theta = 10000;
+  for (const Json* object : {&file, parameters, scaling}) {
+    if (object) config.rope_theta = TRY(positive(*object, "rope_theta", config.rope_theta));
+  }
+  if (!scaling) scaling = parameters;
+  return scaling ? read_scaling(*scaling, config) : Ok{};
+}
+
+Result<double> read_rotated_part(const Json& file) {
+  const Json* parameters = TRY(rope_object(file, "rope_parameters"));
+  const double inner = parameters ? TRY(positive(*parameters, "partial_rotary_factor", 1.0)) : 1.0;
+  return positive(file, "partial_rotary_factor", inner);
 }
 
 }  // namespace lockstep
