@@ -42,7 +42,13 @@ TEST_CASE("text that only looks like a call is all content") {
       {"mistral_v11", "[TOOL_CALLS]a name that never ends"},
       {"kimi_k2", "<|tool_calls_section_begin|>text"},
       {"llama3", "{\"name\": \"Alice\", \"parameters\": {}}"},
-      {"llama3", "{\"parameters\": {}, \"name\": \"now\"}"},
+      {"llama3", "{\"parameters\": {}, \"name\": \"Alice\"}"},
+      {"llama3", "{\"parameters\": {\"width\": 3}}"},
+      {"llama3", "{\"parameters\": {\"width\": 3}, \"name\": 5}"},
+      {"llama3", "{\"parameters\": {\"width\": 3}, \"unit\": \"mm\", \"name\": \"now\"}"},
+      {"llama3", "{\"parameters\": {\"width\": [1}}, and so on"},
+      {"llama3", "Send {\"parameters\": {}, \"name\": \"now\"} to it."},
+      {"generic", "{\"arguments\": {\"width\": 3}} is what it takes"},
       {"llama3", "{\"name\": \"now\"}"},
       {"llama3", "<|python_tag|>print(1)"},
       {"llama3", "<|python_tag|>now.call(x=)"},
@@ -89,6 +95,20 @@ TEST_CASE("unambiguous mistakes are corrected") {
         "[][] get_weather{\"city\": \"Bonn\"}");
   CHECK(tell("glm45", "<tool_call>get_weather\n<arg_key>days</arg_key>\n<arg_value>3") ==
         "[][] get_weather{\"days\": 3}");
+}
+
+TEST_CASE("a whole reply is a call though its arguments come before its name") {
+  for (const char* format : {"llama3", "generic"}) {
+    CHECK(tell(format, "{\"parameters\": {}, \"name\": \"now\"}") == "[][] now{}");
+    CHECK(tell(format, "{\"arguments\": {\"city\": \"Bonn\"}, \"name\": \"get_weather\"}") ==
+          "[][] get_weather{\"city\": \"Bonn\"}");
+    CHECK(tell(format,
+               "{\"type\": \"function\", \"parameters\": \"{\\\"days\\\": 2}\", "
+               "\"name\": \"get_weather\"}") == "[][] get_weather{\"days\": 2}");
+    // Cut off before the name it may be text.
+    const std::string begin = "{\"parameters\": {\"days\": 2}, \"na";
+    CHECK(tell(format, begin, true) == "[" + begin + "][]");
+  }
 }
 
 TEST_CASE("text between and after calls is content") {
@@ -204,26 +224,30 @@ TEST_CASE("K2 may begin a call inside its reasoning") {
 }
 
 TEST_CASE("held-back text has a limit, beyond which it is sent on") {
-  OutputParser::Options options;
-  options.format = find_tool_format("hermes");
-  options.tools = recorded_tools();
-  OutputParser parser(options);
-  size_t sent = 0;
-  const auto feed = [&](const std::string& text) {
-    for (const OutputDelta& delta : parser.push(text)) {
-      if (delta.kind == Kind::kContent) sent += delta.text.size();
+  const std::pair<const char*, std::string> kBegins[] = {
+      {"hermes", "<tool_call>{\"arguments\": {\"a\": \""},
+      {"llama3", "{\"parameters\": {\"a\": \""}};
+  for (const auto& [format, begin] : kBegins) {
+    OutputParser::Options options;
+    options.format = find_tool_format(format);
+    options.tools = recorded_tools();
+    OutputParser parser(options);
+    size_t sent = 0;
+    const auto feed = [&](const std::string& text) {
+      for (const OutputDelta& delta : parser.push(text)) {
+        if (delta.kind == Kind::kContent) sent += delta.text.size();
+      }
+    };
+    const std::string piece(4096, 'x');
+    feed(begin);
+    size_t fed = begin.size();
+    while (fed <= kHeldBytesMax) {
+      CHECK(sent == 0);
+      feed(piece);
+      fed += piece.size();
     }
-  };
-  const std::string begin = "<tool_call>{\"arguments\": {\"a\": \"";
-  const std::string piece(4096, 'x');
-  feed(begin);
-  size_t fed = begin.size();
-  while (fed <= kHeldBytesMax) {
-    CHECK(sent == 0);
-    feed(piece);
-    fed += piece.size();
+    CHECK(sent == fed);
   }
-  CHECK(sent == fed);
 }
 
 }  // namespace lockstep

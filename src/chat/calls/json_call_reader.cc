@@ -86,8 +86,7 @@ class JsonCallReader final : public CallReader {
 
   Step read_value(PendingText& pending, DeltaWriter& out) {
     if (!scanner_begun_ && is_arguments_key() && !has_arguments_) {
-      if (name_.empty() && context_.needs_known_name) return Step::kNoCall;
-      state_ = State::kArguments;
+      state_ = State::kArguments;  // they are held until the name is known
       if (!name_.empty() && !format_.id_follows_arguments) announce(pending, out);
       return Step::kGoOn;
     }
