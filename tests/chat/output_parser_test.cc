@@ -111,6 +111,22 @@ TEST_CASE("a whole reply is a call though its arguments come before its name") {
   }
 }
 
+TEST_CASE("in a header that repeats itself the last words count") {
+  CHECK(tell("gpt_oss",
+             "<|channel|>commentary to=assistant<|channel|>analysis<|message|>Hm.<|end|>"
+             "<|start|>assistant<|channel|>final<|message|>4") == "[4][Hm.]");
+  CHECK(tell("gpt_oss", "<|channel|>analysis<|channel|>final<|message|>4") == "[4][]");
+  CHECK(tell("gpt_oss", "<|channel|>analysis to=assistant<|message|>Hm.") == "[][Hm.]");
+  CHECK(tell("gpt_oss", "<|channel|>analysis<|channel|><|message|>Hm.") == "[][Hm.]");
+  CHECK(tell("gpt_oss", "<|channel|>final to=assistant<|message|>4") == "[4][]");
+  CHECK(tell("gpt_oss",
+             "<|channel|>analysis to=assistant<|channel|>commentary to=functions.now "
+             "<|constrain|>json<|message|>{}<|call|>") == "[][] now{}");
+  CHECK(tell("gpt_oss",
+             "<|channel|>commentary to=functions.now to=assistant<|channel|>analysis"
+             "<|message|>Hm.") == "[][Hm.]");
+}
+
 TEST_CASE("text between and after calls is content") {
   CHECK(tell("hermes",
              "a\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\n\nb\n"

@@ -17,6 +17,7 @@ constexpr std::string_view kChannel = "<|channel|>";
 constexpr std::string_view kMessage = "<|message|>";
 constexpr std::string_view kStart = "<|start|>";
 constexpr std::string_view kRecipient = "to=";
+constexpr std::string_view kRole = "assistant";
 constexpr std::string_view kFunctionsPrefix = "functions.";
 constexpr size_t kHeaderBytesMax = 1024;
 
@@ -29,16 +30,22 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, std::min(text.find_first_of(" \t\r\n<"), text.size()));
 }
 
+// The last of `mark`'s words that is not empty.
+std::string_view last_word_after(std::string_view text, std::string_view mark) {
+  std::string_view last;
+  for (size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at)) {
+    at += mark.size();
+    const std::string_view word = first_word(text.substr(at));
+    if (!word.empty()) last = word;
+  }
+  return last;
+}
+
+// Models sometimes begin a header again inside it, then the last word of each kind counts. A
+// message to the assistant itself has no recipient.
 Header parse_header(std::string_view text) {
-  Header header;
-  const size_t channel = text.find(kChannel);
-  if (channel != std::string_view::npos) {
-    header.channel = first_word(text.substr(channel + kChannel.size()));
-  }
-  const size_t recipient = text.find(kRecipient);
-  if (recipient != std::string_view::npos) {
-    header.recipient = first_word(text.substr(recipient + kRecipient.size()));
-  }
+  Header header{last_word_after(text, kChannel), last_word_after(text, kRecipient)};
+  if (header.recipient == kRole) header.recipient = {};
   return header;
 }
 
@@ -172,7 +179,6 @@ class HarmonyReader final : public OutputReader {
   }
 
   bool read_role(PendingText& pending) {
-    static constexpr std::string_view kRole = "assistant";
     const MarkerMatch role = match_front(pending, {kRole}, kStart.size());
     if (role.is_partial()) return false;
     pending.take(kStart.size() + role.bytes);
