@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "collective/group/group.h"
+#include "engine/group_spec.h"
 #include "engine/pages/page_store_counts.h"
 #include "model/forward/overlap.h"
 #include "model/load/latent_cut.h"
@@ -24,19 +25,9 @@
 namespace lockstep {
 
 struct EngineOptions {
-  std::filesystem::path model;  // a checkpoint folder
-  std::vector<double> shares;   // one for each rank, any positive scale
-  int stages = 1;               // of a pipeline; ranks in order, the same number in each
-  int threads = 1;
-  int first_core = -1;         // -1: threads are not pinned
-  int context = 0;             // positions of one sequence; 0: the model's own, at most 8192
-  int sequences_max = 8;       // that run together
-  int batch_tokens_max = 512;  // in one step; longer prompts are fed in chunks
-  std::string device = "cpu";  // "delayed": the test device
-  bool exact = false;          // activations stay float32 where weights are quantised
-  int bits = 0;                // not 0: weights are quantised to this many bits while they are read
-  // The slowest kind of link between the ranks; with `latent_cut` it decides the model's cut.
-  LinkKind link = LinkKind::kShm;
+  GroupSpec spec;       // with the number of threads
+  int first_core = -1;  // -1: threads are not pinned
+  // Tests choose these two; otherwise the kind of link decides.
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;  // of prompt sums with computation
   // Where pages of state are cached on this machine's disk, for all models, and the limit in bytes;

@@ -1,5 +1,5 @@
 // Placement: which machine holds which part of a model, for all its groups. A planner proposes it
-// and a cluster applies it; shares and stages are those of EngineOptions.
+// and a cluster applies it; shares and stages are those of GroupSpec.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "model/config/run_limits.h"
 #include "model/load/cut.h"
 #include "planner/facts/model_facts.h"
 #include "planner/placement.h"
@@ -49,7 +50,7 @@ struct RankLoad {
 struct LoadLimits {
   int context = 0;  // positions of one sequence
   int streams = 1;  // sequences that run together
-  int batch_tokens_max = 512;
+  int batch_tokens_max = kBatchTokensDefault;
 };
 
 class RankCounter {

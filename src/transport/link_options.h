@@ -22,7 +22,24 @@ struct LinkOptions {
   static constexpr int kRailsMax = 8;
   static constexpr int kDelayMaxUs = 1'000'000;
   static constexpr double kGbitMin = 0.001;
+
+  friend bool operator==(const LinkOptions&, const LinkOptions&) = default;
 };
+
+// Calls visit(name, field) for each field; the names are those of the wire form. It does not
+// compile if a field is missing in the first line.
+template <class Link, class Visit>
+void for_each_link_field(Link& link, Visit&& visit) {
+  auto& [kind, topology, stages, rails, encrypts, plain, delay_us, gbit_s] = link;
+  visit("kind", kind);
+  visit("topology", topology);
+  visit("stages", stages);
+  visit("rails", rails);
+  visit("encrypts", encrypts);
+  visit("plain", plain);
+  visit("delay_us", delay_us);
+  visit("gbit_s", gbit_s);
+}
 
 // Whether ranks `a` and `b` of `size` have a link; false for a == b. In a pipeline each stage is a
 // range of ranks; linked are the pairs within a stage, those of the same position in neighbouring

@@ -12,9 +12,9 @@ namespace {
 void load_and_unload(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     GroupSupervisorOptions options;
-    options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
-    options.ranks = 1 + round % 3;
-    options.link.kind = round % 2 == 0 ? LinkKind::kShm : LinkKind::kTcp;
+    options.spec.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+    options.spec.shares = equal_shares(1 + round % 3);
+    options.spec.link.kind = round % 2 == 0 ? LinkKind::kShm : LinkKind::kTcp;
     options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/lockstep";
     const auto group = GroupSupervisor::start(options);
     REQUIRE_MESSAGE(group.ok(), group.error().message);

@@ -38,9 +38,9 @@ std::vector<std::string> errors_of(const ModelCopy& model, const Setup& setup) {
 // Loads the model on one rank; returns the error sentence.
 std::string load_error(const ModelCopy& copy) {
   std::vector<std::unique_ptr<Link>> links(1);
-  const auto engine =
-      load_engine({.model = copy.path(), .shares = {1}, .kernels = available_kernels().back()},
-                  Group({.links = std::move(links)}));
+  const auto engine = load_engine(
+      {.spec = {.model = copy.path(), .threads = 1}, .kernels = available_kernels().back()},
+      Group({.links = std::move(links)}));
   return engine.ok() ? "" : engine.error().message;
 }
 

@@ -42,9 +42,11 @@ uint64_t waits_on_device(const char* device_kind) {
   return device.value()->wait_count() - before;
 }
 
-Result<std::unique_ptr<Engine>> load_alone(EngineOptions options) {
+Result<std::unique_ptr<Engine>> load_alone(GroupSpec spec) {
   std::vector<std::unique_ptr<Link>> links(1);
-  options.shares = {1};
+  spec.threads = 1;
+  EngineOptions options;
+  options.spec = std::move(spec);
   options.kernels = available_kernels().back();
   return load_engine(options, Group({.links = std::move(links)}));
 }
@@ -95,8 +97,8 @@ TEST_CASE("prompts longer than a step are fed in several") {
 }
 
 TEST_CASE("models that cannot be loaded say why") {
-  const auto sentence = [](EngineOptions options) {
-    auto engine = load_alone(std::move(options));
+  const auto sentence = [](GroupSpec spec) {
+    auto engine = load_alone(std::move(spec));
     REQUIRE(!engine.ok());
     return engine.error().message;
   };

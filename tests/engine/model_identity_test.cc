@@ -33,15 +33,15 @@ struct Folder {
   void write(const std::string& name, const std::string& content) const {
     fs::last_write_time(folder.write(name, content), kThen);
   }
-  EngineOptions options() const {
-    EngineOptions options;
-    options.model = folder.path();
-    options.shares = {1, 1};
-    return options;
+  GroupSpec spec() const {
+    GroupSpec spec;
+    spec.model = folder.path();
+    spec.shares = {1, 1};
+    return spec;
   }
-  Digest identity() const { return identity_of(options()); }
-  static Digest identity_of(const EngineOptions& options) {
-    const auto identity = model_identity(options);
+  Digest identity() const { return identity_of(spec()); }
+  static Digest identity_of(const GroupSpec& spec) {
+    const auto identity = model_identity(spec);
     REQUIRE(identity.ok());
     return identity.value();
   }
@@ -100,26 +100,26 @@ TEST_CASE("model identity: files that are not part of the model do not count") {
 TEST_CASE("model identity: options count that change bits, and no others") {
   const Folder model;
   const Digest plain = model.identity();
-  EngineOptions options = model.options();
+  GroupSpec spec = model.spec();
   SUBCASE("cut, threads, limits: the same") {
-    options.shares = {3, 1, 1};
-    options.stages = 3;
-    options.threads = 7;
-    options.context = 99;
-    options.sequences_max = 3;
-    options.latent_cut = LatentCut::kAlways;
-    CHECK(Folder::identity_of(options) == plain);
+    spec.shares = {3, 1, 1};
+    spec.link.stages = 3;
+    spec.threads = 7;
+    spec.context = 99;
+    spec.sequences_max = 3;
+    spec.link.kind = LinkKind::kTcp;
+    CHECK(Folder::identity_of(spec) == plain);
   }
   SUBCASE("exact") {
-    options.exact = true;
-    CHECK(Folder::identity_of(options) != plain);
+    spec.exact = true;
+    CHECK(Folder::identity_of(spec) != plain);
   }
   SUBCASE("bits") {
-    options.bits = 4;
-    const Digest four = Folder::identity_of(options);
-    options.bits = 8;
+    spec.bits = 4;
+    const Digest four = Folder::identity_of(spec);
+    spec.bits = 8;
     CHECK(four != plain);
-    CHECK(Folder::identity_of(options) != four);
+    CHECK(Folder::identity_of(spec) != four);
   }
 }
 
@@ -132,55 +132,55 @@ TEST_CASE(
   cache.write("snapshot/config.json", "{}");
   const fs::path link = cache.path() / "snapshot" / "model.safetensors";
   fs::create_symlink("../blobs/" + hash, link);
-  EngineOptions options;
-  options.model = cache.path() / "snapshot";
-  const Digest before = Folder::identity_of(options);
+  GroupSpec spec;
+  spec.model = cache.path() / "snapshot";
+  const Digest before = Folder::identity_of(spec);
   fs::last_write_time(cache.path() / "blobs" / hash, kThen);
-  CHECK(Folder::identity_of(options) == before);
+  CHECK(Folder::identity_of(spec) == before);
   // The same content, only partly downloaded.
   cache.write("blobs/" + hash + kPartialFileEnding, std::string(50, 0));
   fs::remove(link);
   fs::create_symlink("../blobs/" + hash + kPartialFileEnding, link);
-  CHECK(Folder::identity_of(options) == before);
+  CHECK(Folder::identity_of(spec) == before);
   fs::remove(link);
   fs::create_symlink("../blobs/" + other, link);
-  CHECK(Folder::identity_of(options) != before);
+  CHECK(Folder::identity_of(spec) != before);
 }
 
 TEST_CASE("model identity: a file with holes and no hash has no identity") {
   const Folder model;
   model.write(piece_journal_of("model.safetensors").string(), "journal");
-  const auto identity = model_identity(model.options());
+  const auto identity = model_identity(model.spec());
   REQUIRE_FALSE(identity.ok());
   CHECK(identity.error().code == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("model identity: a GGUF model is its file and the other parts next to it") {
   const TemporaryFolder folder;
-  EngineOptions options;
+  GroupSpec spec;
   const auto write = [&](const std::string& name, const std::string& content) {
     fs::last_write_time(folder.write(name, content), kThen);
   };
   write("one.gguf", "GGUF and more");
   write("x-00001-of-00002.gguf", "GGUF first");
   write("x-00002-of-00002.gguf", "GGUF second");
-  options.model = folder.path() / "one.gguf";
-  const Digest one = Folder::identity_of(options);
-  options.model = folder.path() / "x-00001-of-00002.gguf";
-  const Digest split = Folder::identity_of(options);
+  spec.model = folder.path() / "one.gguf";
+  const Digest one = Folder::identity_of(spec);
+  spec.model = folder.path() / "x-00001-of-00002.gguf";
+  const Digest split = Folder::identity_of(spec);
   write("x-00002-of-00002.gguf", "GGUF changed");
-  CHECK(Folder::identity_of(options) != split);
-  options.model = folder.path() / "one.gguf";
-  CHECK(Folder::identity_of(options) == one);
+  CHECK(Folder::identity_of(spec) != split);
+  spec.model = folder.path() / "one.gguf";
+  CHECK(Folder::identity_of(spec) == one);
 }
 
 TEST_CASE("model identity: random weights are identified by shape, format and layers") {
-  EngineOptions options;
-  options.model = "shape:qwen3-0.6b?format=mlx4&layers=2";
-  const Digest one = Folder::identity_of(options);
-  CHECK(Folder::identity_of(options) == one);
-  options.model = "shape:qwen3-0.6b?format=mlx4&layers=3";
-  CHECK(Folder::identity_of(options) != one);
-  options.model = "shape:qwen3-0.6b?format=fp8&layers=2";
-  CHECK(Folder::identity_of(options) != one);
+  GroupSpec spec;
+  spec.model = "shape:qwen3-0.6b?format=mlx4&layers=2";
+  const Digest one = Folder::identity_of(spec);
+  CHECK(Folder::identity_of(spec) == one);
+  spec.model = "shape:qwen3-0.6b?format=mlx4&layers=3";
+  CHECK(Folder::identity_of(spec) != one);
+  spec.model = "shape:qwen3-0.6b?format=fp8&layers=2";
+  CHECK(Folder::identity_of(spec) != one);
 }

@@ -125,9 +125,10 @@ TEST_CASE("a rank holds only the layers of its stage, and their state") {
 TEST_CASE("stages that cannot be formed are refused") {
   const auto refusal = [](std::vector<double> shares, int stages) {
     std::vector<std::unique_ptr<Link>> links(1);
-    const auto engine = load_engine({.model = golden_folder("llama3-bf16"),
-                                     .shares = std::move(shares),
-                                     .stages = stages,
+    const auto engine = load_engine({.spec = {.model = golden_folder("llama3-bf16"),
+                                              .shares = std::move(shares),
+                                              .link = {.stages = stages},
+                                              .threads = 1},
                                      .kernels = available_kernels().back()},
                                     Group({.links = std::move(links)}));
     REQUIRE(!engine.ok());

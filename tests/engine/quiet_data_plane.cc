@@ -197,18 +197,19 @@ void run_rank(const Case& of, int rank, std::vector<std::unique_ptr<Link>> links
                .links = std::move(links),
                .timeout = std::chrono::seconds(30),
                .kernels = kernels});
-  auto engine = load_engine({.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K",
-                             .shares = std::vector<double>(static_cast<size_t>(of.ranks), 1.0),
-                             .threads = of.threads,
-                             .context = 512,
-                             .sequences_max = 2,
-                             .batch_tokens_max = 16,
-                             .link = of.link,
-                             .overlap = of.overlap,
-                             .cache_folder = of.cache_folder,
-                             .cache_disk_bytes = of.cache_folder.empty() ? 0 : uint64_t{1} << 26,
-                             .kernels = kernels},
-                            std::move(group));
+  auto engine =
+      load_engine({.spec = {.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K",
+                            .shares = equal_shares(of.ranks),
+                            .link = {.kind = of.link},
+                            .threads = of.threads,
+                            .context = 512,
+                            .sequences_max = 2,
+                            .batch_tokens_max = 16},
+                   .overlap = of.overlap,
+                   .cache_folder = of.cache_folder,
+                   .cache_disk_bytes = of.cache_folder.empty() ? 0 : uint64_t{1} << 26,
+                   .kernels = kernels},
+                  std::move(group));
   if (!engine.ok()) std::exit(1);
   Events events(*engine.value(), of);
   if (rank == 0) {

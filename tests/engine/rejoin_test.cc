@@ -39,11 +39,12 @@ class Ranks {
  public:
   Ranks(int size, const std::string& device) : cancelled_(false) {
     for (int rank = 0; rank < size; ++rank) {
-      auto engine = load_engine({.model = kStories,
-                                 .shares = std::vector<double>(static_cast<size_t>(size), 1.0),
-                                 .context = 256,
-                                 .batch_tokens_max = 16,
-                                 .device = device,
+      auto engine = load_engine({.spec = {.model = kStories,
+                                          .shares = equal_shares(size),
+                                          .threads = 1,
+                                          .context = 256,
+                                          .batch_tokens_max = 16,
+                                          .device = device},
                                  .kernels = kernels_named("")},
                                 group(rank, unformed_links(rank, size)));
       REQUIRE(engine.ok());

@@ -134,7 +134,7 @@ TEST_CASE("a rope scaling that an owner adds counts before rope_parameters") {
   CHECK(read_both_orders(base, empty, yarn_factor) == 8);
   const Members none = {{"rope_parameters", scaled}, {"rope_scaling", nullptr}};
   CHECK(read_both_orders(base, none, yarn_factor) == 8);
-  // Of the two names of its type, rope_type counts.
+  // rope_type counts before the other name of its type.
   JsonObject named = yarn(4);
   named["type"] = "linear";
   CHECK(read_both_orders(base, {{"rope_scaling", named}}, yarn_factor) == 4);

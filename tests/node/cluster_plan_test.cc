@@ -244,7 +244,7 @@ TEST_CASE("cluster plan: the promised streams are those of all groups") {
         plan_of(eight, offers_of({16 * kGib})).ranks[0].bytes);
   CHECK(planned_limits(llama().config, sixteen).value().streams == 8);
   CHECK(planned_limits(llama().config, {.streams = 9, .replicas = 2}).value().streams == 5);
-  CHECK(planned_limits(llama().config, {.replicas = 4}).value().streams == kPlannedStreams);
+  CHECK(planned_limits(llama().config, {.replicas = 4}).value().streams == kSequencesDefault);
 }
 
 // Some tens of milliseconds of one processor, as the message shows.

@@ -131,10 +131,10 @@ FaultBench::~FaultBench() = default;
 
 Status FaultBench::start() {
   GroupSupervisorOptions options;
-  options.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
-  options.ranks = kRanks;
-  options.link.kind = link_;
-  options.threads = 1;
+  options.spec.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+  options.spec.shares = equal_shares(kRanks);
+  options.spec.link.kind = link_;
+  options.spec.threads = 1;
   options.timeouts = {kHeartbeat, kProgress, kHeartbeat};
   options.restart_wait = kRestartWait;
   options.losses_max = 0;  // the survivors' first report and its time are measured

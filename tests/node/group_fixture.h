@@ -38,10 +38,10 @@ class TemporaryModel {
 inline GroupSupervisorOptions echo_options(const TemporaryModel& model, int ranks,
                                            const std::string& link = "shm") {
   GroupSupervisorOptions options;
-  options.model = model.path();
-  options.ranks = ranks;
-  options.link.kind = parse_link_kind(link).value();
-  options.threads = 1;
+  options.spec.model = model.path();
+  options.spec.shares = equal_shares(ranks);
+  options.spec.link.kind = parse_link_kind(link).value();
+  options.spec.threads = 1;
   options.losses_max = 0;  // a test sees every loss at once
   options.worker_program = std::string(LOCKSTEP_BINARY_DIR) + "/node_test_worker";
   return options;

@@ -65,7 +65,7 @@ TEST_CASE("a killed worker ends the stream with its name and signal, and the nex
       CAPTURE(link);
       CAPTURE(ranks);
       GroupSupervisorOptions options = echo_options(model, ranks, link);
-      options.context = kEndlessContext;
+      options.spec.context = kEndlessContext;
       const auto group = start_echo(options);
       for (int rank = 0; rank < ranks; ++rank) {
         lose_rank(*group, rank, SIGKILL, "was killed by signal 9 (SIGKILL)");
@@ -80,7 +80,7 @@ TEST_CASE("a stopped worker is detected by its silence within 2 s") {
   const TemporaryModel model;
   for (const char* link : {"shm", "tcp"}) {
     GroupSupervisorOptions options = echo_options(model, 2, link);
-    options.context = kEndlessContext;
+    options.spec.context = kEndlessContext;
     const auto group = start_echo(options);
     for (int rank : {0, 1}) lose_rank(*group, rank, SIGSTOP, "has not answered for ");
   }

@@ -102,9 +102,9 @@ TEST_CASE("a cancelled request ends with kCancelled, and the others continue") {
 TEST_CASE("a request that cannot be served is refused at once") {
   const TemporaryModel model;
   GroupSupervisorOptions options = echo_options(model, 1);
-  options.sequences_max = 1;
+  options.spec.sequences_max = 1;
   options.queue_max = 1;
-  options.context = 8;
+  options.spec.context = 8;
   const auto group = start_echo(options);
   CHECK(group->generate(prompt({}, 1), {}).error().code == ErrorCode::kInvalidArgument);
   CHECK(group->generate(prompt(std::vector<int32_t>(9, 1), 1), {}).error().message ==
@@ -167,11 +167,12 @@ TEST_CASE("invalid options are refused with a sentence") {
     return group.error().code;
   };
   using Options = GroupSupervisorOptions;
-  CHECK(code_of([](Options& o) { o.ranks = 0; }) == ErrorCode::kInvalidArgument);
-  CHECK(code_of([](Options& o) { o.ranks = 1'000'000; }) == ErrorCode::kInvalidArgument);
-  CHECK(code_of([](Options& o) { o.shares = {1, -1}; }) == ErrorCode::kInvalidArgument);
-  CHECK(code_of([](Options& o) { o.stages = 3; }) == ErrorCode::kInvalidArgument);
-  CHECK(code_of([](Options& o) { o.model = "/nowhere"; }) == ErrorCode::kNotFound);
+  CHECK(code_of([](Options& o) { o.spec.shares = {}; }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([](Options& o) { o.spec.shares = equal_shares(1'000'000); }) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(code_of([](Options& o) { o.spec.shares = {1, -1}; }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([](Options& o) { o.spec.link.stages = 3; }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([](Options& o) { o.spec.model = "/nowhere"; }) == ErrorCode::kNotFound);
   CHECK(code_of([](Options& o) { o.worker_program = "/nowhere/x"; }) == ErrorCode::kNotFound);
   // A program that is not a worker: it exits silently.
   CHECK(code_of([](Options& o) { o.worker_program = "/bin/true"; }) == ErrorCode::kPeerLost);

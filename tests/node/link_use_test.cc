@@ -27,7 +27,7 @@ TEST_CASE("without an RDMA library the status says that every pair uses TCP, and
   const LibraryScope library("/nowhere/librdma.so");
   const TemporaryModel model;
   GroupSupervisorOptions options = echo_options(model, 3, "verbs");
-  options.link.rails = 2;
+  options.spec.link.rails = 2;
   const auto group = start_echo(options);
   const ModelStatus status = group->status();
   CHECK(status.link == "verbs");
@@ -57,8 +57,8 @@ TEST_CASE("ranks without a link share no memory, in a line and in a pipeline") {
         Case{Topology::kMesh, 4, {2, 2, 2, 2}}}) {
     CAPTURE(each.stages);
     GroupSupervisorOptions options = echo_options(model, 4);
-    options.link.topology = each.topology;
-    options.stages = each.stages;
+    options.spec.link.topology = each.topology;
+    options.spec.link.stages = each.stages;
     const auto group = start_echo(options);
     const ModelStatus status = group->status();
     REQUIRE(status.ranks.size() == 4);
@@ -74,8 +74,8 @@ TEST_CASE("ranks without a link share no memory, in a line and in a pipeline") {
 TEST_CASE("the status shows rails and encryption of TCP links") {
   const TemporaryModel model;
   GroupSupervisorOptions options = echo_options(model, 2, "tcp");
-  options.link.rails = 3;
-  options.link.encrypts = true;
+  options.spec.link.rails = 3;
+  options.spec.link.encrypts = true;
   const auto group = start_echo(options);
   const ModelStatus status = group->status();
   REQUIRE(status.links.size() == 1);

@@ -132,8 +132,7 @@ struct LeaderAndHost {
   }
   GroupSupervisorOptions group_options() {
     GroupSupervisorOptions options = echo_options(model, static_cast<int>(ranks.size()), "tcp");
-    options.model = model.path();
-    options.threads = 0;
+    options.spec.threads = 0;
     options.losses_max = 3;
     options.places = places();
     return options;
@@ -318,7 +317,7 @@ TEST_CASE("worker host: a forbidden part has no processes once that is reported"
 TEST_CASE("remote workers: memory is not shared between nodes") {
   LeaderAndHost nodes;
   GroupSupervisorOptions options = nodes.group_options();
-  options.link.kind = LinkKind::kShm;
+  options.spec.link.kind = LinkKind::kShm;
   const auto opened = GroupSupervisor::open(options);
   REQUIRE_FALSE(opened.ok());
   CHECK(opened.error().message.starts_with("rank 1 on studio-2 does not share memory"));

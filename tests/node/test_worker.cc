@@ -37,7 +37,7 @@ class EchoEngine final : public Engine {
       : progress_(*options.progress), group_(std::move(group)) {
     report_.weight_bytes = 1000 + static_cast<uint64_t>(group_.rank());
     report_.read_bytes = 1000;
-    report_.context = options.context > 0 ? options.context : 4096;
+    report_.context = options.spec.context > 0 ? options.spec.context : 4096;
     report_.vocab_size = 100'000;
   }
 
@@ -229,7 +229,7 @@ class EchoEngine final : public Engine {
 };
 
 Result<std::unique_ptr<Engine>> load_echo_engine(const EngineOptions& options, Group group) {
-  const std::string name = options.model.filename().string();
+  const std::string name = options.spec.model.filename().string();
   if (name == "bad_model" && group.rank() == group.size() - 1) {
     return Error{ErrorCode::kCorrupt, "model.safetensors is cut off after 12 bytes"};
   }

@@ -28,12 +28,12 @@ struct Setup {
   int threads = 1;
   std::string device = "cpu";
   std::string isa;  // empty: the best
-  int batch_tokens_max = 512;
+  int batch_tokens_max = kBatchTokensDefault;
   bool exact = false;
   int bits = 0;
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;
-  int sequences_max = 8;
+  int sequences_max = kSequencesDefault;
   std::vector<std::string> cache_folders{};  // one for all ranks, or one for each; empty: no cache
 };
 
@@ -113,18 +113,17 @@ inline LinkOptions link_options_of(const Setup& setup) {
 inline EngineOptions engine_options_of(const std::string& model, const Setup& setup,
                                        size_t rank = 0) {
   EngineOptions options;
-  options.model = model;
-  options.shares = setup.shares;
-  options.stages = setup.stages;
-  options.threads = setup.threads;
-  options.batch_tokens_max = setup.batch_tokens_max;
-  options.device = setup.device;
-  options.exact = setup.exact;
-  options.bits = setup.bits;
-  options.link = setup.link;
+  options.spec = {.model = model,
+                  .shares = setup.shares,
+                  .link = {.kind = setup.link, .stages = setup.stages},
+                  .threads = setup.threads,
+                  .sequences_max = setup.sequences_max,
+                  .batch_tokens_max = setup.batch_tokens_max,
+                  .device = setup.device,
+                  .exact = setup.exact,
+                  .bits = setup.bits};
   options.latent_cut = setup.latent_cut;
   options.overlap = setup.overlap;
-  options.sequences_max = setup.sequences_max;
   if (!setup.cache_folders.empty()) {
     options.cache_folder = setup.cache_folders[rank % setup.cache_folders.size()];
     options.cache_disk_bytes = options.cache_folder.empty() ? 0 : uint64_t{1} << 30;

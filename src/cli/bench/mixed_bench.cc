@@ -145,7 +145,8 @@ JsonObject percentiles(std::vector<double>& values) {
 Result<GroupSupervisorOptions> options_of(const MixedBenchFlags& flags) {
   GroupSupervisorOptions options =
       TRY(model_or_shape_options(flags.model, flags.prompt_tokens + flags.new_tokens));
-  options.sequences_max = std::max(options.sequences_max, flags.streams + 1);
+  int& together = options.spec.sequences_max;
+  together = std::max(together, flags.streams + 1);
   return options;
 }
 

@@ -83,7 +83,8 @@ double median(std::vector<double> values) {
 
 Result<GroupSupervisorOptions> bench_options(const ModelBenchFlags& flags) {
   GroupSupervisorOptions options = TRY(group_options(flags.group));
-  options.sequences_max = std::max(options.sequences_max, flags.streams);
+  int& together = options.spec.sequences_max;
+  together = std::max(together, flags.streams);
   options.queue_max = std::max(options.queue_max, flags.streams);
   return options;
 }
@@ -115,23 +116,23 @@ Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>
 }
 
 int threads_of(const GroupSupervisorOptions& options) {
-  return options.threads > 0 ? options.threads
-                             : std::max(1, available_core_count() / options.ranks);
+  const GroupSpec& spec = options.spec;
+  return spec.threads > 0 ? spec.threads : std::max(1, available_core_count() / spec.size());
 }
 
 Result<double> read_speed_gb_s(const GroupSupervisorOptions& options) {
-  return probe_read_gb_s(threads_of(options) * options.ranks, kProbeRounds);
+  return probe_read_gb_s(threads_of(options) * options.spec.size(), kProbeRounds);
 }
 
 JsonObject bench_json(const ModelBenchFlags& flags, const GroupSupervisorOptions& options,
                       const ModelSpeed& speed) {
   const ModelTimes& times = speed.times;
   JsonObject json{{"model", speed.name},
-                  {"ranks", options.ranks},
-                  {"stages", options.stages},
+                  {"ranks", options.spec.size()},
+                  {"stages", options.spec.link.stages},
                   {"streams", flags.streams},
                   {"threads", threads_of(options)},
-                  {"link", link_kind_name(options.link.kind)},
+                  {"link", link_kind_name(options.spec.link.kind)},
                   {"prompt_tokens", flags.prompt_tokens},
                   {"new_tokens", flags.new_tokens},
                   {"prefill_tok_s", flags.prompt_tokens / times.prompt_s},

@@ -86,14 +86,15 @@ Result<std::unique_ptr<GroupSupervisor>> start_parallel(const ParallelFlags& fla
                                                         const std::string& model, Parallel parallel,
                                                         int delay_us) {
   GroupSupervisorOptions options;
-  options.model = model;
-  options.ranks = parallel.ranks;
-  options.stages = parallel.stages;
-  options.threads = flags.threads;
-  options.pin_threads = true;
-  options.link.kind = TRY(parse_link_kind(flags.link));
-  options.link.delay_us = delay_us;
-  options.context = flags.prompt_tokens + flags.new_tokens + 1;
+  GroupSpec& spec = options.spec;
+  spec.model = model;
+  spec.shares = equal_shares(parallel.ranks);
+  spec.threads = flags.threads;
+  spec.pin_threads = true;
+  spec.link.kind = TRY(parse_link_kind(flags.link));
+  spec.link.stages = parallel.stages;
+  spec.link.delay_us = delay_us;
+  spec.context = flags.prompt_tokens + flags.new_tokens + 1;
   return start_group(options);
 }
 

@@ -52,15 +52,15 @@ Result<std::vector<double>> measure_placement(const PlacementSubject& subject,
   std::vector<ModelService*> models;
   for (const EmulatedGroup& wish : wishes) {
     GroupSupervisorOptions options;
-    options.model = subject.model;
-    options.ranks = static_cast<int>(wish.machines.size());
-    options.shares = wish.shares;
-    options.stages = wish.stages;
-    options.threads = 1;
-    options.context = kContext;
-    options.link.delay_us = subject.cluster.delay_us;
-    options.link.gbit_s = subject.cluster.gbit_s;
-    options.device = emulated_devices(wish.machines);
+    GroupSpec& spec = options.spec;
+    spec.model = subject.model;
+    spec.shares = wish.shares;
+    spec.link.stages = wish.stages;
+    spec.link.delay_us = subject.cluster.delay_us;
+    spec.link.gbit_s = subject.cluster.gbit_s;
+    spec.threads = 1;
+    spec.context = kContext;
+    spec.device = emulated_devices(wish.machines);
     groups.push_back(TRY(start_group(options)));
     models.push_back(groups.back().get());
   }

@@ -136,7 +136,8 @@ Result<GroupSupervisorOptions> model_or_shape_options(ModelOrShapeFlags flags, i
     flags.group.model = shape_model_text(
         {.shape = flags.shape.shape, .format = format, .layers = flags.shape.layers});
   }
-  if (flags.group.context == 0) flags.group.context = positions + kPositionsToSpare;
+  int& context = flags.group.spec.context;
+  if (context == 0) context = positions + kPositionsToSpare;
   return group_options(flags.group);
 }
 
@@ -156,12 +157,12 @@ Result<Json> bench_shape(const ShapeFlags& shape, ModelBenchFlags flags) {
   const Plan plan = TRY(plan_of(shape));
   flags.group.model = plan.models.front();
   GroupSupervisorOptions options = TRY(bench_options(flags));
-  TRY(check_memory(plan, flags, options.ranks));
+  TRY(check_memory(plan, flags, options.spec.size()));
   double read_gb_s = TRY(read_speed_gb_s(options));
   std::vector<std::unique_ptr<GroupSupervisor>> groups;
   std::vector<ModelService*> models;
   for (const std::string& model : plan.models) {
-    options.model = model;
+    options.spec.model = model;
     groups.push_back(TRY(start_group(options)));
     models.push_back(groups.back().get());
   }

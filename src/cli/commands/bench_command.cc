@@ -21,7 +21,6 @@ namespace lockstep {
 namespace {
 
 struct CollectiveFlags {
-  LinkFlags link;
   std::string algorithm = "auto";
   std::string wire = "f32";
   CollectiveBenchOptions options;
@@ -53,7 +52,7 @@ Result<Json> bench_model(ModelBenchFlags flags) {
 }
 
 Result<Json> bench_collective(CollectiveFlags flags) {
-  flags.options.link = TRY(link_options(flags.link));
+  TRY(check_link_options(flags.options.link));
   flags.options.algorithm = TRY(parse_sum_algorithm(flags.algorithm));
   flags.options.wire = TRY(parse_wire(flags.wire));
   CollectiveTimes best;
@@ -61,13 +60,14 @@ Result<Json> bench_collective(CollectiveFlags flags) {
     const CollectiveTimes times = TRY(bench_collective_processes(flags.options));
     if (run == 0 || times.p50_us < best.p50_us) best = times;
   }
+  const LinkOptions& link = flags.options.link;
   return Json(JsonObject{{"ranks", flags.options.ranks},
-                         {"link", flags.link.kind},
-                         {"encrypt", flags.link.encrypt},
-                         {"rails", flags.link.rails},
-                         {"link_delay_us", flags.link.delay_us},
-                         {"link_gbit_s", flags.link.gbit_s},
-                         {"topology", flags.link.topology},
+                         {"link", link_kind_name(link.kind)},
+                         {"encrypt", link.encrypts},
+                         {"rails", link.rails},
+                         {"link_delay_us", link.delay_us},
+                         {"link_gbit_s", link.gbit_s},
+                         {"topology", topology_name(link.topology)},
                          {"algorithm", flags.algorithm},
                          {"wire", flags.wire},
                          {"bytes", flags.options.bytes},
@@ -100,7 +100,7 @@ void add_collective(CLI::App& bench, Command& chosen) {
   CLI::App* command = bench.add_subcommand("collective", "measure one all-reduce");
   command->add_option("--ranks", flags->options.ranks, "worker processes (default 2)")
       ->check(CLI::Range(1, GroupSupervisor::kRanksMax));
-  add_link_flags(*command, flags->link);
+  add_link_flags(*command, flags->options.link);
   command->add_option("--algorithm", flags->algorithm,
                       "auto (default), mesh, relay, tree, scatter, ring, doubling or halving");
   command->add_option("--wire", flags->wire, "f32 (default), bf16 or q8");
@@ -285,7 +285,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
     if (!has_shape && (!shape.format.empty() || shape.layers != 0)) {
       throw CLI::RequiredError("--shape, to which --format and --layers belong,");
     }
-    if (!has_shape) flags->model.group.bits = shape.bits;
+    if (!has_shape) flags->model.group.spec.bits = shape.bits;
     chosen = [flags, has_shape] {
       return finish_bench(
           has_shape ? bench_shape(flags->shape, flags->model) : bench_model(flags->model),

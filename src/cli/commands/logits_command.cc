@@ -67,7 +67,8 @@ Result<std::string> logits_answer(const LogitsFlags& flags) {
                           .chunk = flags.chunk};
   GroupSupervisorOptions options = TRY(group_options(flags.group));
   options.restarts = false;  // an answer is lost with its group
-  options.batch_tokens_max = std::max(options.batch_tokens_max, std::min(flags.chunk, 8192));
+  int& batch = options.spec.batch_tokens_max;
+  batch = std::max(batch, std::min(flags.chunk, 8192));
   const auto group = TRY(start_group(options));
   print_quantisation(flags.group, group->status());
   TRY(check_context(request.prompt.size(), group->status()));

@@ -23,7 +23,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kContextDefault = 8192;  // as in engine/run/model_engine_load.cc
 constexpr size_t kFileBytesMax = size_t{8} << 20;
 
 struct PlanCommandFlags {
@@ -80,7 +79,7 @@ Status run_plan(const PlanCommandFlags& flags) {
   const OpenedModel model = TRY(open_subject(flags, subject));
   const ModelFacts facts = TRY(model_facts(model));
   LoadLimits& limits = subject.request.limits;
-  if (limits.context == 0) limits.context = std::min(model.config.positions_max, kContextDefault);
+  if (limits.context == 0) limits.context = TRY(context_for(model.config, 0));
   const ClusterFacts cluster = TRY(read_cluster(flags));
   const ModelPlan plan = TRY(plan_model(facts, cluster, subject.request));
   if (flags.json) {
@@ -146,8 +145,9 @@ void add_plan_command(CLI::App& app, Command& chosen) {
   command->add_option("--cluster", flags->cluster,
                       "machines and links, a JSON file (default: this machine alone)");
   command
-      ->add_option("--context", flags->request.limits.context,
-                   "positions per stream (default: the model's, at most 8192)")
+      ->add_option(
+          "--context", flags->request.limits.context,
+          fmt::format("positions per stream (default: the model's, at most {})", kContextDefault))
       ->check(at_least(1));
   command
       ->add_option("--streams", flags->request.limits.streams,

@@ -13,7 +13,6 @@ namespace lockstep {
 namespace {
 
 struct ProbeFlags {
-  LinkFlags link;
   MeasuringOptions options;
   bool json = false;
 };
@@ -30,9 +29,9 @@ Json pairs_json(const ProbeFlags& flags, const std::vector<PairTimes>& pairs) {
                                  {"gbit_s", pair.gbit_s}});
   }
   return Json(JsonObject{{"ranks", flags.options.ranks},
-                         {"link", flags.link.kind},
-                         {"encrypt", flags.link.encrypt},
-                         {"rails", flags.link.rails},
+                         {"link", link_kind_name(flags.options.link.kind)},
+                         {"encrypt", flags.options.link.encrypts},
+                         {"rails", flags.options.link.rails},
                          {"pairs", std::move(list)}});
 }
 
@@ -45,10 +44,10 @@ void print_pair_table(const std::vector<PairTimes>& pairs) {
   }
 }
 
-int probe(ProbeFlags flags) {
-  const auto options = link_options(flags.link);
-  if (!options.ok()) return fail(options.error());
-  flags.options.link = options.value();
+int probe(const ProbeFlags& flags) {
+  if (const Status link = check_link_options(flags.options.link); !link.ok()) {
+    return fail(link.error());
+  }
   const auto pairs = probe_processes(flags.options);
   if (!pairs.ok()) return fail(pairs.error());
   flags.json ? print_json(pairs_json(flags, pairs.value())) : print_pair_table(pairs.value());
@@ -63,7 +62,7 @@ void add_probe_command(CLI::App& app, Command& chosen) {
       app.add_subcommand("probe", "measure the latency and bandwidth between all pairs of ranks");
   command->add_option("--ranks", flags->options.ranks, "worker processes (default 2)")
       ->check(CLI::Range(2, GroupSupervisor::kRanksMax));
-  add_link_flags(*command, flags->link);
+  add_link_flags(*command, flags->options.link);
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] { chosen = [flags] { return probe(*flags); }; });
 }

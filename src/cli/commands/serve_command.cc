@@ -144,10 +144,10 @@ int64_t bytes_of(const ModelServices& models) {
 
 // The cluster's groups use the link flags, unless these are for groups of this machine alone.
 Result<LinkOptions> link_between_machines(const ServeFlags& flags) {
-  LinkFlags link = flags.group.link;
-  if (flags.groups_here) link = {};
-  if (link.kind == "shm") link.kind = "tcp";
-  return link_options(link);
+  LinkOptions link = flags.groups_here ? LinkOptions{} : flags.group.spec.link;
+  if (link.kind == LinkKind::kShm) link.kind = LinkKind::kTcp;
+  TRY(check_link_options(link));
+  return link;
 }
 
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
@@ -339,7 +339,7 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
     serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link,
                                   cache, serving.power, on_restart));
     for (const WantedModel& model : serving.wanted) {
-      TRY(want(serving.node->control(), model, flags.group.context));
+      TRY(want(serving.node->control(), model, flags.group.spec.context));
     }
   }
   serving.server = TRY(start_server(flags, serving));

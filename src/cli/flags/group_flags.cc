@@ -20,6 +20,16 @@ namespace {
 
 constexpr double kGib = 1 << 30;
 
+// A value that has a name on the command line; its check must refuse names that `parse` refuses.
+template <class Value>
+CLI::Option& add_named(CLI::App& command, const std::string& flag, Value& value,
+                       Result<Value> (*parse)(std::string_view), const std::string& help) {
+  const auto set = [&value, parse](const std::string& name) {
+    if (const auto parsed = parse(name); parsed.ok()) value = parsed.value();
+  };
+  return *command.add_option_function<std::string>(flag, set, help);
+}
+
 }  // namespace
 
 CLI::Validator at_least(int least) {
@@ -34,37 +44,26 @@ CLI::Validator at_least(int least) {
   return CLI::Validator(check, fmt::format(">= {}", least));
 }
 
-void add_link_flags(CLI::App& command, LinkFlags& flags) {
-  command.add_option("--link", flags.kind, "what joins the ranks: shm, tcp or verbs (default shm)")
-      ->check(CLI::IsMember({"shm", "tcp", "verbs"}));
+void add_link_flags(CLI::App& command, LinkOptions& link) {
+  add_named(command, "--link", link.kind, parse_link_kind,
+            "what joins the ranks: shm, tcp or verbs (default shm)")
+      .check(CLI::IsMember({"shm", "tcp", "verbs"}));
   command.add_option(
-      "--rails", flags.rails,
+      "--rails", link.rails,
       "connections of each pair of ranks that are used together (tcp, verbs; default 1)");
-  command.add_flag("--encrypt", flags.encrypt,
+  command.add_flag("--encrypt", link.encrypts,
                    "encrypt all TCP links (links between machines always are)");
-  command.add_option("--link-delay-us", flags.delay_us,
+  command.add_option("--link-delay-us", link.delay_us,
                      "an experiment: every message arrives this much later");
-  command.add_option("--link-gbit-s", flags.gbit_s,
+  command.add_option("--link-gbit-s", link.gbit_s,
                      "an experiment: links that carry no more than this");
-  command
-      .add_option("--topology", flags.topology,
-                  "which ranks have a link: mesh, or line, ring and star, where others relay")
-      ->check(CLI::IsMember({"mesh", "line", "ring", "star"}));
-}
-
-Result<LinkOptions> link_options(const LinkFlags& flags) {
-  LinkOptions options;
-  options.kind = TRY(parse_link_kind(flags.kind));
-  options.topology = TRY(parse_topology(flags.topology));
-  options.rails = flags.rails;
-  options.encrypts = flags.encrypt;
-  options.delay_us = flags.delay_us;
-  options.gbit_s = flags.gbit_s;
-  TRY(check_link_options(options));
-  return options;
+  add_named(command, "--topology", link.topology, parse_topology,
+            "which ranks have a link: mesh, or line, ring and star, where others relay")
+      .check(CLI::IsMember({"mesh", "line", "ring", "star"}));
 }
 
 void add_group_flags(CLI::App& command, GroupFlags& flags) {
+  GroupSpec& spec = flags.spec;
   command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
       ->check(CLI::Range(1, GroupSupervisor::kRanksMax));
   command.add_option("--shares", flags.shares,
@@ -79,39 +78,42 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
                   "stages of a pipeline, each of ranks / stages ranks (default: pipeline as many "
                   "as ranks, tensor 1)")
       ->check(CLI::Range(1, GroupSupervisor::kRanksMax));
-  add_link_flags(command, flags.link);
+  add_link_flags(command, spec.link);
+  add_named(command, "--wire", spec.wire, parse_wire,
+            "how partial sums of prompts are sent: f32, or bf16 and q8, which are shorter but make "
+            "the answer depend on how the model is cut (default f32)")
+      .check(CLI::IsMember({"f32", "bf16", "q8"}));
   command
-      .add_option("--wire", flags.wire,
-                  "how partial sums of prompts are sent: f32, or bf16 and q8, which are shorter "
-                  "but make the answer depend on how the model is cut (default f32)")
-      ->check(CLI::IsMember({"f32", "bf16", "q8"}));
-  command
-      .add_option("--threads", flags.threads,
+      .add_option("--threads", spec.threads,
                   "threads of each rank (default: the machine's cores / ranks)")
       ->check(CLI::Range(1, 1024));
   command
-      .add_option("--context", flags.context,
-                  "positions per sequence (default: the model's, at most 8192)")
+      .add_option(
+          "--context", spec.context,
+          fmt::format("positions per sequence (default: the model's, at most {})", kContextDefault))
       ->check(at_least(1));
-  command.add_flag("--pin", flags.pin, "bind each thread to its own core");
-  command.add_flag("--exact", flags.exact,
+  command.add_flag("--pin", spec.pin_threads, "bind each thread to its own core");
+  command.add_flag("--exact", spec.exact,
                    "keep activations in float32 where weights are quantised (slower)");
-  command.add_option("--device", flags.device, "cpu, or delayed (a device for tests)")->group("");
+  command.add_option("--device", spec.device, "cpu, or delayed (a device for tests)")->group("");
 }
 
 void add_load_limits(CLI::App& command, GroupFlags& flags) {
   command
-      .add_option("--streams", flags.streams,
-                  "sequences that run together; each takes memory for a whole context (default 8)")
+      .add_option("--streams", flags.spec.sequences_max,
+                  fmt::format("sequences that run together; each takes memory for a whole context "
+                              "(default {})",
+                              kSequencesDefault))
       ->check(CLI::Range(1, 1024));
   command
-      .add_option("--queue", flags.queue,
-                  "requests that may wait beyond those; others get 429 (default 64)")
+      .add_option("--queue", flags.queue_max,
+                  fmt::format("requests that may wait beyond those; others get 429 (default {})",
+                              kQueueDefault))
       ->check(CLI::Range(0, 1024));
 }
 
 void add_bits_flag(CLI::App& command, GroupFlags& flags) {
-  command.add_option("--bits", flags.bits,
+  command.add_option("--bits", flags.spec.bits,
                      "quantise the weights to 2, 3, 4, 5, 6 or 8 bits while they are read");
   command.add_flag("-v,--verbose", flags.verbose, "with --bits: the error of every tensor");
 }
@@ -143,7 +145,7 @@ Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
   const Error bad{ErrorCode::kInvalidArgument,
                   fmt::format("--shares {} is invalid: write positive numbers such as 3:1", text)};
   std::vector<double> shares;
-  if (text.empty()) return std::vector<double>(static_cast<size_t>(std::max(ranks, 1)), 1.0);
+  if (text.empty()) return equal_shares(std::max(ranks, 1));
   const char* at = text.data();
   const char* const end = at + text.size();
   while (true) {
@@ -188,25 +190,17 @@ Result<int> stage_count(const GroupFlags& flags, int ranks) {
 }
 
 Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
-  GroupSupervisorOptions options;
-  options.model = TRY(find_model(flags.model));
-  options.shares = TRY(parse_shares(flags.shares, flags.ranks));
-  options.ranks = static_cast<int>(options.shares.size());
-  options.stages = TRY(stage_count(flags, options.ranks));
-  options.link = TRY(link_options(flags.link));
-  options.wire = TRY(parse_wire(flags.wire));
-  options.threads = flags.threads;
-  options.pin_threads = flags.pin;
-  options.context = flags.context;
-  if (flags.streams > 0) options.sequences_max = flags.streams;
-  if (flags.queue >= 0) options.queue_max = flags.queue;
-  options.exact = flags.exact;
-  if (flags.bits != 0 && !is_affine_bits(flags.bits)) {
+  GroupSupervisorOptions options{.spec = flags.spec, .queue_max = flags.queue_max};
+  GroupSpec& spec = options.spec;
+  spec.model = TRY(find_model(flags.model));
+  spec.shares = TRY(parse_shares(flags.shares, flags.ranks));
+  const int stages = TRY(stage_count(flags, spec.size()));
+  TRY(check_link_options(spec.link));
+  spec.link.stages = stages;
+  if (spec.bits != 0 && !is_affine_bits(spec.bits)) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("--bits {} is not possible, {} are", flags.bits, kAffineBits)};
+                 fmt::format("--bits {} is not possible, {} are", spec.bits, kAffineBits)};
   }
-  options.bits = flags.bits;
-  options.device = flags.device;
   options.disk_cache = TRY(disk_cache_of(flags));
   return options;
 }
@@ -222,8 +216,8 @@ Result<std::string> find_model(const std::string& model) {
 }
 
 Result<std::unique_ptr<GroupSupervisor>> start_group(const GroupSupervisorOptions& options) {
-  show_progress(fmt::format("loading {} on {} ...", options.model.string(),
-                            counted(static_cast<uint64_t>(options.ranks), "rank")));
+  show_progress(fmt::format("loading {} on {} ...", options.spec.model.string(),
+                            counted(static_cast<uint64_t>(options.spec.size()), "rank")));
   auto group = GroupSupervisor::start(options);
   clear_progress();
   return group;

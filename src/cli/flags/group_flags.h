@@ -19,40 +19,19 @@ namespace lockstep {
 // For integers. CLI11's own validators report floating-point limits.
 CLI::Validator at_least(int least);
 
-// How the ranks are linked, as on the command line.
-struct LinkFlags {
-  LinkFlags() = default;  // no aggregate: GCC 12 takes the string of a nested one for uninitialised
-
-  std::string kind = "shm";
-  std::string topology = "mesh";
-  int rails = 1;
-  bool encrypt = false;
-  int delay_us = 0;
-  double gbit_s = 0;
-};
-
 struct GroupFlags {
   std::string model;
   int ranks = 0;         // 0: one per share, or 1
   std::string shares;    // "3:1"
   std::string parallel;  // "tensor" or "pipeline"; empty: as `stages` says
   int stages = 0;        // 0: one, or with "pipeline" as many as ranks
-  LinkFlags link;
-  std::string wire = "f32";
-  int threads = 0;
-  bool pin = false;
-  int context = 0;
-  int streams = 0;  // sequences that run together; 0: 8
-  int queue = -1;   // requests that may wait besides; -1: 64
-  bool exact = false;
-  int bits = 0;
-  bool verbose = false;  // lists every tensor's error with `bits`
-  std::string device = "cpu";
+  GroupSpec spec{};      // without what the flags above decide: see group_options()
+  int queue_max = kQueueDefault;
+  bool verbose = false;  // lists every tensor's error with --bits
   std::optional<double> cache_disk_gib;
 };
 
-void add_link_flags(CLI::App& command, LinkFlags& flags);
-Result<LinkOptions> link_options(const LinkFlags& flags);
+void add_link_flags(CLI::App& command, LinkOptions& link);
 // All flags except the model, --bits and --verbose.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
 // Limits on the requests of a served model.

@@ -16,9 +16,6 @@
 namespace lockstep {
 namespace {
 
-// The context if none is requested: enough to chat, without the memory for a model's longest.
-constexpr int kContextDefault = 8192;
-
 // The path of a model's tokenizer; for random weights next to the config.json of their shape.
 std::filesystem::path tokenizer_place(const std::filesystem::path& model) {
   const auto shape = parse_shape_model(model.string());
@@ -31,35 +28,30 @@ std::filesystem::path tokenizer_place(const std::filesystem::path& model) {
 
 Status ModelEngine::load(const EngineOptions& options) {
   // Converting reads whole matrices, whatever this rank's part of them is.
-  const auto partial = options.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const OpenedModel opened = TRY(open_model(options.model.string(), partial));
+  const GroupSpec& spec = options.spec;
+  const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
+  const OpenedModel opened = TRY(open_model(spec.model.string(), partial));
   const ModelConfig& config = opened.config;
   if (config.has_vision && pipeline_->is_leader()) {
-    log_info("{}: the part for images is left out; only text is supported", options.model.string());
+    log_info("{}: the part for images is left out; only text is supported", spec.model.string());
   }
-  const int own_context = std::min(config.positions_max, kContextDefault);
-  const int context = options.context > 0 ? options.context : own_context;
-  if (context > config.positions_max) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a context of {} was requested, the model has {} positions", context,
-                             config.positions_max)};
-  }
-  limits_ = {.sequences_max = options.sequences_max,
-             .tokens_max = std::max(options.batch_tokens_max, options.sequences_max),
+  const int context = TRY(context_for(config, spec.context));
+  limits_ = {.sequences_max = spec.sequences_max,
+             .tokens_max = std::max(spec.batch_tokens_max, spec.sequences_max),
              .context = context,
              .vocab_size = config.vocab_size,
              .stages = pipeline_->place().stages};
   std::shared_ptr<const QuantisingSource> quantising;
-  if (options.bits > 0) {
+  if (spec.bits > 0) {
     quantising = quantising_source(
         opened.source, config,
-        {.bits = options.bits, .threads = options.threads, .first_core = options.first_core});
+        {.bits = spec.bits, .threads = spec.threads, .first_core = options.first_core});
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
   make_sampler();
   open_store(options);
   grammar_maker_ =
-      std::make_unique<GrammarMaker>(tokenizer_place(options.model), [this] { inbox_.wake(); });
+      std::make_unique<GrammarMaker>(tokenizer_place(spec.model), [this] { inbox_.wake(); });
   begin_epoch();
   report_ = {.weight_bytes = model_->weights().weight_bytes,
              .read_bytes = model_->weights().read_bytes,
@@ -75,12 +67,12 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                                std::shared_ptr<const WeightSource> source) {
   const ModelConfig& config = opened.config;
   const StagePlace& place = pipeline_->place();
-  const std::vector<double> shares = stage_shares(options.shares, place.stages);
+  const std::vector<double> shares = stage_shares(options.spec.shares, place.stages);
   std::vector<Range> layers{{0, config.layers}};
   if (place.stages > 1) {
     layers = TRY(deal_layers(TRY(token_bytes_of(*opened.source, config)), shares));
   }
-  const auto first_share = options.shares.begin() + place.world_rank_of(0);
+  const auto first_share = options.spec.shares.begin() + place.world_rank_of(0);
   model_ = TRY(Model::load({.config = config,
                             .source = std::move(source),
                             .shares = {first_share, first_share + place.ranks},
@@ -88,7 +80,7 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                             .tokens_max = limits_.tokens_max,
                             .pages = pages_needed(limits_),
                             .page_list_entries_max = pages_needed(limits_),
-                            .link = options.link,
+                            .link = options.spec.link.kind,
                             .latent_cut = options.latent_cut,
                             .overlap = options.overlap,
                             .between_layers = [this] { return pipeline_->poll(); }},
@@ -116,7 +108,7 @@ Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& 
     return Error{ErrorCode::kUnsupported,
                  "with sums that are rounded on the wire they depend on how the model is cut"};
   }
-  const auto model = TRY(model_identity(options));
+  const auto model = TRY(model_identity(options.spec));
   return PageStore::open({.folder = options.cache_folder,
                           .bytes_max = options.cache_disk_bytes,
                           .model = model,
@@ -135,24 +127,26 @@ void ModelEngine::make_sampler() {
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group) {
-  LOCKSTEP_CHECK(options.kernels != nullptr);
-  if (static_cast<int>(options.shares.size()) != group.size()) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("{} shares were given for {} ranks",
-                                                          options.shares.size(), group.size())};
-  }
-  if (options.stages < 1 || group.size() % options.stages != 0) {
+  const GroupSpec& spec = options.spec;
+  const int stages = spec.link.stages;
+  LOCKSTEP_CHECK(options.kernels != nullptr && spec.threads > 0);
+  if (spec.size() != group.size()) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{} ranks cannot form {} stages of the same size", group.size(),
-                             options.stages)};
+                 fmt::format("{} shares were given for {} ranks", spec.size(), group.size())};
   }
-  auto device = TRY(open_device({.kind = TRY(device_kind_of(options.device, group.rank())),
-                                 .threads = options.threads,
+  if (stages < 1 || group.size() % stages != 0) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} ranks cannot form {} stages of the same size", group.size(), stages)};
+  }
+  auto device = TRY(open_device({.kind = TRY(device_kind_of(spec.device, group.rank())),
+                                 .threads = spec.threads,
                                  .first_core = options.first_core,
                                  .kernels = options.kernels,
-                                 .keeps_float_input = options.exact,
+                                 .keeps_float_input = spec.exact,
                                  .progress = options.progress}));
-  auto engine = std::make_unique<ModelEngine>(std::move(group), options.stages, std::move(device),
-                                              options.progress);
+  auto engine =
+      std::make_unique<ModelEngine>(std::move(group), stages, std::move(device), options.progress);
   TRY(engine->load(options));
   return std::unique_ptr<Engine>(std::move(engine));
 }

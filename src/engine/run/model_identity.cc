@@ -174,15 +174,15 @@ Status describe_shape(const std::string& model, Description& description) {
 
 }  // namespace
 
-Result<Digest> model_identity(const EngineOptions& options) {
+Result<Digest> model_identity(const GroupSpec& spec) {
   Description description;
   description.add("lockstep pages");
   description.add("format", kPageFormat);
   description.add("positions", kPagePositions);
   description.add(kVersion);
-  description.add("exact", options.exact ? 1 : 0);
-  description.add("bits", static_cast<uint64_t>(options.bits));
-  const std::string model = options.model.string();
+  description.add("exact", spec.exact ? 1 : 0);
+  description.add("bits", static_cast<uint64_t>(spec.bits));
+  const std::string model = spec.model.string();
   const bool is_shape = is_shape_model(model);
   description.add(is_shape ? "shape" : "checkpoint");
   TRY(is_shape ? describe_shape(model, description) : describe_checkpoint(model, description));

@@ -7,7 +7,7 @@
 
 #include "base/crypto/secrets.h"
 #include "base/result.h"
-#include "engine/engine.h"
+#include "engine/group_spec.h"
 
 namespace lockstep {
 
@@ -21,7 +21,7 @@ inline constexpr int kPageFormat = 1;
 // The folder's own path does not matter.
 //
 // kUnsupported for incomplete files that have no hash.
-Result<Digest> model_identity(const EngineOptions& options);
+Result<Digest> model_identity(const GroupSpec& spec);
 
 inline constexpr size_t kSampleBytesMax = size_t{1} << 20;
 

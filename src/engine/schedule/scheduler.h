@@ -38,13 +38,13 @@
 namespace lockstep {
 
 struct SchedulerLimits {
-  int sequences_max = 8;   // that run together
-  int waiting_max = 1024;  // more are refused
+  int sequences_max = kSequencesDefault;  // that run together
+  int waiting_max = 1024;                 // more are refused
   // Per known client. Equal to waiting_max, since the node that accepts clients limits each of its
   // own; clients take turns anyway.
   int client_waiting_max = 1024;
-  int tokens_max = 512;  // per step
-  int context = 0;       // positions of a sequence
+  int tokens_max = kBatchTokensDefault;  // per step
+  int context = 0;                       // positions of a sequence
   int vocab_size = 0;
   int stages = 1;  // of the pipeline
 };

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 // The first of `keys` that is present: the architecture's own name comes first, then names that
-// other programs write beside it or instead of it.
+// other programs write as well or instead.
 Result<int> first_of(const Json& file, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
     const Json* value = find(file, key);

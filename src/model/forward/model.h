@@ -21,6 +21,7 @@
 #include "collective/group/group.h"
 #include "device/device.h"
 #include "model/config/config.h"
+#include "model/config/run_limits.h"
 #include "model/forward/batch.h"
 #include "model/forward/overlap.h"
 #include "model/load/cut.h"
@@ -33,10 +34,10 @@ namespace lockstep {
 struct ModelOptions {
   ModelConfig config;
   std::shared_ptr<const WeightSource> source;
-  std::vector<double> shares;   // one per rank of the group
-  std::optional<Range> layers;  // of this stage, at least one; not set: all
-  int tokens_max = 512;         // per batch
-  int pages = 0;                // of sequence state
+  std::vector<double> shares;            // one per rank of the group
+  std::optional<Range> layers;           // of this stage, at least one; not set: all
+  int tokens_max = kBatchTokensDefault;  // per batch
+  int pages = 0;                         // of sequence state
   int page_list_entries_max = 0;
   LinkKind link = LinkKind::kShm;  // the slowest between two ranks
   LatentCut latent_cut = LatentCut::kAuto;

@@ -30,16 +30,17 @@ Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry, const Pa
   const OpenedModel model = TRY(open_model(path, PartialFiles::kTables));
   const PlannedLimits limits = TRY(planned_limits(model.config, entry.promises));
   GroupSupervisorOptions options;
-  options.model = path;
   options.name = entry.name;
+  GroupSpec& spec = options.spec;
+  spec.model = path;
+  spec.shares.clear();
   for (const RankPart& rank : report.ranks) {
-    options.shares.push_back(static_cast<double>(rank.share));
+    spec.shares.push_back(static_cast<double>(rank.share));
   }
-  options.ranks = static_cast<int>(report.ranks.size());
-  options.stages = static_cast<int>(report.stages);
-  options.link = is_on_one_machine(report) ? LinkOptions{} : link;
-  options.context = limits.context;
-  options.sequences_max = limits.streams;
+  spec.link = is_on_one_machine(report) ? LinkOptions{} : link;
+  spec.link.stages = static_cast<int>(report.stages);
+  spec.context = limits.context;
+  spec.sequences_max = limits.streams;
   // A stop follows a loss, mostly of a rank that cannot answer; requests continue elsewhere.
   options.stop_timeout = kStopTimeout;
   options.restart_wait = options.resume_wait;  // a refusal would count as another loss

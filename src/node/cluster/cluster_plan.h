@@ -16,19 +16,19 @@
 
 #include "base/result.h"
 #include "cluster/brain/plan_function.h"
+#include "model/config/run_limits.h"
 #include "node/worker/disk_thread.h"
 #include "planner/facts/model_facts.h"
 
 namespace lockstep {
 
-inline constexpr int kPlannedStreams = 8;  // without a promise: EngineOptions::sequences_max
 inline constexpr int kPlannedStreamsMax = 4096;
 
-// The limits that a rank is planned with and so must be started with: the promised context, or 8192
-// positions, or the model's if that is less; and one group's part of the promised streams.
+// The limits that a rank is planned with and so must be started with: the promised context (see
+// context_for()), and one group's part of the promised streams.
 struct PlannedLimits {
   int context = 0;
-  int streams = kPlannedStreams;
+  int streams = kSequencesDefault;
 };
 // kInvalidArgument for promises that the model cannot keep.
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises);

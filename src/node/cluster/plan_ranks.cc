@@ -16,9 +16,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kContextDefault = 8192;  // as in engine/run/model_engine_load.cc
-constexpr int kBatchTokens = 512;      // EngineOptions::batch_tokens_max
-
 // For a pair not measured yet: a switch, and 1 Gbit/s Ethernet minus its headers.
 constexpr double kLatencyUsUnknown = 100;
 constexpr double kBytesPerUsUnknown = 117;
@@ -201,10 +198,11 @@ Result<PlannedGroup> plan_group(const DesiredEntry& entry, const ModelFacts& fac
                                                     offers.size(), entry.name)};
   }
   const ClusterFacts cluster = cluster_of(places);
-  const PlanRequest request{.limits = {.context = limits.context,
-                                       .streams = limits.streams,
-                                       .batch_tokens_max = std::max(kBatchTokens, limits.streams)},
-                            .is_one_group = true};
+  const PlanRequest request{
+      .limits = {.context = limits.context,
+                 .streams = limits.streams,
+                 .batch_tokens_max = std::max(kBatchTokensDefault, limits.streams)},
+      .is_one_group = true};
   const ModelPlan plan = TRY(plan_model(facts, cluster, request));
   const PlannedPlacement* best =
       best_group(plan.fitting, wish,
@@ -236,18 +234,12 @@ std::optional<PlannedGroups> plan_parts(const DesiredEntry& entry, const ModelFa
 }  // namespace
 
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
-  if (promises.context > config.positions_max) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a context of {} was requested, the model has {} positions",
-                             promises.context, config.positions_max)};
-  }
+  PlannedLimits limits{.context = TRY(context_for(config, promises.context))};
   if (promises.streams > kPlannedStreamsMax) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} streams were requested, the maximum is {}", promises.streams,
                              kPlannedStreamsMax)};
   }
-  PlannedLimits limits{.context = std::min(config.positions_max, kContextDefault)};
-  if (promises.context > 0) limits.context = static_cast<int>(promises.context);
   if (promises.streams > 0) {
     const int64_t each = (promises.streams + promises.replicas - 1) / promises.replicas;
     limits.streams = static_cast<int>(each);

@@ -32,9 +32,10 @@
 namespace lockstep {
 
 struct RoutedModelOptions {
-  std::string name;       // as clients ask for it; empty: the folder's
-  int sequences_max = 8;  // of each group; with queue_max: requests of this node that run or wait
-  int queue_max = 64;
+  std::string name;  // as clients ask for it; empty: the folder's
+  // Per group; with queue_max: requests of this node that run or wait.
+  int sequences_max = kSequencesDefault;
+  int queue_max = kQueueDefault;
   // How long a new request waits for a serving placement, and how long one that ran waits for the
   // next.
   std::chrono::milliseconds load_wait{600'000};

@@ -20,7 +20,7 @@ int default_threads(int ranks) {
 Status check_places(const GroupSupervisorOptions& options, int ranks) {
   for (int rank = 0; options.places && rank < ranks; ++rank) {
     const std::string node = options.places->node_name(rank);
-    if (node.empty() || options.link.kind != LinkKind::kShm) continue;
+    if (node.empty() || options.spec.link.kind != LinkKind::kShm) continue;
     return Error{
         ErrorCode::kInvalidArgument,
         fmt::format(
@@ -31,29 +31,27 @@ Status check_places(const GroupSupervisorOptions& options, int ranks) {
 }
 
 Status check_group_options(const GroupSupervisorOptions& options) {
-  const int ranks = static_cast<int>(options.shares.size());
+  const GroupSpec& spec = options.spec;
+  const int ranks = spec.size();
   if (ranks < 1 || ranks > GroupSupervisor::kRanksMax) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} ranks were requested; 1 to {} are possible", ranks,
                              GroupSupervisor::kRanksMax)};
   }
-  for (double share : options.shares) {
+  for (double share : spec.shares) {
     if (!(share > 0) || !std::isfinite(share)) {
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("a share of {} is invalid: it must be above 0", share)};
     }
   }
-  if (options.stages < 1 || ranks % options.stages != 0) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} ranks cannot form {} stages of the same size", ranks, options.stages)};
+  const int stages = spec.link.stages;
+  if (stages < 1 || ranks % stages != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} ranks cannot form {} stages of the same size", ranks, stages)};
   }
-  LinkOptions link = options.link;
-  link.stages = options.stages;
-  TRY(check_link_options(link));
+  TRY(check_link_options(spec.link));
   TRY(check_places(options, ranks));
-  if (options.threads < 0 || options.context < 0 || options.sequences_max < 1 ||
-      options.queue_max < 0) {
+  if (spec.threads < 0 || spec.context < 0 || spec.sequences_max < 1 || options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,
                  "threads, context and queue must not be negative, sequences at least 1"};
   }
@@ -63,13 +61,11 @@ Status check_group_options(const GroupSupervisorOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<GroupSupervisor>> GroupSupervisor::open(GroupSupervisorOptions options) {
-  if (options.shares.empty() && options.ranks >= 1) {
-    options.shares.assign(static_cast<size_t>(std::min(options.ranks, kRanksMax + 1)), 1.0);
-  }
   TRY(check_group_options(options));
-  options.ranks = static_cast<int>(options.shares.size());
-  if (options.threads == 0 && !options.places) options.threads = default_threads(options.ranks);
-  ModelFolder folder = TRY(read_model_folder(options.model));
+  // Ranks on other machines choose for themselves.
+  int& threads = options.spec.threads;
+  if (threads == 0 && !options.places) threads = default_threads(options.spec.size());
+  ModelFolder folder = TRY(read_model_folder(options.spec.model));
   WakePipe wake = TRY(WakePipe::create());
   std::unique_ptr<GroupSupervisor> group(
       new GroupSupervisor(std::move(options), std::move(folder), std::move(wake)));
@@ -95,10 +91,10 @@ GroupSupervisor::GroupSupervisor(GroupSupervisorOptions options, ModelFolder fol
         --status_.running;
       }) {
   status_.name = options_.name.empty() ? folder_.name : options_.name;
-  status_.link = link_kind_name(options_.link.kind);
-  status_.stages = options_.stages;
-  status_.threads = options_.threads;
-  status_.context = options_.context;
+  status_.link = link_kind_name(options_.spec.link.kind);
+  status_.stages = options_.spec.link.stages;
+  status_.threads = options_.spec.threads;
+  status_.context = options_.spec.context;
   status_.pooling = folder_.pooling;
 }
 
@@ -150,7 +146,7 @@ Status GroupSupervisor::check(const GenerateRequest& request) const {
   }
   return check_request(request, {.context = status_.context,
                                  .running = status_.running,
-                                 .running_max = options_.sequences_max + options_.queue_max});
+                                 .running_max = options_.spec.sequences_max + options_.queue_max});
 }
 
 void GroupSupervisor::cancel(uint64_t request) {

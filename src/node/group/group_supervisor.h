@@ -32,24 +32,10 @@
 namespace lockstep {
 
 struct GroupSupervisorOptions {
-  std::filesystem::path model;
-  std::string name;            // empty: the folder's
-  std::vector<double> shares;  // one per rank; empty: `ranks` equal ones
-  int ranks = 1;
-  LinkOptions link;
-  Wire wire = Wire::kF32;
-  int stages = 1;  // of a pipeline; divides `ranks`
-  // Per rank. 0: max(1, cores / ranks); with `places`, a number that suits each machine.
-  int threads = 0;
-  bool pin_threads = false;
-  int context = 0;  // 0: the model's own
-  int sequences_max = 8;
-  int batch_tokens_max = 512;
-  std::string device = "cpu";
-  bool exact = false;      // activations stay float32 where weights are quantised
-  int bits = 0;            // not 0: weights are quantised to this many bits while being read
-  int queue_max = 64;      // requests beyond those that run together
-  DiskCache disk_cache{};  // of ranks on this machine; other nodes have their own
+  GroupSpec spec;
+  std::string name;               // empty: the folder's
+  int queue_max = kQueueDefault;  // requests beyond those that run together
+  DiskCache disk_cache{};         // of ranks on this machine; other nodes have their own
 
   MonitorTimeouts timeouts;
   std::chrono::milliseconds load_timeout{600'000};

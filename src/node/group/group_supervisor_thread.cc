@@ -118,22 +118,10 @@ Status GroupSupervisor::form_again(WorkerGroup& workers, milliseconds pause) {
 
 WorkerGroupOptions GroupSupervisor::worker_options() const {
   WorkerGroupOptions options;
-  options.setup.model = options_.model.string();
-  options.setup.shares = options_.shares;
-  options.setup.link = options_.link;
-  options.setup.wire = options_.wire;
-  options.setup.link.stages = options_.stages;
-  options.setup.threads = options_.threads;
-  options.setup.context = options_.context;
-  options.setup.sequences_max = options_.sequences_max;
-  options.setup.batch_tokens_max = options_.batch_tokens_max;
-  options.setup.device = options_.device;
-  options.setup.exact = options_.exact;
-  options.setup.bits = options_.bits;
+  options.setup.spec = options_.spec;
   // A hung rank must be found by its own silence before the others give up on it.
   const milliseconds group_timeout = options_.timeouts.progress + 2 * options_.timeouts.heartbeat;
   options.setup.group_timeout_ms = static_cast<int>(group_timeout.count());
-  options.pin_threads = options_.pin_threads;
   options.command = {options_.worker_program, options_.worker_arguments, options_.disk_cache};
   options.places = options_.places;
   options.timeouts = options_.timeouts;

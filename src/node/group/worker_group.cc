@@ -49,9 +49,10 @@ Result<std::unique_ptr<WorkerGroup::Worker>> WorkerGroup::start_worker(int rank)
   WorkerSetup setup = options_.setup;
   setup.rank = rank;
   const bool is_here = options_.places->node_name(rank).empty();
-  const bool pin = options_.pin_threads && is_here && setup.threads > 0 &&
-                   size() * setup.threads <= available_core_count();
-  setup.first_core = pin ? rank * setup.threads : -1;
+  const int threads = setup.spec.threads;
+  const bool pin = setup.spec.pin_threads && is_here && threads > 0 &&
+                   size() * threads <= available_core_count();
+  setup.first_core = pin ? rank * threads : -1;
   StartedWorker started = TRY(options_.places->start(rank));
   std::unique_ptr<Worker> worker(
       new Worker{std::move(started.process), ControlChannel(std::move(started.control))});

@@ -46,7 +46,6 @@ class WorkerEvents {
 struct WorkerGroupOptions {
   // The same for every rank; rank and first_core are filled in.
   WorkerSetup setup;
-  bool pin_threads = false;              // rank r's team on cores [r * threads, (r + 1) * threads)
   WorkerCommand command;                 // for ranks on this machine, without `places`
   std::shared_ptr<WorkerPlaces> places;  // null: all ranks are on this machine
   MonitorTimeouts timeouts;

@@ -99,7 +99,7 @@ Status WorkerGroup::join_epoch() {
   phase_deadline_ = Clock::now() + kJoinMax;
   const std::string setup = encode_epoch({++epoch_, random_token()});
   std::vector<std::vector<UniqueFd>> regions(static_cast<size_t>(size()));
-  const LinkOptions& link = options_.setup.link;
+  const LinkOptions& link = options_.setup.spec.link;
   if (link.kind == LinkKind::kShm) regions = TRY(create_regions(link, size()));
   for (int rank = 0; rank < size(); ++rank) {
     Worker& each = worker(rank);

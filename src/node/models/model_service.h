@@ -20,6 +20,9 @@
 
 namespace lockstep {
 
+// Requests that may wait beyond those that run together.
+inline constexpr int kQueueDefault = 64;
+
 // Called from a thread of the service, in order, never after on_end returned; exactly one on_end
 // for each accepted request. They may call the service.
 struct GenerationEvents {

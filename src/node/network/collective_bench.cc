@@ -55,8 +55,8 @@ Status check_bench_options(const CollectiveBenchOptions& options) {
 
 WorkerGroupOptions worker_options(const CollectiveBenchOptions& options) {
   WorkerGroupOptions workers = measuring_workers(options);
-  workers.setup.algorithm = options.algorithm;
-  workers.setup.wire = options.wire;
+  workers.setup.spec.algorithm = options.algorithm;
+  workers.setup.spec.wire = options.wire;
   workers.setup.bench_bytes = options.bytes;
   workers.setup.bench_rounds = options.rounds;
   return workers;

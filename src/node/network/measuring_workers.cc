@@ -11,9 +11,11 @@ constexpr std::chrono::milliseconds kMeasurePumpMax{100};
 
 WorkerGroupOptions measuring_workers(const MeasuringOptions& options) {
   WorkerGroupOptions workers;
-  workers.setup.shares.assign(static_cast<size_t>(options.ranks), 1.0);
-  workers.setup.link = options.link;
-  workers.pin_threads = options.pin_threads;
+  GroupSpec& spec = workers.setup.spec;
+  spec.shares = equal_shares(options.ranks);
+  spec.link = options.link;
+  spec.threads = 1;
+  spec.pin_threads = options.pin_threads;
   workers.command = {options.worker_program, options.worker_arguments};
   return workers;
 }

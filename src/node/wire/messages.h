@@ -13,10 +13,8 @@
 #include "base/result.h"
 #include "collective/group/bench.h"
 #include "collective/group/probe.h"
-#include "collective/plan/algorithm.h"
-#include "collective/plan/wire.h"
 #include "engine/engine.h"
-#include "transport/link_options.h"
+#include "node/wire/worker_setup.h"
 #include "transport/link_use.h"
 
 namespace lockstep {
@@ -49,32 +47,6 @@ enum class Message : uint8_t {
   kPages,     // PageStoreCounts, when they have changed
 };
 
-struct WorkerSetup {
-  std::string model;  // its folder or .gguf file
-  int rank = 0;
-  std::vector<double> shares;  // one per rank
-  LinkOptions link;
-  Wire wire = Wire::kF32;
-  SumAlgorithm algorithm = SumAlgorithm::kAuto;
-  int threads = 1;  // 0: chosen by the worker's machine
-  int first_core = -1;
-  int context = 0;
-  int sequences_max = 8;
-  int batch_tokens_max = 512;
-  std::string device = "cpu";
-  bool exact = false;
-  int bits = 0;
-  int group_timeout_ms = 10'000;
-  // Not 0: measure all-reduces of this many bytes instead of serving a model.
-  uint64_t bench_bytes = 0;
-  int bench_rounds = 0;
-  bool probes = false;  // measure the links of each pair instead
-  // Not sent: filled in by the worker's own node (node/worker/worker_flags.h).
-  std::vector<std::string> hosts{};
-
-  int size() const { return static_cast<int>(shares.size()); }
-};
-
 // How a worker finds the other ranks of an epoch. Sent with the descriptors of its links' memory,
 // by peer rank (shm).
 struct EpochSetup {
@@ -95,9 +67,6 @@ struct Heartbeat {
   uint64_t ticks = 0;
   int32_t state = 0;  // Progress::state
 };
-
-std::string encode_setup(const WorkerSetup& setup);
-Result<WorkerSetup> decode_setup(std::string_view payload);
 
 std::string encode_epoch(const EpochSetup& setup);
 Result<EpochSetup> decode_epoch(std::string_view payload);

@@ -1,39 +1,12 @@
-// Messages about a group: what a worker loads and joins, its reports of that, and its measurements
-// (node/wire/messages.h).
+// Messages about a group: what a worker joins, its reports of that and of loading, and its
+// measurements (node/wire/messages.h).
 #include "node/wire/message_fields.h"
 #include "node/wire/messages.h"
-#include "weights/quantised/quantise.h"
 
 namespace lockstep {
 namespace {
 
-JsonObject setup_json(const LinkOptions& link) {
-  return {{"kind", link_kind_name(link.kind)},
-          {"topology", topology_name(link.topology)},
-          {"stages", link.stages},
-          {"rails", link.rails},
-          {"encrypts", link.encrypts},
-          {"plain", link.plain},
-          {"delay_us", link.delay_us},
-          {"gbit_s", link.gbit_s}};
-}
-
-Result<LinkOptions> get_link(const Json& object) {
-  const Json* json = find(object, "link");
-  if (!json || !json->is_object()) return corrupt_message("link");
-  LinkOptions link;
-  link.kind = TRY(parse_link_kind(TRY(need_string(*json, "kind"))));
-  link.topology = TRY(parse_topology(TRY(need_string(*json, "topology"))));
-  link.stages = TRY(need_int32(*json, "stages"));
-  link.rails = TRY(need_int32(*json, "rails"));
-  link.encrypts = TRY(get_bool(*json, "encrypts")).value_or(false);
-  link.plain = TRY(get_bool(*json, "plain")).value_or(false);
-  link.delay_us = TRY(need_int32(*json, "delay_us"));
-  link.gbit_s = TRY(need_double(*json, "gbit_s"));
-  return link;
-}
-
-JsonArray setup_json(std::span<const PairTimes> pairs) {
+JsonArray pairs_json(std::span<const PairTimes> pairs) {
   JsonArray array;
   for (const PairTimes& pair : pairs) {
     array.push_back(JsonObject{{"a", pair.a},
@@ -56,57 +29,6 @@ Result<PairTimes> get_pair(const Json& json) {
 }
 
 }  // namespace
-
-std::string encode_setup(const WorkerSetup& setup) {
-  JsonObject object;
-  object["model"] = setup.model;
-  object["rank"] = setup.rank;
-  object["shares"] = json_array(setup.shares);
-  object["link"] = setup_json(setup.link);
-  object["wire"] = wire_name(setup.wire);
-  object["algorithm"] = sum_algorithm_name(setup.algorithm);
-  object["threads"] = setup.threads;
-  object["first_core"] = setup.first_core;
-  object["context"] = setup.context;
-  object["sequences_max"] = setup.sequences_max;
-  object["batch_tokens_max"] = setup.batch_tokens_max;
-  object["device"] = setup.device;
-  object["exact"] = setup.exact;
-  object["bits"] = setup.bits;
-  object["group_timeout_ms"] = setup.group_timeout_ms;
-  object["bench_bytes"] = as_signed(setup.bench_bytes);
-  object["bench_rounds"] = setup.bench_rounds;
-  object["probes"] = setup.probes;
-  return dump_json(object);
-}
-
-Result<WorkerSetup> decode_setup(std::string_view payload) {
-  const Json json = TRY(parse_json(payload));
-  WorkerSetup setup;
-  setup.model = TRY(need_string(json, "model"));
-  setup.rank = TRY(need_int32(json, "rank"));
-  setup.shares = TRY(get_numbers<double>(json, "shares"));
-  setup.link = TRY(get_link(json));
-  setup.wire = TRY(parse_wire(TRY(need_string(json, "wire"))));
-  setup.algorithm = TRY(parse_sum_algorithm(TRY(need_string(json, "algorithm"))));
-  setup.threads = TRY(need_int32(json, "threads"));
-  setup.first_core = TRY(need_int32(json, "first_core"));
-  setup.context = TRY(need_int32(json, "context"));
-  setup.sequences_max = TRY(need_int32(json, "sequences_max"));
-  setup.batch_tokens_max = TRY(need_int32(json, "batch_tokens_max"));
-  setup.device = TRY(need_string(json, "device"));
-  setup.exact = TRY(get_bool(json, "exact")).value_or(false);
-  setup.bits = TRY(need_int32(json, "bits"));
-  setup.group_timeout_ms = TRY(need_int32(json, "group_timeout_ms"));
-  setup.bench_bytes = TRY(need_uint64(json, "bench_bytes"));
-  setup.bench_rounds = TRY(need_int32(json, "bench_rounds"));
-  setup.probes = TRY(get_bool(json, "probes")).value_or(false);
-  if (setup.bits != 0 && !is_affine_bits(setup.bits)) return corrupt_message("bits");
-  if (setup.rank < 0 || setup.rank >= setup.size()) return corrupt_message("rank");
-  if (setup.link.stages < 1 || setup.size() % setup.link.stages != 0)
-    return corrupt_message("stages");
-  return setup;
-}
 
 std::string encode_epoch(const EpochSetup& setup) {
   return pack(setup.epoch) + setup.token;
@@ -132,7 +54,7 @@ std::string encode_epoch_report(const EpochReport& report) {
                               {"late_calls", as_signed(report.late_calls)},
                               {"late_frames", as_signed(report.late_frames)},
                               {"links", std::move(links)},
-                              {"pairs", setup_json(report.pairs)}});
+                              {"pairs", pairs_json(report.pairs)}});
 }
 
 Result<EpochReport> decode_epoch_report(std::string_view payload) {

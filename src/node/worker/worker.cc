@@ -79,21 +79,11 @@ void die_with_parent() {
 #endif
 }
 
-Result<EngineOptions> engine_options(const WorkerSetup& setup, const DiskCache& cache,
-                                     const KernelTable* kernels, Progress* progress) {
+EngineOptions engine_options(const WorkerSetup& setup, const DiskCache& cache,
+                             const KernelTable* kernels, Progress* progress) {
   EngineOptions options;
-  options.model = setup.model;
-  options.shares = setup.shares;
-  options.threads = setup.threads;
+  options.spec = setup.spec;
   options.first_core = setup.first_core;
-  options.context = setup.context;
-  options.sequences_max = setup.sequences_max;
-  options.batch_tokens_max = setup.batch_tokens_max;
-  options.device = setup.device;
-  options.exact = setup.exact;
-  options.bits = setup.bits;
-  options.link = setup.link.kind;
-  options.stages = setup.link.stages;
   options.cache_folder = cache.folder;
   options.cache_disk_bytes = cache.bytes;
   options.kernels = kernels;
@@ -122,8 +112,8 @@ Group::Options Worker::group_options() const {
   options.cancelled = control.cancelled();
   options.progress = &control.progress();
   options.kernels = kernels;
-  options.algorithm = setup.algorithm;
-  options.wire = setup.wire;
+  options.algorithm = setup.spec.algorithm;
+  options.wire = setup.spec.wire;
   return options;
 }
 
@@ -173,7 +163,7 @@ Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
 Status serve(Worker& worker, const EngineFactory& factory) {
   WorkerControl& control = worker.control;
   const EngineOptions options =
-      TRY(engine_options(worker.setup, worker.cache, worker.kernels, &control.progress()));
+      engine_options(worker.setup, worker.cache, worker.kernels, &control.progress());
   Group::Options unformed = worker.group_options();
   unformed.links = unformed_links(worker.setup.rank, worker.setup.size());
   const std::unique_ptr<Engine> engine = TRY(factory(options, Group(std::move(unformed))));
@@ -205,8 +195,8 @@ Status measure(Worker& worker) {
         TRY(probe_pairs(group, {.cancelled = worker.control.cancelled()}));
     if (setup.rank == 0) worker.control.send(Message::kPairs, encode_pairs(pairs));
   } else {
-    const CollectiveTimes times = TRY(
-        bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds, setup.wire != Wire::kF32));
+    const CollectiveTimes times = TRY(bench_all_reduce(group, setup.bench_bytes, setup.bench_rounds,
+                                                       setup.spec.wire != Wire::kF32));
     worker.control.send(Message::kTimes, encode_times(times));
   }
   worker.control.wait_stop(kSetupWaitMax);
@@ -215,12 +205,11 @@ Status measure(Worker& worker) {
 
 // Adds what only this machine knows.
 WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
-  if (!flags.model.empty()) setup.model = flags.model;
+  if (!flags.model.empty()) setup.spec.model = flags.model;
   setup.hosts = flags.hosts;
-  if (setup.threads == 0) {
-    setup.threads = std::max(1, available_core_count() / flags.machine_ranks);
-  }
-  allow_naps(setup.threads * flags.machine_ranks <= available_core_count());
+  int& threads = setup.spec.threads;
+  if (threads == 0) threads = std::max(1, available_core_count() / flags.machine_ranks);
+  allow_naps(threads * flags.machine_ranks <= available_core_count());
   return setup;
 }
 

@@ -23,9 +23,9 @@ constexpr const char* kLoopbackHost = "127.0.0.1";
 
 Result<WorkerLinks> open_shared_links(const WorkerSetup& setup, const EpochOrder& order) {
   WorkerLinks opened;
-  opened.links.resize(setup.shares.size());
+  opened.links.resize(setup.spec.shares.size());
   for (int peer = 0; peer < setup.size(); ++peer) {
-    if (!is_joined(setup.link, setup.size(), setup.rank, peer)) continue;
+    if (!is_joined(setup.spec.link, setup.size(), setup.rank, peer)) continue;
     if (opened.uses.size() == order.regions.size()) {
       return Error{ErrorCode::kCorrupt, "each link needs shared memory"};
     }
@@ -35,7 +35,7 @@ Result<WorkerLinks> open_shared_links(const WorkerSetup& setup, const EpochOrder
     options.peer = peer;
     options.epoch = static_cast<uint32_t>(order.setup.epoch);
     opened.links[static_cast<size_t>(peer)] =
-        slow_down(TRY(ShmLink::open(region.get(), options)), setup.link, peer);
+        slow_down(TRY(ShmLink::open(region.get(), options)), setup.spec.link, peer);
     opened.uses.push_back({.peer = peer, .path = LinkPath::kShm});
   }
   return opened;
@@ -45,16 +45,16 @@ Result<WorkerLinks> open_shared_links(const WorkerSetup& setup, const EpochOrder
 // they use the addresses of its ports in turn, which every rank lists alike.
 Result<std::vector<std::string>> hosts_of_ranks(const WorkerSetup& setup) {
   if (!setup.hosts.empty()) {
-    if (setup.hosts.size() == setup.shares.size()) return setup.hosts;
+    if (setup.hosts.size() == setup.spec.shares.size()) return setup.hosts;
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("rank {} of {} got the addresses of {} ranks", setup.rank,
-                             setup.shares.size(), setup.hosts.size())};
+                             setup.spec.shares.size(), setup.hosts.size())};
   }
   std::vector<std::string> addresses;
-  if (setup.link.kind == LinkKind::kVerbs) addresses = verbs_addresses();
+  if (setup.spec.link.kind == LinkKind::kVerbs) addresses = verbs_addresses();
   if (addresses.empty()) addresses.push_back(kLoopbackHost);
   std::vector<std::string> hosts;
-  for (size_t rank = 0; rank < setup.shares.size(); ++rank) {
+  for (size_t rank = 0; rank < setup.spec.shares.size(); ++rank) {
     hosts.push_back(addresses[rank % addresses.size()]);
   }
   return hosts;
@@ -105,31 +105,32 @@ Result<WorkerLinks> connect_links(const WorkerSetup& setup, const EpochSetup& ep
   options.token = TRY(parse_token(epoch.token));
   options.late_count = &late_count;
   options.timeout = kConnectMax;
-  options.link = setup.link;
+  options.link = setup.spec.link;
   options.cancelled = control.cancelled();
   const std::vector<std::string> hosts = TRY(hosts_of_ranks(setup));
   const TcpListener listener = TRY(TcpListener::open(hosts[static_cast<size_t>(setup.rank)]));
   const int own_port = listener.port();
   control.send(Message::kListening, encode_ports({&own_port, 1}));
   const std::vector<int> ports = TRY(decode_ports(TRY(control.wait_ports(kPortsWaitMax))));
-  if (ports.size() != setup.shares.size()) {
+  if (ports.size() != setup.spec.shares.size()) {
     return Error{ErrorCode::kCorrupt, "every rank must have one port"};
   }
   std::vector<TcpAddress> addresses;
   for (size_t rank = 0; rank < ports.size(); ++rank) {
     addresses.push_back({hosts[rank], static_cast<uint16_t>(ports[rank])});
   }
-  return setup.link.kind == LinkKind::kVerbs ? connect_verbs(listener, addresses, options)
-                                             : connect_tcp(listener, addresses, options);
+  return setup.spec.link.kind == LinkKind::kVerbs ? connect_verbs(listener, addresses, options)
+                                                  : connect_tcp(listener, addresses, options);
 }
 
 }  // namespace
 
 Result<WorkerLinks> open_worker_links(const WorkerSetup& setup, const EpochOrder& order,
                                       WorkerControl& control, uint64_t& late_count) {
-  TRY(check_link_options(setup.link));
-  return setup.link.kind == LinkKind::kShm ? open_shared_links(setup, order)
-                                           : connect_links(setup, order.setup, control, late_count);
+  TRY(check_link_options(setup.spec.link));
+  return setup.spec.link.kind == LinkKind::kShm
+             ? open_shared_links(setup, order)
+             : connect_links(setup, order.setup, control, late_count);
 }
 
 }  // namespace lockstep

@@ -1,0 +1,21 @@
+// How much of a model runs together if nobody asks for more or less. The engine, the planner and
+// the command line take these limits from here, so a plan counts the memory that the engine needs.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "model/config/config.h"
+
+namespace lockstep {
+
+inline constexpr int kSequencesDefault = 8;
+inline constexpr int kBatchTokensDefault = 512;  // of one step
+// Positions of a sequence: enough to chat, without the memory for a model's longest.
+inline constexpr int kContextDefault = 8192;
+
+// 0 asks for kContextDefault, or for all of the model's positions if it has fewer.
+// kInvalidArgument if the model has fewer positions than requested.
+Result<int> context_for(const ModelConfig& config, int64_t requested);
+
+}  // namespace lockstep
