@@ -73,7 +73,7 @@ GroupPlacer::GroupPlacer(const ModelFacts& facts, const ClusterFacts& cluster,
   const LeafShares& shares = is_sparse ? cut.value().expert_shares() : cut.value().ffn_shares();
   dealer_.emplace(shares.leaf_count());
   for (const LayerClass& layer : facts.classes) {
-    for (const WeightFacts& weight : layer.weights) {
+    for (const StoredWeight& weight : layer.weights) {
       whole_bytes_ += weight.element_bytes * weight.copies * weight.weight.rows *
                       weight.weight.columns * layer.layers;
     }
@@ -194,12 +194,13 @@ Status GroupPlacer::place_stage(Attempt& attempt, size_t stage, Range layers, Gr
     const RankLoad& load = attempt.loads.emplace_back(TRY(counter_.count(cut, in_stage)));
     view.loads.push_back(&load);
     view.machines.push_back(&cluster_.machines[attempt.machines[first + i]]);
+    const RankMemory memory = TRY(rank_memory(facts_, cut, in_stage, load, layers, limits));
     plan.group.ranks[first + i] = {
         .machine = attempt.machines[first + i],
         .share = shares[i],
         .layers = layers,
         .subtrees = std::max(load.mixer_subtrees, load.feed_forward_subtrees),
-        .memory = rank_memory(facts_, cut, in_stage, load, layers, limits)};
+        .memory = memory};
   }
   return Ok{};
 }

@@ -4,11 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <tuple>
 #include <vector>
 
-#include "device/device.h"
 #include "model/config/run_limits.h"
 #include "model/load/cut.h"
 #include "planner/facts/model_facts.h"
@@ -37,11 +34,11 @@ struct LayerLoad {
 
 struct RankLoad {
   std::vector<LayerLoad> classes;  // one layer of each class
-  LayerLoad embedding, head;       // the head has the final norm and, if tied, the embedding
+  std::vector<LayerLoad> shared;   // each of ModelFacts::shared
+  LayerLoad head;                  // of these, those that a token's logits read
   int heads = 0;
-  int state_heads = 0;      // of keys and values; 1 for a latent
-  int state_dim = 0;        // of one head, keys or values
-  uint64_t page_bytes = 0;  // of one layer's state
+  int state_heads = 0;  // of keys and values; 1 for a latent
+  int state_dim = 0;    // of one head, keys or values
   int mixer_subtrees = 0;
   int feed_forward_subtrees = 0;
 };
@@ -56,20 +53,16 @@ struct LoadLimits {
 class RankCounter {
  public:
   // `facts` must outlive it.
-  explicit RankCounter(const ModelFacts& facts) : facts_(facts) {}
+  explicit RankCounter(const ModelFacts& facts) : facts_(facts), counter_(facts.config) {}
 
   // kUnsupported or kCorrupt if a matrix cannot be laid out.
   Result<RankLoad> count(const Cut& cut, int rank);
 
  private:
-  using PackKey = std::tuple<const WeightFacts*, size_t, int, int, int, int, int>;
-
-  Status add(const WeightFacts& facts, const Cut& cut, int rank, LayerLoad& load);
-  Status add_heads(const WeightFacts& facts, int heads, LayerLoad& load);
-  Result<uint64_t> packed(const PackKey& key, const MatrixSource& source);
+  Status add(const StoredWeight& weight, const Cut& cut, int rank, LayerLoad& load);
 
   const ModelFacts& facts_;
-  std::map<PackKey, uint64_t> packed_;  // at most one per weight and range of leaves
+  WeightCounter counter_;
 };
 
 // Per token of the vocabulary, on ranks that make grammars from constraints: the tokenizer and the
@@ -77,8 +70,8 @@ class RankCounter {
 // the first constraint; tests/node measures 578 bytes for Qwen's 151,646 tokens.
 inline constexpr uint64_t kGrammarBytesOfToken = 768;
 
-// For a rank with these layers; the buffers are those that Model allocates.
-RankMemory rank_memory(const ModelFacts& facts, const Cut& cut, int rank, const RankLoad& load,
-                       Range layers, const LoadLimits& limits);
+// For a rank with these layers.
+Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank,
+                               const RankLoad& load, Range layers, const LoadLimits& limits);
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@
 #include "model/config/config.h"
 #include "model/config/run_limits.h"
 #include "model/forward/batch.h"
+#include "model/forward/buffers.h"
 #include "model/forward/overlap.h"
 #include "model/load/cut.h"
 #include "model/load/latent_cut.h"
@@ -66,7 +67,7 @@ class Model {
   const Cut& cut() const { return cut_; }
   const Weights& weights() const { return weights_; }
   const BatchLimits& limits() const { return limits_; }
-  uint64_t state_bytes() const { return state_bytes_; }
+  uint64_t state_bytes() const { return state_.bytes; }
   bool has_embedding() const { return layers_.begin == 0; }
   bool has_head() const { return layers_.end == config_.layers; }
 
@@ -82,26 +83,15 @@ class Model {
   Result<ModelOutputs> forward(const Batch& batch, std::span<const float> hidden = {});
 
  private:
-  // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
-  struct Buffers {
-    Slice positions, list_offsets, page_lists, page, slot, rows, outputs, frequencies;
-    Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
-    Slice query_latent, kv_latent, absorbed, mixed_latent;
-    Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
-    BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
-  };
   // The tokens of a batch that go through a layer together: all of them or one half. Values kept
   // per token have their place after those of earlier tokens; the other buffers are shared in turn.
-  struct Part : Buffers {
+  struct Part : PassBuffers {
     int tokens = 0;
     bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
   };
 
   Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
-  Status allocate_state();
-  Status allocate_buffers();
-  Status allocate_latent_buffers();
-  Result<Slice> allocate(size_t elements_per_token);
+  Status allocate();
 
   void write_batch(const Batch& batch);
   Status embed(const Batch& batch);
@@ -152,9 +142,8 @@ class Model {
   BatchLimits limits_;
   int rank_;
   Weights weights_;
-  Buffers buffers_;
-  std::vector<LayerPages> pages_;  // (all layers), set for this stage's
-  uint64_t state_bytes_ = 0;
+  PassBuffers buffers_;
+  StateBuffer state_;
   std::array<Part, 2> parts_;  // of the current batch
   size_t part_count_ = 0;
   const Part* exchanging_ = nullptr;  // the part whose exchange is in flight

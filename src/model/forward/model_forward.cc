@@ -95,7 +95,7 @@ Status Model::finish_attention(int layer, Part& part) {
 // key/value head is the latent, its value is the first part of the key, and each head maps the
 // result to its own value.
 void Model::mix(int layer, const Part& part) {
-  const LayerPages& pages = pages_[static_cast<size_t>(layer)];
+  const LayerPages& pages = state_.layers[static_cast<size_t>(layer)];
   const bool is_latent = config_.latent.has_value();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;

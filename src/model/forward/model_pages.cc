@@ -25,13 +25,12 @@ void visit_pieces(const PageShape& shape, std::span<const LayerPages> layers, in
 }  // namespace
 
 PageShape Model::page_shape() const {
-  const Range heads = config_.latent ? Range{0, 1} : cut_.kv_heads(rank_);
-  const int head_dim = pages_[static_cast<size_t>(layers_.begin)].head_dim;
+  const StateShape state = state_shape(config_, cut_, rank_);
   return {.layer_begin = layers_.begin,
           .layer_end = layers_.end,
-          .head_begin = heads.begin,
-          .head_end = heads.end,
-          .block_bytes = 2 * page_head_stride(head_dim) * sizeof(float)};
+          .head_begin = state.heads.begin,
+          .head_end = state.heads.end,
+          .block_bytes = 2 * page_head_stride(state.key_dim) * sizeof(float)};
 }
 
 Status Model::read_page(int32_t page, std::span<std::byte> bytes) {
@@ -39,7 +38,7 @@ Status Model::read_page(int32_t page, std::span<std::byte> bytes) {
   LOCKSTEP_CHECK(page >= 0 && page < limits_.pages && bytes.size() == shape.page_bytes());
   TRY(device_.wait());
   const size_t piece = shape.block_bytes / 2;
-  visit_pieces(shape, pages_, page, [&](Slice from) {
+  visit_pieces(shape, state_.layers, page, [&](Slice from) {
     device_.read(from, bytes.first(piece));
     bytes = bytes.subspan(piece);
   });
@@ -50,7 +49,7 @@ void Model::write_page(int32_t page, std::span<const std::byte> bytes) {
   const PageShape shape = page_shape();
   LOCKSTEP_CHECK(page >= 0 && page < limits_.pages && bytes.size() == shape.page_bytes());
   const size_t piece = shape.block_bytes / 2;
-  visit_pieces(shape, pages_, page, [&](Slice to) {
+  visit_pieces(shape, state_.layers, page, [&](Slice to) {
     device_.write(to, bytes.first(piece));
     bytes = bytes.subspan(piece);
   });

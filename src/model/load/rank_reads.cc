@@ -6,26 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "device/null_device.h"
 #include "model/load/stages.h"
 #include "model/load/weights.h"
 
 namespace lockstep {
 namespace {
-
-// Accepts everything and stores nothing.
-class NullDevice final : public Device {
- public:
-  Result<BufferId> allocate(size_t /*bytes*/, Access /*access*/) override { return BufferId{}; }
-  Result<MatrixId> pack(const MatrixSource& /*source*/) override { return MatrixId{}; }
-  void write(Slice /*target*/, std::span<const std::byte> /*bytes*/) override {}
-  void read(Slice /*source*/, std::span<std::byte> /*bytes*/) override {}
-  void queue(const Operation& /*operation*/) override {}
-  Status wait() override { return Ok{}; }
-  std::span<float> host(BufferId /*buffer*/) override { return {}; }
-  void lend(std::span<const BufferId> /*buffers*/, std::function<void()> /*meanwhile*/) override {}
-  void take_back() override {}
-  uint64_t wait_count() const override { return 0; }
-};
 
 // Records what a loader requests. Vectors, which a loader reads at once, are zeros.
 class RecordingSource final : public WeightSource {
@@ -110,8 +96,8 @@ Result<std::vector<RankReads>> rank_reads(const OpenedModel& model, std::span<co
       if (cuts_latents && !config.latent) continue;
       const Cut cut = TRY(Cut::make(config, of_stage, {alignment, cuts_latents}));
       NullDevice device;
-      TRY(load_weights(recording, config, {cut, rank % ranks, layers[static_cast<size_t>(stage)]},
-                       device));
+      const WeightShare share{cut, rank % ranks, layers[static_cast<size_t>(stage)]};
+      TRY(load_weights(recording, config, share, device));
     }
     reads.push_back(recording.reads());
   }

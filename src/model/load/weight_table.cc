@@ -192,4 +192,26 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
   return {};
 }
 
+bool is_cut_with_feed_forward(const Weight& weight) {
+  switch (weight.split) {
+    case Split::kFfn:
+    case Split::kFfnColumns:
+    case Split::kExpertFfn:
+    case Split::kExpertFfnColumns:
+    case Split::kSharedFfn:
+    case Split::kSharedFfnColumns:
+      return true;
+    case Split::kWhole:
+    case Split::kVocabulary:
+    case Split::kHeads:
+    case Split::kKvHeads:
+    case Split::kHeadColumns:
+    case Split::kQueryLatent:
+    case Split::kKvLatent:
+      return false;
+  }
+  LOCKSTEP_CHECK(false);
+  return false;
+}
+
 }  // namespace lockstep

@@ -35,5 +35,8 @@ struct WeightPart {
 // Tied embeddings are listed once, as the embedding.
 std::vector<Weight> weight_table(const ModelConfig& config);
 WeightPart part_of(const Weight& weight, const Cut& cut, int rank);
+// Whether it is cut as the columns of the feed-forward part are. Norms and routers, which are whole
+// on every rank, count as the mixer's.
+bool is_cut_with_feed_forward(const Weight& weight);
 
 }  // namespace lockstep

@@ -42,19 +42,18 @@ int column_alignment(const StoredMatrix& m) {
 
 class Loader {
  public:
-  Loader(const WeightSource& source, const ModelConfig& config, const WeightShare& share,
-         Device& device)
-      : source_(source),
-        config_(config),
-        layers_(share.layers),
-        cut_(share.cut),
-        rank_(share.rank),
-        device_(device) {}
+  explicit Loader(const LoadContext& context)
+      : source_(context.source),
+        config_(context.config),
+        layers_(context.share.layers),
+        cut_(context.share.cut),
+        rank_(context.share.rank),
+        device_(context.device) {}
 
   Result<Weights> load() {
     weights_.layers.resize(static_cast<size_t>(config_.layers));
     for (const Weight& weight : weight_table(config_)) {
-      if (is_held(weight)) TRY(load_one(weight));
+      if (is_loaded(weight, config_, layers_)) TRY(load_one(weight, place_of(weight)));
     }
     if (config_.experts.count > 0) {
       weights_.token_bytes += expert_bytes_ / static_cast<uint64_t>(config_.experts.count) *
@@ -67,20 +66,20 @@ class Loader {
     return std::move(weights_);
   }
 
- private:
-  bool has_embedding() const { return layers_.begin == 0; }
-  bool has_head() const { return layers_.end == config_.layers; }
-
-  bool is_held(const Weight& weight) const {
-    if (weight.layer >= 0) return weight.layer >= layers_.begin && weight.layer < layers_.end;
-    if (weight.role != Role::kEmbedding) return has_head();
-    return has_embedding() || (has_head() && config_.tied_embeddings);
+  Result<uint64_t> load_alone(const Weight& weight, LayerWeights& place) {
+    TRY(load_one(weight, place));
+    return weights_.weight_bytes;
   }
 
-  Status load_one(const Weight& weight) {
+ private:
+  bool has_head() const { return layers_.end == config_.layers; }
+
+  LayerWeights& place_of(const Weight& weight) {
+    return weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
+  }
+
+  Status load_one(const Weight& weight, LayerWeights& place) {
     const WeightPart part = part_of(weight, cut_, rank_);
-    LayerWeights& place =
-        weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
     const auto role = static_cast<size_t>(weight.role);
     if (weight.is_vector && weight.expert >= 0) {
       TRY(load_expert_vector(weight, part, place.vectors[role]));
@@ -283,6 +282,13 @@ bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
   return !source.has(kv_up.name) && source.has(head_part_name(kv_up, "embed_q"), 0);
 }
 
+bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
+  if (weight.layer >= 0) return weight.layer >= layers.begin && weight.layer < layers.end;
+  const bool has_embedding = layers.begin == 0, has_head = layers.end == config.layers;
+  if (weight.role != Role::kEmbedding) return has_head;
+  return has_embedding || (has_head && config.tied_embeddings);
+}
+
 Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
   CutAlignment alignment;
   for (const Weight& weight : weight_table(config)) {
@@ -322,7 +328,12 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
 
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
                              const WeightShare& share, Device& device) {
-  return Loader(source, config, share, device).load();
+  return Loader({source, config, share, device}).load();
+}
+
+Result<uint64_t> load_weight(const LoadContext& context, const Weight& weight,
+                             LayerWeights& place) {
+  return Loader(context).load_alone(weight, place);
 }
 
 }  // namespace lockstep

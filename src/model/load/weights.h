@@ -59,9 +59,20 @@ struct WeightShare {
   int rank = 0;  // of the cut
   Range layers;
 };
+bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers);
 // Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
 // Pages of the files are released as soon as their weights are laid out.
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
                              const WeightShare& share, Device& device);
+
+struct LoadContext {
+  const WeightSource& source;
+  const ModelConfig& config;
+  WeightShare share;
+  Device& device;
+};
+// One weight of the table alone, into its layer's place: for code that counts
+// (model/load/weight_counter.h). Returns its bytes in the checkpoint.
+Result<uint64_t> load_weight(const LoadContext& context, const Weight& weight, LayerWeights& place);
 
 }  // namespace lockstep

@@ -10,29 +10,19 @@
 #include "base/result.h"
 #include "model/load/open_model.h"
 #include "model/load/stages.h"
-#include "model/load/weight_table.h"
+#include "model/load/weight_counter.h"
 
 namespace lockstep {
 
-// A weight of the table, or the first of all experts in a layer.
-struct WeightFacts {
-  Weight weight;
-  int copies = 1;            // the number of experts
-  double element_bytes = 0;  // in the checkpoint, including scales
-  // How it is stored: one matrix, or for split heads (model/load/weights.h) the key part and the
-  // value part of the first head.
-  std::vector<StoredMatrix> stored;
-};
-
 struct LayerClass {
-  std::vector<WeightFacts> weights;
+  std::vector<StoredWeight> weights;
   int layers = 0;
 };
 
 struct ModelFacts {
   ModelConfig config;
-  std::shared_ptr<const WeightSource> source;  // owns what `stored` points to
-  std::vector<WeightFacts> shared;             // embedding, final norm, LM head
+  std::shared_ptr<const WeightSource> source;  // owns what stored weights point to
+  std::vector<StoredWeight> shared;            // embedding, final norm, LM head
   std::vector<LayerClass> classes;
   std::vector<size_t> class_of;  // (layers)
   TokenBytes token_bytes;        // used to divide layers among stages

@@ -1,0 +1,142 @@
+#include "model/forward/buffers.h"
+
+#include <algorithm>
+
+#include "model/forward/rope.h"
+
+namespace lockstep {
+namespace {
+
+class Allocator {
+ public:
+  Allocator(const ModelMemory& memory, Device& device) : memory_(memory), device_(device) {}
+
+  Result<PassBuffers> run() {
+    TRY(allocate_inputs());
+    TRY(allocate_attention());
+    if (memory_.config.latent) TRY(allocate_latents());
+    TRY(allocate_feed_forward());
+    TRY(allocate_exchanges());
+    return buffers_;
+  }
+
+ private:
+  const ModelConfig& config() const { return memory_.config; }
+  const Cut& cut() const { return memory_.cut; }
+  size_t hidden() const { return static_cast<size_t>(config().hidden); }
+
+  Status allocate(size_t elements_per_token, std::initializer_list<Slice*> places) {
+    const size_t bytes = elements_per_token * memory_.tokens_max * sizeof(float);
+    for (Slice* place : places) *place = {TRY(device_.allocate(bytes, Access::kDevice)), 0};
+    return Ok{};
+  }
+  Status allocate_shared(size_t elements, BufferId& buffer) {
+    buffer = TRY(device_.allocate(elements * sizeof(float), Access::kHost));
+    return Ok{};
+  }
+
+  Status allocate_inputs() {
+    PassBuffers& b = buffers_;
+    TRY(allocate(
+        1, {&b.positions, &b.list_offsets, &b.page, &b.slot, &b.rows, &b.outputs, &b.factors}));
+    const size_t list_bytes = memory_.page_list_entries_max * sizeof(int32_t);
+    b.page_lists = {TRY(device_.allocate(list_bytes, Access::kDevice)), 0};
+    TRY(allocate(hidden(), {&b.hidden, &b.normed, &b.selected}));
+    const size_t frequency_bytes = rope_pairs(config()) * sizeof(double);
+    b.frequencies = {TRY(device_.allocate(frequency_bytes, Access::kDevice)), 0};
+    return allocate(static_cast<size_t>(config().head_dim), {&b.rope});
+  }
+
+  Status allocate_attention() {
+    const auto head_dim = static_cast<size_t>(config().head_dim);
+    const auto heads = static_cast<size_t>(cut().heads(memory_.rank).size());
+    const auto kv_heads = static_cast<size_t>(cut().kv_heads(memory_.rank).size());
+    TRY(allocate(heads * head_dim, {&buffers_.query}));
+    TRY(allocate(heads * static_cast<size_t>(config().value_dim), {&buffers_.mixed}));
+    return allocate(kv_heads * head_dim, {&buffers_.key, &buffers_.value});
+  }
+
+  Status allocate_latents() {
+    const LatentConfig& latent = *config().latent;
+    const auto heads = static_cast<size_t>(cut().heads(memory_.rank).size());
+    const auto rank = static_cast<size_t>(latent.kv_rank), rope = static_cast<size_t>(latent.rope);
+    TRY(allocate(static_cast<size_t>(latent.query_rank), {&buffers_.query_latent}));
+    TRY(allocate(rank + rope, {&buffers_.kv_latent}));
+    TRY(allocate(heads * (rank + rope), {&buffers_.absorbed}));
+    return allocate(heads * rank, {&buffers_.mixed_latent});
+  }
+
+  Status allocate_feed_forward() {
+    PassBuffers& b = buffers_;
+    const int rank = memory_.rank;
+    const int ffn = std::max(cut().ffn(rank).size(), cut().shared_ffn(rank).size());
+    TRY(allocate(static_cast<size_t>(ffn), {&b.gate, &b.up}));
+    const ExpertsConfig& experts = config().experts;
+    const auto chosen = static_cast<size_t>(experts.chosen);
+    const size_t expert_ffn = chosen * static_cast<size_t>(cut().expert_ffn(rank).size());
+    TRY(allocate(static_cast<size_t>(experts.count), {&b.scores}));
+    TRY(allocate(chosen, {&b.chosen, &b.chosen_weights}));
+    TRY(allocate(expert_ffn, {&b.expert_hidden}));
+    return allocate(2 * expert_ffn, {&b.expert_scratch});
+  }
+
+  // Exchanges need memory that the host can access.
+  Status allocate_exchanges() {
+    const int rank = memory_.rank;
+    const size_t tokens = memory_.tokens_max;
+    const size_t subtrees =
+        std::max({cut().head_shares().nodes(rank).size(), cut().ffn_shares().nodes(rank).size(),
+                  cut().expert_shares().nodes(rank).size()});
+    TRY(allocate_shared(subtrees * tokens * hidden(), buffers_.partials));
+    TRY(allocate_shared(subtrees * tokens / 2 * hidden(), buffers_.second_partials));
+    TRY(allocate_shared(tokens / 2 * hidden(), buffers_.second_sum));
+    const LatentConfig latent = config().latent.value_or(LatentConfig{});
+    const int latents = latent.query_rank + latent.kv_rank + latent.rope;
+    const size_t exchanged =  // floats per token
+        std::max(hidden(), static_cast<size_t>(cut().cuts_latents() ? latents : 0));
+    TRY(allocate_shared(tokens * exchanged, buffers_.sum));
+    const int vocabulary = memory_.has_head() ? cut().vocabulary(rank).size() : 0;
+    return allocate_shared(tokens * static_cast<size_t>(vocabulary), buffers_.logits);
+  }
+
+  const ModelMemory& memory_;
+  Device& device_;
+  PassBuffers buffers_;
+};
+
+}  // namespace
+
+Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device) {
+  return Allocator(memory, device).run();
+}
+
+size_t StateShape::floats() const {
+  return static_cast<size_t>(heads.size()) * page_head_stride(key_dim);
+}
+
+StateShape state_shape(const ModelConfig& config, const Cut& cut, int rank) {
+  if (!config.latent) return {cut.kv_heads(rank), config.head_dim, config.head_dim};
+  const LatentConfig& latent = *config.latent;
+  return {{0, 1}, latent.kv_rank + latent.rope, latent.kv_rank};
+}
+
+Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
+  const StateShape shape = state_shape(memory.config, memory.cut, memory.rank);
+  const size_t page_stride = 2 * shape.floats() * static_cast<size_t>(memory.layers.size());
+  StateBuffer state{.page_bytes = page_stride * sizeof(float)};
+  state.bytes = state.page_bytes * memory.pages;
+  const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
+  state.layers.resize(static_cast<size_t>(memory.config.layers));
+  for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
+    const size_t keys = 2 * shape.floats() * static_cast<size_t>(layer - memory.layers.begin);
+    state.layers[static_cast<size_t>(layer)] = {.keys = {buffer, keys},
+                                                .values = {buffer, keys + shape.floats()},
+                                                .page_stride = page_stride,
+                                                .head_dim = shape.key_dim,
+                                                .value_dim = shape.value_dim,
+                                                .kv_heads = shape.heads.size()};
+  }
+  return state;
+}
+
+}  // namespace lockstep
