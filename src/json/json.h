@@ -20,10 +20,32 @@ inline constexpr size_t kJsonDepthMax = 64;
 
 enum class DuplicateKeys { kLastWins, kRefuse };
 
+// Fields of one object. Keys can be made whose hashes collide, which costs up to the square of this
+// when the object is made, copied or extended.
+inline constexpr size_t kJsonFieldsMax = 4096;
+
 // kCorrupt with the byte offset of the error; invalid UTF-8 is an error too. Integers beyond 64
-// bits become the nearest double; numbers beyond the largest double are refused.
+// bits become the nearest double; numbers beyond the largest double are refused. kExhausted for
+// objects beyond kJsonFieldsMax, or many large ones. Errors of Work::check(), which it calls.
 Result<Json> parse_json(std::string_view text,
                         DuplicateKeys duplicate_keys = DuplicateKeys::kLastWins);
+
+// For files of models, whose objects may have any number of fields (a vocabulary, a list of
+// tensors). kExhausted for a large object whose keys' hashes collide.
+Result<Json> parse_large_json(std::string_view text,
+                              DuplicateKeys duplicate_keys = DuplicateKeys::kLastWins);
+
+// Limit of parse_untrusted_json(), by parsed_bytes(): 4 million numbers, or 900,000 fields. A
+// conversation that fills a large model's context takes a hundredth of that.
+inline constexpr size_t kParsedBytesMax = size_t{64} << 20;
+
+// Estimates the memory of a JSON text's values, without their characters: many small values make a
+// text grow when it is parsed. Counts the separators.
+size_t parsed_bytes(std::string_view text);
+
+// For texts of clients, also those inside other texts (arguments of calls): kExhausted, before
+// anything is parsed, beyond kParsedBytesMax.
+Result<Json> parse_untrusted_json(std::string_view text);
 
 // Compact (`{"a":1}`); the shortest floats that read back to the same double, 2.0 stays 2.0.
 // Non-finite numbers print as null.

@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Errors of read_small_file() (base/files/mapped_file.h) and of parse_json(); all name the path.
+// Errors of read_small_file() (base/files/mapped_file.h) and of parse_large_json(); all name the
+// path.
 Result<Json> read_json_file(const std::filesystem::path& path);
 
 }  // namespace lockstep

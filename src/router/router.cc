@@ -6,7 +6,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "access/request_workers.h"
 #include "base/check.h"
+#include "base/machine/machine.h"
 #include "router/error_answer.h"
 #include "router/forwarding.h"
 #include "router/router_status.h"
@@ -106,6 +108,7 @@ struct Router::Impl {
 
   HttpAdmission admit(const HttpRequest& head) const;
   void serve(HttpRequest request, const HttpReply& reply);
+  void read(HttpRequest request, const HttpReply& reply);
   void hand_on(Relay::Request request, const HttpReply& reply);
   HttpResponse answer(const HttpRequest& request) const;
   HttpResponse answer_known(std::string_view path) const;
@@ -118,6 +121,7 @@ struct Router::Impl {
   RouterCounters counters;
   std::optional<Relay::Context> relay_context;
   std::unordered_set<std::shared_ptr<Relay>> relays;
+  RequestWorkers readers{RequestWorkers::thread_count(available_core_count())};
   std::unique_ptr<HttpServer> http;  // destroyed first: its handlers use the rest
 };
 
@@ -144,14 +148,33 @@ HttpAdmission Router::Impl::admit(const HttpRequest& head) const {
   return admission;
 }
 
-// On the server's thread: parsing a long body here delays no answer in flight.
+// On the server's thread. Bodies are read on others: a long one delays no answer.
 void Router::Impl::serve(HttpRequest request, const HttpReply& reply) {
   if (!is_handed_on(request)) {
     return loop->post([this, request = std::move(request), reply] { reply.send(answer(request)); });
   }
-  const auto body = parse_json(request.body);
-  // Invalid JSON goes to any backend, whose answer reports it.
-  RequestKey key = body.ok() ? read_request_key(request.path, body.value()) : RequestKey{};
+  RequestJob job{.caller = reply.caller(), .run = {}, .on_failure = {}};
+  job.on_failure = [reply](const ApiError& error) { reply.send(refusal(error)); };
+  job.run = [this, request = std::make_shared<HttpRequest>(std::move(request)), reply] {
+    read(std::move(*request), reply);
+  };
+  const auto work = readers.start(std::move(job));
+  if (work == nullptr) {
+    return reply.send(error_answer(429, "too many requests are waiting to be read", "queue_full"));
+  }
+  // The readers outlive the connections; the work does not outlive its job.
+  reply.on_disconnect([this, weak = std::weak_ptr<const Work>(work)] {
+    if (const auto left = weak.lock()) readers.cancel(left);
+  });
+}
+
+// On a thread of the readers, with their limits. Invalid JSON, and what takes too long to read,
+// goes to any backend, whose answer reports it.
+void Router::Impl::read(HttpRequest request, const HttpReply& reply) {
+  RequestKey key;
+  if (const auto body = parse_untrusted_json(request.body); body.ok()) {
+    key = read_request_key(request.path, body.value());
+  }
   Relay::Request wanted{.call = {}, .key = std::move(key), .body_hold = request.body_hold};
   wanted.call = call_of(std::move(request));
   loop->post(
@@ -159,6 +182,7 @@ void Router::Impl::serve(HttpRequest request, const HttpReply& reply) {
 }
 
 void Router::Impl::hand_on(Relay::Request request, const HttpReply& reply) {
+  if (!relay_context) return;  // the router ends
   ++counters.requests;
   if (relays.size() >= static_cast<size_t>(options.requests_max)) {
     ++counters.refused;

@@ -61,7 +61,7 @@ TokenizerResult read_tiktoken_file(std::string_view text, const fs::path& path,
   if (!is_there(config_path)) return read_tiktoken(text, nullptr, pre);
   const MappedFile config_file = TRY(MappedFile::open(config_path));
   if (config_file.bytes().size() > kFileBytesMax) return unsupported_part(kConfigName, "size");
-  const Json config = TRY(parse_json(as_text(config_file.bytes())));
+  const Json config = TRY(parse_large_json(as_text(config_file.bytes())));
   return read_tiktoken(text, &config, pre);
 }
 
@@ -70,7 +70,7 @@ TokenizerResult read_document(std::string_view text, std::string_view pre) {
     return Error{ErrorCode::kInvalidArgument,
                  "--pre is for GGUF and tiktoken files; this one names its own pre-tokenizer"};
   }
-  const Json document = TRY(parse_json(text));
+  const Json document = TRY(parse_large_json(text));
   const bool is_tekken = find(document, "model") == nullptr && find(document, "config") != nullptr;
   return is_tekken ? read_tekken(document) : read_json_tokenizer(document);
 }
@@ -110,7 +110,7 @@ TokenizerResult Tokenizer::load(const fs::path& path, std::string_view pre) {
 }
 
 TokenizerResult Tokenizer::parse(std::string_view tokenizer_json) {
-  return read_json_tokenizer(TRY(parse_json(tokenizer_json)));
+  return read_json_tokenizer(TRY(parse_large_json(tokenizer_json)));
 }
 
 std::vector<int32_t> Tokenizer::encode_pieces(std::span<const PromptText> pieces,

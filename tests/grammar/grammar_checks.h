@@ -20,7 +20,7 @@ using Compiled = std::shared_ptr<const CompiledGrammar>;
 inline Result<Compiled> compile_schema(std::string_view schema,
                                        const JsonSchemaOptions& options = {}) {
   Grammar grammar;
-  const Json json = TRY(parse_json(schema));
+  const Json json = TRY(parse_large_json(schema));
   const JsonSchemaGrammar built = TRY(add_json_schema(grammar, json, options));
   return compile_grammar(grammar, built.expression);
 }

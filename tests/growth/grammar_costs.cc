@@ -24,7 +24,7 @@ CostProbe schema_cost(std::string name, const std::string& text) {
   return {"cost: " + std::move(name), [text](int64_t steps_max) {
             return steps_of(steps_max, [&](Grammar& grammar) -> Result<Grammar::Expression> {
               static std::map<std::string, Json> parsed;
-              if (!parsed.contains(text)) parsed.emplace(text, parse_json(text).value());
+              if (!parsed.contains(text)) parsed.emplace(text, parse_large_json(text).value());
               JsonSchemaOptions options;
               options.is_strict = false;
               return TRY(add_json_schema(grammar, parsed.at(text), options)).expression;

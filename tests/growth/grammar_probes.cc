@@ -16,7 +16,7 @@ using Shape = std::function<std::string(size_t)>;
 
 bool compiles_schema(const std::string& text) {
   Grammar grammar;
-  const Json schema = parse_json(text).value();
+  const Json schema = parse_large_json(text).value();
   JsonSchemaOptions options;
   options.is_strict = false;
   const auto built = add_json_schema(grammar, schema, options);

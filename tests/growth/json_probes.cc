@@ -4,6 +4,7 @@
 
 #include "growth/probe.h"
 #include "json/json.h"
+#include "support/colliding_keys.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +26,10 @@ std::string names(size_t count) {
   return "{" + listed(count, ",", [](size_t i) { return fmt::format("\"k{}\":{}", i, i); }) + "}";
 }
 
+std::string colliding(size_t count) {
+  return object_of(colliding_keys(count));
+}
+
 }  // namespace
 
 Probes json_probes() {
@@ -37,10 +42,18 @@ Probes json_probes() {
           [](size_t n) { return "\"" + repeated("a\\n\\u00e9", n / 4) + "\""; }, parses_json),
       text_probe(
           "json: one long number", 20'000, [](size_t n) { return repeated("1", n); }, parses_json),
-      text_probe("json: distinct names", 3000, names, parses_json),
-      text_probe("json: distinct names, refusing equal ones", 3000, names, parses_json_strictly),
+      text_probe("json: distinct names", 1000, names, parses_json),
+      text_probe("json: distinct names, refusing equal ones", 1000, names, parses_json_strictly),
+      text_probe("json: names that collide", 4096, colliding, parses_json),
+      text_probe("json: names that collide, in a large object", 4096, colliding,
+                 [](const std::string& text) { return parse_large_json(text).ok(); }),
+      text_probe("json: distinct names of a large object", 5000, names,
+                 [](const std::string& text) { return parse_large_json(text).ok(); }),
       text_probe(
-          "json: equal names", 4000,
+          "json: objects with many names", 40,
+          [](size_t n) { return "[" + repeated(names(50) + ",", n) + "0]"; }, parses_json),
+      text_probe(
+          "json: equal names", 1000,
           [](size_t n) { return "{" + repeated("\"a\":1,", n) + "\"b\":2}"; }, parses_json),
       text_probe(
           "json: nested objects side by side", 300,
@@ -54,7 +67,7 @@ Probes json_probes() {
       text_probe(
           "json: spaces", 60'000, [](size_t n) { return repeated(" \n", n / 2) + "1"; },
           parses_json),
-      {"json writer: names and numbers", 3000, [](size_t n) { return writing(names(n)); }},
+      {"json writer: names and numbers", 1000, [](size_t n) { return writing(names(n)); }},
       {"json writer: characters to escape", 20'000,
        [](size_t n) { return writing("\"" + repeated("\\u0001\\\"", n) + "\""); }},
       text_probe(

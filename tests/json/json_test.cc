@@ -8,6 +8,11 @@
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <string>
+#include <vector>
+
+#include "base/threads/work.h"
+#include "support/colliding_keys.h"
 
 using namespace lockstep;
 
@@ -46,6 +51,11 @@ TEST_CASE("objects keep their order and print compactly") {
   CHECK(round_trip("[[],{},\"\"]") == "[[],{},\"\"]");
 }
 
+TEST_CASE("strings and keys may have escapes anywhere") {
+  CHECK(round_trip(R"({"\u0061b\u0063":"\u0064e\u0066","":"","\u0061":["\u0062",""]})") ==
+        R"({"abc":"def","":"","a":["b",""]})");
+}
+
 TEST_CASE("the last of equal keys wins, unless duplicates are refused") {
   CHECK(round_trip(R"({"a":1,"b":2,"a":3})") == R"({"a":3,"b":2})");
   CHECK(parse_json(R"({"a":{"a":1},"b":{"a":1}})", DuplicateKeys::kRefuse).ok());
@@ -55,6 +65,68 @@ TEST_CASE("the last of equal keys wins, unless duplicates are refused") {
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().message.find("appears twice") != std::string::npos);
   }
+}
+
+TEST_CASE("the keys of an object cannot be made to share one chain of its table") {
+  const size_t count = 16 * kJsonFieldsMax;
+  const std::string flood = object_of(colliding_keys(count));
+  const auto refused = parse_large_json(flood);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kExhausted);
+  CHECK(refused.error().message.find("colliding hashes") != std::string::npos);
+  CHECK_FALSE(parse_large_json(flood, DuplicateKeys::kRefuse).ok());
+  CHECK_FALSE(parse_json(flood).ok());
+
+  std::vector<std::string> honest;
+  for (size_t i = 0; i < count; ++i) honest.push_back("token " + std::to_string(i));
+  const auto read = parse_large_json(object_of(honest), DuplicateKeys::kRefuse);
+  REQUIRE(read.ok());
+  CHECK(read.value().get_object().size() == count);
+  CHECK(find(read.value(), honest.back()) != nullptr);
+}
+
+TEST_CASE("an object, and all objects of a text, have a limit of fields") {
+  const auto fields = [](size_t count) {
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < count; ++i) keys.push_back("k" + std::to_string(i));
+    return object_of(keys);
+  };
+  CHECK(parse_json(fields(kJsonFieldsMax)).ok());
+  const auto refused = parse_json("[" + fields(kJsonFieldsMax + 1) + "]");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kExhausted);
+  CHECK(refused.error().message.find("more than 4096 fields") != std::string::npos);
+  const auto objects = [](size_t count, const std::string& one) {
+    std::string text = "[";
+    for (size_t i = 0; i < count; ++i) text += one + ",";
+    return text + "1]";
+  };
+  CHECK(parse_json(objects(4, fields(kJsonFieldsMax))).ok());
+  CHECK_FALSE(parse_json(objects(5, fields(kJsonFieldsMax))).ok());
+  CHECK(parse_json(objects(20'000, fields(18))).ok());
+}
+
+TEST_CASE("reading JSON ends with the work of its thread") {
+  Work work(std::chrono::milliseconds(10'000));
+  const Work::Scope scope(work);
+  std::string text = "[";
+  for (int i = 0; i < 1000; ++i) text += "1,";
+  text += "1]";
+  CHECK(parse_json(text).ok());
+  work.cancel();
+  const auto cancelled = parse_json(text);
+  REQUIRE_FALSE(cancelled.ok());
+  CHECK(cancelled.error().code == ErrorCode::kCancelled);
+}
+
+TEST_CASE("a client's text is refused by the memory of its values before it is parsed") {
+  std::string text = "[";  // not JSON: it does not end
+  for (size_t bytes = 0; bytes <= kParsedBytesMax; bytes += parsed_bytes("0,")) text += "0,";
+  REQUIRE(parsed_bytes(text) > kParsedBytesMax);
+  const auto refused = parse_untrusted_json(text);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kExhausted);
+  CHECK(parse_untrusted_json("[0,0]").ok());
 }
 
 TEST_CASE("numbers keep whether they were integers") {

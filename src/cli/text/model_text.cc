@@ -30,7 +30,7 @@ std::string json_model_type(const fs::path& path) {
   const auto file = MappedFile::open(path);
   if (!file.ok()) return "unreadable";
   const auto bytes = file.value().bytes();
-  const auto json = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto json = parse_large_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const Json* model = json.ok() ? find(json.value(), "model") : nullptr;
   if (!model) return "unreadable";
   const auto type = get_string(*model, "type");

@@ -186,7 +186,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
 }  // namespace
 
 Result<ModelConfig> parse_config(std::string_view contents) {
-  const Json file = TRY(parse_json(contents));
+  const Json file = TRY(parse_large_json(contents));
   if (!file.is_object()) return corrupt("it is not a JSON object");
   const Json* inner = find(file, "text_config");
   const Json& text = inner && inner->is_object() ? *inner : file;

@@ -124,7 +124,7 @@ Result<ModelFolder> read_gguf_model(const fs::path& path) {
   if (!config.ok()) {
     return Error{config.error().code, fmt::format("{}: {}", path.string(), config.error().message)};
   }
-  TRY(add_stop_ids(model, TRY(parse_json(config.value())), path));
+  TRY(add_stop_ids(model, TRY(parse_large_json(config.value())), path));
   const auto tokenizer = TRY(file.metadata().string("tokenizer.ggml.model"));
   if (tokenizer && *tokenizer != "none") model.tokenizer = TRY(Tokenizer::load(path));
   set_chat(model, read_template_source(path.string()));

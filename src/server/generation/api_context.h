@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "access/access_control.h"
+#include "access/request_workers.h"
 #include "base/machine/power_meter.h"
 #include "chat/calls/sampled_calls.h"
 #include "net/http/http_server.h"
@@ -21,7 +22,6 @@
 #include "server/generation/openai_answer.h"
 #include "server/request/errors.h"
 #include "server/request/request_metrics.h"
-#include "server/request/request_workers.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@ namespace lockstep {
 class ApiContext;
 
 // A request that takes longer than this to read is stuck: its budget of processor time
-// (server/request/request_workers.h) should have ended it, which takes a few times as long on a
+// (access/request_workers.h) should have ended it, which takes a few times as long on a
 // busy machine.
 inline constexpr std::chrono::seconds kStuckAfter{60};
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "access/thrown_error.h"
 #include "base/log.h"
-#include "server/request/thrown_error.h"
 
 namespace lockstep {
 namespace {

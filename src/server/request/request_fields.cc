@@ -11,11 +11,6 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kIgnoredNameBytesMax = 64;
-// Sizes in json/: a value, a field with its name, an array or object.
-constexpr size_t kValueBytes = 16;
-constexpr size_t kFieldBytes = 56;
-constexpr size_t kContainerBytes = 48;
-
 std::optional<double> as_number(const Json& value) {
   if (value.is_double()) return value.get_double();
   if (value.is_int64()) return static_cast<double>(value.get_int64());
@@ -39,44 +34,17 @@ bool is_header_letter(char c) {
 
 }  // namespace
 
-size_t parsed_bytes(std::string_view text) {
-  size_t bytes = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    switch (text[i]) {
-      case '"':  // to the quote that ends it
-        do {
-          i = text.find_first_of("\\\"", i + 1);
-          if (i == std::string_view::npos) return bytes;
-        } while (text[i] == '\\' && ++i < text.size());
-        break;
-      case ',':
-        bytes += kValueBytes;
-        break;
-      case ':':
-        bytes += kFieldBytes;
-        break;
-      case '{':
-      case '[':
-        bytes += kContainerBytes;
-        break;
-      default:
-        break;
-    }
-  }
-  return bytes;
-}
-
 ApiResult<Json> parse_body(std::string_view body) {
   if (body.empty()) return ApiError{400, "the request body is empty; it must be a JSON object"};
-  if (const size_t bytes = parsed_bytes(body); bytes > kParsedBytesMax) {
-    return ApiError{413,
-                    fmt::format("the request body's values take {} MiB of memory, and {} MiB is "
-                                "the maximum; send fewer at a time",
-                                bytes >> 20, kParsedBytesMax >> 20),
-                    "", "too_many_values"};
-  }
-  auto parsed = parse_json(body);
+  auto parsed = parse_untrusted_json(body);
   if (!parsed.ok()) {
+    TRY(check_work());
+    if (parsed.error().code == ErrorCode::kExhausted) {
+      return ApiError{413,
+                      "the request body is too large to read: " + parsed.error().message +
+                          "; send less at a time",
+                      "", "too_many_values"};
+    }
     return ApiError{400, "the request body is not valid JSON: " + parsed.error().message, "",
                     "invalid_json"};
   }

@@ -19,15 +19,8 @@ namespace lockstep {
 // Ignored fields per object, and ignored kinds of tools, that are reported to the client.
 inline constexpr size_t kIgnoredFieldsMax = 16;
 
-// Limit of a parsed body, by parsed_bytes(): 4 million numbers, or 900,000 fields. A conversation
-// that fills a large model's context takes a hundredth of that.
-inline constexpr size_t kParsedBytesMax = size_t{64} << 20;
-
-// Estimates the memory of a JSON text's values, without their characters: many small values make a
-// text grow when it is parsed. Counts the separators.
-size_t parsed_bytes(std::string_view text);
-
-// A body as a JSON object; 400, or 413 beyond kParsedBytesMax.
+// A body as a JSON object; 400, or 413 beyond the limits of
+// parse_untrusted_json().
 ApiResult<Json> parse_body(std::string_view body);
 
 class RequestFields {

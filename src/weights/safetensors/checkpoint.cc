@@ -36,7 +36,7 @@ bool is_plain_file_name(std::string_view name) {
 }
 
 Result<FileContents> parse_index(std::string_view text) {
-  const Json index = TRY(parse_json(text, DuplicateKeys::kRefuse));
+  const Json index = TRY(parse_large_json(text, DuplicateKeys::kRefuse));
   const Json* weight_map = find(index, "weight_map");
   if (weight_map == nullptr || !weight_map->is_object()) {
     return Error{ErrorCode::kCorrupt, "the index has no weight_map"};

@@ -138,7 +138,7 @@ Status check_layout(const std::vector<Entry>& entries, uint64_t data_bytes) {
 
 Result<std::vector<Entry>> read_entries(std::string_view header) {
   if (!header.starts_with('{')) return corrupt_safetensors("the header is not a JSON object");
-  const Result<Json> parsed = parse_json(header, DuplicateKeys::kRefuse);
+  const Result<Json> parsed = parse_large_json(header, DuplicateKeys::kRefuse);
   if (!parsed.ok()) return Error{parsed.error().code, "the header is " + parsed.error().message};
   std::vector<Entry> entries;
   for (const auto& member : parsed.value().get_object()) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "server/request/errors.h"
+#include "access/api_error.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "server/request/request_workers.h"
+#include "access/request_workers.h"
 
 #include <doctest/doctest.h>
 

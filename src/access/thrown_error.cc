@@ -1,4 +1,4 @@
-#include "server/request/thrown_error.h"
+#include "access/thrown_error.h"
 
 #include <fmt/core.h>
 

@@ -1,11 +1,11 @@
-#include "server/request/request_workers.h"
+#include "access/request_workers.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "access/thrown_error.h"
 #include "base/process/free_memory.h"
-#include "server/request/thrown_error.h"
 
 namespace lockstep {
 namespace {

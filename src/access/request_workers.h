@@ -1,7 +1,7 @@
 // RequestWorkers: threads that parse requests and make prompts (JSON, template, tokenizer), so that
 // a long prompt blocks neither the event loop nor a short prompt. Each job has a budget of
 // processor time and can be cancelled (base/threads/work.h); callers take turns, and none gets all
-// threads. Any thread may call it.
+// threads. Of a node's server and of a router. Any thread may call it.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "access/api_error.h"
 #include "base/threads/work.h"
-#include "server/request/errors.h"
 
 namespace lockstep {
 
