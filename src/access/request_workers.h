@@ -1,7 +1,7 @@
 // RequestWorkers: threads that parse requests and make prompts (JSON, template, tokenizer), so that
 // a long prompt blocks neither the event loop nor a short prompt. Each job has a budget of
 // processor time and can be cancelled (base/threads/work.h); callers take turns, and none gets all
-// threads. Of a node's server and of a router. Any thread may call it.
+// threads. A node's server and a router have them. Any thread may call it.
 #pragma once
 
 #include <chrono>

@@ -22,7 +22,7 @@ inline std::vector<std::string> colliding_keys(size_t count) {
   constexpr std::string_view kLetters =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   constexpr uint64_t kPrime = 0x100000001B3;
-  constexpr uint64_t kSalt = 16;  // of a mapping, behind the C library's own head
+  constexpr uint64_t kSalt = 16;  // of a mapping, after the C library's own head
   const auto letters = [&](char first, size_t number) {
     std::string text(1, first);
     for (; number > 0; number /= kLetters.size()) text += kLetters[number % kLetters.size()];
@@ -44,7 +44,7 @@ inline std::vector<std::string> colliding_keys(size_t count) {
   return keys;
 }
 
-// Texts of one length with the same std::hash in libstdc++ (MurmurHash64A with a fixed seed), all of
+// Texts of one length with one std::hash in libstdc++ (MurmurHash64A with a fixed seed), all of
 // its 64 bits. The hash mixes eight bytes by an invertible function and adds them by xor. Mixed,
 // these two blocks differ in the highest bit alone, so that a second such pair cancels it.
 inline std::vector<std::string> murmur_collisions(size_t count) {
