@@ -1,13 +1,14 @@
 // links: node
 // Frames of a stream of requests: a length byte and that many bytes, repeated. Whatever they hold,
-// each end reads a message or says why not; an accepted request or status is written so that it is
-// read again and written the same.
+// each end reads a message or says why not; an accepted request, event or status is written so that
+// it is read again and written the same.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "node/requests/request_frames.h"
+#include "node/wire/event_codec.h"
 #include "node/wire/messages.h"
 #include "node/wire/status_message.h"
 
@@ -22,6 +23,13 @@ void check_request(uint64_t id, const GenerateRequest& request) {
   LOCKSTEP_CHECK(encode_request(again.value().first, again.value().second) == written);
 }
 
+void check_event(const RequestEvent& event) {
+  const std::string written = encode_event(event);
+  const auto again = decode_event(written);
+  LOCKSTEP_CHECK(again.ok());
+  LOCKSTEP_CHECK(encode_event(again.value()) == written);
+}
+
 void check_status(const ModelStatus& status) {
   const std::string written = encode_status(status);
   const auto again = decode_status(written);
@@ -34,15 +42,7 @@ void check_status(const ModelStatus& status) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   RouteEvents events;
-  events.on_start = [](uint64_t, int) {};
-  events.on_token = [](uint64_t, int32_t) {};
-  events.on_logprobs = [](uint64_t id, std::span<const TokenLogprob> logprobs) {
-    const std::string written = encode_logprobs(id, logprobs);
-    LOCKSTEP_CHECK(decode_logprobs(written).ok());
-  };
-  events.on_row = [](uint64_t, std::span<const float>) {};
-  events.on_end = [](uint64_t, const Result<FinishReason>&) {};
-  events.on_busy = [](uint64_t) {};
+  events.on_event = [](const RequestEvent& event) { check_event(event); };
   events.on_status = [](const ModelStatus& status) { check_status(status); };
   events.on_lost = [](const Error&) {};
   const RouteCalls calls{.submit = [](uint64_t id, const GenerateRequest& request) -> Status {

@@ -17,7 +17,8 @@ struct ProtocolRange {
   bool operator==(const ProtocolRange&) const = default;
 };
 
-inline constexpr ProtocolRange kProtocols{.oldest = 1, .newest = 1};
+// 2: prompts and events of requests are bytes.
+inline constexpr ProtocolRange kProtocols{.oldest = 2, .newest = 2};
 
 // The newest version that both speak.
 inline std::optional<uint16_t> common_protocol(const ProtocolRange& a, const ProtocolRange& b) {

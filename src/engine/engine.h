@@ -16,9 +16,9 @@
 #include "collective/group/group.h"
 #include "engine/group_spec.h"
 #include "engine/pages/page_store_counts.h"
+#include "engine/request_event.h"
 #include "model/forward/overlap.h"
 #include "model/load/latent_cut.h"
-#include "sampling/logprobs.h"
 #include "sampling/options.h"
 #include "weights/quantised/quantisation_report.h"
 
@@ -72,30 +72,6 @@ struct GenerateRequest {
   int priority = 0;     // higher ones are admitted first
 };
 
-enum class FinishReason {
-  kStop,
-  kLength
-};  // an end of sequence was chosen; max_tokens or the context is reached
-
-// The events of a rank-0 engine, sent by the thread that runs it. Calls must be short.
-class EngineEvents {
- public:
-  virtual ~EngineEvents() = default;
-  // The prompt is computed; the state of its first `cached_tokens` was cached. Called once, before
-  // the first token or the end of a request that did not fail.
-  virtual void on_start(uint64_t /*request*/, int /*cached_tokens*/) {}
-  virtual void on_token(uint64_t request, int32_t token) = 0;
-  // Called right before the token, if top_logprobs asks for them: the token's own, then the
-  // likeliest tokens'.
-  virtual void on_logprobs(uint64_t, std::span<const TokenLogprob>) {}
-  // A row of logits, or the one embedding of a request with pooling (not normalised).
-  virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
-  virtual void on_end(uint64_t request, FinishReason reason) = 0;
-  // The request was refused or failed alone (cancelled, prompt too long, bad token, non-finite
-  // logits); the engine continues.
-  virtual void on_error(uint64_t request, const Error& error) = 0;
-};
-
 struct LoadReport {
   uint64_t weight_bytes = 0;  // checkpoint bytes of this rank's share, by the weight table
   uint64_t read_bytes = 0;    // checkpoint bytes actually read
@@ -126,9 +102,9 @@ class Engine {
   virtual void leave() = 0;
 
   // Works until stop() (Ok), or until the group breaks (the error, usually kPeerLost, kTimeout or
-  // kCancelled). `events` is used on rank 0 only. Idle ranks use no processor: rank 0 waits on its
-  // inbox, followers on the group.
-  virtual Status run(EngineEvents& events) = 0;
+  // kCancelled). `events` is called on rank 0 only, in this thread. Idle ranks use no processor:
+  // rank 0 waits on its inbox, followers on the group.
+  virtual Status run(const EventSink& events) = 0;
 
   // Between two calls of run(), in the same thread: the ranks have formed a new group, with the
   // same size and this rank's number unchanged. Requests and sequences are dropped; weights, device

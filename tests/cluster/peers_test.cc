@@ -201,7 +201,7 @@ TEST_CASE("peers: incompatible versions are reported on both sides, and not conn
   const ClusterKey key = new_cluster();
   TestNode a(member_identity(folder, "a", key), local_options());
   auto newer = local_options({a.address()});
-  newer.protocols = {.oldest = 2, .newest = 3};
+  newer.protocols = {.oldest = kProtocols.newest + 1, .newest = kProtocols.newest + 2};
   newer.version = "2.0.0";
   TestNode b(member_identity(folder, "b", key), newer);
   CHECK(becomes_true([&] { return a.peers->report().unusable.size() == 1; }));

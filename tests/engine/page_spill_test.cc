@@ -248,7 +248,7 @@ namespace {
 
 // Requests a text that is on the disk again and again while another one is generated, and cancels
 // every second one of these requests.
-class HalfCanceller final : public EngineEvents {
+class HalfCanceller final : public EventReader {
  public:
   HalfCanceller(Engine& engine, const GenerateRequest& request)
       : engine_(engine), request_(request) {}
@@ -260,10 +260,9 @@ class HalfCanceller final : public EngineEvents {
     engine_.submit(++asked_, request_);
     ++open_;
   }
-  void on_logprobs(uint64_t id, std::span<const TokenLogprob> logprobs) override {
-    answers[id].logprobs.emplace_back(logprobs.begin(), logprobs.end());
+  void on_logprobs(uint64_t id, const std::vector<TokenLogprob>& logprobs) override {
+    answers[id].logprobs.push_back(logprobs);
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t id, FinishReason) override { end(id, "end"); }
   void on_error(uint64_t id, const Error&) override { end(id, "cancelled"); }
 
@@ -317,14 +316,13 @@ TEST_CASE("requests that are cancelled while their pages are loaded disturb no o
 namespace {
 
 // Signals events to another thread.
-class Waiting final : public EngineEvents {
+class Waiting final : public EventReader {
  public:
   void on_start(uint64_t, int cached_tokens) override { answer_.cached_tokens = cached_tokens; }
   void on_token(uint64_t, int32_t token) override { answer_.tokens.push_back(token); }
-  void on_logprobs(uint64_t, std::span<const TokenLogprob> logprobs) override {
-    answer_.logprobs.emplace_back(logprobs.begin(), logprobs.end());
+  void on_logprobs(uint64_t, const std::vector<TokenLogprob>& logprobs) override {
+    answer_.logprobs.push_back(logprobs);
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t, FinishReason) override { end(); }
   void on_error(uint64_t, const Error& error) override {
     answer_.error = error.message;

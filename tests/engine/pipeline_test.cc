@@ -142,7 +142,7 @@ TEST_CASE("stages that cannot be formed are refused") {
 namespace {
 
 // Cancels each request of its list once it has the given number of tokens.
-class CancellerAtLength final : public EngineEvents {
+class CancellerAtLength final : public EventReader {
  public:
   CancellerAtLength(Engine& engine, std::vector<int> cancel_after)
       : answers(cancel_after.size()), engine_(engine), cancel_after_(std::move(cancel_after)) {}
@@ -154,7 +154,6 @@ class CancellerAtLength final : public EngineEvents {
       engine_.cancel(request);
     }
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t request, FinishReason) override { end(request); }
   void on_error(uint64_t request, const Error& error) override {
     CHECK(error.code == ErrorCode::kCancelled);
@@ -182,13 +181,12 @@ class CancellerAtLength final : public EngineEvents {
 };
 
 // Stops the engine after the given number of tokens.
-class Stopper final : public EngineEvents {
+class Stopper final : public EventReader {
  public:
   Stopper(Engine& engine, int stop_after) : engine_(engine), stop_after_(stop_after) {}
   void on_token(uint64_t, int32_t) override {
     if (++tokens == stop_after_) engine_.stop();
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t, FinishReason) override { CHECK(false); }
   void on_error(uint64_t, const Error&) override { CHECK(false); }
 

@@ -20,7 +20,7 @@ struct Turn {
 };
 
 // Submits each request after the previous one has ended.
-class Turns final : public EngineEvents {
+class Turns final : public EventReader {
  public:
   Turns(Engine& engine, const std::vector<GenerateRequest>& requests)
       : engine_(engine), requests_(requests) {}
@@ -34,8 +34,8 @@ class Turns final : public EngineEvents {
   void on_token(uint64_t request, int32_t token) override {
     turns.at(request).answer.tokens.push_back(token);
   }
-  void on_logits(uint64_t request, std::span<const float> row) override {
-    turns.at(request).answer.logits.emplace_back(row.begin(), row.end());
+  void on_row(uint64_t request, const std::vector<float>& row) override {
+    turns.at(request).answer.logits.push_back(row);
   }
   void on_end(uint64_t, FinishReason) override { go_on(); }
   void on_error(uint64_t request, const Error& error) override {

@@ -20,6 +20,7 @@
 
 #include "engine/engine.h"
 #include "kernels/isa.h"
+#include "support/event_reader.h"
 #include "transport/form/local_links.h"
 
 namespace {
@@ -156,7 +157,7 @@ struct Case {
 };
 
 // Turns the counting on and off at given tokens of the first sequence, in the leader's step.
-class Events final : public EngineEvents {
+class Events final : public EventReader {
  public:
   Events(Engine& engine, const Case& of) : engine_(engine), case_(of) {}
 
@@ -166,7 +167,6 @@ class Events final : public EngineEvents {
     if (tokens_ == kWarmUp) is_counting = true;
     if (tokens_ == kWarmUp + kCounted) is_counting = false;
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t, FinishReason) override {
     if (++ended_ == (case_.has_prompt ? 2 : 1)) engine_.stop();
   }

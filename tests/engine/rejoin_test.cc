@@ -16,14 +16,13 @@ using namespace lockstep;
 namespace {
 
 // Stops or leaves after a given number of tokens.
-class Recorder final : public EngineEvents {
+class Recorder final : public EventReader {
  public:
   Recorder(Engine& engine, size_t leave_after) : engine_(engine), leave_after_(leave_after) {}
   void on_token(uint64_t, int32_t token) override {
     tokens_.push_back(token);
     if (tokens_.size() == leave_after_) engine_.leave();
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t, FinishReason) override { engine_.stop(); }
   void on_error(uint64_t, const Error& error) override { FAIL(error.message); }
   const std::vector<int32_t>& tokens() const { return tokens_; }

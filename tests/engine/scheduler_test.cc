@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "support/event_reader.h"
+
 using namespace lockstep;
 
 namespace {
@@ -15,9 +17,9 @@ namespace {
 constexpr SchedulerLimits kTwoSequences{
     .sequences_max = 2, .waiting_max = 2, .tokens_max = 10, .context = 100, .vocab_size = 50};
 
-struct Events final : EngineEvents {
+struct Events final : EventReader {
   void on_token(uint64_t request, int32_t token) override { tokens[request].push_back(token); }
-  void on_logits(uint64_t request, std::span<const float> row) override {
+  void on_row(uint64_t request, const std::vector<float>& row) override {
     rows[request] += row.empty() ? 0 : 1;
   }
   void on_end(uint64_t request, FinishReason reason) override {

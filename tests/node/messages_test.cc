@@ -84,32 +84,17 @@ TEST_CASE("more resumed tokens than the prompt has are refused") {
 }
 
 TEST_CASE("small messages arrive unchanged") {
-  CHECK(decode_token(encode_token(5, -1)).value() == std::pair<uint64_t, int32_t>(5, -1));
-  CHECK(decode_start(encode_start(5, 640)).value() == std::pair<uint64_t, int>(5, 640));
-  CHECK_FALSE(decode_start(encode_start(5, -1)).ok());
-  CHECK_FALSE(decode_start(encode_id(5)).ok());
-  CHECK(decode_end(encode_end(5, FinishReason::kLength)).value().second == FinishReason::kLength);
   CHECK(decode_id(encode_id(~uint64_t{0})).value() == ~uint64_t{0});
   CHECK(decode_heartbeat(encode_heartbeat({3, -2})).value().state == -2);
   const PageStoreCounts counts{.bytes = ~uint64_t{0}, .pages = 2, .saved = 3, .loaded = 4};
   CHECK(decode_page_counts(encode_page_counts(counts)).value() == counts);
   CHECK_FALSE(decode_page_counts(encode_id(5)).ok());
-  const std::vector<float> row{1.5f, -0.0f};
-  CHECK(decode_logits(encode_logits(6, row)).value().second == row);
-  CHECK(decode_logits(encode_logits(6, {})).value().second.empty());
-  const std::vector<TokenLogprob> logprobs{{7, -0.5f}, {8, -2.0f}};
-  const auto kept = decode_logprobs(encode_logprobs(6, logprobs)).value();
-  CHECK(kept.first == 6);
-  REQUIRE(kept.second.size() == 2);
-  CHECK(kept.second[1].token == 8);
-  CHECK(kept.second[1].logprob == -2.0f);
   const EpochSetup epoch = decode_epoch(encode_epoch({~uint64_t{0}, "abc"})).value();
   CHECK(epoch.epoch == ~uint64_t{0});
   CHECK(epoch.token == "abc");
-  const auto error = decode_error(encode_error(8, Error{ErrorCode::kExhausted, "full"})).value();
-  CHECK(error.first == 8);
-  CHECK(error.second.code == ErrorCode::kExhausted);
-  CHECK(error.second.message == "full");
+  const auto error = decode_error(encode_error({ErrorCode::kExhausted, "full"})).value().error;
+  CHECK(error.code == ErrorCode::kExhausted);
+  CHECK(error.message == "full");
   const std::vector<int> ports{1, 65535};
   CHECK(decode_ports(encode_ports(ports)).value() == ports);
   const CollectiveTimes times{1, 2, 3, 4, 5};
@@ -170,14 +155,7 @@ TEST_CASE("a rank's report of its epoch arrives unchanged") {
 }
 
 TEST_CASE("invalid payloads are errors") {
-  CHECK_FALSE(decode_token("short").ok());
-  CHECK_FALSE(decode_end(encode_token(1, 99)).ok());
-  CHECK_FALSE(decode_logits("1234567").ok());
-  CHECK_FALSE(decode_logits("123456789").ok());
-  CHECK_FALSE(decode_logprobs(encode_logprobs(1, {})).ok());
-  CHECK_FALSE(decode_logprobs("12345678123456781234").ok());
-  CHECK_FALSE(decode_logprobs(encode_logprobs(1, std::vector<TokenLogprob>(22))).ok());
-  CHECK_FALSE(decode_error(encode_token(1, 1000)).ok());
+  CHECK_FALSE(decode_error(encode_heartbeat({1000, 0})).ok());
   CHECK_FALSE(decode_times("1234").ok());
   CHECK_FALSE(decode_pairs("1234").ok());
   CHECK_FALSE(decode_request("{}").ok());

@@ -52,8 +52,8 @@ TEST_CASE("the next group is fed the prompt and the tokens sent so far") {
   Told told;
   table.add(1, request({7, 8}, 5), told.events(), Time::max());
   REQUIRE(submit(table).size() == 1);
-  table.token(1, 9);
-  table.token(1, 10);
+  table.take({1, RequestEvent::Token{9}});
+  table.take({1, RequestEvent::Token{10}});
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   const auto again = submit(table);
   REQUIRE(again.size() == 1);
@@ -69,12 +69,12 @@ TEST_CASE("the first group's cached prompt tokens are reported, and no later one
   submit(table);
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
-  table.start(1, 64);
-  table.start(2, 128);
-  table.token(1, 9);
+  table.take({1, RequestEvent::Started{64}});
+  table.take({2, RequestEvent::Started{128}});
+  table.take({1, RequestEvent::Token{9}});
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
-  table.start(1, 0);
+  table.take({1, RequestEvent::Started{0}});
   CHECK(told.starts == std::vector<int>{64});
 }
 
@@ -90,21 +90,21 @@ TEST_CASE("logprobs are sent with their token, and only once if it comes again")
   submit(table);
   const auto tell = [&](float logprob) {
     const std::vector<TokenLogprob> one{{9, logprob}};
-    table.logprobs(1, one);
+    table.take({1, RequestEvent::Logprobs{one}});
   };
   tell(-1);
   CHECK(logprobs.empty());
-  table.token(1, 9);
-  table.token(1, 10);
+  table.take({1, RequestEvent::Token{9}});
+  table.take({1, RequestEvent::Token{10}});
   tell(-2);
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
   tell(-3);
-  table.token(1, 11);
+  table.take({1, RequestEvent::Token{11}});
   tell(-4);
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
-  table.token(1, 12);
+  table.take({1, RequestEvent::Token{12}});
   CHECK(logprobs == std::vector<std::pair<size_t, float>>{{0, -1.0f}, {2, -3.0f}});
 }
 
@@ -116,13 +116,13 @@ TEST_CASE("rows of logits are not sent twice") {
   table.add(1, rows, told.events(), Time::max());
   submit(table);
   const std::vector<float> row{1};
-  table.logits(1, row);
-  table.logits(1, row);
+  table.take({1, RequestEvent::Row{row}});
+  table.take({1, RequestEvent::Row{row}});
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   CHECK(submit(table)[0].prompt_logits);
-  for (int i = 0; i < 3; ++i) table.logits(1, row);
+  for (int i = 0; i < 3; ++i) table.take({1, RequestEvent::Row{row}});
   CHECK(told.rows == 3);
-  table.token(1, 5);
+  table.take({1, RequestEvent::Token{5}});
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   CHECK_FALSE(submit(table)[0].prompt_logits);
 }
@@ -134,7 +134,7 @@ TEST_CASE("a request of which only the end was lost has ended") {
   table.add(2, request({7, 8, 9}, 100), by_context.events(), Time::max());
   table.add(3, request({7, 8}, 100), running.events(), Time::max());
   submit(table);
-  for (uint64_t id : {1, 2, 3}) table.token(id, 5);
+  for (uint64_t id : {1, 2, 3}) table.take({id, RequestEvent::Token{5}});
   table.hold_submitted({Time::max(), 1, 3}, kRankLost);
   REQUIRE(by_length.ends.size() == 1);
   CHECK(by_length.ends[0].value() == FinishReason::kLength);
@@ -149,7 +149,7 @@ TEST_CASE("losses without a token between them are counted, and a token resets t
   table.add(1, request({7}, 100), told.events(), Time::max());
   for (int i = 0; i < 5; ++i) {
     submit(table);
-    table.token(1, 5);
+    table.take({1, RequestEvent::Token{5}});
     table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   }
   CHECK(told.ends.empty());
@@ -186,17 +186,17 @@ TEST_CASE("tokens of a lost group that arrive while its requests are held count"
   table.add(3, request({7}, 1), last.events(), Time::max());
   submit(table);
   const std::vector<float> row{1};
-  table.logits(1, row);
+  table.take({1, RequestEvent::Row{row}});
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
-  table.logits(1, row);
-  table.token(2, 5);
-  table.token(3, 5);
+  table.take({1, RequestEvent::Row{row}});
+  table.take({2, RequestEvent::Token{5}});
+  table.take({3, RequestEvent::Token{5}});
   CHECK(rows.rows == 2);
   const auto again = submit(table);
   REQUIRE(again.size() == 2);
   CHECK(again[1].prompt == std::vector<int32_t>{7, 5});
   CHECK(again[1].max_tokens == 1);
-  for (int i = 0; i < 3; ++i) table.logits(1, row);
+  for (int i = 0; i < 3; ++i) table.take({1, RequestEvent::Row{row}});
   CHECK(rows.rows == 3);
   REQUIRE(last.ends.size() == 1);
   CHECK(last.ends[0].value() == FinishReason::kLength);
@@ -208,7 +208,7 @@ TEST_CASE("a single request is held, and retried when its time has come") {
   table.add(1, request({7}, 5), alone.events(), Time::max());
   table.add(2, request({8}, 5), other.events(), Time::max());
   submit(table);
-  table.token(1, 9);
+  table.take({1, RequestEvent::Token{9}});
   const Time later{std::chrono::seconds(100)};
   table.hold(1, {.deadline = Time::max(), .losses_max = 1, .context = 0, .retry_at = later},
              kRankLost);
@@ -252,7 +252,7 @@ TEST_CASE("an unknown context length ends no request") {
   Told told;
   table.add(1, request({7}, 5), told.events(), Time::max());
   submit(table);
-  table.token(1, 9);
+  table.take({1, RequestEvent::Token{9}});
   table.hold_submitted({Time::max(), 1, 0}, kRankLost);
   CHECK(told.ends.empty());
   submit(table);
@@ -279,6 +279,6 @@ TEST_CASE("tokens beyond the requested number are not sent") {
   Told told;
   table.add(1, request({7}, 2), told.events(), Time::max());
   submit(table);
-  for (int32_t token : {5, 6, 7}) table.token(1, token);
+  for (int32_t token : {5, 6, 7}) table.take({1, RequestEvent::Token{token}});
   CHECK(told.tokens == std::vector<int32_t>{5, 6});
 }

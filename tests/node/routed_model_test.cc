@@ -32,18 +32,18 @@ struct Placement {
     for (int i = 0; i < tokens; ++i) {
       GenerateRequest& request = running.at(id);
       request.prompt.push_back(next_token(request.prompt));
-      events.on_token(id, request.prompt.back());
+      events.on_event({id, RequestEvent::Token{request.prompt.back()}});
       if (--request.max_tokens == 0) return end(id, FinishReason::kLength);
     }
   }
   void tell_late(uint64_t id) {
-    events.on_token(id, 1);
-    events.on_busy(id);
-    events.on_end(id, FinishReason::kStop);
+    events.on_event({id, RequestEvent::Token{1}});
+    events.on_event({id, RequestEvent::Busy{}});
+    events.on_event({id, RequestEvent::Ended{FinishReason::kStop}});
   }
   void end(uint64_t id, const Result<FinishReason>& outcome) {
     running.erase(id);
-    events.on_end(id, outcome);
+    events.on_event({id, RequestEvent::Ended{outcome}});
   }
 };
 
@@ -199,7 +199,7 @@ TEST_CASE("routed model: late messages of a lost placement are ignored") {
   const auto second = cluster.place();
   cluster.on_loop([&] {
     first->tell(id, 1);
-    first->events.on_busy(id);
+    first->events.on_event({id, RequestEvent::Busy{}});
     first->end(id, FinishReason::kStop);
     first->events.on_lost(kNodeLost);
     second->tell(id, 3);
@@ -281,7 +281,7 @@ TEST_CASE("routed model: a full placement is retried, which does not count as a 
     std::atomic<bool> is_back = false;
     cluster.on_loop([&] {
       placement->running.erase(id);
-      placement->events.on_busy(id);
+      placement->events.on_event({id, RequestEvent::Busy{}});
     });
     const auto patience = std::chrono::steady_clock::now() + 30s;
     while (!is_back && std::chrono::steady_clock::now() < patience) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cluster/cluster_fixture.h"
 #include "net/frames/frame_call.h"
 #include "net/frames/frame_server.h"
 #include "node/cluster/routed_model.h"
@@ -16,6 +17,7 @@
 #include "node/request_client.h"
 #include "node/requests/request_frames.h"
 #include "node/requests/request_stream_host.h"
+#include "node/wire/event_codec.h"
 #include "node/wire/messages.h"
 #include "node/wire/status_message.h"
 
@@ -23,8 +25,6 @@ using namespace lockstep;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr auto kPatience = 30s;  // for a busy machine
 
 // Two machines with a connection of frames between them for each call of connect().
 struct Machines {
@@ -174,16 +174,6 @@ std::vector<int32_t> long_prompt(size_t size, int32_t first) {
   return prompt;
 }
 
-template <class Condition>
-bool becomes_true(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 }  // namespace
 
 TEST_CASE("stream route: a text, an embedding and the status arrive") {
@@ -299,10 +289,11 @@ TEST_CASE("stream route: a missing or full model is reported through the stream"
 }
 
 TEST_CASE("stream route: a node that sends invalid data loses its stream with a sentence") {
-  const std::string row(1, static_cast<char>(RequestMessage::kRow));
+  const std::string event(1, static_cast<char>(RequestMessage::kEvent));
   const std::string submit(1, static_cast<char>(RequestMessage::kSubmit));
-  for (const std::string& frame : {std::string(), std::string("\x7f"), row, submit + "{}",
-                                   std::string(1, static_cast<char>(RequestMessage::kToken))}) {
+  const std::string status(1, static_cast<char>(RequestMessage::kStatus));
+  for (const std::string& frame :
+       {std::string(), std::string("\x7f"), event, submit + "{}", status}) {
     Served served(std::make_shared<FakeService>());
     REQUIRE(becomes_true([&] { return served.has_host(); }));  // the first route has arrived
     served.serve(nullptr);
@@ -320,10 +311,11 @@ TEST_CASE("stream host: a node that sends invalid data loses its stream with a s
   machines.serve(fake);
   const std::string submit(1, static_cast<char>(RequestMessage::kSubmit));
   const std::string twice = submit + encode_request(3, request_for({1}, 4));
-  const std::string token(1, static_cast<char>(RequestMessage::kToken));
+  const std::string event(1, static_cast<char>(RequestMessage::kEvent));
   size_t count = 0;
   for (const auto& frames :
-       {std::vector<std::string>{std::string()}, std::vector<std::string>{token + "x"},
+       {std::vector<std::string>{std::string()},
+        std::vector<std::string>{event + encode_event({3, RequestEvent::Busy{}})},
         std::vector<std::string>{submit + "{"}, std::vector<std::string>{twice, twice},
         std::vector<std::string>{std::string(1, '\x81') + "{", std::string(1, '\x02')}}) {
     FrameConnection connection = machines.connect();
@@ -348,14 +340,12 @@ TEST_CASE("stream host: rows of logits are refused, and the stream continues") {
   std::promise<Error> refused;
   std::unique_ptr<RequestRoute> route;
   RouteEvents events;
-  events.on_start = [](uint64_t, int) {};
-  events.on_token = [](uint64_t, int32_t) {};
-  events.on_row = [](uint64_t, std::span<const float>) {};
-  events.on_busy = [](uint64_t) {};
   events.on_status = [](const ModelStatus&) {};
   events.on_lost = [](const Error&) {};
-  events.on_end = [&](uint64_t, const Result<FinishReason>& outcome) {
-    refused.set_value(outcome.ok() ? Error{ErrorCode::kInternal, ""} : outcome.error());
+  events.on_event = [&](const RequestEvent& event) {
+    const auto* ended = event.as<RequestEvent::Ended>();
+    const bool is_refused = ended && !ended->outcome.ok();
+    refused.set_value(is_refused ? ended->outcome.error() : Error{ErrorCode::kInternal, ""});
   };
   machines.clients->run_and_wait([&] {
     route = make_stream_route(*machines.clients, std::move(connection), events);

@@ -79,7 +79,9 @@ class EchoEngine final : public Engine {
     return Ok{};
   }
 
-  Status run(EngineEvents& events) override { return group_.rank() == 0 ? lead(events) : follow(); }
+  Status run(const EventSink& events) override {
+    return group_.rank() == 0 ? lead(events) : follow();
+  }
 
  private:
   struct Sequence {
@@ -94,7 +96,7 @@ class EchoEngine final : public Engine {
   }
 
   // Each step gives one token to the oldest sequence, which then moves to the end.
-  Status lead(EngineEvents& events) {
+  Status lead(const EventSink& events) {
     while (true) {
       std::unique_lock lock(mutex_);
       progress_.set(Progress::kIdle);
@@ -107,7 +109,8 @@ class EchoEngine final : public Engine {
       const bool cancelled = cancelled_.erase(sequence.id) != 0;
       lock.unlock();
       if (cancelled) {
-        events.on_error(sequence.id, Error{ErrorCode::kCancelled, "the request was cancelled"});
+        events({sequence.id,
+                RequestEvent::Ended{Error{ErrorCode::kCancelled, "the request was cancelled"}}});
         continue;
       }
       if (is_held(sequence)) {
@@ -127,27 +130,27 @@ class EchoEngine final : public Engine {
   }
 
   // True while the sequence continues.
-  bool advance(Sequence& sequence, EngineEvents& events) {
+  bool advance(Sequence& sequence, const EventSink& events) {
     const GenerateRequest& request = sequence.request;
     if (sequence.produced == 0 && request.prompt_logits) {
       for (int32_t token : request.prompt) {
-        const std::vector<float> row(1000, static_cast<float>(token));
-        events.on_logits(sequence.id, row);
+        std::vector<float> row(1000, static_cast<float>(token));
+        events({sequence.id, RequestEvent::Row{std::move(row)}});
       }
     }
     if (sequence.produced == 0) {
-      events.on_start(sequence.id, static_cast<int>(request.prompt.size()) - 1);
+      events({sequence.id, RequestEvent::Started{static_cast<int>(request.prompt.size()) - 1}});
     }
     const int32_t token = request.prompt.back() + ++sequence.produced;
     for (int32_t stop : request.stop_ids) {
       if (token == stop) {
-        events.on_end(sequence.id, FinishReason::kStop);
+        events({sequence.id, RequestEvent::Ended{FinishReason::kStop}});
         return false;
       }
     }
-    if (request.max_tokens > 0) events.on_token(sequence.id, token);
+    if (request.max_tokens > 0) events({sequence.id, RequestEvent::Token{token}});
     if (sequence.produced < request.max_tokens) return true;
-    events.on_end(sequence.id, FinishReason::kLength);
+    events({sequence.id, RequestEvent::Ended{FinishReason::kLength}});
     return false;
   }
 

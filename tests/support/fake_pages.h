@@ -16,6 +16,7 @@
 
 #include "engine/schedule/scheduler.h"
 #include "kernels/kernels.h"
+#include "support/event_reader.h"
 
 namespace lockstep {
 
@@ -154,7 +155,7 @@ struct FakeAnswer {
   std::string end;  // empty: not ended
 };
 
-class FakeAnswers final : public EngineEvents {
+class FakeAnswers final : public EventReader {
  public:
   void on_start(uint64_t request, int cached_tokens) override {
     CHECK(answers[request].cached_tokens == -1);
@@ -165,7 +166,6 @@ class FakeAnswers final : public EngineEvents {
     CHECK(answers[request].cached_tokens >= 0);
     answers[request].tokens.push_back(token);
   }
-  void on_logits(uint64_t, std::span<const float>) override {}
   void on_end(uint64_t request, FinishReason reason) override {
     end(request, reason == FinishReason::kStop ? "stop" : "length");
   }

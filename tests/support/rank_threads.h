@@ -14,6 +14,7 @@
 
 #include "engine/engine.h"
 #include "kernels/isa.h"
+#include "support/event_reader.h"
 #include "transport/form/local_links.h"
 
 namespace lockstep {
@@ -62,7 +63,7 @@ struct Outcome {
   std::vector<LoadReport> reports;  // (ranks)
 };
 
-class Collector final : public EngineEvents {
+class Collector final : public EventReader {
  public:
   Collector(size_t requests, Engine& engine) : engine_(engine), answers_(requests) {}
   void on_start(uint64_t request, int cached_tokens) override {
@@ -71,11 +72,11 @@ class Collector final : public EngineEvents {
   void on_token(uint64_t request, int32_t token) override {
     answers_[request].tokens.push_back(token);
   }
-  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
-    answers_[request].logprobs.emplace_back(logprobs.begin(), logprobs.end());
+  void on_logprobs(uint64_t request, const std::vector<TokenLogprob>& logprobs) override {
+    answers_[request].logprobs.push_back(logprobs);
   }
-  void on_logits(uint64_t request, std::span<const float> row) override {
-    answers_[request].logits.emplace_back(row.begin(), row.end());
+  void on_row(uint64_t request, const std::vector<float>& row) override {
+    answers_[request].logits.push_back(row);
   }
   void on_end(uint64_t request, FinishReason reason) override {
     answers_[request].reason = reason;

@@ -7,39 +7,6 @@
 #include "engine/schedule/step.h"
 
 namespace lockstep {
-namespace {
-
-// Forwards the events of requests, and tells the choice leader which requests have ended.
-class ForgetAtEnd final : public EngineEvents {
- public:
-  ForgetAtEnd(EngineEvents& events, ChoiceLeader& leader) : events_(events), leader_(leader) {}
-
-  void on_start(uint64_t request, int cached_tokens) override {
-    events_.on_start(request, cached_tokens);
-  }
-  void on_token(uint64_t request, int32_t token) override { events_.on_token(request, token); }
-  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
-    events_.on_logprobs(request, logprobs);
-  }
-  void on_logits(uint64_t request, std::span<const float> row) override {
-    events_.on_logits(request, row);
-  }
-  void on_end(uint64_t request, FinishReason reason) override {
-    leader_.forget(request);
-    events_.on_end(request, reason);
-  }
-  void on_error(uint64_t request, const Error& error) override {
-    leader_.forget(request);
-    events_.on_error(request, error);
-  }
-
- private:
-  EngineEvents& events_;
-  ChoiceLeader& leader_;
-};
-
-}  // namespace
-
 void ModelEngine::begin_epoch() {
   const ModelConfig& config = model_->config();
   stage_limits_ = {
@@ -72,8 +39,11 @@ Status ModelEngine::rejoin(Group world) {
   return Ok{};
 }
 
-Status ModelEngine::lead(EngineEvents& engine_events) {
-  ForgetAtEnd events(engine_events, *choice_leader_);
+Status ModelEngine::lead(const EventSink& sink) {
+  const EventSink events = [&](RequestEvent event) {
+    if (event.as<RequestEvent::Ended>()) choice_leader_->forget(event.id);
+    sink(std::move(event));
+  };
   while (true) {
     const bool has_stop = TRY(take_requests(events));
     TRY(pipeline_->poll());
@@ -92,7 +62,7 @@ Status ModelEngine::lead(EngineEvents& engine_events) {
   }
 }
 
-Result<bool> ModelEngine::begin_step(EngineEvents& events) {
+Result<bool> ModelEngine::begin_step(const EventSink& events) {
   const StagePlace& place = pipeline_->place();
   if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
   if (!scheduler_->plan(step_, budget_.get())) return false;
@@ -107,7 +77,7 @@ Result<bool> ModelEngine::begin_step(EngineEvents& events) {
   return true;
 }
 
-Status ModelEngine::finish_step(EngineEvents& events) {
+Status ModelEngine::finish_step(const EventSink& events) {
   pipeline_->take(incoming_);
   if (scheduler_->steps_in_flight() == 0) {
     return Error{ErrorCode::kCorrupt, "the last stage sent choices that were not requested"};
@@ -203,7 +173,7 @@ Status ModelEngine::apply_orders(ChoiceOrders& orders) {
   return Ok{};
 }
 
-Result<bool> ModelEngine::take_requests(EngineEvents& events) {
+Result<bool> ModelEngine::take_requests(const EventSink& events) {
   Inbox::Contents contents = inbox_.take();
   if (contents.leave) return Error{ErrorCode::kCancelled, "the epoch is over"};
   for (Inbox::Submission& submission : contents.submitted) {
@@ -215,16 +185,16 @@ Result<bool> ModelEngine::take_requests(EngineEvents& events) {
   }
   for (uint64_t id : contents.cancelled) {
     if (choice_leader_->cancel(id) || scheduler_->cancel(id)) {
-      events.on_error(id, {ErrorCode::kCancelled, "the request was cancelled"});
+      events({id, RequestEvent::Ended{Error{ErrorCode::kCancelled, "the request was cancelled"}}});
     }
   }
   return contents.stop;
 }
 
-void ModelEngine::schedule(ChoiceLeader::ReadyRequest ready, EngineEvents& events) {
+void ModelEngine::schedule(ChoiceLeader::ReadyRequest ready, const EventSink& events) {
   Status status = std::move(ready.status);
   if (status.ok()) status = scheduler_->submit(ready.id, std::move(ready.request));
-  if (!status.ok()) events.on_error(ready.id, status.error());
+  if (!status.ok()) events({ready.id, RequestEvent::Ended{status.error()}});
 }
 
 }  // namespace lockstep

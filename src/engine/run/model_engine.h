@@ -42,7 +42,7 @@ class ModelEngine final : public Engine {
   void cancel(uint64_t request) override { inbox_.cancel(request); }
   void stop() override { inbox_.stop(); }
   void leave() override { inbox_.leave(); }
-  Status run(EngineEvents& events) override {
+  Status run(const EventSink& events) override {
     return pipeline_->is_leader() ? lead(events) : follow();
   }
   Status rejoin(Group world) override;
@@ -63,25 +63,25 @@ class ModelEngine final : public Engine {
   void open_store(const EngineOptions& options);
   Result<std::unique_ptr<PageStore>> make_store(const EngineOptions& options);
 
-  Status lead(EngineEvents& engine_events);
+  Status lead(const EventSink& sink);
   // True if a stop is among the other threads' requests; kCancelled to leave the epoch.
-  Result<bool> take_requests(EngineEvents& events);
-  void schedule(ChoiceLeader::ReadyRequest ready, EngineEvents& events);
+  Result<bool> take_requests(const EventSink& events);
+  void schedule(ChoiceLeader::ReadyRequest ready, const EventSink& events);
   // Plans a step and computes this rank's part; false if there is nothing to plan now.
-  Result<bool> begin_step(EngineEvents& events);
+  Result<bool> begin_step(const EventSink& events);
   // Completes the oldest step, whose result has arrived.
-  Status finish_step(EngineEvents& events);
-  Status complete(const StepResult& result, EngineEvents& events);
+  Status finish_step(const EventSink& events);
+  Status complete(const StepResult& result, const EventSink& events);
   Status stop_others();
   // To the next stage; then this rank only has to write its pages to disk.
   Status pass_stop_on();
 
   // When there is no other work: orders a page to be saved, false if there is none.
-  Result<bool> begin_save(EngineEvents& events);
+  Result<bool> begin_save(const EventSink& events);
   // Until something comes in, or it is time to retry a failed save.
   void idle();
   // Before a stop: saves what is not on disk yet, as time allows.
-  Status save_rest(EngineEvents& events);
+  Status save_rest(const EventSink& events);
   // Waits until saved pages are on disk, unless the disk hangs.
   void flush_store();
   // Executes the orders for pages of step_ on this stage. `before`: the outcome of earlier stages.

@@ -29,7 +29,7 @@ Result<PageOutcome> ModelEngine::move_pages(const PageOutcome& before) {
   return pipeline_->place().is_first() ? own : least_of(own, before);
 }
 
-Status ModelEngine::complete(const StepResult& result, EngineEvents& events) {
+Status ModelEngine::complete(const StepResult& result, const EventSink& events) {
   const PageOutcome moved = result.pages.value_or(PageOutcome{});
   if (moved.lacks_store() && !std::exchange(has_warned_, true)) {
     log_warn("pages of state are not kept on disk: a rank of the group has no store for them");
@@ -41,7 +41,7 @@ Status ModelEngine::complete(const StepResult& result, EngineEvents& events) {
   return Ok{};
 }
 
-Result<bool> ModelEngine::begin_save(EngineEvents& events) {
+Result<bool> ModelEngine::begin_save(const EventSink& events) {
   if (Clock::now() < save_again_ || !scheduler_->plan_save(step_)) return false;
   set_progress(Progress::kComputing);
   TRY(broadcast());
@@ -58,7 +58,7 @@ void ModelEngine::idle() {
   inbox_.wait_for(pause);
 }
 
-Status ModelEngine::save_rest(EngineEvents& events) {
+Status ModelEngine::save_rest(const EventSink& events) {
   const auto end = Clock::now() + kSaveRestMax;
   bool has_flushed = false;  // without a page saved since
   while (scheduler_->has_unsaved() && Clock::now() < end) {

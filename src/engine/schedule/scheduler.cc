@@ -326,7 +326,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
 }
 
 Status Scheduler::complete(std::span<const Choice> choices, std::span<const float> hidden,
-                           EngineEvents& events, PageOutcome moved) {
+                           const EventSink& events, PageOutcome moved) {
   LOCKSTEP_CHECK(!in_flight_.empty());
   size_t outputs = 0, rows = 0;
   for (const Planned& planned : in_flight_.front().sequences) {
@@ -360,11 +360,11 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
 }
 
 bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> choices,
-                             std::span<const float> hidden, size_t width, EngineEvents& events) {
+                             std::span<const float> hidden, size_t width, const EventSink& events) {
   Sequence& sequence = *planned.sequence;
   if (sequence.is_cancelled) return sequence.steps_in_flight == 0;
   if (planned.end >= sequence.prompt_size() && !std::exchange(sequence.is_started, true)) {
-    events.on_start(sequence.id, sequence.cached);
+    events({sequence.id, RequestEvent::Started{sequence.cached}});
   }
   bool has_ended = false;
   int right = 0;                                 // guesses
@@ -403,50 +403,56 @@ void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right
 }
 
 // Later steps of its prompt may be in flight.
-void Scheduler::fail(Sequence& sequence, const Error& error, EngineEvents& events) {
-  events.on_error(sequence.id, error);
+void Scheduler::fail(Sequence& sequence, const Error& error, const EventSink& events) {
+  events({sequence.id, RequestEvent::Ended{error}});
   sequence.is_cancelled = true;
 }
 
-void Scheduler::end_prompt(Sequence& sequence, EngineEvents& events) {
+void Scheduler::end_prompt(Sequence& sequence, const EventSink& events) {
   const auto is_finite = [](double sum) { return std::isfinite(sum); };
   if (!std::all_of(sequence.pooled.begin(), sequence.pooled.end(), is_finite)) {
     pages_.forget(sequence.pages);
     return fail(sequence, broken_model("values of the embedding", sequence.fed - 1), events);
   }
   if (sequence.request.pooling != Pooling::kNone) report_embedding(sequence, events);
-  events.on_end(sequence.id, FinishReason::kLength);
+  events({sequence.id, RequestEvent::Ended{FinishReason::kLength}});
 }
 
-void Scheduler::report_embedding(const Sequence& sequence, EngineEvents& events) {
+void Scheduler::report_embedding(const Sequence& sequence, const EventSink& events) {
   const bool is_mean = sequence.request.pooling == Pooling::kMean;
   const double count = is_mean ? sequence.prompt_size() : 1;
   std::vector<float> embedding;
   for (const double sum : sequence.pooled) embedding.push_back(static_cast<float>(sum / count));
-  events.on_logits(sequence.id, embedding);
+  events({sequence.id, RequestEvent::Row{std::move(embedding)}});
 }
 
-bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events) {
-  if (!choice.logits.empty()) events.on_logits(sequence.id, choice.logits);
+bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, const EventSink& events) {
+  if (!choice.logits.empty()) {
+    events({sequence.id,
+            RequestEvent::Row{std::vector<float>(choice.logits.begin(), choice.logits.end())}});
+  }
   if (choice.has_ended) {
-    events.on_end(sequence.id, FinishReason::kStop);
+    events({sequence.id, RequestEvent::Ended{FinishReason::kStop}});
     return true;
   }
   if (choice.token < 0) return false;
   const auto& stops = sequence.request.stop_ids;
   if (std::find(stops.begin(), stops.end(), choice.token) != stops.end()) {
-    events.on_end(sequence.id, FinishReason::kStop);
+    events({sequence.id, RequestEvent::Ended{FinishReason::kStop}});
     return true;
   }
   sequence.tokens.push_back(choice.token);
   sequence.pages.hash(sequence.tokens);
-  if (!choice.logprobs.empty()) events.on_logprobs(sequence.id, choice.logprobs);
-  events.on_token(sequence.id, choice.token);
+  if (!choice.logprobs.empty()) {
+    events({sequence.id, RequestEvent::Logprobs{std::vector<TokenLogprob>(choice.logprobs.begin(),
+                                                                          choice.logprobs.end())}});
+  }
+  events({sequence.id, RequestEvent::Token{choice.token}});
   const int size = static_cast<int>(sequence.tokens.size());
   if (size - sequence.prompt_size() < sequence.request.max_tokens && size <= limits_.context) {
     return false;
   }
-  events.on_end(sequence.id, FinishReason::kLength);
+  events({sequence.id, RequestEvent::Ended{FinishReason::kLength}});
   return true;
 }
 

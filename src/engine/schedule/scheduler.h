@@ -95,7 +95,7 @@ class Scheduler {
   // results. kCorrupt if their number is not the one requested. `moved`: the outcome of the step's
   // page orders.
   Status complete(std::span<const Choice> choices, std::span<const float> hidden,
-                  EngineEvents& events, PageOutcome moved = {});
+                  const EventSink& events, PageOutcome moved = {});
 
   struct PageCounts {
     int all = 0;
@@ -113,7 +113,7 @@ class Scheduler {
     int fed = 0;                  // tokens whose state is computed, or will be by steps in flight
     int completed = 0;            // tokens whose state is computed
     int cached = 0;               // tokens whose state was cached
-    bool is_started = false;      // on_start was reported
+    bool is_started = false;      // its start was reported
     int steps_in_flight = 0;
     bool is_loading = false;      // a step in flight loads its next pages
     bool waits_for_disk = false;  // its next pages will be loaded by a later step
@@ -172,15 +172,15 @@ class Scheduler {
   bool waits(const Sequence& sequence, const Sequence* next) const;
   void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);
   // Ends the prompt of a request that generates nothing.
-  void end_prompt(Sequence& sequence, EngineEvents& events);
-  static void report_embedding(const Sequence& sequence, EngineEvents& events);
+  void end_prompt(Sequence& sequence, const EventSink& events);
+  static void report_embedding(const Sequence& sequence, const EventSink& events);
   // Both: true if the sequence has ended.
   bool take_outputs(const Planned& planned, std::span<const Choice> choices,
-                    std::span<const float> hidden, size_t width, EngineEvents& events);
+                    std::span<const float> hidden, size_t width, const EventSink& events);
   // Right guesses are computed; the others are dropped.
   static void end_drafts(Sequence& sequence, const Planned& planned, int right);
-  bool take_choice(Sequence& sequence, const Choice& choice, EngineEvents& events);
-  static void fail(Sequence& sequence, const Error& error, EngineEvents& events);
+  bool take_choice(Sequence& sequence, const Choice& choice, const EventSink& events);
+  static void fail(Sequence& sequence, const Error& error, const EventSink& events);
   void remove(const Sequence& sequence);
 
   SchedulerLimits limits_;

@@ -245,33 +245,9 @@ RouteEvents RoutedModel::events_of(uint64_t route) {
     auto self = weak.lock();
     return self && self->routes_.contains(route) ? self : nullptr;
   };
-  const auto of_request = [current, route](uint64_t id) -> std::shared_ptr<RoutedModel> {
-    auto self = current();
-    return self && self->is_given(id, route) ? self : nullptr;
-  };
-  return {.on_start =
-              [of_request](uint64_t id, int cached_tokens) {
-                if (const auto self = of_request(id)) self->requests_.start(id, cached_tokens);
-              },
-          .on_token =
-              [of_request](uint64_t id, int32_t token) {
-                if (const auto self = of_request(id)) self->requests_.token(id, token);
-              },
-          .on_logprobs =
-              [of_request](uint64_t id, std::span<const TokenLogprob> logprobs) {
-                if (const auto self = of_request(id)) self->requests_.logprobs(id, logprobs);
-              },
-          .on_row =
-              [of_request](uint64_t id, std::span<const float> row) {
-                if (const auto self = of_request(id)) self->requests_.logits(id, row);
-              },
-          .on_end =
-              [of_request](uint64_t id, Result<FinishReason> outcome) {
-                if (const auto self = of_request(id)) self->end_or_hold(id, std::move(outcome));
-              },
-          .on_busy =
-              [of_request](uint64_t id) {
-                if (const auto self = of_request(id)) self->put_back(id);
+  return {.on_event =
+              [current, route](RequestEvent event) {
+                if (const auto self = current()) self->take(route, std::move(event));
               },
           .on_status =
               [current, route](const ModelStatus& status) {
@@ -281,6 +257,14 @@ RouteEvents RoutedModel::events_of(uint64_t route) {
               [current, route](const Error& error) {
                 if (const auto self = current()) self->lose_route(route, error);
               }};
+}
+
+void RoutedModel::take(uint64_t route, RequestEvent event) {
+  if (!is_given(event.id, route)) return;
+  if (event.as<RequestEvent::Busy>()) return put_back(event.id);
+  auto* const ended = event.as<RequestEvent::Ended>();
+  if (ended) return end_or_hold(event.id, std::move(ended->outcome));
+  requests_.take(std::move(event));
 }
 
 bool RoutedModel::is_given(uint64_t id, uint64_t route) const {

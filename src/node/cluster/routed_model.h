@@ -113,6 +113,7 @@ class RoutedModel final : public ModelService, public std::enable_shared_from_th
 
   RouteEvents events_of(uint64_t route);
   void on_status(uint64_t route, const ModelStatus& status);
+  void take(uint64_t route, RequestEvent event);
   void end_or_hold(uint64_t id, Result<FinishReason> outcome);
   void put_back(uint64_t id);
   void lose_route(uint64_t route, const Error& error);

@@ -115,22 +115,8 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   void tell(ModelStatus::State state, const std::string& reason) const;
   bool is_stopping() const;
 
-  void on_start(uint64_t request, int cached_tokens) override {
-    requests_.start(request, cached_tokens);
-  }
-  void on_token(uint64_t request, int32_t token) override { requests_.token(request, token); }
-  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
-    requests_.logprobs(request, logprobs);
-  }
-  void on_logits(uint64_t request, std::span<const float> row) override {
-    requests_.logits(request, row);
-  }
-  void on_end(uint64_t request, Result<FinishReason> outcome) override {
-    requests_.end(request, std::move(outcome));
-  }
+  void on_event(RequestEvent event) override { requests_.take(std::move(event)); }
   void on_page_counts(int rank, const PageStoreCounts& counts) override;
-  void on_times(int, const CollectiveTimes&) override {}
-  void on_pairs(std::span<const PairTimes>) override {}
 
   const GroupSupervisorOptions options_;
   const ModelFolder folder_;

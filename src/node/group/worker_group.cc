@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/machine/machine.h"
+#include "node/wire/event_codec.h"
 
 namespace lockstep {
 namespace {
@@ -203,37 +204,8 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kPages:
       events.on_page_counts(rank, TRY(decode_page_counts(frame.payload)));
       return Ok{};
-    case Message::kStart: {
-      const auto start = TRY(decode_start(frame.payload));
-      events.on_start(start.first, start.second);
-      return Ok{};
-    }
-    case Message::kToken: {
-      const auto token = TRY(decode_token(frame.payload));
-      events.on_token(token.first, token.second);
-      return Ok{};
-    }
-    case Message::kLogprobs: {
-      const auto logprobs = TRY(decode_logprobs(frame.payload));
-      events.on_logprobs(logprobs.first, logprobs.second);
-      return Ok{};
-    }
-    case Message::kLogits: {
-      const auto logits = TRY(decode_logits(frame.payload));
-      events.on_logits(logits.first, logits.second);
-      return Ok{};
-    }
-    case Message::kEnd: {
-      const auto end = TRY(decode_end(frame.payload));
-      for (const auto& worker : workers_) worker->blames = 0;
-      events.on_end(end.first, end.second);
-      return Ok{};
-    }
-    case Message::kError: {
-      auto error = TRY(decode_error(frame.payload));
-      events.on_end(error.first, std::move(error.second));
-      return Ok{};
-    }
+    case Message::kEvent:
+      return handle_event(frame.payload, events);
     case Message::kTimes:
       events.on_times(rank, TRY(decode_times(frame.payload)));
       return Ok{};
@@ -243,6 +215,19 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     default:
       return handle_state(rank, frame);
   }
+}
+
+Status WorkerGroup::handle_event(std::string_view payload, WorkerEvents& events) {
+  RequestEvent event = TRY(decode_event(payload));
+  if (event.as<RequestEvent::Busy>()) {
+    return Error{ErrorCode::kCorrupt, "a worker refused a request as a route does"};
+  }
+  const auto* ended = event.as<RequestEvent::Ended>();
+  if (ended && ended->outcome.ok()) {
+    for (const auto& worker : workers_) worker->blames = 0;
+  }
+  events.on_event(std::move(event));
+  return Ok{};
 }
 
 // Reports of a worker's state. A worker joins only after it has left, so its reports always concern
@@ -263,11 +248,11 @@ Status WorkerGroup::handle_state(int rank, const ControlFrame& frame) {
       return Ok{};
     case Message::kLeft:
       worker.in_epoch = false;
-      monitor_->left(rank, TRY(decode_error(frame.payload)).second, Clock::now());
+      monitor_->left(rank, TRY(decode_error(frame.payload)).error, Clock::now());
       return Ok{};
     case Message::kFatal:
       worker.is_going = true;
-      monitor_->fatal(rank, TRY(decode_error(frame.payload)).second, Clock::now());
+      monitor_->fatal(rank, TRY(decode_error(frame.payload)).error, Clock::now());
       return Ok{};
     default:
       return Error{ErrorCode::kCorrupt, fmt::format("unknown control message {}", frame.type)};

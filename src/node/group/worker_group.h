@@ -28,19 +28,14 @@
 
 namespace lockstep {
 
-// Messages of the workers, called by pump(). Must be short.
+// Reports of the workers, called by pump(). Must be short.
 class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;
-  virtual void on_start(uint64_t request, int cached_tokens) = 0;
-  virtual void on_token(uint64_t request, int32_t token) = 0;
-  // For the next token.
-  virtual void on_logprobs(uint64_t, std::span<const TokenLogprob>) {}
-  virtual void on_logits(uint64_t request, std::span<const float> row) = 0;
-  virtual void on_end(uint64_t request, Result<FinishReason> outcome) = 0;
+  virtual void on_event(RequestEvent event) = 0;  // of rank 0's engine
   virtual void on_page_counts(int /*rank*/, const PageStoreCounts&) {}
-  virtual void on_times(int rank, const CollectiveTimes& times) = 0;
-  virtual void on_pairs(std::span<const PairTimes> pairs) = 0;
+  virtual void on_times(int /*rank*/, const CollectiveTimes&) {}
+  virtual void on_pairs(std::span<const PairTimes>) {}
 };
 
 struct WorkerGroupOptions {
@@ -137,6 +132,7 @@ class WorkerGroup {
   void wait(int wake_fd, std::chrono::milliseconds limit);
   void read(int rank, WorkerEvents& events);
   Status handle(int rank, const ControlFrame& frame, WorkerEvents& events);
+  Status handle_event(std::string_view payload, WorkerEvents& events);
   Status handle_state(int rank, const ControlFrame& frame);
   Status handle_port(Worker& worker, std::string_view payload);
   void misbehaved(int rank, const Error& error);

@@ -25,12 +25,7 @@ struct MeasuringOptions {
 // Receives the workers' measurements; they generate nothing.
 class MeasuringEvents : public WorkerEvents {
  public:
-  void on_start(uint64_t, int) override {}
-  void on_token(uint64_t, int32_t) override {}
-  void on_logits(uint64_t, std::span<const float>) override {}
-  void on_end(uint64_t, Result<FinishReason>) override {}
-  void on_times(int, const CollectiveTimes&) override {}
-  void on_pairs(std::span<const PairTimes>) override {}
+  void on_event(RequestEvent) override {}
 
   virtual bool have_all_come() const = 0;
 };

@@ -25,32 +25,29 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
 
   GenerationEvents events_of(uint64_t id) {
     GenerationEvents events;
-    const auto self = shared_from_this();
-    events.on_start = [self, id](int cached_tokens) {
-      self->post(
-          [id, cached_tokens](Carrier& carrier) { carrier.events_.on_start(id, cached_tokens); });
+    const auto send = [self = shared_from_this(), id](RequestEvent::Kind what) {
+      self->send({id, std::move(what)});
     };
-    events.on_token = [self, id](int32_t token) {
-      self->post([id, token](Carrier& carrier) { carrier.events_.on_token(id, token); });
+    events.on_start = [send](int cached_tokens) { send(RequestEvent::Started{cached_tokens}); };
+    events.on_token = [send](int32_t token) { send(RequestEvent::Token{token}); };
+    events.on_logprobs = [send](std::span<const TokenLogprob> logprobs) {
+      send(RequestEvent::Logprobs{std::vector<TokenLogprob>(logprobs.begin(), logprobs.end())});
     };
-    events.on_logprobs = [self, id](std::span<const TokenLogprob> logprobs) {
-      self->post([id, kept = std::vector<TokenLogprob>(logprobs.begin(), logprobs.end())](
-                     Carrier& carrier) {
-        if (carrier.events_.on_logprobs) carrier.events_.on_logprobs(id, kept);
-      });
+    events.on_logits = [send](std::span<const float> row) {
+      send(RequestEvent::Row{std::vector<float>(row.begin(), row.end())});
     };
-    events.on_logits = [self, id](std::span<const float> row) {
-      self->post([id, row = std::vector<float>(row.begin(), row.end())](Carrier& carrier) {
-        carrier.events_.on_row(id, row);
-      });
-    };
-    events.on_end = [self, id](Result<FinishReason> outcome) {
-      self->post([id, outcome = std::move(outcome)](Carrier& carrier) {
-        carrier.running_.erase(id);
-        carrier.events_.on_end(id, outcome);
-      });
+    events.on_end = [send](Result<FinishReason> outcome) {
+      send(RequestEvent::Ended{std::move(outcome)});
     };
     return events;
+  }
+
+  // Any thread.
+  void send(RequestEvent event) {
+    post([event = std::move(event)](Carrier& carrier) {
+      if (event.as<RequestEvent::Ended>()) carrier.running_.erase(event.id);
+      carrier.events_.on_event(event);
+    });
   }
 
   // Any thread. `work` runs on the loop's, unless the route is gone.
@@ -114,7 +111,7 @@ class LocalRoute final : public RequestRoute {
       case Refusal::kFinal:
         return std::move(accepted.error());
       case Refusal::kBusy:
-        carrier_->post([id](Carrier& carrier) { carrier.events().on_busy(id); });
+        carrier_->send({id, RequestEvent::Busy{}});
         return Ok{};
       case Refusal::kLost:
         carrier_->post([error = accepted.error()](Carrier& carrier) { carrier.lose(error); });

@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <utility>
 
-#include "base/utf8.h"
+#include "node/wire/event_codec.h"
 #include "node/wire/messages.h"
 #include "node/wire/status_message.h"
 
 namespace lockstep {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
 
 constexpr uint8_t kMoreFollows = 0x80;
 constexpr size_t kPieceBytesMax = kRequestFrameBytesMax - 1;
@@ -43,19 +40,13 @@ Result<std::vector<std::string>> request_frames(RequestMessage type, std::string
   return frames;
 }
 
-std::string error_payload(uint64_t request, const Error& error) {
-  std::string sentence = error.message.substr(0, kRequestErrorBytesMax);
-  sentence.resize(sentence.size() - incomplete_utf8_tail(sentence));
-  return encode_error(request, {error.code, std::move(sentence)});
-}
-
 Result<std::optional<StreamMessage>> RequestFrameReader::take(std::string_view frame) {
   if (frame.empty()) return corrupt_request("an empty frame");
   const auto first = static_cast<uint8_t>(frame.front());
   frame.remove_prefix(1);
   const uint8_t number = first & static_cast<uint8_t>(~kMoreFollows);
   if (number < static_cast<uint8_t>(RequestMessage::kSubmit) ||
-      number > static_cast<uint8_t>(RequestMessage::kLogprobs)) {
+      number > static_cast<uint8_t>(RequestMessage::kLost)) {
     return corrupt_request(fmt::format("a message of unknown type {}", number));
   }
   const auto type = static_cast<RequestMessage>(number);
@@ -71,44 +62,14 @@ Result<std::optional<StreamMessage>> RequestFrameReader::take(std::string_view f
 
 Status tell_route(const RouteEvents& events, const StreamMessage& message) {
   switch (message.type) {
-    case RequestMessage::kStart: {
-      const auto [id, cached_tokens] = TRY(decode_start(message.payload));
-      events.on_start(id, cached_tokens);
-      return Ok{};
-    }
-    case RequestMessage::kToken: {
-      const auto [id, token] = TRY(decode_token(message.payload));
-      events.on_token(id, token);
-      return Ok{};
-    }
-    case RequestMessage::kLogprobs: {
-      const auto [id, logprobs] = TRY(decode_logprobs(message.payload));
-      if (events.on_logprobs) events.on_logprobs(id, logprobs);
-      return Ok{};
-    }
-    case RequestMessage::kRow: {
-      const auto [id, row] = TRY(decode_logits(message.payload));
-      events.on_row(id, row);
-      return Ok{};
-    }
-    case RequestMessage::kEnd: {
-      const auto [id, reason] = TRY(decode_end(message.payload));
-      events.on_end(id, reason);
-      return Ok{};
-    }
-    case RequestMessage::kError: {
-      auto [id, error] = TRY(decode_error(message.payload));
-      events.on_end(id, std::move(error));
-      return Ok{};
-    }
-    case RequestMessage::kBusy:
-      events.on_busy(TRY(decode_id(message.payload)));
+    case RequestMessage::kEvent:
+      events.on_event(TRY(decode_event(message.payload)));
       return Ok{};
     case RequestMessage::kStatus:
       events.on_status(TRY(decode_status(message.payload)));
       return Ok{};
     case RequestMessage::kLost:
-      events.on_lost(TRY(decode_error(message.payload)).second);
+      events.on_lost(TRY(decode_error(message.payload)).error);
       return Ok{};
     default:
       return corrupt_request("a message that only the clients' node may send");

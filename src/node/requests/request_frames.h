@@ -1,5 +1,5 @@
 // Frames of a stream of requests between two nodes: messages of a type and a payload
-// (node/wire/messages.h), each in one frame or, if it is longer, in several consecutive ones. A
+// (node/wire/), each in one frame or, if it is longer, in several consecutive ones. A
 // frame begins with a byte: the type, and a bit that says that more of the message follows. Used by
 // stream_route.h and request_stream_host.h. Pure; invalid bytes are kCorrupt.
 #pragma once
@@ -20,22 +20,15 @@ namespace lockstep {
 inline constexpr size_t kRequestFrameBytesMax = size_t{1} << 20;  // as Peers limits a stream's
 // A prompt of a million tokens needs about half of it. A worker accepts no more either.
 inline constexpr size_t kRequestMessageBytesMax = (size_t{16} << 20) - 1;
-inline constexpr size_t kRequestErrorBytesMax = 4096;  // of a sentence; the rest is cut off
 
 enum class RequestMessage : uint8_t {
   // From the clients' node.
   kSubmit = 1,  // encode_request
   kCancel,      // encode_id
   // From the group's owner.
-  kStart,     // encode_start
-  kToken,     // encode_token
-  kRow,       // encode_logits: an embedding
-  kEnd,       // encode_end
-  kError,     // encode_error: this request ended with it
-  kBusy,      // encode_id
-  kStatus,    // encode_status
-  kLost,      // encode_error: why the group is gone; the last message
-  kLogprobs,  // encode_logprobs: of the next token
+  kEvent,   // encode_event
+  kStatus,  // encode_status
+  kLost,    // encode_error: why the group is gone; the last message
 };
 
 struct StreamMessage {
@@ -45,7 +38,6 @@ struct StreamMessage {
 
 // The frames of one message; kExhausted beyond kRequestMessageBytesMax.
 Result<std::vector<std::string>> request_frames(RequestMessage type, std::string_view payload);
-std::string error_payload(uint64_t request, const Error& error);
 
 class RequestFrameReader {
  public:

@@ -16,15 +16,9 @@
 namespace lockstep {
 
 struct RouteEvents {
-  std::function<void(uint64_t id, int cached_tokens)> on_start;
-  std::function<void(uint64_t id, int32_t token)> on_token;
-  // Right before their token. May be empty.
-  std::function<void(uint64_t id, std::span<const TokenLogprob>)> on_logprobs{};
-  // The embedding of a request with pooling. Routes carry no rows of prompt_logits.
-  std::function<void(uint64_t id, std::span<const float> row)> on_row;
-  std::function<void(uint64_t id, Result<FinishReason>)> on_end;
-  // The group is full; this request has not begun and may be submitted again later.
-  std::function<void(uint64_t id)> on_busy;
+  // Events of the route's requests. A row is the embedding of a request with pooling: routes carry
+  // no rows of prompt_logits.
+  EventSink on_event;
   // The group's state: once soon after the start, then whenever it changes.
   std::function<void(const ModelStatus&)> on_status;
   // The group or the connection is gone; no event follows. Not called when the route is destroyed.
@@ -35,9 +29,10 @@ class RequestRoute {
  public:
   virtual ~RequestRoute() = default;
   // An error: this request itself is at fault, for example too large; other failures arrive as
-  // events. An id may be submitted again after its on_end or on_busy.
+  // events. An id may be submitted again after it has ended or the
+  // group was busy.
   virtual Status submit(uint64_t id, const GenerateRequest& request) = 0;
-  // on_end(kCancelled) follows, unless it ends otherwise first.
+  // Ended with kCancelled follows, unless it ends otherwise first.
   virtual void cancel(uint64_t id) = 0;
 };
 

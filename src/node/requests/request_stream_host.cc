@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "node/requests/local_route.h"
 #include "node/requests/request_frames.h"
+#include "node/wire/event_codec.h"
 #include "node/wire/messages.h"
 #include "node/wire/status_message.h"
 
@@ -23,8 +24,7 @@ struct RequestStreamHost::Impl : std::enable_shared_from_this<Impl> {
   Status submit(uint64_t id, const GenerateRequest& request);
   RouteEvents route_events();
   void send(RequestMessage type, std::string_view payload);
-  void send_end(uint64_t id, const Result<FinishReason>& outcome);
-  void send_row(uint64_t id, std::span<const float> row);
+  void send_event(const RequestEvent& event);
   void end(Error error);
   void stop();
 
@@ -80,7 +80,7 @@ void RequestStreamHost::Impl::take(const std::string& frame) {
     asked = ask_route(calls, *message.value());
   }
   if (asked.ok()) return;
-  send(RequestMessage::kLost, error_payload(0, asked.error()));
+  send(RequestMessage::kLost, encode_error(asked.error()));
   end(std::move(asked.error()));
 }
 
@@ -89,45 +89,28 @@ Status RequestStreamHost::Impl::submit(uint64_t id, const GenerateRequest& reque
     return Error{ErrorCode::kCorrupt, fmt::format("a stream of requests has request {} twice", id)};
   }
   if (running.size() >= kRequestsMax) {
-    send(RequestMessage::kBusy, encode_id(id));
+    send_event({id, RequestEvent::Busy{}});
     return Ok{};
   }
   running.insert(id);
   const Error no_rows{ErrorCode::kUnsupported, "rows of logits are not sent to other nodes"};
   Status submitted = request.prompt_logits ? Status(no_rows) : route->submit(id, request);
-  if (!submitted.ok()) send_end(id, submitted.error());
+  if (!submitted.ok()) send_event({id, RequestEvent::Ended{submitted.error()}});
   return Ok{};
 }
 
 // The route is destroyed with this, and its events end before.
 RouteEvents RequestStreamHost::Impl::route_events() {
-  return {
-      .on_start =
-          [this](uint64_t id, int cached_tokens) {
-            send(RequestMessage::kStart, encode_start(id, cached_tokens));
-          },
-      .on_token = [this](uint64_t id,
-                         int32_t token) { send(RequestMessage::kToken, encode_token(id, token)); },
-      .on_logprobs =
-          [this](uint64_t id, std::span<const TokenLogprob> logprobs) {
-            send(RequestMessage::kLogprobs, encode_logprobs(id, logprobs));
-          },
-      .on_row = [this](uint64_t id, std::span<const float> row) { send_row(id, row); },
-      .on_end = [this](uint64_t id, const Result<FinishReason>& outcome) { send_end(id, outcome); },
-      .on_busy =
-          [this](uint64_t id) {
-            running.erase(id);
-            send(RequestMessage::kBusy, encode_id(id));
-          },
-      .on_status =
-          [this](const ModelStatus& status) {
-            send(RequestMessage::kStatus, encode_status(status));
-          },
-      .on_lost =
-          [this](const Error& error) {
-            send(RequestMessage::kLost, error_payload(0, error));
-            end(error);
-          }};
+  return {.on_event = [this](const RequestEvent& event) { send_event(event); },
+          .on_status =
+              [this](const ModelStatus& status) {
+                send(RequestMessage::kStatus, encode_status(status));
+              },
+          .on_lost =
+              [this](const Error& error) {
+                send(RequestMessage::kLost, encode_error(error));
+                end(error);
+              }};
 }
 
 // The connection drops a stream that does not drain.
@@ -137,14 +120,10 @@ void RequestStreamHost::Impl::send(RequestMessage type, std::string_view payload
   for (const std::string& frame : frames.value()) connection.send(frame);
 }
 
-void RequestStreamHost::Impl::send_end(uint64_t id, const Result<FinishReason>& outcome) {
-  running.erase(id);
-  if (outcome.ok()) return send(RequestMessage::kEnd, encode_end(id, outcome.value()));
-  send(RequestMessage::kError, error_payload(id, outcome.error()));
-}
-
-void RequestStreamHost::Impl::send_row(uint64_t id, std::span<const float> row) {
-  send(RequestMessage::kRow, encode_logits(id, row));
+void RequestStreamHost::Impl::send_event(const RequestEvent& event) {
+  const bool is_over_here = event.as<RequestEvent::Ended>() || event.as<RequestEvent::Busy>();
+  if (is_over_here) running.erase(event.id);
+  send(RequestMessage::kEvent, encode_event(event));
 }
 
 // Messages already sent still arrive.

@@ -38,18 +38,22 @@ void RequestTable::submit_held(
   for (auto& [id, error] : refused) end(id, std::move(error));
 }
 
-void RequestTable::start(uint64_t id, int cached_tokens) {
-  const auto found = entries_.find(id);
-  if (found == entries_.end() || std::exchange(found->second.is_started, true)) return;
-  if (found->second.events.on_start) found->second.events.on_start(cached_tokens);
+void RequestTable::take(RequestEvent event) {
+  if (auto* ended = event.as<RequestEvent::Ended>())
+    return end(event.id, std::move(ended->outcome));
+  const auto found = entries_.find(event.id);
+  if (found == entries_.end()) return;
+  std::visit([&](const auto& what) { report(found->second, what); }, event.what);
 }
 
-void RequestTable::token(uint64_t id, int32_t token) {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  Entry& entry = found->second;
+void RequestTable::report(Entry& entry, const RequestEvent::Started& started) {
+  if (std::exchange(entry.is_started, true)) return;
+  if (entry.events.on_start) entry.events.on_start(started.cached_tokens);
+}
+
+void RequestTable::report(Entry& entry, const RequestEvent::Token& token) {
   if (entry.request.max_tokens <= 0) return;
-  entry.request.prompt.push_back(token);
+  entry.request.prompt.push_back(token.token);
   ++entry.request.told;
   --entry.request.max_tokens;
   entry.losses = 0;
@@ -57,25 +61,20 @@ void RequestTable::token(uint64_t id, int32_t token) {
     entry.events.on_logprobs(entry.logprobs);
   }
   entry.logprobs.clear();
-  if (entry.events.on_token) entry.events.on_token(token);
+  if (entry.events.on_token) entry.events.on_token(token.token);
 }
 
-void RequestTable::logprobs(uint64_t id, std::span<const TokenLogprob> logprobs) {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  found->second.logprobs.assign(logprobs.begin(), logprobs.end());
+void RequestTable::report(Entry& entry, const RequestEvent::Logprobs& logprobs) {
+  entry.logprobs = logprobs.logprobs;
 }
 
-void RequestTable::logits(uint64_t id, std::span<const float> row) {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  Entry& entry = found->second;
+void RequestTable::report(Entry& entry, const RequestEvent::Row& row) {
   if (entry.rows_to_skip > 0) {
     --entry.rows_to_skip;
     return;
   }
   ++entry.rows_told;
-  if (entry.events.on_logits) entry.events.on_logits(row);
+  if (entry.events.on_logits) entry.events.on_logits(row.values);
 }
 
 void RequestTable::end(uint64_t id, Result<FinishReason> outcome) {

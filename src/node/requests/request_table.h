@@ -32,14 +32,11 @@ class RequestTable {
   void submit_held(const std::function<Status(uint64_t, const GenerateRequest&)>& submit,
                    Time now = Time::max());
 
-  // Only the first group's report counts: later ones also get the tokens sent so far as prompt.
-  void start(uint64_t id, int cached_tokens);
-  // Ignores ids that have ended, and tokens beyond max_tokens. kExhausted ends a resumed request as
-  // kLength: its tokens fill the context.
-  void token(uint64_t id, int32_t token);
-  // For the next token: reported together with it.
-  void logprobs(uint64_t id, std::span<const TokenLogprob> logprobs);
-  void logits(uint64_t id, std::span<const float> row);
+  // Passes on what the client has not had yet. Ignored: ids that have ended, tokens beyond
+  // max_tokens, and what a later group repeats (the start, rows). Logprobs are reported together
+  // with their token. kExhausted ends a resumed request as kLength: its tokens fill the context.
+  // Not for Busy, see put_back().
+  void take(RequestEvent event);
   void end(uint64_t id, Result<FinishReason> outcome);
   // A held request ends at once. True: it is submitted, and the group must be told to end it; if
   // the group is lost first, the request ends too.
@@ -84,6 +81,12 @@ class RequestTable {
     std::vector<TokenLogprob> logprobs{};  // of the next token
   };
 
+  static void report(Entry& entry, const RequestEvent::Started& started);
+  static void report(Entry& entry, const RequestEvent::Token& token);
+  static void report(Entry& entry, const RequestEvent::Logprobs& logprobs);
+  static void report(Entry& entry, const RequestEvent::Row& row);
+  static void report(Entry&, const RequestEvent::Ended&) {}
+  static void report(Entry&, const RequestEvent::Busy&) {}
   // The outcome of a submitted request whose group is lost; none: it is held.
   std::optional<Result<FinishReason>> lose(Entry& entry, const Resumption& resumption,
                                            const Error& error) const;

@@ -1,5 +1,5 @@
 // Building blocks of messages between a node and its workers: plain bytes, and JSON with required
-// fields. Used by messages.cc and setup_messages.cc. Pure functions; invalid input is kCorrupt.
+// fields. Used by the sources of node/wire. Pure functions; invalid input is kCorrupt.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ namespace lockstep {
 
 Error corrupt_message(std::string_view what);
 
+inline constexpr int kErrorCodeCount = static_cast<int>(ErrorCode::kInternal) + 1;
+
 // Plain values, concatenated.
 template <class... Values>
 std::string pack(const Values&... values) {
@@ -33,6 +35,13 @@ Value take(std::string_view& bytes) {
   std::memcpy(&value, bytes.data(), sizeof(Value));
   bytes.remove_prefix(sizeof(Value));
   return value;
+}
+
+// For a payload that is one value.
+template <class Value>
+Result<Value> take_only(std::string_view bytes, std::string_view what) {
+  if (bytes.size() != sizeof(Value)) return corrupt_message(what);
+  return take<Value>(bytes);
 }
 
 template <class Value>

@@ -2,12 +2,11 @@
 
 #include <cmath>
 
+#include "node/wire/event_codec.h"
 #include "node/wire/message_fields.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int kErrorCodeCount = static_cast<int>(ErrorCode::kInternal) + 1;
 
 JsonArray message_json(const std::vector<LogitBias>& biases) {
   JsonArray array;
@@ -133,64 +132,6 @@ Result<PageStoreCounts> decode_page_counts(std::string_view payload) {
   return take<PageStoreCounts>(payload);
 }
 
-std::string encode_start(uint64_t request, int cached_tokens) {
-  return pack(request, static_cast<int32_t>(cached_tokens));
-}
-
-Result<std::pair<uint64_t, int>> decode_start(std::string_view payload) {
-  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("start");
-  const uint64_t request = take<uint64_t>(payload);
-  const int cached_tokens = take<int32_t>(payload);
-  if (cached_tokens < 0) return corrupt_message("start");
-  return std::pair<uint64_t, int>(request, cached_tokens);
-}
-
-std::string encode_token(uint64_t request, int32_t token) {
-  return pack(request, token);
-}
-
-Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload) {
-  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("token");
-  const uint64_t request = take<uint64_t>(payload);
-  return std::pair<uint64_t, int32_t>(request, take<int32_t>(payload));
-}
-
-std::string encode_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) {
-  return pack(request) + pack_span(logprobs);
-}
-
-Result<std::pair<uint64_t, std::vector<TokenLogprob>>> decode_logprobs(std::string_view payload) {
-  constexpr size_t kMost = sizeof(uint64_t) + (kTopLogprobsMax + 1) * sizeof(TokenLogprob);
-  if (payload.size() <= sizeof(uint64_t) || payload.size() > kMost)
-    return corrupt_message("logprobs");
-  const uint64_t request = take<uint64_t>(payload);
-  return std::pair(request, TRY(take_all<TokenLogprob>(payload, "list of logprobs")));
-}
-
-std::string encode_logits(uint64_t request, std::span<const float> row) {
-  return pack(request) + pack_span(row);
-}
-
-Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload) {
-  if (payload.size() < sizeof(uint64_t)) return corrupt_message("row of logits");
-  const uint64_t request = take<uint64_t>(payload);
-  return std::pair<uint64_t, std::vector<float>>(request,
-                                                 TRY(take_all<float>(payload, "row of logits")));
-}
-
-std::string encode_end(uint64_t request, FinishReason reason) {
-  return pack(request, static_cast<int32_t>(reason));
-}
-
-Result<std::pair<uint64_t, FinishReason>> decode_end(std::string_view payload) {
-  if (payload.size() != sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("end");
-  const uint64_t request = take<uint64_t>(payload);
-  const int32_t reason = take<int32_t>(payload);
-  if (reason < 0 || reason > static_cast<int32_t>(FinishReason::kLength))
-    return corrupt_message("end");
-  return std::pair<uint64_t, FinishReason>(request, static_cast<FinishReason>(reason));
-}
-
 std::string encode_id(uint64_t request) {
   return pack(request);
 }
@@ -200,17 +141,17 @@ Result<uint64_t> decode_id(std::string_view payload) {
   return take<uint64_t>(payload);
 }
 
-std::string encode_error(uint64_t request, const Error& error) {
-  return pack(request, static_cast<int32_t>(error.code)) + error.message;
+std::string encode_error(const Error& error) {
+  return pack(static_cast<int32_t>(error.code)) + cut_sentence(error.message);
 }
 
-Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload) {
-  if (payload.size() < sizeof(uint64_t) + sizeof(int32_t)) return corrupt_message("error");
-  const uint64_t request = take<uint64_t>(payload);
+Result<SentError> decode_error(std::string_view payload) {
+  if (payload.size() < sizeof(int32_t)) return corrupt_message("error");
   const int32_t code = take<int32_t>(payload);
-  if (code < 0 || code >= kErrorCodeCount) return corrupt_message("error");
-  return std::pair<uint64_t, Error>(request,
-                                    Error{static_cast<ErrorCode>(code), std::string(payload)});
+  if (code < 0 || code >= kErrorCodeCount || payload.size() > kErrorBytesMax) {
+    return corrupt_message("error");
+  }
+  return SentError{{static_cast<ErrorCode>(code), std::string(payload)}};
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Messages between a node and its workers, and their encoding on the control channel. Tokens,
-// heartbeats and logits are plain bytes, everything else is JSON. Pure functions; an invalid
+// Messages between a node and its workers, and their encoding on the control channel. Events
+// of requests and heartbeats are plain bytes, everything else is JSON. Pure functions; an invalid
 // payload is kCorrupt.
 #pragma once
 
@@ -35,16 +35,11 @@ enum class Message : uint8_t {
   kReady,        // EpochReport: it has joined
   kLeft,         // why it is no longer in an epoch; exactly one for each kJoin
   kHeartbeat,
-  kStart,  // a request's prompt is computed; how much of it was cached
-  kToken,
-  kLogits,
-  kEnd,       // FinishReason of a request
-  kError,     // one request failed, the group did not
-  kTimes,     // results of a bench
-  kPairs,     // results of a probe
-  kFatal,     // why this worker is about to exit
-  kLogprobs,  // of the next token
-  kPages,     // PageStoreCounts, when they have changed
+  kEvent,  // a RequestEvent of rank 0's engine, see event_codec.h
+  kTimes,  // results of a bench
+  kPairs,  // results of a probe
+  kFatal,  // why this worker is about to exit
+  kPages,  // PageStoreCounts, when they have changed
 };
 
 // How a worker finds the other ranks of an epoch. Sent with the descriptors of its links' memory,
@@ -89,27 +84,15 @@ Result<Heartbeat> decode_heartbeat(std::string_view payload);
 std::string encode_page_counts(const PageStoreCounts& counts);
 Result<PageStoreCounts> decode_page_counts(std::string_view payload);
 
-std::string encode_start(uint64_t request, int cached_tokens);
-Result<std::pair<uint64_t, int>> decode_start(std::string_view payload);
-
-std::string encode_token(uint64_t request, int32_t token);
-Result<std::pair<uint64_t, int32_t>> decode_token(std::string_view payload);
-
-std::string encode_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs);
-Result<std::pair<uint64_t, std::vector<TokenLogprob>>> decode_logprobs(std::string_view payload);
-
-std::string encode_logits(uint64_t request, std::span<const float> row);
-Result<std::pair<uint64_t, std::vector<float>>> decode_logits(std::string_view payload);
-
-std::string encode_end(uint64_t request, FinishReason reason);
-Result<std::pair<uint64_t, FinishReason>> decode_end(std::string_view payload);
-
 std::string encode_id(uint64_t request);
 Result<uint64_t> decode_id(std::string_view payload);
 
-// `request` is 0 if the error concerns the whole worker.
-std::string encode_error(uint64_t request, const Error& error);
-Result<std::pair<uint64_t, Error>> decode_error(std::string_view payload);
+// The error of a whole worker or group; that of one request is a RequestEvent.
+struct SentError {
+  Error error;
+};
+std::string encode_error(const Error& error);
+Result<SentError> decode_error(std::string_view payload);
 
 std::string encode_times(const CollectiveTimes& times);
 Result<CollectiveTimes> decode_times(std::string_view payload);

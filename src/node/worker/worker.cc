@@ -16,6 +16,7 @@
 #include "collective/group/bench.h"
 #include "collective/group/probe.h"
 #include "kernels/isa.h"
+#include "node/wire/event_codec.h"
 #include "node/wire/messages.h"
 #include "node/worker/worker_control.h"
 #include "node/worker/worker_links.h"
@@ -28,34 +29,6 @@ namespace {
 constexpr std::chrono::seconds kSetupWaitMax{30};  // for the node's next message
 // For the next epoch: another rank may have to load again. The node ends us if it gives up.
 constexpr std::chrono::hours kJoinWaitMax{24};
-
-// Forwards the reports of rank 0's engine to the node.
-class ReportToNode final : public EngineEvents {
- public:
-  explicit ReportToNode(WorkerControl& control) : control_(control) {}
-
-  void on_start(uint64_t request, int cached_tokens) override {
-    control_.send(Message::kStart, encode_start(request, cached_tokens));
-  }
-  void on_token(uint64_t request, int32_t token) override {
-    control_.send(Message::kToken, encode_token(request, token));
-  }
-  void on_logprobs(uint64_t request, std::span<const TokenLogprob> logprobs) override {
-    control_.send(Message::kLogprobs, encode_logprobs(request, logprobs));
-  }
-  void on_logits(uint64_t request, std::span<const float> row) override {
-    control_.send(Message::kLogits, encode_logits(request, row));
-  }
-  void on_end(uint64_t request, FinishReason reason) override {
-    control_.send(Message::kEnd, encode_end(request, reason));
-  }
-  void on_error(uint64_t request, const Error& error) override {
-    control_.send(Message::kError, encode_error(request, error));
-  }
-
- private:
-  WorkerControl& control_;
-};
 
 // Lets requests reach an engine only while it exists.
 class Attachment {
@@ -156,8 +129,9 @@ Status serve_epoch(Worker& worker, Engine& engine, const EpochOrder& order) {
   }
   worker.control.send(Message::kReady,
                       encode_epoch_report(report(worker, order, std::move(pairs))));
-  ReportToNode events(worker.control);
-  return engine.run(events);
+  return engine.run([&](const RequestEvent& event) {
+    worker.control.send(Message::kEvent, encode_event(event));
+  });
 }
 
 Status serve(Worker& worker, const EngineFactory& factory) {
@@ -176,7 +150,7 @@ Status serve(Worker& worker, const EngineFactory& factory) {
     const Status served = serve_epoch(worker, *engine, *order);
     if (served.ok() || control.is_stopped()) return Ok{};
     if (ends_rank(served.error())) return served.error();
-    control.send(Message::kLeft, encode_error(0, served.error()));
+    control.send(Message::kLeft, encode_error(served.error()));
   }
 }
 
@@ -237,7 +211,7 @@ int worker_main(const WorkerFlags& flags, const EngineFactory& factory,
     done = Error{ErrorCode::kExhausted, "not enough memory for this rank's part of the model"};
   }
   if (done.ok()) return 0;
-  control.value()->send(Message::kFatal, encode_error(0, done.error()));
+  control.value()->send(Message::kFatal, encode_error(done.error()));
   return 1;
 }
 
