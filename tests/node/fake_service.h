@@ -1,5 +1,5 @@
 // A ModelService without a model: each token is a function of all tokens before it, so that a
-// resumed text can be compared with an uninterrupted one. It has its own thread, like a LocalGroup;
+// resumed text can be compared with an uninterrupted one. It has its own thread, like a
 // GroupSupervisor; the test says how many tokens it may give, and when it fails.
 #pragma once
 
@@ -77,7 +77,7 @@ class FakeService final : public ModelService {
     return status_;
   }
 
-  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override {
+  Result<uint64_t> generate(GenerateRequest request, EventSink events) override {
     const std::lock_guard lock(mutex_);
     if (status_.state != ModelStatus::State::kReady) {
       return Error{ErrorCode::kPeerLost, "the fake is gone"};
@@ -101,7 +101,7 @@ class FakeService final : public ModelService {
  private:
   struct Running {
     GenerateRequest request;
-    GenerationEvents events;
+    EventSink events;
     bool is_cancelled = false;
     bool is_started = false;
   };
@@ -133,7 +133,7 @@ class FakeService final : public ModelService {
       if (next == requests_.end()) next = requests_.begin();
       last = next->first;
       lock.unlock();
-      const bool has_ended = step(next->second);
+      const bool has_ended = step(last, next->second);
       lock.lock();
       if (!has_ended) continue;
       requests_.erase(next);
@@ -144,11 +144,11 @@ class FakeService final : public ModelService {
     auto ended = std::exchange(requests_, {});
     status_.running = 0;
     lock.unlock();
-    for (auto& [id, each] : ended) each.events.on_end(error);
+    for (auto& [id, each] : ended) each.events({id, RequestEvent::Ended{error}});
   }
 
   // Called without the mutex: elements of a map do not move.
-  bool step(Running& running) {
+  bool step(uint64_t id, Running& running) {
     GenerateRequest& request = running.request;
     bool is_cancelled = false;
     {
@@ -164,26 +164,27 @@ class FakeService final : public ModelService {
       }
     }
     if (is_cancelled) {
-      running.events.on_end(Error{ErrorCode::kCancelled, "the request was cancelled"});
+      const Error cancelled{ErrorCode::kCancelled, "the request was cancelled"};
+      running.events({id, RequestEvent::Ended{cancelled}});
       return true;
     }
     if (request.pooling != Pooling::kNone) {
-      running.events.on_logits(std::vector<float>{1.5f, -2.0f});
-      running.events.on_end(FinishReason::kLength);
+      running.events({id, RequestEvent::Row{{1.5f, -2.0f}}});
+      running.events({id, RequestEvent::Ended{FinishReason::kLength}});
       return true;
     }
-    if (!std::exchange(running.is_started, true) && running.events.on_start) {
-      running.events.on_start(static_cast<int>(request.prompt.size()) - 1);
+    if (!std::exchange(running.is_started, true)) {
+      running.events({id, RequestEvent::Started{static_cast<int>(request.prompt.size()) - 1}});
     }
     request.prompt.push_back(next_token(request.prompt));
-    if (request.top_logprobs >= 0 && running.events.on_logprobs) {
+    if (request.top_logprobs >= 0) {
       std::vector<TokenLogprob> logprobs{{request.prompt.back(), -0.5f}};
       for (int i = 0; i < request.top_logprobs; ++i) logprobs.push_back({i, -0.25f});
-      running.events.on_logprobs(logprobs);
+      running.events({id, RequestEvent::Logprobs{std::move(logprobs)}});
     }
-    running.events.on_token(request.prompt.back());
+    running.events({id, RequestEvent::Token{request.prompt.back()}});
     if (--request.max_tokens > 0) return false;
-    running.events.on_end(FinishReason::kLength);
+    running.events({id, RequestEvent::Ended{FinishReason::kLength}});
     return true;
   }
 

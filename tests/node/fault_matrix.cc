@@ -179,20 +179,17 @@ std::unique_ptr<FaultBench::Stream> FaultBench::start_stream() {
   request.max_tokens = stage_.answer_tokens;
   request.sampling = {.temperature = 1, .seed = 3};
   request.chunk = 2;  // many steps: more moments to strike
-  GenerationEvents events;
-  events.on_token = [to = stream.get()](int32_t token) {
+  const EventSink events = [to = stream.get()](RequestEvent event) {
     std::lock_guard lock(to->mutex);
-    to->tokens.push_back(token);
+    if (const auto* token = event.as<RequestEvent::Token>()) to->tokens.push_back(token->token);
+    if (auto* ended = event.as<RequestEvent::Ended>()) {
+      ++to->ends;
+      to->outcome = std::move(ended->outcome);
+      to->ended_at = Clock::now();
+    }
     to->changed.notify_all();
   };
-  events.on_end = [to = stream.get()](Result<FinishReason> outcome) {
-    std::lock_guard lock(to->mutex);
-    ++to->ends;
-    to->outcome = std::move(outcome);
-    to->ended_at = Clock::now();
-    to->changed.notify_all();
-  };
-  Result<uint64_t> id = group_->generate(std::move(request), std::move(events));
+  Result<uint64_t> id = group_->generate(std::move(request), events);
   if (!id.ok()) {
     stream->outcome = Result<FinishReason>(id.error());
     stream->ended_at = Clock::now();

@@ -63,29 +63,22 @@ inline GenerateRequest prompt(std::vector<int32_t> tokens, int max_tokens) {
 // One request and its events. Must outlive its request.
 class Client {
  public:
-  GenerationEvents events() {
-    GenerationEvents events;
-    events.on_start = [this](int cached_tokens) {
+  EventSink events() {
+    return [this](RequestEvent event) {
       std::lock_guard lock(mutex_);
-      cached_tokens_.push_back(cached_tokens);
-    };
-    events.on_token = [this](int32_t token) {
-      std::lock_guard lock(mutex_);
-      tokens_.push_back(token);
+      if (const auto* started = event.as<RequestEvent::Started>()) {
+        cached_tokens_.push_back(started->cached_tokens);
+      } else if (const auto* token = event.as<RequestEvent::Token>()) {
+        tokens_.push_back(token->token);
+      } else if (auto* row = event.as<RequestEvent::Row>()) {
+        rows_.push_back(std::move(row->values));
+      } else if (auto* ended = event.as<RequestEvent::Ended>()) {
+        ++ends_;
+        outcome_ = std::move(ended->outcome);
+        ended_at_ = std::chrono::steady_clock::now();
+      }
       changed_.notify_all();
     };
-    events.on_logits = [this](std::span<const float> row) {
-      std::lock_guard lock(mutex_);
-      rows_.emplace_back(row.begin(), row.end());
-    };
-    events.on_end = [this](Result<FinishReason> outcome) {
-      std::lock_guard lock(mutex_);
-      ++ends_;
-      outcome_ = std::move(outcome);
-      ended_at_ = std::chrono::steady_clock::now();
-      changed_.notify_all();
-    };
-    return events;
   }
 
   uint64_t start(GroupSupervisor& group, GenerateRequest request) {

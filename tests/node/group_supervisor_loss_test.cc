@@ -183,8 +183,8 @@ TEST_CASE("a stall of the node's own thread is not blamed on a worker") {
   options.timeouts.progress = 1200ms;
   const auto group = start_echo(options);
   Client client;
-  GenerationEvents events = client.events();
-  events.on_token = [](int32_t) {
+  const EventSink events = [told = client.events()](RequestEvent event) {
+    if (!event.as<RequestEvent::Token>()) return told(std::move(event));
     constexpr auto kStalled = 1500ms;
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < kStalled) {

@@ -19,7 +19,7 @@ class NamedModel final : public ModelService {
   std::vector<int32_t> stop_ids() const override { return {}; }
   ModelChatFormat chat_format() const override { return std::shared_ptr<const ChatFormat>(); }
   SamplingDefaults sampling_defaults() const override { return {}; }
-  Result<uint64_t> generate(GenerateRequest, GenerationEvents) override {
+  Result<uint64_t> generate(GenerateRequest, EventSink) override {
     return Error{ErrorCode::kInternal, "not here"};
   }
   void cancel(uint64_t) override {}

@@ -16,35 +16,23 @@ namespace lockstep {
 
 class RequestClient {
  public:
-  GenerationEvents events() {
-    return {.on_start =
-                [this](int cached_tokens) {
-                  const std::lock_guard lock(mutex_);
-                  cached_tokens_.push_back(cached_tokens);
-                },
-            .on_token =
-                [this](int32_t token) {
-                  const std::lock_guard lock(mutex_);
-                  tokens_.push_back(token);
-                  changed_.notify_all();
-                },
-            .on_logprobs =
-                [this](std::span<const TokenLogprob> logprobs) {
-                  const std::lock_guard lock(mutex_);
-                  logprobs_.emplace_back(logprobs.begin(), logprobs.end());
-                },
-            .on_logits =
-                [this](std::span<const float> row) {
-                  const std::lock_guard lock(mutex_);
-                  row_.assign(row.begin(), row.end());
-                },
-            .on_end =
-                [this](Result<FinishReason> outcome) {
-                  const std::lock_guard lock(mutex_);
-                  ++ends_;
-                  outcome_ = std::move(outcome);
-                  changed_.notify_all();
-                }};
+  EventSink events() {
+    return [this](RequestEvent event) {
+      const std::lock_guard lock(mutex_);
+      if (const auto* started = event.as<RequestEvent::Started>()) {
+        cached_tokens_.push_back(started->cached_tokens);
+      } else if (const auto* token = event.as<RequestEvent::Token>()) {
+        tokens_.push_back(token->token);
+      } else if (auto* logprobs = event.as<RequestEvent::Logprobs>()) {
+        logprobs_.push_back(std::move(logprobs->logprobs));
+      } else if (auto* row = event.as<RequestEvent::Row>()) {
+        row_ = std::move(row->values);
+      } else if (auto* ended = event.as<RequestEvent::Ended>()) {
+        ++ends_;
+        outcome_ = std::move(ended->outcome);
+      }
+      changed_.notify_all();
+    };
   }
   // Nullopt: it did not end within the time limit.
   std::optional<Result<FinishReason>> wait() {

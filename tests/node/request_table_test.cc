@@ -15,16 +15,24 @@ const Error kRankLost{ErrorCode::kPeerLost, "rank 1 was lost"};
 struct Told {
   std::vector<int> starts;
   std::vector<int32_t> tokens;
+  std::vector<std::pair<size_t, float>> logprobs;  // tokens sent before, and the first logprob
   int rows = 0;
   std::vector<Result<FinishReason>> ends;
 
-  GenerationEvents events() {
-    GenerationEvents events;
-    events.on_start = [this](int cached_tokens) { starts.push_back(cached_tokens); };
-    events.on_token = [this](int32_t token) { tokens.push_back(token); };
-    events.on_logits = [this](std::span<const float>) { ++rows; };
-    events.on_end = [this](Result<FinishReason> outcome) { ends.push_back(std::move(outcome)); };
-    return events;
+  EventSink events() {
+    return [this](RequestEvent event) {
+      if (const auto* started = event.as<RequestEvent::Started>()) {
+        starts.push_back(started->cached_tokens);
+      } else if (const auto* token = event.as<RequestEvent::Token>()) {
+        tokens.push_back(token->token);
+      } else if (const auto* of = event.as<RequestEvent::Logprobs>()) {
+        logprobs.emplace_back(tokens.size(), of->logprobs[0].logprob);
+      } else if (event.as<RequestEvent::Row>()) {
+        ++rows;
+      } else if (auto* ended = event.as<RequestEvent::Ended>()) {
+        ends.push_back(std::move(ended->outcome));
+      }
+    };
   }
 };
 
@@ -81,19 +89,14 @@ TEST_CASE("the first group's cached prompt tokens are reported, and no later one
 TEST_CASE("logprobs are sent with their token, and only once if it comes again") {
   RequestTable table([] {});
   Told told;
-  std::vector<std::pair<size_t, float>> logprobs;  // tokens sent before, and the first logprob
-  GenerationEvents events = told.events();
-  events.on_logprobs = [&](std::span<const TokenLogprob> of) {
-    logprobs.emplace_back(told.tokens.size(), of[0].logprob);
-  };
-  table.add(1, request({7, 8}, 5), std::move(events), Time::max());
+  table.add(1, request({7, 8}, 5), told.events(), Time::max());
   submit(table);
   const auto tell = [&](float logprob) {
     const std::vector<TokenLogprob> one{{9, logprob}};
     table.take({1, RequestEvent::Logprobs{one}});
   };
   tell(-1);
-  CHECK(logprobs.empty());
+  CHECK(told.logprobs.empty());
   table.take({1, RequestEvent::Token{9}});
   table.take({1, RequestEvent::Token{10}});
   tell(-2);
@@ -105,7 +108,7 @@ TEST_CASE("logprobs are sent with their token, and only once if it comes again")
   table.hold_submitted({Time::max(), 1, 100}, kRankLost);
   submit(table);
   table.take({1, RequestEvent::Token{12}});
-  CHECK(logprobs == std::vector<std::pair<size_t, float>>{{0, -1.0f}, {2, -3.0f}});
+  CHECK(told.logprobs == std::vector<std::pair<size_t, float>>{{0, -1.0f}, {2, -3.0f}});
 }
 
 TEST_CASE("rows of logits are not sent twice") {

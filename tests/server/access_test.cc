@@ -275,7 +275,7 @@ TEST_CASE("a key's concurrent answers are limited; they end with the answer or i
   FakeModel::say(running, "a");
   streaming->read_until("\"a\"");
   CHECK(server.post(kPath, kBody).status == 429);
-  running.events.on_end(FinishReason::kStop);
+  running.end(FinishReason::kStop);
   streaming->read_to_end();
   // The answer is over, but its thread releases the last handle a little later.
   server.model->says("b");

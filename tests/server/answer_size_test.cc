@@ -58,8 +58,8 @@ TEST_CASE("the logprobs of a non-streamed answer have a limit, beyond which it f
   const FakeModel::Running running = server.model->request(0);
   const std::vector<TokenLogprob> likely(21, TokenLogprob{.token = 'x', .logprob = -1});
   for (size_t i = 0; i <= (1 << 20) / likely.size(); ++i) {
-    running.events.on_logprobs(likely);
-    running.events.on_token('x');
+    running.logprobs(likely);
+    running.token('x');
   }
   const Answer refused = Served::parse(client.read_to_end());
   CHECK(refused.status == 400);

@@ -235,7 +235,7 @@ TEST_CASE("a draining server lets an answer end and refuses the next one") {
   CHECK(refused.has_header("Retry-After: "));
   CHECK(contains(message_of(refused), "about to stop"));
   FakeModel::say(running, "the end");
-  running.events.on_end(FinishReason::kStop);
+  running.end(FinishReason::kStop);
   CHECK(contains(busy.read_to_end(), "[DONE]"));
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("a stop string ends the text before it, across tokens, and cancels the
     const FakeModel::Running running = server.model->request(is_streamed ? 1 : 0);
     FakeModel::say(running, "one EN two\n END three");
     CHECK(server.model->waits_for_cancel(running.id));
-    running.events.on_end(Error{ErrorCode::kCancelled, "cancelled"});
+    running.end(Error{ErrorCode::kCancelled, "cancelled"});
     const Answer answer = Served::parse(client.read_to_end());
     CHECK(answer.status == 200);
     std::string text;
@@ -181,8 +181,8 @@ TEST_CASE("a client that disconnects cancels all its generations") {
     CHECK(server.model->waits_for_cancel(first.id));
     CHECK(server.model->waits_for_cancel(second.id));
     FakeModel::say(first, "late");
-    first.events.on_end(Error{ErrorCode::kCancelled, "cancelled"});
-    second.events.on_end(Error{ErrorCode::kCancelled, "cancelled"});
+    first.end(Error{ErrorCode::kCancelled, "cancelled"});
+    second.end(Error{ErrorCode::kCancelled, "cancelled"});
   }
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("a failure in the middle of a stream is an error event, and no DONE") 
   const auto first = server.model->request(0);
   const auto second = server.model->request(1);
   FakeModel::say(first, "some");
-  first.events.on_end(Error{ErrorCode::kPeerLost, "rank 1 (pid 42) was killed by signal 9"});
+  first.end(Error{ErrorCode::kPeerLost, "rank 1 (pid 42) was killed by signal 9"});
   const Answer answer = Served::parse(client.read_to_end());
   CHECK(answer.status == 200);
   const auto events = stream_events(answer.body);
@@ -214,7 +214,7 @@ TEST_CASE("a failure in the middle of a stream is an error event, and no DONE") 
   CHECK(at(error, "error", "type") == "server_error");
   CHECK(at(error, "error", "code") == "model_not_ready");
   CHECK(server.model->waits_for_cancel(second.id));
-  second.events.on_end(Error{ErrorCode::kCancelled, "cancelled"});
+  second.end(Error{ErrorCode::kCancelled, "cancelled"});
 }
 
 TEST_CASE("a failure before the first token has its own status, streamed or not") {
@@ -223,13 +223,13 @@ TEST_CASE("a failure before the first token has its own status, streamed or not"
   for (const char* body : {R"({"prompt":"p","stream":true})", R"({"prompt":"p"})"}) {
     RawClient lost(server.port());
     lost.send(Served::post_text("/v1/completions", body));
-    server.model->request(index++).events.on_end(Error{ErrorCode::kPeerLost, "rank 1 is gone"});
+    server.model->request(index++).end(Error{ErrorCode::kPeerLost, "rank 1 is gone"});
     const Answer answer = Served::parse(lost.read_to_end());
     CHECK(answer.status == 503);
     CHECK(at(answer.json(), "error", "message") == "rank 1 is gone");
     RawClient full(server.port());
     full.send(Served::post_text("/v1/completions", body));
-    server.model->request(index++).events.on_end(Error{ErrorCode::kExhausted, "does not fit"});
+    server.model->request(index++).end(Error{ErrorCode::kExhausted, "does not fit"});
     const Answer busy = Served::parse(full.read_to_end());
     CHECK(busy.status == 429);
     CHECK(busy.has_header("Retry-After: 1\r\n"));
@@ -244,7 +244,7 @@ TEST_CASE("a prompt that turns out to be too long for the model is an error with
   const auto running = server.model->request(0);
   REQUIRE(running.request.prompt.size() > 1);
   server.model->set_context(1);  // of the group that got it
-  running.events.on_end(Error{ErrorCode::kExhausted, "does not fit"});
+  running.end(Error{ErrorCode::kExhausted, "does not fit"});
   const Answer answer = Served::parse(client.read_to_end());
   CHECK(answer.status == 400);
   CHECK(at(answer.json(), "error", "code") == "context_length_exceeded");
@@ -258,7 +258,7 @@ TEST_CASE("a long silence of a stream is broken by an empty delta") {
   CHECK(client.read_until("\r\n\r\n").find("200 OK") != std::string::npos);
   CHECK(client.read_until("\n\n").find(R"("text":"")") != std::string::npos);
   CHECK(client.read_until("\n\n").find(R"("text":"")") != std::string::npos);
-  running.events.on_end(Error{ErrorCode::kPeerLost, "gone"});
+  running.end(Error{ErrorCode::kPeerLost, "gone"});
   const std::string rest = client.read_to_end();
   CHECK(rest.find("data: {\"error\":") != std::string::npos);
 }

@@ -111,8 +111,8 @@ TEST_CASE("many texts reach the model a few at a time, and all of them") {
   for (size_t i = 0; i < 100; ++i) {
     const FakeModel::Running running = server.model->request(i);
     CHECK(server.model->request_count() <= i + 8);
-    running.events.on_logits(std::vector<float>{static_cast<float>(i), 1});
-    running.events.on_end(FinishReason::kLength);
+    running.row(std::vector<float>{static_cast<float>(i), 1});
+    running.end(FinishReason::kLength);
   }
   const Answer answer = Served::parse(client.read_to_end());
   CHECK(answer.status == 200);
@@ -127,7 +127,7 @@ TEST_CASE("one text's failure fails the request and cancels the others") {
   RawClient client(server.port());
   client.send(Served::post_text("/v1/embeddings", R"({"input":["a","b","c"]})"));
   const FakeModel::Running last = server.model->request(2);
-  server.model->request(1).events.on_end(Error{ErrorCode::kPeerLost, "rank 1 died"});
+  server.model->request(1).end(Error{ErrorCode::kPeerLost, "rank 1 died"});
   const Answer answer = Served::parse(client.read_to_end());
   CHECK(answer.status == 503);
   CHECK(at(answer.json(), "error", "message") == "rank 1 died");
@@ -135,8 +135,8 @@ TEST_CASE("one text's failure fails the request and cancels the others") {
   CHECK(server.model->waits_for_cancel(last.id));
   for (const size_t index : {size_t{0}, size_t{2}}) {  // late events are ignored
     const FakeModel::Running late = server.model->request(index);
-    late.events.on_logits(std::vector<float>{1});
-    late.events.on_end(FinishReason::kLength);
+    late.row(std::vector<float>{1});
+    late.end(FinishReason::kLength);
   }
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a client that disconnects cancels its embeddings") {
     running = server.model->request(0);
   }
   CHECK(server.model->waits_for_cancel(running.id));
-  running.events.on_end(Error{ErrorCode::kCancelled, "the request was cancelled"});
+  running.end(Error{ErrorCode::kCancelled, "the request was cancelled"});
 }
 
 TEST_CASE("a model's refusal or invalid result is an error with its status") {

@@ -44,7 +44,16 @@ class FakeModel : public ModelService {
   struct Running {
     uint64_t id;
     GenerateRequest request;
-    GenerationEvents events;
+    EventSink events;
+
+    void start(int cached_tokens) const { send(RequestEvent::Started{cached_tokens}); }
+    void token(int32_t token) const { send(RequestEvent::Token{token}); }
+    void logprobs(std::vector<TokenLogprob> logprobs) const {
+      send(RequestEvent::Logprobs{std::move(logprobs)});
+    }
+    void row(std::vector<float> values) const { send(RequestEvent::Row{std::move(values)}); }
+    void end(Result<FinishReason> outcome) const { send(RequestEvent::Ended{std::move(outcome)}); }
+    void send(RequestEvent::Kind what) const { events({id, std::move(what)}); }
   };
 
   FakeModel() {
@@ -123,7 +132,7 @@ class FakeModel : public ModelService {
     return requests_.size();
   }
   static void say(const Running& running, std::string_view text) {
-    for (char c : text) running.events.on_token(static_cast<uint8_t>(c));
+    for (char c : text) running.token(static_cast<uint8_t>(c));
   }
 
   std::shared_ptr<const Tokenizer> tokenizer() const override { return folder_.tokenizer; }
@@ -135,32 +144,32 @@ class FakeModel : public ModelService {
     std::lock_guard lock(mutex_);
     return status_;
   }
-  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override {
+  Result<uint64_t> generate(GenerateRequest request, EventSink events) override {
     std::unique_lock lock(mutex_);
     if (refusal_) return *refusal_;
     const size_t index = requests_.size();
     const uint64_t id = 100 + index;
-    events.on_end = [this, index, on_end = std::move(events.on_end)](Result<FinishReason> end) {
-      release_events(index);
-      on_end(std::move(end));
-    };
-    requests_.push_back({id, request, events});
+    const Running running{id, request, [this, index, events](RequestEvent event) {
+                            if (event.as<RequestEvent::Ended>()) release_events(index);
+                            events(std::move(event));
+                          }};
+    requests_.push_back(running);
     changed_.notify_all();
     if (request.pooling != Pooling::kNone && embed_) {
       const auto embed = embed_;
       lock.unlock();
-      events.on_logits(embed(request.prompt));
-      events.on_end(FinishReason::kLength);
+      running.row(embed(request.prompt));
+      running.end(FinishReason::kLength);
       return id;
     }
     if (!is_scripted_) return id;
     const std::string text = text_;
     const int cached_tokens = cached_tokens_++;
     lock.unlock();
-    if (events.on_start) events.on_start(cached_tokens);
+    running.start(cached_tokens);
     const size_t count = std::min<size_t>(text.size(), static_cast<size_t>(request.max_tokens));
-    for (size_t i = 0; i < count; ++i) events.on_token(static_cast<uint8_t>(text[i]));
-    events.on_end(count < text.size() ? FinishReason::kLength : FinishReason::kStop);
+    for (size_t i = 0; i < count; ++i) running.token(static_cast<uint8_t>(text[i]));
+    running.end(count < text.size() ? FinishReason::kLength : FinishReason::kStop);
     return id;
   }
   void cancel(uint64_t request) override {
@@ -170,10 +179,10 @@ class FakeModel : public ModelService {
   }
 
  private:
-  // Like a real service before it calls on_end: the events hold their receiver, which holds this
+  // Like a real service before it reports the end: the sink holds their receiver, which holds this
   // service. The request stays readable.
   void release_events(size_t index) {
-    GenerationEvents released;  // outlives the lock
+    EventSink released;  // outlives the lock
     std::lock_guard lock(mutex_);
     released = std::exchange(requests_[index].events, {});
   }

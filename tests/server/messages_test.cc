@@ -105,9 +105,9 @@ TEST_CASE("pings are sent while a prompt is processed, and the message begins af
   const std::string silence = client.read_until("\n\n") + client.read_until("\n\n");
   CHECK(silence.find("event: ping\ndata: {\"type\":\"ping\"}\n\n") != std::string::npos);
   CHECK(silence.find("message_start") == std::string::npos);
-  running.events.on_start(5);
+  running.start(5);
   FakeModel::say(running, "a");
-  running.events.on_end(FinishReason::kStop);
+  running.end(FinishReason::kStop);
   const std::string rest = client.read_to_end();
   const size_t start = rest.find("event: message_start");
   REQUIRE(start != std::string::npos);
@@ -199,7 +199,7 @@ TEST_CASE("an answer that fills the context says so") {
   });
   const FakeModel::Running running = model.server.model->request(0);
   FakeModel::say(running, "abc");
-  running.events.on_end(FinishReason::kLength);
+  running.end(FinishReason::kLength);
   client.join();
 }
 
@@ -349,7 +349,7 @@ TEST_CASE("an error in the middle of a stream is an event, and silence is a ping
   other.send("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   other.read_to_end();
   FakeModel::say(running, "a");
-  running.events.on_end(Error{ErrorCode::kPeerLost, "rank 1 is lost"});
+  running.end(Error{ErrorCode::kPeerLost, "rank 1 is lost"});
   client.join();
   CHECK(text.find(R"("text_delta","text":"a")") != std::string::npos);
   CHECK(without_ids(text).ends_with(

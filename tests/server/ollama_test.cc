@@ -287,7 +287,7 @@ TEST_CASE("ollama: an error in a stream is its last line") {
                                              R"("content":"a"}]})"));
   const FakeModel::Running running = ollama.server.model->request(0);
   FakeModel::say(running, "ab");
-  running.events.on_end(Error{ErrorCode::kPeerLost, "rank 1 died"});
+  running.end(Error{ErrorCode::kPeerLost, "rank 1 died"});
   const std::vector<Json> lines = lines_of(Served::parse(client.read_to_end()));
   REQUIRE(lines.size() == 3);
   CHECK(at(lines[2], "error") == "rank 1 died");

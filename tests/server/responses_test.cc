@@ -219,7 +219,7 @@ TEST_CASE("an error in the middle of a streamed response ends it as failed") {
   });
   const FakeModel::Running running = model.server.model->request(0);
   FakeModel::say(running, "a");
-  running.events.on_end(Error{ErrorCode::kPeerLost, "rank 1 is lost"});
+  running.end(Error{ErrorCode::kPeerLost, "rank 1 is lost"});
   client.join();
   CHECK(text.find("event: response.failed\n") != std::string::npos);
   CHECK(text.find(R"("error":{"code":"server_error","message":"rank 1 is lost"})") !=
@@ -276,7 +276,7 @@ TEST_CASE("a silent stream begins once, and is kept alive by repeating its first
   client.read_until("event: response.in_progress\n");  // at the beginning
   client.read_until("event: response.in_progress\n");  // during the silence
   FakeModel::say(running, "a");
-  running.events.on_end(FinishReason::kStop);
+  running.end(FinishReason::kStop);
   const std::string rest = client.read_to_end();
   CHECK(rest.find("response.created") == std::string::npos);
   CHECK(rest.find("event: response.completed") != std::string::npos);

@@ -17,8 +17,8 @@ void say_with_logprobs(const FakeModel::Running& running, std::string_view text)
     for (int i = 0; i < running.request.top_logprobs; ++i) {
       logprobs.push_back({i == 0 ? token : 'z', -0.25f});
     }
-    running.events.on_logprobs(logprobs);
-    running.events.on_token(token);
+    running.logprobs(logprobs);
+    running.token(token);
   }
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a chat answer has the logprob of each token and of the likeliest ones
   const auto running = server.model->request(0);
   CHECK(running.request.top_logprobs == 2);
   say_with_logprobs(running, "a\xC3\xA4");
-  running.events.on_end(FinishReason::kStop);
+  running.end(FinishReason::kStop);
   const Json json = Served::parse(client.read_to_end()).json();
   const Json logprobs = at(json, "choices", 0, "logprobs");
   CHECK(at(logprobs, "refusal").is_null());
@@ -137,7 +137,7 @@ TEST_CASE("streamed logprobs come with the text of their tokens, and each comes 
   const auto running = server.model->request(0);
   CHECK(running.request.top_logprobs == 0);
   say_with_logprobs(running, "some S text STO");
-  running.events.on_end(FinishReason::kLength);
+  running.end(FinishReason::kLength);
   const Answer answer = Served::parse(client.read_to_end());
   std::string content;
   CHECK(streamed_tokens(answer.body, &content) == "some S text STO");
@@ -170,7 +170,7 @@ TEST_CASE("completions have logprobs as lists, with the offset of each token") {
     say_with_logprobs(running,
                       "\xC3\xA4"
                       "b");
-    running.events.on_end(FinishReason::kLength);
+    running.end(FinishReason::kLength);
     const Answer answer = Served::parse(client.read_to_end());
     if (is_streamed) {
       const auto events = stream_events(answer.body);

@@ -132,7 +132,7 @@ TEST_CASE("markers that are special tokens count as their text, other special to
   RawClient client(oss.server.port());
   client.send(Served::post_text("/v1/chat/completions", ServedTemplate::body(kForecastTools)));
   const FakeModel::Running running = oss.server.model->request(0);
-  const auto marker = [&](int32_t index) { running.events.on_token(258 + index); };
+  const auto marker = [&](int32_t index) { running.token(258 + index); };
   marker(0);
   FakeModel::say(running, "analysis");
   marker(1);
@@ -146,7 +146,7 @@ TEST_CASE("markers that are special tokens count as their text, other special to
   marker(1);
   FakeModel::say(running, "{\"city\": \"Bonn\"}");
   marker(4);
-  running.events.on_end(FinishReason::kStop);
+  running.end(FinishReason::kStop);
   const Json message = at(Served::parse(client.read_to_end()).json(), "choices", 0, "message");
   CHECK(at(message, "reasoning_content") == "Hm.");
   CHECK(at(message, "tool_calls", 0, "function", "name") == "weather");

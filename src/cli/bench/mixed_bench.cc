@@ -27,19 +27,13 @@ constexpr std::chrono::minutes kWaitMax{60};  // for slow machines
 // One request and the times of its tokens.
 class Watched {
  public:
-  GenerationEvents events() {
-    GenerationEvents events;
-    events.on_token = [this](int32_t) {
+  EventSink events() {
+    return [this](RequestEvent event) {
       const std::lock_guard lock(mutex_);
-      times_.push_back(Clock::now());
+      if (event.as<RequestEvent::Token>()) times_.push_back(Clock::now());
+      if (auto* ended = event.as<RequestEvent::Ended>()) outcome_ = std::move(ended->outcome);
       changed_.notify_all();
     };
-    events.on_end = [this](Result<FinishReason> outcome) {
-      const std::lock_guard lock(mutex_);
-      outcome_ = std::move(outcome);
-      changed_.notify_all();
-    };
-    return events;
   }
 
   // Waits until it has this many tokens or has ended.

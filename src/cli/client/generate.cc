@@ -35,29 +35,23 @@ struct Shared {
   std::optional<Result<FinishReason>> outcome;
 };
 
-GenerationEvents events_for(const std::shared_ptr<Shared>& shared,
-                            std::function<void(int32_t)> on_token) {
-  GenerationEvents events;
-  events.on_token = [shared, on_token = std::move(on_token)](int32_t token) {
-    {
-      std::lock_guard lock(shared->mutex);
-      Generated& generation = shared->generation;
+EventSink events_for(const std::shared_ptr<Shared>& shared, std::function<void(int32_t)> on_token) {
+  return [shared, on_token = std::move(on_token)](RequestEvent event) {
+    std::unique_lock lock(shared->mutex);
+    Generated& generation = shared->generation;
+    if (const auto* token = event.as<RequestEvent::Token>()) {
       generation.last_token = Generated::Clock::now();
       if (generation.tokens.empty()) generation.first_token = generation.last_token;
-      generation.tokens.push_back(token);
+      generation.tokens.push_back(token->token);
+      lock.unlock();
+      if (on_token) on_token(token->token);
+    } else if (auto* row = event.as<RequestEvent::Row>()) {
+      generation.logits.push_back(std::move(row->values));
+    } else if (auto* ended = event.as<RequestEvent::Ended>()) {
+      shared->outcome = std::move(ended->outcome);
+      shared->ended.notify_all();
     }
-    if (on_token) on_token(token);
   };
-  events.on_logits = [shared](std::span<const float> row) {
-    std::lock_guard lock(shared->mutex);
-    shared->generation.logits.emplace_back(row.begin(), row.end());
-  };
-  events.on_end = [shared](Result<FinishReason> outcome) {
-    std::lock_guard lock(shared->mutex);
-    shared->outcome = std::move(outcome);
-    shared->ended.notify_all();
-  };
-  return events;
 }
 
 struct Started {

@@ -48,7 +48,7 @@ ModelStatus RoutedModel::status() const {
   return status_;
 }
 
-Result<uint64_t> RoutedModel::generate(GenerateRequest request, GenerationEvents events) {
+Result<uint64_t> RoutedModel::generate(GenerateRequest request, EventSink events) {
   const std::lock_guard lock(mutex_);
   TRY(check(request));
   const uint64_t id = next_id_++;

@@ -4,9 +4,9 @@
 // lost, its requests are held and continue on another one: the client sees a pause and the same
 // text.
 //
-// Threads: the ModelService functions, any; the rest, the loop's thread. GenerationEvents are
-// called on the loop's thread. Call close() before the loop ends and before the last handle is
-// released; afterwards any thread may release handles.
+// Threads: the ModelService functions, any; the rest, the loop's thread. Events of requests
+// are reported on the loop's thread. Call close() before the loop ends and before the last handle
+// is released; afterwards any thread may release handles.
 //
 // Rows of prompt logits are refused: they are many and large, and a clients' node that reads them
 // slowly would hold up the group.
@@ -77,7 +77,7 @@ class RoutedModel final : public ModelService, public std::enable_shared_from_th
   ModelChatFormat chat_format() const override { return folder_.chat_format; }
   SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
   ModelCard card() const override { return folder_.card; }
-  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override;
+  Result<uint64_t> generate(GenerateRequest request, EventSink events) override;
   void cancel(uint64_t request) override;
 
  private:
@@ -85,7 +85,7 @@ class RoutedModel final : public ModelService, public std::enable_shared_from_th
   struct Submitted {
     uint64_t id = 0;
     GenerateRequest request;
-    GenerationEvents events;
+    EventSink events;
   };
   // From other threads to the loop's.
   struct Inbox {

@@ -124,7 +124,7 @@ ModelStatus GroupSupervisor::status() const {
   return status_;
 }
 
-Result<uint64_t> GroupSupervisor::generate(GenerateRequest request, GenerationEvents events) {
+Result<uint64_t> GroupSupervisor::generate(GenerateRequest request, EventSink events) {
   std::unique_lock lock(mutex_);
   TRY(check(request));
   const uint64_t id = next_id_++;

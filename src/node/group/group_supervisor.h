@@ -4,9 +4,9 @@
 // loaded again. open(), start(), stop() and the destructor: one thread, and not from a callback.
 // The rest: any thread.
 //
-// GenerationEvents are called from the group's supervising thread, which also monitors the workers:
-// they must be short. They may be called before generate() returns; they may call generate(),
-// cancel() and status().
+// Events of requests are reported from the group's supervising thread, which also monitors the
+// workers: they must be short. They may be called before generate() returns; they may call
+// generate(), cancel() and status().
 #pragma once
 
 #include <chrono>
@@ -82,7 +82,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   ModelChatFormat chat_format() const override { return folder_.chat_format; }
   SamplingDefaults sampling_defaults() const override { return folder_.sampling; }
   ModelCard card() const override { return folder_.card; }
-  Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) override;
+  Result<uint64_t> generate(GenerateRequest request, EventSink events) override;
   void cancel(uint64_t request) override;
 
  private:
@@ -90,7 +90,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   struct Submitted {
     uint64_t id = 0;
     GenerateRequest request;
-    GenerationEvents events;
+    EventSink events;
   };
   struct Inbox {
     std::vector<Submitted> submitted;

@@ -23,22 +23,6 @@ namespace lockstep {
 // Requests that may wait beyond those that run together.
 inline constexpr int kQueueDefault = 64;
 
-// Called from a thread of the service, in order, never after on_end returned; exactly one on_end
-// for each accepted request. They may call the service.
-struct GenerationEvents {
-  // The prompt is computed; the state of its first `cached_tokens` was cached. At most once, before
-  // the first token. May be empty.
-  std::function<void(int cached_tokens)> on_start;
-  std::function<void(int32_t token)> on_token;
-  // Right before their token, see EngineEvents. May be empty.
-  std::function<void(std::span<const TokenLogprob>)> on_logprobs{};
-  // A row of logits, or the embedding of a request with pooling. May be empty.
-  std::function<void(std::span<const float> row)> on_logits;
-  // The reason, or why it failed (kPeerLost: a worker died; kCancelled; kExhausted: it does not fit
-  // the context).
-  std::function<void(Result<FinishReason>)> on_end;
-};
-
 struct RankStatus {
   int rank = 0;
   int64_t pid = 0;   // on its machine; 0: not known
@@ -98,9 +82,12 @@ class ModelService {
   virtual SamplingDefaults sampling_defaults() const = 0;
   virtual ModelCard card() const { return {}; }  // as far as known
   // kExhausted when the queue is full or the prompt is longer than the context, kPeerLost while no
-  // group is ready.
-  virtual Result<uint64_t> generate(GenerateRequest request, GenerationEvents events) = 0;
-  // Ends the request within one step with on_end(kCancelled); unknown ids are ignored.
+  // group is ready. `events` is called from a thread of the service, maybe before this returns, and
+  // may call the service. An accepted request ends exactly once, and nothing follows its end, which
+  // may be an error: kPeerLost (a worker died), kCancelled, kExhausted (it does not fit the
+  // context). Never busy.
+  virtual Result<uint64_t> generate(GenerateRequest request, EventSink events) = 0;
+  // The request ends with kCancelled within one step; unknown ids are ignored.
   virtual void cancel(uint64_t request) = 0;
 };
 

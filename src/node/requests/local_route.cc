@@ -23,23 +23,11 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
  public:
   Carrier(EventLoop& loop, RouteEvents events) : events_(std::move(events)), loop_(&loop) {}
 
-  GenerationEvents events_of(uint64_t id) {
-    GenerationEvents events;
-    const auto send = [self = shared_from_this(), id](RequestEvent::Kind what) {
-      self->send({id, std::move(what)});
+  EventSink events_of(uint64_t id) {
+    return [self = shared_from_this(), id](RequestEvent event) {
+      event.id = id;  // instead of the service's
+      self->send(std::move(event));
     };
-    events.on_start = [send](int cached_tokens) { send(RequestEvent::Started{cached_tokens}); };
-    events.on_token = [send](int32_t token) { send(RequestEvent::Token{token}); };
-    events.on_logprobs = [send](std::span<const TokenLogprob> logprobs) {
-      send(RequestEvent::Logprobs{std::vector<TokenLogprob>(logprobs.begin(), logprobs.end())});
-    };
-    events.on_logits = [send](std::span<const float> row) {
-      send(RequestEvent::Row{std::vector<float>(row.begin(), row.end())});
-    };
-    events.on_end = [send](Result<FinishReason> outcome) {
-      send(RequestEvent::Ended{std::move(outcome)});
-    };
-    return events;
   }
 
   // Any thread.

@@ -12,8 +12,7 @@ Error cancelled_error() {
 
 }  // namespace
 
-void RequestTable::add(uint64_t id, GenerateRequest request, GenerationEvents events,
-                       Time deadline) {
+void RequestTable::add(uint64_t id, GenerateRequest request, EventSink events, Time deadline) {
   Entry entry{std::move(request), std::move(events), deadline};
   entry.prompt_size = entry.request.prompt.size();
   entries_.emplace(id, std::move(entry));
@@ -43,38 +42,38 @@ void RequestTable::take(RequestEvent event) {
     return end(event.id, std::move(ended->outcome));
   const auto found = entries_.find(event.id);
   if (found == entries_.end()) return;
-  std::visit([&](const auto& what) { report(found->second, what); }, event.what);
+  Entry& entry = found->second;
+  if (event.as<RequestEvent::Logprobs>()) {
+    entry.logprobs = std::move(event);
+    return;
+  }
+  const bool is_new = std::visit([&](const auto& what) { return note(entry, what); }, event.what);
+  if (is_new) entry.events(std::move(event));
 }
 
-void RequestTable::report(Entry& entry, const RequestEvent::Started& started) {
-  if (std::exchange(entry.is_started, true)) return;
-  if (entry.events.on_start) entry.events.on_start(started.cached_tokens);
+bool RequestTable::note(Entry& entry, const RequestEvent::Started&) {
+  return !std::exchange(entry.is_started, true);
 }
 
-void RequestTable::report(Entry& entry, const RequestEvent::Token& token) {
-  if (entry.request.max_tokens <= 0) return;
+bool RequestTable::note(Entry& entry, const RequestEvent::Token& token) {
+  if (entry.request.max_tokens <= 0) return false;
   entry.request.prompt.push_back(token.token);
   ++entry.request.told;
   --entry.request.max_tokens;
   entry.losses = 0;
-  if (!entry.logprobs.empty() && entry.events.on_logprobs) {
-    entry.events.on_logprobs(entry.logprobs);
+  if (auto logprobs = std::exchange(entry.logprobs, std::nullopt)) {
+    entry.events(std::move(*logprobs));
   }
-  entry.logprobs.clear();
-  if (entry.events.on_token) entry.events.on_token(token.token);
+  return true;
 }
 
-void RequestTable::report(Entry& entry, const RequestEvent::Logprobs& logprobs) {
-  entry.logprobs = logprobs.logprobs;
-}
-
-void RequestTable::report(Entry& entry, const RequestEvent::Row& row) {
+bool RequestTable::note(Entry& entry, const RequestEvent::Row&) {
   if (entry.rows_to_skip > 0) {
     --entry.rows_to_skip;
-    return;
+    return false;
   }
   ++entry.rows_told;
-  if (entry.events.on_logits) entry.events.on_logits(row.values);
+  return true;
 }
 
 void RequestTable::end(uint64_t id, Result<FinishReason> outcome) {
@@ -85,7 +84,7 @@ void RequestTable::end(uint64_t id, Result<FinishReason> outcome) {
     outcome = FinishReason::kLength;
   }
   on_leave_();
-  if (entry.mapped().events.on_end) entry.mapped().events.on_end(std::move(outcome));
+  entry.mapped().events({id, RequestEvent::Ended{std::move(outcome)}});
 }
 
 bool RequestTable::cancel(uint64_t id) {
@@ -120,7 +119,7 @@ std::optional<Result<FinishReason>> RequestTable::lose(Entry& entry, const Resum
   if (entry.is_cancelled) return cancelled_error();
   if (++entry.losses > resumption.losses_max) return error;
   entry.submitted = false;
-  entry.logprobs.clear();  // its token is generated again
+  entry.logprobs.reset();  // its token is generated again
   entry.deadline = resumption.deadline;
   entry.retry_at = resumption.retry_at;
   return std::nullopt;

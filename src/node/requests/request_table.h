@@ -1,10 +1,10 @@
 // RequestTable: the unfinished requests of a GroupSupervisor or a RoutedModel, and their
-// callbacks; `group` is what serves them, here also a RoutedModel's route. Each is either held
+// sinks; `group` is what serves them, here also a RoutedModel's route. Each is either held
 // (not yet given to a group, with a deadline) or submitted. When a group is lost its requests are
 // held again with the tokens sent so far: the next group gets prompt and tokens and continues bit
 // for bit, since a choice depends only on the tokens before it and the seed. One thread uses it:
-// the supervising one, or the loop's; a request leaves the table before its on_end is called, so
-// on_end is called exactly once.
+// the supervising one, or the loop's; a request leaves the table before its end is reported, so
+// that is done exactly once.
 #pragma once
 
 #include <chrono>
@@ -23,16 +23,16 @@ class RequestTable {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `on_leave` is called for each request that ends, before its on_end.
+  // `on_leave` is called for each request that ends, before its end is reported.
   explicit RequestTable(std::function<void()> on_leave) : on_leave_(std::move(on_leave)) {}
 
-  void add(uint64_t id, GenerateRequest request, GenerationEvents events, Time deadline);
+  void add(uint64_t id, GenerateRequest request, EventSink events, Time deadline);
   // Passes every held request to `submit`, in order of arrival, except those to be retried later
   // than `now`; a refused one ends with that error.
   void submit_held(const std::function<Status(uint64_t, const GenerateRequest&)>& submit,
                    Time now = Time::max());
 
-  // Passes on what the client has not had yet. Ignored: ids that have ended, tokens beyond
+  // Passes the event on, unless the client has had it. Ignored: ids that have ended, tokens beyond
   // max_tokens, and what a later group repeats (the start, rows). Logprobs are reported together
   // with their token. kExhausted ends a resumed request as kLength: its tokens fill the context.
   // Not for Busy, see put_back().
@@ -67,7 +67,7 @@ class RequestTable {
  private:
   struct Entry {
     GenerateRequest request;
-    GenerationEvents events;
+    EventSink events;
     Time deadline;
     Time retry_at = Time::min();
     bool submitted = false;
@@ -78,15 +78,17 @@ class RequestTable {
     size_t rows_told = 0;     // logits sent to the client
     size_t rows_to_skip = 0;  // that this group repeats
     int losses = 0;           // since the last token
-    std::vector<TokenLogprob> logprobs{};  // of the next token
+    std::optional<RequestEvent> logprobs{};  // of the next token
   };
 
-  static void report(Entry& entry, const RequestEvent::Started& started);
-  static void report(Entry& entry, const RequestEvent::Token& token);
-  static void report(Entry& entry, const RequestEvent::Logprobs& logprobs);
-  static void report(Entry& entry, const RequestEvent::Row& row);
-  static void report(Entry&, const RequestEvent::Ended&) {}
-  static void report(Entry&, const RequestEvent::Busy&) {}
+  // Each: false if the client is not to have it (again).
+  static bool note(Entry& entry, const RequestEvent::Started& started);
+  static bool note(Entry& entry, const RequestEvent::Token& token);
+  static bool note(Entry& entry, const RequestEvent::Row& row);
+  template <class Other>
+  static bool note(Entry&, const Other&) {
+    return true;
+  }
   // The outcome of a submitted request whose group is lost; none: it is held.
   std::optional<Result<FinishReason>> lose(Entry& entry, const Resumption& resumption,
                                            const Error& error) const;

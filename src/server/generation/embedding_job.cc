@@ -53,20 +53,22 @@ void EmbeddingJob::submit(size_t index) {
   request.max_tokens = 0;
   request.pooling = pooling_;
   request.client = client_;
-  GenerationEvents events;
-  const auto self = shared_from_this();
-  events.on_logits = [self, index](std::span<const float> row) {
-    std::lock_guard lock(self->mutex_);
-    self->embeddings_[index].assign(row.begin(), row.end());
-  };
-  events.on_end = [self, index](const Result<FinishReason>& end) { self->end_text(index, end); };
-  const auto accepted = service->generate(std::move(request), std::move(events));
+  const auto accepted =
+      service->generate(std::move(request), [self = shared_from_this(), index](RequestEvent event) {
+        if (auto* row = event.as<RequestEvent::Row>()) self->take_row(index, std::move(*row));
+        if (auto* ended = event.as<RequestEvent::Ended>()) self->end_text(index, ended->outcome);
+      });
   if (!accepted.ok()) return finish(to_api_error(accepted.error()));
   std::unique_lock lock(mutex_);
   texts_[index].request = accepted.value();
   const bool is_late = !done_ && !texts_[index].has_ended;  // the job ended meanwhile
   lock.unlock();
   if (is_late) service->cancel(accepted.value());
+}
+
+void EmbeddingJob::take_row(size_t index, RequestEvent::Row row) {
+  const std::lock_guard lock(mutex_);
+  embeddings_[index] = std::move(row.values);
 }
 
 void EmbeddingJob::end_text(size_t index, const Result<FinishReason>& end) {

@@ -42,6 +42,7 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
 
   void submit_more();
   void submit(size_t index);
+  void take_row(size_t index, RequestEvent::Row row);
   void end_text(size_t index, const Result<FinishReason>& end);
   void finish(const std::optional<ApiError>& error);
   void abandon();  // the client disconnected

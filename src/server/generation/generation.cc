@@ -60,19 +60,10 @@ bool Generation::submit(ModelService& service, size_t choice) {
   request.min_tokens = plan_.min_tokens;
   request.top_logprobs = plan_.top_logprobs;
   request.draft_tokens = setup_.draft_tokens;
-  GenerationEvents events;
-  const auto self = shared_from_this();
-  events.on_start = [self, choice](int cached_tokens) {
-    self->handle({choice, Start{cached_tokens}});
-  };
-  events.on_logprobs = [self, choice](std::span<const TokenLogprob> logprobs) {
-    self->handle({choice, Logprobs(logprobs.begin(), logprobs.end())});
-  };
-  events.on_token = [self, choice](int32_t token) { self->handle({choice, token}); };
-  events.on_end = [self, choice](Result<FinishReason> end) {
-    self->handle({choice, std::move(end)});
-  };
-  const auto accepted = service.generate(std::move(request), std::move(events));
+  const auto accepted =
+      service.generate(std::move(request), [self = shared_from_this(), choice](RequestEvent event) {
+        self->handle({choice, std::move(event)});
+      });
   std::lock_guard lock(mutex_);
   if (!accepted.ok()) {
     if (sink_ != nullptr) fail(to_api_error(accepted.error()));
@@ -87,10 +78,10 @@ void Generation::open() {
   std::lock_guard lock(mutex_);
   is_open_ = true;
   meter_.accepted(plan_.prompt_tokens);
-  for (const Event& event : std::exchange(early_, {})) process(event);
+  for (const ChoiceEvent& event : std::exchange(early_, {})) process(event);
 }
 
-void Generation::handle(Event event) {
+void Generation::handle(ChoiceEvent event) {
   std::lock_guard lock(mutex_);
   if (is_open_) {
     process(event);
@@ -99,35 +90,31 @@ void Generation::handle(Event event) {
   }
 }
 
-void Generation::process(const Event& event) {
+void Generation::process(const ChoiceEvent& event) {
   if (sink_ == nullptr || choices_[event.choice].has_ended) return;
   last_event_ = Housekeeper::Clock::now();
-  if (const int32_t* token = std::get_if<int32_t>(&event.what)) {
-    process_token(event.choice, *token);
-  } else if (const Start* start = std::get_if<Start>(&event.what)) {
-    process_start(event.choice, *start);
-  } else if (const Logprobs* logprobs = std::get_if<Logprobs>(&event.what)) {
-    choices_[event.choice].logprobs.add(*logprobs, *tokenizer_);
-  } else {
-    process_end(event.choice, std::get<Result<FinishReason>>(event.what));
-  }
+  std::visit([&](const auto& what) { process(event.choice, what); }, event.event.what);
 }
 
 // Each prompt counts once: further choices reuse what the first one computed.
-void Generation::process_start(size_t choice, Start start) {
+void Generation::process(size_t choice, const RequestEvent::Started& started) {
   meter_.started(choice);
   const auto& choices = plan_.choices;
   if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
-  cached_tokens_ += start.cached_tokens;
-  meter_.cached(start.cached_tokens);
+  cached_tokens_ += started.cached_tokens;
+  meter_.cached(started.cached_tokens);
 }
 
-void Generation::process_token(size_t choice, int32_t token) {
+void Generation::process(size_t choice, const RequestEvent::Logprobs& logprobs) {
+  choices_[choice].logprobs.add(logprobs.logprobs, *tokenizer_);
+}
+
+void Generation::process(size_t choice, const RequestEvent::Token& token) {
   begin();
   meter_.token(choice, last_event_);
   ++completion_tokens_;
   Choice& state = choices_[choice];
-  pass_on(choice, state.decoder.push(token));
+  pass_on(choice, state.decoder.push(token.token));
   sink_->on_token(choice);
   if (const auto problem = sink_->problem()) return fail(*problem);
   if (!state.matcher.is_stopped()) return;
@@ -135,7 +122,8 @@ void Generation::process_token(size_t choice, int32_t token) {
   end_choice(choice, "stop");
 }
 
-void Generation::process_end(size_t choice, const Result<FinishReason>& end) {
+void Generation::process(size_t choice, const RequestEvent::Ended& ended) {
+  const Result<FinishReason>& end = ended.outcome;
   Choice& state = choices_[choice];
   if (!end.ok()) {
     state.has_ended = true;

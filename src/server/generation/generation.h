@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "net/http/http_server.h"
@@ -103,23 +102,21 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
     bool has_ended = false;
     LogprobQueue logprobs;
   };
-  struct Start {
-    int cached_tokens;
-  };
-  // The logprobs of a token come before it.
-  using Logprobs = std::vector<TokenLogprob>;
-  struct Event {
+  struct ChoiceEvent {
     size_t choice;
-    std::variant<int32_t, Start, Logprobs, Result<FinishReason>> what;
+    RequestEvent event;
   };
 
   bool submit(ModelService& service, size_t choice);
   void open();  // all choices are submitted: processes held and new events
-  void handle(Event event);
-  void process(const Event& event);
-  void process_start(size_t choice, Start start);
-  void process_token(size_t choice, int32_t token);
-  void process_end(size_t choice, const Result<FinishReason>& end);
+  void handle(ChoiceEvent event);
+  void process(const ChoiceEvent& event);
+  void process(size_t choice, const RequestEvent::Started& started);
+  void process(size_t choice, const RequestEvent::Token& token);
+  void process(size_t choice, const RequestEvent::Logprobs& logprobs);
+  void process(size_t, const RequestEvent::Row&) {}  // of no answer in text
+  void process(size_t choice, const RequestEvent::Ended& ended);
+  void process(size_t, const RequestEvent::Busy&) {}  // services report none
   ApiError end_error(size_t choice, const Error& error) const;
   GenerationUsage usage() const;
   void begin();
@@ -142,7 +139,7 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   std::mutex mutex_;                      // all below
   std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
   std::vector<Choice> choices_;
-  std::vector<Event> early_;  // before open(); at most 2 max_tokens + 2 per choice
+  std::vector<ChoiceEvent> early_;  // before open(); at most 2 max_tokens + 2 per choice
   bool is_open_ = false;
   bool has_begun_ = false;
   RequestMeter meter_;
