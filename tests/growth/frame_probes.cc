@@ -201,6 +201,7 @@ bool reads_frames(const std::vector<std::string>& frames) {
 GenerateRequest long_prompt(size_t tokens) {
   GenerateRequest request;
   request.prompt.assign(tokens, 7);
+  request.dry_breakers.assign(tokens, 7);  // these are JSON
   return request;
 }
 

@@ -76,6 +76,20 @@ TEST_CASE("a request reaches the worker bit for bit") {
   CHECK(copy.sampling.dry_tokens == 256);
 }
 
+TEST_CASE("the tokens of a prompt are sent as bytes") {
+  GenerateRequest request;
+  request.prompt = {0x04030201, -1};
+  const std::string bytes = encode_request(0x0807060504030201, request);
+  CHECK(bytes.substr(0, 20) ==
+        std::string("\1\2\3\4\5\6\7\10\2\0\0\0\1\2\3\4\xff\xff\xff\xff", 20));
+  CHECK(bytes[20] == '{');
+  CHECK(decode_request_id(bytes).value() == 0x0807060504030201);
+  CHECK_FALSE(decode_request_id("1234567").ok());
+  const size_t options_bytes = bytes.size() - 20;
+  request.prompt.assign(1'000'000, 123'456);
+  CHECK(encode_request(1, request).size() == 12 + 4'000'000 + options_bytes);
+}
+
 TEST_CASE("more resumed tokens than the prompt has are refused") {
   GenerateRequest request;
   request.prompt = {1, 2};
@@ -158,8 +172,15 @@ TEST_CASE("invalid payloads are errors") {
   CHECK_FALSE(decode_error(encode_heartbeat({1000, 0})).ok());
   CHECK_FALSE(decode_times("1234").ok());
   CHECK_FALSE(decode_pairs("1234").ok());
+  CHECK_FALSE(decode_request("").ok());
   CHECK_FALSE(decode_request("{}").ok());
-  CHECK_FALSE(decode_request("not JSON").ok());
+  CHECK_FALSE(decode_request("0123456789ab").ok());                // a huge prompt
+  CHECK_FALSE(decode_request(std::string(12, '\0')).ok());         // no options
+  CHECK_FALSE(decode_request(std::string(12, '\0') + "{}").ok());  // too few
+  CHECK_FALSE(decode_request(std::string("\1\0\0\0\0\0\0\0\2\0\0\0"
+                                         "1234{}",
+                                         18))
+                  .ok());
   CHECK_FALSE(decode_setup("[]").ok());
   WorkerSetup setup;
   setup.rank = 1;

@@ -231,7 +231,7 @@ TEST_CASE("stream route: prompts longer than a frame arrive, many at once") {
 TEST_CASE("stream route: a prompt beyond the largest message is refused with the limit") {
   Served served(std::make_shared<FakeService>());
   RequestClient client;
-  served.ask(client, request_for(std::vector<int32_t>(2'500'000, 123'456), 2));
+  served.ask(client, request_for(std::vector<int32_t>(4'194'304, 123'456), 2));
   const Error error = client.error();
   CHECK(error.code == ErrorCode::kExhausted);
   CHECK(error.message.find("at most 16777215") != std::string::npos);

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 inline constexpr size_t kRequestFrameBytesMax = size_t{1} << 20;  // as Peers limits a stream's
-// A prompt of a million tokens needs about half of it. A worker accepts no more either.
+// A prompt of a million tokens needs a quarter of it. A worker accepts no more either.
 inline constexpr size_t kRequestMessageBytesMax = (size_t{16} << 20) - 1;
 
 enum class RequestMessage : uint8_t {

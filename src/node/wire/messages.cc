@@ -56,9 +56,9 @@ Status get_filters(const Json& json, SamplingOptions& sampling) {
 }  // namespace
 
 std::string encode_request(uint64_t id, const GenerateRequest& request) {
+  std::string bytes = pack(id, static_cast<uint32_t>(request.prompt.size()));
+  bytes += pack_span(std::span<const int32_t>(request.prompt));
   JsonObject object;
-  object["id"] = as_signed(id);
-  object["prompt"] = json_array(request.prompt);
   object["max_tokens"] = request.max_tokens;
   object["stop_ids"] = json_array(request.stop_ids);
   object["temperature"] = request.sampling.temperature;
@@ -78,14 +78,23 @@ std::string encode_request(uint64_t id, const GenerateRequest& request) {
   object["client"] = as_signed(request.client);
   object["priority"] = request.priority;
   add_filters(request.sampling, object);
-  return dump_json(object);
+  return bytes + dump_json(object);
+}
+
+Result<uint64_t> decode_request_id(std::string_view payload) {
+  if (payload.size() < sizeof(uint64_t)) return corrupt_message("request");
+  return take<uint64_t>(payload);
 }
 
 Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view payload) {
-  const Json json = TRY(parse_json(payload));
-  const uint64_t id = TRY(need_uint64(json, "id"));
+  if (payload.size() < sizeof(uint64_t) + sizeof(uint32_t)) return corrupt_message("request");
+  const uint64_t id = take<uint64_t>(payload);
+  const size_t prompt_bytes = size_t{take<uint32_t>(payload)} * sizeof(int32_t);
+  if (prompt_bytes > payload.size()) return corrupt_message("prompt");
   GenerateRequest request;
-  request.prompt = TRY(get_numbers<int32_t>(json, "prompt"));
+  request.prompt = TRY(take_all<int32_t>(payload.substr(0, prompt_bytes), "prompt"));
+  payload.remove_prefix(prompt_bytes);
+  const Json json = TRY(parse_json(payload));
   request.max_tokens = TRY(need_int32(json, "max_tokens"));
   request.stop_ids = TRY(get_numbers<int32_t>(json, "stop_ids"));
   request.sampling.temperature = TRY(need_float(json, "temperature"));

@@ -1,6 +1,6 @@
-// Messages between a node and its workers, and their encoding on the control channel. Events
-// of requests and heartbeats are plain bytes, everything else is JSON. Pure functions; an invalid
-// payload is kCorrupt.
+// Messages between a node and its workers, and their encoding on the control channel. Prompts,
+// events of requests and heartbeats are plain bytes, everything else is JSON. Pure functions; an
+// invalid payload is kCorrupt.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,9 @@ Result<EpochReport> decode_epoch_report(std::string_view payload);
 std::string encode_ports(std::span<const int> ports);
 Result<std::vector<int>> decode_ports(std::string_view payload);
 
+// The id, the number of the prompt's tokens and these as bytes, then the options as JSON.
 std::string encode_request(uint64_t id, const GenerateRequest& request);
+Result<uint64_t> decode_request_id(std::string_view payload);
 Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view payload);
 
 std::string encode_report(const LoadReport& report);
