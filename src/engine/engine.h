@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -72,6 +74,10 @@ struct GenerateRequest {
   int priority = 0;     // higher ones are admitted first
 };
 
+// Makes a request in the thread that runs the engine, which calls it once. So a thread that
+// receives long requests and has other duties need not decode them. An error ends the request.
+using MakeRequest = std::function<Result<GenerateRequest>()>;
+
 struct LoadReport {
   uint64_t weight_bytes = 0;  // checkpoint bytes of this rank's share, by the weight table
   uint64_t read_bytes = 0;    // checkpoint bytes actually read
@@ -92,7 +98,10 @@ class Engine {
   virtual std::optional<PageStoreCounts> page_store_counts() const { return {}; }
 
   // Rank 0 only, any thread. Outcomes are reported as events.
-  virtual void submit(uint64_t request, GenerateRequest options) = 0;
+  virtual void submit(uint64_t request, MakeRequest make) = 0;
+  void submit(uint64_t request, GenerateRequest options) {
+    submit(request, [made = std::move(options)]() mutable { return std::move(made); });
+  }
   virtual void cancel(uint64_t request) = 0;
 
   // Any thread, any rank: run() returns Ok after the current step. (Rank 0 stops the followers.)

@@ -116,11 +116,26 @@ TEST_CASE("a stop that comes before the run ends it at once") {
   CHECK(engine.value()->run(events).ok());  // a stop is permanent
 }
 
+TEST_CASE("a request that cannot be made ends alone, with the reason") {
+  auto engine = load_alone({.model = kLlama3});
+  REQUIRE(engine.ok());
+  engine.value()->submit(0, []() -> Result<GenerateRequest> {
+    return Error{ErrorCode::kCorrupt, "the request is cut off"};
+  });
+  engine.value()->submit(1, GenerateRequest{.prompt = {1}, .max_tokens = 2});
+  Collector events(2, *engine.value());
+  CHECK(engine.value()->run(events).ok());
+  const std::vector<Answer> answers = events.take();
+  CHECK(answers[0].error == "the request is cut off");
+  CHECK(answers[1].tokens.size() == 2);
+}
+
 TEST_CASE("items from other threads arrive once, in order") {
   Inbox inbox;
   CHECK(inbox.take().submitted.empty());
   std::thread other([&] {
-    for (uint64_t id = 0; id < 100; ++id) inbox.submit(id, {.prompt = {1}});
+    for (uint64_t id = 0; id < 100; ++id)
+      inbox.submit(id, [] { return GenerateRequest{.prompt = {1}}; });
     inbox.cancel(5);
     inbox.stop();
   });

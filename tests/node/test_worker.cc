@@ -43,9 +43,11 @@ class EchoEngine final : public Engine {
 
   const LoadReport& report() const override { return report_; }
 
-  void submit(uint64_t id, GenerateRequest request) override {
+  void submit(uint64_t id, MakeRequest make) override {
+    Result<GenerateRequest> request = make();
+    if (!request.ok()) std::abort();
     std::lock_guard lock(mutex_);
-    sequences_.push_back({id, std::move(request), 0});
+    sequences_.push_back({id, std::move(request.value()), 0});
     changed_.notify_all();
   }
 

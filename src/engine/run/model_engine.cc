@@ -177,7 +177,12 @@ Result<bool> ModelEngine::take_requests(const EventSink& events) {
   Inbox::Contents contents = inbox_.take();
   if (contents.leave) return Error{ErrorCode::kCancelled, "the epoch is over"};
   for (Inbox::Submission& submission : contents.submitted) {
-    auto ready = choice_leader_->submit(submission.id, std::move(submission.request));
+    Result<GenerateRequest> request = submission.make();
+    if (!request.ok()) {
+      events({submission.id, RequestEvent::Ended{request.error()}});
+      continue;
+    }
+    auto ready = choice_leader_->submit(submission.id, std::move(request.value()));
     if (ready) schedule(std::move(*ready), events);
   }
   if (choice_leader_->is_waiting()) {

@@ -36,8 +36,8 @@ class ModelEngine final : public Engine {
   Status load(const EngineOptions& options);
 
   const LoadReport& report() const override { return report_; }
-  void submit(uint64_t request, GenerateRequest options) override {
-    inbox_.submit(request, std::move(options));
+  void submit(uint64_t request, MakeRequest make) override {
+    inbox_.submit(request, std::move(make));
   }
   void cancel(uint64_t request) override { inbox_.cancel(request); }
   void stop() override { inbox_.stop(); }

@@ -14,8 +14,8 @@ void Inbox::change(Change&& apply) {
   changed_.notify_one();
 }
 
-void Inbox::submit(uint64_t id, GenerateRequest request) {
-  change([&](Contents& contents) { contents.submitted.push_back({id, std::move(request)}); });
+void Inbox::submit(uint64_t id, MakeRequest make) {
+  change([&](Contents& contents) { contents.submitted.push_back({id, std::move(make)}); });
 }
 
 void Inbox::cancel(uint64_t id) {

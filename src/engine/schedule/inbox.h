@@ -18,7 +18,7 @@ class Inbox {
  public:
   struct Submission {
     uint64_t id = 0;
-    GenerateRequest request;
+    MakeRequest make;
   };
   struct Contents {
     std::vector<Submission> submitted;
@@ -28,7 +28,7 @@ class Inbox {
   };
 
   // Any thread.
-  void submit(uint64_t id, GenerateRequest request);
+  void submit(uint64_t id, MakeRequest make);
   void cancel(uint64_t id);
   void stop();
   void leave();

@@ -114,10 +114,10 @@ void WorkerControl::read_and_beat() {
       if (!filled.ok()) leave();  // the node is gone
       if (!filled.value()) break;
       while (true) {
-        const Result<std::optional<ControlFrame>> frame = reader_.next();
+        Result<std::optional<ControlFrame>> frame = reader_.next();
         if (!frame.ok()) leave();
         if (!frame.value()) break;
-        handle(*frame.value());
+        handle(std::move(*frame.value()));
       }
     }
   }
@@ -146,7 +146,7 @@ std::optional<PageStoreCounts> WorkerControl::page_counts() {
   return engine_ == nullptr ? std::nullopt : engine_->page_store_counts();
 }
 
-void WorkerControl::handle(const ControlFrame& frame) {
+void WorkerControl::handle(ControlFrame frame) {
   switch (static_cast<Message>(frame.type)) {
     case Message::kSetup:
     case Message::kPorts: {
@@ -171,7 +171,7 @@ void WorkerControl::handle(const ControlFrame& frame) {
     default:
       const Status done = static_cast<Message>(frame.type) == Message::kJoin
                               ? handle_join(frame)
-                              : handle_request(frame);
+                              : handle_request(std::move(frame));
       if (!done.ok()) {
         log_error("worker: {}", done.error().message);
         leave();  // the node and this worker disagree on the protocol
@@ -198,13 +198,18 @@ Status WorkerControl::handle_join(const ControlFrame& frame) {
   return Ok{};
 }
 
-Status WorkerControl::handle_request(const ControlFrame& frame) {
-  std::lock_guard lock(mutex_);
+// A request may have 16 MiB: it is decoded where it is computed, not here between heartbeats.
+Status WorkerControl::handle_request(ControlFrame frame) {
   if (static_cast<Message>(frame.type) == Message::kSubmit) {
-    auto request = TRY(decode_request(frame.payload));
-    if (engine_) engine_->submit(request.first, std::move(request.second));
+    const uint64_t id = TRY(decode_request_id(frame.payload));
+    std::lock_guard lock(mutex_);
+    if (!engine_) return Ok{};
+    engine_->submit(id, [payload = std::move(frame.payload)]() -> Result<GenerateRequest> {
+      return std::move(TRY(decode_request(payload)).second);
+    });
     return Ok{};
   }
+  std::lock_guard lock(mutex_);
   if (static_cast<Message>(frame.type) == Message::kCancel) {
     const uint64_t id = TRY(decode_id(frame.payload));
     if (engine_) engine_->cancel(id);

@@ -1,6 +1,7 @@
 // WorkerControl: a worker's end of the control channel. Its thread reads the node's messages,
-// passes requests to the engine and sends a heartbeat every 250 ms, whatever the computing thread
-// does. When the node is gone the process exits at once. Any thread may call send().
+// passes requests to the engine, encoded as they are, and sends a heartbeat every 250 ms, whatever
+// the computing thread does. When the node is gone the process exits at once. Any thread may call
+// send().
 #pragma once
 
 #include <atomic>
@@ -67,10 +68,10 @@ class WorkerControl {
   void read_and_beat();
   void beat();
   std::optional<PageStoreCounts> page_counts();
-  void handle(const ControlFrame& frame);
+  void handle(ControlFrame frame);
   void end_epoch();
   Status handle_join(const ControlFrame& frame);
-  Status handle_request(const ControlFrame& frame);
+  Status handle_request(ControlFrame frame);
 
   UniqueFd fd_;
   WakePipe wake_;
