@@ -45,8 +45,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   events.on_event = [](const RequestEvent& event) { check_event(event); };
   events.on_status = [](const ModelStatus& status) { check_status(status); };
   events.on_lost = [](const Error&) {};
-  const RouteCalls calls{.submit = [](uint64_t id, const GenerateRequest& request) -> Status {
-                           check_request(id, request);
+  const RouteCalls calls{.submit = [](uint64_t id, const std::string& encoded) -> Status {
+                           const auto request = TRY(decode_request(encoded));
+                           LOCKSTEP_CHECK(request.first == id);
+                           check_request(id, request.second);
                            return Ok{};
                          },
                          .cancel = [](uint64_t) {}};

@@ -60,12 +60,14 @@ struct Machines {
       has_raw.set_value();
       return;
     }
-    hosts.push_back(std::make_unique<RequestStreamHost>(*owner, std::move(connection), service,
-                                                        [this](const Error& error) {
-                                                          const std::lock_guard lock(mutex);
-                                                          host_ends.push_back(error.message);
-                                                          changed.notify_all();
-                                                        }));
+    hosts.push_back(std::make_unique<RequestStreamHost>(
+        *owner, std::move(connection), service,
+        [this](const Error& error) {
+          const std::lock_guard lock(mutex);
+          host_ends.push_back(error.message);
+          changed.notify_all();
+        },
+        decode));
   }
 
   void serve(std::shared_ptr<ModelService> model) {
@@ -108,6 +110,7 @@ struct Machines {
 
   // Used on the owner's loop.
   std::shared_ptr<ModelService> service;  // for connections accepted from now on
+  DecodeRequest decode = decode_request;  // likewise
   std::unique_ptr<FrameServer> server;
   std::vector<std::unique_ptr<RequestStreamHost>> hosts;
   FrameConnection raw;
@@ -331,6 +334,80 @@ TEST_CASE("stream host: a node that sends invalid data loses its stream with a s
   }
   CHECK(becomes_true([&] { return fake->status().running == 0; }));
   machines.owner->run_and_wait([&] { machines.hosts.clear(); });
+}
+
+TEST_CASE(
+    "stream host: the loop continues while a request is decoded, and a cancel finds it there") {
+  Machines machines;
+  const auto fake = std::make_shared<FakeService>(FakeService::Options{.tokens = 0});
+  std::promise<void> has_begun, may_go_on;
+  machines.decode = [&](std::string_view payload) {
+    has_begun.set_value();
+    may_go_on.get_future().wait_for(kPatience);
+    return decode_request(payload);
+  };
+  machines.serve(fake);
+  FrameConnection connection = machines.connect();
+  std::promise<Error> ended;
+  std::promise<void> has_status;
+  std::unique_ptr<RequestRoute> route;
+  RouteEvents events;
+  events.on_event = [&](const RequestEvent& event) {
+    const auto* end = event.as<RequestEvent::Ended>();
+    const bool is_error = end && !end->outcome.ok();
+    ended.set_value(is_error ? end->outcome.error() : Error{ErrorCode::kInternal, ""});
+  };
+  events.on_status = [&, is_first = true](const ModelStatus&) mutable {
+    if (std::exchange(is_first, false)) has_status.set_value();
+  };
+  events.on_lost = [](const Error&) {};
+  machines.clients->run_and_wait([&] {
+    route = make_stream_route(*machines.clients, std::move(connection), events);
+    CHECK(route->submit(1, request_for({1}, 9)).ok());
+    route->cancel(1);
+  });
+  REQUIRE(has_begun.get_future().wait_for(kPatience) == std::future_status::ready);
+  CHECK(has_status.get_future().wait_for(kPatience) == std::future_status::ready);
+  machines.owner->run_and_wait([] {});
+  may_go_on.set_value();
+  CHECK(ended.get_future().get().code == ErrorCode::kCancelled);
+  CHECK(fake->status().running == 0);
+  machines.clients->run_and_wait([&] {
+    route.reset();
+    connection = {};
+  });
+}
+
+TEST_CASE("request decoder: what does not fit is refused, and the rest comes in order") {
+  const auto loop = EventLoop::start();
+  std::promise<void> may_go_on, has_come;
+  std::shared_future<void> released = may_go_on.get_future().share();
+  std::vector<uint64_t> ids;  // used on the loop
+  std::unique_ptr<RequestDecoder> decoder;
+  const std::string half(RequestDecoder::kBytesMax / 2, 'x');
+  loop->run_and_wait([&] {
+    decoder = std::make_unique<RequestDecoder>(
+        *loop,
+        [&](std::string_view) -> DecodedRequest {
+          released.wait_for(kPatience);
+          return Error{ErrorCode::kCorrupt, "not a request"};
+        },
+        [&](uint64_t id, const DecodedRequest& decoded) {
+          CHECK(decoded.error().code == ErrorCode::kCorrupt);
+          ids.push_back(id);
+          if (ids.size() == 2) has_come.set_value();
+        });
+    CHECK(decoder->add(1, half));
+    CHECK(decoder->add(2, half));
+    CHECK_FALSE(decoder->add(3, "x"));
+  });
+  may_go_on.set_value();
+  REQUIRE(has_come.get_future().wait_for(kPatience) == std::future_status::ready);
+  loop->run_and_wait([&] {
+    CHECK(ids == std::vector<uint64_t>{1, 2});
+    CHECK(decoder->add(4, half));
+    decoder.reset();
+  });
 }
 
 TEST_CASE("stream host: rows of logits are refused, and the stream continues") {

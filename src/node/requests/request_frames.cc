@@ -76,11 +76,11 @@ Status tell_route(const RouteEvents& events, const StreamMessage& message) {
   }
 }
 
-Status ask_route(const RouteCalls& calls, const StreamMessage& message) {
+Status ask_route(const RouteCalls& calls, StreamMessage message) {
   switch (message.type) {
     case RequestMessage::kSubmit: {
-      auto [id, request] = TRY(decode_request(message.payload));
-      return calls.submit(id, std::move(request));
+      const uint64_t id = TRY(decode_request_id(message.payload));
+      return calls.submit(id, std::move(message.payload));
     }
     case RequestMessage::kCancel:
       calls.cancel(TRY(decode_id(message.payload)));

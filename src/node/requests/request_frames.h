@@ -52,10 +52,10 @@ class RequestFrameReader {
 Status tell_route(const RouteEvents& events, const StreamMessage& message);
 
 struct RouteCalls {
-  std::function<Status(uint64_t id, GenerateRequest)> submit;
+  std::function<Status(uint64_t id, std::string encoded)> submit;  // for decode_request()
   std::function<void(uint64_t id)> cancel;
 };
 // Makes the call for a message of the clients' node; returns `submit`'s error too.
-Status ask_route(const RouteCalls& calls, const StreamMessage& message);
+Status ask_route(const RouteCalls& calls, StreamMessage message);
 
 }  // namespace lockstep

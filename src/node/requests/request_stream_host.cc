@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,36 +12,44 @@
 #include "node/requests/local_route.h"
 #include "node/requests/request_frames.h"
 #include "node/wire/event_codec.h"
-#include "node/wire/messages.h"
 #include "node/wire/status_message.h"
 
 namespace lockstep {
 
 struct RequestStreamHost::Impl : std::enable_shared_from_this<Impl> {
-  Impl(FrameConnection opened, std::function<void(Error)> ended)
-      : connection(std::move(opened)), on_end(std::move(ended)) {}
+  Impl(FrameConnection opened, std::function<void(Error)> ended, DecodeRequest decode_request)
+      : connection(std::move(opened)),
+        on_end(std::move(ended)),
+        decode(std::move(decode_request)) {}
 
   void start(EventLoop& loop, std::shared_ptr<ModelService> service);
   void take(const std::string& frame);
-  Status submit(uint64_t id, const GenerateRequest& request);
+  Status submit(uint64_t id, std::string encoded);
+  void take_decoded(uint64_t id, DecodedRequest decoded);
+  void submit_decoded(uint64_t id, const GenerateRequest& request);
+  void cancel(uint64_t id);
   RouteEvents route_events();
   void send(RequestMessage type, std::string_view payload);
   void send_event(const RequestEvent& event);
+  void lose(Error error);
   void end(Error error);
   void stop();
 
   FrameConnection connection;
   std::function<void(Error)> on_end;
+  const DecodeRequest decode;
   RequestFrameReader reader;
   std::unique_ptr<RequestRoute> route;
-  std::set<uint64_t> running;
+  std::optional<RequestDecoder> decoder;
+  std::set<uint64_t> running;          // also those being decoded
+  std::map<uint64_t, bool> undecoded;  // whether they are cancelled
   bool is_over = false;
 };
 
 RequestStreamHost::RequestStreamHost(EventLoop& loop, FrameConnection connection,
                                      std::shared_ptr<ModelService> service,
-                                     std::function<void(Error)> on_end)
-    : impl_(std::make_shared<Impl>(std::move(connection), std::move(on_end))) {
+                                     std::function<void(Error)> on_end, DecodeRequest decode)
+    : impl_(std::make_shared<Impl>(std::move(connection), std::move(on_end), std::move(decode))) {
   loop.post([weak = std::weak_ptr<Impl>(impl_), &loop, service = std::move(service)] {
     if (const auto impl = weak.lock()) impl->start(loop, service);
   });
@@ -56,6 +66,9 @@ void RequestStreamHost::Impl::start(EventLoop& loop, std::shared_ptr<ModelServic
   }
   route = make_local_route(loop, std::move(service), route_events());
   const std::weak_ptr<Impl> weak = shared_from_this();
+  decoder.emplace(loop, decode, [weak](uint64_t id, DecodedRequest decoded) {
+    if (const auto self = weak.lock()) self->take_decoded(id, std::move(decoded));
+  });
   connection.set_events({.on_frame =
                              [weak](const std::string& frame) {
                                if (const auto self = weak.lock()) self->take(frame);
@@ -70,33 +83,55 @@ void RequestStreamHost::Impl::start(EventLoop& loop, std::shared_ptr<ModelServic
 void RequestStreamHost::Impl::take(const std::string& frame) {
   if (is_over) return;
   const RouteCalls calls{
-      .submit = [this](uint64_t id, const GenerateRequest& request) { return submit(id, request); },
-      .cancel = [this](uint64_t id) { route->cancel(id); }};
+      .submit = [this](uint64_t id, std::string encoded) { return submit(id, std::move(encoded)); },
+      .cancel = [this](uint64_t id) { cancel(id); }};
   auto message = reader.take(frame);
   Status asked = Ok{};
   if (!message.ok()) {
     asked = std::move(message.error());
   } else if (message.value()) {
-    asked = ask_route(calls, *message.value());
+    asked = ask_route(calls, std::move(*message.value()));
   }
-  if (asked.ok()) return;
-  send(RequestMessage::kLost, encode_error(asked.error()));
-  end(std::move(asked.error()));
+  if (!asked.ok()) lose(std::move(asked.error()));
 }
 
-Status RequestStreamHost::Impl::submit(uint64_t id, const GenerateRequest& request) {
+void RequestStreamHost::Impl::lose(Error error) {
+  send(RequestMessage::kLost, encode_error(error));
+  end(std::move(error));
+}
+
+Status RequestStreamHost::Impl::submit(uint64_t id, std::string encoded) {
   if (running.contains(id)) {
     return Error{ErrorCode::kCorrupt, fmt::format("a stream of requests has request {} twice", id)};
   }
-  if (running.size() >= kRequestsMax) {
+  if (running.size() >= kRequestsMax || !decoder->add(id, std::move(encoded))) {
     send_event({id, RequestEvent::Busy{}});
     return Ok{};
   }
   running.insert(id);
-  const Error no_rows{ErrorCode::kUnsupported, "rows of logits are not sent to other nodes"};
-  Status submitted = request.prompt_logits ? Status(no_rows) : route->submit(id, request);
-  if (!submitted.ok()) send_event({id, RequestEvent::Ended{submitted.error()}});
+  undecoded[id] = false;
   return Ok{};
+}
+
+void RequestStreamHost::Impl::cancel(uint64_t id) {
+  const auto found = undecoded.find(id);
+  if (found == undecoded.end()) return route->cancel(id);
+  found->second = true;
+}
+
+void RequestStreamHost::Impl::take_decoded(uint64_t id, DecodedRequest decoded) {
+  if (is_over) return;
+  const bool is_cancelled = undecoded.extract(id).mapped();
+  if (!decoded.ok()) return lose(std::move(decoded.error()));
+  if (!is_cancelled) return submit_decoded(id, decoded.value().second);
+  const Error cancelled{ErrorCode::kCancelled, "the request was cancelled"};
+  send_event({id, RequestEvent::Ended{cancelled}});
+}
+
+void RequestStreamHost::Impl::submit_decoded(uint64_t id, const GenerateRequest& request) {
+  const Error no_rows{ErrorCode::kUnsupported, "rows of logits are not sent to other nodes"};
+  const Status submitted = request.prompt_logits ? Status(no_rows) : route->submit(id, request);
+  if (!submitted.ok()) send_event({id, RequestEvent::Ended{submitted.error()}});
 }
 
 // The route is destroyed with this, and its events end before.
@@ -106,11 +141,7 @@ RouteEvents RequestStreamHost::Impl::route_events() {
               [this](const ModelStatus& status) {
                 send(RequestMessage::kStatus, encode_status(status));
               },
-          .on_lost =
-              [this](const Error& error) {
-                send(RequestMessage::kLost, encode_error(error));
-                end(error);
-              }};
+          .on_lost = [this](const Error& error) { lose(error); }};
 }
 
 // The connection drops a stream that does not drain.
@@ -131,6 +162,7 @@ void RequestStreamHost::Impl::end(Error error) {
   if (std::exchange(is_over, true)) return;
   const auto keep = shared_from_this();
   connection.finish();
+  decoder.reset();
   route.reset();
   if (const auto called = std::exchange(on_end, nullptr)) called(std::move(error));
 }
@@ -138,6 +170,7 @@ void RequestStreamHost::Impl::end(Error error) {
 void RequestStreamHost::Impl::stop() {
   if (std::exchange(is_over, true)) return;
   connection.close();
+  decoder.reset();
   route.reset();
 }
 

@@ -10,6 +10,8 @@
 #include "net/event_loop.h"
 #include "net/frames/frame_connection.h"
 #include "node/models/model_service.h"
+#include "node/requests/request_decoder.h"
+#include "node/wire/messages.h"
 
 namespace lockstep {
 
@@ -19,9 +21,10 @@ class RequestStreamHost {
 
   // `on_end` is called once, not from inside this constructor, with the reason, when the stream has
   // closed, even before this call, or the model is gone; it may destroy this. `service`: see
-  // make_local_route().
+  // make_local_route(). `decode` is called outside of the loop's thread.
   RequestStreamHost(EventLoop& loop, FrameConnection connection,
-                    std::shared_ptr<ModelService> service, std::function<void(Error)> on_end);
+                    std::shared_ptr<ModelService> service, std::function<void(Error)> on_end,
+                    DecodeRequest decode = decode_request);
   RequestStreamHost(RequestStreamHost&&) = delete;
   // Cancels its requests and closes the stream, which the clients' node sees as a loss.
   ~RequestStreamHost();
