@@ -5,11 +5,11 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "chat/calls/output_delta.h"
 #include "json/json.h"
@@ -30,7 +30,7 @@ class SampledCalls {
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::string> texts_;  // by id and value, because ids repeat
+  std::map<std::string, std::string> texts_;  // by id and value, because ids repeat
   std::deque<std::string> order_;                       // keys, the oldest first
   size_t bytes_ = 0;
 };

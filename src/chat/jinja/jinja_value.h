@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -104,7 +104,7 @@ class JinjaDict {
   size_t text_position(std::string_view key) const;
 
   std::vector<JinjaPair> entries_;  // in the order of the first insertion
-  std::unordered_map<std::string_view, size_t> text_keys_;
+  std::map<std::string_view, size_t> text_keys_;
   std::string json_text_;
 };
 

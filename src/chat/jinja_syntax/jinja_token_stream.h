@@ -2,9 +2,9 @@
 // parsers of expressions and of statements.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -57,7 +57,7 @@ class JinjaTokenStream {
   size_t at_ = 0;
   int nesting_ = 0;
   JinjaProgram& program_;
-  std::unordered_map<std::string, uint32_t> names_;
+  std::map<std::string, uint32_t> names_;
 };
 
 }  // namespace lockstep

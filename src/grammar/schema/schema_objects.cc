@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text_hash.h"
 #include "grammar/dfa/code_points.h"
 
 namespace lockstep {
@@ -173,7 +174,7 @@ Result<SchemaList> value_of_key(SchemaShapes& shapes, const ObjectShape& shape,
 
 Result<std::vector<KeySchema>> named_keys(SchemaShapes& shapes, const ObjectShape& shape) {
   std::vector<KeySchema> keys;
-  std::unordered_map<std::string, size_t> places;
+  std::unordered_map<std::string, size_t, TextHash> places;
   const auto key_of = [&](std::string_view name) -> KeySchema& {
     const auto [place, is_new] = places.try_emplace(std::string(name), keys.size());
     if (is_new) keys.push_back({std::string(name), {}, false});

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -110,7 +110,7 @@ class SchemaShapes {
   std::deque<Json> kept_;
   std::map<std::string, std::shared_ptr<const Dfa>> patterns_;
   std::vector<std::string> warnings_;
-  std::unordered_set<std::string> known_warnings_;
+  std::set<std::string> known_warnings_;
   int comparing_depth_ = 0;  // nesting of compared alternatives
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/text_hash.h"
 #include "grammar/schema/number_set.h"
 #include "grammar/schema/schema_objects.h"
 #include "grammar/schema/schema_shape.h"
@@ -227,7 +228,7 @@ Result<bool> SchemaShapes::refuses_all_of(const ObjectShape& texts, const Object
   const std::vector<KeySchema> written = TRY(named_keys(*this, texts));
   const std::vector<KeySchema> judged = TRY(named_keys(*this, judge));
   if (!budget_.spend(kStepsOfKey * (written.size() + judged.size()))) return too_much_work();
-  std::unordered_map<std::string_view, const KeySchema*> own_keys;
+  std::unordered_map<std::string_view, const KeySchema*, TextHash> own_keys;
   for (const KeySchema& key : written) own_keys.emplace(key.name, &key);
   const bool writes_only_named = is_closed(texts);
   std::vector<SchemaList> both;  // of each key that must satisfy both

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 #include "chat/constraints/plain_schema.h"
@@ -22,8 +22,8 @@ std::string tool_name_of(const Json& tool) {
   return name != nullptr && name->is_string() ? std::string(name->get_string()) : std::string();
 }
 
-ApiResult<Json> only_these(const Json& tools, const std::unordered_set<std::string>& names) {
-  std::unordered_set<std::string> offered;
+ApiResult<Json> only_these(const Json& tools, const std::set<std::string>& names) {
+  std::set<std::string> offered;
   for (const Json& tool : tools.get_array()) offered.insert(tool_name_of(tool));
   for (const std::string& name : names) {
     if (offered.contains(name)) continue;
@@ -57,7 +57,7 @@ ApiResult<Ok> allow_tools(const JsonObject& choice, ChatConstraint& constraint) 
                      fmt::format("\"allowed_tools\" may have at most {} tools, not {}", kToolsMax,
                                  list->get_array().size()));
   }
-  std::unordered_set<std::string> names;
+  std::set<std::string> names;
   for (const Json& tool : list->get_array()) names.insert(tool_name_of(tool));
   constraint.tools = TRY(only_these(constraint.tools, names));
   if (mode == "required") constraint.calls = CallChoice::kRequired;
@@ -128,7 +128,7 @@ ApiResult<std::optional<Json>> response_format(RequestFields& fields) {
 ApiResult<Json> schema_field(RequestFields& fields, const char* key, const Json& value) {
   if (is_schema(&value)) return schema_part(value, false, key);
   if (value.is_string()) {
-    const auto parsed = parse_json(value.get_string());
+    const auto parsed = parse_untrusted_json(value.get_string());
     if (parsed.ok() && is_schema(&parsed.value())) return schema_part(parsed.value(), false, key);
   }
   return bad_field(fields.name(key), fmt::format("\"{}\" must be a JSON schema", fields.name(key)));

@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,7 +34,7 @@ class OpenCalls {
     bool is_open;
   };
   using Places = std::deque<size_t>;  // of calls_
-  using PlacesOf = std::unordered_map<std::string, Places>;
+  using PlacesOf = std::map<std::string, Places>;
 
   std::optional<std::string> take_of(PlacesOf& places, const std::string& key) {
     const auto found = places.find(key);

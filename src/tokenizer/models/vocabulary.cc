@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
+#include "base/text_hash.h"
 #include "tokenizer/text/json_part.h"
 
 namespace lockstep {
@@ -76,7 +76,7 @@ std::optional<std::string_view> Vocabulary::text(int32_t id) const {
 // The slot that holds `text`, or the free one where it belongs.
 size_t Vocabulary::slot_of(std::string_view text) const {
   const size_t mask = slots_.size() - 1;
-  size_t index = std::hash<std::string_view>()(text) & mask;
+  size_t index = TextHash()(text) & mask;
   while (slots_[index] != kFree && text_of(entries_[static_cast<size_t>(slots_[index])]) != text) {
     index = (index + 1) & mask;
   }

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/text_hash.h"
+
 namespace lockstep {
 
 inline constexpr size_t kAddedTokenBytesMax = 1024;
@@ -49,15 +51,10 @@ class AddedTokens {
                             std::span<const SpecialRange> ranges) const;
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-
   const AddedToken* longest_at(std::string_view text, size_t position,
                                const SpecialRange* range) const;
 
-  std::unordered_map<std::string, AddedToken, Hash, std::equal_to<>> tokens_;
+  std::unordered_map<std::string, AddedToken, TextHash, std::equal_to<>> tokens_;
   // The lengths of the tokens that begin with each byte, longest first.
   std::array<std::vector<size_t>, 256> lengths_;
 };

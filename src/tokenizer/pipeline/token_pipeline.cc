@@ -1,8 +1,8 @@
 #include "tokenizer/pipeline/token_pipeline.h"
 
-#include <functional>
 #include <utility>
 
+#include "base/text_hash.h"
 #include "base/threads/work.h"
 #include "base/utf8.h"
 
@@ -47,7 +47,7 @@ class PieceCache {
       encode(piece, ids);
       return;
     }
-    Entry& entry = entries_[std::hash<std::string_view>()(piece) % kEntries];
+    Entry& entry = entries_[TextHash()(piece) % kEntries];
     const size_t begin = ids.size();
     if (entry.piece == piece) {
       for (size_t i = 0; i < entry.count; ++i) ids.push_back(ids[entry.begin + i]);
