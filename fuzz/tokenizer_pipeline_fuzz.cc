@@ -42,6 +42,7 @@ constexpr std::string_view kNormalizers[] = {
     R"({"type":"Replace","pattern":{"Regex":""},"content":"中"})",
     R"({"type":"Replace","pattern":{"Regex":"."},"content":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})",
     R"x({"type":"Replace","pattern":{"Regex":"(?<=a)\\K(?=b)"},"content":"İ"})x",
+    R"x({"type":"Replace","pattern":{"Regex":"a{1,250}a{1,250}a{1,250}c|a"},"content":"b"})x",
 };
 
 constexpr std::string_view kPreTokenizers[] = {
@@ -67,6 +68,8 @@ constexpr std::string_view kPreTokenizers[] = {
     R"({"type":"Split","pattern":{"Regex":"a\\Kb?"},"behavior":"MergedWithNext"})",
     R"({"type":"Split","pattern":{"Regex":"(?=b)|a$"},"behavior":"Contiguous","invert":true})",
     R"({"type":"Split","pattern":{"String":"▁"},"behavior":"MergedWithNext","invert":true})",
+    // Takes nearly all steps of a search at each letter.
+    R"x({"type":"Split","pattern":{"Regex":"(?:a{1,250}a{1,250}a{1,250}c|a)"},"behavior":"Isolated"})x",
 };
 
 constexpr std::string_view kDecoders[] = {

@@ -1,6 +1,7 @@
 // The normalizers and pre-tokenizers of a tokenizer.json, one by one.
 #include <string>
 
+#include "base/threads/work.h"
 #include "tokenizer/pipeline/normalizer.h"
 #include "tokenizer/pipeline/pre_tokenizer.h"
 #include "tokenizer/test_tokenizers.h"
@@ -34,7 +35,48 @@ std::string split(const std::string& behavior, bool is_inverted = false) {
          (is_inverted ? "true}" : "false}");
 }
 
+// How many times the pattern is found before a search ends or gives up.
+size_t found_count(const Regex& regex, const std::string& text) {
+  RegexScratch scratch(text.size());
+  size_t count = 0;
+  for (size_t from = 0; from < text.size(); ++count) {
+    const Regex::Match match = regex.next(text, from, scratch);
+    if (match.outcome != Regex::Outcome::kFound) break;
+    from = match.end;
+  }
+  return count;
+}
+
+constexpr const char* kSlowPattern = "(?:a{1,250}a{1,250}a{1,250}c|a)";
+
 }  // namespace
+
+TEST_CASE("a slow pattern ends when the steps of its text are spent, an honest one never") {
+  const std::string text(2000, 'a');
+  const auto slow = Regex::compile(kSlowPattern);
+  REQUIRE(slow.ok());
+  CHECK(found_count(slow.value(), text) < 200);
+  const auto honest = Regex::compile(R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|\s+(?!\S)|\s+|.)");
+  REQUIRE(honest.ok());
+  std::string words;
+  for (int i = 0; i < 20'000; ++i) words += "word    123\t.,;";
+  CHECK(found_count(honest.value(), words) == 20'000 * 9 + 1);
+  const std::string run = std::string(200'000, ' ') + "b" + std::string(200'000, 'c');
+  CHECK(found_count(honest.value(), run) == 2);
+}
+
+TEST_CASE("normalizers and pre-tokenizers end with the work of their thread") {
+  Work work(std::chrono::milliseconds(10'000));
+  const Work::Scope scope(work);
+  work.cancel();
+  const std::string text = "a b c";
+  CHECK(cut(R"({"type":"Split","pattern":{"Regex":" "},"behavior":"Isolated"})", text).size() == 1);
+  CHECK(normalize(R"({"type":"Lowercase"})", "A") == "A");
+  const auto regex = Regex::compile("b");
+  REQUIRE(regex.ok());
+  RegexScratch scratch(text.size());
+  CHECK(regex.value().next(text, 0, scratch).outcome == Regex::Outcome::kGaveUp);
+}
 
 TEST_CASE("normal forms compose and decompose") {
   CHECK(normalize(R"({"type":"NFC"})", "e\u0301 \u212B") == "é Å");
@@ -92,7 +134,7 @@ TEST_CASE("parts after ByteLevel see the byte alphabet") {
 }
 
 TEST_CASE("an intersection of classes is rewritten, even without the scripts' extensions") {
-  RegexScratch scratch;
+  RegexScratch scratch(100);
   const auto regex = Regex::compile(R"([\p{Lu}\p{Lo}&&[^\p{Han}]]+)");
   REQUIRE(regex.ok());
   const std::string text = "ab中Aかb";

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/threads/work.h"
 #include "base/utf8.h"
 
 namespace lockstep {
@@ -61,7 +62,7 @@ std::string normalise_step(const Replacement& step, std::string_view text, size_
 std::string normalise_step(const Normalizer::ReplaceRegex& step, std::string_view text,
                            size_t bytes_max) {
   std::string result;
-  RegexScratch scratch;
+  RegexScratch scratch(text.size());
   size_t copied = 0;
   size_t from = 0;
   while (from <= text.size()) {
@@ -134,7 +135,7 @@ std::string Normalizer::apply(std::string_view text) const {
   std::string normalized(text);
   const size_t bytes_max = text.size() * kGrowthMax + kGrowthBytes;
   for (const Step& step : steps_) {
-    if (normalized.empty() || normalized.size() > bytes_max) break;
+    if (normalized.empty() || normalized.size() > bytes_max || Work::is_over()) break;
     normalized = std::visit(
         [&](const auto& known) { return normalise_step(known, normalized, bytes_max); }, step);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/threads/work.h"
 #include "base/utf8.h"
 #include "tokenizer/text/byte_alphabet.h"
 #include "tokenizer/text/replacement.h"
@@ -17,6 +18,12 @@ using Behavior = PreTokenizer::Behavior;
 struct Part {
   Piece piece;
   bool is_match;
+};
+
+// Of one text, for all steps.
+struct Cutting {
+  bool starts_input;
+  RegexScratch& scratch;
 };
 
 // Splits `whole`. An empty match only splits. If the search gives up, the rest stays whole.
@@ -76,13 +83,12 @@ void append_parts(const std::vector<Part>& parts, Behavior behavior, std::vector
   }
 }
 
-void cut_step(const PreTokenizer::Split& split, bool /*starts_input*/, TextPieces& result) {
+void cut_step(const PreTokenizer::Split& split, const Cutting& cutting, TextPieces& result) {
   std::vector<Piece> pieces;
   pieces.reserve(result.text.size() / 4 + 1);
   std::vector<Part> parts;
-  RegexScratch scratch;
   for (const Piece whole : result.pieces) {
-    find_parts(split, result.text, whole, scratch, parts);
+    find_parts(split, result.text, whole, cutting.scratch, parts);
     append_parts(parts, split.behavior, pieces);
   }
   result.pieces = std::move(pieces);
@@ -101,11 +107,11 @@ void rewrite_pieces(TextPieces& result, const Rewrite& rewrite) {
   result.text = std::move(text);
 }
 
-void cut_step(const PreTokenizer::Metaspace& step, bool starts_input, TextPieces& result) {
+void cut_step(const PreTokenizer::Metaspace& step, const Cutting& cutting, TextPieces& result) {
   using MarkPrefix = PreTokenizer::MarkPrefix;
   rewrite_pieces(result, [&](Piece piece) {
     std::string text = replace_all(result.view(piece), {" ", step.mark});
-    const bool is_first = starts_input && piece.begin == 0;
+    const bool is_first = cutting.starts_input && piece.begin == 0;
     const bool may_prepend =
         step.prefix == MarkPrefix::kAlways || (step.prefix == MarkPrefix::kFirst && is_first);
     return may_prepend && !text.starts_with(step.mark) ? step.mark + text : text;
@@ -124,14 +130,14 @@ void cut_step(const PreTokenizer::Metaspace& step, bool starts_input, TextPieces
   result.pieces = std::move(pieces);
 }
 
-void cut_step(const PreTokenizer::PrefixSpace&, bool /*starts_input*/, TextPieces& result) {
+void cut_step(const PreTokenizer::PrefixSpace&, const Cutting&, TextPieces& result) {
   rewrite_pieces(result, [&](Piece piece) {
     const std::string text(result.view(piece));
     return text.starts_with(' ') ? text : " " + text;
   });
 }
 
-void cut_step(const PreTokenizer::ByteText&, bool /*starts_input*/, TextPieces& result) {
+void cut_step(const PreTokenizer::ByteText&, const Cutting&, TextPieces& result) {
   rewrite_pieces(result, [&](Piece piece) { return alphabet_of_bytes(result.view(piece)); });
 }
 
@@ -158,8 +164,11 @@ TextPieces PreTokenizer::cut(std::string text, bool starts_input) const {
   result.text = std::move(text);
   result.pieces.push_back({0, result.text.size()});
   bool is_in_alphabet = false;
+  RegexScratch scratch(result.text.size());
+  const Cutting cutting{starts_input, scratch};
   for (const Step& step : steps_) {
-    std::visit([&](const auto& known) { cut_step(known, starts_input, result); }, step);
+    if (Work::is_over()) break;  // nobody reads the result
+    std::visit([&](const auto& known) { cut_step(known, cutting, result); }, step);
     is_in_alphabet |= std::holds_alternative<ByteText>(step);
   }
   if (!is_in_alphabet) return result;

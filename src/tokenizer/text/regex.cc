@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/threads/work.h"
 
 #include "tokenizer/text/json_part.h"
 #include "tokenizer/text/regex_dialect.h"
@@ -14,8 +15,12 @@
 namespace lockstep {
 namespace {
 
-// Steps of one search and memory of the interpreter, so that hostile patterns terminate.
-constexpr uint32_t kMatchStepsMax = 1'000'000;
+// Steps of one search and memory of the interpreter, so that hostile patterns terminate. PCRE2 does
+// not say how many steps a search took: each limit is tried in turn, and those beyond the first are
+// charged to the text. A search of a tokenizer that is not hostile takes tens of steps.
+constexpr std::array<uint32_t, 4> kMatchSteps = {1'000, 16'000, 128'000, 1'000'000};
+constexpr int64_t kTextSteps = 4'000'000;
+constexpr int64_t kTextStepsPerByte = 256;
 constexpr uint32_t kHeapKibibytesMax = 256 << 10;
 
 struct PcreDeleter {
@@ -34,18 +39,25 @@ std::string message_of(int error) {
 
 struct RegexScratch::Impl {
   std::unique_ptr<pcre2_match_data, PcreDeleter> data;
+  std::unique_ptr<pcre2_match_context, PcreDeleter> context;
+  int64_t steps_left;
 };
 
-RegexScratch::RegexScratch() : impl_(std::make_unique<Impl>()) {
+RegexScratch::RegexScratch(size_t text_bytes) : impl_(std::make_unique<Impl>()) {
   impl_->data.reset(pcre2_match_data_create(1, nullptr));
-  LOCKSTEP_CHECK(impl_->data != nullptr);
+  impl_->context.reset(pcre2_match_context_create(nullptr));
+  LOCKSTEP_CHECK(impl_->data != nullptr && impl_->context != nullptr);
+  pcre2_set_heap_limit(impl_->context.get(), kHeapKibibytesMax);
+  impl_->steps_left = kTextSteps + kTextStepsPerByte * static_cast<int64_t>(text_bytes);
 }
 RegexScratch::~RegexScratch() = default;
 
 struct Regex::Impl {
   std::unique_ptr<pcre2_code, PcreDeleter> code;
-  std::unique_ptr<pcre2_match_context, PcreDeleter> context;
   bool has_jit = false;
+
+  // PCRE2's answer: negative if nothing was found.
+  int search(std::string_view text, size_t from, const RegexScratch::Impl& scratch) const;
 };
 
 Regex::Regex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -68,26 +80,32 @@ Result<Regex> Regex::compile(std::string_view pattern) {
                                               " at byte " + std::to_string(offset)};
   }
   impl->has_jit = pcre2_jit_compile(impl->code.get(), PCRE2_JIT_COMPLETE) == 0;
-  impl->context.reset(pcre2_match_context_create(nullptr));
-  if (impl->context == nullptr) {
-    return Error{ErrorCode::kExhausted, "out of memory for the tokenizer's regex"};
-  }
-  pcre2_set_match_limit(impl->context.get(), kMatchStepsMax);
-  pcre2_set_heap_limit(impl->context.get(), kHeapKibibytesMax);
   return Regex(std::move(impl));
 }
 
-Regex::Match Regex::next(std::string_view text, size_t from, RegexScratch& scratch) const {
+int Regex::Impl::search(std::string_view text, size_t from,
+                        const RegexScratch::Impl& scratch) const {
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  pcre2_match_data* data = scratch.impl_->data.get();
   int found = PCRE2_ERROR_JIT_STACKLIMIT;
-  if (impl_->has_jit) {
-    found = pcre2_jit_match(impl_->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK, data,
-                            impl_->context.get());
+  if (has_jit) {
+    found = pcre2_jit_match(code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
+                            scratch.data.get(), scratch.context.get());
   }
-  if (found == PCRE2_ERROR_JIT_STACKLIMIT) {  // the interpreter uses the heap instead
-    found = pcre2_match(impl_->code.get(), subject, text.size(), from,
-                        PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, impl_->context.get());
+  if (found != PCRE2_ERROR_JIT_STACKLIMIT) return found;
+  // The interpreter uses the heap instead.
+  return pcre2_match(code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                     scratch.data.get(), scratch.context.get());
+}
+
+Regex::Match Regex::next(std::string_view text, size_t from, RegexScratch& scratch) const {
+  pcre2_match_data* data = scratch.impl_->data.get();
+  int found = PCRE2_ERROR_MATCHLIMIT;
+  for (size_t i = 0; i < kMatchSteps.size() && found == PCRE2_ERROR_MATCHLIMIT; ++i) {
+    if (Work::is_over()) break;
+    if (i > 0) scratch.impl_->steps_left -= kMatchSteps[i];
+    if (i > 0 && scratch.impl_->steps_left < 0) break;
+    pcre2_set_match_limit(scratch.impl_->context.get(), kMatchSteps[i]);
+    found = impl_->search(text, from, *scratch.impl_);
   }
   if (found == PCRE2_ERROR_NOMATCH) return {Outcome::kNone, text.size(), text.size()};
   if (found < 0) return {Outcome::kGaveUp, text.size(), text.size()};

@@ -14,10 +14,11 @@ namespace lockstep {
 
 inline constexpr size_t kRegexBytesMax = 64 << 10;
 
-// Buffers that PCRE2 writes; reused for all searches of one thread.
+// Buffers that PCRE2 writes, and the steps left for the searches in one text; used by one thread.
 class RegexScratch {
  public:
-  RegexScratch();
+  // For a text of this many bytes.
+  explicit RegexScratch(size_t text_bytes);
   ~RegexScratch();
   RegexScratch(const RegexScratch&) = delete;
   RegexScratch& operator=(const RegexScratch&) = delete;
@@ -33,7 +34,9 @@ class Regex {
   enum class Outcome {
     kFound,
     kNone,
-    kGaveUp,  // the search exceeded the limit of steps
+    // The search exceeded its own limit of steps or the text's, or the thread's work is over
+    // (base/threads/work.h).
+    kGaveUp,
   };
   struct Match {
     Outcome outcome;
