@@ -69,7 +69,8 @@ constexpr std::string_view kPreTokenizers[] = {
     R"({"type":"Split","pattern":{"Regex":"(?=b)|a$"},"behavior":"Contiguous","invert":true})",
     R"({"type":"Split","pattern":{"String":"▁"},"behavior":"MergedWithNext","invert":true})",
     // Takes nearly all steps of a search at each letter.
-    R"x({"type":"Split","pattern":{"Regex":"(?:a{1,250}a{1,250}a{1,250}c|a)"},"behavior":"Isolated"})x",
+    R"x({"type":"Split","pattern":{"Regex":"(?:a{1,250}a{1,250}a{1,250}c|a)"},
+       "behavior":"Isolated"})x",
 };
 
 constexpr std::string_view kDecoders[] = {

@@ -24,7 +24,7 @@ struct State {
   }
 };
 
-// Of up to 8 bytes, the first is the lowest.
+// Up to 8 bytes as a number, the first one lowest.
 uint64_t word_of(std::string_view bytes) {
   uint64_t word = 0;
   if (std::endian::native == std::endian::little) {

@@ -1,4 +1,4 @@
-// TextHash: for hash tables whose keys come from outside, so that nobody can make keys that collide:
+// TextHash: for hash tables whose keys come from outside, so that nobody can make colliding keys:
 // SipHash-1-3 with a key that is random in each process. std::hash of a text has a fixed seed, and
 // its collisions can be computed. The order of such a table differs between processes: nothing that
 // a client sees may depend on it. Any thread.

@@ -20,7 +20,7 @@ struct Part {
   bool is_match;
 };
 
-// Of one text, for all steps.
+// The state of cutting one text, for all steps.
 struct Cutting {
   bool starts_input;
   RegexScratch& scratch;
