@@ -26,8 +26,8 @@ Status check_header(const FrameHeader& found, const FrameHeader& wanted, int pee
   return Ok{};
 }
 
-Error peer_error(ErrorCode code, int peer, const char* what) {
-  return Error{code, "rank " + std::to_string(peer) + ": " + what};
+Error peer_error(ErrorCode code, int peer, std::string_view what) {
+  return Error{code, "rank " + std::to_string(peer) + ": " + std::string(what)};
 }
 
 }  // namespace lockstep

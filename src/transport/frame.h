@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -36,6 +37,6 @@ constexpr size_t frame_slot_bytes(size_t payload_bytes) {
 Status check_header(const FrameHeader& found, const FrameHeader& wanted, int peer);
 
 // "rank 1: <what>"
-Error peer_error(ErrorCode code, int peer, const char* what);
+Error peer_error(ErrorCode code, int peer, std::string_view what);
 
 }  // namespace lockstep

@@ -88,7 +88,7 @@ uint64_t state_key(const Brain& brain) {
       add(static_cast<uint64_t>(part.state));
     }
   }
-  return key;
+  return key.value();
 }
 
 }  // namespace
