@@ -27,6 +27,12 @@ void check(const PageOutcome& pages) {
 void check(const Step& step) {
   LOCKSTEP_CHECK(check_batch(step.batch, kLimits.batch).ok());
   LOCKSTEP_CHECK(step.requests.size() == step.batch.outputs.size());
+  for (const ChoiceRequest& request : step.requests) {
+    LOCKSTEP_CHECK(request.position > 0 && request.previous_token >= 0);
+  }
+  for (const SlotOrder& order : step.orders.slots) {
+    LOCKSTEP_CHECK(order.slot >= 0 && order.setup.sampling.top_k >= 0);
+  }
   LOCKSTEP_CHECK(step.pages.saves.size() <= kPageSavesMax);
   LOCKSTEP_CHECK(step.pages.loads.size() <= kPageLoadsMax);
   for (const auto* orders : {&step.pages.saves, &step.pages.loads}) {

@@ -8,9 +8,16 @@
 
 namespace lockstep {
 
+bool ChoiceSetup::needs_tokens() const {
+  const bool has_minimum = min_tokens > 0 && !stop_ids.empty();
+  return has_minimum || history_needed(sampling) > 0 || sampling.presence_penalty != 0 ||
+         sampling.frequency_penalty != 0;
+}
+
 ChoiceState::ChoiceState(ChoiceSetup setup, std::unique_ptr<TokenRules> rules)
     : setup_(std::move(setup)),
       rules_(std::move(rules)),
+      keeps_tokens_(rules_ || setup_.needs_tokens()),
       answer_index_(static_cast<size_t>(setup_.answer_begin - setup_.begin)) {
   LOCKSTEP_CHECK(setup_.answer_begin >= setup_.begin && answer_index_ <= setup_.tokens.size());
   for (const int32_t token : std::exchange(setup_.tokens, {})) push(token);
@@ -34,6 +41,7 @@ bool ChoiceState::truncate(size_t size) {
 }
 
 bool ChoiceState::follow(int32_t position, int32_t token) {
+  if (!keeps_tokens_) return true;
   // Before an answer's first choice there is no token if its prompt is not kept here.
   const int64_t place = int64_t{position} - setup_.begin;
   auto& tokens = setup_.tokens;
@@ -55,13 +63,14 @@ bool ChoiceState::forbids_stops() const {
          !setup_.stop_ids.empty();
 }
 
-bool ChoiceState::changes_scores(const SamplingOptions& options) const {
+bool ChoiceState::changes_scores() const {
+  const SamplingOptions& options = setup_.sampling;
   return !setup_.logit_bias.empty() || forbids_stops() || history_needed(options) > 0 ||
          options.presence_penalty != 0 || options.frequency_penalty != 0;
 }
 
-void ChoiceState::adjust(const SamplingOptions& options, PenaltyScratch& scratch,
-                         const ScorePart& part) const {
+void ChoiceState::adjust(PenaltyScratch& scratch, const ScorePart& part) const {
+  const SamplingOptions& options = setup_.sampling;
   add_bias(setup_.logit_bias, part);
   add_penalties(setup_.tokens, answer_index_, options, scratch, part);
   add_dry(setup_.tokens, setup_.dry_breakers, options, scratch, part);

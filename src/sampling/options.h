@@ -33,6 +33,8 @@ struct SamplingOptions {
   int32_t dry_allowed_length = 2;
   int32_t dry_tokens = -1;  // how far back to look for repetitions; -1: all
 
+  friend bool operator==(const SamplingOptions&, const SamplingOptions&) = default;
+
   // The likeliest token is the choice, without noise.
   bool is_greedy() const { return !(temperature >= kTemperatureMin); }
 };

@@ -9,30 +9,18 @@ namespace {
 
 constexpr Candidate kLost{std::numeric_limits<float>::quiet_NaN(), kLostToken};
 
-bool sends_row(const ChoiceRequest& request) {
-  if (request.wants_logits) return true;
-  return request.wants_token &&
-         (request.top_logprobs >= 0 || part_kind(request.sampling) == PartKind::kRow);
+// Made only when needed: it allocates.
+Error broken_row() {
+  return {ErrorCode::kCorrupt, "a step does not match its sequence so far"};
 }
 
-// How many candidates of a part the choice needs.
-size_t candidate_count(const ChoiceRequest& request, size_t width) {
-  if (part_kind(request.sampling) == PartKind::kCandidate) return 1;
-  return std::min(width, static_cast<size_t>(request.sampling.top_k));
-}
-
-size_t row_part_bytes(const ChoiceRequest& request, size_t width) {
-  if (sends_row(request)) return width * sizeof(float);
-  return request.wants_token ? candidate_count(request, width) * sizeof(Candidate) : 0;
-}
-
-void set_token(const Candidate& best, ChoiceState* state, Choice& choice) {
+void set_token(const Candidate& best, ChoiceState& state, Choice& choice) {
   choice.is_lost = best.token == kLostToken;
   choice.is_number = choice.is_lost || is_number(best);
   if (choice.is_lost || !choice.is_number) return;
   choice.token = best.token;
   if (best.token >= 0) return;
-  choice.has_ended = state && state->rules() && state->rules()->may_end();
+  choice.has_ended = state.rules() && state.rules()->may_end();
   choice.is_lost = !choice.has_ended;
 }
 
@@ -41,32 +29,61 @@ void set_token(const Candidate& best, ChoiceState* state, Choice& choice) {
 Sampler::Sampler(Group& group, std::vector<int> begins)
     : group_(group), begins_(std::move(begins)), parts_(static_cast<size_t>(group.size())) {}
 
+bool Sampler::Row::sends_row() const {
+  if (request.wants_logits) return true;
+  return state && (state->top_logprobs() >= 0 || part_kind(state->sampling()) == PartKind::kRow);
+}
+
+size_t Sampler::Row::candidate_count(size_t width) const {
+  if (part_kind(state->sampling()) == PartKind::kCandidate) return 1;
+  return std::min(width, static_cast<size_t>(state->sampling().top_k));
+}
+
+size_t Sampler::Row::part_bytes(size_t width) const {
+  if (sends_row()) return width * sizeof(float);
+  return state ? candidate_count(width) * sizeof(Candidate) : 0;
+}
+
+Status Sampler::Row::follow() const {
+  if (state && !state->follow(request.position - 1, request.previous_token)) return broken_row();
+  return Ok{};
+}
+
+Status Sampler::find_rows(std::span<const ChoiceRequest> requests) {
+  rows_.clear();
+  for (const ChoiceRequest& request : requests) {
+    ChoiceState* const state = request.wants_token ? slots_.find(request.slot) : nullptr;
+    if (request.wants_token && !state) return broken_row();
+    rows_.push_back({request, state});
+  }
+  return Ok{};
+}
+
 Result<std::span<const Choice>> Sampler::choose(std::span<const float> logits,
                                                 std::span<const ChoiceRequest> requests) {
   choices_.clear();
   if (requests.empty()) return std::span<const Choice>();
+  TRY(find_rows(requests));
   part_spans_.clear();
   for (int rank = 0; rank < group_.size(); ++rank) {
     auto& part = parts_[static_cast<size_t>(rank)];
-    if (group_.carries(0, rank)) part.resize(part_bytes(requests, rank));
+    if (group_.carries(0, rank)) part.resize(part_bytes(rank));
     part_spans_.emplace_back(part);
   }
-  TRY(fill_own_part(logits, requests));
+  TRY(fill_own_part(logits));
   TRY(group_.gather(0, part_spans_));
   if (group_.rank() != 0) return std::span<const Choice>();
-  size_t rows = 0, logprobs = 0;
-  for (const ChoiceRequest& request : requests) {
-    rows += sends_row(request) ? 1 : 0;
-    logprobs += static_cast<size_t>(std::max(request.top_logprobs, 0) + 1);
+  size_t whole_rows = 0, logprobs = 0;
+  for (const Row& row : rows_) {
+    whole_rows += row.sends_row() ? 1 : 0;
+    logprobs += row.state ? static_cast<size_t>(row.state->top_logprobs() + 1) : 0;
   }
-  rows_.resize(rows * static_cast<size_t>(begins_.back()));
-  rows_used_ = 0;
+  whole_rows_.resize(whole_rows * static_cast<size_t>(begins_.back()));
+  whole_used_ = 0;
   logprobs_.clear();
   logprobs_.reserve(logprobs);  // choices point into it
   offsets_.assign(parts_.size(), 0);
-  for (const ChoiceRequest& request : requests) {
-    TRY(choose_from_parts(request, choices_.emplace_back()));
-  }
+  for (const Row& row : rows_) TRY(choose_from_parts(row, choices_.emplace_back()));
   return std::span<const Choice>(choices_);
 }
 
@@ -75,26 +92,25 @@ size_t Sampler::width(int rank) const {
   return static_cast<size_t>(begins_[r + 1] - begins_[r]);
 }
 
-size_t Sampler::part_bytes(std::span<const ChoiceRequest> requests, int rank) const {
+size_t Sampler::part_bytes(int rank) const {
   size_t bytes = 0;
-  for (const ChoiceRequest& request : requests) bytes += row_part_bytes(request, width(rank));
+  for (const Row& row : rows_) bytes += row.part_bytes(width(rank));
   return bytes;
 }
 
-Status Sampler::fill_own_part(std::span<const float> logits,
-                              std::span<const ChoiceRequest> requests) {
+Status Sampler::fill_own_part(std::span<const float> logits) {
   const auto rank = static_cast<size_t>(group_.rank());
   const size_t own = width(group_.rank());
   std::byte* to = parts_[rank].data();
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const ChoiceRequest& request = requests[i];
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
     const auto part = logits.subspan(i * own, own);
-    const size_t bytes = row_part_bytes(request, own);
-    ChoiceState* state = TRY(follow(request));
-    if (sends_row(request)) {
+    const size_t bytes = row.part_bytes(own);
+    TRY(row.follow());
+    if (row.sends_row()) {
       if (bytes > 0) std::memcpy(to, part.data(), bytes);
     } else if (bytes > 0) {
-      find_candidates(part, begins_[rank], request, state);
+      find_candidates(part, begins_[rank], row);
       candidates_.resize(bytes / sizeof(Candidate));  // the rest: no candidate
       std::memcpy(to, candidates_.data(), bytes);
     }
@@ -103,52 +119,43 @@ Status Sampler::fill_own_part(std::span<const float> logits,
   return Ok{};
 }
 
-Result<ChoiceState*> Sampler::follow(const ChoiceRequest& request) {
-  if (request.slot < 0 || !request.wants_token) return static_cast<ChoiceState*>(nullptr);
-  ChoiceState* state = slots_.find(request.slot);
-  if (!state || !state->follow(request.position - 1, request.after)) {
-    return Error{ErrorCode::kCorrupt, "a step does not match its sequence so far"};
-  }
-  return state;
-}
-
 // Chooses first and checks afterwards: usually the best tokens are allowed, and then the choice
 // among the allowed ones is the same.
-void Sampler::find_candidates(std::span<const float> logits, int32_t first_token,
-                              const ChoiceRequest& request, ChoiceState* state) {
-  const SamplingOptions& options = request.sampling;
-  if (!state && part_kind(options) == PartKind::kCandidate) {
-    candidates_.assign(1, choose_in_part(logits, first_token, options, request.position));
+void Sampler::find_candidates(std::span<const float> logits, int32_t first_token, const Row& row) {
+  ChoiceState& state = *row.state;
+  const SamplingOptions& options = state.sampling();
+  const bool is_plain = state.is_plain();
+  if (is_plain && part_kind(options) == PartKind::kCandidate) {
+    candidates_.assign(1, choose_in_part(logits, first_token, options, row.request.position));
     return;
   }
   if (!are_numbers(logits)) return candidates_.assign(1, first_broken(logits, first_token));
-  if (!state) return list_candidates(logits, first_token, request);
-  if (state->is_lost()) return candidates_.assign(1, kLost);
+  if (is_plain) return list_candidates(logits, first_token, row);
+  if (state.is_lost()) return candidates_.assign(1, kLost);
   std::span<const float> scores = logits;
-  if (state->changes_scores(options)) {
+  if (state.changes_scores()) {
     scores_.assign(logits.begin(), logits.end());
-    state->adjust(options, penalty_scratch_, {scores_, first_token});
+    state.adjust(penalty_scratch_, {scores_, first_token});
     scores = scores_;
   }
-  list_candidates(scores, first_token, request);
-  TokenRules* rules = state->rules();
+  list_candidates(scores, first_token, row);
+  TokenRules* rules = state.rules();
   const auto may_come = [&](const Candidate& one) {
     return one.token < 0 || rules->allows(one.token);
   };
   if (!rules || std::all_of(candidates_.begin(), candidates_.end(), may_come)) return;
   if (scores.data() != scores_.data()) scores_.assign(logits.begin(), logits.end());
   if (!forbid(first_token, *rules)) return candidates_.assign(1, kLost);
-  list_candidates(scores_, first_token, request);
+  list_candidates(scores_, first_token, row);
 }
 
-void Sampler::list_candidates(std::span<const float> scores, int32_t first_token,
-                              const ChoiceRequest& request) {
-  const SamplingOptions& options = request.sampling;
+void Sampler::list_candidates(std::span<const float> scores, int32_t first_token, const Row& row) {
+  const SamplingOptions& options = row.state->sampling();
   if (part_kind(options) == PartKind::kCandidate) {
-    candidates_.assign(1, choose_among(scores, first_token, options, request.position));
+    candidates_.assign(1, choose_among(scores, first_token, options, row.request.position));
     return;
   }
-  list_best(scores, first_token, options, candidate_count(request, scores.size()), candidates_);
+  list_best(scores, first_token, options, row.candidate_count(scores.size()), candidates_);
 }
 
 // Word by word of the mask: most are all ones or all zeros.
@@ -168,32 +175,34 @@ bool Sampler::forbid(int32_t first_token, TokenRules& rules) {
   return true;
 }
 
-Status Sampler::choose_from_parts(const ChoiceRequest& request, Choice& choice) {
-  ChoiceState* state = TRY(follow(request));  // later rows of the sequence may have advanced it
-  if (!sends_row(request)) {
-    if (request.wants_token) set_token(best_of_parts(request), state, choice);
+Status Sampler::choose_from_parts(const Row& row, Choice& choice) {
+  TRY(row.follow());  // later rows of the sequence may have advanced it
+  if (!row.sends_row()) {
+    if (row.state) set_token(best_of_parts(row), *row.state, choice);
     return Ok{};
   }
-  const auto row = row_of_parts();
-  if (request.wants_logits) choice.logits = row;
-  if (!request.wants_token) {
-    choice.is_number = are_numbers(row);
+  const auto logits = row_of_parts();
+  if (row.request.wants_logits) choice.logits = logits;
+  if (!row.state) {
+    choice.is_number = are_numbers(logits);
     return Ok{};
   }
-  set_token(best_of_row(row, request, state), state, choice);
-  if (request.top_logprobs < 0 || choice.token < 0) return Ok{};
+  set_token(best_of_row(logits, row), *row.state, choice);
+  const int32_t top_logprobs = row.state->top_logprobs();
+  if (top_logprobs < 0 || choice.token < 0) return Ok{};
   const size_t begin = logprobs_.size();
-  append_logprobs(row, choice.token, request.top_logprobs, logprobs_);
+  append_logprobs(logits, choice.token, top_logprobs, logprobs_);
   choice.logprobs = std::span(logprobs_).subspan(begin);
   return Ok{};
 }
 
-Candidate Sampler::best_of_parts(const ChoiceRequest& request) {
-  const bool is_list = part_kind(request.sampling) == PartKind::kList;
+Candidate Sampler::best_of_parts(const Row& row) {
+  const SamplingOptions& options = row.state->sampling();
+  const bool is_list = part_kind(options) == PartKind::kList;
   candidates_.clear();
   Candidate best{};
   for (size_t rank = 0; rank < parts_.size(); ++rank) {
-    const size_t count = row_part_bytes(request, width(static_cast<int>(rank))) / sizeof(Candidate);
+    const size_t count = row.part_bytes(width(static_cast<int>(rank))) / sizeof(Candidate);
     for (size_t i = 0; i < count; ++i) {
       Candidate one;
       std::memcpy(&one, parts_[rank].data() + offsets_[rank], sizeof(one));
@@ -203,41 +212,43 @@ Candidate Sampler::best_of_parts(const ChoiceRequest& request) {
     }
   }
   if (!is_list || best.token < 0 || !is_number(best)) return best;
-  return choose_in_lists(candidates_, request.sampling, request.position);
+  return choose_in_lists(candidates_, options, row.request.position);
 }
 
 std::span<const float> Sampler::row_of_parts() {
-  const auto row = std::span<float>(rows_).subspan(rows_used_, static_cast<size_t>(begins_.back()));
-  rows_used_ += row.size();
+  const auto whole =
+      std::span<float>(whole_rows_).subspan(whole_used_, static_cast<size_t>(begins_.back()));
+  whole_used_ += whole.size();
   for (size_t rank = 0; rank < parts_.size(); ++rank) {
     const size_t bytes = width(static_cast<int>(rank)) * sizeof(float);
     if (bytes == 0) continue;
-    std::memcpy(row.data() + begins_[rank], parts_[rank].data() + offsets_[rank], bytes);
+    std::memcpy(whole.data() + begins_[rank], parts_[rank].data() + offsets_[rank], bytes);
     offsets_[rank] += bytes;
   }
-  return row;
+  return whole;
 }
 
-Candidate Sampler::best_of_row(std::span<const float> row, const ChoiceRequest& request,
-                               ChoiceState* state) {
-  const SamplingOptions& options = request.sampling;
-  if (!state) return choose_in_row(row, options, request.position, candidates_);
+Candidate Sampler::best_of_row(std::span<const float> logits, const Row& row) {
+  ChoiceState& state = *row.state;
+  const SamplingOptions& options = state.sampling();
+  const int32_t position = row.request.position;
+  if (state.is_plain()) return choose_in_row(logits, options, position, candidates_);
   if (part_kind(options) != PartKind::kRow) {
-    find_candidates(row, 0, request, state);
+    find_candidates(logits, 0, row);
     Candidate best{};
     for (const Candidate& one : candidates_) best = better(best, one);
     if (part_kind(options) == PartKind::kCandidate || best.token < 0 || !is_number(best)) {
       return best;
     }
-    return choose_in_lists(candidates_, options, request.position);
+    return choose_in_lists(candidates_, options, position);
   }
   // The filters use the distribution over allowed tokens, so these must be known first.
-  if (!are_numbers(row)) return first_broken(row, 0);
-  if (state->is_lost()) return kLost;
-  scores_.assign(row.begin(), row.end());
-  state->adjust(options, penalty_scratch_, {scores_, 0});
-  if (state->rules() && !forbid(0, *state->rules())) return kLost;
-  return choose_in_scores(scores_, options, request.position, candidates_);
+  if (!are_numbers(logits)) return first_broken(logits, 0);
+  if (state.is_lost()) return kLost;
+  scores_.assign(logits.begin(), logits.end());
+  state.adjust(penalty_scratch_, {scores_, 0});
+  if (state.rules() && !forbid(0, *state.rules())) return kLost;
+  return choose_in_scores(scores_, options, position, candidates_);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // Sampler: one rank's part in choosing the tokens of a batch, with the vocabulary cut over the
 // ranks. One exchange: each rank sends rank 0 its best candidate, its best few with top-k, or its
-// logits if the whole row is needed. Sequences that depend on more than their options have a slot,
-// in which each rank tracks their tokens. One thread.
+// logits if the whole row is needed. Each rank keeps the options and the state of a sequence in its
+// slot (choice_state.h), so a row only names it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,12 @@
 namespace lockstep {
 
 struct ChoiceRequest {
-  int32_t position = 0;  // of the chosen token in its sequence
-  SamplingOptions sampling;
+  int32_t position = 0;         // of the chosen token in its sequence
+  int32_t previous_token = -1;  // the token at position - 1
+  int32_t slot = -1;            // of the sequence's ChoiceState; only needed for a token
   bool wants_token = false;
   bool wants_logits = false;
-  int32_t top_logprobs = -1;  // with the token: its own logprob and this many top ones; -1: none
-  int32_t slot = -1;          // of the sequence's ChoiceState; -1: none
-  int32_t after = -1;         // the token at position - 1; only with a slot
-  uint64_t sequence = 0;      // the request, known only on the engine's rank 0
+  uint64_t sequence = 0;  // the request, known only on the engine's rank 0
 };
 
 struct Choice {
@@ -45,39 +43,49 @@ class Sampler {
   ChoiceSlots& slots() { return slots_; }
 
   // `logits`: this rank's part of one row per request. Rank 0 gets the choices, the others nothing.
-  // kCorrupt if a row does not continue its slot's sequence.
+  // kCorrupt if a row has no slot for its token, or does not continue its slot's sequence.
   Result<std::span<const Choice>> choose(std::span<const float> logits,
                                          std::span<const ChoiceRequest> requests);
 
  private:
-  size_t width(int rank) const;
-  size_t part_bytes(std::span<const ChoiceRequest> requests, int rank) const;
-  Status fill_own_part(std::span<const float> logits, std::span<const ChoiceRequest> requests);
-  // The state of a request's sequence up to the token before the choice; null: none.
-  Result<ChoiceState*> follow(const ChoiceRequest& request);
+  // A row to choose from.
+  struct Row {
+    ChoiceRequest request;
+    ChoiceState* state = nullptr;  // null: no token is wanted
 
-  // Fills candidates_ with the best allowed tokens of a part, as many as the request's kind needs,
-  // or the one that says why there is no choice.
-  void find_candidates(std::span<const float> logits, int32_t first_token,
-                       const ChoiceRequest& request, ChoiceState* state);
-  void list_candidates(std::span<const float> scores, int32_t first_token,
-                       const ChoiceRequest& request);
+    bool sends_row() const;
+    // How many candidates of a part the choice needs, if it needs no whole row.
+    size_t candidate_count(size_t width) const;
+    size_t part_bytes(size_t width) const;
+    // Brings the state up to the token before the choice.
+    Status follow() const;
+  };
+
+  Status find_rows(std::span<const ChoiceRequest> requests);
+  size_t width(int rank) const;
+  size_t part_bytes(int rank) const;
+  Status fill_own_part(std::span<const float> logits);
+
+  // Fills candidates_ with the best allowed tokens of a part, as many as the row's kind needs, or
+  // the one that says why there is no choice.
+  void find_candidates(std::span<const float> logits, int32_t first_token, const Row& row);
+  void list_candidates(std::span<const float> scores, int32_t first_token, const Row& row);
   // Marks tokens in scores_; false: the rules are lost.
   bool forbid(int32_t first_token, TokenRules& rules);
 
-  Status choose_from_parts(const ChoiceRequest& request, Choice& choice);
-  Candidate best_of_parts(const ChoiceRequest& request);
+  Status choose_from_parts(const Row& row, Choice& choice);
+  Candidate best_of_parts(const Row& row);
   std::span<const float> row_of_parts();
-  Candidate best_of_row(std::span<const float> row, const ChoiceRequest& request,
-                        ChoiceState* state);
+  Candidate best_of_row(std::span<const float> logits, const Row& row);
 
   Group& group_;
   std::vector<int> begins_;
   ChoiceSlots slots_;
+  std::vector<Row> rows_;
   std::vector<std::vector<std::byte>> parts_;  // (ranks); the others' are filled on rank 0 only
   std::vector<std::span<std::byte>> part_spans_;
-  std::vector<float> rows_;
-  size_t rows_used_ = 0;
+  std::vector<float> whole_rows_;
+  size_t whole_used_ = 0;        // of whole_rows_
   std::vector<size_t> offsets_;  // (ranks) bytes already read of each part
   std::vector<Choice> choices_;
   std::vector<Candidate> candidates_;

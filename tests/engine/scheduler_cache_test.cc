@@ -344,7 +344,7 @@ int64_t run_random(const Case& of) {
     const unsigned what = random() % 16;
     if (what == 0 && next_id < kRequests) {
       requests[next_id] = random_request(random, of.limits.context, texts);
-      REQUIRE(engine.scheduler.submit(next_id, requests[next_id]).ok());
+      engine.submit(next_id, requests[next_id]);
       ++next_id;
     } else if (what == 1 && next_id > 0 && random() % 8 == 0) {
       const uint64_t id = random() % next_id;

@@ -22,7 +22,8 @@ Step step_of_two() {
                 .page_lists = {7},
                 .outputs = {1},
                 .hidden_outputs = {0}};
-  step.requests = {{.position = 2, .wants_token = true}};
+  step.requests = {
+      {.position = 2, .previous_token = step.batch.tokens.back(), .wants_token = true}};
   return step;
 }
 

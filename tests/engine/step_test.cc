@@ -21,26 +21,8 @@ Step some_step() {
                 .page_lists = {2, 3},
                 .outputs = {0, 2},
                 .hidden_outputs = {1}};
-  step.requests = {{.position = 1, .wants_logits = true},
-                   {.position = 65,
-                    .sampling = {.temperature = 0.7f,
-                                 .top_k = 5,
-                                 .top_p = 0.9f,
-                                 .seed = ~0ull,
-                                 .min_p = 0.1f,
-                                 .typical_p = 0.2f,
-                                 .repetition_penalty = 1.3f,
-                                 .penalty_tokens = 64,
-                                 .presence_penalty = 0.4f,
-                                 .frequency_penalty = 0.5f,
-                                 .dry_multiplier = 0.6f,
-                                 .dry_base = 1.7f,
-                                 .dry_allowed_length = 3,
-                                 .dry_tokens = 256},
-                    .wants_token = true,
-                    .top_logprobs = 4,
-                    .slot = 2,
-                    .after = 3}};
+  step.requests = {{.position = 1, .previous_token = 1, .wants_logits = true},
+                   {.position = 65, .previous_token = 3, .slot = 2, .wants_token = true}};
   return step;
 }
 
@@ -49,7 +31,22 @@ Step step_with_orders() {
   step.orders.released = {1, 2};
   step.orders.grammars = {{3, R"({"regex": "a"})", {7, 9}}, {4, "", {}}};
   SlotOrder& slot = step.orders.slots.emplace_back(SlotOrder{.slot = 2, .grammar = 3});
-  slot.setup = {.answer_begin = 64,
+  slot.setup = {.sampling = {.temperature = 0.7f,
+                             .top_k = 5,
+                             .top_p = 0.9f,
+                             .seed = ~0ull,
+                             .min_p = 0.1f,
+                             .typical_p = 0.2f,
+                             .repetition_penalty = 1.3f,
+                             .penalty_tokens = 64,
+                             .presence_penalty = 0.4f,
+                             .frequency_penalty = 0.5f,
+                             .dry_multiplier = 0.6f,
+                             .dry_base = 1.7f,
+                             .dry_allowed_length = 3,
+                             .dry_tokens = 256},
+                .top_logprobs = 4,
+                .answer_begin = 64,
                 .begin = 62,
                 .tokens = {5, 6, 7},
                 .logit_bias = {{11, -2.5f}, {12, 100}},
@@ -93,24 +90,10 @@ TEST_CASE("a step arrives as it was sent") {
   CHECK(!got.requests[0].wants_token);
   CHECK(got.requests[1].wants_token);
   CHECK(got.requests[1].position == 65);
-  CHECK(got.requests[1].sampling.temperature == 0.7f);
-  CHECK(got.requests[1].sampling.top_k == 5);
-  CHECK(got.requests[1].sampling.top_p == 0.9f);
-  CHECK(got.requests[1].sampling.seed == ~0ull);
-  const SamplingOptions& sampling = got.requests[1].sampling;
-  CHECK(sampling.min_p == 0.1f);
-  CHECK(sampling.typical_p == 0.2f);
-  CHECK(sampling.repetition_penalty == 1.3f);
-  CHECK(sampling.penalty_tokens == 64);
-  CHECK(sampling.presence_penalty == 0.4f);
-  CHECK(sampling.frequency_penalty == 0.5f);
-  CHECK(sampling.dry_multiplier == 0.6f);
-  CHECK(sampling.dry_base == 1.7f);
-  CHECK(sampling.dry_allowed_length == 3);
-  CHECK(sampling.dry_tokens == 256);
-  CHECK(got.requests[1].top_logprobs == 4);
+  CHECK(got.requests[1].previous_token == 3);
   CHECK(got.requests[1].slot == 2);
-  CHECK(got.requests[1].after == 3);
+  CHECK(got.requests[0].position == 1);
+  CHECK(got.requests[0].previous_token == 1);
   CHECK(got.requests[0].slot == -1);
   CHECK(got.orders.empty());
   CHECK(encoded(sent).size() <= plain_step_bytes_max(kBatchLimits));
@@ -134,6 +117,10 @@ TEST_CASE("orders arrive with the step as they were sent") {
   CHECK(got.orders.slots[0].grammar == 3);
   CHECK(got.orders.slots[1].grammar == -1);
   const ChoiceSetup& setup = got.orders.slots[0].setup;
+  CHECK(setup.sampling == sent.orders.slots[0].setup.sampling);
+  CHECK(setup.top_logprobs == 4);
+  CHECK(got.orders.slots[1].setup.sampling == SamplingOptions{});
+  CHECK(got.orders.slots[1].setup.top_logprobs == -1);
   CHECK(setup.answer_begin == 64);
   CHECK(setup.begin == 62);
   CHECK(setup.tokens == std::vector<int32_t>{5, 6, 7});
@@ -162,6 +149,9 @@ TEST_CASE("orders that break a limit are refused") {
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].slot = 9; }));
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].grammar = kGrammarsMax; }));
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.begin = 65; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.sampling.top_k = -1; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.top_logprobs = -2; }));
+  CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.top_logprobs = kTopLogprobsMax + 1; }));
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.begin = 60; }));
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.tokens[0] = 100; }));
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.logit_bias[0].bias = NAN; }));
@@ -218,6 +208,19 @@ TEST_CASE("a step without orders spends no bytes on them") {
   step.batch.tokens = {1};
   step.batch.positions = step.batch.list_offsets = step.batch.page_lists = {0};
   CHECK(encoded(step).size() == (6 + 4) * sizeof(int32_t));
+}
+
+TEST_CASE("a step of sequences that decode has two words for the choice of each") {
+  Step step;
+  for (int32_t i = 0; i < 4; ++i) {
+    step.batch.tokens.push_back(i);
+    step.batch.positions.push_back(0);
+    step.batch.list_offsets.push_back(i);
+    step.batch.page_lists.push_back(i);
+    step.batch.outputs.push_back(i);
+    step.requests.push_back({.position = 1, .previous_token = i, .slot = i, .wants_token = true});
+  }
+  CHECK(encoded(step).size() == (6 + 4 * (5 + 2)) * sizeof(int32_t));
 }
 
 TEST_CASE("a stop arrives") {

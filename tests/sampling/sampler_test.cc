@@ -145,18 +145,16 @@ std::vector<SamplingOptions> all_options() {
 }
 
 // Rows of a real continuation: each follows the token that a single rank would choose.
-Steps follow_text(const Prepare& prepare, SamplingOptions options, ChoiceRequest like) {
+Steps follow_text(const Prepare& prepare, const ChoiceRequest& like) {
   Steps steps;
   for (int i = 0; i < 12; ++i) {
     ChoiceRequest request = like;
-    options.seed = 5;
-    request.sampling = options;
     request.wants_token = true;
     request.position = like.position + i;
     if (i > 0) {
       const auto so_far = choose_on({0, kVocabulary}, prepare, steps);
-      request.after = so_far.back().front().token;
-      if (request.after < 0) return steps;
+      request.previous_token = so_far.back().front().token;
+      if (request.previous_token < 0) return steps;
     }
     steps.push_back({{random_row(static_cast<unsigned>(100 + i)), request}});
   }
@@ -170,32 +168,44 @@ TEST_CASE("any cut of the vocabulary gives the same choices, rows and logprobs")
     if (history_needed(options) > 0 || options.frequency_penalty != 0) continue;
     std::vector<Row> rows;
     for (unsigned i = 0; i < 6; ++i) {
-      ChoiceRequest request{.position = static_cast<int32_t>(i), .sampling = options};
+      const auto number = static_cast<int32_t>(i);
+      ChoiceRequest request{.position = number, .slot = number};
       request.wants_token = i != 2;
       request.wants_logits = i == 2 || i == 3;
-      request.top_logprobs = i == 4 ? 3 : i == 5 ? 0 : -1;
       rows.push_back({random_row(i), request});
     }
-    const auto whole = choose_on(kCuts[0], nullptr, {rows});
+    const Prepare prepare = [&](ChoiceSlots& slots) {
+      for (int32_t i = 0; i < 6; ++i) {
+        slots.set(i, {.sampling = options, .top_logprobs = i == 4 ? 3 : i == 5 ? 0 : -1}, nullptr);
+      }
+    };
+    const auto whole = choose_on(kCuts[0], prepare, {rows});
     CHECK(whole[0][4].logprobs.size() == 4);
     CHECK(whole[0][5].logprobs.size() == 1);
     CHECK(whole[0][2].token == -1);
     CHECK(whole[0][2].logits.size() == kVocabulary);
-    for (const auto& cut : kCuts) CHECK(choose_on(cut, nullptr, {rows}) == whole);
+    for (const auto& cut : kCuts) CHECK(choose_on(cut, prepare, {rows}) == whole);
   }
 }
 
 TEST_CASE("rules, biases and penalties give the same, valid text on any cut") {
-  const Prepare prepare = [](ChoiceSlots& slots) {
-    ChoiceSetup setup{.answer_begin = 3, .begin = 0, .tokens = {7, 8, 7, 15}};
-    setup.logit_bias = {{50, -100}, {64, 4}};
-    setup.stop_ids = {3, 9};
-    setup.min_tokens = 6;
-    slots.set(2, setup, std::make_unique<StepRules>(3, 97));
+  const auto prepare_for = [](SamplingOptions options, int32_t top_logprobs) -> Prepare {
+    options.seed = 5;
+    return [options, top_logprobs](ChoiceSlots& slots) {
+      ChoiceSetup setup{.sampling = options,
+                        .top_logprobs = top_logprobs,
+                        .answer_begin = 3,
+                        .begin = 0,
+                        .tokens = {7, 8, 7, 15}};
+      setup.logit_bias = {{50, -100}, {64, 4}};
+      setup.stop_ids = {3, 9};
+      setup.min_tokens = 6;
+      slots.set(2, setup, std::make_unique<StepRules>(3, 97));
+    };
   };
   for (const SamplingOptions& options : all_options()) {
-    const ChoiceRequest like{.position = 4, .top_logprobs = -1, .slot = 2, .after = 15};
-    const Steps steps = follow_text(prepare, options, like);
+    const Prepare prepare = prepare_for(options, -1);
+    const Steps steps = follow_text(prepare, {.position = 4, .previous_token = 15, .slot = 2});
     REQUIRE(steps.size() == 12);
     const auto whole = choose_on(kCuts[0], prepare, steps);
     for (size_t i = 0; i < whole.size(); ++i) {
@@ -206,9 +216,7 @@ TEST_CASE("rules, biases and penalties give the same, valid text on any cut") {
     }
     for (const auto& cut : kCuts) CHECK(choose_on(cut, prepare, steps) == whole);
     // The whole row in one place, as for logprobs.
-    Steps with_logprobs = steps;
-    for (auto& rows : with_logprobs) rows[0].request.top_logprobs = 2;
-    const auto told = choose_on(kCuts[1], prepare, with_logprobs);
+    const auto told = choose_on(kCuts[1], prepare_for(options, 2), steps);
     for (size_t i = 0; i < whole.size(); ++i) CHECK(told[i][0].token == whole[i][0].token);
   }
 }
@@ -218,9 +226,10 @@ TEST_CASE("rows at earlier positions undo tokens, within one step too") {
     slots.set(0, {.answer_begin = 0, .begin = 0, .tokens = {}},
               std::make_unique<StepRules>(2, kVocabulary));
   };
-  const auto row = [](int32_t position, int32_t after) {
-    return Row{random_row(static_cast<unsigned>(position)),
-               {.position = position, .wants_token = true, .slot = 0, .after = after}};
+  const auto row = [](int32_t position, int32_t previous_token) {
+    return Row{
+        random_row(static_cast<unsigned>(position)),
+        {.position = position, .previous_token = previous_token, .slot = 0, .wants_token = true}};
   };
   // Draft 4, 6, 8 of which 6 is refused, then 10 in its place.
   const Steps steps{{row(0, 0)}, {row(1, 4), row(2, 6), row(3, 8)}, {row(2, 10)}, {row(3, 12)}};
@@ -232,23 +241,26 @@ TEST_CASE("rows at earlier positions undo tokens, within one step too") {
 }
 
 TEST_CASE("a text that breaks its rules is lost, alone; one that cannot continue has ended") {
-  const Prepare prepare = [](ChoiceSlots& slots) {
-    slots.set(0, {.answer_begin = 0, .tokens = {4, 5}}, std::make_unique<StepRules>(2, 100));
-    slots.set(1, {.answer_begin = 0, .tokens = {4, 4, 4, 4}}, std::make_unique<StepRules>(2, 0));
-    ChoiceSetup setup{.answer_begin = 0, .tokens = {0, 0, 0, 0}};
-    for (int32_t token = 0; token < kVocabulary; token += 50) setup.stop_ids.push_back(token);
-    setup.min_tokens = 9;
-    slots.set(2, setup, std::make_unique<StepRules>(50, kVocabulary));
-  };
   for (const SamplingOptions& options : all_options()) {
-    const auto row = [&](int32_t position, int32_t slot, int32_t after) {
-      ChoiceRequest request{.position = position, .sampling = options};
-      request.wants_token = true;
-      request.slot = slot;
-      request.after = after;
-      return Row{random_row(3), request};
+    const Prepare prepare = [&](ChoiceSlots& slots) {
+      slots.set(0, {.sampling = options, .answer_begin = 0, .tokens = {4, 5}},
+                std::make_unique<StepRules>(2, 100));
+      slots.set(1, {.sampling = options, .answer_begin = 0, .tokens = {4, 4, 4, 4}},
+                std::make_unique<StepRules>(2, 0));
+      ChoiceSetup setup{.sampling = options, .answer_begin = 0, .tokens = {0, 0, 0, 0}};
+      for (int32_t token = 0; token < kVocabulary; token += 50) setup.stop_ids.push_back(token);
+      setup.min_tokens = 9;
+      slots.set(2, setup, std::make_unique<StepRules>(50, kVocabulary));
+      slots.set(3, {.sampling = options, .answer_begin = 1, .begin = 1}, nullptr);
     };
-    const Steps steps{{row(2, 0, 5), row(4, 1, 4), row(4, 2, 0), row(1, -1, -1)}};
+    const auto row = [&](int32_t position, int32_t slot, int32_t previous_token) {
+      return Row{random_row(3),
+                 {.position = position,
+                  .previous_token = previous_token,
+                  .slot = slot,
+                  .wants_token = true}};
+    };
+    const Steps steps{{row(2, 0, 5), row(4, 1, 4), row(4, 2, 0), row(1, 3, 7)}};
     for (const auto& cut : kCuts) {
       const auto choices = choose_on(cut, prepare, steps).front();
       CHECK(choices[0].is_lost);
@@ -266,15 +278,18 @@ TEST_CASE("a row that does not follow its sequence is an error") {
   std::vector<std::unique_ptr<Link>> links(1);
   Group group({.links = std::move(links), .kernels = available_kernels().back()});
   Sampler sampler(group, {0, kVocabulary});
-  sampler.slots().set(0, {.answer_begin = 2, .begin = 2}, nullptr);
+  const SamplingOptions options{.presence_penalty = 1};
+  sampler.slots().set(0, {.sampling = options, .answer_begin = 2, .begin = 2}, nullptr);
   const auto row = random_row(1);
   const auto choose = [&](int32_t position, int32_t slot) {
-    ChoiceRequest request{.position = position, .wants_token = true, .slot = slot, .after = 1};
+    const ChoiceRequest request{
+        .position = position, .previous_token = 1, .slot = slot, .wants_token = true};
     return sampler.choose(row, std::span(&request, 1)).ok();
   };
   CHECK(choose(2, 0));
   CHECK(!choose(4, 0));
   CHECK(!choose(2, 1));
+  CHECK(!choose(2, -1));
   CHECK(!choose(1, 0));
   sampler.slots().release(0);
   CHECK(!choose(2, 0));
@@ -283,10 +298,9 @@ TEST_CASE("a row that does not follow its sequence is an error") {
 TEST_CASE("logprobs are the softmax of the logits, before anything is added for the choice") {
   const auto row = random_row(2);
   const Prepare prepare = [](ChoiceSlots& slots) {
-    slots.set(0, {.logit_bias = {{30, 100}}}, nullptr);
+    slots.set(0, {.top_logprobs = 20, .logit_bias = {{30, 100}}}, nullptr);
   };
-  ChoiceRequest request{.position = 0, .wants_token = true, .top_logprobs = 20, .slot = 0};
-  request.after = 0;
+  const ChoiceRequest request{.position = 0, .previous_token = 0, .slot = 0, .wants_token = true};
   const Chosen chosen = choose_on(kCuts[2], prepare, {{{row, request}}}).front().front();
   CHECK(chosen.token == 30);
   double total = 0;

@@ -111,6 +111,7 @@ class FakePages {
   }
 
   int64_t tokens_computed = 0;
+  std::map<uint64_t, uint64_t> seeds;  // by request; 0 for the others
 
  private:
   static constexpr uint64_t kBroken = ~uint64_t{0};
@@ -139,7 +140,8 @@ class FakePages {
   }
   // Drawn from few tokens, so that texts repeat; never the poison token.
   int32_t token_of(uint64_t state, const ChoiceRequest& request) const {
-    const uint64_t seed = request.sampling.seed;
+    const auto found = seeds.find(request.sequence);
+    const uint64_t seed = found == seeds.end() ? 0 : found->second;
     if (seed >= kRepeatingSeed && state % 16 != 0) return 100 + request.position % 20;
     const auto token = static_cast<int32_t>(mix(state, seed) % static_cast<uint64_t>(vocab_size_));
     return token == kPoison ? kPoison + 1 : token;
@@ -233,9 +235,13 @@ class FakeEngine {
     return steps;
   }
   FakeAnswer answer(uint64_t id) { return events.answers[id]; }
+  void submit(uint64_t id, const GenerateRequest& request) {
+    pages.seeds[id] = request.sampling.seed;
+    REQUIRE(scheduler.submit(id, request).ok());
+  }
   // Runs one request alone.
   FakeAnswer ask(uint64_t id, const GenerateRequest& request) {
-    REQUIRE(scheduler.submit(id, request).ok());
+    submit(id, request);
     run();
     return answer(id);
   }

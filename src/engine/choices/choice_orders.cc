@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/kernels.h"
+#include "sampling/logprobs.h"
 
 namespace lockstep {
 namespace {
@@ -14,12 +15,69 @@ size_t words_of(size_t bytes) {
   return (bytes + kWord - 1) / kWord;
 }
 
+// Without gaps, so that equal orders give equal bytes.
+struct SamplingRecord {
+  int32_t top_k;
+  int32_t penalty_tokens;
+  int32_t dry_allowed_length;
+  int32_t dry_tokens;
+  float temperature;
+  float top_p;
+  float min_p;
+  float typical_p;
+  float repetition_penalty;
+  float presence_penalty;
+  float frequency_penalty;
+  float dry_multiplier;
+  float dry_base;
+  int32_t top_logprobs;
+  uint64_t seed;
+};
+static_assert(sizeof(SamplingRecord) == 14 * sizeof(int32_t) + sizeof(uint64_t));
+
+SamplingRecord sampling_record(const ChoiceSetup& setup) {
+  const SamplingOptions& s = setup.sampling;
+  return {.top_k = s.top_k,
+          .penalty_tokens = s.penalty_tokens,
+          .dry_allowed_length = s.dry_allowed_length,
+          .dry_tokens = s.dry_tokens,
+          .temperature = s.temperature,
+          .top_p = s.top_p,
+          .min_p = s.min_p,
+          .typical_p = s.typical_p,
+          .repetition_penalty = s.repetition_penalty,
+          .presence_penalty = s.presence_penalty,
+          .frequency_penalty = s.frequency_penalty,
+          .dry_multiplier = s.dry_multiplier,
+          .dry_base = s.dry_base,
+          .top_logprobs = setup.top_logprobs,
+          .seed = s.seed};
+}
+
+SamplingOptions sampling_of(const SamplingRecord& record) {
+  return {.temperature = record.temperature,
+          .top_k = record.top_k,
+          .top_p = record.top_p,
+          .seed = record.seed,
+          .min_p = record.min_p,
+          .typical_p = record.typical_p,
+          .repetition_penalty = record.repetition_penalty,
+          .penalty_tokens = record.penalty_tokens,
+          .presence_penalty = record.presence_penalty,
+          .frequency_penalty = record.frequency_penalty,
+          .dry_multiplier = record.dry_multiplier,
+          .dry_base = record.dry_base,
+          .dry_allowed_length = record.dry_allowed_length,
+          .dry_tokens = record.dry_tokens};
+}
+
 // Everything is words; lists and texts are preceded by their length.
 class Writer {
  public:
   explicit Writer(std::vector<std::byte>& bytes) : bytes_(bytes) {}
 
   void put(int32_t value) { append(&value, sizeof(value)); }
+  void put(const SamplingRecord& record) { append(&record, sizeof(record)); }
   void put(const std::vector<int32_t>& values) {
     put(static_cast<int32_t>(values.size()));
     append(values.data(), values.size() * sizeof(int32_t));
@@ -51,11 +109,13 @@ class Reader {
   bool is_broken() const { return is_broken_; }
   bool is_at_end() const { return bytes_.empty() && !is_broken_; }
 
-  int32_t word() {
-    int32_t value = 0;
+  template <class Value>
+  Value value() {
+    Value value{};
     take(&value, sizeof(value), sizeof(value));
     return value;
   }
+  int32_t word() { return value<int32_t>(); }
   // From 0 to `most`.
   int32_t number(int64_t most) {
     const int32_t value = word();
@@ -105,6 +165,7 @@ void put(const SlotOrder& order, Writer& writer) {
   const ChoiceSetup& setup = order.setup;
   writer.put(order.slot);
   writer.put(order.grammar);
+  writer.put(sampling_record(setup));
   writer.put(setup.answer_begin);
   writer.put(setup.begin);
   writer.put(setup.min_tokens);
@@ -118,6 +179,9 @@ bool get(Reader& reader, const BatchLimits& limits, SlotOrder& order) {
   ChoiceSetup& setup = order.setup;
   order.slot = reader.number(limits.tokens_max);
   order.grammar = reader.word();
+  const auto sampling = reader.value<SamplingRecord>();
+  setup.sampling = sampling_of(sampling);
+  setup.top_logprobs = sampling.top_logprobs;
   setup.answer_begin = reader.number(INT32_MAX);
   setup.begin = reader.number(setup.answer_begin);
   setup.min_tokens = reader.number(INT32_MAX);
@@ -126,6 +190,10 @@ bool get(Reader& reader, const BatchLimits& limits, SlotOrder& order) {
   reader.list(kDryBreakersMax, setup.dry_breakers);
   reader.list(kLogitBiasMax, setup.logit_bias);
   const auto prompt = static_cast<size_t>(setup.answer_begin - setup.begin);
+  // The sampler relies on these two.
+  if (setup.sampling.top_k < 0 || setup.top_logprobs < -1 || setup.top_logprobs > kTopLogprobsMax) {
+    return false;
+  }
   for (const LogitBias& one : setup.logit_bias) {
     if (!std::isfinite(one.bias)) return false;
   }
@@ -142,7 +210,8 @@ void ChoiceOrders::clear() {
 }
 
 size_t orders_bytes_max(const BatchLimits& limits) {
-  constexpr size_t kSlotWords = 10 + 2 * kLogitBiasMax + kStopIdsMax + kDryBreakersMax;
+  constexpr size_t kSlotWords =
+      10 + sizeof(SamplingRecord) / kWord + 2 * kLogitBiasMax + kStopIdsMax + kDryBreakersMax;
   const auto slots = static_cast<size_t>(limits.tokens_max);
   const size_t grammar_words = 4 + words_of(kConstraintBytesMax) + kStopIdsMax;
   return kWord *

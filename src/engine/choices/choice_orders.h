@@ -1,6 +1,6 @@
 // ChoiceOrders: rank 0's orders about single sequences for the ranks that sample, sent with the
-// step that needs them: grammars to make, and beginnings of sequences whose choices depend on more
-// than their options (sampling/choice_state.h). Part of a Step; most steps have none.
+// step that needs them: grammars to make, and how sequences begin (sampling/choice_state.h). Part
+// of a Step; most steps have none.
 #pragma once
 
 #include <cstddef>

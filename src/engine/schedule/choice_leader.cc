@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
+
 namespace lockstep {
 namespace {
 
@@ -24,10 +26,12 @@ Status check(const GenerateRequest& request, int vocab_size) {
   if (request.logit_bias.size() > kLogitBiasMax) {
     return too_many("tokens with a bias", request.logit_bias.size(), kLogitBiasMax);
   }
-  if (request.dry_breakers.size() > kDryBreakersMax) {
+  const bool has_dry = request.sampling.dry_multiplier != 0;
+  if (has_dry && request.dry_breakers.size() > kDryBreakersMax) {
     return too_many("sequence breakers", request.dry_breakers.size(), kDryBreakersMax);
   }
-  if (request.stop_ids.size() > kStopIdsMax) {
+  const bool sends_stops = request.min_tokens > 0 || !request.constraint.empty();
+  if (sends_stops && request.stop_ids.size() > kStopIdsMax) {
     return too_many("end tokens", request.stop_ids.size(), kStopIdsMax);
   }
   for (const LogitBias& one : request.logit_bias) {
@@ -56,13 +60,26 @@ Error compile_error(const Error& error) {
   return {ErrorCode::kInvalidArgument, error.message};
 }
 
-// Whether each of its choices depends only on the logits before it, the seed and the position.
-bool is_plain(const GenerateRequest& request) {
-  const SamplingOptions& sampling = request.sampling;
-  const bool has_minimum = request.min_tokens > 0 && !request.stop_ids.empty();
-  return request.constraint.empty() && request.logit_bias.empty() && !has_minimum &&
-         history_needed(sampling) == 0 && sampling.presence_penalty == 0 &&
-         sampling.frequency_penalty == 0;
+// How the sequence begins, with what its choices use and nothing else.
+ChoiceSetup setup_of(const GenerateRequest& request, bool has_grammar) {
+  const auto size = static_cast<int32_t>(request.prompt.size());
+  ChoiceSetup setup{.sampling = request.sampling,
+                    .top_logprobs = std::max(request.top_logprobs, -1),
+                    .answer_begin = size,
+                    .begin = size,
+                    .tokens = {},
+                    .logit_bias = request.logit_bias,
+                    .stop_ids = {},
+                    .min_tokens = std::max(request.min_tokens, 0),
+                    .dry_breakers = {}};
+  if (setup.min_tokens > 0) setup.stop_ids = request.stop_ids;
+  if (request.sampling.dry_multiplier != 0) setup.dry_breakers = request.dry_breakers;
+  if (!has_grammar && !setup.needs_tokens()) return setup;
+  setup.answer_begin = size - request.told;
+  const size_t history = std::min(request.prompt.size(), history_needed(request.sampling));
+  setup.begin = std::min(setup.answer_begin, size - static_cast<int32_t>(history));
+  setup.tokens.assign(request.prompt.begin() + setup.begin, request.prompt.end());
+  return setup;
 }
 
 }  // namespace
@@ -72,7 +89,6 @@ ChoiceLeader::ChoiceLeader(GrammarCache& cache, int vocab_size)
 
 std::optional<ChoiceLeader::ReadyRequest> ChoiceLeader::submit(uint64_t id,
                                                                GenerateRequest request) {
-  if (is_plain(request)) return ReadyRequest{id, std::move(request)};
   if (const Status status = check(request, vocab_size_); !status.ok()) {
     return ReadyRequest{id, std::move(request), status};
   }
@@ -157,23 +173,10 @@ void ChoiceLeader::use_no_more(int32_t number) {
 }
 
 void ChoiceLeader::remember(uint64_t id, const GenerateRequest& request, int32_t grammar) {
-  const size_t size = request.prompt.size();
-  const size_t answer = size - static_cast<size_t>(request.told);
-  const size_t begin = std::min(answer, size - std::min(size, history_needed(request.sampling)));
-  ChoiceSetup setup{.answer_begin = static_cast<int32_t>(answer),
-                    .begin = static_cast<int32_t>(begin),
-                    .tokens = {},
-                    .logit_bias = request.logit_bias,
-                    .stop_ids = request.stop_ids,
-                    .min_tokens = std::max(request.min_tokens, 0),
-                    .dry_breakers = request.dry_breakers};
-  setup.tokens.assign(request.prompt.begin() + static_cast<std::ptrdiff_t>(begin),
-                      request.prompt.end());
-  specials_.insert_or_assign(id, Special{grammar, -1, std::move(setup)});
+  sequences_.insert_or_assign(id, Sequence{grammar, -1, setup_of(request, grammar >= 0)});
 }
 
 void ChoiceLeader::attach_slots(Step& step) {
-  if (specials_.empty() && untold_.empty() && released_.empty()) return;
   ChoiceOrders& orders = step.orders;
   orders.released.swap(released_);
   for (const int32_t number : untold_) {
@@ -181,17 +184,16 @@ void ChoiceLeader::attach_slots(Step& step) {
     orders.grammars.push_back({number, grammar.constraint, grammar.end_tokens});
   }
   untold_.clear();
-  for (size_t i = 0; i < step.requests.size(); ++i) {
-    ChoiceRequest& request = step.requests[i];
-    const auto found = request.wants_token ? specials_.find(request.sequence) : specials_.end();
-    if (found == specials_.end()) continue;
-    Special& special = found->second;
-    if (special.slot < 0) {
-      special.slot = free_slot();
-      orders.slots.push_back({special.slot, special.grammar, std::move(special.setup)});
+  for (ChoiceRequest& request : step.requests) {
+    if (!request.wants_token) continue;
+    const auto found = sequences_.find(request.sequence);
+    LOCKSTEP_CHECK(found != sequences_.end());
+    Sequence& sequence = found->second;
+    if (sequence.slot < 0) {
+      sequence.slot = free_slot();
+      orders.slots.push_back({sequence.slot, sequence.grammar, std::move(sequence.setup)});
     }
-    request.slot = special.slot;
-    request.after = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
+    request.slot = sequence.slot;
   }
 }
 
@@ -203,15 +205,14 @@ int32_t ChoiceLeader::free_slot() {
 }
 
 void ChoiceLeader::forget(uint64_t id) {
-  if (specials_.empty()) return;
-  const auto found = specials_.find(id);
-  if (found == specials_.end()) return;
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
   if (found->second.grammar >= 0) use_no_more(found->second.grammar);
   if (found->second.slot >= 0) {
     slots_[static_cast<size_t>(found->second.slot)] = false;
     released_.push_back(found->second.slot);
   }
-  specials_.erase(found);
+  sequences_.erase(found);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
-// ChoiceLeader: rank 0's knowledge of requests whose choices depend on more than their options. It
-// has their grammars made before they are scheduled, gives running requests a slot, and sends the
-// sampling ranks what they need (choice_orders.h), with the step that needs it. Plain requests pass
-// through untouched. The thread of rank 0's engine uses it.
+// ChoiceLeader: rank 0's knowledge of how the tokens of each request are chosen. It has grammars
+// made before their requests are scheduled, gives each request a slot with the first step that
+// chooses a token of it, and sends the sampling ranks what they need (choice_orders.h) with that
+// step. The thread of rank 0's engine uses it.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class ChoiceLeader {
     int uses = 0;  // requests that wait for it or run with it
     uint64_t last_use = 0;
   };
-  struct Special {
+  struct Sequence {
     int32_t grammar = -1;
     int32_t slot = -1;
     ChoiceSetup setup;  // until it is sent
@@ -72,10 +72,10 @@ class ChoiceLeader {
   std::vector<Grammar> grammars_;  // by number
   uint64_t uses_ = 0;
   std::deque<Waiting> waiting_;
-  std::map<uint64_t, Special> specials_;  // scheduled and not ended
-  std::vector<bool> slots_;               // in use
-  std::vector<int32_t> released_;         // slots; not sent yet
-  std::vector<int32_t> untold_;           // grammars; not sent yet
+  std::map<uint64_t, Sequence> sequences_;  // scheduled and not ended
+  std::vector<bool> slots_;                 // in use
+  std::vector<int32_t> released_;           // slots; not sent yet
+  std::vector<int32_t> untold_;             // grammars; not sent yet
 };
 
 }  // namespace lockstep

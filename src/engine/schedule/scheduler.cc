@@ -295,15 +295,16 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   const int known = static_cast<int>(sequence.tokens.size());
   for (int position = sequence.fed; position < end; ++position) {
     const bool is_last = position + 1 >= known;
+    const auto index = static_cast<size_t>(position < known ? position : position - known);
+    const int32_t token = position < known ? sequence.tokens[index] : sequence.drafts.tokens[index];
     const bool wants_token = is_last && sequence.request.max_tokens > 0;
     const bool wants_logits = sequence.request.prompt_logits && position < sequence.prompt_size();
     if (wants_token || wants_logits) {
       batch.outputs.push_back(batch.token_count());
       step.requests.push_back({.position = position + 1,
-                               .sampling = sequence.request.sampling,
+                               .previous_token = token,
                                .wants_token = wants_token,
                                .wants_logits = wants_logits,
-                               .top_logprobs = sequence.request.top_logprobs,
                                .sequence = sequence.id});
       ++outputs;
     }
@@ -312,9 +313,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
       batch.hidden_outputs.push_back(batch.token_count());
       ++hidden_outputs;
     }
-    const auto index = static_cast<size_t>(position < known ? position : position - known);
-    batch.tokens.push_back(position < known ? sequence.tokens[index]
-                                            : sequence.drafts.tokens[index]);
+    batch.tokens.push_back(token);
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
   }

@@ -15,82 +15,25 @@ struct StepHeader {
 };
 constexpr int32_t kIsStop = 1, kHasPageOrders = 2;
 
-// Without gaps, so that equal steps give equal bytes.
+// Position and previous token of a row are those of its token in the batch.
 struct RequestRecord {
-  int32_t position;
-  int32_t flags;
-  int32_t top_logprobs;
   int32_t slot;
-  int32_t after;
-  int32_t top_k;
-  int32_t penalty_tokens;
-  int32_t dry_allowed_length;
-  int32_t dry_tokens;
-  float temperature;
-  float top_p;
-  float min_p;
-  float typical_p;
-  float repetition_penalty;
-  float presence_penalty;
-  float frequency_penalty;
-  float dry_multiplier;
-  float dry_base;
-  uint64_t seed;
+  int32_t flags;
 };
-static_assert(sizeof(RequestRecord) == 18 * sizeof(int32_t) + sizeof(uint64_t));
 constexpr int32_t kWantsToken = 1, kWantsLogits = 2;
 
 RequestRecord request_record(const ChoiceRequest& request) {
-  const SamplingOptions& s = request.sampling;
   return {
-      .position = request.position,
-      .flags = (request.wants_token ? kWantsToken : 0) | (request.wants_logits ? kWantsLogits : 0),
-      .top_logprobs = request.top_logprobs,
       .slot = request.slot,
-      .after = request.after,
-      .top_k = s.top_k,
-      .penalty_tokens = s.penalty_tokens,
-      .dry_allowed_length = s.dry_allowed_length,
-      .dry_tokens = s.dry_tokens,
-      .temperature = s.temperature,
-      .top_p = s.top_p,
-      .min_p = s.min_p,
-      .typical_p = s.typical_p,
-      .repetition_penalty = s.repetition_penalty,
-      .presence_penalty = s.presence_penalty,
-      .frequency_penalty = s.frequency_penalty,
-      .dry_multiplier = s.dry_multiplier,
-      .dry_base = s.dry_base,
-      .seed = s.seed};
+      .flags = (request.wants_token ? kWantsToken : 0) | (request.wants_logits ? kWantsLogits : 0)};
 }
 
-ChoiceRequest request_of(const RequestRecord& record) {
-  return {.position = record.position,
-          .sampling = {.temperature = record.temperature,
-                       .top_k = record.top_k,
-                       .top_p = record.top_p,
-                       .seed = record.seed,
-                       .min_p = record.min_p,
-                       .typical_p = record.typical_p,
-                       .repetition_penalty = record.repetition_penalty,
-                       .penalty_tokens = record.penalty_tokens,
-                       .presence_penalty = record.presence_penalty,
-                       .frequency_penalty = record.frequency_penalty,
-                       .dry_multiplier = record.dry_multiplier,
-                       .dry_base = record.dry_base,
-                       .dry_allowed_length = record.dry_allowed_length,
-                       .dry_tokens = record.dry_tokens},
-          .wants_token = (record.flags & kWantsToken) != 0,
-          .wants_logits = (record.flags & kWantsLogits) != 0,
-          .top_logprobs = record.top_logprobs,
+ChoiceRequest request_of(const RequestRecord& record, const Batch& batch, size_t row) {
+  return {.position = batch.positions[row] + 1,
+          .previous_token = batch.tokens[row],
           .slot = record.slot,
-          .after = record.after};
-}
-
-// The sampler relies on this.
-bool is_sound(const ChoiceRequest& request) {
-  return request.sampling.top_k >= 0 && request.top_logprobs <= kTopLogprobsMax &&
-         (request.slot < 0 || request.after >= 0);
+          .wants_token = (record.flags & kWantsToken) != 0,
+          .wants_logits = (record.flags & kWantsLogits) != 0};
 }
 
 size_t encoded_bytes(size_t tokens, size_t entries, size_t outputs, size_t hidden_outputs) {
@@ -200,18 +143,17 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   take_values(bytes, step.batch.page_lists, header.page_list_entries);
   take_values(bytes, step.batch.outputs, header.outputs);
   take_values(bytes, step.batch.hidden_outputs, header.hidden_outputs);
-  for (int32_t i = 0; i < header.outputs; ++i) {
+  TRY(check_batch(step.batch, limits));
+  for (const int32_t output : step.batch.outputs) {
     RequestRecord record;
     take_values(bytes, &record, 1);
-    step.requests.push_back(request_of(record));
-    if (!is_sound(step.requests.back())) return broken_step();
+    step.requests.push_back(request_of(record, step.batch, static_cast<size_t>(output)));
   }
   if ((header.flags & kHasPageOrders) != 0) {
     bytes = TRY(take_page_orders(bytes, limits, step.pages));
     if (step.pages.empty()) return broken_step();
   }
-  TRY(decode_orders(bytes, limits, step.orders));
-  return check_batch(step.batch, limits);
+  return decode_orders(bytes, limits, step.orders);
 }
 
 }  // namespace lockstep
