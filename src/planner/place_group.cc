@@ -173,12 +173,10 @@ std::vector<double> GroupPlacer::shares_of(const Attempt& attempt) const {
 Status GroupPlacer::place_stage(Attempt& attempt, size_t stage, Range layers, GroupPlan& plan) {
   const size_t ranks = attempt.ranks(), first = stage * ranks;
   const std::span<const double> shares(attempt.shares.data() + first, ranks);
-  const LatentConfig latent = facts_.config.latent.value_or(LatentConfig{});
-  const bool cuts =
-      cuts_latents(LatentCut::kAuto, {.layer_bytes = facts_.latent_layer_bytes,
-                                      .rows = latent.query_rank + latent.kv_rank + latent.rope,
-                                      .ranks = static_cast<int>(ranks),
-                                      .link = attempt.kind});
+  const bool cuts = cuts_latents(LatentCut::kAuto, {.layer_bytes = facts_.latent_layer_bytes,
+                                                    .rows = facts_.config.latent.rows(),
+                                                    .ranks = static_cast<int>(ranks),
+                                                    .link = attempt.kind});
   const Cut cut = TRY(Cut::make(facts_.config, shares, {facts_.alignment, cuts}));
   StageView& view = attempt.views.emplace_back();
   view.layers = layers;

@@ -58,7 +58,7 @@ PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoa
 double reached(const GroupView& group, const StageView& stage, double positions) {
   double sum = 0;
   for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
-    const int window = group.facts.config.windows[static_cast<size_t>(layer)];
+    const int window = group.facts.config.layer(layer).window;
     sum += window > 0 ? std::min<double>(window, positions) : positions;
   }
   return sum;

@@ -117,10 +117,7 @@ Status read_bits(const Json& point, std::string_view what, PublishedPoint& targe
 }
 
 double latent_parameters(const ModelConfig& config) {
-  if (!config.latent) return 0;
-  const LatentConfig& latent = *config.latent;
-  const double rows = latent.query_rank + latent.kv_rank + latent.rope;
-  return rows * config.hidden * config.layers;
+  return static_cast<double>(config.latent.rows()) * config.hidden * config.layers;
 }
 
 void add_costs(const Shape& shape, PublishedPoint& point) {

@@ -52,7 +52,7 @@ Result<RankLoad> RankCounter::count(const Cut& cut, int rank) {
     if (!is_embedding || config.tied_embeddings) TRY(add(weight, cut, rank, load.head));
   }
   load.heads = cut.heads(rank).size();
-  const StateShape state = state_shape(config, cut, rank);
+  const StateShape state = state_shape(config.layer(0).state, cut, rank);
   load.state_heads = state.heads.size();
   load.state_dim = state.key_dim;
   const auto subtrees = [&](const LeafShares& shares) {

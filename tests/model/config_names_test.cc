@@ -169,7 +169,11 @@ TEST_CASE("a head's size counts before the quotient of two others, unless it is 
 }
 
 TEST_CASE("windows have a size, a switch and a list of layers, and all of them count") {
-  const auto windows = [](const ModelConfig& config) { return config.windows; };
+  const auto windows = [](const ModelConfig& config) {
+    std::vector<int> all;
+    for (const LayerTraits& layer : config.traits) all.push_back(layer.window);
+    return all;
+  };
   const std::vector<int> none(4), all(4, 128), later{0, 0, 0, 128}, first{128, 0, 0, 0};
   const JsonArray types{"sliding_attention", "full_attention", "full_attention", "full_attention"};
   const std::pair<const char*, Json> size = {"sliding_window", 128};

@@ -92,8 +92,11 @@ TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other
   CHECK(config.value().experts.ffn == 256);  // intermediate_size
   CHECK(config.value().experts.limit == 5.0f);
   CHECK(config.value().qkv_bias);
-  CHECK(config.value().windows == std::vector<int>{128, 0});
-  CHECK(config.value().has_experts == std::vector<bool>{true, true});
+  const std::vector<LayerTraits>& layers = config.value().traits;
+  REQUIRE(layers.size() == 2);
+  CHECK(layers[0].window == 128);
+  CHECK(layers[1].window == 0);
+  CHECK((layers[0].has_experts && layers[1].has_experts));
   file.erase("swiglu_limit");
   file["num_experts_per_tok"] = 33;
   const auto too_many = parse_config(dump_json(file));

@@ -22,7 +22,7 @@ ModelConfig config_of_widths(int heads, int kv_heads, int ffn, int vocabulary) {
   config.heads = heads;
   config.kv_heads = kv_heads;
   config.value_dim = config.head_dim;
-  config.has_experts.assign(2, false);
+  config.traits.resize(2);
   return config;
 }
 

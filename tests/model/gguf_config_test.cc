@@ -155,7 +155,8 @@ TEST_CASE("the metadata of Llama 3.2 1B gives its configuration") {
   CHECK(config.rope_theta == 500000);
   CHECK(config.tied_embeddings);
   CHECK_FALSE(config.head_norms);
-  CHECK(config.windows == std::vector<int>(16, 0));
+  CHECK(config.traits.size() == 16);
+  for (const LayerTraits& layer : config.traits) CHECK(layer.window == 0);
 }
 
 TEST_CASE("factors of the rope frequencies equal Llama 3's scaling") {
@@ -199,7 +200,8 @@ TEST_CASE("the metadata of Qwen3 30B A3B gives its configuration") {
   CHECK(config.experts.ffn == 768);
   CHECK(config.experts.shared_ffn == 0);
   CHECK(config.experts.normalises);
-  CHECK(config.has_experts == std::vector<bool>(48, true));
+  CHECK(config.traits.size() == 48);
+  for (const LayerTraits& layer : config.traits) CHECK(layer.has_experts);
 }
 
 TEST_CASE("the metadata of DeepSeek V3 gives its configuration, from old and new files") {
@@ -209,12 +211,11 @@ TEST_CASE("the metadata of DeepSeek V3 gives its configuration, from old and new
     CHECK(config.layers == 61);
     CHECK(config.heads == 128);
     CHECK(config.kv_heads == 128);
-    REQUIRE(config.latent);
-    CHECK(config.latent->query_rank == 1536);
-    CHECK(config.latent->kv_rank == 512);
-    CHECK(config.latent->nope == 128);
-    CHECK(config.latent->rope == 64);
-    CHECK(config.latent->value == 128);
+    CHECK(config.latent.query_rank == 1536);
+    CHECK(config.latent.kv_rank == 512);
+    CHECK(config.latent.nope == 128);
+    CHECK(config.latent.rope == 64);
+    CHECK(config.latent.value == 128);
     CHECK(config.head_dim == 192);
     CHECK(config.experts.count == 256);
     CHECK(config.experts.chosen == 8);
@@ -223,8 +224,8 @@ TEST_CASE("the metadata of DeepSeek V3 gives its configuration, from old and new
     CHECK(config.experts.shared_ffn == 2048);
     CHECK(config.experts.normalises);
     CHECK(config.experts.factor == 2.5f);
-    CHECK_FALSE(config.has_experts[2]);
-    CHECK(config.has_experts[3]);
+    CHECK_FALSE(config.layer(2).has_experts);
+    CHECK(config.layer(3).has_experts);
     REQUIRE(config.yarn_rope);
     CHECK(config.yarn_rope->factor == 40);
     CHECK(config.yarn_rope->original_positions == 4096);
@@ -310,8 +311,8 @@ TEST_CASE("GLM 4.5 rotates half of a head and has layers after its own") {
   CHECK_FALSE(config.head_norms);
   CHECK(config.experts.groups == 1);
   CHECK(config.experts.shared_ffn == 1408);
-  CHECK_FALSE(config.has_experts[0]);
-  CHECK(config.has_experts[1]);
+  CHECK_FALSE(config.layer(0).has_experts);
+  CHECK(config.layer(1).has_experts);
 }
 
 TEST_CASE("Ministral 3 has yarn and queries scaled by position") {

@@ -15,7 +15,7 @@ namespace {
 
 ModelConfig latent_config(const std::string& shape) {
   ModelConfig config = config_of_shape(shape);
-  REQUIRE(config.latent);
+  REQUIRE(config.latent.rows() > 0);
   return config;
 }
 
@@ -24,7 +24,7 @@ ModelConfig golden_config(const std::string& name) {
 }
 
 LatentCutCase case_of(const ModelConfig& config, double bits, int ranks, LinkKind link) {
-  const int rows = config.latent->query_rank + config.latent->kv_rank + config.latent->rope;
+  const int rows = config.latent.rows();
   return {.layer_bytes = static_cast<uint64_t>(bits / 8 * rows * config.hidden),
           .rows = rows,
           .ranks = ranks,
@@ -83,13 +83,13 @@ TEST_CASE("an explicit option overrides the cost model, and one rank never cuts"
 
 TEST_CASE("every row of the latents has exactly one owner, on tile borders") {
   ModelConfig no_query_latent = golden_config("deepseekv3-bf16");
-  no_query_latent.latent->query_rank = 0;
+  no_query_latent.latent.query_rank = 0;
   ModelConfig odd = golden_config("deepseekv3-bf16");
-  odd.latent->query_rank = 50;  // the last leaf of the query is not full
+  odd.latent.query_rank = 50;  // the last leaf of the query is not full
   for (const ModelConfig& config :
        {latent_config("deepseek-v3"), golden_config("deepseekv3-bf16"), no_query_latent, odd}) {
-    const int query_rows = config.latent->query_rank;
-    const int kv_rows = config.latent->kv_rank + config.latent->rope;
+    const int query_rows = config.latent.query_rank;
+    const int kv_rows = config.latent.kv_rank + config.latent.rope;
     for (const std::vector<double>& shares :
          std::vector<std::vector<double>>{{1},
                                           {1, 1},

@@ -54,8 +54,8 @@ TokenCosts costs_of_measured(const std::string& shape, WeightBytes bytes) {
     (is_whole ? costs.whole_bytes : costs.cut_bytes) +=
         parameters * (is_expert ? bytes.experts : bytes.rest);
   }
-  if (config.latent) {
-    const LatentConfig& latent = *config.latent;
+  if (config.latent.rows() > 0) {
+    const LatentConfig& latent = config.latent;
     const double moved = static_cast<double>(latent.query_rank + latent.kv_rank + latent.rope) *
                          config.hidden * config.layers * bytes.rest;
     costs.cut_bytes -= moved;

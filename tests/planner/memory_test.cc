@@ -153,7 +153,8 @@ TEST_CASE("planned memory equals a model's allocations, in every format and kind
     CHECK(check_all(path, {3, 1}, {.context = 100, .streams = 2}) >= 5);
     ++cases;
   }
-  CHECK(cases >= all_golden_cases().size());
+  // A case that is not in the lists would be tested nowhere else.
+  CHECK(cases == all_golden_cases().size());
 }
 
 TEST_CASE("planned memory equals a model's allocations over several machines and stages") {

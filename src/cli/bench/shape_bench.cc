@@ -34,8 +34,10 @@ struct Plan {
 
 WholeModel whole_of(const ModelConfig& config, const ModelSummary& summary) {
   const bool is_sparse = common_layers_have_experts(config);
-  const auto common = std::find(config.has_experts.begin(), config.has_experts.end(), is_sparse);
-  const auto index = static_cast<size_t>(common - config.has_experts.begin());
+  const auto common = std::find_if(
+      config.traits.begin(), config.traits.end(),
+      [is_sparse](const LayerTraits& layer) { return layer.has_experts == is_sparse; });
+  const auto index = static_cast<size_t>(common - config.traits.begin());
   uint64_t all_bytes = 0;
   for (const WeightCount& layer : summary.layers) all_bytes += layer.token_bytes;
   WholeModel whole;

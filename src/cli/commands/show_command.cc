@@ -167,10 +167,11 @@ void print_shown_model(const Shown& shown) {
   line("parameters", count_text(total.parameters));
   line("active parameters", count_text(total.token_parameters) + " for each token");
   line("layers", fmt::format("{}, {} wide", config.layers, config.hidden));
-  line("attention", config.latent ? fmt::format("{} heads over a latent of {}", config.heads,
-                                                config.latent->kv_rank)
-                                  : fmt::format("{} heads of {}, {} for keys and values",
-                                                config.heads, config.head_dim, config.kv_heads));
+  line("attention",
+       config.layer(0).is_latent()
+           ? fmt::format("{} heads over a latent of {}", config.heads, config.latent.kv_rank)
+           : fmt::format("{} heads of {}, {} for keys and values", config.heads, config.head_dim,
+                         config.kv_heads));
   if (config.experts.count > 0) {
     line("experts",
          fmt::format("{}, {} for each token", config.experts.count, config.experts.chosen));

@@ -77,21 +77,18 @@ enum class When {
   kNoQueryLatent,
 };
 
+// Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
 enum class Mixer {
-  kGroupedAttention,
-  kSinkAttention,    // grouped, with a sink per head and a bias on the output (gpt-oss)
+  kAttention,        // key/value heads, each for a group of query heads
   kLatentAttention,  // MLA: DeepSeek-V2, section 2.1; the latent is cached, in the absorbed form
 };
-enum class FeedForward {
-  kDense,
-  kSoftmaxExperts,  // the top experts by softmax
-  kSigmoidExperts,  // by sigmoid and a bias, from the best groups; DeepSeek V3, section 2.1.2
-  // By the softmax of biased scores; the experts have biases and a clamped activation (gpt-oss).
-  kBiasedExperts,
-};
-// A layer's state of a sequence: pages by position, a ring of the last positions, or one fixed-size
-// state with checkpoints (recurrent layers). Only pages are in use so far.
-enum class StateKind { kPaged, kRing, kRecurrent };
+enum class FeedForward { kDense, kExperts };
+// The form of a router's scores when the best experts are chosen. A router's bias is added to the
+// scores before a softmax, but after a sigmoid and then only for the choice (DeepSeek V3, section
+// 2.1.2).
+enum class RouterScores { kSoftmax, kSigmoid };
+// How an expert's gate and up products are joined; see Activation in device/operations.h.
+enum class Gating { kSilu, kClampedSwiglu };
 
 struct WeightSpec {
   Role role;
@@ -101,11 +98,12 @@ struct WeightSpec {
 };
 
 struct LayerKind {
-  Mixer mixer;
-  FeedForward feed_forward;
-  StateKind state;
+  Mixer mixer = Mixer::kAttention;
+  FeedForward feed_forward = FeedForward::kDense;
   std::span<const WeightSpec> mixer_weights;
   std::span<const WeightSpec> feed_forward_weights;
+  RouterScores scores = RouterScores::kSoftmax;
+  Gating gating = Gating::kSilu;  // of experts
 };
 
 enum class Has { kNo, kYes, kAsConfigured };
@@ -119,6 +117,7 @@ struct Architecture {
   LayerKind sparse;           // with experts; same as `dense` if the architecture has none
   Has qkv_bias = Has::kNo;    // configured by "attention_bias"
   Has head_norms = Has::kNo;  // an RMS norm over each head of q and k; by "use_qk_norm"
+  std::string_view expert_width = "moe_intermediate_size";  // its key
 };
 
 // Null if there is none of that name.

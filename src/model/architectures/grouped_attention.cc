@@ -28,12 +28,15 @@ constexpr WeightSpec kSoftmaxExperts[] = {
      Split::kExpertFfnColumns},
 };
 
-constexpr LayerKind kGroupedDense = {Mixer::kGroupedAttention, FeedForward::kDense,
-                                     StateKind::kPaged, kAttention, kDenseFfnWeights};
-constexpr LayerKind kSoftmaxSparse = {Mixer::kGroupedAttention, FeedForward::kSoftmaxExperts,
-                                      StateKind::kPaged, kAttention, kSoftmaxExperts};
-constexpr LayerKind kSigmoidSparse = {Mixer::kGroupedAttention, FeedForward::kSigmoidExperts,
-                                      StateKind::kPaged, kAttention, kSigmoidExpertWeights};
+constexpr LayerKind kGroupedDense = {.mixer_weights = kAttention,
+                                     .feed_forward_weights = kDenseFfnWeights};
+constexpr LayerKind kSoftmaxSparse = {.feed_forward = FeedForward::kExperts,
+                                      .mixer_weights = kAttention,
+                                      .feed_forward_weights = kSoftmaxExperts};
+constexpr LayerKind kSigmoidSparse = {.feed_forward = FeedForward::kExperts,
+                                      .mixer_weights = kAttention,
+                                      .feed_forward_weights = kSigmoidExpertWeights,
+                                      .scores = RouterScores::kSigmoid};
 
 constexpr Architecture dense_model(std::string_view name, std::string_view type, Has qkv_bias,
                                    Has head_norms) {

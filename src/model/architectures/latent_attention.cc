@@ -21,10 +21,14 @@ constexpr WeightSpec kLatent[] = {
     {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
 };
 
-constexpr LayerKind kLatentDense = {Mixer::kLatentAttention, FeedForward::kDense, StateKind::kPaged,
-                                    kLatent, kDenseFfnWeights};
-constexpr LayerKind kSparse = {Mixer::kLatentAttention, FeedForward::kSigmoidExperts,
-                               StateKind::kPaged, kLatent, kSigmoidExpertWeights};
+constexpr LayerKind kLatentDense = {.mixer = Mixer::kLatentAttention,
+                                    .mixer_weights = kLatent,
+                                    .feed_forward_weights = kDenseFfnWeights};
+constexpr LayerKind kSparse = {.mixer = Mixer::kLatentAttention,
+                               .feed_forward = FeedForward::kExperts,
+                               .mixer_weights = kLatent,
+                               .feed_forward_weights = kSigmoidExpertWeights,
+                               .scores = RouterScores::kSigmoid};
 
 }  // namespace
 

@@ -33,8 +33,10 @@ constexpr WeightSpec kBiasedExperts[] = {
     {Role::kExpertDownBias, "model.layers.{L}.mlp.experts.{E}.down_proj.bias", Split::kWhole},
 };
 
-constexpr LayerKind kLayer = {Mixer::kSinkAttention, FeedForward::kBiasedExperts, StateKind::kPaged,
-                              kSinkAttention, kBiasedExperts};
+constexpr LayerKind kLayer = {.feed_forward = FeedForward::kExperts,
+                              .mixer_weights = kSinkAttention,
+                              .feed_forward_weights = kBiasedExperts,
+                              .gating = Gating::kClampedSwiglu};
 
 }  // namespace
 
@@ -43,6 +45,7 @@ constexpr Architecture kGptOss = {.name = "GptOssForCausalLM",
                                   .shared = kSharedWeights,
                                   .dense = kLayer,
                                   .sparse = kLayer,
-                                  .qkv_bias = Has::kYes};
+                                  .qkv_bias = Has::kYes,
+                                  .expert_width = "intermediate_size"};
 
 }  // namespace lockstep

@@ -71,17 +71,16 @@ Result<bool> has_windows(const Json& file, const Architecture& architecture) {
 // "max_window_layers" on, the rest on all.
 Status read_untyped_windows(const Json& file, int window, ModelConfig& config) {
   const int64_t first = TRY(get_int(file, "max_window_layers")).value_or(0);
-  const bool alternates = config.architecture->sparse.mixer == Mixer::kSinkAttention;
+  const bool alternates = config.architecture->sparse.gating == Gating::kClampedSwiglu;
   for (int layer = 0; layer < config.layers; ++layer) {
     const bool has_window = alternates ? layer % 2 == 0 : layer >= first;
-    if (has_window) config.windows[static_cast<size_t>(layer)] = window;
+    if (has_window) config.traits[static_cast<size_t>(layer)].window = window;
   }
   return Ok{};
 }
 
 // The layers that look back only over a window.
 Status read_windows(const Json& file, ModelConfig& config) {
-  config.windows.assign(static_cast<size_t>(config.layers), 0);
   const int64_t window = TRY(get_int(file, "sliding_window")).value_or(0);
   if (window == 0 || !TRY(has_windows(file, *config.architecture))) return Ok{};
   if (window < 0 || window > kSizeMax) {
@@ -91,13 +90,13 @@ Status read_windows(const Json& file, ModelConfig& config) {
   if (!types || types->is_null()) {
     return read_untyped_windows(file, static_cast<int>(window), config);
   }
-  if (!types->is_array() || types->get_array().size() != config.windows.size()) {
+  if (!types->is_array() || types->get_array().size() != config.traits.size()) {
     return corrupt("\"layer_types\" must name each layer's type");
   }
-  for (size_t layer = 0; layer < config.windows.size(); ++layer) {
+  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
     const Json& type = types->get_array()[layer];
     if (type == "sliding_attention") {
-      config.windows[layer] = static_cast<int>(window);
+      config.traits[layer].window = static_cast<int>(window);
     } else if (type != "full_attention") {
       return unsupported(fmt::format("the layer type {} is unknown here", dump_json(type)));
     }
@@ -110,6 +109,10 @@ Result<bool> has(Has what, const Json& file, std::string_view key) {
   return what == Has::kYes || (what == Has::kAsConfigured && is_configured);
 }
 
+bool is_latent(const ModelConfig& config) {
+  return config.architecture->dense.mixer == Mixer::kLatentAttention;
+}
+
 // Parts that vary between checkpoints of one architecture.
 Status read_options(const Json& file, ModelConfig& config) {
   const Architecture& architecture = *config.architecture;
@@ -120,7 +123,7 @@ Status read_options(const Json& file, ModelConfig& config) {
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
   const double rotated = TRY(read_rotated_part(file));
-  const int head_dim = config.latent ? config.latent->rope : config.head_dim;
+  const int head_dim = is_latent(config) ? config.latent.rope : config.head_dim;
   config.rotary_dims = static_cast<int>(head_dim * rotated);
   if (rotated > 1 || config.rotary_dims % 2 != 0) {
     return corrupt(fmt::format("\"partial_rotary_factor\" is {}, which is invalid", rotated));
@@ -130,8 +133,7 @@ Status read_options(const Json& file, ModelConfig& config) {
 
 // Checks products of sizes that are valid alone; the rows and columns of matrices are ints.
 Status check_sizes(const ModelConfig& config) {
-  const LatentConfig latent = config.latent.value_or(LatentConfig{});
-  const int64_t widest = int64_t{config.head_dim} + config.value_dim + latent.nope;
+  const int64_t widest = int64_t{config.head_dim} + config.value_dim + config.latent.nope;
   if (config.heads * widest > kSizeMax) {
     return corrupt(fmt::format("{} attention heads of {} elements are too large", config.heads,
                                config.head_dim));
@@ -166,8 +168,9 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
                                config.heads, config.kv_heads));
   }
   config.value_dim = config.head_dim;
+  config.traits.resize(static_cast<size_t>(config.layers));
   TRY(read_latent(file, config));
-  if (!config.latent && (config.head_dim % 2 != 0 || config.head_dim > 512)) {
+  if (!is_latent(config) && (config.head_dim % 2 != 0 || config.head_dim > 512)) {
     return unsupported(
         fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
   }
@@ -176,10 +179,11 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   TRY(read_experts(file, config));
   TRY(read_rope(file, config));
   config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
-  if (config.latent && config.yarn_rope) {
+  if (is_latent(config) && config.yarn_rope) {
     config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
   }
   TRY(read_windows(file, config));
+  resolve_traits(config);
   return config;
 }
 

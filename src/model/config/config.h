@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "model/architectures/architecture.h"
+#include "model/config/layer_traits.h"
 
 namespace lockstep {
 
@@ -21,12 +22,16 @@ inline constexpr int kExpertsMax = 1 << 18;
 inline constexpr int kLatentHeadsMax = 256;
 
 // Latent attention (MLA). A head's query and key have `nope` plain and `rope` rotated dimensions.
+// All are 0 in a model without it.
 struct LatentConfig {
   int query_rank = 0;  // of the query's latent; 0: none
   int kv_rank = 0;
   int nope = 0;
   int rope = 0;
   int value = 0;
+
+  // The rows of both projections to the latents.
+  int rows() const { return query_rank + kv_rank + rope; }
 };
 
 // "llama3" of Hugging Face's rope_scaling: low frequencies are divided by `factor`, high ones kept,
@@ -90,7 +95,6 @@ struct ModelConfig {
   // files store Llama 3's scaling in this form.
   std::vector<double> rope_factors;
   QueryScaling query_scaling;
-  std::vector<int> windows;  // (layers): attention reaches back this many positions; 0: all
   bool tied_embeddings = false;
   bool has_vision = false;  // the model also sees images; that part is not loaded
   bool qkv_bias = false;
@@ -98,13 +102,15 @@ struct ModelConfig {
   int rotary_dims = 0;        // the first dimensions of a head are rotated, the rest not
   float attention_scale = 0;  // applied to the scores
   int value_dim = 0;          // of a head's output; head_dim except for latent attention
-  std::optional<LatentConfig> latent;
+  LatentConfig latent;
   ExpertsConfig experts;
-  std::vector<bool> has_experts;  // (layers)
+  std::vector<LayerTraits> traits;  // (layers)
 
   int heads_per_kv() const { return heads / kv_heads; }
-  const LayerKind& kind(int layer) const {
-    return has_experts[static_cast<size_t>(layer)] ? architecture->sparse : architecture->dense;
+  const LayerTraits& layer(int index) const { return traits[static_cast<size_t>(index)]; }
+  // The rows of the table that a layer is made from.
+  const LayerKind& kind(int index) const {
+    return layer(index).has_experts ? architecture->sparse : architecture->dense;
   }
 };
 

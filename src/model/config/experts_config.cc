@@ -19,15 +19,14 @@ Result<int> first_of(const Json& file, std::initializer_list<std::string_view> k
   return size_or(file, *keys.begin(), std::nullopt, kLayerExpertsMax);
 }
 
-Result<int> read_count(const Json& file, FeedForward kind) {
-  switch (kind) {
-    case FeedForward::kSoftmaxExperts:
-      return first_of(file, {"num_experts", "num_local_experts", "n_routed_experts"});
-    case FeedForward::kBiasedExperts:
-      return first_of(file, {"num_local_experts", "num_experts", "n_routed_experts"});
-    default:
-      return first_of(file, {"n_routed_experts", "num_local_experts", "num_experts"});
+Result<int> read_count(const Json& file, const LayerKind& kind) {
+  if (kind.gating == Gating::kClampedSwiglu) {
+    return first_of(file, {"num_local_experts", "num_experts", "n_routed_experts"});
   }
+  if (kind.scores == RouterScores::kSoftmax) {
+    return first_of(file, {"num_experts", "num_local_experts", "n_routed_experts"});
+  }
+  return first_of(file, {"n_routed_experts", "num_local_experts", "num_experts"});
 }
 
 Result<int> count_or_none(const Json& file, std::string_view key) {
@@ -63,7 +62,7 @@ Status read_layers(const Json& file, ModelConfig& config) {
   for (int layer = 0; layer < config.layers; ++layer) {
     const bool is_sparse =
         layer >= first && layer % frequency == 0 && (layer + 1) % sparse_step == 0;
-    config.has_experts[static_cast<size_t>(layer)] = is_sparse;
+    config.traits[static_cast<size_t>(layer)].has_experts = is_sparse;
   }
   const Json* dense = find(file, "mlp_only_layers");
   if (!dense || dense->is_null()) return Ok{};
@@ -72,7 +71,7 @@ Status read_layers(const Json& file, ModelConfig& config) {
     if (!layer.is_int64() || layer.get_int64() < 0 || layer.get_int64() >= config.layers) {
       return corrupt("\"mlp_only_layers\" names a layer that does not exist");
     }
-    config.has_experts[static_cast<size_t>(layer.get_int64())] = false;
+    config.traits[static_cast<size_t>(layer.get_int64())].has_experts = false;
   }
   return Ok{};
 }
@@ -80,15 +79,14 @@ Status read_layers(const Json& file, ModelConfig& config) {
 }  // namespace
 
 Status read_experts(const Json& file, ModelConfig& config) {
-  config.has_experts.assign(static_cast<size_t>(config.layers), false);
-  if (config.architecture->sparse.feed_forward == FeedForward::kDense) return Ok{};
+  const Architecture& architecture = *config.architecture;
+  if (architecture.sparse.feed_forward == FeedForward::kDense) return Ok{};
   ExpertsConfig& experts = config.experts;
-  const FeedForward kind = config.architecture->sparse.feed_forward;
-  experts.count = TRY(read_count(file, kind));
+  experts.count = TRY(read_count(file, architecture.sparse));
   experts.chosen = TRY(first_of(file, {"num_experts_per_tok", "experts_per_token"}));
-  const bool is_biased = kind == FeedForward::kBiasedExperts;
-  experts.ffn = is_biased ? config.ffn : TRY(size_or(file, "moe_intermediate_size", std::nullopt));
-  if (is_biased) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
+  const bool is_clamped = architecture.sparse.gating == Gating::kClampedSwiglu;
+  experts.ffn = TRY(size_or(file, architecture.expert_width, std::nullopt));
+  if (is_clamped) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
   const int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
   if (shared > kSizeMax) {
     return corrupt(fmt::format("shared experts of {} columns together are too large", shared));
@@ -97,8 +95,8 @@ Status read_experts(const Json& file, ModelConfig& config) {
   experts.groups = TRY(size_or(file, "n_group", 1));
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
   // Transformers' defaults differ: false for Qwen3, true for DeepSeek V3 and GLM 4.5.
-  const bool normalises = kind != FeedForward::kSoftmaxExperts;
-  experts.normalises = is_biased || TRY(get_bool(file, "norm_topk_prob")).value_or(normalises);
+  const bool normalises = architecture.sparse.scores != RouterScores::kSoftmax;
+  experts.normalises = is_clamped || TRY(get_bool(file, "norm_topk_prob")).value_or(normalises);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts, config.layers));
   return read_layers(file, config);

@@ -6,8 +6,7 @@
 
 namespace lockstep {
 
-// Fills `config.experts` and `config.has_experts`, which are empty for an architecture without
-// experts.
+// Fills `config.experts` and `has_experts` of each layer.
 Status read_experts(const Json& file, ModelConfig& config);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ Status read_latent(const Json& file, ModelConfig& config) {
     return unsupported(fmt::format("{} heads of latent attention are not supported, at most {} are",
                                    config.heads, kLatentHeadsMax));
   }
-  LatentConfig latent;
+  LatentConfig& latent = config.latent;
   const Json* rank = find(file, "q_lora_rank");
   if (rank && !rank->is_null()) latent.query_rank = TRY(size_or(file, "q_lora_rank", std::nullopt));
   latent.kv_rank = TRY(size_or(file, "kv_lora_rank", std::nullopt));
@@ -27,7 +27,6 @@ Status read_latent(const Json& file, ModelConfig& config) {
   if (latent.rope % 2 != 0) {
     return corrupt(fmt::format("\"qk_rope_head_dim\" is {}, it must be even", latent.rope));
   }
-  config.latent = latent;
   config.head_dim = latent.nope + latent.rope;
   config.value_dim = latent.value;
   config.kv_heads = config.heads;  // every head computes its own keys and values from the latent

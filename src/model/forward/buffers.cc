@@ -14,7 +14,7 @@ class Allocator {
   Result<PassBuffers> run() {
     TRY(allocate_inputs());
     TRY(allocate_attention());
-    if (memory_.config.latent) TRY(allocate_latents());
+    TRY(allocate_latents());
     TRY(allocate_feed_forward());
     TRY(allocate_exchanges());
     return buffers_;
@@ -57,7 +57,7 @@ class Allocator {
   }
 
   Status allocate_latents() {
-    const LatentConfig& latent = *config().latent;
+    const LatentConfig& latent = config().latent;
     const auto heads = static_cast<size_t>(cut().heads(memory_.rank).size());
     const auto rank = static_cast<size_t>(latent.kv_rank), rope = static_cast<size_t>(latent.rope);
     TRY(allocate(static_cast<size_t>(latent.query_rank), {&buffers_.query_latent}));
@@ -90,10 +90,8 @@ class Allocator {
     TRY(allocate_shared(subtrees * tokens * hidden(), buffers_.partials));
     TRY(allocate_shared(subtrees * tokens / 2 * hidden(), buffers_.second_partials));
     TRY(allocate_shared(tokens / 2 * hidden(), buffers_.second_sum));
-    const LatentConfig latent = config().latent.value_or(LatentConfig{});
-    const int latents = latent.query_rank + latent.kv_rank + latent.rope;
-    const size_t exchanged =  // floats per token
-        std::max(hidden(), static_cast<size_t>(cut().cuts_latents() ? latents : 0));
+    const int latents = cut().cuts_latents() ? config().latent.rows() : 0;
+    const size_t exchanged = std::max(hidden(), static_cast<size_t>(latents));  // floats per token
     TRY(allocate_shared(tokens * exchanged, buffers_.sum));
     const int vocabulary = memory_.has_head() ? cut().vocabulary(rank).size() : 0;
     return allocate_shared(tokens * static_cast<size_t>(vocabulary), buffers_.logits);
@@ -114,27 +112,30 @@ size_t StateShape::floats() const {
   return static_cast<size_t>(heads.size()) * page_head_stride(key_dim);
 }
 
-StateShape state_shape(const ModelConfig& config, const Cut& cut, int rank) {
-  if (!config.latent) return {cut.kv_heads(rank), config.head_dim, config.head_dim};
-  const LatentConfig& latent = *config.latent;
-  return {{0, 1}, latent.kv_rank + latent.rope, latent.kv_rank};
+StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
+  const Range heads = state.is_shared ? Range{0, state.heads} : cut.kv_heads(rank);
+  return {heads, state.key_dim, state.value_dim};
 }
 
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
-  const StateShape shape = state_shape(memory.config, memory.cut, memory.rank);
-  const size_t page_stride = 2 * shape.floats() * static_cast<size_t>(memory.layers.size());
-  StateBuffer state{.page_bytes = page_stride * sizeof(float)};
-  state.bytes = state.page_bytes * memory.pages;
-  const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
+  StateBuffer state;
   state.layers.resize(static_cast<size_t>(memory.config.layers));
+  size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
-    const size_t keys = 2 * shape.floats() * static_cast<size_t>(layer - memory.layers.begin);
-    state.layers[static_cast<size_t>(layer)] = {.keys = {buffer, keys},
-                                                .values = {buffer, keys + shape.floats()},
-                                                .page_stride = page_stride,
+    const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
+    state.layers[static_cast<size_t>(layer)] = {.keys = {.offset = page_stride},
+                                                .values = {.offset = page_stride + shape.floats()},
                                                 .head_dim = shape.key_dim,
                                                 .value_dim = shape.value_dim,
                                                 .kv_heads = shape.heads.size()};
+    page_stride += 2 * shape.floats();
+  }
+  state.page_bytes = page_stride * sizeof(float);
+  state.bytes = state.page_bytes * memory.pages;
+  const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
+  for (LayerPages& pages : state.layers) {
+    pages.keys.buffer = pages.values.buffer = buffer;
+    pages.page_stride = page_stride;
   }
   return state;
 }

@@ -35,14 +35,15 @@ struct PassBuffers {
 // Contents are undefined.
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device);
 
-// A rank's part of a layer's state: keys and values of pages by position.
+// A rank's part of the state of a layer.
 struct StateShape {
-  Range heads;            // of keys and values
-  int key_dim = 0;        // of one head
-  int value_dim = 0;      // the first elements of a place for as many as the key has
-  size_t floats() const;  // of a page, keys or values
+  Range heads;  // of keys and values
+  int key_dim = 0;
+  int value_dim = 0;
+
+  size_t floats() const;  // of a page: keys, or values, which lie as far apart
 };
-StateShape state_shape(const ModelConfig& config, const Cut& cut, int rank);
+StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 
 // A page holds its positions for all layers, so that a short sequence touches little memory.
 struct StateBuffer {

@@ -8,9 +8,8 @@ namespace lockstep {
 namespace {
 
 Result<LatentCutCase> latent_case_of(const ModelOptions& options) {
-  const LatentConfig latent = options.config.latent.value_or(LatentConfig{});
   return LatentCutCase{.layer_bytes = TRY(latent_layer_bytes(*options.source, options.config)),
-                       .rows = latent.query_rank + latent.kv_rank + latent.rope,
+                       .rows = options.config.latent.rows(),
                        .ranks = static_cast<int>(options.shares.size()),
                        .link = options.link};
 }

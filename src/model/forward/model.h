@@ -109,9 +109,6 @@ class Model {
   void mix(int layer, const Part& part);
   Status finish_attention(int layer, Part& part);
   void feed_forward(int layer, Part& part);
-  bool has_experts(int layer) const {
-    return config_.kind(layer).feed_forward != FeedForward::kDense;
-  }
   const LeafShares& feed_forward_shares(int layer) const;
   void gated_up(int layer, const Part& part, Role gate, Role up, int width);
   void experts(int layer, const Part& part);

@@ -5,6 +5,13 @@
 #include "model/forward/rope.h"
 
 namespace lockstep {
+namespace {
+
+Activation activation_of(Gating gating) {
+  return gating == Gating::kSilu ? Activation::kSiluMul : Activation::kClampedSwiglu;
+}
+
+}  // namespace
 
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
   TRY(check_batch(batch, limits_));
@@ -70,7 +77,7 @@ void Model::write_batch(const Batch& batch) {
 Status Model::attention(int layer, Part& part) {
   const LayerWeights& weights = layer_weights(layer);
   norm_hidden(weights.vector(Role::kAttentionNorm), part);
-  if (config_.latent) {
+  if (config_.layer(layer).is_latent()) {
     TRY(project_latent(layer, part));
   } else {
     project(layer, part);
@@ -84,7 +91,7 @@ Status Model::attention(int layer, Part& part) {
 // The bias of a product that is summed over ranks is added once, after the sum.
 Status Model::finish_attention(int layer, Part& part) {
   TRY(finish_exchange(part));
-  if (config_.kind(layer).mixer != Mixer::kSinkAttention) return Ok{};
+  if (!config_.layer(layer).has(Role::kAttentionOutBias)) return Ok{};
   add_sum(part);
   device_.queue(AddBias{part.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
                         part.tokens, config_.hidden});
@@ -96,7 +103,8 @@ Status Model::finish_attention(int layer, Part& part) {
 // result to its own value.
 void Model::mix(int layer, const Part& part) {
   const LayerPages& pages = state_.layers[static_cast<size_t>(layer)];
-  const bool is_latent = config_.latent.has_value();
+  const LayerTraits& traits = config_.layer(layer);
+  const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
   device_.queue(StoreKv{.pages = pages,
@@ -115,33 +123,34 @@ void Model::mix(int layer, const Part& part) {
                           .tokens = part.tokens,
                           .heads = heads.size(),
                           .head_begin = heads.begin,
-                          .heads_per_kv = is_latent ? config_.heads : config_.heads_per_kv(),
-                          .kv_begin = is_latent ? 0 : cut_.kv_heads(rank_).begin,
-                          .window = config_.windows[static_cast<size_t>(layer)],
+                          .heads_per_kv = config_.heads / traits.state.heads,
+                          .kv_begin = state_shape(traits.state, cut_, rank_).heads.begin,
+                          .window = traits.window,
                           .scale = config_.attention_scale,
-                          .has_sinks = config_.kind(layer).mixer == Mixer::kSinkAttention,
+                          .has_sinks = traits.has(Role::kSinks),
                           .sinks = layer_weights(layer).vector(Role::kSinks),
                           .output = is_latent ? part.mixed_latent : part.mixed});
   if (!is_latent) return;
   device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
                            .input = part.mixed_latent,
-                           .input_stride = config_.latent->kv_rank,
+                           .input_stride = config_.latent.kv_rank,
                            .tokens = part.tokens,
                            .output = part.mixed,
-                           .output_stride = config_.latent->value});
+                           .output_stride = config_.latent.value});
 }
 
 // Queries, keys and values of the normed hidden state: product, bias, norm per head, rotation.
 void Model::project(int layer, const Part& part) {
   const LayerWeights& weights = layer_weights(layer);
+  const LayerTraits& traits = config_.layer(layer);
   const int head_dim = config_.head_dim;
   const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
     device_.queue(Matmul{weights.matrix(role), part.normed, part.tokens, output});
-    if (!config_.qkv_bias) return;
+    if (!traits.has(bias)) return;
     device_.queue(AddBias{output, weights.vector(bias), part.tokens, heads * head_dim});
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
-    if (config_.head_norms) {
+    if (traits.has(norm)) {
       device_.queue(RmsNorm{x, weights.vector(norm), part.tokens * heads, head_dim,
                             config_.norm_epsilon, x, head_dim});
     }
@@ -160,14 +169,14 @@ void Model::project(int layer, const Part& part) {
 
 void Model::feed_forward(int layer, Part& part) {
   norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), part);
-  if (has_experts(layer)) return experts(layer, part);
+  if (config_.layer(layer).has_experts) return experts(layer, part);
   gated_up(layer, part, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
   device_.queue(
       Matmul{layer_weights(layer).matrix(Role::kDown), part.gate, part.tokens, {part.partials, 0}});
 }
 
 const LeafShares& Model::feed_forward_shares(int layer) const {
-  return has_experts(layer) ? cut_.expert_shares() : cut_.ffn_shares();
+  return config_.layer(layer).has_experts ? cut_.expert_shares() : cut_.ffn_shares();
 }
 
 // silu(gate) * up of `width` columns, left in the gate's buffer.
@@ -184,42 +193,41 @@ void Model::gated_up(int layer, const Part& part, Role gate, Role up, int width)
 // Every rank makes the same choice of experts; each computes its columns of every chosen one.
 void Model::experts(int layer, const Part& part) {
   const LayerWeights& weights = layer_weights(layer);
+  const LayerTraits& traits = config_.layer(layer);
   const ExpertsConfig& config = config_.experts;
-  const bool has_shared = config.shared_ffn > 0;
-  const bool is_biased = config_.kind(layer).feed_forward == FeedForward::kBiasedExperts;
+  const bool has_shared = traits.has(Role::kSharedDown);
+  const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
   device_.queue(Matmul{weights.matrix(Role::kRouter), part.normed, part.tokens, part.scores});
   // The softmax of all scores, normalised over the chosen, is the softmax of the chosen ones.
-  if (is_biased) {
+  if (!is_sigmoid && traits.has(Role::kRouterBias)) {
     device_.queue(
         AddBias{part.scores, weights.vector(Role::kRouterBias), part.tokens, config.count});
   }
-  device_.queue(
-      Route{.scores = part.scores,
-            .bias = weights.vector(Role::kRouterBias),
-            .tokens = part.tokens,
-            .experts = config.count,
-            .chosen = config.chosen,
-            .is_sigmoid = config_.kind(layer).feed_forward == FeedForward::kSigmoidExperts,
-            .groups = config.groups,
-            .chosen_groups = config.chosen_groups,
-            .normalises = config.normalises,
-            .factor = config.factor,
-            .output = part.chosen,
-            .weights = part.chosen_weights});
-  device_.queue(
-      ExpertsUp{.matrices = &weights.experts,
-                .chosen = part.chosen,
-                .weights = part.chosen_weights,
-                .tokens = part.tokens,
-                .chosen_count = config.chosen,
-                .input = part.normed,
-                .scratch = part.expert_scratch,
-                .output = part.expert_hidden,
-                .activation = is_biased ? Activation::kClampedSwiglu : Activation::kSiluMul,
-                .limit = config.limit,
-                .has_bias = is_biased,
-                .gate_bias = weights.vector(Role::kExpertGateBias),
-                .up_bias = weights.vector(Role::kExpertUpBias)});
+  device_.queue(Route{.scores = part.scores,
+                      .bias = weights.vector(Role::kRouterBias),
+                      .tokens = part.tokens,
+                      .experts = config.count,
+                      .chosen = config.chosen,
+                      .is_sigmoid = is_sigmoid,
+                      .groups = config.groups,
+                      .chosen_groups = config.chosen_groups,
+                      .normalises = config.normalises,
+                      .factor = config.factor,
+                      .output = part.chosen,
+                      .weights = part.chosen_weights});
+  device_.queue(ExpertsUp{.matrices = &weights.experts,
+                          .chosen = part.chosen,
+                          .weights = part.chosen_weights,
+                          .tokens = part.tokens,
+                          .chosen_count = config.chosen,
+                          .input = part.normed,
+                          .scratch = part.expert_scratch,
+                          .output = part.expert_hidden,
+                          .activation = activation_of(traits.gating),
+                          .limit = config.limit,
+                          .has_bias = traits.has(Role::kExpertGateBias),
+                          .gate_bias = weights.vector(Role::kExpertGateBias),
+                          .up_bias = weights.vector(Role::kExpertUpBias)});
   if (has_shared) {
     gated_up(layer, part, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
   }
@@ -237,7 +245,7 @@ void Model::experts(int layer, const Part& part) {
 // There is nothing to finish before a stage's first layer.
 Status Model::finish_feed_forward(int layer, Part& part) {
   TRY(finish_exchange(part));
-  if (!part.has_sum || config_.kind(layer).feed_forward != FeedForward::kBiasedExperts) return Ok{};
+  if (!part.has_sum || !config_.layer(layer).has(Role::kExpertDownBias)) return Ok{};
   add_sum(part);
   device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
                               .chosen = part.chosen,

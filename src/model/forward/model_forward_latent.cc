@@ -36,7 +36,7 @@ LatentPart latent_part(const Cut& cut, int rank, int tokens) {
 // rotated part follows the latent: (kv_rank, rope).
 Status Model::project_latent(int layer, const Part& part) {
   const LayerWeights& weights = layer_weights(layer);
-  const LatentConfig& latent = *config_.latent;
+  const LatentConfig& latent = config_.latent;
   const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
   const auto norm = [&](Slice x, Role role, int columns, int stride) {
     device_.queue(
@@ -74,7 +74,7 @@ Status Model::project_to_latents(int layer, const Part& part) {
     query = {part.sum, own.query_at};
     kv = {part.sum, own.kv_at};
   }
-  if (config_.latent->query_rank > 0) {
+  if (config_.latent.query_rank > 0) {
     device_.queue(Matmul{weights.matrix(Role::kQueryDown), part.normed, part.tokens, query});
   }
   device_.queue(Matmul{weights.matrix(Role::kKvDown), part.normed, part.tokens, kv});
@@ -82,7 +82,7 @@ Status Model::project_to_latents(int layer, const Part& part) {
 }
 
 Status Model::exchange_latents(const Part& part) {
-  const LatentConfig& latent = *config_.latent;
+  const LatentConfig& latent = config_.latent;
   part_ends_.clear();
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
     part_ends_.push_back(latent_part(cut_, rank, part.tokens).end);

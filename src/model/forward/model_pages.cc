@@ -25,7 +25,7 @@ void visit_pieces(const PageShape& shape, std::span<const LayerPages> layers, in
 }  // namespace
 
 PageShape Model::page_shape() const {
-  const StateShape state = state_shape(config_, cut_, rank_);
+  const StateShape state = state_shape(config_.layer(layers_.begin).state, cut_, rank_);
   return {.layer_begin = layers_.begin,
           .layer_end = layers_.end,
           .head_begin = state.heads.begin,

@@ -119,11 +119,11 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
   const CutAlignment alignment = {
       .ffn = fitting_alignment(config.ffn, options.alignment.ffn),
       .experts = fitting_alignment(config.experts.ffn, options.alignment.experts)};
-  const LatentConfig latent = config.latent.value_or(LatentConfig{});
+  const LatentConfig& latent = config.latent;
   const int latent_leaves =
       latent_leaf_count(latent.query_rank) + latent_leaf_count(latent.kv_rank + latent.rope);
   return Cut(
-      config, {alignment, options.cuts_latents && config.latent},
+      config, {alignment, options.cuts_latents && latent.rows() > 0},
       {.heads = share_out(head_units, leaves / head_units, shares),
        .ffn = share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
        .experts = share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
@@ -139,8 +139,8 @@ Cut::Cut(const ModelConfig& config, const CutOptions& options, Shares shares)
       expert_columns_(config.experts.ffn),
       shared_columns_(config.experts.shared_ffn),
       vocab_size_(config.vocab_size),
-      query_latent_rows_(config.latent ? config.latent->query_rank : 0),
-      kv_latent_rows_(config.latent ? config.latent->kv_rank + config.latent->rope : 0),
+      query_latent_rows_(config.latent.query_rank),
+      kv_latent_rows_(config.latent.kv_rank + config.latent.rope),
       cuts_latents_(options.cuts_latents),
       alignment_(options.alignment),
       heads_(std::move(shares.heads)),

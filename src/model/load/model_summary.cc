@@ -52,13 +52,9 @@ struct Stored {
 // https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/deepseek_v3.py
 Result<Stored> stored_heads(const Weight& weight, const ModelConfig& config,
                             const WeightSource& source) {
-  constexpr std::string_view kJoined = "kv_b_proj";
-  const LatentConfig& latent = *config.latent;
-  const size_t at = weight.name.find(kJoined);
-  if (at == std::string::npos) return Stored{};
-  std::string down = weight.name, up = weight.name;
-  down.replace(at, kJoined.size(), "embed_q");
-  up.replace(at, kJoined.size(), "unembed_out");
+  const LatentConfig& latent = config.latent;
+  const std::string down = head_part_name(weight, "embed_q");
+  const std::string up = head_part_name(weight, "unembed_out");
   Stored stored;
   for (int head = 0; head < config.heads; ++head) {
     const StoredMatrix key = TRY(source.matrix(
@@ -180,13 +176,13 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
 }
 
 uint64_t state_bytes(const ModelConfig& config, int tokens) {
-  const LatentConfig latent = config.latent.value_or(LatentConfig{});
-  const int heads = config.latent ? 1 : config.kv_heads;
-  const int head_dim = config.latent ? latent.kv_rank + latent.rope : config.head_dim;
-  const uint64_t page = static_cast<uint64_t>(heads) * page_head_stride(head_dim) * sizeof(float);
   constexpr uint64_t kKeysAndValues = 2;
-  return kKeysAndValues * page * static_cast<uint64_t>(pages_for(tokens)) *
-         static_cast<uint64_t>(config.layers);
+  uint64_t floats = 0;  // of a page, in all layers
+  for (const LayerTraits& layer : config.traits) {
+    const StateTraits& state = layer.state;
+    floats += kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(state.key_dim);
+  }
+  return floats * sizeof(float) * static_cast<uint64_t>(pages_for(tokens));
 }
 
 }  // namespace lockstep

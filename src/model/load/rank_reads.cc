@@ -93,7 +93,7 @@ Result<std::vector<RankReads>> rank_reads(const OpenedModel& model, std::span<co
         shares.subspan(static_cast<size_t>(stage * ranks), static_cast<size_t>(ranks));
     const RecordingSource recording(*model.source);
     for (const bool cuts_latents : {false, true}) {
-      if (cuts_latents && !config.latent) continue;
+      if (cuts_latents && config.latent.rows() == 0) continue;
       const Cut cut = TRY(Cut::make(config, of_stage, {alignment, cuts_latents}));
       NullDevice device;
       const WeightShare share{cut, rank % ranks, layers[static_cast<size_t>(stage)]};

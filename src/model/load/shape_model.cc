@@ -74,27 +74,24 @@ Result<ModelConfig> read_shape_config(const std::string& shape) {
 }
 
 bool common_layers_have_experts(const ModelConfig& config) {
-  const auto sparse = std::count(config.has_experts.begin(), config.has_experts.end(), true);
+  const auto sparse = std::count_if(config.traits.begin(), config.traits.end(),
+                                    [](const LayerTraits& layer) { return layer.has_experts; });
   return sparse * 2 > config.layers;
 }
 
 Result<ModelConfig> with_layers(ModelConfig config, int layers) {
   const bool is_sparse = common_layers_have_experts(config);
-  std::vector<int> windows;
-  for (int layer = config.layers - 1; layer >= 0; --layer) {
-    const auto index = static_cast<size_t>(layer);
-    if (config.has_experts[index] == is_sparse) windows.push_back(config.windows[index]);
+  std::vector<LayerTraits> common;
+  for (const LayerTraits& layer : config.traits) {
+    if (layer.has_experts == is_sparse) common.push_back(layer);
   }
-  if (layers < 1 || static_cast<size_t>(layers) > windows.size()) {
+  if (layers < 1 || static_cast<size_t>(layers) > common.size()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} layers were requested, 1 to {} of one kind are available", layers,
-                             windows.size())};
+                             common.size())};
   }
-  windows.resize(static_cast<size_t>(layers));
-  std::reverse(windows.begin(), windows.end());
   config.layers = layers;
-  config.windows = std::move(windows);
-  config.has_experts.assign(static_cast<size_t>(layers), is_sparse);
+  config.traits.assign(common.end() - layers, common.end());
   return config;
 }
 

@@ -15,9 +15,9 @@ constexpr double kLatentKernels = 48;
 constexpr double kLayerExchanges = 2;
 constexpr double kStepExchanges = 3;
 
-double kernels_of(const ModelConfig& config, size_t layer) {
-  if (config.latent) return kLatentKernels;
-  return config.has_experts[layer] ? kExpertKernels : kDenseKernels;
+double kernels_of(const LayerTraits& layer) {
+  if (layer.is_latent()) return kLatentKernels;
+  return layer.has_experts ? kExpertKernels : kDenseKernels;
 }
 
 bool is_whole(WeightClass weight_class) {
@@ -32,9 +32,7 @@ TokenCosts token_costs(const ModelConfig& config, const ModelSummary& summary) {
     const auto bytes = static_cast<double>(part.count.token_bytes);
     (is_whole(part.weight_class) ? costs.whole_bytes : costs.cut_bytes) += bytes;
   }
-  for (size_t layer = 0; layer < config.has_experts.size(); ++layer) {
-    costs.kernels += kernels_of(config, layer);
-  }
+  for (const LayerTraits& layer : config.traits) costs.kernels += kernels_of(layer);
   costs.layers = config.layers;
   costs.hidden = config.hidden;
   return costs;

@@ -31,8 +31,8 @@ Result<double> bytes_of(const WeightSource& source, const ModelConfig& config,
     // Stored as one stack of heads for keys and one for values, both alike.
     request.name = name_of_keys.replace(joined, kJoined.size(), "embed_q");
     request.stack_index = 0;
-    request.rows = config.latent->kv_rank;
-    request.columns = config.latent->nope;
+    request.rows = config.latent.kv_rank;
+    request.columns = config.latent.nope;
   }
   const StoredMatrix stored = TRY(source.matrix(request));
   const double element = static_cast<double>(stored_bytes(stored)) /

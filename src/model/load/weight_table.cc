@@ -18,7 +18,7 @@ Shape vector_of(int size) {
 }
 
 Shape latent_shape_of(Role role, const ModelConfig& config) {
-  const LatentConfig& latent = *config.latent;
+  const LatentConfig& latent = config.latent;
   switch (role) {
     case Role::kQueryDown:
       return {latent.query_rank, config.hidden};
@@ -37,7 +37,7 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
 }
 
 Shape shape_of(Role role, const ModelConfig& config) {
-  const bool has_query_latent = config.latent && config.latent->query_rank > 0;
+  const int query_rank = config.latent.query_rank;
   switch (role) {
     case Role::kEmbedding:
     case Role::kLogits:
@@ -55,8 +55,7 @@ Shape shape_of(Role role, const ModelConfig& config) {
     case Role::kValueBias:
       return vector_of(config.kv_heads * config.head_dim);
     case Role::kQuery:
-      return {config.heads * config.head_dim,
-              has_query_latent ? config.latent->query_rank : config.hidden};
+      return {config.heads * config.head_dim, query_rank > 0 ? query_rank : config.hidden};
     case Role::kKey:
     case Role::kValue:
       return {config.kv_heads * config.head_dim, config.hidden};
@@ -105,27 +104,6 @@ void replace(std::string& name, std::string_view what, int number) {
   if (at != std::string::npos) name.replace(at, what.size(), std::to_string(number));
 }
 
-bool is_there(When when, const ModelConfig& config) {
-  switch (when) {
-    case When::kAlways:
-      return true;
-    case When::kUntied:
-      return !config.tied_embeddings;
-    case When::kQkvBias:
-      return config.qkv_bias;
-    case When::kHeadNorms:
-      return config.head_norms;
-    case When::kSharedExperts:
-      return config.experts.shared_ffn > 0;
-    case When::kQueryLatent:
-      return config.latent->query_rank > 0;
-    case When::kNoQueryLatent:
-      return config.latent->query_rank == 0;
-  }
-  LOCKSTEP_CHECK(false);
-  return false;
-}
-
 Range scaled(Range range, int factor) {
   return {range.begin * factor, range.end * factor};
 }
@@ -144,7 +122,7 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
   };
   const auto add_all = [&](std::span<const WeightSpec> specs, int layer) {
     for (const WeightSpec& spec : specs) {
-      if (!is_there(spec.when, config)) continue;
+      if (!is_stored(spec.when, config)) continue;
       const bool is_of_experts = spec.name.find("{E}") != std::string_view::npos;
       if (!is_of_experts) add(spec, layer, -1);
       for (int e = 0; is_of_experts && e < config.experts.count; ++e) add(spec, layer, e);

@@ -201,7 +201,7 @@ class Loader {
   // not rounded a second time. They are stored like that, or in one matrix with the first one
   // transposed: a head's rows for its key, then those for its value.
   Status load_heads(const Weight& weight, const WeightPart& part, LayerWeights& place) {
-    const LatentConfig& latent = *config_.latent;
+    const LatentConfig& latent = config_.latent;
     const int rows_of_head = latent.nope + latent.value;
     if (has_split_heads(source_, weight)) return load_absorbed_heads(weight, place);
     const StoredMatrix stored = TRY(find(weight, part));
@@ -226,7 +226,7 @@ class Loader {
   }
 
   Status load_absorbed_heads(const Weight& weight, LayerWeights& place) {
-    const LatentConfig& latent = *config_.latent;
+    const LatentConfig& latent = config_.latent;
     const Range heads = cut_.heads(rank_);
     const auto load = [&](const char* name, int head, int rows, int columns) -> Result<MatrixId> {
       const std::string full = head_part_name(weight, name);

@@ -49,7 +49,7 @@ class Planner {
   int bits_of(std::string_view name, int columns) const { return source_.bits_of(name, columns); }
 
   void add_latent_parts(const Weight& weight) {
-    const LatentConfig& latent = *config_.latent;
+    const LatentConfig& latent = config_.latent;
     const auto add_part = [&](std::string_view part, int rows, int columns) {
       const std::string asked = head_part_name(weight, part);
       plan_.modules.push_back(

@@ -21,15 +21,15 @@ std::shared_ptr<const QuantisingSource> quantising_source(
                             .threads = choice.threads,
                             .first_core = choice.first_core};
   for (const Weight& weight : weight_table(config)) {
+    if (weight.role == Role::kKvUp) {
+      options.latent = {.count = config.heads,
+                        .nope = config.latent.nope,
+                        .value = config.latent.value,
+                        .kv_rank = config.latent.kv_rank};
+    }
     if (weight.role != Role::kRouter) continue;
-    const bool is_sigmoid = config.kind(weight.layer).feed_forward == FeedForward::kSigmoidExperts;
+    const bool is_sigmoid = config.layer(weight.layer).scores == RouterScores::kSigmoid;
     options.bits_of.emplace(weight.name, is_sigmoid ? 0 : kRouterBits);
-  }
-  if (config.latent) {
-    options.latent = {.count = config.heads,
-                      .nope = config.latent->nope,
-                      .value = config.latent->value,
-                      .kv_rank = config.latent->kv_rank};
   }
   return std::make_shared<const QuantisingSource>(std::move(source), std::move(options));
 }

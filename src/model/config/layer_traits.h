@@ -1,0 +1,43 @@
+// LayerTraits: what one layer of a model has, resolved once, when its config is read, from the
+// architecture's table and from config.json. The loader, the forward pass, pages of state, the
+// planner and summaries ask the layer and not the architecture. Another kind of state (a ring, a
+// recurrent one), a sparse index or further residual streams would be described here. Immutable.
+#pragma once
+
+#include <bitset>
+
+#include "model/architectures/architecture.h"
+
+namespace lockstep {
+
+struct ModelConfig;
+
+// The state that a layer keeps of each position: heads of keys and values, in pages.
+struct StateTraits {
+  int heads = 0;           // in the whole model
+  bool is_shared = false;  // one head for all query heads, so that every rank has it: a latent
+  int key_dim = 0;         // of one head
+  int value_dim = 0;       // at most key_dim
+};
+
+struct LayerTraits {
+  Mixer mixer = Mixer::kAttention;
+  bool has_experts = false;
+  RouterScores scores = RouterScores::kSoftmax;
+  Gating gating = Gating::kSilu;
+  int window = 0;  // attention reaches back this many positions; 0: all
+  StateTraits state;
+  std::bitset<kRoleCount> weights;
+
+  // A norm, a bias, sinks or shared experts are what the table lists and the checkpoint has.
+  bool has(Role role) const { return weights[static_cast<size_t>(role)]; }
+  bool is_latent() const { return mixer == Mixer::kLatentAttention; }
+};
+
+// Whether a checkpoint of this model has the weights of such a row.
+bool is_stored(When when, const ModelConfig& config);
+// Completes `config.traits`, whose `has_experts` and `window` have been read. An architecture whose
+// layers all have experts needs no list of them.
+void resolve_traits(ModelConfig& config);
+
+}  // namespace lockstep
