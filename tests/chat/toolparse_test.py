@@ -38,7 +38,8 @@ def replayed(deltas):
 
 class Toolparse(unittest.TestCase):
     def test_every_recorded_output_whole_and_by_characters(self):
-        families = sorted(name[:-5] for name in os.listdir(DATA) if name.endswith(".json") and name != "tools.json")
+        others = ("tools.json", "malformed.json")
+        families = sorted(name[:-5] for name in os.listdir(DATA) if name.endswith(".json") and name not in others)
         self.assertEqual(len(families), 11)
         for family in families:
             with open(os.path.join(DATA, family + ".json"), encoding="utf-8") as file:

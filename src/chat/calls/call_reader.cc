@@ -31,6 +31,23 @@ std::string_view numbered_name(std::string_view id) {
   return is_number ? id.substr(0, colon) : id;
 }
 
+// NAME of "functions_NAME_3", "functionsNAME3" and the like, if it is the name of a tool.
+std::string_view repaired_name(std::string_view id, const ToolSet& tools) {
+  const auto drop = [&id](std::string_view separators, bool is_last) {
+    if (id.empty()) return;
+    const char letter = is_last ? id.back() : id.front();
+    if (separators.find(letter) == std::string_view::npos) return;
+    is_last ? id.remove_suffix(1) : id.remove_prefix(1);
+  };
+  id.remove_prefix(kNumberedPrefix.size() - 1);
+  drop("._", false);
+  if (tools.has(id)) return id;
+  const size_t digits = id.find_last_not_of("0123456789");
+  id = id.substr(0, digits == std::string_view::npos ? 0 : digits + 1);
+  drop("_:", true);
+  return tools.has(id) ? id : std::string_view();
+}
+
 // Corrects arguments that are JSON but not an object.
 std::string object_of(const std::string& value) {
   const auto parsed = parse_json(value);
@@ -62,8 +79,24 @@ bool is_call_name(const CallContext& context, std::string_view name) {
 }
 
 CallHeader::CallHeader(const CallContext& context)
-    : context_(context), ends_(context.format->name_end) {
+    : context_(context), ends_(context.format->name_end), stops_(context.format->name_stops) {
+  const ToolFormat::Mistakes& mistakes = context.format->mistakes;
+  ends_.insert(ends_.end(), mistakes.name_end.begin(), mistakes.name_end.end());
+  stops_ += mistakes.name_stops;
   if (!context.format->id_begin.empty()) ends_.push_back(context.format->id_begin);
+}
+
+// False: more text is needed.
+bool CallHeader::skip_prefix(PendingText& pending) {
+  ToolFormat::Markers prefixes;
+  for (const std::string_view prefix :
+       {context_.format->name_prefix, context_.format->mistakes.name_prefix}) {
+    if (!prefix.empty()) prefixes.push_back(prefix);
+  }
+  const MarkerMatch prefix = match_front(pending, prefixes);
+  if (prefix.is_partial()) return false;
+  pending.take(prefix.bytes);
+  return true;
 }
 
 Progress CallHeader::read(PendingText& pending) {
@@ -71,17 +104,13 @@ Progress CallHeader::read(PendingText& pending) {
   const Progress incomplete = pending.has_ended() ? Progress::kNoCall : Progress::kMore;
   if (!has_begun_) {
     if (!pending.skip_blanks()) return incomplete;
-    if (!format.name_prefix.empty()) {
-      const MarkerMatch prefix = match_front(pending, {format.name_prefix});
-      if (prefix.is_partial()) return Progress::kMore;
-      pending.take(prefix.bytes);
-    }
+    if (!skip_prefix(pending)) return Progress::kMore;
     has_begun_ = true;
   }
   for (;;) {
     const std::string_view rest = pending.rest();
     const MarkerPlace end = find_marker(rest, ends_);
-    const size_t stop = rest.find_first_of(format.name_stops);
+    const size_t stop = rest.find_first_of(stops_);
     const size_t at = std::min(end.at, stop);
     const bool is_whole = at != std::string_view::npos;
     // A possible beginning of a marker is not part of the name.
@@ -107,6 +136,15 @@ Progress CallHeader::finish(std::string_view text) {
   const bool has_number = name.data() + name.size() != text.data() + text.size();
   if (has_number) id_ = text;
   name_ = name;
+  const bool is_misspelt = context_.format->name_holds_id && !context_.tools->has(name_) &&
+                           text.substr(0, kNumberedPrefix.size() - 1) ==
+                               kNumberedPrefix.substr(0, kNumberedPrefix.size() - 1);
+  const std::string_view repaired =
+      is_misspelt ? repaired_name(text, *context_.tools) : std::string_view();
+  if (!repaired.empty()) {
+    name_ = repaired;
+    id_.clear();  // a client that sends it back would have the model repeat it
+  }
   return is_call_name(context_, name_) ? Progress::kDone : Progress::kNoCall;
 }
 
@@ -129,10 +167,24 @@ bool ArgumentsReader::read(PendingText& pending, std::string& text) {
   return read_broken(pending, text);
 }
 
+// A stop outside a string ends an object whose brackets do not match.
 bool ArgumentsReader::read_object(PendingText& pending, std::string& text) {
-  pending.take(scanner_.push(pending.rest(), text));
-  if (scanner_.state() == JsonScanner::State::kComplete) return true;
-  if (scanner_.state() == JsonScanner::State::kMore) return pending.has_ended();
+  for (;;) {
+    const std::string_view rest = pending.rest();
+    const MarkerPlace stop = find_marker(rest, stops_);
+    const size_t tail = pending.has_ended() ? 0 : partial_marker_tail(rest, stops_);
+    pending.take(scanner_.push(rest.substr(0, stop.found() ? stop.at : rest.size() - tail), text));
+    if (scanner_.state() == JsonScanner::State::kMore && scanner_.is_in_string()) {
+      const size_t size = stop.found() ? stops_[stop.index].size() : tail;
+      pending.take(scanner_.push(pending.rest().substr(0, size), text));
+      if (stop.found()) continue;
+    }
+    if (scanner_.state() == JsonScanner::State::kComplete) return true;
+    if (scanner_.state() == JsonScanner::State::kBroken) break;
+    const bool is_last = stop.found() || pending.has_ended();
+    if (is_last) scanner_.flush(text);
+    return is_last;
+  }
   kind_ = Kind::kBroken;
   return read_broken(pending, text);
 }
@@ -146,6 +198,7 @@ bool ArgumentsReader::read_other(PendingText& pending, std::string& text) {
   }
   const bool is_more = scanner_.state() == JsonScanner::State::kMore && !pending.has_ended();
   if (is_more && held_.size() <= kHeldBytesMax) return false;
+  scanner_.flush(held_);
   text += held_;
   kind_ = Kind::kBroken;
   return read_broken(pending, text);

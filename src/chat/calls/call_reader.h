@@ -58,9 +58,11 @@ class CallHeader {
 
  private:
   CallReader::Progress finish(std::string_view text);
+  bool skip_prefix(PendingText& pending);
 
   const CallContext context_;
   ToolFormat::Markers ends_;
+  std::string stops_;
   bool has_begun_ = false;
   bool is_in_id_ = false;
   std::string name_;

@@ -16,14 +16,17 @@ namespace {
 constexpr std::string_view kChannel = "<|channel|>";
 constexpr std::string_view kMessage = "<|message|>";
 constexpr std::string_view kStart = "<|start|>";
+constexpr std::string_view kConstrain = "<|constrain|>";
 constexpr std::string_view kRecipient = "to=";
 constexpr std::string_view kRole = "assistant";
 constexpr std::string_view kFunctionsPrefix = "functions.";
+constexpr std::string_view kJson = "json";
 constexpr size_t kHeaderBytesMax = 1024;
 
 struct Header {
   std::string_view channel;
   std::string_view recipient;
+  std::string_view type;  // of the content
 };
 
 std::string_view first_word(std::string_view text) {
@@ -44,7 +47,8 @@ std::string_view last_word_after(std::string_view text, std::string_view mark) {
 // Models sometimes begin a header again inside it, then the last word of each kind counts. A
 // message to the assistant itself has no recipient.
 Header parse_header(std::string_view text) {
-  Header header{last_word_after(text, kChannel), last_word_after(text, kRecipient)};
+  Header header{last_word_after(text, kChannel), last_word_after(text, kRecipient),
+                last_word_after(text, kConstrain)};
   if (header.recipient == kRole) header.recipient = {};
   return header;
 }
@@ -54,6 +58,11 @@ class HarmonyReader final : public OutputReader {
   explicit HarmonyReader(const OutputReaderOptions& options)
       : tools_(*options.tools), ends_(options.format->call_end) {
     ends_.push_back(kStart);
+    reasoning_ends_ = ends_;
+    for (const std::string_view channel :
+         {"<|channel|>analysis", "<|channel|>commentary", "<|channel|>final"}) {
+      reasoning_ends_.push_back(channel);
+    }
     if (options.continues_text) state_ = State::kBody;
     if (options.reasoning_is_open) begin_body(true);
   }
@@ -84,6 +93,7 @@ class HarmonyReader final : public OutputReader {
     const std::string_view rest = pending.rest();
     const bool may_be_header = begins_header(rest);
     const size_t end = rest.substr(0, kHeaderBytesMax).find(kMessage);
+    if (may_be_header && begin_unmarked_call(pending, end, out)) return true;
     if (!may_be_header || end == std::string_view::npos) {
       const bool is_short = may_be_header && rest.size() < kHeaderBytesMax;
       if (pending.empty() || (is_short && !pending.has_ended())) return false;
@@ -95,20 +105,53 @@ class HarmonyReader final : public OutputReader {
     const std::string header_text(rest.substr(0, end + kMessage.size()));
     pending.take(header_text.size());
     const Header header = parse_header(header_text);
-    std::string_view name = header.recipient;
-    const bool is_function = name.substr(0, kFunctionsPrefix.size()) == kFunctionsPrefix;
-    if (is_function) name.remove_prefix(kFunctionsPrefix.size());
-    const CallContext context{nullptr, &tools_, !is_function};
-    if (!tools_.empty() && is_call_name(context, name)) {
-      out.call(name, "");
-      arguments_.emplace(ends_);
-      writer_ = {};
-      state_ = State::kArguments;
+    const std::string_view name = called_name(header);
+    if (!name.empty()) {
+      begin_call(name, out);
     } else {
-      begin_body(header.channel == "analysis" && name.empty());
-      if (!name.empty()) out.content(header_text);  // an unknown recipient
+      begin_body(header.channel == "analysis" && header.recipient.empty());
+      if (!header.recipient.empty()) out.content(header_text);  // an unknown recipient
     }
     return true;
+  }
+
+  // Arguments directly after the header of a call: its last marker is missing.
+  bool begin_unmarked_call(PendingText& pending, size_t header_end, DeltaWriter& out) {
+    const size_t brace = pending.rest().substr(0, kHeaderBytesMax).find('{');
+    if (brace == std::string_view::npos || brace > header_end) return false;
+    const std::string header_text(pending.rest().substr(0, brace));
+    const Header header = parse_header(header_text);
+    const std::string_view name = called_name(header);
+    if (name.empty() || header.channel.empty()) return false;
+    pending.take(brace);
+    begin_call(name, out);
+    return true;
+  }
+
+  // The function that a message calls; empty: none.
+  std::string_view called_name(const Header& header) const {
+    if (tools_.empty()) return {};
+    std::string_view name = header.recipient;
+    // Some models name the function as the content's type instead of as the recipient.
+    const bool is_type =
+        name.empty() && header.type.substr(0, kFunctionsPrefix.size()) == kFunctionsPrefix;
+    if (is_type) name = header.type;
+    const bool is_function = name.substr(0, kFunctionsPrefix.size()) == kFunctionsPrefix;
+    if (is_function) name.remove_prefix(kFunctionsPrefix.size());
+    if (tools_.has(name)) return name;
+    // Or write its type without a space after the name.
+    const std::string_view shorter =
+        name.substr(0, name.size() - std::min(name.size(), kJson.size()));
+    if (name.substr(shorter.size()) == kJson && tools_.has(shorter)) return shorter;
+    const CallContext context{nullptr, &tools_, !is_function || is_type};
+    return is_call_name(context, name) ? name : std::string_view();
+  }
+
+  void begin_call(std::string_view name, DeltaWriter& out) {
+    out.call(name, "");
+    arguments_.emplace(ends_);
+    writer_ = {};
+    state_ = State::kArguments;
   }
 
   static bool begins_header(std::string_view rest) {
@@ -129,12 +172,14 @@ class HarmonyReader final : public OutputReader {
 
   bool read_body(PendingText& pending, DeltaWriter& out) {
     const std::string_view rest = pending.rest();
-    const MarkerPlace end = find_marker(rest, ends_);
-    const size_t tail = pending.has_ended() ? 0 : partial_marker_tail(rest, ends_);
+    // The end of a reasoning is sometimes missing before the next header.
+    const ToolFormat::Markers& ends = is_reasoning_ ? reasoning_ends_ : ends_;
+    const MarkerPlace end = find_marker(rest, ends);
+    const size_t tail = pending.has_ended() ? 0 : partial_marker_tail(rest, ends);
     const size_t size = end.found() ? end.at : rest.size() - tail;
     send(rest.substr(0, size), out);
     pending.take(size);
-    if (end.found()) state_ = State::kBetween;
+    if (end.found()) state_ = end.index < ends_.size() ? State::kBetween : State::kHeader;
     return end.found();
   }
 
@@ -165,8 +210,12 @@ class HarmonyReader final : public OutputReader {
   // Reads up to the next header. Unexpected text in between is content.
   bool read_between(PendingText& pending) {
     if (!pending.skip_blanks()) return false;
-    const MarkerMatch match = match_front(pending, ends_);
+    const MarkerMatch match = match_front(pending, reasoning_ends_);
     if (match.is_partial()) return false;
+    if (match.is_whole() && match.index >= ends_.size()) {
+      state_ = State::kHeader;  // whose beginning is missing
+      return true;
+    }
     if (!match.is_whole()) {
       begin_body(false);
       return true;
@@ -188,6 +237,7 @@ class HarmonyReader final : public OutputReader {
 
   const ToolSet& tools_;
   ToolFormat::Markers ends_;  // of a message
+  ToolFormat::Markers reasoning_ends_;
   State state_ = State::kHeader;
   bool is_reasoning_ = false;
   bool has_text_ = false;  // in this message

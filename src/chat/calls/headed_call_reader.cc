@@ -4,6 +4,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kFence = "```";
+
 // The markers that end malformed arguments.
 ToolFormat::Markers stops_of(const ToolFormat& format) {
   ToolFormat::Markers stops = format.call_end;
@@ -27,15 +29,25 @@ class HeadedCallReader final : public CallReader {
     }
     if (!has_fence_) {
       if (!pending.skip_blanks() && !pending.has_ended()) return Progress::kMore;
-      const MarkerMatch fence = match_front(pending, format_.before_arguments);
+      ToolFormat::Markers fences = format_.before_arguments;
+      const ToolFormat::Markers& more = format_.mistakes.fences;
+      fences.insert(fences.end(), more.begin(), more.end());
+      const MarkerMatch fence = match_front(pending, fences);
       if (fence.is_partial()) return Progress::kMore;
       pending.take(fence.bytes);
       has_fence_ = true;
+      has_needless_fence_ = fence.is_whole() && fence.index >= format_.before_arguments.size();
     }
     std::string text;
-    const bool is_last = arguments_.read(pending, text);
+    has_arguments_ = has_arguments_ || arguments_.read(pending, text);
     writer_.write(text, out);
-    return is_last ? Progress::kDone : Progress::kMore;
+    if (!has_arguments_ || !has_needless_fence_) {
+      return has_arguments_ ? Progress::kDone : Progress::kMore;
+    }
+    if (!pending.skip_blanks() && !pending.has_ended()) return Progress::kMore;
+    const MarkerMatch fence = match_front(pending, {kFence});
+    pending.take(fence.bytes);
+    return fence.is_partial() ? Progress::kMore : Progress::kDone;
   }
 
  private:
@@ -43,6 +55,8 @@ class HeadedCallReader final : public CallReader {
   CallHeader header_;
   bool has_header_ = false;
   bool has_fence_ = false;
+  bool has_needless_fence_ = false;  // which the format does not have
+  bool has_arguments_ = false;
   ArgumentsReader arguments_;
   ArgumentsWriter writer_;
 };

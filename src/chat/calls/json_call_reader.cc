@@ -1,4 +1,5 @@
-// Calls as a JSON object with the name and the arguments.
+// Calls as a JSON object with the name and the arguments. Some models write "function" instead of
+// "name", or put both in an object of that key, as in OpenAI's API.
 #include <algorithm>
 
 #include "chat/calls/call_reader.h"
@@ -78,22 +79,26 @@ class JsonCallReader final : public CallReader {
     const auto key = parse_json(scanned_);
     if (!key.ok()) return unexpected();
     key_ = key.value().get_string();
-    const bool is_known = is_arguments_key() || key_ == "name" || key_ == "type" || key_ == "id";
+    const bool is_known = is_arguments_key(key_) || key_ == "name" || key_ == "function" ||
+                          key_ == "type" || key_ == "id";
     if (!is_known && context_.needs_known_name && !is_announced_) return Step::kNoCall;
     state_ = State::kColon;
     return Step::kGoOn;
   }
 
   Step read_value(PendingText& pending, DeltaWriter& out) {
-    if (!scanner_begun_ && is_arguments_key() && !has_arguments_) {
+    if (!scanner_begun_ && is_arguments_key(key_) && !has_arguments_) {
       state_ = State::kArguments;  // they are held until the name is known
       if (!name_.empty() && !format_.id_follows_arguments) announce(pending, out);
       return Step::kGoOn;
     }
     if (!scan(pending)) return is_broken() ? unexpected() : Step::kWait;
     state_ = State::kNext;
-    if (key_ != "name" && key_ != "id") return Step::kGoOn;
+    if (key_ != "name" && key_ != "function" && key_ != "id") return Step::kGoOn;
     const auto value = parse_json(scanned_);
+    if (value.ok() && key_ == "function" && value.value().is_object()) {
+      return read_function(value.value());
+    }
     if (!value.ok() || !value.value().is_string()) {
       return key_ == "id" ? Step::kGoOn : unexpected();
     }
@@ -103,6 +108,21 @@ class JsonCallReader final : public CallReader {
       if (!is_call_name(context_, value.value().get_string())) return Step::kNoCall;
       name_ = value.value().get_string();
     }
+    return Step::kGoOn;
+  }
+
+  Step read_function(const Json& function) {
+    for (const auto& member : function.get_object()) {
+      if (is_arguments_key(member.key()) && !has_arguments_) {
+        const Json& arguments = member.value();
+        text_ = arguments.is_string() ? std::string(arguments.get_string()) : dump_json(arguments);
+        has_arguments_ = true;
+      }
+    }
+    const Json* name = find(function, "name");
+    if (!name || !name->is_string() || !name_.empty()) return unexpected();
+    if (!is_call_name(context_, name->get_string())) return Step::kNoCall;
+    name_ = name->get_string();
     return Step::kGoOn;
   }
 
@@ -160,9 +180,9 @@ class JsonCallReader final : public CallReader {
   }
   bool is_broken() const { return scanner_.state() == JsonScanner::State::kBroken; }
 
-  bool is_arguments_key() const {
+  bool is_arguments_key(std::string_view key) const {
     const auto& keys = format_.argument_keys;
-    return std::find(keys.begin(), keys.end(), key_) != keys.end();
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
   }
 
   const CallContext context_;

@@ -33,12 +33,31 @@ void append_control(std::string& out, char control) {
 size_t JsonScanner::push(std::string_view text, std::string& out) {
   size_t taken = 0;
   while (taken < text.size() && state_ == State::kMore && take(text[taken], out)) ++taken;
+  if (state_ == State::kBroken) flush(out);
   return taken;
+}
+
+void JsonScanner::flush(std::string& out) {
+  out += held_;
+  held_.clear();
 }
 
 bool JsonScanner::take(char letter, std::string& out) {
   if (is_in_string_) {
     take_in_string(letter, out);
+    return true;
+  }
+  const bool is_blank = std::string_view(" \t\r\n").find(letter) != std::string_view::npos;
+  if (!held_.empty() && is_blank) {
+    held_ += letter;
+    return true;
+  }
+  if (!held_.empty()) {
+    if (letter == open_.back()) held_.erase(0, 1);
+    flush(out);
+  }
+  if (letter == ',' && !open_.empty()) {
+    held_ += letter;
     return true;
   }
   const bool is_first = !has_begun_;

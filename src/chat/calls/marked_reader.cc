@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <optional>
 
+#include "chat/calls/after_json.h"
 #include "chat/calls/call_reader.h"
 #include "chat/calls/output_reader.h"
 
@@ -17,8 +19,10 @@ class MarkedReader final : public OutputReader {
     if (!tools_.empty()) {
       append_markers(openers_, format_.call_begin);
       append_markers(openers_, format_.section_begin);
+      append_markers(openers_, format_.mistakes.section_begin);
       append_markers(between_, openers_);
       append_markers(between_, format_.section_end);
+      append_markers(between_, format_.mistakes.section_end);
       append_markers(between_, format_.call_end);
       append_markers(between_, format_.after_arguments);
     }
@@ -35,11 +39,13 @@ class MarkedReader final : public OutputReader {
   bool is_reasoning() const override { return state_ == State::kReasoning; }
 
  private:
-  enum class State { kStart, kReasoning, kText, kSection, kCall };
+  enum class State { kStart, kReasoning, kText, kSection, kCallBegin, kCall };
 
   // False: more text is needed.
   bool step(PendingText& pending, DeltaWriter& out) {
-    if (pending.empty() && state_ != State::kCall && state_ != State::kSection) return false;
+    const bool needs_text =
+        state_ == State::kStart || state_ == State::kReasoning || state_ == State::kText;
+    if (pending.empty() && needs_text) return false;
     switch (state_) {
       case State::kStart:
         return read_start(pending);
@@ -49,6 +55,8 @@ class MarkedReader final : public OutputReader {
         return read_text(pending, out);
       case State::kSection:
         return read_section(pending, out);
+      case State::kCallBegin:
+        return read_call_begin(pending);
       default:
         return read_call(pending, out);
     }
@@ -73,8 +81,13 @@ class MarkedReader final : public OutputReader {
         return true;
       }
     }
-    const bool is_bare = !tools_.empty() && !is_all &&
-                         format_.bare_begin.find(rest[blanks]) != std::string_view::npos;
+    const bool may_be_bare = !tools_.empty() && !format_.bare_begin.empty();
+    const MarkerMatch fence =
+        may_be_bare ? match_front(pending, format_.mistakes.fences, blanks) : MarkerMatch();
+    if (fence.is_partial()) return false;
+    const bool is_bare =
+        may_be_bare && (fence.is_whole() || (!is_all && format_.bare_begin.find(rest[blanks]) !=
+                                                            std::string_view::npos));
     if (is_bare) {
       pending.mark();
       begin_section(true);
@@ -129,7 +142,9 @@ class MarkedReader final : public OutputReader {
       begin_section(false);
     } else {
       // Outside a section only a known name shows that the marker is not merely mentioned.
-      begin_call(make_call_reader({&format_, &tools_, !format_.section_begin.empty()}));
+      needs_known_name_ = !format_.section_begin.empty();
+      is_list_ = false;
+      state_ = State::kCallBegin;
     }
     return true;
   }
@@ -139,6 +154,7 @@ class MarkedReader final : public OutputReader {
     section_is_bare_ = is_bare;
     section_has_calls_ = false;
     section_has_ended_ = false;
+    fence_is_open_ = false;
     gap_ = {};
   }
 
@@ -147,12 +163,54 @@ class MarkedReader final : public OutputReader {
     call_ = std::move(call);
   }
 
+  // After the marker of a call, which may be there twice. Calls as JSON may come in a fence or a
+  // list, and in formats whose calls have another form.
+  bool read_call_begin(PendingText& pending) {
+    if (!pending.skip_blanks() && !pending.has_ended()) return false;
+    ToolFormat::Markers skipped = format_.call_begin;
+    append_markers(skipped, format_.mistakes.fences);
+    const MarkerMatch match = match_front(pending, skipped);
+    if (match.is_partial()) return false;
+    pending.take(match.bytes);
+    if (match.is_whole()) return true;
+    const bool may_be_json = !format_.argument_keys.empty();
+    if (may_be_json && !is_list_ && pending.rest().substr(0, 1) == "[") {
+      pending.take(1);
+      is_list_ = true;
+      return true;
+    }
+    const bool is_json = may_be_json && pending.rest().substr(0, 1) == "{";
+    const bool is_odd = is_json && format_.body != ToolFormat::Body::kJsonCall;
+    const CallContext context{&format_, &tools_, needs_known_name_ || is_odd};
+    begin_call(is_json ? make_json_call_reader(context) : make_call_reader(context));
+    is_after_json_ = is_json;
+    return true;
+  }
+
   // Between calls.
   bool read_section(PendingText& pending, DeltaWriter& out) {
+    if (is_after_json_ && !section_has_ended_) {
+      const std::optional<bool> goes_on = read_after_json(pending);
+      if (goes_on) return *goes_on;
+    }
+    if (section_is_bare_ && !section_has_calls_) {
+      if (!pending.skip_blanks() && !pending.has_ended()) return false;
+      const MarkerMatch fence = match_front(pending, format_.mistakes.fences);
+      if (!pending.empty() && fence.is_partial()) return false;
+      pending.take(fence.bytes);
+      fence_is_open_ = fence_is_open_ || fence.is_whole();
+    }
+    if (section_has_calls_ && fence_is_open_) {
+      const AfterJson after = after_fence(pending);
+      if (after.kind == AfterJson::Kind::kWait) return false;
+      pending.take(after.bytes);
+      if (after.bytes > 0) fence_is_open_ = false;
+    }
     const bool is_empty = !skip_filler(pending);
-    const MarkerMatch match = match_front(pending, section_has_ended_ ? openers_ : between_);
+    const MarkerMatch match = match_front(pending, between_);
     if (!is_empty && match.is_partial()) return false;
-    if (match.is_whole() && take_marker(pending, match)) return true;
+    const bool is_late = section_has_ended_ && match.bytes == 1;  // a bracket of the text
+    if (match.is_whole() && !is_late && take_marker(pending, match)) return true;
     if (!is_empty && !match.is_whole() && begin_bare_call(pending)) return true;
     if (is_empty && !pending.has_ended()) return false;
     end_section(pending, out);
@@ -170,16 +228,34 @@ class MarkedReader final : public OutputReader {
     return is_more;
   }
 
+  // After a call as JSON. Nullopt: what follows is read as between other calls.
+  std::optional<bool> read_after_json(PendingText& pending) {
+    const AfterJson after = after_json(pending, format_, between_, is_list_);
+    if (after.kind == AfterJson::Kind::kWait) return false;
+    const bool is_call = after.kind == AfterJson::Kind::kCall;
+    if (is_call) pending.mark();
+    pending.take(after.bytes);
+    is_after_json_ = is_call;
+    if (!is_call) return std::nullopt;
+    begin_call(make_json_call_reader({&format_, &tools_, true}));
+    return true;
+  }
+
   // False: this marker cannot continue the section.
   bool take_marker(PendingText& pending, const MarkerMatch& match) {
+    const ToolFormat::Mistakes& mistakes = format_.mistakes;
     const size_t section_begins = format_.call_begin.size();
-    const size_t section_ends = section_begins + format_.section_begin.size();
-    const size_t call_ends = section_ends + format_.section_end.size();
+    const size_t section_ends =
+        section_begins + format_.section_begin.size() + mistakes.section_begin.size();
+    const size_t call_ends =
+        section_ends + format_.section_end.size() + mistakes.section_end.size();
     if (match.index >= section_begins && !section_has_calls_) return false;
     if (match.index < section_ends && !pending.is_marked()) pending.mark();
     pending.take(match.bytes);
     if (match.index < section_begins) {
-      begin_call(make_call_reader({&format_, &tools_, false}));
+      needs_known_name_ = false;
+      is_list_ = false;
+      state_ = State::kCallBegin;
     } else if (match.index < section_ends) {
       begin_section(false);
     } else {
@@ -191,15 +267,30 @@ class MarkedReader final : public OutputReader {
     return true;
   }
 
-  // Starts a call that begins with its brace, or the first one in Python.
+  // Starts a call that begins with its brace, the first one in Python, or one without its marker.
   bool begin_bare_call(PendingText& pending) {
-    if (!format_.call_begin.empty() || section_has_ended_) return false;
+    if (section_has_ended_) return false;
+    if (!format_.call_begin.empty()) return begin_unmarked_call(pending);
     const CallContext context{&format_, &tools_, section_is_bare_};
     const bool is_json = pending.rest().front() == '{';
     const bool is_python = format_.has_python_calls && !section_has_calls_ && !is_json;
     if (!is_json && !is_python) return false;
     if (!pending.is_marked()) pending.mark();
     begin_call(is_json ? make_call_reader(context) : make_python_call_reader(context));
+    is_after_json_ = is_json;
+    is_list_ = false;
+    return true;
+  }
+
+  // The first call of a section may lack its own marker, if its name is known.
+  bool begin_unmarked_call(PendingText& pending) {
+    const std::string_view first = pending.rest().substr(0, 1);
+    const bool is_json = !format_.argument_keys.empty() && (first == "{" || first == "[");
+    const bool is_headed = format_.body == ToolFormat::Body::kJsonArguments;
+    if (section_has_calls_ || !pending.is_marked() || (!is_json && !is_headed)) return false;
+    needs_known_name_ = true;
+    is_list_ = false;
+    state_ = State::kCallBegin;
     return true;
   }
 
@@ -254,6 +345,10 @@ class MarkedReader final : public OutputReader {
   bool section_is_bare_ = false;
   bool section_has_calls_ = false;
   bool section_has_ended_ = false;  // only another section may follow
+  bool fence_is_open_ = false;      // before the calls of a section
+  bool needs_known_name_ = false;   // of the call that begins
+  bool is_list_ = false;            // a list of calls as JSON has begun
+  bool is_after_json_ = false;      // the last call was JSON
   std::string_view gap_;            // between the last call and the text after it
   std::unique_ptr<CallReader> call_;
 };

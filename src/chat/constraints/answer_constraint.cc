@@ -81,7 +81,11 @@ class MarkedAnswer {
     if (has_bare) {
       begins.emplace_back("\\{");
       const bool has_lists = format_.bare_begin.find('[') != std::string_view::npos;
-      if (has_lists) begins.push_back("\\[[" + escaped(format_.section_filler) + " \\t\\r\\n]*\\{");
+      const std::string list = "\\[[" + escaped(format_.section_filler) + " \\t\\r\\n]*\\{";
+      if (has_lists) begins.push_back(list);
+      for (const std::string_view fence : format_.mistakes.fences) {
+        begins.push_back(std::string(fence) + "[ \\t\\r\\n]*(?:\\{|" + list + ")");
+      }
     }
     if (begins.empty()) return "";
     return fmt::format("^[ \\t\\r\\n]*(?:{})", fmt::join(begins, "|"));

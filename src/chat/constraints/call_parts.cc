@@ -66,6 +66,7 @@ class CallParts {
       if (!format_.id_begin.empty()) ends.push_back(format_.id_begin);
       is_fine = is_fine && name.find_first_of(kBlanks) == std::string::npos &&
                 name.find_first_of(format_.name_stops) == std::string::npos &&
+                name.find_first_of(format_.mistakes.name_stops) == std::string::npos &&
                 (!format_.is_harmony || name.find('<') == std::string::npos) &&
                 std::none_of(ends.begin(), ends.end(), [&](std::string_view end) {
                   return name.find(end) != std::string::npos;
@@ -123,12 +124,16 @@ class CallParts {
       key_stops.emplace_back(end.marker);
       if (end.form != ToolFormat::ValueForm::kBySchema) tagged["told"] = true;
     }
+    for (const std::string_view end : format_.mistakes.key_end) key_stops.emplace_back(end);
     tagged["before_key"] = marker_part(format_.key_begin);
     tagged["before_text"] = before_value(ToolFormat::ValueForm::kText);
     tagged["before_json"] = before_value(ToolFormat::ValueForm::kJson);
     tagged["after_value"] = sequence_part({line(), marker_part(format_.value_end), gap()});
     tagged["key_stops"] = std::move(key_stops);
-    tagged["text_stops"] = JsonArray{Json(format_.value_end)};
+    // Where the reader would end a value, or would look whether it ends there (value_end.h).
+    JsonArray text_stops{Json(format_.value_end), Json(format_.key_begin)};
+    for (const std::string_view end : format_.call_end) text_stops.emplace_back(end);
+    tagged["text_stops"] = std::move(text_stops);
   }
 
   Json call(const std::string& name, Json arguments) const {

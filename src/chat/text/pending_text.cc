@@ -33,8 +33,8 @@ MarkerMatch match_front(const PendingText& pending, const std::vector<std::strin
       const bool is_longer = match.kind != MarkerMatch::Kind::kWhole || marker.size() > match.bytes;
       if (is_longer) match = {MarkerMatch::Kind::kWhole, i, marker.size()};
     } else if (!pending.has_ended() && rest.size() < marker.size() &&
-               marker.substr(0, rest.size()) == rest && match.kind == MarkerMatch::Kind::kNone) {
-      match.kind = MarkerMatch::Kind::kPartial;
+               marker.substr(0, rest.size()) == rest) {
+      return {MarkerMatch::Kind::kPartial, 0, 0};
     }
   }
   return match;

@@ -11,6 +11,8 @@ using ValueForm = ToolFormat::ValueForm;
 
 constexpr std::string_view kThink = "<think>";
 constexpr std::string_view kThinkEnd = "</think>";
+constexpr std::string_view kDeepseekSeparator = "<｜tool▁sep｜>";
+constexpr std::string_view kDeepseekPrefix = "function<｜tool▁sep｜>";
 
 // Llama 3.1 to 3.3: the whole reply is one JSON object; templates ask for "parameters".
 ToolFormat llama3() {
@@ -33,6 +35,7 @@ ToolFormat hermes() {
   format.call_begin = {"<tool_call>"};
   format.call_end = {"</tool_call>"};
   format.argument_keys = {"arguments", "parameters"};
+  format.mistakes.fences = {"```json", "```"};
   return format;
 }
 
@@ -52,6 +55,9 @@ ToolFormat qwen3_coder() {
   format.key_ends = {{">", ValueForm::kBySchema}};
   format.value_end = "</parameter>";
   format.value_has_lines = true;
+  format.argument_keys = {"arguments", "parameters"};
+  format.mistakes.name_end = {"\n"};
+  format.mistakes.key_end = {"\n"};
   return format;
 }
 
@@ -71,17 +77,23 @@ ToolFormat deepseek(std::string_view name) {
 // DeepSeek V3 and R1: the arguments are fenced as Markdown.
 ToolFormat deepseek_v3() {
   ToolFormat format = deepseek("deepseek_v3");
-  format.name_prefix = "function<｜tool▁sep｜>";
+  format.name_prefix = kDeepseekPrefix;
   format.name_end = {"\n"};
-  format.before_arguments = {"```json"};
+  format.before_arguments = {"```json", "```"};
   format.after_arguments = {"```"};
-  format.marker_parts = {"<｜tool▁sep｜>"};
+  format.marker_parts = {kDeepseekSeparator};
+  format.mistakes.name_end = {kDeepseekSeparator};  // as in V3.1
+  format.mistakes.name_stops = "`{";
   return format;
 }
 
 ToolFormat deepseek_v31() {
   ToolFormat format = deepseek("deepseek_v31");
-  format.name_end = {"<｜tool▁sep｜>"};
+  format.name_end = {kDeepseekSeparator};
+  format.mistakes.name_prefix = kDeepseekPrefix;  // as in V3
+  format.mistakes.name_end = {"\n"};
+  format.mistakes.name_stops = "`{";
+  format.mistakes.fences = {"```json", "```"};
   return format;
 }
 
@@ -102,6 +114,7 @@ ToolFormat deepseek_v32() {
                      {"\" string=\"false\">", ValueForm::kJson},
                      {"\">", ValueForm::kBySchema}};
   format.value_end = "</｜DSML｜parameter>";
+  format.mistakes.key_begin = {"<parameter name=\""};
   format.marker_parts = {"｜DSML｜"};
   return format;
 }
@@ -120,6 +133,9 @@ ToolFormat kimi_k2() {
   format.call_end = {"<|tool_call_end|>"};
   format.name_end = {"<|tool_call_argument_begin|>"};
   format.name_holds_id = true;
+  format.mistakes.section_begin = {"<|tool_call_section_begin|>"};
+  format.mistakes.section_end = {"<|tool_call_section_end|>"};
+  format.mistakes.name_stops = "{";
   format.id_form = IdForm::kNumberedName;
   return format;
 }
@@ -148,6 +164,7 @@ ToolFormat mistral_v11() {
   format.name_end = {"[ARGS]"};
   format.name_stops = "{";
   format.id_begin = "[CALL_ID]";
+  format.argument_keys = {"arguments", "parameters"};  // a list of them, as in v3
   format.id_form = IdForm::kNineLetters;
   return format;
 }
@@ -167,6 +184,8 @@ ToolFormat glm45() {
   format.key_ends = {{"</arg_key>", ValueForm::kBySchema}};
   format.value_begin = "<arg_value>";
   format.value_end = "</arg_value>";
+  format.argument_keys = {"arguments", "parameters"};
+  format.mistakes.name_stops = "{";
   return format;
 }
 
@@ -190,6 +209,7 @@ ToolFormat generic() {
   format.section_filler = "[;,";
   format.bare_begin = "{[";
   format.argument_keys = {"arguments", "parameters"};
+  format.mistakes.fences = {"```json", "```"};
   return format;
 }
 
@@ -203,8 +223,9 @@ void append(ToolFormat::Markers& all, const ToolFormat::Markers& some) {
 ToolFormat::Markers ToolFormat::markers() const {
   Markers all;
   append(all, {reasoning_begin, reasoning_end, id_begin, key_begin, value_begin, value_end});
-  for (const Markers* some : {&section_begin, &section_end, &call_begin, &call_end, &name_end,
-                              &before_arguments, &after_arguments, &marker_parts}) {
+  for (const Markers* some :
+       {&section_begin, &section_end, &call_begin, &call_end, &name_end, &before_arguments,
+        &after_arguments, &marker_parts, &mistakes.section_begin, &mistakes.section_end}) {
     append(all, *some);
   }
   for (const KeyEnd& end : key_ends) append(all, {end.marker});

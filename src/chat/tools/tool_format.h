@@ -56,7 +56,7 @@ struct ToolFormat {
   bool name_holds_id = false;         // NAME is "functions.NAME:INDEX", which is the call's id
   Markers before_arguments;           // may be missing
   Markers after_arguments;            // may be missing
-  Markers argument_keys;              // of kJsonCall, any of them
+  Markers argument_keys;              // of calls as JSON, any of them
   bool id_follows_arguments = false;  // of kJsonCall: a key "id" may come last
   bool has_python_calls = false;      // section_begin name.call(key="value", ...)
 
@@ -65,6 +65,20 @@ struct ToolFormat {
   std::string_view value_begin;  // empty: the value follows key_end
   std::string_view value_end;
   bool value_has_lines = false;  // one line end before and one after it are not part of the value
+
+  // Forms that models write by mistake: the parser reads them, the constraint forbids them. A
+  // format with another body than kJsonCall and with argument_keys is also read as {"name": NAME,
+  // ...}.
+  struct Mistakes {
+    Markers section_begin;
+    Markers section_end;
+    std::string_view name_prefix;
+    Markers name_end;
+    std::string_view name_stops;
+    Markers key_begin;
+    Markers key_end;
+    Markers fences;  // of Markdown, around a call as JSON
+  } mistakes;
 
   bool is_harmony =
       false;  // messages with headers instead of markers; see chat/calls/harmony_reader.cc

@@ -34,6 +34,21 @@ ToolSet::ToolSet(const Json& tools) {
   }
 }
 
+bool ToolSet::has_parameter(std::string_view tool, std::string_view parameter) const {
+  const auto known = tools_.find(tool);
+  return known != tools_.end() && known->second.find(parameter) != known->second.end();
+}
+
+std::string_view ToolSet::name_before(std::string_view text) const {
+  std::string_view longest;
+  for (const auto& tool : tools_) {
+    const std::string_view name = tool.first;
+    const bool begins = name.size() < text.size() && text.substr(0, name.size()) == name;
+    if (begins && name.size() > longest.size()) longest = name;
+  }
+  return longest;
+}
+
 JsonTypes ToolSet::types_of(std::string_view tool, std::string_view parameter) const {
   const auto known = tools_.find(tool);
   if (known == tools_.end()) return kJsonAny;

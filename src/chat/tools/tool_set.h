@@ -19,6 +19,9 @@ class ToolSet {
 
   bool empty() const { return tools_.empty(); }
   bool has(std::string_view name) const { return tools_.find(name) != tools_.end(); }
+  bool has_parameter(std::string_view tool, std::string_view parameter) const;
+  // The longest name of a tool that `text` begins with and that is not all of it; or empty.
+  std::string_view name_before(std::string_view text) const;
   // kJsonAny if the tool, the parameter or its type is unknown.
   JsonTypes types_of(std::string_view tool, std::string_view parameter) const;
 
