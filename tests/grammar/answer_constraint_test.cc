@@ -157,6 +157,8 @@ TEST_CASE("a reply that begins with a brace is a call of Llama 3, not text") {
   CHECK(accepts(generic, R"([{"name": "now", "arguments": {}}])"));
   CHECK(accepts(generic, "[1] says so"));
   CHECK_FALSE(accepts(generic, "[{\"a\": 1}]"));
+  CHECK(accepts(generic, "```\nls\n```"));
+  CHECK_FALSE(accepts(generic, "```json\n{\"a\": 1}\n```"));
 }
 
 TEST_CASE("reasoning comes first, is open if the prompt has opened it, and comes only once") {
@@ -208,7 +210,8 @@ TEST_CASE("an answer in a given form contains nothing else, or is calls") {
 TEST_CASE("text in tags is raw, and text that would be read as another type is refused") {
   const Json list = parse_json(R"([{"function":{"name":"f","parameters":{"type":"object",
     "properties":{"a":{"type":["string","null"]},"b":{"type":"string"},"c":{"type":"integer"},
-    "d":{"type":"string","enum":["x","y"]}}}}}])")
+    "d":{"type":"string","enum":["x","y"]},"e":{"type":["number","string"]},
+    "f":{"type":["integer","string"]}}}}}])")
                         .value();
   AnswerOptions options = options_of("qwen3_coder", CallChoice::kRequired);
   options.tools = &list;
@@ -229,6 +232,14 @@ TEST_CASE("text in tags is raw, and text that would be read as another type is r
   CHECK(accepts(grammar, tags("b=")));
   CHECK_FALSE(accepts(grammar, tags("a=None")));  // would be read as null
   CHECK_FALSE(accepts(grammar, tags("b=a</parameter>")));
+  // Here the reader would look whether the value ends.
+  CHECK_FALSE(accepts(grammar, tags("b=a</function>")));
+  CHECK_FALSE(accepts(grammar, tags("b=a<parameter=c>")));
+  for (const char* number : {"7", "-0.5", "1e-09", "1E5", "1.5e+21"}) {
+    CHECK(accepts(grammar, tags("e=" + std::string(number))));
+    // Read as a text where an integer is wanted, which a pattern of texts cannot promise.
+    CHECK(accepts(grammar, tags("f=" + std::string(number))) == (std::string_view(number) == "7"));
+  }
   CHECK_FALSE(accepts(grammar, tags("c=seven")));
   CHECK_FALSE(accepts(grammar, tags("d=z")));
   CHECK_FALSE(accepts(grammar, tags("z=1")));
@@ -244,6 +255,7 @@ TEST_CASE("names and keys that a format cannot hold are refused with a sentence"
   };
   CHECK(refusal("hermes", "a \"b\"", "{}") == "");
   CHECK(refusal("mistral_v11", "a{b", "{}").starts_with("the tool name \"a{b\" cannot be written"));
+  CHECK(refusal("kimi_k2", "a{b", "{}").starts_with("the tool name \"a{b\" cannot be written"));
   CHECK(refusal("gpt_oss", "a b", "{}").starts_with("the tool name \"a b\""));
   CHECK(refusal("qwen3_coder", "f", R"({"properties":{"a>b":{}}})") == "");
   CHECK(refusal("qwen3_coder", "f", R"({"properties":{"a>b":{}},"required":["a>b"]})") ==

@@ -74,6 +74,67 @@ TEST_CASE("bounds and multiples are exact") {
   CHECK(within_count > 1000);
 }
 
+TEST_CASE("numbers with an exponent are compared exactly with a bound") {
+  std::mt19937 random(13);
+  constexpr int64_t kPowers[] = {
+      1,         10,         100,         1000,          10'000,         100'000,
+      1'000'000, 10'000'000, 100'000'000, 1'000'000'000, 10'000'000'000, 100'000'000'000};
+  int within_count = 0;
+  for (int round = 0; round < 60; ++round) {
+    // In thousandths; a mantissa of three digits and an exponent from -1 to 6.
+    const auto draw = [&](int& exponent, int& mantissa) {
+      exponent = static_cast<int>(random() % 8) - 1;
+      mantissa = 100 + static_cast<int>(random() % 900);
+      const int64_t value = mantissa * kPowers[exponent + 1];
+      return random() % 2 == 0 ? -value : value;
+    };
+    int exponent = 0, mantissa = 0;
+    const int64_t limit = round == 0 ? 0 : draw(exponent, mantissa);
+    const Dfa at_least = within(Bound::kAtLeast, decimal_of(json_of(limit)));
+    const Dfa above = within(Bound::kAbove, decimal_of(json_of(limit)));
+    const Dfa at_most = within(Bound::kAtMost, decimal_of(json_of(limit)));
+    const Dfa below = within(Bound::kBelow, decimal_of(json_of(limit)));
+    for (int i = 0; i < 80; ++i) {
+      if (i % 4 != 0 || limit == 0) draw(exponent, mantissa);
+      int64_t value = mantissa * kPowers[exponent + 1];
+      const bool is_negative = i % 2 == 0;
+      if (is_negative) value = -value;
+      const char* signs[] = {"", "+", "0", "+0"};
+      const std::string sign = exponent < 0 ? (i % 3 == 0 ? "-0" : "-") : signs[i % 4];
+      const std::string text =
+          fmt::format("{}{}.{:02}{}{}{}", is_negative ? "-" : "", mantissa / 100, mantissa % 100,
+                      i % 5 == 0 ? "E" : "e", sign, std::abs(exponent));
+      CAPTURE(limit);
+      CAPTURE(text);
+      CHECK(has_text(at_least, text) == (value >= limit));
+      CHECK(has_text(above, text) == (value > limit));
+      CHECK(has_text(at_most, text) == (value <= limit));
+      CHECK(has_text(below, text) == (value < limit));
+      within_count += value >= limit;
+    }
+  }
+  CHECK(within_count > 500);
+}
+
+TEST_CASE("a number may be written as JavaScript and Python print it") {
+  for (const char* text : {"1e-09", "1e-7", "1E5", "1.5e+21", "-2.25e-10", "1e21", "9e307"}) {
+    CAPTURE(text);
+    CHECK(has_text(*any_number(), text));
+    CHECK(has_text(*exact_number(), text));
+    CHECK(has_text(within(Bound::kAtLeast, decimal_of(Json(-1))), text));
+    CHECK(has_text(within(Bound::kAbove, decimal_of(Json(0))), text) == (text[0] != '-'));
+    CHECK(has_text(within(Bound::kBelow, decimal_of(Json(1e-8))), text) ==
+          (text[0] == '-' || std::string_view(text) == "1e-09"));
+    WorkBudget budget;
+    CHECK_FALSE(has_text(multiples_of(decimal_of(Json(1)), budget).value(), text));
+  }
+  // A reader might take these for 0, for infinity, or round them over the bound.
+  for (const char* text : {"1e-999", "1e308", "1.2345678901234567e5", "0e5", "10e5"}) {
+    CAPTURE(text);
+    CHECK_FALSE(has_text(within(Bound::kAtLeast, decimal_of(Json(-1))), text));
+  }
+}
+
 TEST_CASE("zero has a sign and stays zero") {
   const Decimal zero = decimal_of(Json(0));
   WorkBudget budget;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <vector>
@@ -51,6 +52,10 @@ Result<Dfa> explored(State start, std::string_view alphabet, WorkBudget& budget,
 }
 
 constexpr std::string_view kAlphabet = "-.0123456789";  // in the order of the bytes
+constexpr std::string_view kScientificAlphabet = "+-.0123456789Ee";
+// A double holds these and their reciprocals without loss of digits.
+constexpr std::string_view kScientificNumber =
+    "-?[1-9](\\.[0-9]{1,14})?[eE][+\\-]?(0?[0-9]{1,2}|[12][0-9]{2}|30[0-7])";
 
 // Compares the digits read with those of a limit, ignoring signs.
 struct Comparison {
@@ -125,6 +130,80 @@ bool satisfies(Bound bound, int order) {
   return false;
 }
 
+// Compares a number written with an exponent, ignoring signs: the mantissa with the digits of the
+// limit, then the exponents.
+struct ScientificComparison {
+  bool is_negative = false;
+  bool has_exponent = false;
+  bool exponent_is_negative = false;
+  size_t digits = 0;  // of the mantissa, as far as it matters
+  int order = 0;      // of the mantissa: -1 less than the limit's, 0 equal, 1 more
+  int exponent = 0;   // its magnitude, at most one more than the limit's
+  auto operator<=>(const ScientificComparison&) const = default;
+};
+
+class ScientificLimit {
+ public:
+  explicit ScientificLimit(const Decimal& limit) : limit_(limit), digits_(limit.whole) {
+    exponent_ = static_cast<int>(limit.whole.size()) - 1;
+    digits_ += limit.fraction;
+    const size_t zeros = std::min(digits_.find_first_not_of('0'), digits_.size());
+    digits_.erase(0, zeros);
+    digits_.resize(digits_.find_last_not_of('0') + 1);
+    exponent_ -= static_cast<int>(zeros);
+  }
+
+  // kScientificNumber checks the places of signs, point and exponent.
+  ScientificComparison after(ScientificComparison state, char c) const {
+    if (c == 'e' || c == 'E') {
+      if (state.order == 0 && state.digits < digits_.size()) state.order = -1;
+      state.has_exponent = true;
+      state.digits = 0;
+    } else if (c == '-') {
+      (state.has_exponent ? state.exponent_is_negative : state.is_negative) = true;
+    } else if (c != '+' && c != '.') {
+      take_digit(state, c);
+    }
+    return state;
+  }
+
+  int order_of(const ScientificComparison& state) const {
+    if (digits_.empty()) return state.is_negative ? -1 : 1;
+    if (limit_.is_negative != state.is_negative) return state.is_negative ? -1 : 1;
+    const int exponent = state.exponent_is_negative ? -state.exponent : state.exponent;
+    const int order = exponent == exponent_ ? state.order : sign_of(exponent, exponent_);
+    return state.is_negative ? -order : order;
+  }
+
+ private:
+  void take_digit(ScientificComparison& state, char c) const {
+    if (state.has_exponent) {
+      state.exponent = std::min(state.exponent * 10 + (c - '0'), std::abs(exponent_) + 1);
+    } else if (state.order == 0) {
+      state.order = sign_of(c, state.digits < digits_.size() ? digits_[state.digits] : '0');
+      state.digits = state.order == 0 ? std::min(state.digits + 1, digits_.size()) : 0;
+    }
+  }
+
+  const Decimal& limit_;
+  std::string digits_;  // without zeros at either end
+  int exponent_ = 0;    // of the first digit
+};
+
+Result<Dfa> scientific_within(Bound bound, const Decimal& limit, WorkBudget& budget) {
+  static const SharedDfa forms = number_regex(kScientificNumber);
+  const ScientificLimit against(limit);
+  const Dfa ordered = TRY(explored(
+      ScientificComparison{}, kScientificAlphabet, budget,
+      [&](const ScientificComparison& state, char c) {
+        return std::optional(against.after(state, c));
+      },
+      [&](const ScientificComparison& state) {
+        return state.has_exponent && satisfies(bound, against.order_of(state));
+      }));
+  return join(*forms, ordered, DfaJoin::kBoth, budget);
+}
+
 // Parses "12.5e-3", as fmt prints a double, to a plain decimal.
 Decimal parsed(std::string_view text) {
   Decimal value;
@@ -189,6 +268,7 @@ const SharedDfa& exact_number() {
     for (int whole = 1; whole < kDigitsMax; ++whole) {
       pattern += fmt::format("|-?[1-9][0-9]{{{}}}\\.[0-9]{{1,{}}}", whole - 1, kDigitsMax - whole);
     }
+    pattern += "|" + std::string(kScientificNumber);
     return number_regex(pattern);
   }();
   return dfa;
@@ -207,7 +287,8 @@ Result<Dfa> numbers_within(Bound bound, const Decimal& limit, WorkBudget& budget
         const bool is_whole_text = state.has_point || state.digits > 0;
         return is_whole_text && satisfies(bound, signed_order(state, limit));
       }));
-  return join(*plain_number(), ordered, DfaJoin::kBoth, budget);
+  const Dfa plain = TRY(join(*plain_number(), ordered, DfaJoin::kBoth, budget));
+  return join(plain, TRY(scientific_within(bound, limit, budget)), DfaJoin::kEither, budget);
 }
 
 Result<Dfa> multiples_of(const Decimal& step, WorkBudget& budget) {

@@ -32,13 +32,14 @@ using SharedDfa = std::shared_ptr<const Dfa>;
 // These four are made once and shared.
 const SharedDfa& any_number();    // with exponents, and up to 20 digits after a point
 const SharedDfa& plain_number();  // without exponents
-// The same with at most 15 digits if there is a point: a double distinguishes any two of these, so
-// readers compare exactly the written value.
+// Numbers with at most 15 digits if there is a point or an exponent: a double distinguishes any two
+// of these, so readers compare exactly the written value. Exponents are as programs print them:
+// after one digit that is not 0 (1e-09, 1.5E+21).
 const SharedDfa& exact_number();
 const SharedDfa& whole_number();  // 7, -7, 7.0, 7.00
-// These contain only numbers without exponents.
+// With exponents as in exact_number().
 Result<Dfa> numbers_within(Bound bound, const Decimal& limit, WorkBudget& budget);
-// kUnsupported if the automaton would be too large.
+// Without exponents. kUnsupported if the automaton would be too large.
 Result<Dfa> multiples_of(const Decimal& step, WorkBudget& budget);
 // All texts of this number: 7 and 7.0, 1e+300.
 Result<Dfa> texts_of_number(const Json& number, WorkBudget& budget);

@@ -80,12 +80,10 @@ class TaggedObject {
     }
     shape.strings.reset();
     if (shape.numbers && may_be_text && !form_.is_told) {
-      // A reader takes numbers that it cannot represent for text.
+      // A reader takes numbers that it cannot represent for text: those too large for an integer
+      // and, if it wants one, those with a point or an exponent.
       const bool has_fractions = (read_as & kJsonFraction) != 0;
-      if (short_whole_numbers_.empty()) short_whole_numbers_ = TRY(short_whole_numbers());
-      const Dfa& readable = has_fractions ? *plain_number() : short_whole_numbers_;
-      Dfa numbers = TRY(join(*shape.numbers, readable, DfaJoin::kBoth, shapes_.budget()));
-      shape.numbers = numbers.empty() ? nullptr : std::make_shared<const Dfa>(std::move(numbers));
+      if (!has_fractions) TRY(narrow_to_short(shape));
     }
     if (!shape.is_empty()) {
       const Expression values = TRY(schemas_.values_of(shape));
@@ -138,6 +136,14 @@ class TaggedObject {
     if (form_.key_stops.empty()) return result;
     const Dfa keys = TRY(words_without(form_.key_stops, shapes_.budget()));
     return join(result, keys, DfaJoin::kBoth, shapes_.budget());
+  }
+
+  Status narrow_to_short(SchemaShape& shape) {
+    if (short_whole_numbers_.empty()) short_whole_numbers_ = TRY(short_whole_numbers());
+    Dfa numbers =
+        TRY(join(*shape.numbers, short_whole_numbers_, DfaJoin::kBoth, shapes_.budget()));
+    shape.numbers = numbers.empty() ? nullptr : std::make_shared<const Dfa>(std::move(numbers));
+    return Ok{};
   }
 
   // They fit into 64 bits.
