@@ -2,10 +2,13 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
 #include <exception>
-#include <future>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -33,6 +36,52 @@ void call(const std::function<void()>& callback) {
   if (!done.ok())
     log_error("net: a callback of the event loop threw an exception: {}", done.error().message);
 }
+
+// Work that another thread waits for. The loop and that thread own it together.
+struct WaitedWork {
+  // The loop's thread.
+  void run() {
+    {
+      const std::lock_guard lock(mutex);
+      if (state == State::kAbandoned) return;
+      state = State::kRunning;
+    }
+    Status result = guarded(work);
+    if (!result.ok()) {
+      log_error("net: a callback of the event loop threw an exception: {}", result.error().message);
+    }
+    const std::lock_guard lock(mutex);
+    done = std::move(result);
+    state = State::kDone;
+    changed.notify_all();
+  }
+
+  Status wait(std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex);
+    // In slices: the time of a stop of the whole process does not count.
+    constexpr std::chrono::milliseconds kSlice{100};
+    for (auto left = limit; left.count() > 0 && state == State::kWaiting; left -= kSlice) {
+      changed.wait_for(lock, std::min(left, kSlice), [this] { return state == State::kDone; });
+    }
+    if (state == State::kWaiting) {
+      state = State::kAbandoned;
+      return Error{ErrorCode::kTimeout, "the event loop did not get to its work in " +
+                                            std::to_string(limit.count()) + " ms"};
+    }
+    changed.wait(lock, [this] { return state == State::kDone; });
+    return std::move(done);
+  }
+
+  std::function<void()> work;
+
+ private:
+  enum class State { kWaiting, kRunning, kDone, kAbandoned };
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  State state = State::kWaiting;
+  Status done = Ok{};
+};
 
 void run(boost::asio::io_context& context) {
   block_pipe_signal();
@@ -65,14 +114,19 @@ void EventLoop::post(std::function<void()> work) {
   impl_->queue->post(std::move(work));
 }
 
-void EventLoop::run_and_wait(std::function<void()> work) {
+Status EventLoop::run_and_wait(std::function<void()> work, std::chrono::milliseconds limit) {
   LOCKSTEP_CHECK(!is_current_thread());
-  std::promise<void> done;
-  post([&] {
-    call(work);
-    done.set_value();
-  });
-  done.get_future().wait();  // the loop runs until the destructor, so not before this returns
+  const auto waited = std::make_shared<WaitedWork>();
+  waited->work = std::move(work);
+  post([waited] { waited->run(); });
+  return waited->wait(limit);
+}
+
+void EventLoop::must_run(std::function<void()> work) {
+  const Status done = run_and_wait(std::move(work));
+  const bool is_late = !done.ok() && done.error().code == ErrorCode::kTimeout;
+  if (is_late) log_error("net: {}", done.error().message);
+  LOCKSTEP_CHECK(!is_late);
 }
 
 bool EventLoop::is_current_thread() const {

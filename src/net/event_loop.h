@@ -24,8 +24,15 @@ class EventLoop {
 
   // Any thread: runs `work` on the loop's thread, in the order of the calls.
   void post(std::function<void()> work);
-  // Any thread except the loop's: posts, and waits until `work` has run.
-  void run_and_wait(std::function<void()> work);
+  // A loop that does not get to posted work in this time hangs.
+  static constexpr std::chrono::milliseconds kRunLimit{30'000};
+  // Any thread except the loop's: posts, and waits until `work` has run. kTimeout if it has not
+  // begun within `limit`; then it never runs, so it may use the caller's variables. Work that has
+  // begun is waited for. The error of an exception that it throws.
+  Status run_and_wait(std::function<void()> work, std::chrono::milliseconds limit = kRunLimit);
+  // The same for constructors and destructors, which cannot go on without it: a loop that hangs
+  // ends the program. An exception is only logged.
+  void must_run(std::function<void()> work);
   bool is_current_thread() const;
 
   // Loop's thread only. A handle; destroying it cancels the timer, and its callback never runs.

@@ -91,7 +91,7 @@ Status check(const std::vector<NetAddress>& backends) {
 struct Router::Impl {
   Impl(RouterOptions chosen, std::unique_ptr<AccessControl> access_control)
       : options(std::move(chosen)), access(std::move(access_control)), loop(EventLoop::start()) {
-    loop->run_and_wait([this] {
+    loop->must_run([this] {
       backends = std::make_unique<Backends>(*loop, options.backends, options.balance, options.poll);
       relay_context.emplace(
           Relay::Context{*loop, *backends, counters, options.relay,
@@ -99,7 +99,7 @@ struct Router::Impl {
     });
   }
   ~Impl() {
-    loop->run_and_wait([this] {
+    loop->must_run([this] {
       relays.clear();
       relay_context.reset();
       backends.reset();

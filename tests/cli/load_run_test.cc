@@ -33,7 +33,7 @@ class FakeServer {
   ~FakeServer() {
     server_->stop_now();
     thread_.join();
-    later_->run_and_wait([this] { timers_.clear(); });
+    later_->must_run([this] { timers_.clear(); });
   }
 
   LoadTarget target() const { return {.address = {"127.0.0.1", server_->port()}, .model = "m"}; }

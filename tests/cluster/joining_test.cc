@@ -112,7 +112,7 @@ namespace {
 class Middle {
  public:
   explicit Middle(const NetAddress& victim) {
-    loop_->run_and_wait([&] {
+    loop_->must_run([&] {
       server_ = std::move(FrameServer::listen(*loop_, tls_, {.host = "127.0.0.1"},
                                               [this, victim](FrameConnection connection) {
                                                 take(std::move(connection), victim);
@@ -121,7 +121,7 @@ class Middle {
     });
   }
   ~Middle() {
-    loop_->run_and_wait([&] {
+    loop_->must_run([&] {
       near_.close();
       far_.close();
       near_ = far_ = {};
@@ -192,7 +192,7 @@ TEST_CASE("joining: a false node that does not know the PIN is not believed") {
   std::unique_ptr<FrameServer> server;
   std::vector<FrameConnection> open;
   const ClusterKey false_key = new_cluster();
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     server = std::move(
         FrameServer::listen(*loop, tls, {.host = "127.0.0.1"}, [&](FrameConnection connection) {
           open.push_back(connection);
@@ -220,7 +220,7 @@ TEST_CASE("joining: a false node that does not know the PIN is not believed") {
   const auto key = join_cluster(*loop, open_identity(folder, "joiner"), request);
   REQUIRE(!key.ok());
   CHECK(key.error().message.find("does not know the PIN") != std::string::npos);
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     for (FrameConnection& connection : open) connection.close();
     open.clear();
     server.reset();

@@ -165,7 +165,7 @@ TEST_CASE("peers: a member's first frame is invalid in another session") {
   std::unique_ptr<FrameServer> server;
   FrameConnection from_member;
   uint16_t port = 0;
-  stranger.loop->run_and_wait([&] {
+  stranger.loop->must_run([&] {
     server =
         std::move(FrameServer::listen(*stranger.loop, stranger.tls, {.host = "127.0.0.1"},
                                       [&](FrameConnection connection) {
@@ -189,7 +189,7 @@ TEST_CASE("peers: a member's first frame is invalid in another session") {
   CHECK(stranger.answer_to(b.address(), heard).error().code == ErrorCode::kPeerLost);
   CHECK(stranger.answer_to(a.address(), heard).error().code == ErrorCode::kPeerLost);
   CHECK(b.peers->report().strangers_refused == 1);
-  stranger.loop->run_and_wait([&] {
+  stranger.loop->must_run([&] {
     from_member.close();
     from_member = {};
     server.reset();
@@ -298,8 +298,8 @@ TEST_CASE("peers: a stream is a connection of its own, and ends with the node") 
                           stream.add(ready.ok() ? "taken" : ready.error().message);
                         });
   CHECK(stream.waits_for("this node does not accept streams"));
-  b->loop->run_and_wait([&] { incoming = {}; });
+  b->loop->must_run([&] { incoming = {}; });
   b.reset();
   CHECK(stream.waits_for("closed at a"));
-  a.loop->run_and_wait([&] { outgoing = {}; });
+  a.loop->must_run([&] { outgoing = {}; });
 }

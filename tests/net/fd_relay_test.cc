@@ -63,7 +63,7 @@ TEST_CASE("fd relay: two socket pairs on two machines act as one, in both direct
     ++ended;
     changed.notify_all();
   };
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     server = std::move(FrameServer::listen(*loop, identity, {.host = "127.0.0.1"},
                                            [&](FrameConnection connection) {
                                              connection.trust();
@@ -95,7 +95,7 @@ TEST_CASE("fd relay: two socket pairs on two machines act as one, in both direct
     std::unique_lock lock(mutex);
     CHECK(changed.wait_for(lock, std::chrono::seconds(20), [&] { return ended == 2; }));
   }
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     near_relay.stop();
     far_relay.stop();
     call.cancel();
@@ -113,7 +113,7 @@ TEST_CASE("fd relay: a connection that closed before it started counts as a norm
   std::mutex mutex;
   std::condition_variable changed;
   bool has_ended = false;
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     server = std::move(
         FrameServer::listen(*loop, identity, {.host = "127.0.0.1"}, [](const FrameConnection&) {
         }).value());
@@ -133,7 +133,7 @@ TEST_CASE("fd relay: a connection that closed before it started counts as a norm
     CHECK(changed.wait_for(lock, std::chrono::seconds(20), [&] { return has_ended; }));
   }
   CHECK(near.read(1).empty());
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     relay.stop();
     call.cancel();
     server.reset();
@@ -152,7 +152,7 @@ TEST_CASE(
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Error> why;
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     const auto say = [&](const Error&) { FdRelay::say_why(far_connection, "was killed"); };
     server = std::move(FrameServer::listen(*loop, identity, {.host = "127.0.0.1"},
                                            [&, say](FrameConnection connection) {
@@ -185,7 +185,7 @@ TEST_CASE(
     CHECK(why->code == ErrorCode::kCancelled);
     CHECK(why->message == "was killed");
   }
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     near_relay.stop();
     far_relay.stop();
     far_connection = {};

@@ -64,7 +64,7 @@ TlsIdentity new_identity() {
 struct Ends {
   explicit Ends(FrameServer::Options options = {}) {
     options.host = "127.0.0.1";
-    loop->run_and_wait([&] {
+    loop->must_run([&] {
       server = std::move(
           FrameServer::listen(*loop, server_identity, options, [this](FrameConnection connection) {
             accepted = connection;
@@ -74,7 +74,7 @@ struct Ends {
     });
   }
   ~Ends() {
-    loop->run_and_wait([&] {
+    loop->must_run([&] {
       call = {};
       accepted.close();
       called.close();
@@ -83,7 +83,7 @@ struct Ends {
     });
   }
   void connect(const FrameLimits& limits = {}) {
-    loop->run_and_wait([&] {
+    loop->must_run([&] {
       call = FrameCall::start(*loop, client_identity, {"127.0.0.1", port}, limits,
                               [this](Result<FrameConnection> ready) {
                                 if (!ready.ok()) return notes.add(ready.error().message);
@@ -140,7 +140,7 @@ bool is_closed_by_server(int fd) {
 TEST_CASE("frames: both ends know each other's key, share a secret, and receive each frame whole") {
   Ends ends;
   ends.connect();
-  ends.loop->run_and_wait([&] {
+  ends.loop->must_run([&] {
     CHECK(ends.called.peer_key() == ends.server_identity.public_key());
     CHECK(ends.accepted.peer_key() == ends.client_identity.public_key());
     CHECK(ends.called.session_secret() == ends.accepted.session_secret());
@@ -159,7 +159,7 @@ TEST_CASE("frames: both ends know each other's key, share a secret, and receive 
   CHECK(ends.notes.waits_for("server got 1048576 b"));
   CHECK(ends.notes.waits_for("client got 6 answer"));
   CHECK(ends.notes.waits_for("client drained"));
-  ends.loop->run_and_wait([&] { ends.called.finish(); });
+  ends.loop->must_run([&] { ends.called.finish(); });
   CHECK(ends.notes.waits_for("server: the other end closed the connection"));
 }
 
@@ -167,16 +167,16 @@ TEST_CASE("frames: two sessions of the same ends have two secrets") {
   Ends ends;
   ends.connect();
   Digest first{};
-  ends.loop->run_and_wait([&] { first = ends.called.session_secret(); });
+  ends.loop->must_run([&] { first = ends.called.session_secret(); });
   Ends others;
   others.connect();
-  others.loop->run_and_wait([&] { CHECK(others.called.session_secret() != first); });
+  others.loop->must_run([&] { CHECK(others.called.session_secret() != first); });
 }
 
 TEST_CASE("frames: frames sent before finish() arrive") {
   Ends ends;
   ends.connect();
-  ends.loop->run_and_wait([&] {
+  ends.loop->must_run([&] {
     ends.called.trust();
     ends.accepted.set_events(ends.noting("server"));
     ends.accepted.trust();
@@ -192,7 +192,7 @@ TEST_CASE("frames: a stranger's frame size and time are limited") {
   SUBCASE("a long frame") {
     Ends ends;
     ends.connect();
-    ends.loop->run_and_wait([&] {
+    ends.loop->must_run([&] {
       ends.accepted.set_events(ends.noting("server"));
       ends.called.send(std::string(5000, 'x'));
     });
@@ -201,7 +201,7 @@ TEST_CASE("frames: a stranger's frame size and time are limited") {
   SUBCASE("silence") {
     Ends ends({.limits = {.trust_timeout = 100ms}});
     ends.connect();
-    ends.loop->run_and_wait([&] { ends.accepted.set_events(ends.noting("server")); });
+    ends.loop->must_run([&] { ends.accepted.set_events(ends.noting("server")); });
     CHECK(ends.notes.waits_for("server: the other end did not introduce itself in time"));
   }
 }
@@ -210,7 +210,7 @@ TEST_CASE("frames: peers that are silent or do not read are dropped") {
   SUBCASE("silent") {
     Ends ends({.limits = {.silence_max = 200ms}});
     ends.connect();
-    ends.loop->run_and_wait([&] {
+    ends.loop->must_run([&] {
       ends.accepted.set_events(ends.noting("server"));
       ends.accepted.trust();
     });
@@ -219,7 +219,7 @@ TEST_CASE("frames: peers that are silent or do not read are dropped") {
   SUBCASE("too much queued") {
     Ends ends({.limits = {.unsent_bytes_max = 1 << 20}});
     ends.connect();
-    ends.loop->run_and_wait([&] {
+    ends.loop->must_run([&] {
       ends.called.pause();
       ends.accepted.set_events(ends.noting("server"));
       ends.accepted.trust();
@@ -233,7 +233,7 @@ TEST_CASE("frames: peers that are silent or do not read are dropped") {
     FrameLimits patient;
     patient.silence_max = 0ms;
     ends.connect(patient);
-    ends.loop->run_and_wait([&] {
+    ends.loop->must_run([&] {
       ends.called.trust();
       ends.called.pause();
       ends.accepted.set_events(ends.noting("server"));
@@ -247,7 +247,7 @@ TEST_CASE("frames: peers that are silent or do not read are dropped") {
 TEST_CASE("frames: a paused reader gets everything once it resumes") {
   Ends ends;
   ends.connect();
-  ends.loop->run_and_wait([&] {
+  ends.loop->must_run([&] {
     ends.called.set_events(ends.noting("client"));
     ends.called.trust();
     ends.called.pause();
@@ -255,7 +255,7 @@ TEST_CASE("frames: a paused reader gets everything once it resumes") {
     for (int i = 0; i < 20; ++i) ends.accepted.send(std::string(100'000, 'x'));
     ends.accepted.send("the end");
   });
-  ends.loop->run_and_wait([&] { ends.called.resume(); });
+  ends.loop->must_run([&] { ends.called.resume(); });
   CHECK(ends.notes.waits_for("client got 7 the end"));
 }
 
@@ -266,7 +266,7 @@ TEST_CASE("frames: plain bytes and half a handshake are closed and counted") {
   CHECK(is_closed_by_server(plain.get()));
   const UniqueFd silent = plain_socket(ends.port);
   CHECK(is_closed_by_server(silent.get()));
-  ends.loop->run_and_wait([&] { CHECK(ends.server->counts().failed == 2); });
+  ends.loop->must_run([&] { CHECK(ends.server->counts().failed == 2); });
   CHECK(ends.notes.count() == 0);
 }
 
@@ -275,13 +275,13 @@ TEST_CASE("frames: the number of strangers is limited, and others are closed at 
   const UniqueFd first = plain_socket(ends.port), second = plain_socket(ends.port);
   const UniqueFd third = plain_socket(ends.port);
   CHECK(is_closed_by_server(third.get()));
-  ends.loop->run_and_wait([&] { CHECK(ends.server->counts().refused == 1); });
+  ends.loop->must_run([&] { CHECK(ends.server->counts().refused == 1); });
 }
 
 TEST_CASE("frames: a handler that throws loses its connection, and the server accepts the next") {
   Ends ends;
   ends.connect();
-  ends.loop->run_and_wait([&] {
+  ends.loop->must_run([&] {
     auto events = ends.noting("accepted");
     events.on_frame = [](const std::string&) { throw std::bad_alloc(); };
     ends.accepted.set_events(std::move(events));
@@ -300,7 +300,7 @@ TEST_CASE("frames: a missing peer is an error within the time") {
   FrameCall call;
   for (const NetAddress& address :
        {NetAddress{"127.0.0.1", 1}, NetAddress{"no.such.name.invalid", 8601}}) {
-    loop->run_and_wait([&] {
+    loop->must_run([&] {
       call = FrameCall::start(*loop, new_identity(), address, {},
                               [&](const Result<FrameConnection>& ready) {
                                 notes.add(ready.ok() ? "?" : ready.error().message);
@@ -308,7 +308,7 @@ TEST_CASE("frames: a missing peer is an error within the time") {
     });
     CHECK(notes.waits_for(address.text() + " was not reached"));
   }
-  loop->run_and_wait([&] { call.cancel(); });
+  loop->must_run([&] { call.cancel(); });
 }
 
 TEST_CASE("addresses: host, port and IPv6 in all their forms") {
@@ -358,25 +358,25 @@ TEST_CASE("frames: trusted peers may call without limit, strangers are rate-limi
   Ends ends({.calls = {.burst = 2, .per_second = 0}});
   for (int i = 0; i < 5; ++i) {
     ends.connect();
-    ends.loop->run_and_wait([&] { ends.accepted.trust(); });
+    ends.loop->must_run([&] { ends.accepted.trust(); });
     ends.notes.forget();
   }
   const UniqueFd first = plain_socket(ends.port), second = plain_socket(ends.port);
   const UniqueFd third = plain_socket(ends.port);
   CHECK(is_closed_by_server(third.get()));
-  ends.loop->run_and_wait([&] { CHECK(ends.server->counts().refused == 1); });
+  ends.loop->must_run([&] { CHECK(ends.server->counts().refused == 1); });
 }
 
 TEST_CASE("event loop: timers run once, in time, and not after cancellation") {
   Notes notes;
   const auto loop = EventLoop::start();
   EventLoop::Timer kept, dropped;
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     kept = loop->call_after(20ms, [&] { notes.add("kept"); });
     dropped = loop->call_after(10ms, [&] { notes.add("dropped"); });
     dropped.cancel();
   });
   CHECK(notes.waits_for("kept"));
   CHECK(notes.count() == 1);
-  loop->run_and_wait([&] { kept.cancel(); });
+  loop->must_run([&] { kept.cancel(); });
 }

@@ -247,14 +247,17 @@ TEST_CASE("an event loop keeps running when its callbacks throw") {
   const auto loop = EventLoop::start();
   std::promise<void> later;
   EventLoop::Timer bad, good;
-  loop->run_and_wait([] { throw std::bad_alloc(); });
+  const Status thrown = loop->run_and_wait([] { throw std::bad_alloc(); });
+  REQUIRE(!thrown.ok());
+  CHECK(thrown.error().code == ErrorCode::kExhausted);
+  loop->must_run([] { throw std::bad_alloc(); });
   loop->post([] { throw std::bad_alloc(); });
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     bad = loop->call_after(std::chrono::milliseconds(0), [] { throw std::bad_alloc(); });
     good = loop->call_after(std::chrono::milliseconds(1), [&] { later.set_value(); });
   });
   CHECK(later.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready);
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     bad.cancel();
     good.cancel();
   });

@@ -21,7 +21,7 @@ class Streaming {
  public:
   Streaming(HttpCall call, const HttpStreamLimits& limits, bool is_held = false)
       : loop_(EventLoop::start()) {
-    loop_->run_and_wait([&] {
+    loop_->must_run([&] {
       stream_ = HttpStream::start(
           *loop_, std::move(call), limits,
           {.on_head = [this](const HttpAnswer& head) { head_.set_value(head); },
@@ -42,14 +42,14 @@ class Streaming {
   Status result() { return wait(result_); }
   std::string body() {
     std::string copy;
-    loop_->run_and_wait([&] { copy = body_; });
+    loop_->must_run([&] { copy = body_; });
     return copy;
   }
   void resume() {
-    loop_->run_and_wait([&] { stream_.resume(); });
+    loop_->must_run([&] { stream_.resume(); });
   }
   void cancel() {
-    loop_->run_and_wait([&] { stream_.cancel(); });
+    loop_->must_run([&] { stream_.cancel(); });
   }
 
  private:

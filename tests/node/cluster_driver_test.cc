@@ -93,7 +93,7 @@ struct Node {
                                         {.on_change = [this] { ++changes; }, .on_stream = {}});
     REQUIRE_MESSAGE(started.ok(), (started.ok() ? "" : started.error().message));
     driver = std::move(started.value());
-    loop->run_and_wait([this] { runner.set_driver(driver.get()); });
+    loop->must_run([this] { runner.set_driver(driver.get()); });
   }
 
   NetAddress address() const { return {"127.0.0.1", driver->peers().port()}; }
@@ -107,7 +107,7 @@ struct Node {
   }
   std::vector<ServingPlacement> all_serving(const std::string& model, size_t groups) {
     std::vector<ServingPlacement> found;
-    loop->run_and_wait(
+    loop->must_run(
         [&] { found = serving_placements(driver->brain(), identity.id(), model, groups); });
     return found;
   }
@@ -266,7 +266,7 @@ TEST_CASE("cluster driver: a model on demand stops when unused and comes back wh
   const TemporaryFolder folder;
   Node node(folder, "a", new_cluster());
   const auto serves_when_used = [&] {
-    node.loop->run_and_wait([&] { node.driver->model_used("m"); });
+    node.loop->must_run([&] { node.driver->model_used("m"); });
     return node.serving("m").has_value();
   };
   REQUIRE(node.load("m", 50, 1).ok());

@@ -70,10 +70,10 @@ struct FetchNode {
     peers = std::move(started.value());
     network = std::make_unique<PeersNetwork>(*peers);
     fetcher = std::make_unique<ModelFetcher>(*loop, *network, identity.id(), std::move(settings));
-    loop->run_and_wait([this] { fetcher_on_loop = fetcher.get(); });
+    loop->must_run([this] { fetcher_on_loop = fetcher.get(); });
   }
   ~FetchNode() {
-    loop->run_and_wait([this] { fetcher_on_loop = nullptr; });
+    loop->must_run([this] { fetcher_on_loop = nullptr; });
     fetcher.reset();
     network.reset();
     peers.reset();

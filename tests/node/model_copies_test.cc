@@ -39,7 +39,7 @@ TEST_CASE(
   FetchNode& keeper = *cluster.nodes[1];
   ModelCopies copies(*keeper.loop, *keeper.fetcher);
   const auto keep = [&](const std::set<std::string>& paths) {
-    keeper.loop->run_and_wait([&] { copies.keep(paths); });
+    keeper.loop->must_run([&] { copies.keep(paths); });
   };
   keep({"/no/such/model", kTiny});
   keep({"/no/such/model", kTiny});

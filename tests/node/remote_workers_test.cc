@@ -43,7 +43,7 @@ class HostNode {
   // Simulates a machine that is lost at once, with its processes.
   void leave() {
     node_.peers.reset();
-    if (node_.loop) node_.loop->run_and_wait([this] { host_.reset(); });
+    if (node_.loop) node_.loop->must_run([this] { host_.reset(); });
     node_.loop.reset();
   }
 
@@ -54,18 +54,18 @@ class HostNode {
 
   Status allow(const HostedPart& part) {
     Status allowed = Ok{};
-    loop().run_and_wait([&] { allowed = host_->allow(part); });
+    loop().must_run([&] { allowed = host_->allow(part); });
     return allowed;
   }
   size_t process_count() {
     size_t count = 0;
-    loop().run_and_wait([&] { count = host_->process_count(); });
+    loop().must_run([&] { count = host_->process_count(); });
     return count;
   }
   // Returns whether all processes ended in time.
   bool forbid(const HostedPart& part) {
     const auto is_done = std::make_shared<std::atomic<bool>>(false);
-    loop().run_and_wait(
+    loop().must_run(
         [&] { host_->forbid(part.model, part.epoch, [is_done] { is_done->store(true); }); });
     return becomes_true([&] { return is_done->load(); });
   }

@@ -82,7 +82,7 @@ struct Cluster {
 
   template <class Work>
   void on_loop(const Work& work) {
-    loop->run_and_wait(work);
+    loop->must_run(work);
   }
   // Adds a group that serves.
   std::shared_ptr<Placement> add(Status answer = Ok{}) {
@@ -526,7 +526,7 @@ TEST_CASE("routed model: clients on many threads outlive service after service")
   many.losses_max = 1'000;
   many.on_route_lost = [&](uint64_t, const Error&) { place(); };
   model = RoutedModel::make(*loop, {}, many);
-  loop->run_and_wait(place);
+  loop->must_run(place);
 
   std::vector<RequestClient> clients(64);
   std::vector<std::thread> threads;
@@ -545,7 +545,7 @@ TEST_CASE("routed model: clients on many threads outlive service after service")
     CHECK(clients[i].tokens() == text_after({static_cast<int32_t>(i)}, 40));
     CHECK(clients[i].ends() == 1);
   }
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     model->close();
     for (const auto& service : services) service->stop();
     services.clear();

@@ -29,7 +29,7 @@ namespace {
 // Two machines with a connection of frames between them for each call of connect().
 struct Machines {
   Machines() {
-    owner->run_and_wait([&] {
+    owner->must_run([&] {
       server = std::move(FrameServer::listen(*owner, identity(), {.host = "127.0.0.1"},
                                              [this](FrameConnection connection) {
                                                connection.trust();
@@ -40,8 +40,8 @@ struct Machines {
     });
   }
   ~Machines() {
-    clients->run_and_wait([&] { call = {}; });
-    owner->run_and_wait([&] {
+    clients->must_run([&] { call = {}; });
+    owner->must_run([&] {
       server.reset();
       hosts.clear();
       raw = {};
@@ -71,18 +71,18 @@ struct Machines {
   }
 
   void serve(std::shared_ptr<ModelService> model) {
-    owner->run_and_wait([&] { service = std::move(model); });
+    owner->must_run([&] { service = std::move(model); });
   }
   // Whether the owner's end of the stream has been made.
   bool has_host() {
     bool has = false;
-    owner->run_and_wait([&] { has = !hosts.empty(); });
+    owner->must_run([&] { has = !hosts.empty(); });
     return has;
   }
 
   FrameConnection connect() {
     std::promise<FrameConnection> ready;
-    clients->run_and_wait([&] {
+    clients->must_run([&] {
       call = FrameCall::start(*clients, identity(), {"127.0.0.1", server->port()}, {},
                               [&](Result<FrameConnection> called) {
                                 if (called.ok()) {
@@ -139,14 +139,14 @@ struct Served : Machines {
     route();
   }
   ~Served() {
-    clients->run_and_wait([&] { model->close(); });
-    owner->run_and_wait([&] { hosts.clear(); });
+    clients->must_run([&] { model->close(); });
+    owner->must_run([&] { hosts.clear(); });
     fake->stop();
   }
 
   void route() {
     FrameConnection connection = connect();
-    clients->run_and_wait([&] {
+    clients->must_run([&] {
       model->drop_route(number, {ErrorCode::kPeerLost, "another way is taken"});
       number = model->add_route({}, [&](RouteEvents events) {
         return make_stream_route(*clients, std::move(connection), std::move(events));
@@ -247,7 +247,7 @@ TEST_CASE("stream route: a stream that breaks at any token changes no token") {
   for (size_t told = 0; told < 6; ++told) {
     REQUIRE(client.waits_for_tokens(told));
     REQUIRE(becomes_true([&] { return served.has_host(); }));
-    served.owner->run_and_wait([&] { served.hosts.clear(); });
+    served.owner->must_run([&] { served.hosts.clear(); });
     REQUIRE(served.waits_for_losses(told + 1));
     served.route();
     served.fake->allow(1);
@@ -267,7 +267,7 @@ TEST_CASE("stream route: requests that are cancelled or lose their route end at 
   CHECK(cancelled.error().code == ErrorCode::kCancelled);
   served.ask(dropped, request_for({1}, 9));
   REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
-  served.clients->run_and_wait([&] {
+  served.clients->must_run([&] {
     served.model->drop_route(served.number, {ErrorCode::kPeerLost, "the placement has ended"});
   });
   CHECK(becomes_true([&] { return served.fake->status().running == 0; }));
@@ -302,7 +302,7 @@ TEST_CASE("stream route: a node that sends invalid data loses its stream with a 
     served.serve(nullptr);
     served.route();
     served.has_raw.get_future().wait();
-    served.owner->run_and_wait([&] { served.raw.send(frame); });
+    served.owner->must_run([&] { served.raw.send(frame); });
     REQUIRE(served.waits_for_losses(1));
     CHECK(served.losses[0].starts_with("the model's node sent an invalid message: "));
   }
@@ -322,7 +322,7 @@ TEST_CASE("stream host: a node that sends invalid data loses its stream with a s
         std::vector<std::string>{submit + "{"}, std::vector<std::string>{twice, twice},
         std::vector<std::string>{std::string(1, '\x81') + "{", std::string(1, '\x02')}}) {
     FrameConnection connection = machines.connect();
-    machines.clients->run_and_wait([&] {
+    machines.clients->must_run([&] {
       for (const std::string& frame : frames) connection.send(frame);
     });
     ++count;
@@ -330,10 +330,10 @@ TEST_CASE("stream host: a node that sends invalid data loses its stream with a s
       const std::lock_guard lock(machines.mutex);
       return machines.host_ends.size() == count;
     }));
-    machines.clients->run_and_wait([&] { connection = {}; });
+    machines.clients->must_run([&] { connection = {}; });
   }
   CHECK(becomes_true([&] { return fake->status().running == 0; }));
-  machines.owner->run_and_wait([&] { machines.hosts.clear(); });
+  machines.owner->must_run([&] { machines.hosts.clear(); });
 }
 
 TEST_CASE(
@@ -424,14 +424,14 @@ TEST_CASE("stream host: rows of logits are refused, and the stream continues") {
     const bool is_refused = ended && !ended->outcome.ok();
     refused.set_value(is_refused ? ended->outcome.error() : Error{ErrorCode::kInternal, ""});
   };
-  machines.clients->run_and_wait([&] {
+  machines.clients->must_run([&] {
     route = make_stream_route(*machines.clients, std::move(connection), events);
     GenerateRequest rows = request_for({1}, 0);
     rows.prompt_logits = true;
     CHECK(route->submit(1, rows).ok());
   });
   CHECK(refused.get_future().get().code == ErrorCode::kUnsupported);
-  machines.clients->run_and_wait([&] {
+  machines.clients->must_run([&] {
     route.reset();
     connection = {};
   });

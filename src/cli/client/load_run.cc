@@ -319,14 +319,14 @@ LoadFigures run_load(const LoadTarget& target, const LoadOptions& options,
   const auto loop = EventLoop::start();
   std::unique_ptr<Load> load;
   std::future<void> ended;
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     load = std::make_unique<Load>(*loop, target, options, on_progress);
     ended = load->ended();
     load->begin();
   });
   ended.wait();  // each request has a time-out, and the plan ends
   LoadFigures figures;
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     figures = load->take();
     load.reset();
   });

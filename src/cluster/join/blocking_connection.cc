@@ -53,7 +53,7 @@ Result<BlockingConnection> BlockingConnection::call(EventLoop& loop, const TlsId
                                                     const FrameLimits& limits) {
   auto state = std::make_shared<State>(loop);
   FrameCall call;  // belongs to the loop's thread
-  loop.run_and_wait([&] {
+  TRY(loop.run_and_wait([&] {
     call =
         FrameCall::start(loop, identity, address, limits, [state](Result<FrameConnection> ready) {
           if (!ready.ok()) return state->stop(ready.error());
@@ -68,12 +68,12 @@ Result<BlockingConnection> BlockingConnection::call(EventLoop& loop, const TlsId
           state->is_called = true;
           state->changed.notify_all();
         });
-  });
+  }));
   {
     std::unique_lock lock(state->mutex);
     state->changed.wait(lock, [&] { return state->is_called || state->error; });  // bounded by call
   }
-  loop.run_and_wait([&] { call.cancel(); });
+  loop.must_run([&] { call.cancel(); });
   const std::lock_guard lock(state->mutex);
   if (!state->is_called) return *state->error;
   return BlockingConnection(std::move(state));
@@ -81,7 +81,7 @@ Result<BlockingConnection> BlockingConnection::call(EventLoop& loop, const TlsId
 
 BlockingConnection::~BlockingConnection() {
   if (!state_) return;
-  state_->loop.run_and_wait([&] {
+  state_->loop.must_run([&] {
     FrameConnection last = std::move(state_->connection);
     last.finish();
   });

@@ -122,7 +122,7 @@ Result<std::vector<ClusterSeen>> find_clusters(EventLoop& loop, const Identity& 
   std::map<NodeId, ClusterSeen> seen;
   Status started = Ok{};
   std::unique_ptr<Beacon> beacon;  // belongs to the loop's thread
-  loop.run_and_wait([&] {
+  TRY(loop.run_and_wait([&] {
     auto made = Beacon::start(loop, identity, options, [&](const Beacon::Sighting& sighting) {
       const std::lock_guard lock(mutex);
       if (seen.size() >= kSeenMax) return;
@@ -139,7 +139,7 @@ Result<std::vector<ClusterSeen>> find_clusters(EventLoop& loop, const Identity& 
     } else {
       started = made.error();
     }
-  });
+  }));
   TRY(std::move(started));
   {
     std::unique_lock lock(mutex);
@@ -147,7 +147,7 @@ Result<std::vector<ClusterSeen>> find_clusters(EventLoop& loop, const Identity& 
       heard.wait_for(lock, kCopies, [] { return false; });
     }
   }
-  loop.run_and_wait([&] { beacon.reset(); });
+  loop.must_run([&] { beacon.reset(); });
   std::vector<ClusterSeen> all;
   for (auto& [id, one] : seen) all.push_back(std::move(one));
   return all;

@@ -42,16 +42,16 @@ Result<std::unique_ptr<Peers>> Peers::start(EventLoop& loop, const Identity& ide
   auto impl = std::make_shared<Impl>(loop, identity, options, std::move(events), std::move(tls),
                                      std::move(own), std::move(join));
   Status opened = Ok{};
-  loop.run_and_wait([&] {
+  TRY(loop.run_and_wait([&] {
     opened = impl->open();
     if (!opened.ok()) impl->close();
-  });
+  }));
   TRY(std::move(opened));
   return std::unique_ptr<Peers>(new Peers(loop, std::move(impl)));
 }
 
 Peers::~Peers() {
-  loop_.run_and_wait([this] {
+  loop_.must_run([this] {
     impl_->close();
     impl_.reset();
   });
@@ -365,14 +365,16 @@ void Peers::join(const NetAddress& address) {
 Peers::Report Peers::report() const {
   if (loop_.is_current_thread()) return impl_->report();
   Report report;
-  loop_.run_and_wait([&] { report = impl_->report(); });
+  const Status made = loop_.run_and_wait([&] { report = impl_->report(); });
+  if (!made.ok()) log_warn("cluster: no report of the peers: {}", made.error().message);
   return report;
 }
 
 std::string Peers::name_of(const NodeId& node) const {
   if (loop_.is_current_thread()) return impl_->book.name_of(node);
   std::string name;
-  loop_.run_and_wait([&] { name = impl_->book.name_of(node); });
+  const Status found = loop_.run_and_wait([&] { name = impl_->book.name_of(node); });
+  if (!found.ok()) log_warn("cluster: no name of a node: {}", found.error().message);
   return name;
 }
 

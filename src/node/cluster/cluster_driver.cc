@@ -353,17 +353,17 @@ Result<std::unique_ptr<ClusterDriver>> ClusterDriver::start(EventLoop& loop,
   // From here on the destructor ends it on the loop's thread, even when Peers cannot start.
   std::unique_ptr<ClusterDriver> driver(new ClusterDriver(loop, std::move(impl)));
   auto peers = TRY(Peers::start(loop, identity, peers_options, driver->impl_->peers_events()));
-  loop.run_and_wait([&] { driver->impl_->begin(std::move(peers)); });
+  TRY(loop.run_and_wait([&] { driver->impl_->begin(std::move(peers)); }));
   return driver;
 }
 
 ClusterDriver::~ClusterDriver() {
   LOCKSTEP_CHECK(!loop_.is_current_thread());
   std::unique_ptr<Peers> peers;
-  loop_.run_and_wait([&] { peers = impl_->stop(); });
+  loop_.must_run([&] { peers = impl_->stop(); });
   peers.reset();
   impl_->disk.reset();
-  loop_.run_and_wait([this] { impl_.reset(); });
+  loop_.must_run([this] { impl_.reset(); });
 }
 
 void ClusterDriver::part_event(const std::string& model, const PlacementEpoch& epoch,
@@ -411,8 +411,8 @@ ClusterReport ClusterDriver::report() const {
   };
   if (loop_.is_current_thread()) {
     make();
-  } else {
-    loop_.run_and_wait(make);
+  } else if (const Status made = loop_.run_and_wait(make); !made.ok()) {
+    log_warn("cluster: no report: {}", made.error().message);
   }
   return report;
 }

@@ -1,8 +1,5 @@
 #include "node/cluster/cluster_node.h"
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "base/files/private_file.h"
@@ -13,6 +10,7 @@
 #include "node/cluster/cluster_models.h"
 #include "node/cluster/cluster_parts.h"
 #include "node/cluster/cluster_plan.h"
+#include "node/cluster/drain_wait.h"
 #include "node/fetch/model_fetcher.h"
 #include "node/fetch/piece_host.h"
 #include "node/network/network_speed.h"
@@ -26,7 +24,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kDrainPoll{50};
 // Limits how long the start takes.
 constexpr uint64_t kReadProbeBytesAtStart = uint64_t{256} << 20;
 
@@ -73,10 +70,7 @@ struct ClusterNode::Impl {
   std::unique_ptr<PeersNetwork> network;
   std::unique_ptr<ModelFetcher> fetcher;
   bool is_open = false;  // the loop's thread
-
-  std::mutex mutex;  // guards what follows
-  std::condition_variable changed;
-  bool is_stopping = false;
+  DrainWait drain_wait;
 };
 
 ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
@@ -135,8 +129,7 @@ Status ClusterNode::Impl::open() {
   network = std::make_unique<PeersNetwork>(driver->peers());
   fetcher = std::make_unique<ModelFetcher>(*loop, *network, self, settings);
   planner.set_on_facts(driver->plan_again_call());
-  loop->run_and_wait([this] { connect(); });
-  return Ok{};
+  return loop->run_and_wait([this] { connect(); });
 }
 
 void ClusterNode::Impl::connect() {
@@ -165,21 +158,18 @@ void ClusterNode::Impl::on_stream(const NodeId& from, const Channel& channel,
 
 // The others place this node's models again, and send their requests there.
 void ClusterNode::Impl::drain(milliseconds limit) {
-  loop->run_and_wait([this] { driver->leave(); });
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (true) {
+  const Status left = loop->run_and_wait([this] { driver->leave(); });
+  if (!left.ok()) return log_warn("node: cannot leave the cluster: {}", left.error().message);
+  drain_wait.wait(limit, [this]() -> Result<size_t> {
     size_t streams = 0;
-    // Without the lock, so that stop() need not wait for the loop.
-    loop->run_and_wait([&] { streams = models->stream_count(); });
-    std::unique_lock lock(mutex);
-    if (streams == 0 || is_stopping || std::chrono::steady_clock::now() >= deadline) return;
-    changed.wait_for(lock, kDrainPoll);
-  }
+    TRY(loop->run_and_wait([&] { streams = models->stream_count(); }));
+    return streams;
+  });
 }
 
 // Downloads and groups end while the other nodes can still be notified.
 void ClusterNode::Impl::close() {
-  loop->run_and_wait([this] {
+  loop->must_run([this] {
     is_open = false;
     if (driver) driver->leave();
     models->close();
@@ -221,9 +211,7 @@ void ClusterNode::drain(milliseconds limit) {
   impl_->drain(limit);
 }
 void ClusterNode::stop() {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->is_stopping = true;
-  impl_->changed.notify_all();
+  impl_->drain_wait.stop();
 }
 
 }  // namespace lockstep

@@ -101,7 +101,7 @@ ModelFetcher::ModelFetcher(EventLoop& loop, PieceNetwork& network, const NodeId&
 
 ModelFetcher::~ModelFetcher() {
   std::map<std::string, std::unique_ptr<Impl::Job>> jobs;
-  loop_.run_and_wait([&] {
+  loop_.must_run([&] {
     impl_->is_ending = true;
     impl_->waiting.clear();
     jobs = std::exchange(impl_->jobs, {});
@@ -113,7 +113,7 @@ ModelFetcher::~ModelFetcher() {
   }
   impl_->streams.clear();
   // By then the loop has dropped the streams that the threads gave back.
-  loop_.run_and_wait([] {});
+  loop_.must_run([] {});
   impl_.reset();
 }
 

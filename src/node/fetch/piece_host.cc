@@ -299,13 +299,13 @@ PieceHost::PieceHost(EventLoop& loop, LocalModels& local_models, FetchBoard& boa
 
 PieceHost::~PieceHost() {
   std::unique_ptr<Readers> readers;
-  loop_.run_and_wait([&] {
+  loop_.must_run([&] {
     readers = std::move(impl_->readers);
     impl_->waiting.clear();
     for (auto& [number, stream] : std::exchange(impl_->streams, {})) stream.connection.close();
   });
   readers.reset();  // here, since this waits for them
-  loop_.run_and_wait([this] { impl_.reset(); });
+  loop_.must_run([this] { impl_.reset(); });
 }
 
 void PieceHost::on_stream(const NodeId& from, FrameConnection connection) {
