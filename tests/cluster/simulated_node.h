@@ -27,6 +27,8 @@ struct SimulatedNode {
   int64_t disk_ms = 5;  // a write takes up to this
   std::shared_ptr<const DesiredState> writing;
 
+  std::map<std::string, bool> plans;  // by their inputs: whether they are done
+
   // The running processes of parts and the memory they use.
   std::map<std::pair<std::string, PlacementEpoch>, int64_t> running;
 

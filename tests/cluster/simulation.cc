@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cluster/simulation_run.h"
+#include "cluster/state/desired_json.h"
 
 namespace lockstep {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 constexpr int kNodesAtMost = 7;
 constexpr int64_t kWallStartMs = 1'750'000'000'000;
 constexpr int64_t kPulseMs = 500;
+constexpr int64_t kPlanningMaxMs = 150;
+constexpr size_t kPlansMax = 64;
 constexpr int64_t kWildMs = 390'000;
 constexpr int64_t kCalmMs = 210'000;
 
@@ -33,7 +36,7 @@ int64_t simulated_bytes(const DesiredEntry& entry) {
 }
 
 SimulationRun::SimulationRun(const SimulationOptions& options)
-    : options_(options), random_(options.seed), nodes_(kNodesAtMost) {
+    : options_(options), random_(options.seed), planning_(options.seed), nodes_(kNodesAtMost) {
   connected_.assign(kNodesAtMost, std::vector<char>(kNodesAtMost, 0));
   cut_ = connected_;
   over_wire_ = random_.chance(1.0 / 32);
@@ -130,8 +133,13 @@ void SimulationRun::start(int index) {
   options.budget_bytes = node.budget_bytes;
   options.is_spare = node.is_spare;
   const bool forgets = options_.sabotage == Sabotage::kLostGroups;
-  const auto plan = [forgets](const DesiredEntry& entry, size_t groups,
-                              std::span<const NodeOffer> offers) -> Result<std::vector<RankPlan>> {
+  node.plans.clear();
+  const auto plan = [this, index, forgets](
+                        const DesiredEntry& entry, size_t groups,
+                        std::span<const NodeOffer> offers) -> Result<std::vector<RankPlan>> {
+    if (!has_planned(index, entry, groups, offers)) {
+      return Error{ErrorCode::kTimeout, "it is being planned"};
+    }
     if (forgets && groups < static_cast<size_t>(entry.promises.replicas)) {
       return Error{ErrorCode::kExhausted, "one group is enough"};
     }
@@ -141,6 +149,27 @@ void SimulationRun::start(int index) {
   say(fmt::format("node {} starts, {} models on its disk", node.id.short_text(),
                   node.disk.entries().size()));
   push({.at_ms = clock_ms_ + random_.between(0, kTickMs), .node = index, .life = node.life});
+}
+
+// With every other seed a plan is made elsewhere and comes back later, as with ClusterPlanner.
+bool SimulationRun::has_planned(int index, const DesiredEntry& entry, size_t groups,
+                                std::span<const NodeOffer> offers) {
+  if (options_.seed % 2 == 0) return true;
+  std::string inputs = fmt::format("{} {}", groups, entry_text(entry));
+  for (const NodeOffer& offer : offers) {
+    inputs += fmt::format(" {} {}", offer.node.text(), offer.free_bytes);
+  }
+  SimulatedNode& node = nodes_[static_cast<size_t>(index)];
+  if (node.plans.size() > kPlansMax) node.plans.clear();
+  const auto [plan, is_new] = node.plans.try_emplace(inputs, false);
+  if (is_new) {
+    at(planning_.between(1, kPlanningMaxMs), index, [this, index, inputs] {
+      SimulatedNode& planned = nodes_[static_cast<size_t>(index)];
+      planned.plans[inputs] = true;
+      act(index, planned.brain->plan_again(now(planned)));
+    });
+  }
+  return plan->second;
 }
 
 void SimulationRun::crash(int index, bool loses_disk) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <queue>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -55,6 +56,8 @@ class SimulationRun {
   void happen(Event& event);
   ClusterTime now(const SimulatedNode& node) const;
   void start(int index);
+  bool has_planned(int index, const DesiredEntry& entry, size_t groups,
+                   std::span<const NodeOffer> offers);
   void crash(int index, bool loses_disk);
   void fail(std::string what);
   void say(const std::string& what);
@@ -106,6 +109,7 @@ class SimulationRun {
 
   SimulationOptions options_;
   SeededRandom random_;
+  SeededRandom planning_;  // how long plans take
   SimulationResult result_;
   int64_t clock_ms_ = 0;
   uint64_t order_ = 0;

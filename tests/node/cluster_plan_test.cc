@@ -1,6 +1,7 @@
 #include "node/cluster/cluster_plan.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -282,7 +283,33 @@ TEST_CASE("cluster plan: the planner reads in the background, and reports when i
   CHECK(planner.plan(entry, 1, offers).error().message == "its files are not on this node yet");
   is_there = true;
   CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
-  CHECK(told == 2);
+  CHECK(told == 3);  // of the missing files, the facts and the plan
+  planner.set_on_facts({});
+}
+
+TEST_CASE("cluster plan: no plan is made on the thread that asks for it") {
+  std::atomic<int> told{0};
+  ClusterPlanner planner([](const std::string& path) -> Result<std::string> { return path; });
+  planner.set_on_facts([&told] { ++told; });
+  auto offers = offers_of({8 * kGib});
+  const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
+  CHECK_FALSE(planner.plan(entry, 1, offers).ok());
+  REQUIRE(becomes_true([&] { return told == 1; }));  // the facts are known
+  const auto asked = planner.plan(entry, 1, offers);
+  REQUIRE(!asked.ok());
+  CHECK(asked.error().code == ErrorCode::kTimeout);
+  CHECK(asked.error().message.find("is being looked for") != std::string::npos);
+  REQUIRE(becomes_true([&] { return told == 2; }));
+  const auto made = planner.plan(entry, 1, offers);
+  REQUIRE(made.ok());
+  CHECK(made.value().size() == 1);
+  // A new round trip does not send the caller round in circles, other memory needs another plan.
+  offers[0].round_trips.push_back({});
+  CHECK(planner.plan(entry, 1, offers).ok());
+  offers[0].free_bytes -= 1;
+  CHECK_FALSE(planner.plan(entry, 1, offers).ok());
+  REQUIRE(becomes_true([&] { return told == 3; }));
+  CHECK(planner.plan(entry, 1, offers).ok());
   planner.set_on_facts({});
 }
 

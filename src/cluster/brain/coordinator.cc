@@ -55,6 +55,10 @@ int64_t offers_key(const std::vector<NodeOffer>& offers) {
   return static_cast<int64_t>(key.value());
 }
 
+bool is_awaited(const Result<std::vector<RankPlan>>& plans) {
+  return !plans.ok() && plans.error().code == ErrorCode::kTimeout;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(const NodeId& self, int64_t incarnation, const CoordinatorOptions& options,
@@ -278,7 +282,7 @@ void Coordinator::plan(Round& round, Book& book, const DesiredEntry& entry, size
       return;
     }
     book.refusal = chosen.error().message;
-    book.is_awaited = chosen.error().code == ErrorCode::kTimeout;
+    book.is_awaited = is_awaited(chosen);
     book.plan_at_ms = round.now_ms + options_.replan_ms;
     book.planned_for = key;
   }
@@ -302,9 +306,11 @@ Result<std::vector<RankPlan>> Coordinator::choose(const Round& round, const Desi
                              holders, round.nodes.size(), entry.name)};
   }
   auto plans = plan_(entry, groups, usual);
+  if (is_awaited(plans)) return plans;
   const size_t count = plans.ok() ? plans.value().size() : 0;
   if (count == groups || usual.size() == all.size()) return plans;
   auto more = plan_(entry, groups, all);
+  if (is_awaited(more)) return more;
   const bool is_better = count == 0 || (more.ok() && more.value().size() > count);
   return is_better ? std::move(more) : std::move(plans);
 }

@@ -29,8 +29,10 @@ struct NodeOffer {
 
 // As many groups as fit, at least one and at most `groups`, each complete and no two on one node.
 // kExhausted: not even one fits. Called rarely (when something has changed, or every few seconds
-// for a model that does not fit), on the brain's thread: some 50 ms at most. kTimeout: data is
-// still being read or fetched, which is no refusal; Brain::plan_again() follows.
+// for a model that does not fit), on the brain's thread, which also sends heartbeats, so it never
+// plans there: kTimeout says that the plan is being made elsewhere, or that its data are still
+// being read or fetched, which is no refusal. Brain::plan_again() follows, and the same call then
+// has the answer.
 using PlanFunction = std::function<Result<std::vector<RankPlan>>(
     const DesiredEntry& entry, size_t groups, std::span<const NodeOffer> offers)>;
 

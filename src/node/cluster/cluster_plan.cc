@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/threads/guarded.h"
+#include "cluster/state/desired_json.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kModelsKeptMax = kDesiredLiveMax;
+constexpr size_t kPlansKeptMax = 4 * kModelsKeptMax;
 constexpr size_t kPlannedFilesMax = 4096;        // of a model's folder
 constexpr std::chrono::seconds kLooksAgain{10};  // before checking files that were read
 constexpr std::chrono::seconds kTriesAgain{1};   // after a failed read
@@ -49,6 +51,16 @@ uint64_t files_key(const std::string& model) {
   return key;
 }
 
+// All inputs of a plan but the round trips, which change all the time.
+std::string inputs_of(const DesiredEntry& entry, size_t groups, std::span<const NodeOffer> offers) {
+  std::string inputs = fmt::format("{} {}", groups, entry_text(entry));
+  for (const NodeOffer& offer : offers) {
+    inputs += fmt::format("\n{} {} {} {} {} {}", offer.node.text(), offer.name, offer.free_bytes,
+                          offer.speed, offer.operations_s, offer.link_bytes_s);
+  }
+  return inputs;
+}
+
 bool is_same_error(const Error& a, const Error& b) {
   return a.code == b.code && a.message == b.message;
 }
@@ -69,7 +81,40 @@ PlanFunction ClusterPlanner::function() {
 Result<std::vector<RankPlan>> ClusterPlanner::plan(const DesiredEntry& entry, size_t groups,
                                                    std::span<const NodeOffer> offers) {
   const auto facts = TRY(facts_of(entry));
-  return plan_groups(entry, *facts, groups, offers);
+  std::string inputs = inputs_of(entry, groups, offers);
+  const Error awaited{ErrorCode::kTimeout,
+                      fmt::format("a place for model '{}' is being looked for", entry.name)};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) {
+      return plan.facts == facts && plan.inputs == inputs;
+    });
+    if (known != plans_.end()) return known->result ? *known->result : awaited;
+    if (plans_.size() == kPlansKeptMax) plans_.pop_front();
+    plans_.push_back({inputs, facts, std::nullopt});
+  }
+  const bool is_posted = planning_.post(
+      [this, entry, groups, facts, inputs,
+       own = std::vector<NodeOffer>(offers.begin(), offers.end())]() -> DiskThread::Then {
+        auto make = [&] { return plan_groups(entry, *facts, groups, own); };
+        // Runs only while this object, which owns the thread, exists.
+        return [this, inputs, facts, made = guarded(make)] { finish_plan(inputs, facts, made); };
+      });
+  if (!is_posted) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(plans_, [&](const Plan& plan) { return !plan.result && plan.inputs == inputs; });
+  }
+  return awaited;
+}
+
+void ClusterPlanner::finish_plan(const std::string& inputs,
+                                 const std::shared_ptr<const ModelFacts>& facts,
+                                 Result<std::vector<RankPlan>> result) {
+  const std::lock_guard lock(mutex_);
+  for (Plan& plan : plans_) {
+    if (plan.facts == facts && plan.inputs == inputs) plan.result = result;
+  }
+  if (on_facts_) on_facts_();
 }
 
 // Cached facts are used at once, and checked in parallel.

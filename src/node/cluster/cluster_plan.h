@@ -1,10 +1,11 @@
 // ClusterPlanner: implements a cluster's PlanFunction (cluster/brain/plan_function.h). It reads and
-// caches the facts about a model on its own threads, and places the model on the offered nodes in
-// as many groups as requested. plan() belongs to the Brain's thread, the rest to any.
+// caches the facts about a model on its own threads, and there places the model on the offered
+// nodes in as many groups as requested. plan() belongs to the Brain's thread, the rest to any.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,7 +37,7 @@ Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromi
 // As many groups as fit, `groups` at most, on disjoint nodes: planned together, so that none takes
 // what another needs. Each is the best of at most 64 ranks by the promises, one rank per node
 // unless more ranks than nodes are requested. kExhausted says what even one group lacks, and where.
-// Pure; takes some ten milliseconds.
+// Pure; takes some ten milliseconds, more for many nodes.
 Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
                                           size_t groups, std::span<const NodeOffer> offers);
 
@@ -48,11 +49,12 @@ class ClusterPlanner {
 
   explicit ClusterPlanner(Resolve resolve) : resolve_(std::move(resolve)) {}
 
-  // Called on a planner's thread when a model's facts are known or have changed: the time for
-  // Brain::plan_again(). Must not wait. A new call replaces the old one.
+  // Called on a planner's thread when a plan is made, and when a model's facts are known or have
+  // changed: the time for Brain::plan_again(). Must not wait. A new call replaces the old one.
   void set_on_facts(std::function<void()> call);
 
-  // kTimeout at the first call for a model, while its facts are being read.
+  // kTimeout while the model's facts are being read or the plan is being made; the same call has
+  // the answer afterwards. Round trips that have changed meanwhile do not matter.
   Result<std::vector<RankPlan>> plan(const DesiredEntry& entry, size_t groups,
                                      std::span<const NodeOffer> offers);
   // plan() as a function, which must not outlive this.
@@ -72,7 +74,16 @@ class ClusterPlanner {
     Clock::time_point used_at;
   };
 
+  // A plan that is being made or was made, and what it was made from.
+  struct Plan {
+    std::string inputs;
+    std::shared_ptr<const ModelFacts> facts;
+    std::optional<Result<std::vector<RankPlan>>> result;
+  };
+
   Facts facts_of(const DesiredEntry& entry);
+  void finish_plan(const std::string& inputs, const std::shared_ptr<const ModelFacts>& facts,
+                   Result<std::vector<RankPlan>> result);
   void start_reading(const std::string& path, const std::optional<Reading>& before);
   void finish_reading(const std::string& path, std::optional<Reading> reading);
   void make_room(const std::string& keep);
@@ -80,9 +91,11 @@ class ClusterPlanner {
                                      const std::optional<Reading>& before);
 
   const Resolve resolve_;
-  std::mutex mutex_;  // guards what follows, except disk_
+  std::mutex mutex_;  // guards what follows, except the threads
   std::function<void()> on_facts_;
   std::map<std::string, Known> known_;  // by path
+  std::deque<Plan> plans_;              // the oldest first; kPlansKeptMax
+  DiskThread planning_{1};
   // One thread per model kept: each has at most one read in flight, so a hanging one blocks no
   // other.
   DiskThread disk_{kDesiredLiveMax};
