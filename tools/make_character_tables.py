@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes src/chat/text/character_tables.h: upper and lower case of every character and which ones Python prints
-unescaped, from the Unicode version of the Python that runs this. Run it again only to follow a new Unicode."""
+"""Writes src/chat/text/character_tables.h: upper and lower case of every character, which ones Python prints
+unescaped and which ones are parts of words, from the Unicode version of the Python that runs this. Run it again only to follow a new Unicode."""
 
 import sys
 import unicodedata
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 
-HEAD = """// Upper and lower case of every character, and which ones Python prints as they are. Used by
-// characters.cc.
+HEAD = """// Upper and lower case of every character, which ones Python prints as they are, and which ones its
+// regular expressions take for parts of words. Used by characters.cc.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +56,10 @@ def case_ranges(change):
     return ranges, special
 
 
-def unprintable_ranges():
+def ranges_of(belongs):
     ranges = []
     for c in range(0x110000):
-        if chr(c).isprintable():
+        if not belongs(chr(c)):
             continue
         if ranges and ranges[-1][1] == c - 1:
             ranges[-1] = (ranges[-1][0], c)
@@ -93,7 +93,9 @@ def main():
         write_table("CaseRange", f"k{name}Ranges", rows)
         rows = [f"{{0x{c:X}, {utf8_literal(to)}}}" for c, to in special]
         write_table("SpecialCase", f"kSpecial{name}s", rows)
-    write_table("CodePointRange", "kUnprintable", [f"{{0x{a:X}, 0x{b:X}}}" for a, b in unprintable_ranges()])
+    kinds = (("kUnprintable", lambda c: not c.isprintable()), ("kWordCharacters", lambda c: c == "_" or c.isalnum()))
+    for name, belongs in kinds:
+        write_table("CodePointRange", name, [f"{{0x{a:X}, 0x{b:X}}}" for a, b in ranges_of(belongs)])
     print("// clang-format on")
     print("\n}  // namespace lockstep")
 

@@ -246,11 +246,12 @@ class Maker:
 
 ODD_VALUES = [None, "", [], {}, 0, False, 0.0, 7, True, "a b", "it's (a) well-known <b", ["b", "a"], ["\n"], [[]], [None],
               {"b": 1, "a": None}]
-LAZY = {"map", "items", "reject", "rejectattr", "reverse", "select", "selectattr", "unique"}  # Python prints an object
-FILTERS = """abs|attr('x')|capitalize|count|d('other')|default('other', true)|dictsort|first|float|indent|int|items|join|join(',')
+LAZY = {"batch", "slice", "map", "items", "reject", "rejectattr", "reverse", "select", "selectattr", "unique"}  # Python prints an object
+FILTERS = """abs|attr('x')|batch(2)|batch(3, 'x')|batch(0)|capitalize|center(7)|center(4)|count|e|escape|d('other')|default('other', true)|dictsort|first|float|indent|int|items|join|join(',')
 last|length|list|lower|map('upper')|map(attribute='x')|map(attribute='x', default='d')|max|min|reject|reject('none')|rejectattr('x')
 rejectattr('x', 'equalto', 1)|replace('a', 'b')|reverse|round|safe|select|select('string')|selectattr('x')|selectattr('x', 'defined')
-sort|string|sum|sum(start=1)|title|tojson|trim|unique|upper""".replace("\n", "|").split("|")
+sort|string|sum|sum(start=1)|title|tojson|trim|unique|upper|slice(2)|slice(3, 'x')
+groupby(0)|groupby(0, default='')|truncate(5)|truncate(5, true)|truncate(6, false, '..', 0)|wordcount""".replace("\n", "|").split("|")
 TESTS = """boolean|defined|divisibleby(2)|eq(0)|equalto('')|escaped|even|false|filter|float|ge(0)|in([0, none, ''])|integer|iterable|lower|mapping|ne(1)
 none|number|odd|sameas(none)|sequence|string|test|true|undefined|upper""".replace("\n", "|").split("|")
 

@@ -71,6 +71,79 @@ TEST_CASE("filters of sequences") {
         "line 1 of the chat template: there is no filter named 'nothing'");
 }
 
+TEST_CASE("filters that look for elements find none in none") {
+  for (const char* none : {"none", "0", "false", "''", "[]", "{}", "x"}) {
+    CAPTURE(none);
+    for (const char* filter :
+         {"select", "select('string')", "reject", "reject('none')", "selectattr('k')",
+          "selectattr('k', 'equalto', 1)", "rejectattr('k')", "rejectattr('k', 'none')",
+          "map('upper')", "map(attribute='k')", "map(attribute='k', default=1)"}) {
+      CAPTURE(filter);
+      CHECK(rendered("{{ " + std::string(none) + "|" + filter + "|list }}") == "[]");
+    }
+  }
+  // A true value must be a sequence.
+  for (const char* filter : {"select", "reject", "selectattr('k')", "rejectattr('k')"}) {
+    CHECK(refused("{{ 7|" + std::string(filter) + "|list }}").code == ErrorCode::kUnsupported);
+  }
+}
+
+TEST_CASE("title is Jinja's, whose words begin after white space and brackets only") {
+  CHECK(rendered("{{ \"it's a well-known (old) {new} [one] <b\"|title }}") ==
+        "It's A Well-Known (Old) {New} [One] <B");
+  CHECK(rendered("{{ 'a.b c_d'|title }}|{{ 12|title }}|{{ 'ÉTÉ ß'|title }}") ==
+        "A.b C_d|12|Été SS");
+}
+
+TEST_CASE("sequences are put into groups") {
+  CHECK(rendered("{{ [1,2,3,4,5]|batch(2)|list }}{{ [1,2,3]|batch(2, 'x')|list }}") ==
+        "[[1, 2], [3, 4], [5]][[1, 2], [3, 'x']]");
+  CHECK(rendered("{{ [1,2]|batch(0)|list }}{{ [1,2]|batch(-1)|list }}{{ []|batch(2)|list }}") ==
+        "[[], [1, 2]][[1, 2]][]");
+  CHECK(rendered("{{ [1,2,3,4,5]|slice(3)|list }}{{ [1,2,3,4,5]|slice(3, 'x')|list }}") ==
+        "[[1, 2], [3, 4], [5]][[1, 2], [3, 4], [5, 'x']]");
+  CHECK(rendered("{{ [1]|slice(3)|list }}{{ 'abc'|slice(2)|list }}{{ [1]|slice(-1)|list }}") ==
+        "[[1], [], []][['a', 'b'], ['c']][]");
+  CHECK(refused("{{ [1]|slice(0)|list }}").code == ErrorCode::kUnsupported);
+  CHECK(refused("{{ [1]|slice(10001)|list }}").message ==
+        "line 1 of the chat template: slices is 10001, at most 10000 is possible");
+  CHECK(refused("{{ [1]|batch|list }}").code == ErrorCode::kUnsupported);
+  const char* x =
+      R"({"x": [{"r": "b", "n": 1}, {"r": "A", "n": 2}, {"r": "a", "n": 3}, {"n": 4}]})";
+  CHECK(rendered("{% for r, group in x|groupby('r', default='b') %}{{ r }}:{{ "
+                 "group|map(attribute='n')|join(',') }};{% endfor %}",
+                 x) == "A:2,3;b:1,4;");
+  CHECK(rendered("{% for r, group in x|groupby('r', default='b', case_sensitive=true) %}{{ r }}:{{ "
+                 "group|map(attribute='n')|join(',') }};{% endfor %}",
+                 x) == "A:2;a:3;b:1,4;");
+  CHECK(rendered("{{ [[1, 'a'], [0, 'b'], [1, 'c']]|groupby(0) }}") ==
+        "[(0, [[0, 'b']]), (1, [[1, 'a'], [1, 'c']])]");
+}
+
+TEST_CASE("texts are laid out") {
+  CHECK(rendered("[{{ 'ab'|center(5) }}][{{ 'abc'|center(6) }}][{{ 'ab'|center(1) }}]") ==
+        "[  ab ][ abc  ][ab]");
+  CHECK(rendered("[{{ 'é'|center(4) }}][{{ none|center(6) }}]") == "[ é  ][ None ]");
+  CHECK(refused("{{ 'a'|center(10001) }}").message ==
+        "line 1 of the chat template: center is wider than 10000");
+  CHECK(
+      rendered("{{ '<a href=\"x\">&\\'</a>'|e }}|{{ '<'|escape|e }}|{{ '<'|safe|e }}|{{ 1|e }}") ==
+      "&lt;a href=&#34;x&#34;&gt;&amp;&#39;&lt;/a&gt;|&lt;|<|1");
+  CHECK(rendered("{{ '%s is %d%%'|format('x', 5) }}|{{ '%05.1f'|format(2.25) }}") ==
+        "x is 5%|002.2");
+  CHECK(refused("{{ '%s'|format }}").code == ErrorCode::kUnsupported);
+  CHECK(rendered("{{ 'foo bar baz qux'|truncate(9) }}|{{ 'foo bar baz qux'|truncate(9, true) }}") ==
+        "foo...|foo ba...");
+  CHECK(rendered("{{ 'foo bar baz qux'|truncate(11) }}|{{ 'foo bar baz qux'|truncate(11, false, "
+                 "'...', 0) }}") == "foo bar baz qux|foo bar...");
+  CHECK(rendered("{{ 'ééé ééé ééé'|truncate(5, true, '…', 0) }}|{{ 'ab'|truncate(1, end='') }}") ==
+        "ééé …|ab");
+  CHECK(rendered("{{ \"it's a_b, née 東京 2½! 🙂\"|wordcount }}{{ ''|wordcount }}{{ "
+                 "none|wordcount }}") == "601");
+  CHECK(refused("{{ 'abcdefghijk'|truncate(2) }}").message ==
+        "line 1 of the chat template: expected length >= 3, got 2");
+}
+
 TEST_CASE("a generator is true and empty once it has been read") {
   CHECK(rendered("{% set g = []|select %}{{ 'yes' if g }}") == "yes");
   CHECK(rendered("{% set g = [1]|select %}{{ g|list }}{{ g|list }}") == "[1][]");
@@ -124,6 +197,26 @@ TEST_CASE("tests of types") {
   CHECK(
       rendered("{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ 'a' is in ['a'] }}{{ 1 is not none }}") ==
       "TrueTrueTrueTrue");
+}
+
+TEST_CASE("tests of case look at letters only") {
+  CHECK(rendered("{{ 'ab1' is lower }}{{ 'aB' is lower }}{{ '1' is lower }}{{ '' is lower }}") ==
+        "TrueFalseFalseFalse");
+  CHECK(rendered("{{ 'AB 1' is upper }}{{ 'Ab' is upper }}{{ '-' is upper }}{{ none is upper }}") ==
+        "TrueFalseFalseFalse");
+  CHECK(rendered("{{ 'é' is lower }}{{ 'É' is upper }}") == "TrueTrue");
+}
+
+TEST_CASE("tests of identity, escaping and names") {
+  CHECK(rendered("{{ none is sameas none }}{{ true is sameas true }}{{ 1 is sameas true }}"
+                 "{{ 1 is sameas 1.0 }}{{ [] is sameas [] }}") == "TrueTrueFalseFalseFalse");
+  CHECK(rendered("{% set l = [1] %}{% set m = l %}{{ l is sameas m }}{{ l is sameas [1] }}") ==
+        "TrueFalse");
+  CHECK(rendered("{{ '<' is escaped }}{{ ('<'|safe) is escaped }}{{ ('<'|e) is escaped }}") ==
+        "FalseTrueTrue");
+  CHECK(rendered("{{ 'upper' is filter }}{{ 'groupby' is filter }}{{ 'pprint' is filter }}"
+                 "{{ 'odd' is test }}{{ 'nothing' is test }}{{ 1 is test }}") ==
+        "TrueTrueFalseTrueFalseFalse");
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "chat/jinja/jinja_operators.h"
+#include "chat/jinja/jinja_text.h"
 
 namespace lockstep {
 namespace {
@@ -97,46 +98,16 @@ Result<JinjaValue> float_arithmetic(JinjaArithmetic operation, double left, doub
   return JinjaValue::of(std::floor(left / right));
 }
 
-// As in markupsafe, if only one side is marked "safe".
-MarkedText escaped(const MarkedText& text) {
-  MarkedText result;
-  for (const PromptPiece& piece : text.pieces()) {
-    std::string escaped;
-    for (const char c : piece.text) {
-      switch (c) {
-        case '&':
-          escaped += "&amp;";
-          break;
-        case '<':
-          escaped += "&lt;";
-          break;
-        case '>':
-          escaped += "&gt;";
-          break;
-        case '\'':
-          escaped += "&#39;";
-          break;
-        case '"':
-          escaped += "&#34;";
-          break;
-        default:
-          escaped += c;
-      }
-    }
-    result.append(escaped, piece.is_from_input);
-  }
-  return result;
-}
-
 Result<JinjaValue> concatenated(JinjaHeap& heap, const JinjaValue& left, const JinjaValue& right) {
   if (left.is(JinjaKind::kText)) {
     if (!right.is(JinjaKind::kText)) {
       return jinja_error(
           fmt::format("can only concatenate str (not \"{}\") to str", type_name(right)));
     }
+    // As in markupsafe, if only one side is marked "safe".
     MarkedText text =
-        right.is_markup && !left.is_markup ? escaped(*left.text) : MarkedText(*left.text);
-    text.append(left.is_markup && !right.is_markup ? escaped(*right.text) : *right.text);
+        right.is_markup && !left.is_markup ? jinja_escaped(*left.text) : MarkedText(*left.text);
+    text.append(left.is_markup && !right.is_markup ? jinja_escaped(*right.text) : *right.text);
     JinjaValue result = heap.text(std::move(text));
     result.is_markup = left.is_markup || right.is_markup;
     return result;

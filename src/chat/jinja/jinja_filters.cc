@@ -25,12 +25,6 @@ struct NamedFilter {
   Filter filter;
 };
 
-// Text stays unchanged; anything else is printed.
-Result<JinjaValue> as_text(JinjaHeap& heap, const JinjaValue& value) {
-  if (value.is(JinjaKind::kText)) return value;
-  return heap.text(TRY(jinja_str(heap, value)));
-}
-
 template <JinjaTextMethod* kMethod>
 Result<JinjaValue> on_text(JinjaHeap& heap, const JinjaValue& subject,
                            const JinjaArguments& arguments) {
@@ -239,14 +233,20 @@ Result<JinjaValue> from_json(JinjaHeap& heap, const JinjaValue& subject, const J
 constexpr NamedFilter kFilters[] = {
     {"abs", absolute},
     {"attr", filter_attr},
+    {"batch", filter_batch},
     {"capitalize", on_text<text_capitalize>},
+    {"center", filter_center},
     {"count", length},
     {"d", otherwise},
     {"default", otherwise},
     {"dictsort", filter_dictsort},
+    {"e", filter_escape},
+    {"escape", filter_escape},
     {"first", filter_first},
     {"float", to_float},
+    {"format", filter_format},
     {"from_json", from_json},
+    {"groupby", filter_groupby},
     {"indent", indent},
     {"int", to_int},
     {"items", filter_items},
@@ -266,14 +266,17 @@ constexpr NamedFilter kFilters[] = {
     {"safe", safe},
     {"select", filter_select},
     {"selectattr", filter_selectattr},
+    {"slice", filter_slice},
     {"sort", filter_sort},
     {"string", to_text},
     {"sum", filter_sum},
     {"title", title},
     {"tojson", to_json},
     {"trim", on_text<text_strip>},
+    {"truncate", filter_truncate},
     {"unique", filter_unique},
     {"upper", on_text<text_upper>},
+    {"wordcount", filter_wordcount},
 };
 
 const NamedFilter* find_filter(std::string_view name) {
@@ -284,6 +287,11 @@ const NamedFilter* find_filter(std::string_view name) {
 }
 
 }  // namespace
+
+Result<JinjaValue> as_text(JinjaHeap& heap, const JinjaValue& value) {
+  if (value.is(JinjaKind::kText)) return value;
+  return heap.text(TRY(jinja_str(heap, value)));
+}
 
 bool has_filter(std::string_view name) {
   return find_filter(name) != nullptr;

@@ -15,27 +15,6 @@ namespace {
 
 using Values = std::vector<JinjaValue>;
 
-// item[a][b] for the attribute "a.b"; digits are indices.
-Result<JinjaValue> attribute_of(JinjaHeap& heap, JinjaValue item, const JinjaValue& attribute) {
-  if (!attribute.is(JinjaKind::kText)) return jinja_subscript(heap, item, attribute);
-  std::string_view path = attribute.as_string();
-  for (;;) {
-    const std::string_view part = path.substr(0, path.find('.'));
-    int64_t index = 0;
-    const char* end = part.data() + part.size();
-    const auto parsed = std::from_chars(part.data(), end, index);
-    const bool is_index = parsed.ec == std::errc() && parsed.ptr == end && part[0] != '-';
-    item = TRY(jinja_subscript(heap, item, is_index ? JinjaValue::of(index) : heap.text(part)));
-    if (part.size() == path.size()) return item;
-    path.remove_prefix(part.size() + 1);
-  }
-}
-
-JinjaValue without_case(JinjaHeap& heap, const JinjaValue& value) {
-  if (!value.is(JinjaKind::kText)) return value;
-  return heap.text(with_case(*value.text, LetterCase::kLower));
-}
-
 // The key that an item is compared by: itself or an attribute, by default case-insensitive.
 Result<JinjaValue> sort_key(JinjaHeap& heap, const JinjaValue& item, const JinjaValue* attribute,
                             bool case_sensitive) {
@@ -44,24 +23,6 @@ Result<JinjaValue> sort_key(JinjaHeap& heap, const JinjaValue& item, const Jinja
     key = TRY(attribute_of(heap, item, *attribute));
   }
   return case_sensitive ? key : without_case(heap, key);
-}
-
-Result<Values> sorted(JinjaHeap& heap, const Values& items, const Values& keys, bool reverse) {
-  std::vector<size_t> order(items.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::optional<Error> failure;
-  std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
-    if (failure || !heap.check().ok()) return false;
-    auto less = reverse ? jinja_less(heap, keys[right], keys[left])
-                        : jinja_less(heap, keys[left], keys[right]);
-    if (!less.ok()) failure = less.error();
-    return less.ok() && less.value();
-  });
-  if (failure) return *failure;
-  TRY(heap.check());
-  Values result;
-  for (const size_t index : order) result.push_back(items[index]);
-  return result;
 }
 
 // The result of a lazy filter over a false value: none and 0 too, although they are no sequences.

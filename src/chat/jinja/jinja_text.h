@@ -30,6 +30,8 @@ JinjaTextMethod text_strip_right;
 JinjaTextMethod text_title;
 JinjaTextMethod text_upper;
 
+// & < > ' " as HTML writes them.
+MarkedText jinja_escaped(const MarkedText& text);
 // separator.join(items); `lenient` prints elements that are not text first.
 Result<JinjaValue> join_texts(JinjaHeap& heap, const MarkedText& separator,
                               const std::vector<JinjaValue>& items, bool lenient);

@@ -97,6 +97,14 @@ size_t find_long(std::string_view text, std::string_view wanted, size_t from) {
   return std::string_view::npos;
 }
 
+template <size_t kCount>
+bool is_among(const CodePointRange (&ranges)[kCount], uint32_t code_point) {
+  const auto* range = std::upper_bound(
+      std::begin(ranges), std::end(ranges), code_point,
+      [](uint32_t value, const CodePointRange& candidate) { return value < candidate.first; });
+  return range != std::begin(ranges) && code_point <= (range - 1)->last;
+}
+
 }  // namespace
 
 size_t count_code_points(std::string_view text) {
@@ -122,10 +130,11 @@ bool is_python_space(uint32_t code_point) {
 }
 
 bool is_python_printable(uint32_t code_point) {
-  const auto* range = std::upper_bound(
-      std::begin(kUnprintable), std::end(kUnprintable), code_point,
-      [](uint32_t value, const CodePointRange& candidate) { return value < candidate.first; });
-  return range == std::begin(kUnprintable) || code_point > (range - 1)->last;
+  return !is_among(kUnprintable, code_point);
+}
+
+bool is_python_word(uint32_t code_point) {
+  return is_among(kWordCharacters, code_point);
 }
 
 MarkedText with_case(const MarkedText& text, LetterCase letter_case) {

@@ -17,6 +17,7 @@ size_t code_point_offset(std::string_view text, size_t index);
 
 bool is_python_space(uint32_t code_point);
 bool is_python_printable(uint32_t code_point);
+bool is_python_word(uint32_t code_point);  // \w of its regular expressions
 
 enum class LetterCase { kUpper, kLower };
 // Each character keeps its mark, even when it becomes two ("ß" -> "SS").
