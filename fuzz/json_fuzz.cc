@@ -15,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto value = parse_json(text);
   const auto unique = parse_json(text, DuplicateKeys::kRefuse);
   LOCKSTEP_CHECK(value.ok() || !unique.ok());
+  const auto large = parse_large_json(text);
+  LOCKSTEP_CHECK(large.ok() || !value.ok());
+  LOCKSTEP_CHECK(!value.ok() || large.value() == value.value());
   std::string literal;
   append_json_string(literal, text);
   const auto string = parse_json(literal);

@@ -70,7 +70,7 @@ constexpr std::string_view kPreTokenizers[] = {
     R"({"type":"Split","pattern":{"String":"▁"},"behavior":"MergedWithNext","invert":true})",
     // Takes nearly all steps of a search at each letter.
     R"x({"type":"Split","pattern":{"Regex":"(?:a{1,250}a{1,250}a{1,250}c|a)"},
-       "behavior":"Isolated"})x",
+        "behavior":"Isolated"})x",
 };
 
 constexpr std::string_view kDecoders[] = {

@@ -24,7 +24,7 @@ struct State {
   }
 };
 
-// Up to 8 bytes as a number, the first one lowest.
+// Up to 8 bytes as a number; the first is the lowest.
 uint64_t word_of(std::string_view bytes) {
   uint64_t word = 0;
   if (std::endian::native == std::endian::little) {

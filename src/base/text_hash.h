@@ -1,7 +1,7 @@
-// TextHash: for hash tables whose keys come from outside, so that nobody can make colliding keys:
-// SipHash-1-3 with a key that is random in each process. std::hash of a text has a fixed seed, and
-// its collisions can be computed. The order of such a table differs between processes: nothing that
-// a client sees may depend on it. Any thread.
+// TextHash: for hash tables whose keys come from outside, so that nobody can make keys that
+// collide. SipHash-1-3 with a key that is random in each process: std::hash of a text has a fixed
+// seed, and its collisions can be computed. The order of such a table differs between processes, so
+// nothing that a client sees may depend on it. Any thread.
 #pragma once
 
 #include <cstddef>

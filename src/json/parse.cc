@@ -41,7 +41,7 @@ constexpr size_t kContainerBytes = 48;
 // compute, with nothing but the address of the object's table, so that keys can be made that all
 // fall into one chain. These limits bound that work, here and for whoever copies the object later.
 constexpr size_t kFieldSquaresMax = size_t{1} << 26;  // of a text, summed over its objects
-// In a large object, the keys passed on the way to a key's place are counted instead. With keys
+// For a large object the keys passed on the way to a key's place are counted instead. With keys
 // that were not made for this, they are half as many as the fields.
 constexpr size_t kChainStepsPerField = 16;
 constexpr size_t kEventsPerCheck = 64;

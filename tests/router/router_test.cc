@@ -7,6 +7,7 @@
 
 #include "net/raw_client.h"
 #include "router/routed.h"
+#include "support/colliding_keys.h"
 
 namespace lockstep {
 namespace {
@@ -52,6 +53,23 @@ TEST_CASE("a request and its answer arrive unchanged") {
   CHECK(answer.value().header("x-answer") == "yes");
   CHECK(answer.value().body == "POST /v1/other/a b?c=%31 some one no JSON");
   CHECK(routed.post(kAny, "/completions").body.starts_with("POST /completions?"));
+}
+
+TEST_CASE("a body that costs too much to read goes to a backend unread") {
+  FakeBackend backend({"m"}, [](const HttpRequest& request, const HttpReply& reply) {
+    reply.send({200, "text/plain", std::to_string(request.body.size()), {}});
+  });
+  const Routed routed({&backend});
+  std::string many = R"({"model":"none","x":[)";
+  for (size_t bytes = 0; bytes <= kParsedBytesMax; bytes += parsed_bytes("0,")) many += "0,";
+  many += "0]}";
+  std::string flood = object_of(colliding_keys(65'536));
+  flood.replace(0, 1, R"({"model":"none",)");
+  for (const std::string& body : {many, flood}) {
+    const auto answer = routed.post(body, "/v1/completions");
+    CHECK(answer.status == 200);  // read, it would be 404: no backend has the model
+    CHECK(answer.body == std::to_string(body.size()));
+  }
 }
 
 TEST_CASE("a conversation stays with its backend, and conversations are spread") {

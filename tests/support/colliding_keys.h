@@ -44,8 +44,8 @@ inline std::vector<std::string> colliding_keys(size_t count) {
   return keys;
 }
 
-// Texts of one length with one std::hash in libstdc++ (MurmurHash64A with a fixed seed), all of
-// its 64 bits. The hash mixes eight bytes by an invertible function and adds them by xor. Mixed,
+// Texts of one length with the same std::hash in libstdc++ (MurmurHash64A with a fixed seed), all
+// 64 bits of it. The hash mixes eight bytes by an invertible function and adds them by xor. Mixed,
 // these two blocks differ in the highest bit alone, so that a second such pair cancels it.
 inline std::vector<std::string> murmur_collisions(size_t count) {
   constexpr std::string_view kOne = "it;`zmt4it;`zmt4";

@@ -20,7 +20,7 @@ struct Part {
   bool is_match;
 };
 
-// The state of cutting one text, for all steps.
+// Shared by all steps over one text.
 struct Cutting {
   bool starts_input;
   RegexScratch& scratch;
