@@ -72,17 +72,21 @@ Result<std::unique_ptr<AccessControl>> AccessControl::open(AccessOptions options
   for (std::string& name : options.host_names) name = TRY(parse_host_name(name));
   std::optional<ControlSecret> secret;
   if (!options.control_folder.empty()) secret = TRY(ControlSecret::open(options.control_folder));
+  ControlNonces nonces = TRY(ControlNonces::create());
   PageSessions sessions = TRY(PageSessions::create());
   return std::unique_ptr<AccessControl>(new AccessControl(std::move(options), std::move(keys),
-                                                          std::move(secret), std::move(sessions)));
+                                                          std::move(secret), std::move(nonces),
+                                                          std::move(sessions)));
 }
 
 AccessControl::AccessControl(AccessOptions options, KeyRing keys,
-                             std::optional<ControlSecret> secret, PageSessions sessions)
+                             std::optional<ControlSecret> secret, ControlNonces nonces,
+                             PageSessions sessions)
     : options_(std::move(options)),
       host_names_(names_for(options_)),
       keys_(std::move(keys)),
       secret_(std::move(secret)),
+      nonces_(std::move(nonces)),
       sessions_(std::move(sessions)),
       limiter_(options_.limits) {}
 
@@ -97,7 +101,8 @@ Status AccessControl::check_host(const std::string& host) const {
           host)};
 }
 
-ApiResult<HttpReply::Terms> AccessControl::admit(const HttpRequest& request, RouteAccess access) {
+ApiResult<HttpReply::Terms> AccessControl::admit(HttpRequest& request, RouteAccess access) {
+  request.is_proved = proves_secret(request);
   const std::shared_ptr<const Keys> keys = keys_.keys();
   HttpReply::Terms terms;
   terms.headers = headers(request);
@@ -143,7 +148,7 @@ bool AccessControl::may_look(const HttpRequest& request) const {
 }
 
 bool AccessControl::may_look(const HttpRequest& request, const Keys& keys) const {
-  if (find_key(keys, key_in(request)) != nullptr || has_secret(request)) return true;
+  if (find_key(keys, key_in(request)) != nullptr || request.is_proved) return true;
   if (keys.empty()) return check_without_keys(request).ok();
   return options_.takes_control && check_local_caller(request).ok();
 }
@@ -173,9 +178,20 @@ ApiResult<Ok> AccessControl::check_host_name(std::string_view authority) const {
       "", "host_not_allowed"};
 }
 
-bool AccessControl::has_secret(const HttpRequest& request) const {
-  const std::string_view text = request.header(kControlHeader);
-  return secret_ && !text.empty() && secret_->is(text);
+bool AccessControl::proves_secret(const HttpRequest& request) {
+  const std::string_view header = request.header(kControlHeader);
+  if (!secret_ || header.empty()) return false;
+  const std::string target =
+      request.query.empty() ? request.path : request.path + "?" + request.query;
+  return secret_->is_header_of(header, port_, request.method, target) &&
+         nonces_.use(ControlSecret::nonce_in(header), ControlNonces::Clock::now());
+}
+
+ApiResult<Ok> AccessControl::check_body(const HttpRequest& request) const {
+  if (!request.is_proved) return Ok{};
+  const std::string_view hash = ControlSecret::body_hash_in(request.header(kControlHeader));
+  if (ControlSecret::body_hash_of(request.body) == hash) return Ok{};
+  return no_control("the body is not the one that the request's control header was made for");
 }
 
 ApiResult<Ok> AccessControl::check_takes_control() const {
@@ -188,7 +204,7 @@ ApiResult<Ok> AccessControl::check_takes_control() const {
 ApiResult<Ok> AccessControl::check_control(const HttpRequest& request) const {
   TRY(check_takes_control());
   TRY(check_local_caller(request));
-  if (has_secret(request)) return Ok{};
+  if (request.is_proved) return Ok{};
   const bool has_session = sessions_.has(request.header("cookie"), PageSessions::Clock::now());
   // A browser sends the page's origin with each POST; check_local_caller has compared it.
   if (has_session && (request.method == "GET" || !request.header("origin").empty())) return Ok{};
@@ -197,17 +213,19 @@ ApiResult<Ok> AccessControl::check_control(const HttpRequest& request) const {
       "its LOCKSTEP_HOME, or open the page at the address that `lockstep page` prints");
 }
 
-ApiResult<std::string> AccessControl::control_proof(const HttpRequest& request,
-                                                    std::string_view nonce) const {
+ApiResult<AccessControl::ControlOffer> AccessControl::offer_control(const HttpRequest& request,
+                                                                    std::string_view nonce) const {
   // Even without control: the secret permits kLook.
   if (!secret_) TRY(check_takes_control());
   TRY(check_local_caller(request));
   if (!ControlSecret::is_nonce(nonce)) {
     return ApiError{400, "\"nonce\" must be 64 hex digits in lower case", "nonce", "invalid_value"};
   }
-  auto proof = secret_->proof(nonce, port_);
+  auto own = nonces_.make(ControlNonces::Clock::now());
+  if (!own.ok()) return internal_error(own.error());
+  auto proof = secret_->proof(nonce, own.value(), port_);
   if (!proof.ok()) return internal_error(proof.error());
-  return std::move(proof.value());
+  return ControlOffer{std::move(own.value()), std::move(proof.value())};
 }
 
 ApiResult<std::string> AccessControl::make_page_code() {

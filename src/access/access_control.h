@@ -14,6 +14,7 @@
 
 #include "access/api_error.h"
 #include "access/api_keys.h"
+#include "access/control_nonces.h"
 #include "access/control_secret.h"
 #include "access/page_sessions.h"
 #include "access/request_limiter.h"
@@ -48,12 +49,13 @@ class AccessControl {
   // kInvalidArgument if other machines could reach a server on `host` although there is neither a
   // key nor is_open.
   Status check_host(const std::string& host) const;
-  // The server's port; set before it serves.
+  // The server's port, part of what is proved; set before it serves.
   void set_port(uint16_t port) { port_ = port; }
 
   // 401, 403 or 429; else the terms of the answer: its caller, its permit, and the headers that let
   // a page read it. A refusal needs these headers too, see headers().
-  ApiResult<HttpReply::Terms> admit(const HttpRequest& request, RouteAccess access);
+  // Sets request.is_proved.
+  ApiResult<HttpReply::Terms> admit(HttpRequest& request, RouteAccess access);
   // Whether an admitted request may use the memory reserved for callers with a key or, without
   // keys, for programs on this machine.
   bool is_preferred(const HttpRequest& request) const;
@@ -63,13 +65,19 @@ class AccessControl {
   // The answer to a browser's CORS preflight request; nullopt if it is not one.
   std::optional<HttpResponse> preflight(const HttpRequest& request) const;
 
-  // The checks of admit() for kControl and kLook. Any thread.
+  // Whether the body of an admitted request is the one that its head proved, if it proved any. Any
+  // thread, here and below.
+  ApiResult<Ok> check_body(const HttpRequest& request) const;
+  // The checks of admit() for kControl and kLook.
   ApiResult<Ok> check_control(const HttpRequest& request) const;
   bool may_look(const HttpRequest& request) const;
 
-  // Lets a caller verify that this server has the secret before sending it. Any thread, here and
-  // below.
-  ApiResult<std::string> control_proof(const HttpRequest& request, std::string_view nonce) const;
+  // A nonce for one request of a caller with the secret, and the proof that this server made it.
+  struct ControlOffer {
+    std::string nonce;
+    std::string proof;
+  };
+  ApiResult<ControlOffer> offer_control(const HttpRequest& request, std::string_view nonce) const;
   // A code that gives a browser on this machine a page session, once.
   ApiResult<std::string> make_page_code();
   // The value of Set-Cookie for a browser that has a code.
@@ -79,10 +87,11 @@ class AccessControl {
   using Keys = std::vector<ApiKey>;
 
   AccessControl(AccessOptions options, KeyRing keys, std::optional<ControlSecret> secret,
-                PageSessions sessions);
+                ControlNonces nonces, PageSessions sessions);
 
   bool is_allowed_origin(std::string_view origin) const;
-  bool has_secret(const HttpRequest& request) const;
+  // Uses up the nonce of the request's header.
+  bool proves_secret(const HttpRequest& request);
   ApiResult<Ok> check_takes_control() const;
   bool may_look(const HttpRequest& request, const Keys& keys) const;
   ApiResult<uint64_t> caller(const HttpRequest& request, RouteAccess access,
@@ -94,6 +103,7 @@ class AccessControl {
   const std::vector<std::string> host_names_;  // allowed in Host
   const KeyRing keys_;
   const std::optional<ControlSecret> secret_;
+  ControlNonces nonces_;
   PageSessions sessions_;
   uint16_t port_ = 0;
   RequestLimiter limiter_;

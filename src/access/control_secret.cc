@@ -18,7 +18,19 @@ namespace {
 
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kNonceDigits = 64;
-constexpr std::string_view kProofPurpose = "lockstep control proof 1";
+constexpr size_t kHashDigits = 64;
+constexpr std::string_view kProofPurpose = "lockstep control proof 2";
+constexpr std::string_view kRequestPurpose = "lockstep control request 1";
+
+// The header's part between the blanks before and after it; empty if there is none.
+std::string_view part_of(std::string_view header, size_t number) {
+  for (; number > 0; --number) {
+    const size_t blank = header.find(' ');
+    if (blank == std::string_view::npos) return {};
+    header.remove_prefix(blank + 1);
+  }
+  return header.substr(0, header.find(' '));
+}
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -74,15 +86,38 @@ Result<ControlSecret> ControlSecret::read(const std::filesystem::path& folder) {
   return ControlSecret(TRY(digits_of(path, TRY(read_private_file(path)))));
 }
 
-bool ControlSecret::is(std::string_view text) const {
-  return is_same_secret(sha256(bytes_of(text)), sha256(bytes_of(text_)));
+Result<std::string> ControlSecret::proof(std::string_view nonce, std::string_view node_nonce,
+                                         uint16_t port) const {
+  const std::string said = fmt::format("{}\n{}\n{}\n{}", kProofPurpose, port, nonce, node_nonce);
+  return to_hex(TRY(hmac_sha256(bytes_of(text_), {bytes_of(said)})));
 }
 
-Result<std::string> ControlSecret::proof(std::string_view nonce, uint16_t port) const {
-  const std::string place = fmt::format("port {}", port);
-  const Digest digest = TRY(
-      hmac_sha256(bytes_of(text_), {bytes_of(kProofPurpose), bytes_of(place), bytes_of(nonce)}));
-  return to_hex(digest);
+// The target stands last: it alone may have any characters.
+Result<std::string> ControlSecret::header(const Request& request) const {
+  const std::string said =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}", kRequestPurpose, request.port, request.node_nonce,
+                  request.body_hash, request.method, request.target);
+  const Digest mac = TRY(hmac_sha256(bytes_of(text_), {bytes_of(said)}));
+  return fmt::format("{} {} {}", request.node_nonce, request.body_hash, to_hex(mac));
+}
+
+bool ControlSecret::is_header_of(std::string_view header, uint16_t port, std::string_view method,
+                                 std::string_view target) const {
+  const auto wanted = this->header({port, method, target, body_hash_in(header), nonce_in(header)});
+  return wanted.ok() && is_same_secret(sha256(bytes_of(wanted.value())), sha256(bytes_of(header)));
+}
+
+std::string_view ControlSecret::nonce_in(std::string_view header) {
+  return part_of(header, 0);
+}
+
+std::string_view ControlSecret::body_hash_in(std::string_view header) {
+  const std::string_view hash = part_of(header, 1);
+  return is_hex(hash, kHashDigits) ? hash : std::string_view();
+}
+
+std::string ControlSecret::body_hash_of(std::string_view body) {
+  return to_hex(sha256(bytes_of(body)));
 }
 
 bool ControlSecret::is_nonce(std::string_view text) {

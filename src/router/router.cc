@@ -106,7 +106,7 @@ struct Router::Impl {
     });
   }
 
-  HttpAdmission admit(const HttpRequest& head) const;
+  HttpAdmission admit(HttpRequest& head) const;
   void serve(HttpRequest request, const HttpReply& reply);
   void read(HttpRequest request, const HttpReply& reply);
   void hand_on(Relay::Request request, const HttpReply& reply);
@@ -126,7 +126,7 @@ struct Router::Impl {
 };
 
 // By the head, before the body is read (HttpServer::Limits::admit).
-HttpAdmission Router::Impl::admit(const HttpRequest& head) const {
+HttpAdmission Router::Impl::admit(HttpRequest& head) const {
   HttpAdmission admission;
   admission.answer = access->preflight(head);
   if (admission.answer) return admission;
@@ -235,7 +235,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   auto impl = std::make_unique<Impl>(std::move(options), std::move(access));
   HttpServer::Limits limits = impl->options.limits;
   limits.bodies_bytes_max = impl->options.bodies_bytes_max;
-  limits.admit = [impl = impl.get()](const HttpRequest& head) { return impl->admit(head); };
+  limits.admit = [impl = impl.get()](HttpRequest& head) { return impl->admit(head); };
   limits.error_body = [](int status, std::string_view message, std::string_view) {
     return error_body(status, message, "bad_request");
   };

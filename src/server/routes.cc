@@ -243,6 +243,9 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   std::string allowed;
   const Route* const found = find_route(request, allowed);
   LOCKSTEP_CHECK(found != nullptr);  // else admit() has answered
+  if (const auto body = context.access().check_body(request); !body.ok()) {
+    return reply.send(error_response(body.error(), error_style_of(request), request_id(request)));
+  }
   serve_route(*found, context, std::move(request), reply);
 }
 

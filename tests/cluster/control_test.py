@@ -1,6 +1,8 @@
 """Control of a real node: its user's commands and browsers have it; callers through a proxy on the same machine and
 other users of the machine do not."""
 
+import hashlib
+import hmac
 import http.client
 import http.server
 import json
@@ -25,9 +27,9 @@ class Proxy(socketserver.ThreadingTCPServer):
     """Forwards everything, with header lines changed by `change`; by default none, like stunnel, socat or ssh -L."""
     allow_reuse_address = daemon_threads = True
 
-    def __init__(self, port, change=lambda head: head):
-        self.target, self.change = port, change
-        super().__init__(("127.0.0.1", 0), ProxyHandler)
+    def __init__(self, port, change=lambda head: head, host="127.0.0.1", own_port=0):
+        self.target, self.change = (host, port), change
+        super().__init__(("127.0.0.1", own_port), ProxyHandler)
         self.port = self.server_address[1]
         self.thread = threading.Thread(target=self.serve_forever)
         self.thread.start()
@@ -47,7 +49,7 @@ class ProxyHandler(socketserver.BaseRequestHandler):
         length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
         while length and len(body) < int(length[1]):
             body += self.request.recv(1 << 16)
-        with socket.create_connection(("127.0.0.1", self.server.target), harness.PATIENCE_S) as node:
+        with socket.create_connection(self.server.target, harness.PATIENCE_S) as node:
             node.sendall(self.server.change(head) + b"\r\n\r\n" + body)
             while piece := node.recv(1 << 16):
                 self.request.sendall(piece)
@@ -69,6 +71,15 @@ def ask(port, method, path, body=None, **headers):
     text = response.read().decode()
     connection.close()
     return response.status, text, response.headers
+
+
+def proof_header(port, secret, method, target, body=b""):
+    """What a command of the node's user sends as X-Lockstep-Control with one request."""
+    offer = json.loads(ask(port, "GET", "/control/proof?nonce=" + "c" * 64, Host="localhost")[1])
+    body_hash = hashlib.sha256(body).hexdigest()
+    said = "\n".join(["lockstep control request 1", str(port), offer["nonce"], body_hash, method, target])
+    mac = hmac.new(secret.encode(), said.encode(), hashlib.sha256).hexdigest()
+    return f"{offer['nonce']} {body_hash} {mac}"
 
 
 class ControlTest(unittest.TestCase):
@@ -93,9 +104,15 @@ class ControlTest(unittest.TestCase):
         cls.node.wait(harness.PATIENCE_S)
         cls.node.stdout.close()
 
-    def check_refused(self, port, **headers):
+    def secret(self):
+        with open(os.path.join(self.home, "control_secret"), encoding="ascii") as file:
+            return file.read().strip()
+
+    def check_refused(self, port, prove=None, **headers):
         for path in CHANGES:
-            status, text, _ = ask(port, "POST", path, {"model": "x", "node": "anna"}, **headers)
+            body = {"model": "x", "node": "anna"}
+            proof = {"X_Lockstep_Control": prove("POST", path, json.dumps(body).encode())} if prove else {}
+            status, text, _ = ask(port, "POST", path, body, **headers, **proof)
             self.assertEqual(status, 403, f"{path}: {text}")
         self.assertNotIn('"pins"', ask(port, "GET", "/cluster/status", **headers)[1])
 
@@ -131,9 +148,8 @@ class ControlTest(unittest.TestCase):
                      b"CF-Connecting-IP: 203.0.113.9"):
             with self.subTest(line), Proxy(self.port, with_host(named, line)) as proxy:
                 self.check_refused(proxy.port, Host="llm.example")
-                if line:  # given away by it, even the secret is useless
-                    with open(os.path.join(self.home, "control_secret"), encoding="ascii") as file:
-                        self.check_refused(proxy.port, X_Lockstep_Control=file.read().strip())
+                if line:  # given away by it, even the proof is useless
+                    self.check_refused(proxy.port, lambda *request: proof_header(self.port, self.secret(), *request))
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
     def test_another_user_of_the_machine_has_none_and_is_told_why(self):
@@ -175,6 +191,43 @@ class ControlTest(unittest.TestCase):
         self.assertGreater(len(heads), 1)
         with open(os.path.join(self.home, "control_secret"), encoding="ascii") as file:
             self.assertNotIn(file.read().strip(), "".join(heads))
+
+    def test_a_program_that_relays_the_proof_gains_that_request_and_no_other(self):
+        # The node listens at 127.0.0.2, and another user's program takes its port at 127.0.0.1, where commands look.
+        home = os.path.join(self.folder, "elsewhere")
+        node = subprocess.Popen(
+            [harness.PROGRAM, "serve", "--host", "127.0.0.2", "--port", "0", "--control-port", "0", "--no-beacon", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, "LOCKSTEP_HOME": home})
+        self.addCleanup(node.stdout.close)
+        self.addCleanup(node.wait, harness.PATIENCE_S)
+        self.addCleanup(node.terminate)
+        port = json.loads(node.stdout.readline())["port"]
+        heads = []
+
+        def keep(head):
+            heads.append(head)
+            return head
+
+        with Proxy(port, keep, "127.0.0.2", port):
+            token = self.lockstep("cluster", "token", port=port, home=home)
+            self.assertEqual(token.returncode, 0, token.stderr)
+            with open(os.path.join(home, "control_secret"), encoding="ascii") as file:
+                secret = file.read().strip()
+            seen = b"\n".join(heads).decode()
+            self.assertNotIn(secret, seen)
+            proofs = re.findall(r"(?i)x-lockstep-control: (.*)\r", seen + "\r")
+            self.assertEqual(len(proofs), 1, seen)
+            for path in CHANGES:  # neither again nor for anything else
+                self.check_used_up(port, path, {}, proofs[0])
+            # A proof that has not been used is for its own request only.
+            fresh = proof_header(port, secret, "POST", "/cluster/load", b'{"model": "mine"}')
+            self.check_used_up(port, "/cluster/unload", {"model": "mine"}, fresh)
+            self.check_used_up(port, "/cluster/load", {"model": "x"}, fresh)
+            self.check_used_up(port, "/cluster/load", {"model": "mine"}, fresh)
+
+    def check_used_up(self, port, path, body, proof):
+        status, text, _ = ask(port, "POST", path, body, Host="localhost", X_Lockstep_Control=proof)
+        self.assertEqual(status, 403, f"{path}: {text}")
 
     def test_the_page_has_control_in_the_browser_that_opened_its_address(self):
         said = json.loads(self.lockstep("page", "--json").stdout)

@@ -34,6 +34,9 @@ struct ControlledNode {
     const Answer answer = ask("GET", "/cluster/status", headers);
     return answer.status == 200 && find(answer.json(), "pins") != nullptr;
   }
+  // The header lines of a caller with the secret, for one request each.
+  std::string token_line() { return server.secret_line("POST", "/cluster/token"); }
+  std::string status_line() { return server.secret_line("GET", "/cluster/status"); }
   // The cookie header of a browser that has opened an address of `lockstep page`.
   std::string cookie_line() {
     const Json said = server.control("/control/page", "").json();
@@ -65,10 +68,10 @@ TEST_CASE("control needs the secret: being local is not enough") {
   CHECK(!node.shows_pins(""));
   CHECK(node.ask("GET", "/cluster/status", "").json().get_object()["control"] == false);
   CHECK(node.cluster.loaded().empty());
-  CHECK(node.code_of_token(node.server.secret_line()) == "");
-  CHECK(node.shows_pins(node.server.secret_line()));
+  CHECK(node.code_of_token(node.token_line()) == "");
+  CHECK(node.shows_pins(node.status_line()));
   for (const char* host : {"localhost", "127.0.0.1:8600", "[::1]:8600"}) {
-    CHECK(node.code_of_token(fmt::format("Host: {}\r\n{}", host, node.server.secret_line())) == "");
+    CHECK(node.code_of_token(fmt::format("Host: {}\r\n{}", host, node.token_line())) == "");
   }
 }
 
@@ -82,10 +85,31 @@ TEST_CASE("a proxy, a foreign name and a foreign page have no control even with 
         "Origin: http://lockstep.example\r\n", "Origin: null\r\n",
         "Origin: http://localhost:3000\r\n"}) {
     CAPTURE(headers);
-    const std::string with_secret = headers + node.server.secret_line();
-    CHECK(node.code_of_token(with_secret) == "not_local");
-    CHECK(!node.shows_pins(with_secret));
+    CHECK(node.code_of_token(headers + node.token_line()) == "not_local");
+    CHECK(!node.shows_pins(headers + node.status_line()));
   }
+}
+
+TEST_CASE("a proof of control is good for one request, once") {
+  ControlledNode node;
+  const std::string line = node.token_line();
+  CHECK(node.code_of_token(line) == "");
+  CHECK(node.code_of_token(line) == "control_needed");
+  CHECK(node.code_of_token(node.status_line()) == "control_needed");
+  CHECK(!node.shows_pins(node.token_line()));
+  const std::string restart = node.server.secret_line("POST", "/cluster/restart");
+  CHECK(node.ask("POST", "/cluster/load", restart).status == 403);
+  // The secret itself, which older versions sent, is no proof.
+  const std::string secret = "X-Lockstep-Control: " + node.server.secret().text() + "\r\n";
+  CHECK(node.code_of_token(secret) == "control_needed");
+
+  const std::string other_body = node.server.secret_line("POST", "/cluster/load", "{}");
+  std::string text = Served::post_text("/cluster/load", R"({"model":"m"})");
+  text.insert(text.find("\r\n") + 2, other_body);
+  const Answer answer = node.server.exchange(text);
+  CHECK(answer.status == 403);
+  CHECK(text_at(at(answer.json(), "error", "message")).find("body") != std::string::npos);
+  CHECK(node.cluster.loaded().empty());
 }
 
 TEST_CASE("a browser that opened the page's address has control from this site only") {
@@ -114,14 +138,13 @@ TEST_CASE("an address of the page works once, and only for a local browser") {
 
 TEST_CASE("without control over HTTP neither the secret nor a page changes anything") {
   ControlledNode node([](ServerOptions& options) { options.access.takes_control = false; });
-  const std::string secret = node.server.secret_line();
   for (const char* path : kChanges) {
-    const Answer answer = node.ask("POST", path, secret);
+    const Answer answer = node.ask("POST", path, node.server.secret_line("POST", path));
     CHECK_MESSAGE(answer.status == 403, path);
     const std::string message = text_at(at(answer.json(), "error", "message"));
     CHECK(message.find("--no-control") != std::string::npos);
   }
-  CHECK(!node.shows_pins(secret));
+  CHECK(!node.shows_pins(node.status_line()));
   const std::string nonce(64, 'c');  // for callers that have the secret
   CHECK(node.ask("GET", "/control/proof?nonce=" + nonce, "").status == 200);
   CHECK(node.ask("GET", "/page/guess", "").status == 403);
@@ -136,7 +159,7 @@ TEST_CASE("behind a proxy no caller counts as local if there are keys") {
       options.access.keys = keys;
       options.access.takes_control = takes_control;
     });
-    const std::string sent = headers == "secret" ? node.server.secret_line() : headers;
+    const std::string sent = headers == "secret" ? node.status_line() : headers;
     return node.ask("GET", "/cluster/status", sent).status;
   };
   CHECK(look(true, "") == 200);
@@ -150,9 +173,8 @@ TEST_CASE("a node proves to a caller that it has the secret, without revealing i
   const std::string nonce(64, 'c');
   const Answer answer = node.ask("GET", "/control/proof?nonce=" + nonce, "");
   REQUIRE(answer.status == 200);
-  const std::string line = node.server.secret_line();
-  const std::string text = line.substr(line.find(": ") + 2, 64);
-  CHECK(answer.body.find(text) == std::string::npos);
+  CHECK(answer.body.find(node.server.secret().text()) == std::string::npos);
+  CHECK(node.token_line().find(node.server.secret().text()) == std::string::npos);
   CHECK(text_at(at(answer.json(), "proof")).size() == 64);
   CHECK(node.ask("GET", "/control/proof?nonce=1", "").status == 400);
   CHECK(node.ask("GET", "/control/proof", "").status == 400);

@@ -97,16 +97,25 @@ class Served {
   Answer post(std::string_view path, std::string_view body) {
     return exchange(post_text(path, body));
   }
-  // The header line that a caller with control sends.
-  std::string secret_line() const {
-    const auto secret = ControlSecret::read(home_.path() / "node");
+  ControlSecret secret() const {
+    auto secret = ControlSecret::read(home_.path() / "node");
     REQUIRE(secret.ok());
-    return std::string(kControlHeader) + ": " + secret.value().text() + "\r\n";
+    return std::move(secret.value());
+  }
+  // The header line that a caller with control sends with this one request.
+  std::string secret_line(std::string_view method, std::string_view target,
+                          std::string_view body = "") {
+    const Json offer = get("/control/proof?nonce=" + std::string(64, 'c')).json();
+    const std::string nonce(find(offer, "nonce")->get_string());
+    const std::string hash = ControlSecret::body_hash_of(body);
+    const auto header = secret().header({port(), method, target, hash, nonce});
+    REQUIRE(header.ok());
+    return std::string(kControlHeader) + ": " + header.value() + "\r\n";
   }
   // A POST from a caller with control.
   Answer control(std::string_view path, std::string_view body) {
     std::string text = post_text(path, body);
-    text.insert(text.find("\r\n") + 2, secret_line());
+    text.insert(text.find("\r\n") + 2, secret_line("POST", path, body));
     return exchange(text);
   }
   Answer get(std::string_view path) {

@@ -42,8 +42,8 @@ std::string sentence_of(const Json& error, const NodeControl& control) {
 }
 
 Result<Json> call(const NodeFlags& flags, HttpCall call) {
-  const NodeControl control = control_of(flags);
-  if (control.secret) call.headers.emplace_back(kControlHeader, *control.secret);
+  const NodeControl control = control_of(flags, call);
+  if (control.header) call.headers.emplace_back(kControlHeader, *control.header);
   if (const char* key = std::getenv(kKeyVariable)) {
     call.headers.emplace_back("Authorization", "Bearer " + std::string(key));
   }

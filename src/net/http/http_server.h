@@ -33,6 +33,7 @@ struct HttpRequest {
   std::string address;                // the client's; IPv4-mapped IPv6 as IPv4
   std::string network;                // counts as one client (caller_network.h)
   bool is_from_this_machine = false;  // a loopback address
+  bool is_proved = false;             // set by Limits::admit: the head proved a secret
 
   // Empty if there is no such header. `name` in lower case.
   std::string_view header(std::string_view name) const;

@@ -20,8 +20,8 @@ void answer(const HttpReply& reply, const ApiResult<JsonObject>& result) {
 ApiResult<JsonObject> proof(const ApiContext& context, const HttpRequest& request) {
   std::string_view nonce = request.query;
   if (nonce.starts_with(kNonceField)) nonce.remove_prefix(kNonceField.size());
-  const std::string proof = TRY(context.access().control_proof(request, nonce));
-  return JsonObject{{"proof", proof}};
+  const auto offer = TRY(context.access().offer_control(request, nonce));
+  return JsonObject{{"nonce", offer.nonce}, {"proof", offer.proof}};
 }
 
 ApiResult<JsonObject> page_code(const ApiContext& context) {
