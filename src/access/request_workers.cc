@@ -49,9 +49,10 @@ std::shared_ptr<const Work> RequestWorkers::start(RequestJob job) {
   {
     std::lock_guard lock(mutex_);
     if (waiting_ >= kWaitingMax) return nullptr;
-    ++waiting_;
-    const uint64_t caller = job.caller;
-    callers_[caller].waiting.push_back({std::move(job), work});
+    std::deque<Job>& its = callers_[job.caller].waiting;
+    if (its.size() >= kWaitingOfCallerMax) return nullptr;
+    its.push_back({std::move(job), work});
+    ++waiting_;  // last, because the lines above may throw
   }
   changed_.notify_one();
   return work;

@@ -1,7 +1,7 @@
 // RequestWorkers: threads that parse requests and make prompts (JSON, template, tokenizer), so that
 // a long prompt blocks neither the event loop nor a short prompt. Each job has a budget of
 // processor time and can be cancelled (base/threads/work.h); callers take turns, and none gets all
-// threads. A node's server and a router have them. Any thread may call it.
+// threads. A node's server and a router each have their own. Any thread may call it.
 #pragma once
 
 #include <chrono>
@@ -33,6 +33,8 @@ class RequestWorkers {
   using Clock = std::chrono::steady_clock;
 
   static constexpr size_t kWaitingMax = 256;
+  // Jobs of one caller, so that no caller can fill the queue.
+  static constexpr size_t kWaitingOfCallerMax = kWaitingMax / 4;
   // Limit per job. Requests within the size limits take up to some 4 s, twice that on a slow
   // machine; only input made to be slow takes longer.
   static constexpr std::chrono::milliseconds kProcessorTimeMax{10'000};
@@ -47,7 +49,8 @@ class RequestWorkers {
   // Cancels running jobs, drops waiting ones, and joins the threads.
   ~RequestWorkers();
 
-  // The job's work, for cancel(); null: kWaitingMax jobs already wait.
+  // The job's work, for cancel(); null: kWaitingMax jobs already wait, or
+  // kWaitingOfCallerMax of this caller.
   std::shared_ptr<const Work> start(RequestJob job);
   // Drops the job if it has not begun, else makes its next check fail. Does nothing if it has
   // ended.

@@ -81,6 +81,20 @@ TEST_CASE("jobs run concurrently, and beyond the limit they are refused") {
   CHECK(gate.waits_for(kThreads + static_cast<int>(RequestWorkers::kWaitingMax)));
 }
 
+TEST_CASE("one caller has a quarter of the queue") {
+  Gate gate;
+  RequestWorkers workers(1);
+  CHECK(workers.start(at_gate(1, gate)) != nullptr);
+  REQUIRE(gate.waits_for(1));
+  for (size_t i = 0; i < RequestWorkers::kWaitingOfCallerMax; ++i) {
+    REQUIRE(workers.start(job(1, [] {})) != nullptr);
+  }
+  CHECK(workers.start(job(1, [] {})) == nullptr);
+  CHECK(workers.start(job(2, [] {})) != nullptr);
+  CHECK(workers.waiting() == RequestWorkers::kWaitingMax / 4 + 1);
+  gate.open();
+}
+
 TEST_CASE("at the end running jobs are cancelled and queued ones dropped") {
   Gate gate;
   auto alive = std::make_shared<int>(0);
