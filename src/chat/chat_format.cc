@@ -76,7 +76,7 @@ std::optional<std::string> sampled_arguments(Json& call, const SampledCalls& sam
   if (!arguments) return std::nullopt;
   if (arguments->is_object()) return sampled.find(id->get_string(), *arguments);
   if (!arguments->is_string()) return std::nullopt;
-  const auto value = parse_json(arguments->get_string());
+  const auto value = parse_untrusted_json(arguments->get_string());
   const auto text = value.ok() ? sampled.find(id->get_string(), value.value()) : std::nullopt;
   if (text) *arguments = *text;
   return std::nullopt;

@@ -57,7 +57,7 @@ bool is_filled(const JsonObject& message, std::string_view key) {
 Json arguments_object(const Json& arguments) {
   if (!arguments.is_string()) return arguments;
   const std::string_view text = string_of(arguments);
-  auto parsed = parse_json(text.empty() ? "{}" : text);
+  auto parsed = parse_untrusted_json(text.empty() ? "{}" : text);
   if (parsed.ok() && parsed.value().is_object()) return parsed.value();
   return JsonObject{{"arguments", text}};
 }

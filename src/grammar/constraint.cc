@@ -216,7 +216,7 @@ Result<Built> build(std::string_view spec, const Tokenizer& tokenizer) {
                                             " bytes, more than the limit of " +
                                             std::to_string(kConstraintBytesMax)};
   }
-  auto json = parse_json(spec);
+  auto json = parse_untrusted_json(spec);
   if (!json.ok()) return bad_part("is not valid JSON: " + json.error().message);
   Grammar grammar;
   ConstraintBuilder builder(grammar, tokenizer);

@@ -226,7 +226,7 @@ Result<JinjaValue> to_json(JinjaHeap& heap, const JinjaValue& subject,
 Result<JinjaValue> from_json(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
   if (subject.is(JinjaKind::kUndefined)) return jinja_error(subject.as_string());
   if (!subject.is(JinjaKind::kText)) return jinja_error("from_json needs a text");
-  const Json json = TRY(parse_json(subject.as_string()));
+  const Json json = TRY(parse_untrusted_json(subject.as_string()));
   return from_json_value(heap, json, subject.text->has_input());
 }
 

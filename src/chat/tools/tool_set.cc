@@ -58,7 +58,7 @@ JsonTypes ToolSet::types_of(std::string_view tool, std::string_view parameter) c
 
 std::string value_as_json(std::string_view text, JsonTypes types) {
   const std::string_view trimmed = without_blanks(text);
-  const auto parsed = types == kJsonString ? Result<Json>(Json()) : parse_json(trimmed);
+  const auto parsed = types == kJsonString ? Result<Json>(Json()) : parse_untrusted_json(trimmed);
   if (types != kJsonString && parsed.ok()) {
     const JsonTypes type = json_type_of(parsed.value());
     const bool is_quoted_text = type == kJsonString && (types & kJsonString) != 0;

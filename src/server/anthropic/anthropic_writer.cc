@@ -31,7 +31,7 @@ JsonObject anthropic_usage(const GenerationUsage& usage, int64_t reasoning_token
 // expects it back.
 Json input_json(const std::string& arguments) {
   if (arguments.empty()) return JsonObject();
-  auto parsed = parse_json(arguments);
+  auto parsed = parse_untrusted_json(arguments);
   if (parsed.ok() && parsed.value().is_object()) return std::move(parsed.value());
   return JsonObject{{"INVALID_JSON", arguments}};
 }

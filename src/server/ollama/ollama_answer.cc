@@ -44,7 +44,7 @@ void add_said(JsonObject& line, bool is_chat, Said said) {
 // Arguments are an object here. Anything else that the model wrote is shown as text.
 Said said_of(const OutputCall& call, size_t index) {
   Said said;
-  auto arguments = parse_json(call.arguments);
+  auto arguments = parse_untrusted_json(call.arguments);
   if (!arguments.ok() || !arguments.value().is_object()) {
     said.content = call.name + " " + call.arguments;
     return said;
