@@ -16,6 +16,7 @@
 #include "base/files/private_file.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "base/threads/guarded.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -200,8 +201,8 @@ KeyRing::Watch::Stamp KeyRing::Watch::stamp() const {
 void KeyRing::Watch::read_again() {
   const Stamp now = stamp();
   if (now == seen) return;
-  seen = now;
   auto read = read_api_keys(path);
+  seen = now;  // not before: if memory was lacking, the next look reads the file
   if (!read.ok()) {
     log_error("the API keys stay as they were: {}", read.error().message);
     return;
@@ -216,7 +217,8 @@ void KeyRing::Watch::run() {
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, kPeriod, [this] { return is_over; })) {
     lock.unlock();
-    read_again();
+    const Status read = guarded([this] { read_again(); });
+    if (!read.ok()) log_error("the API keys stay as they were: {}", read.error().message);
     lock.lock();
   }
 }

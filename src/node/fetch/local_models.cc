@@ -281,23 +281,32 @@ void LocalModels::hash_offered() {
       changed_.wait(lock);
       continue;
     }
-    const std::string path = to_hash_.front();
-    lock.unlock();
-    auto local =
-        guarded([&] { return list_local_files(path_below(root_, path), hashes_, &is_ending_); });
-    lock.lock();
-    std::erase(to_hash_, path);
-    if (local.ok()) {
-      auto model = std::make_shared<ShelvedModel>();
-      model->files = std::move(local.value().files);
-      model->paths = std::move(local.value().paths);
-      model->stamps = std::move(local.value().stamps);
-      hashed_.insert_or_assign(path, Found(std::shared_ptr<const ShelvedModel>(std::move(model))));
-    } else {
-      log_warn("node: other nodes cannot copy {}: {}", path, local.error().message);
-      hashed_.insert_or_assign(path, Found(local.error()));
-    }
+    const Status hashed = guarded([&] { hash_next(lock); });
+    if (hashed.ok()) continue;
+    if (!lock.owns_lock()) lock.lock();
+    log_warn("node: the files of a model cannot be read: {}", hashed.error().message);
+    if (!to_hash_.empty()) to_hash_.erase(to_hash_.begin());  // whoever asks again, adds it again
   }
+}
+
+// Reads the files of the first path of to_hash_, without the lock.
+void LocalModels::hash_next(std::unique_lock<std::mutex>& lock) {
+  const std::string path = to_hash_.front();
+  lock.unlock();
+  const auto local =
+      guarded([&] { return list_local_files(path_below(root_, path), hashes_, &is_ending_); });
+  auto model = std::make_shared<ShelvedModel>();
+  if (local.ok()) {
+    model->files = local.value().files;
+    model->paths = local.value().paths;
+    model->stamps = local.value().stamps;
+  } else {
+    log_warn("node: other nodes cannot copy {}: {}", path, local.error().message);
+  }
+  lock.lock();
+  std::erase(to_hash_, path);
+  hashed_.insert_or_assign(
+      path, local.ok() ? Found(std::shared_ptr<const ShelvedModel>(model)) : Found(local.error()));
 }
 
 bool LocalModels::read(const ShelvedModel& model, const std::string& file_hash, uint32_t piece,

@@ -113,6 +113,7 @@ class LocalModels {
   Found look(const std::string& model);
   Found look_at_local(const std::string& path);
   void hash_offered();
+  void hash_next(std::unique_lock<std::mutex>& lock);
 
   const HubSettings settings_;
   const std::filesystem::path home_;
