@@ -40,7 +40,7 @@ HttpCall call_of(HttpRequest request) {
   call.method = request.method;
   call.target = forwarded_target(request);
   call.headers = forwarded_request_headers(request);
-  call.body = std::move(request.body);
+  call.shared_body = std::make_shared<const std::string>(std::move(request.body));
   return call;
 }
 

@@ -272,7 +272,9 @@ Result<bool> SchemaShapes::are_disjoint(const ArrayShape& a, const ArrayShape& b
   const size_t named = std::max(first.first.size(), second.first.size()) + 1;
   for (size_t i = 0; i < std::min<size_t>(sure, named); ++i) {
     SchemaList both = i < first.first.size() ? first.first[i] : first.rest;
-    append_all(both, i < second.first.size() ? second.first[i] : second.rest);
+    const SchemaList& others = i < second.first.size() ? second.first[i] : second.rest;
+    if (!budget_.spend(10 + both.size() + steps_of_append(both, others))) return too_much_work();
+    append_all(both, others);
     if (TRY(is_empty(both))) return true;
   }
   return false;

@@ -47,8 +47,9 @@ Status check_http_call(const HttpCall& call) {
 std::string http_request_bytes(const HttpCall& call) {
   std::string bytes = call.method + " " + call.target + " HTTP/1.1\r\nHost: " + call_place(call) +
                       "\r\nConnection: close\r\n";
-  if (!call.body.empty() || call.method != "GET") {
-    bytes += "Content-Length: " + std::to_string(call.body.size()) + "\r\n";
+  const size_t body_bytes = call.shared_body ? call.shared_body->size() : call.body.size();
+  if (body_bytes > 0 || call.method != "GET") {
+    bytes += "Content-Length: " + std::to_string(body_bytes) + "\r\n";
   }
   for (const auto& [name, value] : call.headers) {
     if (!is_own_header(name)) bytes.append(name).append(": ").append(value).append("\r\n");

@@ -14,7 +14,8 @@ namespace lockstep {
 
 // kInvalidArgument: it has characters that would end a line or the request early.
 Status check_http_call(const HttpCall& call);
-// Head and body. Asks the server to close the connection afterwards.
+// Head and `body`; a shared body is to be sent after it. Asks the server to close the connection
+// afterwards.
 std::string http_request_bytes(const HttpCall& call);
 // "10.0.0.2:8600", "[::1]:8600"
 std::string call_place(const HttpCall& call);

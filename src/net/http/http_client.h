@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,8 @@ struct HttpCall {
   std::string target = "/";                                  // path and query, percent-encoded
   std::vector<std::pair<std::string, std::string>> headers;  // Host and Content-Length are added
   std::string body;
+  // Instead of `body`, for an HttpStream: several calls send the same one without a copy.
+  std::shared_ptr<const std::string> shared_body = {};
   std::chrono::milliseconds timeout{5'000};
   size_t body_bytes_max = size_t{16} << 20;  // of the answer
 };

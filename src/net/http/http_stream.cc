@@ -124,15 +124,19 @@ void HttpStream::Impl::send() {
   error_code ignored;  // without TCP_NODELAY it is slower, not wrong
   socket.set_option(tcp::no_delay(true), ignored);
   arm(limits.first_byte_timeout, "has not begun to answer");
-  boost::asio::async_write(socket, boost::asio::buffer(request),
-                           [self = shared_from_this()](const error_code&, size_t) {
-                             self->run([&] {
-                               // A server may refuse the request and close before it has all of it:
-                               // its answer says why.
-                               self->request = {};
-                               self->read();
-                             });
-                           });
+  static const std::string kNone;
+  const std::array<boost::asio::const_buffer, 2> parts = {
+      boost::asio::buffer(request),
+      boost::asio::buffer(call.shared_body ? *call.shared_body : kNone)};
+  boost::asio::async_write(socket, parts, [self = shared_from_this()](const error_code&, size_t) {
+    self->run([&] {
+      // A server may refuse the request and close before it has all of it:
+      // its answer says why.
+      self->request = {};
+      self->call.shared_body.reset();
+      self->read();
+    });
+  });
 }
 
 void HttpStream::Impl::read() {
