@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import socket
+import string
 import subprocess
 import sys
 import threading
@@ -50,6 +51,43 @@ def calls_and_results(count):
     return [*calls, *({"role": "tool", "tool_name": f"f{i}", "content": "x"} for i in reversed(range(count)))]
 
 
+MASK = (1 << 64) - 1
+# Boost.JSON's FNV-1a over a salt whose lowest 12 bits are known: a mapping of the C library, behind its head.
+FNV_START, FNV_PRIME, TABLE_SALT = 0xcbf29ce484222325, 0x100000001b3, 16
+LETTERS = string.digits + string.ascii_letters
+
+
+def fnv_step(value, letter):
+    return ((ord(letter) ^ value) * FNV_PRIME) & MASK
+
+
+def json_collisions(count):
+    """Keys whose hashes in a JSON object agree in the lowest 12 bits."""
+    found = []
+    for number in itertools.count():
+        begin = f"k{number:x}_"
+        value = FNV_START + TABLE_SALT
+        for letter in begin:
+            value = fnv_step(value, letter)
+        for letter in LETTERS:
+            after = fnv_step(value, letter) & 0xfff
+            if after < 0x100 and chr(after) in LETTERS:  # one more letter makes it zero
+                found.append(begin + letter + chr(after))
+        if len(found) >= count:
+            return found[:count]
+
+
+def murmur_collisions(count):
+    """Texts with the same std::hash in libstdc++ (tests/support/colliding_keys.h)."""
+    blocks = "it;`zmt4" * 2, "it~F\u07c7\u0325" * 2
+    return ["".join(blocks[number >> bit & 1] for bit in range((count - 1).bit_length())) for number in range(count)]
+
+
+def colliding_calls(count):
+    names = murmur_collisions(count)
+    return [{"role": "assistant", "tool_calls": [{"id": name, "function": {"name": name, "arguments": {}}} for name in names]}]
+
+
 def worst_inputs():
     """(name, path, body) for each."""
     names = [f"tool_{i}" for i in range(12_000)]
@@ -80,6 +118,15 @@ def worst_inputs():
         ("many inputs", "/v1/embeddings", {"model": MODEL, "input": ["a"] * 200_000}),
         ("many stops", "/v1/completions", {"model": MODEL, "prompt": "a", "stop": ["x" * 100] * 50_000, "max_tokens": 4}),
         ("many biases", "/v1/completions", {"model": MODEL, "prompt": "a", "max_tokens": 4, "logit_bias": {str(i): 1 for i in range(200_000)}}),
+        ("fields whose hashes collide", "/v1/completions", {"model": MODEL, "prompt": "a", "x": dict.fromkeys(json_collisions(65_536), 1)}),
+        ("objects whose fields collide", "/v1/completions", {"model": MODEL, "prompt": "a", "max_tokens": 1, "x": [
+            dict.fromkeys(json_collisions(4096), 1)] * 4}),
+        ("ids that collide", "/api/chat", {"model": MODEL, "stream": False, "messages": colliding_calls(16_384)}),
+        ("keys of a schema that collide", "/v1/chat/completions", chat(response_format=answer_schema(
+            {"type": "object", "properties": dict.fromkeys(murmur_collisions(4000), {})}))),
+        ("arguments of many values", "/v1/chat/completions", chat(messages=[*SAY, {"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a":[' + "0," * (6 << 20) + "0]}"}}]},
+            {"role": "tool", "tool_call_id": "a", "content": "x"}])),
         ("many unknown fields", "/v1/completions", {"model": MODEL, "prompt": "a", "max_tokens": 1, **{f"x{i}": 1 for i in range(100_000)}}),
     ]
 

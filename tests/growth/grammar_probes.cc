@@ -8,6 +8,7 @@
 #include "grammar/regex/regex.h"
 #include "grammar/schema/json_schema.h"
 #include "growth/probe.h"
+#include "support/colliding_keys.h"
 
 namespace lockstep {
 namespace {
@@ -53,6 +54,12 @@ Probes schemas() {
              [](size_t n) {
                return R"({"type":"object","properties":{)" +
                       numbered(n, R"("p@":{"type":"string"})") + "}}";
+             }),
+      schema("properties whose names collide", 150,
+             [](size_t n) {
+               const auto names = murmur_collisions(n);
+               return R"({"type":"object","properties":{)" +
+                      listed(n, ",", [&](size_t i) { return '"' + names[i] + R"(":{})"; }) + "}}";
              }),
       schema("required properties", 200,
              [](size_t n) {

@@ -7,6 +7,7 @@
 #include "server/openai/openai_completions.h"
 #include "server/openai/openai_embeddings.h"
 #include "server/openai/responses_request.h"
+#include "support/colliding_keys.h"
 
 namespace lockstep {
 namespace {
@@ -197,6 +198,17 @@ Probes ollama_readers() {
         return MODEL R"("messages":[{"role":"user","content":"a"},)"
                      R"({"role":"assistant","content":"","tool_calls":[)" +
                calls_then_results(n, CALL("{}"), "]},", RESULT) + "]}";
+      },
+      reads_ollama));
+  probes.push_back(text_probe(
+      "ollama chat: ids that collide", 600,
+      [](size_t n) {
+        const auto ids = murmur_collisions(n);
+        const auto call = [&](size_t i) {
+          return R"({"id":")" + ids[i] + R"(","function":{"name":")" + ids[i] + "\"}}";
+        };
+        return MODEL R"("messages":[{"role":"assistant","content":"","tool_calls":[)" +
+               listed(n, ",", call) + "]}]}";
       },
       reads_ollama));
   probes.push_back(list_probe(

@@ -120,6 +120,14 @@ Shared word_piece() {
       "max_input_chars_per_word":100,"vocab":{"[UNK]":0,"a":1,"##a":2,"##b":3,"some":4,"!":5}}})");
 }
 
+// Its pattern takes as many steps at each letter as a search may.
+Shared slow_pattern() {
+  return parsed(R"x({"pre_tokenizer":{"type":"Split","behavior":"Isolated",
+      "pattern":{"Regex":"(?:a{1,250}a{1,250}a{1,250}c|a)"}},
+    "decoder":{"type":"Fuse"},
+    "model":{"type":"BPE","unk_token":"u","vocab":{"u":0,"a":1},"merges":[]}})x");
+}
+
 // A tiny byte vocabulary with one of the named pre-tokenizers.
 Shared named(std::string_view pre) {
   std::string ranks;
@@ -223,6 +231,7 @@ Probes tokenizer_probes() {
     probes.push_back(decoding(name, tokenizer));
     probes.push_back(streaming(name, tokenizer));
   }
+  probes.push_back(encoding("of a slow pattern", "one letter", 300, once(slow_pattern), "a"));
   return probes;
 }
 
