@@ -52,7 +52,7 @@ def calls_and_results(count):
 
 
 MASK = (1 << 64) - 1
-# Boost.JSON's FNV-1a over a salt whose lowest 12 bits are known: a mapping of the C library, behind its head.
+# Boost.JSON's FNV-1a over a salt whose lowest 12 bits are known: a mapping of the C library, after its head.
 FNV_START, FNV_PRIME, TABLE_SALT = 0xcbf29ce484222325, 0x100000001b3, 16
 LETTERS = string.digits + string.ascii_letters
 

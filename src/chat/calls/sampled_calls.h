@@ -31,7 +31,7 @@ class SampledCalls {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> texts_;  // by id and value, because ids repeat
-  std::deque<std::string> order_;                       // keys, the oldest first
+  std::deque<std::string> order_;             // keys, the oldest first
   size_t bytes_ = 0;
 };
 

@@ -140,8 +140,7 @@ class TaggedObject {
 
   Status narrow_to_short(SchemaShape& shape) {
     if (short_whole_numbers_.empty()) short_whole_numbers_ = TRY(short_whole_numbers());
-    Dfa numbers =
-        TRY(join(*shape.numbers, short_whole_numbers_, DfaJoin::kBoth, shapes_.budget()));
+    Dfa numbers = TRY(join(*shape.numbers, short_whole_numbers_, DfaJoin::kBoth, shapes_.budget()));
     shape.numbers = numbers.empty() ? nullptr : std::make_shared<const Dfa>(std::move(numbers));
     return Ok{};
   }
