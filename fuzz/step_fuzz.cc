@@ -62,12 +62,12 @@ void look_at_work(std::span<const std::byte> message) {
 }
 
 void look_at_result(std::span<const std::byte> message) {
-  std::vector<Choice> choices;
+  std::vector<SampledToken> choices;
   const auto result = decode_result(message, kLimits, choices);
   if (!result.ok()) return;
   check(result.value().pages.value_or(PageOutcome{}));
   volatile float sum = 0;
-  for (const Choice& choice : result.value().choices) {
+  for (const SampledToken& choice : result.value().choices) {
     LOCKSTEP_CHECK(choice.token >= -1 && choice.token < kLimits.vocab_size);
     for (const float value : choice.logits) sum = sum + value;
     for (const TokenLogprob& one : choice.logprobs) sum = sum + one.logprob;

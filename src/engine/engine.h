@@ -62,7 +62,7 @@ struct GenerateRequest {
   int chunk = 0;  // process the prompt in chunks of at most this; 0: the engine's choice
 
   // How many of the prompt's last tokens are an answer begun elsewhere and resumed here.
-  int told = 0;
+  int resumed_tokens = 0;
   // Constrains the answer, as a text of grammar/constraint.h; empty: no constraint.
   std::string constraint;
   std::vector<LogitBias> logit_bias;

@@ -1,6 +1,6 @@
 // GroupSpec: how a group runs a model, the same for all of its ranks. The command line fills it in,
 // the node sends it to the workers, the engine follows it. A new option is a field here with its
-// default, a line in for_each_field(), a flag (cli/flags/group_flags.cc) and its use.
+// default, a line in for_each_group_field(), a flag (cli/flags/group_flags.cc) and its use.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ Error broken_row() {
   return {ErrorCode::kCorrupt, "a step does not match its sequence so far"};
 }
 
-void set_token(const Candidate& best, ChoiceState& state, Choice& choice) {
+void set_token(const Candidate& best, ChoiceState& state, SampledToken& choice) {
   choice.is_lost = best.token == kLostToken;
   choice.is_number = choice.is_lost || is_number(best);
   if (choice.is_lost || !choice.is_number) return;
@@ -59,10 +59,10 @@ Status Sampler::find_rows(std::span<const ChoiceRequest> requests) {
   return Ok{};
 }
 
-Result<std::span<const Choice>> Sampler::choose(std::span<const float> logits,
-                                                std::span<const ChoiceRequest> requests) {
+Result<std::span<const SampledToken>> Sampler::choose(std::span<const float> logits,
+                                                      std::span<const ChoiceRequest> requests) {
   choices_.clear();
-  if (requests.empty()) return std::span<const Choice>();
+  if (requests.empty()) return std::span<const SampledToken>();
   TRY(find_rows(requests));
   part_spans_.clear();
   for (int rank = 0; rank < group_.size(); ++rank) {
@@ -72,7 +72,7 @@ Result<std::span<const Choice>> Sampler::choose(std::span<const float> logits,
   }
   TRY(fill_own_part(logits));
   TRY(group_.gather(0, part_spans_));
-  if (group_.rank() != 0) return std::span<const Choice>();
+  if (group_.rank() != 0) return std::span<const SampledToken>();
   size_t whole_rows = 0, logprobs = 0;
   for (const Row& row : rows_) {
     whole_rows += row.sends_row() ? 1 : 0;
@@ -84,7 +84,7 @@ Result<std::span<const Choice>> Sampler::choose(std::span<const float> logits,
   logprobs_.reserve(logprobs);  // choices point into it
   offsets_.assign(parts_.size(), 0);
   for (const Row& row : rows_) TRY(choose_from_parts(row, choices_.emplace_back()));
-  return std::span<const Choice>(choices_);
+  return std::span<const SampledToken>(choices_);
 }
 
 size_t Sampler::width(int rank) const {
@@ -175,7 +175,7 @@ bool Sampler::forbid(int32_t first_token, TokenRules& rules) {
   return true;
 }
 
-Status Sampler::choose_from_parts(const Row& row, Choice& choice) {
+Status Sampler::choose_from_parts(const Row& row, SampledToken& choice) {
   TRY(row.follow());  // later rows of the sequence may have advanced it
   if (!row.sends_row()) {
     if (row.state) set_token(best_of_parts(row), *row.state, choice);

@@ -25,7 +25,7 @@ struct ChoiceRequest {
   uint64_t sequence = 0;  // the request, known only on the engine's rank 0
 };
 
-struct Choice {
+struct SampledToken {
   int32_t token = -1;             // -1 if none was wanted or none exists
   bool is_number = true;          // false: a logit is infinite or NaN, and nothing is chosen
   bool has_ended = false;         // a token was wanted, but none is allowed
@@ -44,8 +44,8 @@ class Sampler {
 
   // `logits`: this rank's part of one row per request. Rank 0 gets the choices, the others nothing.
   // kCorrupt if a row has no slot for its token, or does not continue its slot's sequence.
-  Result<std::span<const Choice>> choose(std::span<const float> logits,
-                                         std::span<const ChoiceRequest> requests);
+  Result<std::span<const SampledToken>> choose(std::span<const float> logits,
+                                               std::span<const ChoiceRequest> requests);
 
  private:
   // A row to choose from.
@@ -73,7 +73,7 @@ class Sampler {
   // Marks tokens in scores_; false: the rules are lost.
   bool forbid(int32_t first_token, TokenRules& rules);
 
-  Status choose_from_parts(const Row& row, Choice& choice);
+  Status choose_from_parts(const Row& row, SampledToken& choice);
   Candidate best_of_parts(const Row& row);
   std::span<const float> row_of_parts();
   Candidate best_of_row(std::span<const float> logits, const Row& row);
@@ -87,7 +87,7 @@ class Sampler {
   std::vector<float> whole_rows_;
   size_t whole_used_ = 0;        // of whole_rows_
   std::vector<size_t> offsets_;  // (ranks) bytes already read of each part
-  std::vector<Choice> choices_;
+  std::vector<SampledToken> choices_;
   std::vector<Candidate> candidates_;
   std::vector<float> scores_;
   std::vector<TokenLogprob> logprobs_;

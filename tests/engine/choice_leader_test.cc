@@ -79,7 +79,7 @@ TEST_CASE("tokens, end tokens and breakers are sent only where choices use them"
   Leader at;
   const GenerateRequest plain{.prompt = {1, 2, 3}, .stop_ids = {9}, .dry_breakers = {5}};
   GenerateRequest resumed = plain;
-  resumed.told = 1;
+  resumed.resumed_tokens = 1;
   resumed.sampling.repetition_penalty = 1.5f;
   resumed.sampling.penalty_tokens = 2;
   resumed.sampling.dry_multiplier = 1;

@@ -134,8 +134,8 @@ TEST_CASE("a stream that lost its group resumes under the same rules") {
       GenerateRequest rest = request;
       rest.prompt.insert(rest.prompt.end(), whole.tokens.begin(),
                          whole.tokens.begin() + static_cast<std::ptrdiff_t>(told));
-      rest.told = static_cast<int>(told);
-      rest.max_tokens -= rest.told;
+      rest.resumed_tokens = static_cast<int>(told);
+      rest.max_tokens -= rest.resumed_tokens;
       const Answer answer = run_alone(rest, {.shares = {2, 1}});
       CHECK(answer.error.empty());
       CHECK(std::ranges::equal(answer.tokens, std::span(whole.tokens).subspan(told)));
@@ -154,10 +154,10 @@ TEST_CASE("a constraint that cannot be met ends only its own request, with a sen
   many_biases.logit_bias.resize(5000);
   GenerateRequest foreign_bias = with("");
   foreign_bias.logit_bias = {{512, 1}};
-  GenerateRequest told_too_much = with(kWords);
-  told_too_much.told = 6;
-  GenerateRequest told_otherwise = with(kRules);
-  told_otherwise.told = 2;
+  GenerateRequest resumed_too_much = with(kWords);
+  resumed_too_much.resumed_tokens = 6;
+  GenerateRequest resumed_otherwise = with(kRules);
+  resumed_otherwise.resumed_tokens = 2;
   const std::vector<GenerateRequest> requests{
       with(kWords),
       with("no JSON"),
@@ -165,8 +165,8 @@ TEST_CASE("a constraint that cannot be met ends only its own request, with a sen
       with(R"({"json_schema": {"not": {"properties": {"a": {}}}}, "strict": true})"),
       with(std::string(size_t{3} << 20, ' ')),
       many_biases,
-      told_too_much,
-      told_otherwise,
+      resumed_too_much,
+      resumed_otherwise,
       foreign_bias,
       with(R"({"regex": "(a"})"),
       with("")};

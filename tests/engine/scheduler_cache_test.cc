@@ -168,7 +168,7 @@ TEST_CASE("an answer that loses its grammar keeps its pages") {
   Step step;
   REQUIRE(scheduler.submit(1, {.prompt = fake_text(130, 4), .max_tokens = 4}).ok());
   REQUIRE(scheduler.plan(step));
-  const std::vector<Choice> lost{{.is_lost = true}};
+  const std::vector<SampledToken> lost{{.is_lost = true}};
   REQUIRE(scheduler.complete(lost, {}, events).ok());
   CHECK(events.ended == 1);
   CHECK(scheduler.page_counts().cached == 2);

@@ -38,9 +38,9 @@ Step run_step(Scheduler& scheduler, Events& events, int32_t token) {
   Step step;
   REQUIRE(scheduler.plan(step));
   REQUIRE(step.batch.outputs.size() == step.requests.size());
-  std::vector<Choice> choices;
+  std::vector<SampledToken> choices;
   for (const ChoiceRequest& request : step.requests) {
-    Choice& choice = choices.emplace_back();
+    SampledToken& choice = choices.emplace_back();
     if (request.wants_token) choice.token = token++;
     if (request.wants_logits) choice.logits = kRow;
   }
@@ -86,7 +86,7 @@ TEST_CASE("NaN logits end only their own sequence, and say after how many tokens
   Step step;
   scheduler.plan(step);
   REQUIRE(step.requests.size() == 5);
-  std::vector<Choice> choices(5, Choice{.logits = kRow});
+  std::vector<SampledToken> choices(5, SampledToken{.logits = kRow});
   choices[0] = {.token = 9};  // the shorter prompt goes first
   choices[2].is_number = choices[3].is_number = false;
   CHECK(scheduler.complete(choices, {}, events).ok());
@@ -229,9 +229,9 @@ class StepsUnderWay {
   }
   void complete(int32_t token) {
     static const float kRow[1] = {0};
-    std::vector<Choice> choices;
+    std::vector<SampledToken> choices;
     for (const ChoiceRequest& request : steps_.front().requests) {
-      Choice& choice = choices.emplace_back();
+      SampledToken& choice = choices.emplace_back();
       if (request.wants_token) choice.token = token;
       if (request.wants_logits) choice.logits = kRow;
     }
@@ -398,7 +398,7 @@ TEST_CASE("a chunk with NaN logits ends its sequence, and later chunks report no
   Step first, second, none;
   REQUIRE(scheduler.plan(first));
   REQUIRE(scheduler.plan(second));
-  std::vector<Choice> choices(3, Choice{.logits = kRow});
+  std::vector<SampledToken> choices(3, SampledToken{.logits = kRow});
   choices[2].is_number = false;
   REQUIRE(scheduler.complete(choices, {}, events).ok());
   CHECK(events.rows[1] == 2);
@@ -419,7 +419,7 @@ TEST_CASE("a wrong number of choices is an error") {
   REQUIRE(scheduler.plan(step));
   const std::vector<float> row(3);
   CHECK(scheduler.complete({}, {}, events).error().code == ErrorCode::kCorrupt);
-  const std::vector<Choice> two(2);
+  const std::vector<SampledToken> two(2);
   CHECK(!scheduler.complete(two, {}, events).ok());
   CHECK(!scheduler.complete({two.data(), 1}, row, events).ok());
   CHECK(scheduler.complete({two.data(), 1}, {}, events).ok());

@@ -46,11 +46,11 @@ std::vector<std::byte> work_with_pages() {
 std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nullopt) {
   const std::vector<float> row{1, 2, 3, 4, 5}, hidden{9, 8, 7};
   const std::vector<TokenLogprob> logprobs{{0, -1.5f}, {4, -0.25f}};
-  const std::vector<Choice> choices{{.token = 3},
-                                    {.token = -1, .is_number = false, .logits = row},
-                                    {.token = 0, .logprobs = logprobs},
-                                    {.has_ended = true},
-                                    {.is_lost = true}};
+  const std::vector<SampledToken> choices{{.token = 3},
+                                          {.token = -1, .is_number = false, .logits = row},
+                                          {.token = 0, .logprobs = logprobs},
+                                          {.has_ended = true},
+                                          {.is_lost = true}};
   std::vector<std::byte> message;
   encode_result({choices, hidden, pages}, message);
   return message;
@@ -81,7 +81,7 @@ TEST_CASE("work and results carry the outcome of page orders, and no bytes witho
   CHECK(decoded.value().pages.loaded == 1);
   const auto hidden = decoded.value().hidden;
   CHECK(std::vector<float>(hidden.begin(), hidden.end()) == kHidden);
-  std::vector<Choice> choices;
+  std::vector<SampledToken> choices;
   CHECK(!decode_result(result_message(), kStageLimits, choices).value().pages);
   const auto with_pages = result_message(PageOutcome{.saved = -1, .loaded = 16});
   CHECK(with_pages.size() == result_message().size() + sizeof(PageOutcome));
@@ -97,7 +97,7 @@ TEST_CASE("work and results carry the outcome of page orders, and no bytes witho
 TEST_CASE("more page orders than the limit are refused") {
   for (const PageOutcome pages : {PageOutcome{.saved = -2}, PageOutcome{.loaded = 17},
                                   PageOutcome{.saved = kPageSavesMax + 1}}) {
-    std::vector<Choice> choices;
+    std::vector<SampledToken> choices;
     CHECK(!decode_result(result_message(pages), kStageLimits, choices).ok());
   }
 }
@@ -117,7 +117,7 @@ TEST_CASE("a stop is work without tokens") {
 TEST_CASE("a result carries tokens, the rows that were asked for, and hidden states") {
   const std::vector<std::byte> message = result_message();
   CHECK(message.size() <= result_bytes_max(kStageLimits));
-  std::vector<Choice> choices;
+  std::vector<SampledToken> choices;
   const auto result = decode_result(message, kStageLimits, choices);
   REQUIRE(result.ok());
   REQUIRE(result.value().choices.size() == 5);
@@ -148,7 +148,7 @@ TEST_CASE("truncated, too long or changed messages are errors and never read out
     const bool is_work = whole == work() || whole == work_with_pages();
     const auto decodes = [&](const std::vector<std::byte>& message) {
       Step step;
-      std::vector<Choice> choices;
+      std::vector<SampledToken> choices;
       return is_work ? decode_work(message, kStageLimits, step).ok()
                      : decode_result(message, kStageLimits, choices).ok();
     };
@@ -169,18 +169,18 @@ TEST_CASE("truncated, too long or changed messages are errors and never read out
 
 TEST_CASE("tokens outside the vocabulary are refused") {
   for (const int32_t token : {-2, 5, 1'000'000}) {
-    const std::vector<Choice> choices{{.token = token}};
+    const std::vector<SampledToken> choices{{.token = token}};
     std::vector<std::byte> message;
     encode_result({choices, {}}, message);
-    std::vector<Choice> decoded;
+    std::vector<SampledToken> decoded;
     CHECK(!decode_result(message, kStageLimits, decoded).ok());
   }
   for (const int32_t token : {-1, 5}) {
     const std::vector<TokenLogprob> logprobs{{token, 0}};
-    const std::vector<Choice> choices{{.token = 1, .logprobs = logprobs}};
+    const std::vector<SampledToken> choices{{.token = 1, .logprobs = logprobs}};
     std::vector<std::byte> message;
     encode_result({choices, {}}, message);
-    std::vector<Choice> decoded;
+    std::vector<SampledToken> decoded;
     CHECK(!decode_result(message, kStageLimits, decoded).ok());
   }
 }

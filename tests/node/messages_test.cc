@@ -21,7 +21,7 @@ TEST_CASE("a request reaches the worker bit for bit") {
   request.chunk = 32;
   request.draft_tokens = 5;
   request.pooling = Pooling::kMean;
-  request.told = 2;
+  request.resumed_tokens = 2;
   request.constraint = R"({"regex": "a+"})";
   request.logit_bias = {{7, -100.0f}, {9, 0.5f}};
   request.dry_breakers = {13};
@@ -54,7 +54,7 @@ TEST_CASE("a request reaches the worker bit for bit") {
   CHECK(copy.chunk == 32);
   CHECK(copy.draft_tokens == 5);
   CHECK(copy.pooling == Pooling::kMean);
-  CHECK(copy.told == 2);
+  CHECK(copy.resumed_tokens == 2);
   CHECK(copy.constraint == request.constraint);
   REQUIRE(copy.logit_bias.size() == 2);
   CHECK(copy.logit_bias[0].token == 7);
@@ -93,7 +93,7 @@ TEST_CASE("the tokens of a prompt are sent as bytes") {
 TEST_CASE("more resumed tokens than the prompt has are refused") {
   GenerateRequest request;
   request.prompt = {1, 2};
-  request.told = 3;
+  request.resumed_tokens = 3;
   CHECK_FALSE(decode_request(encode_request(1, request)).ok());
 }
 

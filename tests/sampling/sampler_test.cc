@@ -111,7 +111,7 @@ std::vector<std::vector<Chosen>> choose_on(const std::vector<int>& begins, const
         }
         if (rank != 0) continue;
         auto& kept = all.emplace_back();
-        for (const Choice& choice : choices.value()) {
+        for (const SampledToken& choice : choices.value()) {
           Chosen& one = kept.emplace_back(
               Chosen{choice.token, choice.is_number, choice.has_ended, choice.is_lost, {}, {}, {}});
           one.logits.assign(choice.logits.begin(), choice.logits.end());

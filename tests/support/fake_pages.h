@@ -91,7 +91,7 @@ class FakePages {
     return outcome;
   }
 
-  std::vector<Choice> compute(const Step& step) {
+  std::vector<SampledToken> compute(const Step& step) {
     const Batch& batch = step.batch;
     std::vector<uint64_t> states;
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
@@ -99,10 +99,10 @@ class FakePages {
       states.push_back(compute(batch.tokens[i], batch.positions[i], &batch.page_lists[list]));
     }
     tokens_computed += batch.token_count();
-    std::vector<Choice> choices;
+    std::vector<SampledToken> choices;
     for (size_t i = 0; i < step.requests.size(); ++i) {
       const uint64_t state = states[static_cast<size_t>(batch.outputs[i])];
-      Choice& choice = choices.emplace_back();
+      SampledToken& choice = choices.emplace_back();
       choice.is_number = state != kBroken;
       if (!choice.is_number || !step.requests[i].wants_token) continue;
       choice.token = token_of(state, step.requests[i]);
@@ -261,7 +261,7 @@ class FakeEngine {
 
   int steps_max_;
   FakeDisk* disk_;
-  std::deque<std::vector<Choice>> choices_;
+  std::deque<std::vector<SampledToken>> choices_;
   std::deque<std::vector<float>> hidden_;
   std::deque<PageOutcome> outcomes_;
 };

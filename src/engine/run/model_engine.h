@@ -122,7 +122,7 @@ class ModelEngine final : public Engine {
   StageLimits stage_limits_;
   Step step_;
   std::vector<std::byte> message_, incoming_, outgoing_;
-  std::vector<Choice> choices_;
+  std::vector<SampledToken> choices_;
 };
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ struct ChoiceRecord {
 constexpr uint16_t kHasRow = 1, kIsNumber = 2, kHasEnded = 4, kIsLost = 8;
 constexpr size_t kLogprobsMax = 1 + kTopLogprobsMax;  // per choice
 
-ChoiceRecord choice_record(const Choice& choice) {
+ChoiceRecord choice_record(const SampledToken& choice) {
   const auto flag = [](bool is_set, uint16_t bit) { return is_set ? bit : uint16_t{0}; };
   return {.token = choice.token,
           .flags = static_cast<uint16_t>(
@@ -146,7 +146,7 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
                       .rows = 0,
                       .row_floats = 0,
                       .hidden_floats = static_cast<uint32_t>(result.hidden.size())};
-  for (const Choice& choice : result.choices) {
+  for (const SampledToken& choice : result.choices) {
     header.logprobs += static_cast<uint32_t>(choice.logprobs.size());
     if (choice.logits.empty()) continue;
     ++header.rows;
@@ -156,19 +156,19 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
   std::byte* to = message.data();
   std::memcpy(to, &header, sizeof(header));
   to += sizeof(header);
-  for (const Choice& choice : result.choices) {
+  for (const SampledToken& choice : result.choices) {
     const ChoiceRecord record = choice_record(choice);
     std::memcpy(to, &record, sizeof(record));
     to += sizeof(record);
   }
-  for (const Choice& choice : result.choices) append_span(message, choice.logprobs);
-  for (const Choice& choice : result.choices) append_span(message, choice.logits);
+  for (const SampledToken& choice : result.choices) append_span(message, choice.logprobs);
+  for (const SampledToken& choice : result.choices) append_span(message, choice.logits);
   append_span(message, result.hidden);
   if (result.pages) append_span(message, *result.pages);
 }
 
 Result<StepResult> decode_result(std::span<const std::byte> message, const StageLimits& limits,
-                                 std::vector<Choice>& choices) {
+                                 std::vector<SampledToken>& choices) {
   ResultHeader header;
   if (message.size() < sizeof(header)) return broken_result();
   std::memcpy(&header, message.data(), sizeof(header));
@@ -202,7 +202,7 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
     const bool has_row = (record.flags & kHasRow) != 0;
     if (!is_token || record.logprobs > logprobs.size()) return broken_result();
     if (has_row && header.rows-- == 0) return broken_result();
-    Choice& choice = choices.emplace_back();
+    SampledToken& choice = choices.emplace_back();
     choice.token = record.token;
     choice.is_number = (record.flags & kIsNumber) != 0;
     choice.has_ended = (record.flags & kHasEnded) != 0;

@@ -27,7 +27,7 @@ struct StageWork {
 
 // The result of a step for the scheduler. Spans point into the message.
 struct StepResult {
-  std::span<const Choice> choices;
+  std::span<const SampledToken> choices;
   std::span<const float> hidden;       // (hidden_outputs, hidden)
   std::optional<PageOutcome> pages{};  // if the step has page orders
 };
@@ -42,6 +42,6 @@ size_t result_bytes_max(const StageLimits& limits);
 void encode_result(const StepResult& result, std::vector<std::byte>& message);
 // `choices` is overwritten; the result points to it and into `message`.
 Result<StepResult> decode_result(std::span<const std::byte> message, const StageLimits& limits,
-                                 std::vector<Choice>& choices);
+                                 std::vector<SampledToken>& choices);
 
 }  // namespace lockstep

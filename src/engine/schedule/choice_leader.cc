@@ -41,7 +41,8 @@ Status check(const GenerateRequest& request, int vocab_size) {
                              "bias is a number",
                              one.token, one.bias, vocab_size)};
   }
-  if (request.told < 0 || static_cast<size_t>(request.told) > request.prompt.size()) {
+  if (request.resumed_tokens < 0 ||
+      static_cast<size_t>(request.resumed_tokens) > request.prompt.size()) {
     return Error{ErrorCode::kInvalidArgument,
                  "more of an answer was already sent than the prompt holds"};
   }
@@ -75,7 +76,7 @@ ChoiceSetup setup_of(const GenerateRequest& request, bool has_grammar) {
   if (setup.min_tokens > 0) setup.stop_ids = request.stop_ids;
   if (request.sampling.dry_multiplier != 0) setup.dry_breakers = request.dry_breakers;
   if (!has_grammar && !setup.needs_tokens()) return setup;
-  setup.answer_begin = size - request.told;
+  setup.answer_begin = size - request.resumed_tokens;
   const size_t history = std::min(request.prompt.size(), history_needed(request.sampling));
   setup.begin = std::min(setup.answer_begin, size - static_cast<int32_t>(history));
   setup.tokens.assign(request.prompt.begin() + setup.begin, request.prompt.end());

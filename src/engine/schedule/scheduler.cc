@@ -324,7 +324,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   ++sequence.steps_in_flight;
 }
 
-Status Scheduler::complete(std::span<const Choice> choices, std::span<const float> hidden,
+Status Scheduler::complete(std::span<const SampledToken> choices, std::span<const float> hidden,
                            const EventSink& events, PageOutcome moved) {
   LOCKSTEP_CHECK(!in_flight_.empty());
   size_t outputs = 0, rows = 0;
@@ -358,7 +358,7 @@ Status Scheduler::complete(std::span<const Choice> choices, std::span<const floa
   return Ok{};
 }
 
-bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> choices,
+bool Scheduler::take_outputs(const Planned& planned, std::span<const SampledToken> choices,
                              std::span<const float> hidden, size_t width, const EventSink& events) {
   Sequence& sequence = *planned.sequence;
   if (sequence.is_cancelled) return sequence.steps_in_flight == 0;
@@ -368,7 +368,7 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const Choice> cho
   bool has_ended = false;
   int right = 0;                                 // guesses
   int position = planned.end - planned.outputs;  // outputs are a sequence's last tokens of a step
-  for (const Choice& choice : choices) {
+  for (const SampledToken& choice : choices) {
     if (choice.is_number && !choice.is_lost) {
       has_ended = take_choice(sequence, choice, events);
     } else {
@@ -425,7 +425,8 @@ void Scheduler::report_embedding(const Sequence& sequence, const EventSink& even
   events({sequence.id, RequestEvent::Row{std::move(embedding)}});
 }
 
-bool Scheduler::take_choice(Sequence& sequence, const Choice& choice, const EventSink& events) {
+bool Scheduler::take_choice(Sequence& sequence, const SampledToken& choice,
+                            const EventSink& events) {
   if (!choice.logits.empty()) {
     events({sequence.id,
             RequestEvent::Row{std::vector<float>(choice.logits.begin(), choice.logits.end())}});

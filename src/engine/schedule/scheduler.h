@@ -94,7 +94,7 @@ class Scheduler {
   // Takes the choices and requested hidden states of the oldest step in flight, and reports the
   // results. kCorrupt if their number is not the one requested. `moved`: the outcome of the step's
   // page orders.
-  Status complete(std::span<const Choice> choices, std::span<const float> hidden,
+  Status complete(std::span<const SampledToken> choices, std::span<const float> hidden,
                   const EventSink& events, PageOutcome moved = {});
 
   struct PageCounts {
@@ -175,11 +175,11 @@ class Scheduler {
   void end_prompt(Sequence& sequence, const EventSink& events);
   static void report_embedding(const Sequence& sequence, const EventSink& events);
   // Both: true if the sequence has ended.
-  bool take_outputs(const Planned& planned, std::span<const Choice> choices,
+  bool take_outputs(const Planned& planned, std::span<const SampledToken> choices,
                     std::span<const float> hidden, size_t width, const EventSink& events);
   // Right guesses are computed; the others are dropped.
   static void end_drafts(Sequence& sequence, const Planned& planned, int right);
-  bool take_choice(Sequence& sequence, const Choice& choice, const EventSink& events);
+  bool take_choice(Sequence& sequence, const SampledToken& choice, const EventSink& events);
   static void fail(Sequence& sequence, const Error& error, const EventSink& events);
   void remove(const Sequence& sequence);
 

@@ -58,7 +58,7 @@ bool RequestTable::note(Entry& entry, const RequestEvent::Started&) {
 bool RequestTable::note(Entry& entry, const RequestEvent::Token& token) {
   if (entry.request.max_tokens <= 0) return false;
   entry.request.prompt.push_back(token.token);
-  ++entry.request.told;
+  ++entry.request.resumed_tokens;
   --entry.request.max_tokens;
   entry.losses = 0;
   if (auto logprobs = std::exchange(entry.logprobs, std::nullopt)) {

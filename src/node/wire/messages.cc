@@ -69,7 +69,7 @@ std::string encode_request(uint64_t id, const GenerateRequest& request) {
   object["chunk"] = request.chunk;
   object["draft_tokens"] = request.draft_tokens;
   object["pooling"] = static_cast<int>(request.pooling);
-  object["told"] = request.told;
+  object["told"] = request.resumed_tokens;
   object["constraint"] = request.constraint;
   object["logit_bias"] = message_json(request.logit_bias);
   object["dry_breakers"] = json_array(request.dry_breakers);
@@ -107,8 +107,9 @@ Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view pay
   const int pooling = TRY(need_int32(json, "pooling"));
   if (pooling < 0 || pooling > static_cast<int>(Pooling::kMean)) return corrupt_message("pooling");
   request.pooling = static_cast<Pooling>(pooling);
-  request.told = TRY(need_int32(json, "told"));
-  if (request.told < 0 || static_cast<size_t>(request.told) > request.prompt.size()) {
+  request.resumed_tokens = TRY(need_int32(json, "told"));
+  if (request.resumed_tokens < 0 ||
+      static_cast<size_t>(request.resumed_tokens) > request.prompt.size()) {
     return corrupt_message("told");
   }
   request.constraint = TRY(need_string(json, "constraint"));
