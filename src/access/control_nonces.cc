@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/hex.h"
 
 namespace lockstep {
@@ -15,10 +16,6 @@ constexpr size_t kTimeDigits = 16;
 constexpr size_t kRandomBytes = 16;
 constexpr size_t kBeginDigits = kTimeDigits + 2 * kRandomBytes;
 constexpr size_t kMacDigits = 64;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
 #include "base/files/private_file.h"
 #include "base/hex.h"
@@ -30,10 +31,6 @@ std::string_view part_of(std::string_view header, size_t number) {
     header.remove_prefix(blank + 1);
   }
   return header.substr(0, header.find(' '));
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
 }
 
 // If we own the folder, no other user can have written its files. Root may also read another user's

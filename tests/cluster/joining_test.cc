@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "cluster/byte_text.h"
+#include "base/byte_text.h"
 #include "cluster/cluster_fixture.h"
 #include "cluster/join/blocking_connection.h"
 #include "cluster/join/join_cluster.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cluster/byte_text.h"
+#include "base/byte_text.h"
 #include "cluster/cluster_fixture.h"
 #include "cluster/join/blocking_connection.h"
 #include "net/frames/frame_server.h"

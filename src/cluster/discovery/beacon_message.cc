@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/byte_text.h"
 #include "base/check.h"
 #include "base/utf8.h"
-#include "cluster/byte_text.h"
 #include "cluster/identity.h"
 
 namespace lockstep {

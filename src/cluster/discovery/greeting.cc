@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/byte_text.h"
+#include "base/byte_text.h"
 #include "cluster/discovery/beacon_message.h"
 #include "cluster/identity.h"
 #include "cluster/json_fields.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cluster/byte_text.h"
+#include "base/byte_text.h"
 #include "cluster/join/blocking_connection.h"
 #include "cluster/join/join_frames.h"
 #include "cluster/join/pin_desk.h"

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/hex.h"
-#include "cluster/byte_text.h"
 #include "cluster/discovery/beacon_message.h"
 #include "cluster/discovery/greeting.h"
 #include "cluster/identity.h"

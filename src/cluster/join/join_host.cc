@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/log.h"
-#include "cluster/byte_text.h"
 #include "cluster/join/join_frames.h"
 #include "cluster/node_id.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
 #include "base/hex.h"
-#include "cluster/byte_text.h"
 
 namespace lockstep {
 namespace {

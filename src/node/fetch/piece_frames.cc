@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/hex.h"
-#include "cluster/byte_text.h"
 #include "cluster/state/desired_state.h"
 
 namespace lockstep {

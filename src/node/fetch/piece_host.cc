@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
 #include "base/log.h"
 #include "base/threads/guarded.h"
-#include "cluster/byte_text.h"
 #include "node/fetch/piece_frames.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// Helpers for a cluster's binary formats: little-endian numbers, and bytes as the text that frames
+// Helpers for binary formats between nodes: little-endian numbers, and bytes as the text that frames
 // carry. Reading past the end makes the reader fail and never yields data.
 #pragma once
 
