@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 
 started=$SECONDS
 tools/install_packages.sh base clang
-cmake --preset dev -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DLOCKSTEP_HEADER_CHECK=ON -B build/clang-tidy >/dev/null
+cmake --preset dev -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DLOCKSTEP_HEADER_CHECK=ON \
+  -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -B build/clang-tidy >/dev/null
 files="${FILES-$(git ls-files -co --exclude-standard 'src/*.cc' 'bench/*.cc')}"
 printf '%s\n' $files | xargs -r -P "$(getconf _NPROCESSORS_ONLN)" -n 1 clang-tidy --quiet -p build/clang-tidy \
   2> >(grep -v 'warnings generated' >&2)

@@ -18,7 +18,7 @@ cpack --config build/release/CPackConfig.cmake -B "$packages" >"$log" 2>&1 || {
   cat "$log" >&2
   exit 1
 }
-version="$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)"
+version="$(sed -n 's/.*kVersion = "\([0-9.]*\)".*/\1/p' src/base/version.h)"
 bill="$packages/lockstep_$version.cdx.json"
 python3 -B tools/sbom.py --program build/release/lockstep --source . --build-folder build/release --output "$bill" \
   --package "$packages/lockstep_${version}_$(dpkg --print-architecture).deb"

@@ -193,8 +193,8 @@ def model_component(source):
 
 
 def version_of(source):
-    text = pathlib.Path(source, "CMakeLists.txt").read_text(encoding="utf-8")
-    return re.search(r"project\(lockstep VERSION ([\d.]+)", text)[1]
+    text = pathlib.Path(source, "src/base/version.h").read_text(encoding="utf-8")
+    return re.search(r'kVersion = "([\d.]+)"', text)[1]
 
 
 class Libraries:

@@ -1,5 +1,5 @@
-// Helpers for binary formats between nodes: little-endian numbers, and bytes as the text that frames
-// carry. Reading past the end makes the reader fail and never yields data.
+// Helpers for binary formats between nodes: little-endian numbers, and bytes as the text that
+// frames carry. Reading past the end makes the reader fail and never yields data.
 #pragma once
 
 #include <concepts>

@@ -104,6 +104,8 @@ void SimulationRun::happen(Event& event) {
       push({.at_ms = clock_ms_ + kTickMs, .node = event.node, .life = event.life});
       break;
     case EventKind::kMessage:
+      // A sender that has started again has new connections; what was on the old ones is gone.
+      if (nodes_[static_cast<size_t>(event.from)].life != event.from_life) return;
       act(event.node, node.brain->on_message(now(node), nodes_[static_cast<size_t>(event.from)].id,
                                              event.message));
       break;
@@ -242,6 +244,7 @@ void SimulationRun::act(int index, SendAction& action) {
           .node = to,
           .from = index,
           .life = nodes_[b].life,
+          .from_life = nodes_[a].life,
           .message = message});
   }
 }

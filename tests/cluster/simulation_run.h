@@ -37,7 +37,8 @@ class SimulationRun {
     EventKind kind = EventKind::kTick;
     int node = 0;
     int from = 0;
-    int64_t life = 0;
+    int64_t life = 0;       // of `node`
+    int64_t from_life = 0;  // of a message's sender
     std::shared_ptr<const ClusterMessage> message;
     std::function<void()> call;
 

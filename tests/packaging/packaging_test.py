@@ -60,7 +60,7 @@ def read(*path):
 
 
 def version():
-    return re.search(r"project\(lockstep VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+    return re.search(r'kVersion = "([\d.]+)"', (SOURCE / "src/base/version.h").read_text(encoding="utf-8"))[1]
 
 
 def commands():

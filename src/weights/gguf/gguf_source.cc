@@ -36,7 +36,7 @@ Error unsupported_type(const GgufTensor& tensor, bool takes_blocks) {
 }
 
 // In Hugging Face's order, with the contiguous dimension last.
-std::string shape_text(const std::vector<uint64_t>& dimensions) {
+std::string dimensions_text(const std::vector<uint64_t>& dimensions) {
   std::string text;
   for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
     text += (text.empty() ? "" : ", ") + std::to_string(*dimension);
@@ -57,7 +57,7 @@ Status check_shape(const GgufTensor& tensor, const std::vector<uint64_t>& wanted
   for (size_t i = wanted.size() + 1; i < kGgufDimensionsMax; ++i) fits = fits && dimension(i) == 1;
   if (fits) return Ok{};
   std::string message = "tensor " + std::string(tensor.name) + " has the shape " +
-                        shape_text(tensor.dimensions) + ", but " + shape_text(wanted);
+                        dimensions_text(tensor.dimensions) + ", but " + dimensions_text(wanted);
   if (stack_index >= 0) message += " at place " + std::to_string(stack_index) + " of a stack";
   return Error{ErrorCode::kCorrupt, message + " is asked for"};
 }
