@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a compiler and clang-tidy can check without running anything: clang-tidy on the sources changed since LINT_BASE
-# (default: the previous commit), at most LINT_FILES_MAX (24) of them, and every header of src/ compiled alone.
+# What clang and clang-tidy can check without running anything: clang-tidy on the lines changed since LINT_BASE (default: the
+# previous commit), in at most LINT_FILES_MAX (24) sources, and every header of src/ compiled alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,14 @@ if [ "${#changed[@]}" -gt "$files_max" ]; then
     echo "$(printf '%s %s' "$commit" "$file" | sha256sum | cut -c1-16) $file"
   done | sort | head -n "$files_max" | cut -d' ' -f2)
 fi
+# [{"name": FILE, "lines": [[FIRST, LAST], ...]}, ...] from the heads of the hunks, "@@ -1,2 +3,4 @@".
+LINE_FILTER="$(for file in ${changed[@]+"${changed[@]}"}; do
+  git diff -U0 "$base" -- "$file" | sed -nE 's/^@@ -[0-9,]+ \+([0-9]+)(,([0-9]+))? @@.*/\1 \3/p' |
+    while read -r first count; do
+      [ "${count:-1}" = 0 ] || echo "{\"name\":\"$file\",\"lines\":[[$first,$((first + ${count:-1} - 1))]]}"
+    done
+done | paste -sd, | sed 's/.*/[&]/')"
+export LINE_FILTER
 FILES="${changed[*]}" tools/clang_tidy.sh
 cmake --build build/clang-tidy --target header_check -- --quiet
 echo "Every header compiles alone."

@@ -263,7 +263,7 @@ Probes steps() {
                        .pages = static_cast<int>(4 * n),
                        .vocab_size = 1000};
   };
-  return {{"step: sequences", 1000, [limits](size_t n) -> Reading {
+  return {{"step: sequences", 8000, [limits](size_t n) -> Reading {
              Step step;
              for (size_t i = 0; i < n; ++i) {
                step.batch.tokens.push_back(1);
