@@ -62,7 +62,8 @@ TEST_CASE("removing a backend moves only its own prefixes") {
 }
 
 TEST_CASE("the owner of a prefix answers until it is much busier than the least busy one") {
-  auto backends = idle({"http://a:1", "http://b:1", "http://c:1"});
+  const std::vector<std::string> names{"http://a:1", "http://b:1", "http://c:1"};
+  auto backends = idle(names);
   const uint64_t key = 7;
   const BalanceLimits limits{.busy_factor = 2.0, .busy_slack = 4};
   const size_t owner = *choose_backend(backends, key, 0, limits);
@@ -81,7 +82,8 @@ TEST_CASE("the owner of a prefix answers until it is much busier than the least 
 }
 
 TEST_CASE("an ineligible backend does not count as the least busy one") {
-  auto backends = idle({"http://a:1", "http://b:1"});
+  const std::vector<std::string> names{"http://a:1", "http://b:1"};
+  auto backends = idle(names);
   for (BackendLoad& backend : backends) backend.running = 100;
   backends.push_back({.name = "http://c:1", .may_answer = false, .running = 0});
   CHECK(choose_backend(backends, 1, 0, {}).has_value());
@@ -89,7 +91,8 @@ TEST_CASE("an ineligible backend does not count as the least busy one") {
 }
 
 TEST_CASE("without a prefix the least busy one answers, and equals take turns") {
-  auto backends = idle({"http://a:1", "http://b:1", "http://c:1"});
+  const std::vector<std::string> names{"http://a:1", "http://b:1", "http://c:1"};
+  auto backends = idle(names);
   backends[0].running = 3;
   backends[1].running = 2;
   backends[2].running = 3;
