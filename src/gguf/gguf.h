@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/text_hash.h"
 
 namespace lockstep {
 
@@ -86,9 +87,9 @@ class GgufFile {
   Result<const GgufArray*> array(std::string_view key) const;
   Result<std::vector<GgufValue>> number_list(std::string_view key) const;
 
-  std::unordered_map<std::string_view, GgufValue> metadata_;
+  std::unordered_map<std::string_view, GgufValue, TextHash> metadata_;
   std::vector<GgufTensor> tensors_;
-  std::unordered_map<std::string_view, size_t> tensor_index_;
+  std::unordered_map<std::string_view, size_t, TextHash> tensor_index_;
 
   friend class GgufParser;
 };

@@ -14,6 +14,7 @@
 
 #include "base/files/mapped_file.h"
 #include "base/result.h"
+#include "base/text_hash.h"
 #include "gguf/gguf.h"
 
 namespace lockstep {
@@ -51,7 +52,7 @@ class GgufModel {
 
   std::vector<MappedFile> files_;  // one per part, unless the caller owns the bytes
   std::vector<GgufFile> parts_;
-  std::unordered_map<std::string_view, const GgufTensor*> tensors_;
+  std::unordered_map<std::string_view, const GgufTensor*, TextHash> tensors_;
   uint64_t file_bytes_ = 0;
 };
 

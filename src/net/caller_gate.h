@@ -7,6 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/text_hash.h"
+
 namespace lockstep {
 
 class CallerGate {
@@ -37,7 +39,7 @@ class CallerGate {
   void forget_full(Clock::time_point now);
 
   Limits limits_;
-  std::unordered_map<std::string, Bucket> buckets_;
+  std::unordered_map<std::string, Bucket, TextHash> buckets_;
 };
 
 }  // namespace lockstep

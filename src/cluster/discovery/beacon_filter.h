@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/result.h"
+#include "base/text_hash.h"
 #include "cluster/discovery/beacon_message.h"
 #include "cluster/node_id.h"
 
@@ -65,7 +66,7 @@ class BeaconFilter {
   std::optional<Digest> beacon_key_;
   ClusterId cluster_;
   std::unordered_map<NodeId, Last> last_;
-  std::unordered_map<std::string, Clock::time_point> other_clusters_;
+  std::unordered_map<std::string, Clock::time_point, TextHash> other_clusters_;
   Counts counts_;
 };
 

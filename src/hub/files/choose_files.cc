@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/bytes_text.h"
+#include "base/text_hash.h"
 
 namespace lockstep {
 namespace {
@@ -90,7 +91,7 @@ Error several_gguf_files(const ModelId& id, const std::map<std::string, GgufMode
 }
 
 // The weights to load: safetensors if there are any, else one GGUF model.
-Result<std::unordered_set<std::string>> choose_weights(
+Result<std::unordered_set<std::string, TextHash>> choose_weights(
     const std::vector<const HubFile*>& candidates, const ModelId& id) {
   std::vector<std::string> names;
   for (const HubFile* file : candidates) {
@@ -99,7 +100,7 @@ Result<std::unordered_set<std::string>> choose_weights(
   const auto is_doubled = [](const std::string& name) { return name.starts_with("consolidated"); };
   if (!std::all_of(names.begin(), names.end(), is_doubled)) std::erase_if(names, is_doubled);
   const auto chosen = [&names] {
-    return std::unordered_set<std::string>(names.begin(), names.end());
+    return std::unordered_set<std::string, TextHash>(names.begin(), names.end());
   };
   if (!names.empty() && id.file.empty()) return chosen();
   std::map<std::string, GgufModel> models;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hex.h"
+#include "base/text_hash.h"
 #include "hub/files/model_id.h"
 #include "json/json.h"
 
@@ -74,7 +75,7 @@ Result<ModelFiles> parse_model_files(std::string_view text) {
   if (siblings->get_array().size() > kModelFilesMax) {
     return corrupt_list(fmt::format("it has more than {} files", kModelFilesMax));
   }
-  std::unordered_set<std::string> names;
+  std::unordered_set<std::string, TextHash> names;
   for (const Json& sibling : siblings->get_array()) {
     model.files.push_back(TRY(read_file(sibling)));
     if (!names.insert(model.files.back().name).second) {

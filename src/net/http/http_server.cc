@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text_hash.h"
 #include "base/threads/guarded.h"
 #include "net/acceptors.h"
 #include "net/http/http_connection.h"
@@ -86,8 +87,8 @@ struct HttpServer::Impl {
   std::vector<tcp::acceptor> acceptors;
   std::unordered_map<std::shared_ptr<HttpConnection>, Place> connections;
   std::array<int, kPlaceCount> counts{};
-  std::list<std::shared_ptr<HttpConnection>> reserved;  // the oldest first
-  std::unordered_map<std::string, int> networks;        // connections per other machine
+  std::list<std::shared_ptr<HttpConnection>> reserved;      // the oldest first
+  std::unordered_map<std::string, int, TextHash> networks;  // connections per other machine
   boost::asio::steady_timer drain_timer;
   boost::asio::steady_timer refuse_timer;  // runs close_all(), while requests are refused
   uint16_t port = 0;

@@ -72,16 +72,16 @@ uint64_t state_key(const Brain& brain) {
   add(std::hash<NodeId>()(brain.coordinator()));
   add(static_cast<uint64_t>(brain.parts().revision()));
   for (const ModelProgress& progress : brain.progress()) {
-    add(std::hash<std::string>()(progress.model));
+    key.add(progress.model);
     add(static_cast<uint64_t>(progress.phase));
-    add(std::hash<std::string>()(progress.sentence));
+    key.add(progress.sentence);
   }
   for (const auto& [id, member] : brain.membership().members()) {
     add(std::hash<NodeId>()(id));
     add(static_cast<uint64_t>(member.state));
     if (member.last == nullptr) continue;
     for (const PartReport& part : member.last->parts) {
-      add(std::hash<std::string>()(part.model));
+      key.add(part.model);
       add(static_cast<uint64_t>(part.epoch.counter));
       add(std::hash<NodeId>()(part.epoch.coordinator));
       add(static_cast<uint64_t>(part.epoch.incarnation));

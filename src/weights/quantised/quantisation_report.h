@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/text_hash.h"
 #include "weights/quantised/quantise.h"
 
 namespace lockstep {
@@ -34,7 +35,7 @@ class QuantisationReport {
 
  private:
   std::vector<TensorError> tensors_;
-  std::unordered_map<std::string, size_t> places_;
+  std::unordered_map<std::string, size_t, TextHash> places_;
 };
 
 }  // namespace lockstep

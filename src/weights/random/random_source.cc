@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/text_hash.h"
 #include "weights/random/random_format.h"
 #include "weights/repeated_bytes.h"
 
@@ -59,7 +60,7 @@ class RandomSource final : public WeightSource {
 
   const RandomFormat& format_;
   const std::vector<RandomTensor> tensors_;
-  std::unordered_map<std::string_view, size_t> index_;
+  std::unordered_map<std::string_view, size_t, TextHash> index_;
   std::vector<Region> regions_;
   uint64_t file_bytes_ = 0;
 };

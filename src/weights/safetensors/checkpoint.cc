@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/files/mapped_file.h"
+#include "base/text_hash.h"
 #include "json/json.h"
 #include "weights/safetensors/early_tensors.h"
 #include "weights/safetensors/safetensors.h"
@@ -95,7 +96,7 @@ struct Checkpoint::Impl {
   std::vector<MappedFile> files;
   std::vector<TensorView> tensors;
   // The keys are the names in `tensors`, which no longer changes once this is filled.
-  std::unordered_map<std::string_view, const TensorView*> by_name;
+  std::unordered_map<std::string_view, const TensorView*, TextHash> by_name;
   std::map<std::string, std::string, std::less<>> unsupported;  // name -> dtype
   uint64_t file_bytes = 0;
   PartialFiles partial = PartialFiles::kRefused;
@@ -229,9 +230,9 @@ void Checkpoint::Impl::index_names() {
 // A file may hold tensors that the index does not list; these are ignored.
 Status Checkpoint::Impl::add_indexed(const fs::path& path, const std::vector<std::string>& names) {
   SafetensorsHeader header = TRY(map(path));
-  std::unordered_map<std::string_view, TensorView*> known;
+  std::unordered_map<std::string_view, TensorView*, TextHash> known;
   for (TensorView& view : header.tensors) known.emplace(view.name, &view);
-  std::unordered_map<std::string_view, std::string_view> unknown;
+  std::unordered_map<std::string_view, std::string_view, TextHash> unknown;
   for (const auto& tensor : header.unsupported) unknown.emplace(tensor.name, tensor.dtype);
   for (const std::string& name : names) {
     if (const auto view = known.find(name); view != known.end()) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_hash.h"
 #include "base/threads/thread_team.h"
 #include "weights/quantised/quantisation_report.h"
 #include "weights/quantised/quantise.h"
@@ -39,7 +40,7 @@ struct LatentHeads {
 struct QuantisingOptions {
   int bits = 4;  // is_affine_bits()
   // Matrices with other bits, by name with ".weight"; 0: unchanged.
-  std::unordered_map<std::string, int> bits_of;
+  std::unordered_map<std::string, int, TextHash> bits_of;
   LatentHeads latent;
   bool requantises = false;  // also matrices that are quantised already; else refused
   int threads = 1;
