@@ -15,7 +15,7 @@ bool asks_to_try_elsewhere(int status) {
   return status == 429 || status == 503;
 }
 
-int status_of(const Error& error) {
+int answer_status(const Error& error) {
   switch (error.code) {
     case ErrorCode::kInvalidArgument:  // the request cannot be sent to any backend
       return 400;
@@ -75,7 +75,7 @@ void Relay::try_next() {
 void Relay::answer_without_backend() {
   ++context_.counters.failed;
   if (last_error_) {
-    const int status = status_of(*last_error_);
+    const int status = answer_status(*last_error_);
     reply_->send(error_answer(status, last_error_->message,
                               status == 400 ? "invalid_value" : "backend_failed"));
   } else if (context_.backends.is_any_healthy()) {

@@ -23,7 +23,7 @@ constexpr NamedCounter kCounters[] = {
     {"refused", &RouterCounters::refused, "Requests refused because the router had its maximum."},
 };
 
-Json status_of(const Backend& backend) {
+Json backend_status(const Backend& backend) {
   JsonArray models;
   for (const Json& model : backend.models) models.push_back(*find(model, "id"));
   return JsonObject{{"url", backend.url},
@@ -55,7 +55,7 @@ Json router_status(std::string_view version, std::span<const Backend> backends,
   JsonArray each;
   for (const Backend& backend : backends) {
     running += backend.running;
-    each.push_back(status_of(backend));
+    each.push_back(backend_status(backend));
   }
   status["running"] = running;
   for (const NamedCounter& counter : kCounters) status[counter.name] = counters.*counter.value;

@@ -40,6 +40,13 @@ WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tabl
 TYPE_DEFINITION = re.compile(
     r"^(?:class|struct|union|enum class|enum)\s+(?P<name>\w+)\b(?!::)(?:\s+final)?\s*(?::(?!:)[^;{]*)?\{", re.MULTILINE
 )
+# Functions at the scope of a namespace, not indented: definitions, and declarations of headers.
+FUNCTION_DEFINITION = re.compile(
+    r"^(?!return|else|case|using|typedef)[A-Za-z_][\w:<>,&*\[\] ]*[ &*>](?P<name>\w+)\([^;{}]*?\)[^;{}()]*\{", re.MULTILINE
+)
+FUNCTION_DECLARATION = re.compile(
+    r"^(?!return|else|case|using|typedef)[A-Za-z_\[][\w:<>,&*\[\] ]*[ &*>](?P<name>\w+)\(", re.MULTILINE
+)
 # A member's definition at the scope of the namespace, not indented; "class" is the outermost class.
 MEMBER_DEFINITION = re.compile(
     r"^(?:[\w\[][\w:<>,&*\[\] ]*[ &*>])?(?<![\w:])(?P<class>\w+)::(?:\w+::)*~?\w+\([^;{}]*?\)[^;{}]*\{", re.MULTILINE

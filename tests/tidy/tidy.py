@@ -282,6 +282,28 @@ def check_member_files(files):
                 yield file.finding(line, f"members of a class of {owner}.h are defined in {owner}.cc or {owner}_PART.cc")
 
 
+def check_anonymous_functions(files):
+    """Functions of anonymous namespaces have names of their own in their folder of src/: its sources are compiled
+    together, where one of the same name is an overload that may be called instead, without a word from the compiler."""
+    declared = {}  # (folder, function) -> the header
+    sources = [file for file in files if file.is_source() and not rules.ISA_FILE.match(file.path)]
+    for file in sources:
+        if file.suffix == ".h":
+            for match in rules.FUNCTION_DECLARATION.finditer(file.code):
+                declared.setdefault((file.folder(), match.group("name")), file.path)
+    defined = {}
+    for file in sources:
+        if file.suffix != ".cc":
+            continue
+        for block in rules.ANONYMOUS_NAMESPACE.finditer(file.code):
+            for match in rules.FUNCTION_DEFINITION.finditer(block.group()):
+                key = (file.folder(), match.group("name"))
+                other = declared.get(key) or defined.setdefault(key, file.path)
+                if other != file.path:
+                    line = cpp_text.line_of(file.code, block.start() + match.start("name"))
+                    yield file.finding(line, f"{key[1]}() is also a function of {other}, with which this file is compiled")
+
+
 def check_header_circles(files):
     """Headers do not include each other in a circle, which #pragma once would hide."""
     uses = {
@@ -352,6 +374,7 @@ def check_files(files, table):
     yield from check_one_definition(files)
     yield from check_named_paths(files)
     yield from check_member_files(files)
+    yield from check_anonymous_functions(files)
     yield from check_header_circles(files)
 
 

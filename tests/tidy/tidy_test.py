@@ -391,6 +391,20 @@ class CommentWords(Case):
         self.assertEqual(names_of("src/net/loops.cc"), [("src/net/loops.cc", 2)])
         self.assertEqual(names_of("src/net/loop.cc", "src/net/loop_run.cc", "src/server/other.cc"), [])
 
+    def test_functions_of_anonymous_namespaces_have_names_of_their_own(self):
+        def lines_of(**sources):
+            files = [tidy.SourceFile("src/" + path.replace("__", "/").replace("_h", ".h").replace("_cc", ".cc"), text)
+                     for path, text in sources.items()]
+            return [(finding.path, finding.line) for finding in tidy.check_anonymous_functions(files)]
+
+        local = "namespace {\n\nint size(int a) {\n  return a;\n}\n\n}  // namespace\n"
+        other = local.replace("int a", "long a")
+        self.assertEqual(lines_of(net__a_cc=local, net__b_cc=other), [("src/net/b.cc", 3)])
+        self.assertEqual(lines_of(net__a_h="int size(long a);\n", net__b_cc=local), [("src/net/b.cc", 3)])
+        self.assertEqual(lines_of(net__a_cc=local, node__b_cc=other), [])
+        self.assertEqual(lines_of(net__a_cc=local + local.replace("int a", "char a")), [])  # overloads on purpose
+        self.assertEqual(lines_of(net__a_h="class A {\n  int size(long a);\n};\n", net__b_cc=local), [])
+
     def test_headers_in_a_circle_are_refused(self):
         def circle(*includes):
             files = [tidy.SourceFile(f"src/net/{a}", f'#include "net/{b}"\n') for a, b in includes]

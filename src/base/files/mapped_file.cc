@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kLockWait{10};  // for pieces that are being dropped
 constexpr std::chrono::milliseconds kLockPause{5};
 
-Error system_error(const std::filesystem::path& path, int error_number) {
+Error read_error(const std::filesystem::path& path, int error_number) {
   return {ErrorCode::kInternal,
           "cannot read " + path.string() + ": " + std::generic_category().message(error_number)};
 }
@@ -35,11 +35,11 @@ Error system_error(const std::filesystem::path& path, int error_number) {
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   UniqueFd fd = TRY(open_regular(path));
   struct stat status = {};
-  if (::fstat(fd.get(), &status) != 0) return system_error(path, errno);
+  if (::fstat(fd.get(), &status) != 0) return read_error(path, errno);
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return MappedFile(path, {});  // mmap refuses a length of 0
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (address == MAP_FAILED) return system_error(path, errno);
+  if (address == MAP_FAILED) return read_error(path, errno);
   MappedFile file(path, {static_cast<const std::byte*>(address), size});
   std::error_code ignored;
   const fs::path real = fs::canonical(path, ignored);
@@ -53,7 +53,7 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
 Status MappedFile::lock_pieces(UniqueFd fd) {
   const auto deadline = std::chrono::steady_clock::now() + kLockWait;
   while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path_, errno);
+    if (errno != EWOULDBLOCK && errno != EINTR) return read_error(path_, errno);
     if (std::chrono::steady_clock::now() > deadline) {
       return Error{ErrorCode::kTimeout, path_.string() + " is being changed by another process"};
     }
@@ -72,7 +72,7 @@ Status MappedFile::close_holes() {
     const uint64_t end = range.end == bytes_.size() ? range.end : range.end / page * page;
     if (begin >= end) continue;
     void* address = const_cast<std::byte*>(bytes_.data() + begin);
-    if (::mprotect(address, end - begin, PROT_NONE) != 0) return system_error(path_, errno);
+    if (::mprotect(address, end - begin, PROT_NONE) != 0) return read_error(path_, errno);
   }
   return Ok{};
 }
@@ -90,7 +90,7 @@ Status MappedFile::keep_only(std::vector<ByteRange> ranges) {
   missing_ = std::move(closed);
   TRY(close_holes());
   // The mapping keeps the open file, and its lock, even after its descriptor is closed.
-  if (lock_.is_open() && ::flock(lock_.get(), LOCK_UN) != 0) return system_error(path_, errno);
+  if (lock_.is_open() && ::flock(lock_.get(), LOCK_UN) != 0) return read_error(path_, errno);
   lock_.reset();
   return Ok{};
 }

@@ -42,7 +42,7 @@ uint64_t check_of(const Record& record) {
 }
 
 template <class Value>
-std::vector<std::byte> bytes_of(const Value& value) {
+std::vector<std::byte> raw_bytes(const Value& value) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
   return {bytes.begin(), bytes.end()};
 }
@@ -66,13 +66,13 @@ fs::path piece_journal_of(const fs::path& file) {
 }
 
 std::vector<std::byte> encode_journal_head(const PieceCut& cut) {
-  return bytes_of(Head{.size = cut.size, .piece_bytes = cut.piece_bytes});
+  return raw_bytes(Head{.size = cut.size, .piece_bytes = cut.piece_bytes});
 }
 
 std::vector<std::byte> encode_journal_record(uint32_t piece, const std::optional<Digest>& digest) {
   Record record{.piece = piece, .is_there = digest ? 1u : 0u, .digest = digest.value_or(Digest{})};
   record.check = check_of(record);
-  return bytes_of(record);
+  return raw_bytes(record);
 }
 
 uint64_t read_piece_journal(

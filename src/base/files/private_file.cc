@@ -21,7 +21,7 @@ std::string user_text(uid_t user) {
   return "user " + std::to_string(user);
 }
 
-Error system_error(const std::filesystem::path& path, std::string_view what) {
+Error private_file_error(const std::filesystem::path& path, std::string_view what) {
   return {ErrorCode::kInternal,
           path.string() + " cannot be " + std::string(what) + ": " + std::strerror(errno)};
 }
@@ -31,7 +31,7 @@ Result<std::filesystem::path> write_beside(const std::filesystem::path& path,
                                            std::string_view content, bool reaches_disk) {
   std::string name = path.string() + ".XXXXXX";
   const UniqueFd fd(::mkstemp(name.data()));  // 0600
-  if (!fd.is_open()) return system_error(path, "written");
+  if (!fd.is_open()) return private_file_error(path, "written");
   while (!content.empty()) {
     const ssize_t count = ::write(fd.get(), content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
@@ -39,7 +39,7 @@ Result<std::filesystem::path> write_beside(const std::filesystem::path& path,
     content.remove_prefix(static_cast<size_t>(count));
   }
   if (!content.empty() || (reaches_disk && ::fsync(fd.get()) != 0)) {
-    const Error error = system_error(path, "written");
+    const Error error = private_file_error(path, "written");
     ::unlink(name.c_str());
     return error;
   }
@@ -50,7 +50,7 @@ Status replace_file(const std::filesystem::path& path, std::string_view content,
                     bool reaches_disk) {
   const std::filesystem::path written = TRY(write_beside(path, content, reaches_disk));
   if (::rename(written.c_str(), path.c_str()) != 0) {
-    const Error error = system_error(path, "written");
+    const Error error = private_file_error(path, "written");
     ::unlink(written.c_str());
     return error;
   }
@@ -66,7 +66,7 @@ void sync_folder(const std::filesystem::path& path) {
 Result<std::string> read_guarded_file(const std::filesystem::path& path, mode_t refused) {
   const UniqueFd fd = TRY(open_regular(path));
   struct stat facts {};
-  if (::fstat(fd.get(), &facts) != 0) return system_error(path, "read");
+  if (::fstat(fd.get(), &facts) != 0) return private_file_error(path, "read");
   const bool is_ours = facts.st_uid == ::geteuid() || facts.st_uid == 0 || ::geteuid() == 0;
   if (!is_ours) {
     return Error{ErrorCode::kInvalidArgument, path.string() + " belongs to " +
@@ -87,7 +87,7 @@ Result<std::string> read_guarded_file(const std::filesystem::path& path, mode_t 
   while (length < content.size()) {
     const ssize_t count = ::read(fd.get(), content.data() + length, content.size() - length);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(path, "read");
+    if (count < 0) return private_file_error(path, "read");
     if (count == 0) break;
     length += static_cast<size_t>(count);
   }
@@ -104,7 +104,7 @@ Status make_private_folder(const std::filesystem::path& folder) {
   }
   if (::mkdir(folder.c_str(), S_IRWXU) == 0) return Ok{};
   struct stat facts {};
-  if (::stat(folder.c_str(), &facts) != 0) return system_error(folder, "made");
+  if (::stat(folder.c_str(), &facts) != 0) return private_file_error(folder, "made");
   if (!S_ISDIR(facts.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, folder.string() + " is not a folder"};
   }
@@ -141,7 +141,7 @@ Result<bool> create_private_file(const std::filesystem::path& path, std::string_
   const int reason = errno;
   ::unlink(written.c_str());
   errno = reason;
-  if (!is_first && reason != EEXIST) return system_error(path, "written");
+  if (!is_first && reason != EEXIST) return private_file_error(path, "written");
   sync_folder(path);
   return is_first;
 }

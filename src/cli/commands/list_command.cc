@@ -25,7 +25,7 @@ std::string revision_text(const CachedModel& model) {
   return fmt::format("{}", fmt::join(model.revisions, ", "));
 }
 
-std::string state_text(const CachedModel& model) {
+std::string cached_state_text(const CachedModel& model) {
   if (model.is_whole) return "whole";
   return fmt::format("{} of {}", bytes_text(model.size_bytes), bytes_text(model.whole_bytes));
 }
@@ -65,7 +65,8 @@ int list(const ListFlags& flags) {
       fmt::format("{:<{}}  {:<10}  {:>10}  {}", "MODEL", width, "REVISION", "SIZE", "STATE"));
   for (const CachedModel& model : models) {
     print_line(fmt::format("{:<{}}  {:<10}  {:>10}  {}", model.repository, width,
-                           revision_text(model), bytes_text(model.whole_bytes), state_text(model)));
+                           revision_text(model), bytes_text(model.whole_bytes),
+                           cached_state_text(model)));
   }
   return 0;
 }

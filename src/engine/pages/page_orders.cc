@@ -18,7 +18,7 @@ struct Record {
 };
 static_assert(sizeof(Record) == sizeof(int32_t) + sizeof(PageKey));  // no gaps
 
-void append_orders(const std::vector<PageOrder>& orders, std::vector<std::byte>& bytes) {
+void append_list(const std::vector<PageOrder>& orders, std::vector<std::byte>& bytes) {
   for (const PageOrder& order : orders) {
     const Record record{order.page, order.key};
     const auto* from = reinterpret_cast<const std::byte*>(&record);
@@ -64,8 +64,8 @@ void append_page_orders(const PageOrders& orders, std::vector<std::byte>& bytes)
                             static_cast<uint32_t>(orders.loads.size())};
   const auto* from = reinterpret_cast<const std::byte*>(&header);
   bytes.insert(bytes.end(), from, from + sizeof(header));
-  append_orders(orders.saves, bytes);
-  append_orders(orders.loads, bytes);
+  append_list(orders.saves, bytes);
+  append_list(orders.loads, bytes);
 }
 
 Result<std::span<const std::byte>> take_page_orders(std::span<const std::byte> bytes,

@@ -28,7 +28,7 @@ SharedDfa shared_words(Dfa dfa) {
   return dfa.empty() ? SharedDfa() : std::make_shared<const Dfa>(std::move(dfa));
 }
 
-size_t steps_of_copy(const SchemaShape& shape) {
+size_t steps_of_shape_copy(const SchemaShape& shape) {
   return 2 * (shape.arrays.size() + shape.objects.size());
 }
 
@@ -158,7 +158,7 @@ Result<SchemaShape> SchemaShapes::united(std::vector<SchemaShape> shapes) {
 }
 
 Result<SchemaShape> SchemaShapes::united(const SchemaShape& a, const SchemaShape& b) {
-  if (!budget_.spend(10 + steps_of_copy(a))) return too_much_work();
+  if (!budget_.spend(10 + steps_of_shape_copy(a))) return too_much_work();
   SchemaShape shape = a;
   shape.allows_null |= b.allows_null;
   shape.allows_true |= b.allows_true;
@@ -185,7 +185,7 @@ Result<SchemaShape> SchemaShapes::united(const SchemaShape& a, const SchemaShape
 
 Result<SchemaShape> SchemaShapes::without(const SchemaShape& a, const SchemaShape& b,
                                           std::string_view keyword) {
-  if (!budget_.spend(10 + steps_of_copy(a))) return too_much_work();
+  if (!budget_.spend(10 + steps_of_shape_copy(a))) return too_much_work();
   SchemaShape shape = a;
   shape.allows_null &= !b.allows_null;
   shape.allows_true &= !b.allows_true;

@@ -29,7 +29,7 @@ void append_length(std::string& out, size_t length) {
   for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>(length >> (8 * i)));
 }
 
-Error connection_error(const error_code& error) {
+Error socket_error(const error_code& error) {
   if (error == boost::asio::error::eof || error == boost::asio::ssl::error::stream_truncated ||
       error == boost::asio::error::connection_reset) {
     return {ErrorCode::kPeerLost, "the other end closed the connection"};
@@ -128,7 +128,7 @@ void FrameConnection::Socket::on_read(const error_code& error, size_t count) {
   is_reading_ = false;
   if (state_ == State::kClosed) return;
   if (state_ == State::kFinishing) return error ? end() : read();
-  if (error) return fail(connection_error(error));
+  if (error) return fail(socket_error(error));
   heard_at_ = Clock::now();
   incoming_.append(chunk_.data(), count);
   deliver();
@@ -188,7 +188,7 @@ void FrameConnection::Socket::write() {
 
 void FrameConnection::Socket::on_written(const error_code& error, size_t count) {
   if (state_ == State::kClosed) return;
-  if (error) return fail(connection_error(error));
+  if (error) return fail(socket_error(error));
   sent_bytes_ += count;
   if (count > 0) moved_at_ = Clock::now();
   if (sent_bytes_ < sending_.size()) {

@@ -47,7 +47,7 @@ std::vector<std::string> split_hosts(std::string_view text) {
   }
 }
 
-Status take(WorkerFlags& flags, std::string_view flag, std::string_view value) {
+Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view value) {
   if (flag == kControlFd) {
     flags.control_fd = TRY(parse_number(flag, value, 0, kFlagNumberMax));
   } else if (flag == kModel) {
@@ -103,7 +103,7 @@ Result<WorkerFlags> parse_worker_arguments(std::span<char* const> arguments) {
     if (i + 1 == arguments.size()) {
       return Error{ErrorCode::kInvalidArgument, fmt::format("{} needs a value", arguments[i])};
     }
-    TRY(take(flags, arguments[i], arguments[i + 1]));
+    TRY(take_flag(flags, arguments[i], arguments[i + 1]));
   }
   if (flags.control_fd < 0) {
     return Error{ErrorCode::kInvalidArgument, "`lockstep worker` is started by `lockstep serve`"};
