@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
 #include "base/files/private_file.h"
 #include "base/hex.h"
@@ -25,7 +26,7 @@ namespace {
 constexpr size_t kApiKeySecretBytes = 32;
 
 Digest hash_of(std::string_view text) {
-  return sha256(std::as_bytes(std::span(text)));
+  return sha256(bytes_of(text));
 }
 
 bool is_key_name(std::string_view name) {
@@ -120,9 +121,7 @@ Result<std::vector<ApiKey>> read_api_keys(const std::filesystem::path& path) {
 
 Result<std::string> add_api_key(const std::filesystem::path& path, const std::string& name,
                                 int64_t now_s) {
-  std::array<std::byte, kApiKeySecretBytes> secret{};
-  TRY(fill_random(secret));
-  std::string text = std::string(kApiKeyPrefix) + to_hex(secret);
+  std::string text = std::string(kApiKeyPrefix) + TRY(random_hex(kApiKeySecretBytes));
   std::vector<ApiKey> keys = TRY(keys_before(path, name));
   if (named(keys, name) != nullptr) return name_is_taken(name);
   TRY(write_with(path, std::move(keys), {name, hash_of(text), now_s}));

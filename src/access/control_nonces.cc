@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <charconv>
-#include <span>
 #include <utility>
 
 #include "base/byte_text.h"
@@ -29,10 +28,9 @@ ControlNonces::ControlNonces(ControlNonces&& other) noexcept
     : key_(other.key_), used_(std::move(other.used_)) {}
 
 Result<std::string> ControlNonces::make(Clock::time_point now) const {
-  std::array<std::byte, kRandomBytes> random{};
-  TRY(fill_random(random));
+  const std::string random = TRY(random_hex(kRandomBytes));
   const int64_t time = std::chrono::nanoseconds(now.time_since_epoch()).count();
-  const std::string begin = fmt::format("{:016x}{}", static_cast<uint64_t>(time), to_hex(random));
+  const std::string begin = fmt::format("{:016x}{}", static_cast<uint64_t>(time), random);
   return begin + TRY(mac_of(begin));
 }
 

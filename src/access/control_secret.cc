@@ -4,10 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <span>
 
 #include "base/byte_text.h"
 #include "base/crypto/hasher.h"
@@ -57,12 +55,6 @@ Result<std::string> digits_of(const std::filesystem::path& path, std::string tex
       path.string() + " does not hold a control secret: delete it, and the node creates a new one"};
 }
 
-Result<std::string> make_secret() {
-  std::array<std::byte, kSecretBytes> bytes{};
-  TRY(fill_random(bytes));
-  return to_hex(bytes);
-}
-
 }  // namespace
 
 Result<ControlSecret> ControlSecret::open(const std::filesystem::path& folder) {
@@ -71,7 +63,7 @@ Result<ControlSecret> ControlSecret::open(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kControlSecretFile;
   auto there = read_private_file(path);
   if (!there.ok() && there.error().code == ErrorCode::kNotFound) {
-    TRY(create_private_file(path, TRY(make_secret()) + "\n"));
+    TRY(create_private_file(path, TRY(random_hex(kSecretBytes)) + "\n"));
     there = read_private_file(path);  // another process may have been faster
   }
   return ControlSecret(TRY(digits_of(path, TRY(std::move(there)))));

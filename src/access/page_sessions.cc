@@ -2,12 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <array>
-#include <span>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/crypto/secrets.h"
-#include "base/hex.h"
 
 namespace lockstep {
 namespace {
@@ -15,15 +13,8 @@ namespace {
 constexpr size_t kCookieBytes = 32;
 constexpr size_t kNameBytes = 4;
 
-template <size_t kBytes>
-Result<std::string> random_hex() {
-  std::array<std::byte, kBytes> bytes{};
-  TRY(fill_random(bytes));
-  return to_hex(bytes);
-}
-
 bool is_same(std::string_view a, std::string_view b) {
-  return is_same_secret(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
+  return is_same_secret(bytes_of(a), bytes_of(b));
 }
 
 std::string_view without_spaces(std::string_view text) {
@@ -41,7 +32,7 @@ void make_room(Secrets& secrets, size_t count_max, PageSessions::Clock::time_poi
 }  // namespace
 
 Result<PageSessions> PageSessions::create() {
-  return PageSessions("lockstep_page_" + TRY(random_hex<kNameBytes>()));
+  return PageSessions("lockstep_page_" + TRY(random_hex(kNameBytes)));
 }
 
 PageSessions::PageSessions(PageSessions&& other) noexcept
@@ -50,7 +41,7 @@ PageSessions::PageSessions(PageSessions&& other) noexcept
       sessions_(std::move(other.sessions_)) {}
 
 Result<std::string> PageSessions::make_code(Clock::time_point now) {
-  std::string code = TRY(random_hex<kCookieBytes>());
+  std::string code = TRY(random_hex(kCookieBytes));
   const std::lock_guard lock(mutex_);
   make_room(codes_, kCodesMax, now);
   codes_.push_back({code, now + kCodeLife});
@@ -58,7 +49,7 @@ Result<std::string> PageSessions::make_code(Clock::time_point now) {
 }
 
 Result<std::string> PageSessions::open(std::string_view code, Clock::time_point now) {
-  std::string session = TRY(random_hex<kCookieBytes>());
+  std::string session = TRY(random_hex(kCookieBytes));
   const std::lock_guard lock(mutex_);
   const size_t count = std::erase_if(
       codes_, [&](const Secret& known) { return is_same(known.text, code) && known.ends > now; });

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <cstring>
-#include <span>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
 
 namespace lockstep {
@@ -29,7 +29,7 @@ std::string caller_network(const std::string& address) {
 }
 
 uint64_t network_id(const std::string& network) {
-  const Digest hash = sha256(std::as_bytes(std::span(network)));
+  const Digest hash = sha256(bytes_of(network));
   uint64_t id = 0;
   std::memcpy(&id, hash.data(), sizeof id);
   return std::max<uint64_t>(id, 1);

@@ -2,25 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "base/crypto/secrets.h"
+#include "base/hex.h"
 
 using namespace lockstep;
 
 namespace {
-
-std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", std::to_integer<unsigned>(byte));
-    text += digits;
-  }
-  return text;
-}
 
 std::vector<std::byte> repeated(size_t count, int value) {
   return std::vector<std::byte>(count, static_cast<std::byte>(value));
@@ -37,8 +27,8 @@ TEST_CASE("AES-GCM agrees with its specification") {
   REQUIRE(sealer.ok());
   auto block = repeated(16, 0);
   const AeadTag tag = sealer.value().seal(0, {}, block);
-  CHECK(hex(block) == "0388dace60b6a392f328c2b971b2fe78");
-  CHECK(hex(tag) == "ab6e47d42cec13bdf53a67b21257bddf");
+  CHECK(to_hex(block) == "0388dace60b6a392f328c2b971b2fe78");
+  CHECK(to_hex(tag) == "ab6e47d42cec13bdf53a67b21257bddf");
 }
 
 TEST_CASE("sealed data is opened again, in place and in any order of numbers") {
@@ -87,11 +77,12 @@ TEST_CASE("a changed bit, header, number, tag or key is detected") {
 
 TEST_CASE("keys are derived as in RFC 4231 and RFC 5869") {
   const auto text = [](std::string_view view) { return std::as_bytes(std::span(view)); };
-  CHECK(hex(hmac_sha256(text("Jefe"), {text("what do ya "), text("want for nothing?")}).value()) ==
-        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(
+      to_hex(hmac_sha256(text("Jefe"), {text("what do ya "), text("want for nothing?")}).value()) ==
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   const std::string salt("\0\1\2\3\4\5\6\7\10\11\12\13\14", 13);
   const std::string info("\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9", 10);
-  CHECK(hex(hkdf_sha256(repeated(22, 0x0b), text(salt), info).value()) ==
+  CHECK(to_hex(hkdf_sha256(repeated(22, 0x0b), text(salt), info).value()) ==
         "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf");
 }
 
@@ -102,4 +93,16 @@ TEST_CASE("random bytes differ and secrets are compared in full") {
   CHECK_FALSE(is_same_secret(a, b));
   CHECK(is_same_secret(a, a));
   CHECK_FALSE(is_same_secret(a, std::span(a).first(31)));
+}
+
+TEST_CASE("random digits have the wanted number and differ") {
+  const auto first = random_hex(32);
+  const auto second = random_hex(32);
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  CHECK(is_hex(first.value(), 64));
+  CHECK(first.value() != second.value());
+  const auto none = random_hex(0);
+  REQUIRE(none.ok());
+  CHECK(none.value().empty());
 }

@@ -6,6 +6,9 @@
 
 #include <vector>
 
+#include "base/check.h"
+#include "base/hex.h"
+
 namespace lockstep {
 namespace {
 
@@ -21,6 +24,14 @@ Status fill_random(std::span<std::byte> bytes) {
     return Error{ErrorCode::kInternal, "the system did not return random numbers"};
   }
   return Ok{};
+}
+
+Result<std::string> random_hex(size_t bytes) {
+  LOCKSTEP_CHECK(bytes <= kRandomHexBytesMax);
+  std::array<std::byte, kRandomHexBytesMax> random{};
+  const auto wanted = std::span(random).first(bytes);
+  TRY(fill_random(wanted));
+  return to_hex(wanted);
 }
 
 Result<Digest> hmac_sha256(std::span<const std::byte> key,

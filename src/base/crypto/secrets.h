@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -16,6 +17,9 @@ using Digest = std::array<std::byte, 32>;
 
 // From the operating system, fit for keys.
 Status fill_random(std::span<std::byte> bytes);
+// The hex digits of that many random bytes, at most kRandomHexBytesMax.
+inline constexpr size_t kRandomHexBytesMax = 64;
+Result<std::string> random_hex(size_t bytes);
 
 // HMAC-SHA256 (RFC 2104) over the concatenated parts. kInternal if the library fails.
 Result<Digest> hmac_sha256(std::span<const std::byte> key,

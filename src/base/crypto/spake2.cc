@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/check.h"
 #include "base/crypto/hasher.h"
 #include "base/hex.h"
@@ -80,10 +81,6 @@ void append_with_length(std::vector<std::byte>& out, std::span<const std::byte> 
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-std::span<const std::byte> text_bytes(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
 }  // namespace
 
 struct Spake2::Impl {
@@ -104,8 +101,8 @@ struct Spake2::Impl {
 };
 
 Result<Spake2> Spake2::start(const Setting& setting, std::string_view password) {
-  const Digest low = TRY(hkdf_sha256(text_bytes(password), {}, "lockstep spake2 password 1"));
-  const Digest high = TRY(hkdf_sha256(text_bytes(password), {}, "lockstep spake2 password 2"));
+  const Digest low = TRY(hkdf_sha256(bytes_of(password), {}, "lockstep spake2 password 1"));
+  const Digest high = TRY(hkdf_sha256(bytes_of(password), {}, "lockstep spake2 password 2"));
   std::array<std::byte, 64>
       wide{};  // reduced from far above the order, so that all values are equally likely
   std::memcpy(wide.data(), low.data(), low.size());
@@ -190,8 +187,8 @@ Status Spake2::Impl::derive(std::span<const std::byte> other_share, const Share&
   }
   const std::span<const std::byte> own(share);
   std::vector<std::byte> transcript;
-  append_with_length(transcript, text_bytes(identity_a));
-  append_with_length(transcript, text_bytes(identity_b));
+  append_with_length(transcript, bytes_of(identity_a));
+  append_with_length(transcript, bytes_of(identity_b));
   append_with_length(transcript, is_a() ? own : other_share);
   append_with_length(transcript, is_a() ? other_share : own);
   append_with_length(transcript, point);

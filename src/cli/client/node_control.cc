@@ -2,13 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <utility>
 
 #include "access/control_secret.h"
 #include "access/host_names.h"
+#include "base/byte_text.h"
 #include "base/crypto/secrets.h"
-#include "base/hex.h"
 #include "cluster/identity.h"
 #include "net/http/http_client.h"
 
@@ -25,9 +24,7 @@ Result<ControlSecret> own_secret() {
 // A nonce of the node for one request; nullopt if the program at the port cannot prove that a node
 // with the same secret made it for this port.
 Result<std::optional<std::string>> node_nonce(const NodeFlags& flags, const ControlSecret& secret) {
-  std::array<std::byte, kNonceBytes> bytes{};
-  TRY(fill_random(bytes));
-  const std::string nonce = to_hex(bytes);
+  const std::string nonce = TRY(random_hex(kNonceBytes));
   const auto port = static_cast<uint16_t>(flags.port);
   const HttpAnswer answer = TRY(call_http({.host = flags.host,
                                            .port = port,
@@ -38,8 +35,7 @@ Result<std::optional<std::string>> node_nonce(const NodeFlags& flags, const Cont
   const std::string offered = text_in(json.value(), "nonce");
   const std::string wanted = TRY(secret.proof(nonce, offered, port));
   const std::string told = text_in(json.value(), "proof");
-  const bool is_proved =
-      is_same_secret(std::as_bytes(std::span(wanted)), std::as_bytes(std::span(told)));
+  const bool is_proved = is_same_secret(bytes_of(wanted), bytes_of(told));
   return is_proved ? std::optional(offered) : std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/byte_text.h"
 #include "base/check.h"
 #include "base/crypto/hasher.h"
 
@@ -18,7 +19,7 @@ uint64_t weight_of(std::string_view file_hash, uint32_t piece, int machine) {
   for (const uint32_t number : {piece, static_cast<uint32_t>(machine)}) {
     for (int shift = 0; shift < 32; shift += 8) text += static_cast<char>(number >> shift & 255);
   }
-  const Digest digest = sha256(std::as_bytes(std::span(text)));
+  const Digest digest = sha256(bytes_of(text));
   uint64_t weight = 0;
   for (int i = 0; i < 8; ++i) weight = weight << 8 | std::to_integer<uint64_t>(digest[i]);
   return weight;

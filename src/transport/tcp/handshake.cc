@@ -12,15 +12,12 @@
 #include <memory>
 #include <string_view>
 
+#include "base/byte_text.h"
 #include "transport/frame.h"
 #include "transport/tcp/socket.h"
 
 namespace lockstep {
 namespace {
-
-std::span<const std::byte> text(std::string_view view) {
-  return std::as_bytes(std::span(view));
-}
 
 std::span<const std::byte> whole(const Hello& hello) {
   return std::as_bytes(std::span(&hello, 1));
@@ -162,15 +159,15 @@ Status Handshake::check_agreement() const {
 
 Result<Digest> Handshake::hello_proof(bool of_caller) const {
   if (of_caller) {
-    return hmac_sha256(options_.token, {text("lockstep caller"), unproved(caller_hello())});
+    return hmac_sha256(options_.token, {bytes_of("lockstep caller"), unproved(caller_hello())});
   }
-  return hmac_sha256(options_.token, {text("lockstep listener"), whole(caller_hello()),
+  return hmac_sha256(options_.token, {bytes_of("lockstep listener"), whole(caller_hello()),
                                       unproved(listener_hello())});
 }
 
 Result<Digest> Handshake::final_proof() const {
   return hmac_sha256(options_.token,
-                     {text("lockstep done"), whole(caller_hello()), whole(listener_hello())});
+                     {bytes_of("lockstep done"), whole(caller_hello()), whole(listener_hello())});
 }
 
 Result<std::optional<LinkKeys>> Handshake::keys() const {
