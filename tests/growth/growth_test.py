@@ -41,8 +41,6 @@ REFUSED = {
 }
 # These do quadratic work of their own, which is limited elsewhere.
 SQUARES = {
-    # Up to 16 steps for each name of an object, the names before it in its chain are passed; then it is refused.
-    "json: names that collide, in a large object",
     # Each state has the letters of all items that may be omitted; the limit of steps ends it.
     "regex: optional letters",
     # Each pattern is compared with every other one, for a key that matches both; likewise.

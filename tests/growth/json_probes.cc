@@ -45,7 +45,7 @@ Probes json_probes() {
       text_probe("json: distinct names", 1000, names, parses_json),
       text_probe("json: distinct names, refusing equal ones", 1000, names, parses_json_strictly),
       text_probe("json: names that collide", 4096, colliding, parses_json),
-      text_probe("json: names that collide, in a large object", 4096, colliding,
+      text_probe("json: names that collide, in a large object", 12288, colliding,
                  [](const std::string& text) { return parse_large_json(text).ok(); }),
       text_probe("json: distinct names of a large object", 5000, names,
                  [](const std::string& text) { return parse_large_json(text).ok(); }),

@@ -14,4 +14,10 @@ void return_free_memory() {
 #endif
 }
 
+void return_large_blocks_at_once() {
+#if defined(__GLIBC__)
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 }  // namespace lockstep

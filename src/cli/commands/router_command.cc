@@ -9,6 +9,7 @@
 #include "base/files/open_files.h"
 #include "base/log.h"
 #include "base/process/core_dumps.h"
+#include "base/process/free_memory.h"
 #include "base/version.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/access_flags.h"
@@ -49,6 +50,7 @@ void announce_router(const RouterFlags& flags, uint16_t port, size_t backend_cou
 
 Status route(const RouterFlags& flags) {
   flags.core_dumps ? allow_core_dumps() : forbid_core_dumps();
+  return_large_blocks_at_once();
   StopSignals signals;
   if (flags.json_log) set_log_json(true);
   RouterOptions options;

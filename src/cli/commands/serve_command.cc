@@ -17,6 +17,7 @@
 #include "base/files/open_files.h"
 #include "base/log.h"
 #include "base/process/core_dumps.h"
+#include "base/process/free_memory.h"
 #include "base/version.h"
 #include "cli/client/cluster_entry.h"
 #include "cli/client/node_stop.h"
@@ -310,6 +311,7 @@ void run_until_stopped(const StopSignals& signals, NodeStop& stop, Serving& serv
 // Whether the program is to start again.
 Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
   flags.core_dumps ? allow_core_dumps() : forbid_core_dumps();
+  return_large_blocks_at_once();
   // Before models are loaded, which may take long.
   TRY(TRY(AccessControl::open(TRY(access_of(flags))))->check_host(flags.host));
   const auto ending = std::make_shared<std::atomic<Ending>>(Ending::kNone);
