@@ -89,6 +89,9 @@ PHRASES = [
 # A file of the project that a comment names; what follows a slash, a dot or a word is part of an address.
 NAMED_PATH = re.compile(r"(?<![\w./-])[a-z_]+/(?:\w+/)*\w+\.(?:cc|h|inl)\b")
 
+# A source of the project that a document names; one with a < or a name in capitals is a pattern for the reader.
+QUOTED_PATH = re.compile(r"`(?P<path>(?:[a-z_*][\w*-]*/)*[a-z_*][\w*]*\.(?:cc|h|inl|py|sh))`")
+
 # In comments of C++ files besides.
 COMMENT_PHRASES = PHRASES + [
     (

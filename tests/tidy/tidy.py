@@ -9,6 +9,7 @@ The rules are data in rules.py. Each finding is one line "path:line: reason"; an
 
 import argparse
 import collections
+import fnmatch
 import re
 import subprocess
 import sys
@@ -342,6 +343,19 @@ def check_named_paths(files):
                 yield file.finding(comment.line_at(match.start()), f"{path}: there is no such file")
 
 
+def check_quoted_paths(files):
+    """A source that a document names in backquotes exists. Its folders may be left out from the left, and * stands for
+    any part of a name."""
+    paths = ["/" + file.path for file in files]
+    for file in files:
+        if file.suffix != ".md":
+            continue
+        for match in rules.QUOTED_PATH.finditer(file.text):
+            path = match.group("path")
+            if rules.FOLDERS_LEFT_OUT.isdisjoint(path.split("/")) and not fnmatch.filter(paths, "*/" + path):
+                yield file.finding(cpp_text.line_of(file.text, match.start()), f"{path}: there is no such file")
+
+
 # ---- the two ways to run
 
 
@@ -373,6 +387,7 @@ def check_files(files, table):
     yield from check_header_is_used(files)
     yield from check_one_definition(files)
     yield from check_named_paths(files)
+    yield from check_quoted_paths(files)
     yield from check_member_files(files)
     yield from check_anonymous_functions(files)
     yield from check_header_circles(files)

@@ -381,6 +381,17 @@ class CommentWords(Case):
         for good in ("base/log.h", "src/base/log.h", "other/project.h", "https://a.org/base/lag.h", "x.base/lag.h"):
             self.assertEqual(reasons_of(f"// As {good} says.\n"), [], good)
 
+    def test_a_source_that_a_document_names_exists(self):
+        def lines_of(text):
+            files = [tidy.SourceFile("src/base/files/log.h", ""), tidy.SourceFile("docs/a.md", text)]
+            return [finding.line for finding in tidy.check_quoted_paths(files)]
+
+        for bad in ("src/base/files/lag.h", "base/log.h", "lag.h", "base/*/lag.h", "files/log.py", "og.h"):
+            self.assertEqual(lines_of(f"First.\n\nSee `{bad}`.\n"), [3], bad)
+        for good in ("src/base/files/log.h", "base/files/log.h", "log.h", "base/*/log.h", "tests/<folder>/a.cc",
+                     "data/x.py", "lag.h: no", "a/config.json"):
+            self.assertEqual(lines_of(f"See `{good}`, not lag.h.\n"), [], good)
+
     def test_members_of_a_class_are_defined_in_sources_that_begin_with_its_header(self):
         def names_of(*sources):
             header = tidy.SourceFile("src/net/loop.h", "class Loop {\n  void run();\n};\n")
