@@ -92,12 +92,12 @@ NAMED_PATH = re.compile(r"(?<![\w./-])[a-z_]+/(?:\w+/)*\w+\.(?:cc|h|inl)\b")
 # A source of the project that a document names; one with a < or a name in capitals is a pattern for the reader.
 QUOTED_PATH = re.compile(r"`(?P<path>(?:[a-z_*][\w*-]*/)*[a-z_*][\w*]*\.(?:cc|h|inl|py|sh))`")
 
-# In comments of C++ files besides.
-COMMENT_PHRASES = PHRASES + [
-    (
-        re.compile(r"(?:^|(?<=[.!?:] )|(?<=[.!?]\) ))(?P<bad>(?:What|Who|Of)\b)(?![^.!?]*\?)"),
-        "a sentence begins with its subject: name the thing instead of 'what', 'who' or 'of ...'; questions are fine",
-    ),
+# In comments of C++ files besides, and in documents, where a heading, an item or a cell begins a sentence too.
+SUBJECT_FIRST = "a sentence begins with its subject: name the thing instead of 'what', 'who' or 'of ...'; questions are fine"
+NO_SUBJECT = r"(?P<bad>(?:What|Who|Of)\b)(?![^.!?]*\?)"
+COMMENT_PHRASES = PHRASES + [(re.compile(r"(?:^|(?<=[.!?:] )|(?<=[.!?]\) ))" + NO_SUBJECT), SUBJECT_FIRST)]
+DOCUMENT_PHRASES = PHRASES + [
+    (re.compile(r"(?:^ *(?:#+ |[-*>] |\d+\. )?|[.!?:|] |[.!?]\) |[.!?]\*\* )(?:\*\*|\[)*" + NO_SUBJECT, re.MULTILINE), SUBJECT_FIRST)
 ]
 
 # Patterns over C++ code without comments, strings and directives: (where, pattern, reason, files that may).

@@ -259,7 +259,8 @@ def check_other_words(file):
                 yield file.finding(cpp_text.line_of(file.text, literal.start()), reason)
         return
     text = re.sub(r"`[^`\n]+`", lambda match: cpp_text.blank(match.group()), file.text)
-    for position, reason in found_phrases(rules.PHRASES, text):
+    phrases = rules.DOCUMENT_PHRASES if file.suffix == ".md" else rules.PHRASES
+    for position, reason in found_phrases(phrases, text):
         yield file.finding(cpp_text.line_of(file.text, position), reason)
 
 

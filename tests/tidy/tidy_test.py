@@ -369,7 +369,17 @@ class CommentWords(Case):
         self.refused(check, "docs/a.md", "First.\n\nIt is made anew.\n", lines=[3])
         self.refused(check, "tests/a_test.py", "# a file beside it\n", lines=[1])
         self.passes(check, "src/base/a.cc", 'f("beside");\n')  # a name, not a sentence
-        self.passes(check, "docs/a.md", "The key `beside` is a number. Of two names the first wins.\n")
+        self.passes(check, "docs/a.md", "The key `beside` is a number. The first of two names wins.\n")
+
+    def test_sentences_of_documents_begin_with_their_subject(self):
+        check = tidy.check_other_words
+        for bad in ("What works", "## What works", "- **Who decides.** Rank 0.", "1. Who makes it: the engine.", "| Of two | 1 |",
+                    "[What it costs](a.md).", "It ends. Of two names the first wins.", "**Loading.** What is left."):
+            self.refused(check, "docs/a.md", f"First.\n\n{bad}\n", lines=[3])
+        for good in ("## What does it cost?", "- **What must travel?** Little.", "It is what the API calls it.", "| what | who |",
+                     "Whatever is left.", "`What` is a word.", "All of it."):
+            self.passes(check, "docs/a.md", f"First.\n\n{good}\n")
+        self.passes(check, "tools/a.sh", "# What works\n")
 
     def test_a_file_that_a_comment_names_exists(self):
         def reasons_of(comment):
