@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <future>
+#include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "cluster/cluster_fixture.h"
@@ -408,6 +411,76 @@ TEST_CASE("request decoder: what does not fit is refused, and the rest comes in 
     CHECK(decoder->add(4, half));
     decoder.reset();
   });
+}
+
+TEST_CASE("request decoder: exceptions cost neither the thread nor another request's answer") {
+  const auto loop = EventLoop::start();
+  std::atomic<int> refusals = 3;
+  std::promise<void> has_come;
+  std::vector<std::pair<uint64_t, ErrorCode>> answers;  // used on the loop
+  std::unique_ptr<RequestDecoder> decoder;
+  loop->run_and_wait([&] {
+    decoder = std::make_unique<RequestDecoder>(
+        [&](std::function<void()> call) {
+          if (refusals.fetch_sub(1) > 0) throw std::bad_alloc();
+          loop->post(std::move(call));
+        },
+        [](std::string_view payload) -> DecodedRequest {
+          if (payload == "huge") throw std::bad_alloc();
+          return Error{ErrorCode::kCorrupt, "not a request"};
+        },
+        [&](uint64_t id, const DecodedRequest& decoded) {
+          answers.emplace_back(id, decoded.error().code);
+          if (answers.size() == 3) has_come.set_value();
+          if (id == 1) throw std::bad_alloc();
+        });
+    CHECK(decoder->add(1, "{"));
+    CHECK(decoder->add(2, "huge"));
+    CHECK(decoder->add(3, "{"));
+  });
+  CHECK(has_come.get_future().wait_for(kPatience) == std::future_status::ready);
+  loop->run_and_wait([&] { decoder.reset(); });
+  CHECK(answers == std::vector<std::pair<uint64_t, ErrorCode>>{{1, ErrorCode::kCorrupt},
+                                                               {2, ErrorCode::kExhausted},
+                                                               {3, ErrorCode::kCorrupt}});
+  CHECK(refusals.load() < 0);
+}
+
+TEST_CASE("stream host: a request that memory does not suffice for ends, and the others go on") {
+  Machines machines;
+  machines.decode = [](std::string_view payload) -> DecodedRequest {
+    DecodedRequest decoded = decode_request(payload);
+    if (decoded.ok() && decoded.value().first == 1) throw std::bad_alloc();
+    return decoded;
+  };
+  machines.serve(std::make_shared<FakeService>());
+  FrameConnection connection = machines.connect();
+  std::map<uint64_t, Status> ended;  // used on the clients' loop
+  std::promise<void> all_ended;
+  std::unique_ptr<RequestRoute> route;
+  RouteEvents events;
+  events.on_status = [](const ModelStatus&) {};
+  events.on_lost = [](const Error& error) { FAIL_CHECK(error.message); };
+  events.on_event = [&](const RequestEvent& event) {
+    const auto* end = event.as<RequestEvent::Ended>();
+    if (!end) return;
+    ended.emplace(event.id, end->outcome.ok() ? Status(Ok{}) : Status(end->outcome.error()));
+    if (ended.size() == 2) all_ended.set_value();
+  };
+  machines.clients->run_and_wait([&] {
+    route = make_stream_route(*machines.clients, std::move(connection), events);
+    CHECK(route->submit(1, request_for({1}, 4)).ok());
+    CHECK(route->submit(2, request_for({1}, 4)).ok());
+  });
+  CHECK(all_ended.get_future().wait_for(kPatience) == std::future_status::ready);
+  machines.clients->run_and_wait([&] {
+    route.reset();
+    connection = {};
+  });
+  REQUIRE(ended.size() == 2);
+  REQUIRE(!ended.at(1).ok());
+  CHECK(ended.at(1).error().code == ErrorCode::kExhausted);
+  CHECK(ended.at(2).ok());
 }
 
 TEST_CASE("stream host: rows of logits are refused, and the stream continues") {

@@ -1,14 +1,17 @@
 // RequestDecoder: decodes the requests of a stream in a thread of its own, one after the other, so
-// that a long one delays neither the loop's heartbeats nor its other streams. Used by
-// request_stream_host.cc. Loop's thread only.
+// that a long one delays neither the loop's heartbeats nor its other streams. An exception
+// (bad_alloc) costs the request that it met: the thread goes on, and every request gets an answer.
+// Used by request_stream_host.cc. Loop's thread only.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -27,10 +30,16 @@ class RequestDecoder {
  public:
   static constexpr size_t kBytesMax = size_t{64} << 20;  // of all that wait
 
+  // When the loop refuses a call for lack of memory, the thread asks it again after this time.
+  static constexpr std::chrono::milliseconds kPostAgain{50};
+
   // `done` is called on the loop's thread, in the order of add(), and not after this is destroyed,
   // which it may do.
   using Done = std::function<void(uint64_t id, DecodedRequest request)>;
+  // EventLoop::post(), called in the thread; it may throw.
+  using Post = std::function<void(std::function<void()>)>;
   // `decode` is called in the thread.
+  RequestDecoder(Post post, DecodeRequest decode, Done done);
   RequestDecoder(EventLoop& loop, DecodeRequest decode, Done done);
   RequestDecoder(RequestDecoder&&) = delete;
   // Waits for a call of `decode` in progress.
@@ -40,21 +49,27 @@ class RequestDecoder {
   bool add(uint64_t id, std::string payload);
 
  private:
-  struct Waiting {
+  struct Item {
     uint64_t id;
     std::string payload;
+    std::optional<DecodedRequest> decoded;
   };
 
   void work();
+  void decode_next(std::unique_lock<std::mutex>& lock);
+  void post_decoded();
+  void deliver();
 
-  EventLoop& loop_;
+  const Post post_;
   const DecodeRequest decode_;
   const std::shared_ptr<const Done> done_;  // gone with this
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<Waiting> waiting_;
-  size_t bytes_ = 0;  // of those that wait, and of the one in progress
+  std::list<Item> waiting_;
+  std::list<Item> decoded_;  // items move from list to list, which needs no memory
+  bool is_posted_ = false;   // a call of deliver() is on its way
+  size_t bytes_ = 0;         // of those that wait, and of the one in progress
   bool is_over_ = false;
 
   std::thread thread_;  // started by the first request

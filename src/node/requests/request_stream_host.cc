@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/threads/guarded.h"
 #include "node/requests/local_route.h"
 #include "node/requests/request_frames.h"
 #include "node/wire/event_codec.h"
@@ -26,6 +27,7 @@ struct RequestStreamHost::Impl : std::enable_shared_from_this<Impl> {
   void take(const std::string& frame);
   Status submit(uint64_t id, std::string encoded);
   void take_decoded(uint64_t id, DecodedRequest decoded);
+  void submit_or_end(uint64_t id, DecodedRequest decoded);
   void submit_decoded(uint64_t id, const GenerateRequest& request);
   void cancel(uint64_t id);
   RouteEvents route_events();
@@ -119,9 +121,18 @@ void RequestStreamHost::Impl::cancel(uint64_t id) {
   found->second = true;
 }
 
+// A request without an answer would wait for ever, so the stream ends if one cannot be given.
 void RequestStreamHost::Impl::take_decoded(uint64_t id, DecodedRequest decoded) {
   if (is_over) return;
+  Status taken = guarded([&] { submit_or_end(id, std::move(decoded)); });
+  if (!taken.ok()) end(std::move(taken.error()));
+}
+
+void RequestStreamHost::Impl::submit_or_end(uint64_t id, DecodedRequest decoded) {
   const bool is_cancelled = undecoded.extract(id).mapped();
+  if (!decoded.ok() && decoded.error().code == ErrorCode::kExhausted) {
+    return send_event({id, RequestEvent::Ended{std::move(decoded.error())}});
+  }
   if (!decoded.ok()) return lose(std::move(decoded.error()));
   if (!is_cancelled) return submit_decoded(id, decoded.value().second);
   const Error cancelled{ErrorCode::kCancelled, "the request was cancelled"};
