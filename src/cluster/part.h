@@ -61,7 +61,7 @@ inline constexpr NamedValues<PartState, 5> kPartStates{{{PartState::kReserved, "
                                                         {PartState::kFailed, "failed"}}};
 
 // One node's part of one placement: one rank or several.
-struct PartReport {
+struct PlacementShare {
   std::string model;
   PlacementEpoch epoch;
   std::vector<RankPart> ranks;  // of the whole placement, in order
@@ -71,7 +71,7 @@ struct PartReport {
   std::string reason;  // if it failed
   int64_t stages = 1;  // of the whole placement
 
-  bool operator==(const PartReport&) const = default;
+  bool operator==(const PlacementShare&) const = default;
 };
 
 // The memory that the ranks on `node` need together.

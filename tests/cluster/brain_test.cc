@@ -83,7 +83,7 @@ class Cluster {
   std::vector<int> where(const std::string& model) {
     std::vector<int> found;
     for (const auto& [number, brain] : brains_) {
-      for (const PartReport& part : brain->parts().reports()) {
+      for (const PlacementShare& part : brain->parts().reports()) {
         if (part.model == model && part.state == PartState::kReady) found.push_back(number);
       }
     }
@@ -590,7 +590,7 @@ TEST_CASE("a plan function that must read a table first is called again when it 
   const ClusterActions actions = brain.plan_again({4'001, 5'001});
   CHECK(asked == 2);
   REQUIRE(brain.parts().reports().size() == 1);
-  const PartReport part = brain.parts().reports()[0];
+  const PlacementShare part = brain.parts().reports()[0];
   CHECK(part.bytes == 60);
   CHECK(part.stages == 2);
   CHECK(part.ranks[0].share == 3);

@@ -33,7 +33,7 @@ void SimulationRun::check_node(int index) {
 // Each model and epoch has one placement in all groups; a node starts an epoch once, and never an
 // earlier one afterwards.
 void SimulationRun::check_start(int index, const StartPartAction& action) {
-  const PartReport& part = action.part;
+  const PlacementShare& part = action.part;
   const auto [item, is_new] = placements_.try_emplace({part.model, part.epoch}, part.ranks);
   if (!is_new && item->second != part.ranks) {
     fail(fmt::format("{} has two placements in epoch {}", part.model, part.epoch.counter));
@@ -134,7 +134,7 @@ void SimulationRun::check_model(const DesiredEntry& entry) {
     const auto& pinned = entry.promises.pinned;
     bool may_hold =
         pinned.empty() || std::find(pinned.begin(), pinned.end(), node.id) != pinned.end();
-    for (const PartReport& part : node.brain->parts().reports()) {
+    for (const PlacementShare& part : node.brain->parts().reports()) {
       if (part.model != entry.name) continue;
       may_hold = false;
       if (part.state == PartState::kReady && node.running.contains({part.model, part.epoch})) {

@@ -29,7 +29,7 @@ namespace {
 // Parts become ready and stop at once.
 class FakeRunner final : public PartRunner {
  public:
-  void start_part(const DesiredEntry& entry, const PartReport& part) override {
+  void start_part(const DesiredEntry& entry, const PlacementShare& part) override {
     {
       const std::lock_guard lock(mutex_);
       running_.insert(part.model);

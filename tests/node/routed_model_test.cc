@@ -11,7 +11,7 @@
 #include "cluster/cluster_fixture.h"
 #include "node/fake_service.h"
 #include "node/request_client.h"
-#include "node/requests/least_busy.h"
+#include "node/requests/pick_group.h"
 #include "node/requests/local_route.h"
 
 using namespace lockstep;

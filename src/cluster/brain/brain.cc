@@ -345,7 +345,7 @@ void Brain::coordinate(ClusterTime now) {
 // Ends parts of models known to be unloaded, without a coordinator's order.
 void Brain::end_unwanted_parts() {
   if (parts_.promised_bytes() == 0) return;
-  for (const PartReport& part : parts_.reports()) {
+  for (const PlacementShare& part : parts_.reports()) {
     const DesiredEntry* entry = desired_.find(part.model);
     if (entry == nullptr || !entry->wanted) stop_part(part.model, part.epoch);
   }

@@ -37,7 +37,7 @@ struct SendAction {
 // Start this node's ranks; report kReady or kFailed, and kStopped once a StopPartAction is done.
 struct StartPartAction {
   DesiredEntry entry;
-  PartReport part;
+  PlacementShare part;
 };
 
 struct StopPartAction {

@@ -44,7 +44,7 @@ std::set<NodeId> nodes_of(const std::vector<RankPart>& ranks) {
 
 bool holds_part(const NodeView& node, std::string_view model) {
   return std::any_of(node.beat->parts.begin(), node.beat->parts.end(),
-                     [&](const PartReport& part) { return part.model == model; });
+                     [&](const PlacementShare& part) { return part.model == model; });
 }
 
 int64_t offers_key(const std::vector<NodeOffer>& offers) {
@@ -361,7 +361,7 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, std::string_view 
                     .operations_s = node.beat->operations_s,
                     .link_bytes_s = node.beat->link_bytes_s,
                     .round_trips = node.beat->round_trips};
-    for (const PartReport& part : node.beat->parts) offer.free_bytes -= part.bytes;
+    for (const PlacementShare& part : node.beat->parts) offer.free_bytes -= part.bytes;
     for (const auto& [other, book] : books_) {
       for (const Attempt& attempt : book.attempts) {
         if (find_part(node, other, attempt.epoch) != nullptr) continue;
@@ -402,7 +402,7 @@ bool Coordinator::advance(Round& round, Book& book, Attempt& attempt) const {
     if (node == nullptr || !node->is_follower) {
       return give_up(fmt::format("node {} was lost", round.members.name_of(id)), false);
     }
-    const PartReport* part = find_part(*node, attempt.entry.name, attempt.epoch);
+    const PlacementShare* part = find_part(*node, attempt.entry.name, attempt.epoch);
     if (part == nullptr) continue;
     // Now an ordinary placement, which failed.
     if (part->state == PartState::kFailed || part->state == PartState::kStopping) return false;

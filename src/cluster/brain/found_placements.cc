@@ -49,7 +49,7 @@ void judge(FoundPlacement& placement, std::span<const NodeView> nodes, const Mem
 FoundPlacements find_placements(std::span<const NodeView> nodes, const Membership& members) {
   FoundPlacements found;
   for (const NodeView& node : nodes) {
-    for (const PartReport& part : node.beat->parts) {
+    for (const PlacementShare& part : node.beat->parts) {
       auto& placements = found[part.model];
       auto place = std::find_if(placements.begin(), placements.end(),
                                 [&](const auto& other) { return other.epoch == part.epoch; });
@@ -72,9 +72,9 @@ const NodeView* find_node(std::span<const NodeView> nodes, const NodeId& id) {
   return found == nodes.end() ? nullptr : &*found;
 }
 
-const PartReport* find_part(const NodeView& node, std::string_view model,
-                            const PlacementEpoch& epoch) {
-  for (const PartReport& part : node.beat->parts) {
+const PlacementShare* find_part(const NodeView& node, std::string_view model,
+                                const PlacementEpoch& epoch) {
+  for (const PlacementShare& part : node.beat->parts) {
     if (part.model == model && part.epoch == epoch) return &part;
   }
   return nullptr;

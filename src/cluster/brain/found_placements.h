@@ -25,7 +25,7 @@ struct NodeView {
 
 struct PartView {
   const NodeView* node = nullptr;
-  const PartReport* part = nullptr;
+  const PlacementShare* part = nullptr;
 };
 
 enum class PlacementHealth : uint8_t {
@@ -51,7 +51,7 @@ using FoundPlacements = std::map<std::string_view, std::vector<FoundPlacement>>;
 FoundPlacements find_placements(std::span<const NodeView> nodes, const Membership& members);
 
 const NodeView* find_node(std::span<const NodeView> nodes, const NodeId& id);
-const PartReport* find_part(const NodeView& node, std::string_view model,
-                            const PlacementEpoch& epoch);
+const PlacementShare* find_part(const NodeView& node, std::string_view model,
+                                const PlacementEpoch& epoch);
 
 }  // namespace lockstep

@@ -28,14 +28,14 @@ ReserveReply LocalParts::reserve(int64_t now_ms, const ReserveOrder& order) {
   if (!reply.reason.empty()) return reply;
 
   reply.is_granted = true;
-  PartReport part{.model = model,
-                  .epoch = order.epoch,
-                  .ranks = order.plan.ranks,
-                  .key = placement_key(order.entry),
-                  .state = PartState::kReserved,
-                  .bytes = bytes,
-                  .reason = {},
-                  .stages = order.plan.stages};
+  PlacementShare part{.model = model,
+                      .epoch = order.epoch,
+                      .ranks = order.plan.ranks,
+                      .key = placement_key(order.entry),
+                      .state = PartState::kReserved,
+                      .bytes = bytes,
+                      .reason = {},
+                      .stages = order.plan.stages};
   parts_.emplace(Key(model, order.epoch), LocalPart{std::move(part), order.entry, now_ms});
   ++revision_;
   return reply;
@@ -67,7 +67,7 @@ bool LocalParts::report(const std::string& model, const PlacementEpoch& epoch,
   const auto found = parts_.find({model, epoch});
   if (found == parts_.end() || found->second.report.state == PartState::kReserved) return false;
   ++revision_;
-  PartReport& part = found->second.report;
+  PlacementShare& part = found->second.report;
   const bool was_stopping = part.state == PartState::kStopping;
   if (event.kind == PartEvent::Kind::kReady) {
     if (part.state == PartState::kStarting) part.state = PartState::kReady;
@@ -96,8 +96,8 @@ int64_t LocalParts::promised_bytes() const {
   return bytes;
 }
 
-std::vector<PartReport> LocalParts::reports() const {
-  std::vector<PartReport> reports;
+std::vector<PlacementShare> LocalParts::reports() const {
+  std::vector<PlacementShare> reports;
   reports.reserve(parts_.size());
   for (const auto& [key, part] : parts_) reports.push_back(part.report);
   return reports;

@@ -27,7 +27,7 @@ struct PartEvent {
 };
 
 struct LocalPart {
-  PartReport report;
+  PlacementShare report;
   DesiredEntry entry;  // what it was reserved for
   int64_t reserved_ms = 0;
 };
@@ -49,7 +49,7 @@ class LocalParts {
 
   int64_t budget_bytes() const { return budget_bytes_; }
   int64_t promised_bytes() const;
-  std::vector<PartReport> reports() const;
+  std::vector<PlacementShare> reports() const;
   // Counts changes, so that callers can see whether to report them.
   int64_t revision() const { return revision_; }
 

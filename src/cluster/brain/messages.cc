@@ -72,7 +72,7 @@ Result<RoundTrip> round_trip_of(const Json& value) {
   return trip;
 }
 
-Json part_json(const PartReport& part) {
+Json part_json(const PlacementShare& part) {
   return JsonObject{{"model", part.model},
                     {"epoch", epoch_json(part.epoch)},
                     {"ranks", list_json(part.ranks, rank_json)},
@@ -83,8 +83,8 @@ Json part_json(const PartReport& part) {
                     {"reason", part.reason}};
 }
 
-Result<PartReport> part_of(const Json& value) {
-  PartReport part;
+Result<PlacementShare> part_of(const Json& value) {
+  PlacementShare part;
   part.model = TRY(model_field(value));
   part.epoch = TRY(epoch_field(value));
   RankPlan plan = TRY(plan_fields(value));
@@ -171,7 +171,7 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.desired_digest = TRY(number_field(value, "desired_digest"));
   beat.hears = TRY(list_of<NodeId>(value, "hears", kNodesMax, node_of));
   beat.round_trips = TRY(list_of<RoundTrip>(value, "round_trips", kNodesMax, round_trip_of));
-  beat.parts = TRY(list_of<PartReport>(value, "parts", kPartsMax, part_of));
+  beat.parts = TRY(list_of<PlacementShare>(value, "parts", kPartsMax, part_of));
   beat.uses = TRY(list_of<ModelUse>(value, "uses", kDesiredNamesMax, use_of));
   beat.models = TRY(list_of<ModelProgress>(value, "models", kDesiredNamesMax, progress_of));
   return ClusterMessage(std::move(beat));

@@ -76,7 +76,7 @@ struct NodeHeartbeat {
   int64_t desired_digest = 0;
   std::vector<NodeId> hears;  // nodes whose heartbeats reach it
   std::vector<RoundTrip> round_trips;
-  std::vector<PartReport> parts;
+  std::vector<PlacementShare> parts;
   std::vector<ModelUse> uses;
   std::vector<ModelProgress> models;  // from a coordinator
 };

@@ -83,9 +83,9 @@ class Model {
   Result<ModelOutputs> forward(const Batch& batch, std::span<const float> hidden = {});
 
  private:
-  // The tokens of a batch that go through a layer together: all of them or one half. Values kept
+  // The tokens of a batch that go through a layer together: all of them or a half. Values kept
   // per token have their place after those of earlier tokens; the other buffers are shared in turn.
-  struct Part : PassBuffers {
+  struct BatchHalf : PassBuffers {
     int tokens = 0;
     bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
   };
@@ -97,36 +97,36 @@ class Model {
   Status embed(const Batch& batch);
   // Waits and completes the exchange buffer, where the floats of rank r end at part_ends_[r].
   Status gather_parts();
-  void make_parts(int tokens);
-  Part part_of(int begin, int tokens) const;
-  std::span<Part> parts() { return std::span(parts_).first(part_count_); }
-  Status attention(int layer, Part& part);
-  void project(int layer, const Part& part);
+  void make_halves(int tokens);
+  BatchHalf half_of(int begin, int tokens) const;
+  std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
+  Status attention(int layer, BatchHalf& half);
+  void project(int layer, const BatchHalf& half);
   // In model_forward_latent.cc.
-  Status project_latent(int layer, const Part& part);
-  Status project_to_latents(int layer, const Part& part);
-  Status exchange_latents(const Part& part);
-  void mix(int layer, const Part& part);
-  Status finish_attention(int layer, Part& part);
-  void feed_forward(int layer, Part& part);
+  Status project_latent(int layer, const BatchHalf& half);
+  Status project_to_latents(int layer, const BatchHalf& half);
+  Status exchange_latents(const BatchHalf& half);
+  void mix(int layer, const BatchHalf& half);
+  Status finish_attention(int layer, BatchHalf& half);
+  void feed_forward(int layer, BatchHalf& half);
   const LeafShares& feed_forward_shares(int layer) const;
-  void gated_up(int layer, const Part& part, Role gate, Role up, int width);
-  void experts(int layer, const Part& part);
-  Status finish_feed_forward(int layer, Part& part);
+  void gated_up(int layer, const BatchHalf& half, Role gate, Role up, int width);
+  void experts(int layer, const BatchHalf& half);
+  Status finish_feed_forward(int layer, BatchHalf& half);
   const LayerWeights& layer_weights(int layer) const {
     return weights_.layers[static_cast<size_t>(layer)];
   }
-  // Sends the part's partial sums. The other part is computed while they travel; with one part the
+  // Sends the half's partial sums. The other half is computed while they travel; with one half the
   // exchange is finished next.
-  Status begin_exchange(const LeafShares& shares, Part& part);
-  // Leaves the sums of all ranks in the part's exchange buffer: the next norm adds them to the
+  Status begin_exchange(const LeafShares& shares, BatchHalf& half);
+  // Leaves the sums of all ranks in the half's exchange buffer: the next norm adds them to the
   // hidden state, or add_sum() does.
-  Status finish_exchange(const Part& part);
+  Status finish_exchange(const BatchHalf& half);
   Result<ModelOutputs> outputs(const Batch& batch);
   Result<ModelOutputs> pass_on(int tokens);
-  void add_sum(Part& part);
+  void add_sum(BatchHalf& half);
   // The norm of the hidden state, after adding a pending sum.
-  void norm_hidden(Slice weight, Part& part);
+  void norm_hidden(Slice weight, BatchHalf& half);
   void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;
@@ -141,9 +141,9 @@ class Model {
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;
-  std::array<Part, 2> parts_;  // of the current batch
-  size_t part_count_ = 0;
-  const Part* exchanging_ = nullptr;  // the part whose exchange is in flight
+  std::array<BatchHalf, 2> halves_;  // of the current batch
+  size_t half_count_ = 0;
+  const BatchHalf* exchanging_ = nullptr;  // the half whose exchange is in flight
   // Scratch of write_batch() and of gathering, kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_;

@@ -16,7 +16,7 @@ Activation activation_of(Gating gating) {
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
-  make_parts(tokens);
+  make_halves(tokens);
   write_batch(batch);
   if (has_embedding()) {
     TRY(embed(batch));
@@ -25,21 +25,21 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> h
     device_.write(buffers_.hidden, std::as_bytes(hidden));
   }
   for (int layer = layers_.begin; layer < layers_.end; ++layer) {
-    for (Part& part : parts()) {
-      TRY(finish_feed_forward(layer - 1, part));
-      TRY(attention(layer, part));
-      TRY(begin_exchange(cut_.head_shares(), part));
+    for (BatchHalf& half : halves()) {
+      TRY(finish_feed_forward(layer - 1, half));
+      TRY(attention(layer, half));
+      TRY(begin_exchange(cut_.head_shares(), half));
     }
-    for (Part& part : parts()) {
-      TRY(finish_attention(layer, part));
-      feed_forward(layer, part);
-      TRY(begin_exchange(feed_forward_shares(layer), part));
+    for (BatchHalf& half : halves()) {
+      TRY(finish_attention(layer, half));
+      feed_forward(layer, half);
+      TRY(begin_exchange(feed_forward_shares(layer), half));
     }
     if (between_layers_) TRY(between_layers_());
   }
-  for (Part& part : parts()) {
-    TRY(finish_feed_forward(layers_.end - 1, part));
-    add_sum(part);
+  for (BatchHalf& half : halves()) {
+    TRY(finish_feed_forward(layers_.end - 1, half));
+    add_sum(half);
   }
   return has_head() ? outputs(batch) : pass_on(tokens);
 }
@@ -74,53 +74,53 @@ void Model::write_batch(const Batch& batch) {
                           .output = buffers_.rope});
 }
 
-Status Model::attention(int layer, Part& part) {
+Status Model::attention(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
-  norm_hidden(weights.vector(Role::kAttentionNorm), part);
+  norm_hidden(weights.vector(Role::kAttentionNorm), half);
   if (config_.layer(layer).is_latent()) {
-    TRY(project_latent(layer, part));
+    TRY(project_latent(layer, half));
   } else {
-    project(layer, part);
+    project(layer, half);
   }
-  mix(layer, part);
+  mix(layer, half);
   device_.queue(
-      Matmul{weights.matrix(Role::kAttentionOut), part.mixed, part.tokens, {part.partials, 0}});
+      Matmul{weights.matrix(Role::kAttentionOut), half.mixed, half.tokens, {half.partials, 0}});
   return Ok{};
 }
 
 // The bias of a product that is summed over ranks is added once, after the sum.
-Status Model::finish_attention(int layer, Part& part) {
-  TRY(finish_exchange(part));
+Status Model::finish_attention(int layer, BatchHalf& half) {
+  TRY(finish_exchange(half));
   if (!config_.layer(layer).has(Role::kAttentionOutBias)) return Ok{};
-  add_sum(part);
-  device_.queue(AddBias{part.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
-                        part.tokens, config_.hidden});
+  add_sum(half);
+  device_.queue(AddBias{half.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
+                        half.tokens, config_.hidden});
   return Ok{};
 }
 
 // Stores this step's keys and values and lets the queries attend. With latent attention the one
 // key/value head is the latent, its value is the first part of the key, and each head maps the
 // result to its own value.
-void Model::mix(int layer, const Part& part) {
+void Model::mix(int layer, const BatchHalf& half) {
   const LayerPages& pages = state_.layers[static_cast<size_t>(layer)];
   const LayerTraits& traits = config_.layer(layer);
   const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
   device_.queue(StoreKv{.pages = pages,
-                        .keys = is_latent ? part.kv_latent : part.key,
-                        .values = is_latent ? part.kv_latent : part.value,
+                        .keys = is_latent ? half.kv_latent : half.key,
+                        .values = is_latent ? half.kv_latent : half.value,
                         .keys_stride = stride,
                         .values_stride = stride,
-                        .page = part.page,
-                        .slot = part.slot,
-                        .tokens = part.tokens});
+                        .page = half.page,
+                        .slot = half.slot,
+                        .tokens = half.tokens});
   device_.queue(Attention{.pages = pages,
-                          .query = is_latent ? part.absorbed : part.query,
-                          .positions = part.positions,
-                          .page_lists = part.page_lists,
-                          .list_offsets = part.list_offsets,
-                          .tokens = part.tokens,
+                          .query = is_latent ? half.absorbed : half.query,
+                          .positions = half.positions,
+                          .page_lists = half.page_lists,
+                          .list_offsets = half.list_offsets,
+                          .tokens = half.tokens,
                           .heads = heads.size(),
                           .head_begin = heads.begin,
                           .heads_per_kv = config_.heads / traits.state.heads,
@@ -129,50 +129,50 @@ void Model::mix(int layer, const Part& part) {
                           .scale = config_.attention_scale,
                           .has_sinks = traits.has(Role::kSinks),
                           .sinks = layer_weights(layer).vector(Role::kSinks),
-                          .output = is_latent ? part.mixed_latent : part.mixed});
+                          .output = is_latent ? half.mixed_latent : half.mixed});
   if (!is_latent) return;
   device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
-                           .input = part.mixed_latent,
+                           .input = half.mixed_latent,
                            .input_stride = config_.latent.kv_rank,
-                           .tokens = part.tokens,
-                           .output = part.mixed,
+                           .tokens = half.tokens,
+                           .output = half.mixed,
                            .output_stride = config_.latent.value});
 }
 
 // Queries, keys and values of the normed hidden state: product, bias, norm per head, rotation.
-void Model::project(int layer, const Part& part) {
+void Model::project(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const int head_dim = config_.head_dim;
   const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
-    device_.queue(Matmul{weights.matrix(role), part.normed, part.tokens, output});
+    device_.queue(Matmul{weights.matrix(role), half.normed, half.tokens, output});
     if (!traits.has(bias)) return;
-    device_.queue(AddBias{output, weights.vector(bias), part.tokens, heads * head_dim});
+    device_.queue(AddBias{output, weights.vector(bias), half.tokens, heads * head_dim});
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
     if (traits.has(norm)) {
-      device_.queue(RmsNorm{x, weights.vector(norm), part.tokens * heads, head_dim,
+      device_.queue(RmsNorm{x, weights.vector(norm), half.tokens * heads, head_dim,
                             config_.norm_epsilon, x, head_dim});
     }
-    device_.queue(Rope{x, part.rope, part.tokens, heads, head_dim, config_.rotary_dims / 2});
+    device_.queue(Rope{x, half.rope, half.tokens, heads, head_dim, config_.rotary_dims / 2});
   };
   const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
-  multiply(Role::kQuery, Role::kQueryBias, part.query, heads);
-  multiply(Role::kKey, Role::kKeyBias, part.key, kv_heads);
-  multiply(Role::kValue, Role::kValueBias, part.value, kv_heads);
-  norm_and_rotate(Role::kQueryNorm, part.query, heads);
-  norm_and_rotate(Role::kKeyNorm, part.key, kv_heads);
+  multiply(Role::kQuery, Role::kQueryBias, half.query, heads);
+  multiply(Role::kKey, Role::kKeyBias, half.key, kv_heads);
+  multiply(Role::kValue, Role::kValueBias, half.value, kv_heads);
+  norm_and_rotate(Role::kQueryNorm, half.query, heads);
+  norm_and_rotate(Role::kKeyNorm, half.key, kv_heads);
   if (config_.query_scaling.beta != 0) {
-    device_.queue(ScaleRows{part.query, part.factors, part.tokens, heads * head_dim});
+    device_.queue(ScaleRows{half.query, half.factors, half.tokens, heads * head_dim});
   }
 }
 
-void Model::feed_forward(int layer, Part& part) {
-  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), part);
-  if (config_.layer(layer).has_experts) return experts(layer, part);
-  gated_up(layer, part, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
+void Model::feed_forward(int layer, BatchHalf& half) {
+  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), half);
+  if (config_.layer(layer).has_experts) return experts(layer, half);
+  gated_up(layer, half, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
   device_.queue(
-      Matmul{layer_weights(layer).matrix(Role::kDown), part.gate, part.tokens, {part.partials, 0}});
+      Matmul{layer_weights(layer).matrix(Role::kDown), half.gate, half.tokens, {half.partials, 0}});
 }
 
 const LeafShares& Model::feed_forward_shares(int layer) const {
@@ -180,32 +180,32 @@ const LeafShares& Model::feed_forward_shares(int layer) const {
 }
 
 // silu(gate) * up of `width` columns, left in the gate's buffer.
-void Model::gated_up(int layer, const Part& part, Role gate, Role up, int width) {
+void Model::gated_up(int layer, const BatchHalf& half, Role gate, Role up, int width) {
   const LayerWeights& weights = layer_weights(layer);
-  device_.queue(Matmul{weights.matrix(gate), part.normed, part.tokens, part.gate});
-  device_.queue(Matmul{weights.matrix(up), part.normed, part.tokens, part.up});
-  device_.queue(SiluMul{.gate = part.gate,
-                        .up = part.up,
-                        .count = static_cast<size_t>(part.tokens) * static_cast<size_t>(width),
-                        .output = part.gate});
+  device_.queue(Matmul{weights.matrix(gate), half.normed, half.tokens, half.gate});
+  device_.queue(Matmul{weights.matrix(up), half.normed, half.tokens, half.up});
+  device_.queue(SiluMul{.gate = half.gate,
+                        .up = half.up,
+                        .count = static_cast<size_t>(half.tokens) * static_cast<size_t>(width),
+                        .output = half.gate});
 }
 
 // Every rank makes the same choice of experts; each computes its columns of every chosen one.
-void Model::experts(int layer, const Part& part) {
+void Model::experts(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const ExpertsConfig& config = config_.experts;
   const bool has_shared = traits.has(Role::kSharedDown);
   const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
-  device_.queue(Matmul{weights.matrix(Role::kRouter), part.normed, part.tokens, part.scores});
+  device_.queue(Matmul{weights.matrix(Role::kRouter), half.normed, half.tokens, half.scores});
   // The softmax of all scores, normalised over the chosen, is the softmax of the chosen ones.
   if (!is_sigmoid && traits.has(Role::kRouterBias)) {
     device_.queue(
-        AddBias{part.scores, weights.vector(Role::kRouterBias), part.tokens, config.count});
+        AddBias{half.scores, weights.vector(Role::kRouterBias), half.tokens, config.count});
   }
-  device_.queue(Route{.scores = part.scores,
+  device_.queue(Route{.scores = half.scores,
                       .bias = weights.vector(Role::kRouterBias),
-                      .tokens = part.tokens,
+                      .tokens = half.tokens,
                       .experts = config.count,
                       .chosen = config.chosen,
                       .is_sigmoid = is_sigmoid,
@@ -213,48 +213,48 @@ void Model::experts(int layer, const Part& part) {
                       .chosen_groups = config.chosen_groups,
                       .normalises = config.normalises,
                       .factor = config.factor,
-                      .output = part.chosen,
-                      .weights = part.chosen_weights});
+                      .output = half.chosen,
+                      .weights = half.chosen_weights});
   device_.queue(ExpertsUp{.matrices = &weights.experts,
-                          .chosen = part.chosen,
-                          .weights = part.chosen_weights,
-                          .tokens = part.tokens,
+                          .chosen = half.chosen,
+                          .weights = half.chosen_weights,
+                          .tokens = half.tokens,
                           .chosen_count = config.chosen,
-                          .input = part.normed,
-                          .scratch = part.expert_scratch,
-                          .output = part.expert_hidden,
+                          .input = half.normed,
+                          .scratch = half.expert_scratch,
+                          .output = half.expert_hidden,
                           .activation = activation_of(traits.gating),
                           .limit = config.limit,
                           .has_bias = traits.has(Role::kExpertGateBias),
                           .gate_bias = weights.vector(Role::kExpertGateBias),
                           .up_bias = weights.vector(Role::kExpertUpBias)});
   if (has_shared) {
-    gated_up(layer, part, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
+    gated_up(layer, half, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
   }
   device_.queue(ExpertsDown{.matrices = &weights.experts,
-                            .chosen = part.chosen,
-                            .tokens = part.tokens,
+                            .chosen = half.chosen,
+                            .tokens = half.tokens,
                             .chosen_count = config.chosen,
-                            .input = part.expert_hidden,
+                            .input = half.expert_hidden,
                             .has_shared = has_shared,
                             .shared = weights.matrix(Role::kSharedDown),
-                            .shared_input = part.gate,
-                            .output = {part.partials, 0}});
+                            .shared_input = half.gate,
+                            .output = {half.partials, 0}});
 }
 
 // There is nothing to finish before a stage's first layer.
-Status Model::finish_feed_forward(int layer, Part& part) {
-  TRY(finish_exchange(part));
-  if (!part.has_sum || !config_.layer(layer).has(Role::kExpertDownBias)) return Ok{};
-  add_sum(part);
+Status Model::finish_feed_forward(int layer, BatchHalf& half) {
+  TRY(finish_exchange(half));
+  if (!half.has_sum || !config_.layer(layer).has(Role::kExpertDownBias)) return Ok{};
+  add_sum(half);
   device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
-                              .chosen = part.chosen,
-                              .weights = part.chosen_weights,
-                              .tokens = part.tokens,
+                              .chosen = half.chosen,
+                              .weights = half.chosen_weights,
+                              .tokens = half.tokens,
                               .experts = config_.experts.count,
                               .chosen_count = config_.experts.chosen,
                               .columns = config_.hidden,
-                              .x = part.hidden});
+                              .x = half.hidden});
   return Ok{};
 }
 

@@ -34,72 +34,72 @@ LatentPart latent_part(const Cut& cut, int rank, int tokens) {
 
 // The absorbed form: queries are mapped to the latent's space, where one key serves all heads. The
 // rotated part follows the latent: (kv_rank, rope).
-Status Model::project_latent(int layer, const Part& part) {
+Status Model::project_latent(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LatentConfig& latent = config_.latent;
   const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
   const auto norm = [&](Slice x, Role role, int columns, int stride) {
     device_.queue(
-        RmsNorm{x, weights.vector(role), part.tokens, columns, kLatentNormEpsilon, x, stride});
+        RmsNorm{x, weights.vector(role), half.tokens, columns, kLatentNormEpsilon, x, stride});
   };
   const auto rotate = [&](Slice x, int x_stride, int x_offset, int count, Slice y) {
-    device_.queue(RotatePairs{x, x_stride, x_offset, part.rope, part.tokens, count, latent.rope, y,
+    device_.queue(RotatePairs{x, x_stride, x_offset, half.rope, half.tokens, count, latent.rope, y,
                               key, latent.kv_rank});
   };
-  TRY(project_to_latents(layer, part));
-  Slice query_input = part.normed;
+  TRY(project_to_latents(layer, half));
+  Slice query_input = half.normed;
   if (latent.query_rank > 0) {
-    query_input = part.query_latent;
+    query_input = half.query_latent;
     norm(query_input, Role::kQueryDownNorm, latent.query_rank, latent.query_rank);
   }
-  device_.queue(Matmul{weights.matrix(Role::kQuery), query_input, part.tokens, part.query});
+  device_.queue(Matmul{weights.matrix(Role::kQuery), query_input, half.tokens, half.query});
   device_.queue(HeadMatmul{.matrices = &weights.absorb,
-                           .input = part.query,
+                           .input = half.query,
                            .input_stride = config_.head_dim,
-                           .tokens = part.tokens,
-                           .output = part.absorbed,
+                           .tokens = half.tokens,
+                           .output = half.absorbed,
                            .output_stride = key});
-  rotate(part.query, config_.head_dim, latent.nope, heads, part.absorbed);
-  norm(part.kv_latent, Role::kKvDownNorm, latent.kv_rank, key);
-  rotate(part.kv_latent, key, latent.kv_rank, 1, part.kv_latent);
+  rotate(half.query, config_.head_dim, latent.nope, heads, half.absorbed);
+  norm(half.kv_latent, Role::kKvDownNorm, latent.kv_rank, key);
+  rotate(half.kv_latent, key, latent.kv_rank, 1, half.kv_latent);
   return Ok{};
 }
 
 // Both latents, whole on every rank.
-Status Model::project_to_latents(int layer, const Part& part) {
+Status Model::project_to_latents(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
-  Slice query = part.query_latent, kv = part.kv_latent;
+  Slice query = half.query_latent, kv = half.kv_latent;
   if (cut_.cuts_latents()) {
-    const LatentPart own = latent_part(cut_, rank_, part.tokens);
-    query = {part.sum, own.query_at};
-    kv = {part.sum, own.kv_at};
+    const LatentPart own = latent_part(cut_, rank_, half.tokens);
+    query = {half.sum, own.query_at};
+    kv = {half.sum, own.kv_at};
   }
   if (config_.latent.query_rank > 0) {
-    device_.queue(Matmul{weights.matrix(Role::kQueryDown), part.normed, part.tokens, query});
+    device_.queue(Matmul{weights.matrix(Role::kQueryDown), half.normed, half.tokens, query});
   }
-  device_.queue(Matmul{weights.matrix(Role::kKvDown), part.normed, part.tokens, kv});
-  return cut_.cuts_latents() ? exchange_latents(part) : Ok{};
+  device_.queue(Matmul{weights.matrix(Role::kKvDown), half.normed, half.tokens, kv});
+  return cut_.cuts_latents() ? exchange_latents(half) : Ok{};
 }
 
-Status Model::exchange_latents(const Part& part) {
+Status Model::exchange_latents(const BatchHalf& half) {
   const LatentConfig& latent = config_.latent;
   part_ends_.clear();
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
-    part_ends_.push_back(latent_part(cut_, rank, part.tokens).end);
+    part_ends_.push_back(latent_part(cut_, rank, half.tokens).end);
   }
   TRY(gather_parts());
   const auto place = [&](size_t from, Range rows, Slice to, int stride) {
     if (rows.size() == 0) return;
-    device_.queue(CopyColumns{.input = {part.sum, from},
-                              .count = part.tokens,
+    device_.queue(CopyColumns{.input = {half.sum, from},
+                              .count = half.tokens,
                               .columns = rows.size(),
                               .output = {to.buffer, to.offset + static_cast<size_t>(rows.begin)},
                               .output_stride = stride});
   };
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
-    const LatentPart of = latent_part(cut_, rank, part.tokens);
-    place(of.query_at, of.query, part.query_latent, latent.query_rank);
-    place(of.kv_at, of.kv, part.kv_latent, latent.kv_rank + latent.rope);
+    const LatentPart of = latent_part(cut_, rank, half.tokens);
+    place(of.query_at, of.query, half.query_latent, latent.query_rank);
+    place(of.kv_at, of.kv, half.kv_latent, latent.kv_rank + latent.rope);
   }
   return Ok{};
 }

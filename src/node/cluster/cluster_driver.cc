@@ -80,7 +80,7 @@ uint64_t state_key(const Brain& brain) {
     add(std::hash<NodeId>()(id));
     add(static_cast<uint64_t>(member.state));
     if (member.last == nullptr) continue;
-    for (const PartReport& part : member.last->parts) {
+    for (const PlacementShare& part : member.last->parts) {
       key.add(part.model);
       add(static_cast<uint64_t>(part.epoch.counter));
       add(std::hash<NodeId>()(part.epoch.coordinator));

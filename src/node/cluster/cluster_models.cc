@@ -66,7 +66,7 @@ void ClusterModels::update() {
     found->second.entry = entry;
     if (is_new) fetch(name);
     if (found->second.model) lead(name, found->second);
-    const auto groups = static_cast<int64_t>(found->second.ways.size());
+    const auto groups = static_cast<int64_t>(found->second.routes.size());
     const bool is_placed = groups >= entry.promises.replicas;
     if (!is_placed && around_->driver.brain().coordinator() == around_->self) {
       fetch_table(name, found->second);
@@ -86,8 +86,8 @@ void ClusterModels::keep_copies() {
   std::set<std::string> paths;
   std::map<std::string, RankPlan> plans;
   for (const auto& [name, item] : items_) {
-    if (item.ways.size() != 1) continue;
-    const ServingPlacement& only = item.ways.begin()->second.placement;
+    if (item.routes.size() != 1) continue;
+    const ServingPlacement& only = item.routes.begin()->second.placement;
     plans[item.entry.path] = only.plan;
     if (shares_ && !shares_->is_kept_whole(item.entry.path)) continue;
     if (copy_keeper(only.plan.ranks, alive) == around_->self) {
@@ -224,65 +224,66 @@ void ClusterModels::on_problem(const std::string& name, const std::string& why) 
 void ClusterModels::lead(const std::string& name, Item& item) {
   const auto serving = serving_placements(around_->driver.brain(), around_->self, name,
                                           static_cast<size_t>(item.entry.promises.replicas));
-  for (auto way = item.ways.begin(); way != item.ways.end();) {
+  for (auto group_route = item.routes.begin(); group_route != item.routes.end();) {
     const bool serves =
-        std::find(serving.begin(), serving.end(), way->second.placement) != serving.end();
+        std::find(serving.begin(), serving.end(), group_route->second.placement) != serving.end();
     if (serves) {
-      ++way;
+      ++group_route;
       continue;
     }
-    const uint64_t route = way->second.route;
-    way = item.ways.erase(way);
+    const uint64_t route = group_route->second.route;
+    group_route = item.routes.erase(group_route);
     item.model->drop_route(route, {ErrorCode::kPeerLost, "the model is being placed again"});
   }
   if (serving.empty()) return show_waiting(name, item);
   item.refusal.cancel();
   item.sentence.clear();
   for (const ServingPlacement& placement : serving) {
-    const auto [way, is_new] = item.ways.try_emplace(placement.epoch);
+    const auto [group_route, is_new] = item.routes.try_emplace(placement.epoch);
     if (!is_new) continue;
-    way->second = {.placement = placement, .attempt = ++last_attempt_};
-    placement.owner == around_->self ? lead_here(name, item, way->second)
-                                     : lead_away(name, way->second);
+    group_route->second = {.placement = placement, .attempt = ++last_attempt_};
+    placement.owner == around_->self ? route_locally(name, item, group_route->second)
+                                     : route_remotely(name, group_route->second);
   }
 }
 
-void ClusterModels::lead_here(const std::string& name, Item& item, Way& way) {
-  const PlacementEpoch epoch = way.placement.epoch;
+void ClusterModels::route_locally(const std::string& name, Item& item, GroupRoute& group_route) {
+  const PlacementEpoch epoch = group_route.placement.epoch;
   const std::shared_ptr<GroupSupervisor> group = around_->parts.group(name, epoch);
-  if (!group) return retry_way(name, epoch);
-  way.route = item.model->add_route(epoch, [this, group](RouteEvents events) {
+  if (!group) return retry_route(name, epoch);
+  group_route.route = item.model->add_route(epoch, [this, group](RouteEvents events) {
     return make_local_route(loop_, group, std::move(events));
   });
 }
 
-void ClusterModels::lead_away(const std::string& name, const Way& way) {
-  const auto channel = request_channel({name, way.placement.epoch});
+void ClusterModels::route_remotely(const std::string& name, const GroupRoute& group_route) {
+  const auto channel = request_channel({name, group_route.placement.epoch});
   if (!channel.ok()) return on_problem(name, channel.error().message);
   around_->driver.peers().open_stream(
-      way.placement.owner, channel.value(),
-      [weak = weak_from_this(), name, meant = way](Result<FrameConnection> stream) {
-        if (const auto self = weak.lock()) return self->on_way_open(name, meant, std::move(stream));
+      group_route.placement.owner, channel.value(),
+      [weak = weak_from_this(), name, meant = group_route](Result<FrameConnection> stream) {
+        if (const auto self = weak.lock())
+          return self->on_route_open(name, meant, std::move(stream));
         if (stream.ok()) stream.value().close();
       });
 }
 
-void ClusterModels::on_way_open(const std::string& name, const Way& meant,
-                                Result<FrameConnection> stream) {
+void ClusterModels::on_route_open(const std::string& name, const GroupRoute& meant,
+                                  Result<FrameConnection> stream) {
   const auto item = items_.find(name);
-  Way* way = nullptr;
+  GroupRoute* group_route = nullptr;
   if (item != items_.end()) {
-    const auto found = item->second.ways.find(meant.placement.epoch);
+    const auto found = item->second.routes.find(meant.placement.epoch);
     const bool is_meant =
-        found != item->second.ways.end() && found->second.attempt == meant.attempt;
-    if (is_meant) way = &found->second;
+        found != item->second.routes.end() && found->second.attempt == meant.attempt;
+    if (is_meant) group_route = &found->second;
   }
-  if (way == nullptr) {
+  if (group_route == nullptr) {
     if (stream.ok()) stream.value().close();
     return;
   }
-  if (!stream.ok()) return retry_way(name, meant.placement.epoch);
-  way->route = item->second.model->add_route(
+  if (!stream.ok()) return retry_route(name, meant.placement.epoch);
+  group_route->route = item->second.model->add_route(
       meant.placement.epoch,
       [this, connection = std::move(stream.value())](RouteEvents events) mutable {
         return make_stream_route(loop_, std::move(connection), std::move(events));
@@ -292,15 +293,15 @@ void ClusterModels::on_way_open(const std::string& name, const Way& meant,
 void ClusterModels::on_route_lost(const std::string& name, uint64_t route) {
   const auto item = items_.find(name);
   if (item == items_.end()) return;
-  for (const auto& [epoch, way] : item->second.ways) {
-    if (way.route == route) return retry_way(name, PlacementEpoch(epoch));
+  for (const auto& [epoch, group_route] : item->second.routes) {
+    if (group_route.route == route) return retry_route(name, PlacementEpoch(epoch));
   }
 }
 
-void ClusterModels::retry_way(const std::string& name, const PlacementEpoch& epoch) {
+void ClusterModels::retry_route(const std::string& name, const PlacementEpoch& epoch) {
   const auto found = items_.find(name);
   if (found == items_.end()) return;
-  found->second.ways.erase(epoch);
+  found->second.routes.erase(epoch);
   found->second.retry = loop_.call_after(kRouteRetry, [this] { update(); });
 }
 

@@ -65,7 +65,7 @@ class ClusterModels final : public ModelDirectory,
 
  private:
   // A route to a group, or the attempt to make one.
-  struct Way {
+  struct GroupRoute {
     ServingPlacement placement;
     uint64_t attempt = 0;  // the number of the attempt, new each time
     uint64_t route = 0;    // of the RoutedModel; 0: not yet
@@ -78,10 +78,10 @@ class ClusterModels final : public ModelDirectory,
     std::shared_ptr<RoutedModel> model;  // null until the small files are here
     std::string problem;                 // why they are not here
     EventLoop::Timer retry;
-    std::map<PlacementEpoch, Way> ways;  // to the groups that serve
-    EventLoop::Timer refusal;            // until the sentence becomes a refusal
-    std::string sentence;                // why it waits
-    std::optional<int64_t> keep_ms;      // after its last request ends, until the next one
+    std::map<PlacementEpoch, GroupRoute> routes;  // to the groups that serve
+    EventLoop::Timer refusal;                     // until the sentence becomes a refusal
+    std::string sentence;                         // why it waits
+    std::optional<int64_t> keep_ms;               // after its last request ends, until the next one
   };
 
   void drop_unwanted(const DesiredState& desired);
@@ -98,11 +98,12 @@ class ClusterModels final : public ModelDirectory,
   void on_problem(const std::string& name, const std::string& why);
   void show_waiting(const std::string& name, Item& item);
   void lead(const std::string& name, Item& item);
-  void lead_here(const std::string& name, Item& item, Way& way);
-  void lead_away(const std::string& name, const Way& way);
-  void on_way_open(const std::string& name, const Way& meant, Result<FrameConnection> stream);
+  void route_locally(const std::string& name, Item& item, GroupRoute& group_route);
+  void route_remotely(const std::string& name, const GroupRoute& group_route);
+  void on_route_open(const std::string& name, const GroupRoute& meant,
+                     Result<FrameConnection> stream);
   void on_route_lost(const std::string& name, uint64_t route);
-  void retry_way(const std::string& name, const PlacementEpoch& epoch);
+  void retry_route(const std::string& name, const PlacementEpoch& epoch);
   void publish();
 
   EventLoop& loop_;

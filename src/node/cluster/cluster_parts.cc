@@ -19,14 +19,15 @@ constexpr milliseconds kRetryPause{200};
 constexpr int kRetriesMax = 25;
 constexpr milliseconds kStopTimeout{200};
 
-bool is_on_one_machine(const PartReport& report) {
+bool is_on_one_machine(const PlacementShare& report) {
   return std::all_of(report.ranks.begin(), report.ranks.end(),
                      [&](const RankPart& rank) { return rank.node == report.ranks.front().node; });
 }
 
 // The options for the group of a placement. Reads the head of the model's files.
-Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry, const PartReport& report,
-                                             const std::string& path, const LinkOptions& link) {
+Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry,
+                                             const PlacementShare& report, const std::string& path,
+                                             const LinkOptions& link) {
   const OpenedModel model = TRY(open_model(path, PartialFiles::kTables));
   const PlannedLimits limits = TRY(planned_limits(model.config, entry.promises));
   GroupSupervisorOptions options;
@@ -81,7 +82,7 @@ void ClusterParts::end_groups() {
   ending_.clear();
 }
 
-void ClusterParts::start_part(const DesiredEntry& entry, const PartReport& report) {
+void ClusterParts::start_part(const DesiredEntry& entry, const PlacementShare& report) {
   if (!host_) return;
   const Name name{report.model, report.epoch};
   if (!parts_.try_emplace(name, Part{.entry = entry, .report = report}).second) return;
@@ -120,7 +121,7 @@ void ClusterParts::prepare(const Name& name) {
 }
 
 // The addresses at which this machine reaches those of the other ranks.
-Result<MachineHosts> ClusterParts::machine_hosts(const PartReport& report) const {
+Result<MachineHosts> ClusterParts::machine_hosts(const PlacementShare& report) const {
   MachineHosts machine;
   const std::vector<Peer> connected = around_->peers.report().connected;
   bool has_ipv6 = false;

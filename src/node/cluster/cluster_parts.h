@@ -52,7 +52,7 @@ class ClusterParts final : public PartRunner {
   void disconnect();
   void end_groups();
 
-  void start_part(const DesiredEntry& entry, const PartReport& part) override;
+  void start_part(const DesiredEntry& entry, const PlacementShare& part) override;
   void stop_part(const std::string& model, const PlacementEpoch& epoch) override;
 
   // The group that this node leads for a placement; null until it is ready for the first time.
@@ -67,7 +67,7 @@ class ClusterParts final : public PartRunner {
   using Name = std::pair<std::string, PlacementEpoch>;
   struct Part {
     DesiredEntry entry;
-    PartReport report;
+    PlacementShare report;
     uint64_t fetch = 0;  // in flight; 0: none
     std::string path{};  // of the model, once it is here
     EventLoop::Timer retry{};
@@ -81,7 +81,7 @@ class ClusterParts final : public PartRunner {
   void fetch(const Name& name);
   void prepare(const Name& name);
   void lead(const Name& name, Part& part, const MachineHosts& hosts);
-  Result<MachineHosts> machine_hosts(const PartReport& report) const;
+  Result<MachineHosts> machine_hosts(const PlacementShare& report) const;
   ClusterPlacesOptions places_of(const Part& part, const MachineHosts& hosts) const;
   void ready(const Name& name);
   void failed(const Name& name, const std::string& reason);

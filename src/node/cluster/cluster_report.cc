@@ -10,9 +10,9 @@ namespace {
 
 using NodeReports = std::map<NodeId, ClusterNodeReport>;
 
-int64_t promised_bytes(const std::vector<PartReport>& parts) {
+int64_t promised_bytes(const std::vector<PlacementShare>& parts) {
   int64_t bytes = 0;
-  for (const PartReport& part : parts) bytes += part.bytes;
+  for (const PlacementShare& part : parts) bytes += part.bytes;
   return bytes;
 }
 
@@ -101,17 +101,17 @@ std::vector<ClusterNodeReport> node_reports(const Brain& brain, const BrainOptio
   return reports;
 }
 
-const PartReport* find_in(const std::vector<PartReport>& parts, std::string_view model,
-                          const PlacementEpoch& epoch) {
-  for (const PartReport& part : parts) {
+const PlacementShare* find_in(const std::vector<PlacementShare>& parts, std::string_view model,
+                              const PlacementEpoch& epoch) {
+  for (const PlacementShare& part : parts) {
     if (part.model == model && part.epoch == epoch) return &part;
   }
   return nullptr;
 }
 
 RankPlan plan_of(const Brain& brain, std::string_view model, const PlacementEpoch& epoch) {
-  const std::vector<PartReport> own = brain.parts().reports();
-  const PartReport* part = find_in(own, model, epoch);
+  const std::vector<PlacementShare> own = brain.parts().reports();
+  const PlacementShare* part = find_in(own, model, epoch);
   for (const auto& [id, member] : brain.membership().members()) {
     if (part == nullptr && member.last) part = find_in(member.last->parts, model, epoch);
   }

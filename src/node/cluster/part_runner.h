@@ -14,7 +14,7 @@ class PartRunner {
  public:
   virtual ~PartRunner() = default;
   // Answered by kReady or kFailed; kFailed may also come later, if the part ends by itself.
-  virtual void start_part(const DesiredEntry& entry, const PartReport& part) = 0;
+  virtual void start_part(const DesiredEntry& entry, const PlacementShare& part) = 0;
   // Answered by kStopped once no process of it runs and its memory is free.
   virtual void stop_part(const std::string& model, const PlacementEpoch& epoch) = 0;
 };

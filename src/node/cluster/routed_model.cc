@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "node/requests/least_busy.h"
+#include "node/requests/pick_group.h"
 #include "node/requests/request_check.h"
 
 namespace lockstep {
@@ -321,7 +321,7 @@ Status RoutedModel::submit(uint64_t id, const GenerateRequest& request) {
                      .running = route.load()});
     numbers.push_back(number);
   }
-  const uint64_t number = numbers[least_busy(loads, request.prompt)];
+  const uint64_t number = numbers[pick_group(loads, request.prompt)];
   Route& route = routes_.at(number);
   TRY(route.way->submit(id, request));
   ++route.running;

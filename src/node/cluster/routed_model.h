@@ -1,6 +1,6 @@
 // RoutedModel: a model served somewhere in the cluster, as the server on the clients' node sees
 // it. It keeps each request's prompt and the tokens sent so far, and submits it over a RequestRoute
-// to a serving group, the least busy of several (node/requests/least_busy.h). When that group is
+// to a serving group, the least busy of several (node/requests/pick_group.h). When that group is
 // lost, its requests are held and continue on another one: the client sees a pause and the same
 // text.
 //

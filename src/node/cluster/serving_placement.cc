@@ -5,9 +5,9 @@
 namespace lockstep {
 namespace {
 
-void look_at(const NodeId& reporter, const std::vector<PartReport>& parts, std::string_view model,
-             std::vector<ServingPlacement>& found) {
-  for (const PartReport& part : parts) {
+void look_at(const NodeId& reporter, const std::vector<PlacementShare>& parts,
+             std::string_view model, std::vector<ServingPlacement>& found) {
+  for (const PlacementShare& part : parts) {
     if (part.model != model || part.state != PartState::kReady || part.ranks.empty()) continue;
     if (part.ranks.front().node != reporter) continue;
     found.push_back({.epoch = part.epoch, .owner = reporter, .plan = {part.ranks, part.stages}});

@@ -18,7 +18,7 @@
 #include "hub/http/download.h"
 #include "hub/model_cache.h"
 #include "node/fetch/local_models.h"
-#include "node/fetch/peer_pieces.h"
+#include "node/fetch/node_pieces.h"
 #include "node/fetch/piece_network.h"
 #include "node/fetch/shared_fetch.h"
 

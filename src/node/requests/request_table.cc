@@ -136,8 +136,8 @@ void RequestTable::put_back(uint64_t id, Time retry_at) {
 // It had ended, only the report of that was lost.
 bool RequestTable::is_complete(const Entry& entry) const {
   const GenerateRequest& request = entry.request;
-  const size_t told = request.prompt.size() - entry.prompt_size;
-  if (told == 0) return false;
+  const size_t resumed_tokens = request.prompt.size() - entry.prompt_size;
+  if (resumed_tokens == 0) return false;
   const bool fills_context = context_ > 0 && request.prompt.size() > static_cast<size_t>(context_);
   return request.max_tokens == 0 || fills_context;
 }

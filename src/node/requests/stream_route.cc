@@ -68,15 +68,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void take(const std::string& frame) {
     if (is_over_) return;
     auto message = reader_.take(frame);
-    Status told = Ok{};
+    Status passed = Ok{};
     if (!message.ok()) {
-      told = std::move(message.error());
+      passed = std::move(message.error());
     } else if (message.value()) {
-      told = tell_route(events_, *message.value());
+      passed = tell_route(events_, *message.value());
     }
-    if (told.ok() || is_over_) return;
-    events_.on_lost({told.error().code, fmt::format("the model's node sent an invalid message: {}",
-                                                    told.error().message)});
+    if (passed.ok() || is_over_) return;
+    events_.on_lost(
+        {passed.error().code,
+         fmt::format("the model's node sent an invalid message: {}", passed.error().message)});
   }
 
   void on_close(const Error& error) {

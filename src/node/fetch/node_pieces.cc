@@ -1,4 +1,4 @@
-#include "node/fetch/peer_pieces.h"
+#include "node/fetch/node_pieces.h"
 
 #include <fmt/core.h>
 

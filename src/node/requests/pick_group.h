@@ -20,6 +20,6 @@ struct GroupLoad {
 inline constexpr size_t kBeginningTokens = 64;
 
 // An index; `groups` is not empty.
-size_t least_busy(std::span<const GroupLoad> groups, std::span<const int32_t> prompt);
+size_t pick_group(std::span<const GroupLoad> groups, std::span<const int32_t> prompt);
 
 }  // namespace lockstep
