@@ -15,12 +15,12 @@
 namespace lockstep {
 namespace {
 
-constexpr std::pair<std::string_view, JinjaFunction> kTemplateFunctions[] = {
-    {"raise_exception", JinjaFunction::kRaiseException},
-    {"strftime_now", JinjaFunction::kStrftimeNow},
-    {"namespace", JinjaFunction::kNamespace},
-    {"range", JinjaFunction::kRange},
-    {"dict", JinjaFunction::kDict},
+constexpr std::pair<std::string_view, jinja::Function> kTemplateFunctions[] = {
+    {"raise_exception", jinja::Function::kRaiseException},
+    {"strftime_now", jinja::Function::kStrftimeNow},
+    {"namespace", jinja::Function::kNamespace},
+    {"range", jinja::Function::kRange},
+    {"dict", jinja::Function::kDict},
 };
 
 // Templates build special tokens from roles ("<|" + role + "|>"), so these words do not count as
@@ -28,14 +28,14 @@ constexpr std::pair<std::string_view, JinjaFunction> kTemplateFunctions[] = {
 constexpr std::string_view kRoles[] = {"system",    "developer", "user",
                                        "assistant", "tool",      "function"};
 
-JinjaValue message_value(JinjaHeap& heap, const Json& message, const JsonTexts* texts) {
+jinja::Value message_value(jinja::Heap& heap, const Json& message, const JsonTexts* texts) {
   if (!message.is_object()) return from_json_value(heap, message, true);
-  const JinjaValue result = heap.dict();
+  const jinja::Value result = heap.dict();
   for (const auto& field : message.get_object()) {
     const std::string_view key(field.key().data(), field.key().size());
-    JinjaValue value = from_json_value(heap, field.value(), true, texts);
+    jinja::Value value = from_json_value(heap, field.value(), true, texts);
     const bool role =
-        key == "role" && value.is(JinjaKind::kText) &&
+        key == "role" && value.is(jinja::Kind::kText) &&
         std::find(std::begin(kRoles), std::end(kRoles), value.as_string()) != std::end(kRoles);
     if (role) value = heap.text(value.as_string(), false);
     result.dict->set(heap.text(key, true), value);
@@ -43,9 +43,9 @@ JinjaValue message_value(JinjaHeap& heap, const Json& message, const JsonTexts* 
   return result;
 }
 
-JinjaValue messages_value(JinjaHeap& heap, const Json& messages, const JsonTexts* texts) {
+jinja::Value messages_value(jinja::Heap& heap, const Json& messages, const JsonTexts* texts) {
   if (!messages.is_array()) return from_json_value(heap, messages, true);
-  std::vector<JinjaValue> items;
+  std::vector<jinja::Value> items;
   for (const Json& message : messages.get_array())
     items.push_back(message_value(heap, message, texts));
   return heap.list(std::move(items));
@@ -56,11 +56,11 @@ const Json* find_variable(const JsonObject* variables, std::string_view name) {
 }
 
 // The value of a variable that the template names; nullopt if the request does not set it.
-std::optional<JinjaValue> variable_value(JinjaHeap& heap, const ChatTemplateInput& input,
-                                         std::string_view name) {
+std::optional<jinja::Value> variable_value(jinja::Heap& heap, const ChatTemplateInput& input,
+                                           std::string_view name) {
   if (name == "messages") return messages_value(heap, *input.messages, input.json_texts);
   if (name == "tools") {
-    return input.tools ? from_json_value(heap, *input.tools, true) : JinjaValue();
+    return input.tools ? from_json_value(heap, *input.tools, true) : jinja::Value();
   }
   if (const Json* value = find_variable(input.request_variables, name)) {
     return from_json_value(heap, *value, true);
@@ -68,10 +68,10 @@ std::optional<JinjaValue> variable_value(JinjaHeap& heap, const ChatTemplateInpu
   if (const Json* value = find_variable(input.model_variables, name)) {
     return from_json_value(heap, *value, false);
   }
-  if (name == "add_generation_prompt") return JinjaValue::boolean(input.add_generation_prompt);
-  if (name == "documents") return JinjaValue();
+  if (name == "add_generation_prompt") return jinja::Value::boolean(input.add_generation_prompt);
+  if (name == "documents") return jinja::Value();
   for (const auto& function : kTemplateFunctions) {
-    if (function.first == name) return JinjaValue::of(function.second);
+    if (function.first == name) return jinja::Value::of(function.second);
   }
   return std::nullopt;
 }
@@ -84,18 +84,18 @@ constexpr int kDaysBefore[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304,
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::shared_ptr<const JinjaProgram> program)
+ChatTemplate::ChatTemplate(std::shared_ptr<const jinja::Program> program)
     : program_(std::move(program)) {}
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
-  return ChatTemplate(TRY(parse_template(source)));
+  return ChatTemplate(TRY(jinja::parse_template(source)));
 }
 
 Result<std::vector<PromptPiece>> ChatTemplate::render(const ChatTemplateInput& input) const {
   LOCKSTEP_CHECK(input.messages);
-  JinjaLimits limits;
+  jinja::Limits limits;
   if (input.steps_left != nullptr) limits.steps = std::min(limits.steps, *input.steps_left);
-  JinjaInterpreter interpreter(*program_, input.now, limits);
+  jinja::Interpreter interpreter(*program_, input.now, limits);
   for (size_t name = 0; name < program_->names.size(); ++name) {
     const auto value = variable_value(interpreter.heap(), input, program_->names[name]);
     if (value) interpreter.set_variable(static_cast<uint32_t>(name), *value);

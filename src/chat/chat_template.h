@@ -41,9 +41,9 @@ class ChatTemplate {
   Result<std::vector<PromptPiece>> render(const ChatTemplateInput& input) const;
 
  private:
-  explicit ChatTemplate(std::shared_ptr<const JinjaProgram> program);
+  explicit ChatTemplate(std::shared_ptr<const jinja::Program> program);
 
-  std::shared_ptr<const JinjaProgram> program_;
+  std::shared_ptr<const jinja::Program> program_;
 };
 
 std::string prompt_text(const std::vector<PromptPiece>& pieces);

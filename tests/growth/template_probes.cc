@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 bool lexes(const std::string& text) {
-  return lex_template(text).ok();
+  return jinja::lex_template(text).ok();
 }
 bool parses_template(const std::string& text) {
   return ChatTemplate::parse(text).ok();
@@ -96,7 +96,7 @@ std::string circular(size_t count) {
                repeated(R"({"$ref":"#/$defs/a"},)", count) + R"({"type":"string"}]}}})");
 }
 
-Probes jinja() {
+Probes sources() {
   return {
       text_probe(
           "jinja lexer: texts and blocks", 2000,
@@ -175,7 +175,7 @@ Probes tools() {
 }  // namespace
 
 Probes template_probes() {
-  Probes probes = jinja();
+  Probes probes = sources();
   for (Probe& probe : tools()) probes.push_back(std::move(probe));
   for (const char* file :
        {"Qwen-Qwen3-0.6B.jinja", "Qwen3-Coder.jinja", "GLM-4.6.jinja", "mistral-common-v13.jinja",

@@ -36,6 +36,12 @@ ISA_INCLUDE = re.compile(
 WEAK_SYMBOL_TYPES = set("WVu")
 WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tables, no code
 
+# Folders of src/ whose names are in a namespace of their own inside lockstep.
+NAMESPACES = {
+    "src/chat/jinja/": "lockstep::jinja",
+    "src/chat/jinja_syntax/": "lockstep::jinja",
+}
+
 # Types at the scope of namespace lockstep, which is not indented; those in an anonymous namespace are each file's own.
 TYPE_DEFINITION = re.compile(
     r"^(?:class|struct|union|enum class|enum)\s+(?P<name>\w+)\b(?!::)(?:\s+final)?\s*(?::(?!:)[^;{]*)?\{", re.MULTILINE

@@ -198,17 +198,23 @@ def check_code_rules(file):
                 yield file.finding(cpp_text.line_of(code, match.start()), reason)
 
 
+def own_namespace(file):
+    return next((name for folder, name in rules.NAMESPACES.items() if file.path.startswith(folder)), "lockstep")
+
+
 def check_namespace(file):
-    """One namespace, lockstep; specialisations of std templates may open std, and a library's may name its classes."""
+    """One namespace, lockstep, and one inside it for folders whose names are many and general (rules.NAMESPACES);
+    specialisations of std templates may open std, and a library's may name its classes."""
     if not file.is_source() or rules.ISA_FILE.match(file.path):
         return
     names = re.findall(r"\bnamespace\s+([\w:]+)\s*\{", file.code)
     named_only = rules.FORWARD_DECLARATIONS.findall(file.code)
+    own = own_namespace(file)
     for name in names:
-        if name not in ("lockstep", "std", *named_only):
-            yield file.finding(1, f"namespace {name}: there is one namespace, lockstep")
-    if "lockstep" not in names and file.folder():
-        yield file.finding(1, "nothing here is in namespace lockstep")
+        if name not in (own, "std", *named_only):
+            yield file.finding(1, f"namespace {name}: the namespace of this folder is {own}")
+    if own not in names and file.folder():
+        yield file.finding(1, f"nothing here is in namespace {own}")
 
 
 def outside_anonymous(file):
@@ -216,7 +222,7 @@ def outside_anonymous(file):
 
 
 def check_one_definition(files):
-    """A type's name is unique in the namespace: two of one name in two files link, and then one replaces the other."""
+    """A type's name is unique in its namespace: two of one name in two files link, and then one replaces the other."""
     seen = {}
     for file in files:
         if not file.is_source() or rules.ISA_FILE.match(file.path):
@@ -224,9 +230,9 @@ def check_one_definition(files):
         code = outside_anonymous(file)
         for match in rules.TYPE_DEFINITION.finditer(code):
             name, line = match.group("name"), cpp_text.line_of(code, match.start())
-            if name in seen:
-                yield file.finding(line, f"{name} is defined in {seen[name]} too")
-            seen.setdefault(name, file.path)
+            other = seen.setdefault((own_namespace(file), name), file.path)
+            if other != file.path:
+                yield file.finding(line, f"{name} is defined in {other} too")
 
 
 def check_banned_words(file):

@@ -240,6 +240,11 @@ class OneDefinition(unittest.TestCase):
         for other in [anonymous, "class A;\n", "struct B {\n  struct A {};\n};\n", "// struct A {\n", "struct A::Impl {\n};\n"]:
             self.assertEqual(self.findings("struct A {\n};\n", other), [], other)
 
+    def test_types_of_two_namespaces_may_have_one_name(self):
+        files = [tidy.SourceFile(path, "struct A {\n};\n")
+                 for path in ("src/base/a.h", "src/chat/jinja/a.h", "src/chat/jinja_syntax/b.h")]
+        self.assertEqual([finding.path for finding in tidy.check_one_definition(files)], ["src/chat/jinja_syntax/b.h"])
+
     def test_types_after_an_anonymous_namespace_count(self):
         text = "namespace {\n\nint i;\n\n}  // namespace\n\nstruct A {\n};\n"
         self.assertEqual(len(self.findings(text, "struct A {\n};\n")), 1)
@@ -313,6 +318,9 @@ class Code(Case):
         self.refused(check, "src/base/a.cc", "namespace lockstep {\nnamespace detail {\n}\n}\n")
         self.refused(check, "src/base/a.cc", "int a;\n")
         self.passes(check, "src/main.cc", "int main() {}\n")
+        self.passes(check, "src/chat/jinja/a.cc", "namespace lockstep::jinja {\n}\n")
+        self.refused(check, "src/chat/jinja/a.cc", "namespace lockstep {\n}\n")
+        self.refused(check, "src/chat/a.cc", "namespace lockstep::jinja {\n}\n")
 
 
 class Words(Case):

@@ -15,35 +15,34 @@
 #include "chat/jinja/jinja_text.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
-using Filter = Result<JinjaValue> (*)(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&);
+using FilterFunction = Result<Value> (*)(Heap&, const Value& subject, const Arguments&);
 
 struct NamedFilter {
   std::string_view name;
-  Filter filter;
+  FilterFunction filter;
 };
 
-template <JinjaTextMethod* kMethod>
-Result<JinjaValue> on_text(JinjaHeap& heap, const JinjaValue& subject,
-                           const JinjaArguments& arguments) {
+template <TextMethod* kMethod>
+Result<Value> on_text(Heap& heap, const Value& subject, const Arguments& arguments) {
   return kMethod(heap, TRY(as_text(heap, subject)), arguments);
 }
 
-Result<JinjaValue> to_text(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
+Result<Value> to_text(Heap& heap, const Value& subject, const Arguments&) {
   return as_text(heap, subject);
 }
 
-Result<JinjaValue> safe(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
-  JinjaValue text = TRY(as_text(heap, subject));
+Result<Value> safe(Heap& heap, const Value& subject, const Arguments&) {
+  Value text = TRY(as_text(heap, subject));
   text.is_markup = true;
   return text;
 }
 
 // Not str.title: a word begins after white space or one of -({[<, and "don't" becomes "Don't".
-Result<JinjaValue> title(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
-  const JinjaValue text = TRY(as_text(heap, subject));
+Result<Value> title(Heap& heap, const Value& subject, const Arguments&) {
+  const Value text = TRY(as_text(heap, subject));
   MarkedText result;
   bool is_first = true;
   for (size_t at = 0; at < text.text->size();) {
@@ -59,35 +58,33 @@ Result<JinjaValue> title(JinjaHeap& heap, const JinjaValue& subject, const Jinja
   return heap.text(std::move(result));
 }
 
-Result<JinjaValue> replace(JinjaHeap& heap, const JinjaValue& subject,
-                           const JinjaArguments& arguments) {
-  JinjaArguments texts;
+Result<Value> replace(Heap& heap, const Value& subject, const Arguments& arguments) {
+  Arguments texts;
   texts.positional.push_back(TRY(as_text(heap, *TRY(arguments.need(0, "old")))));
   texts.positional.push_back(TRY(as_text(heap, *TRY(arguments.need(1, "new")))));
-  const JinjaValue* count = arguments.find(2, "count");
-  if (count && !count->is(JinjaKind::kNone)) texts.positional.push_back(*count);
+  const Value* count = arguments.find(2, "count");
+  if (count && !count->is(Kind::kNone)) texts.positional.push_back(*count);
   return text_replace(heap, TRY(as_text(heap, subject)), texts);
 }
 
-Result<JinjaValue> otherwise(JinjaHeap& heap, const JinjaValue& subject,
-                             const JinjaArguments& arguments) {
-  const bool replaces = subject.is(JinjaKind::kUndefined) ||
-                        (arguments.flag(1, "boolean", false) && !is_true(subject));
+Result<Value> otherwise(Heap& heap, const Value& subject, const Arguments& arguments) {
+  const bool replaces =
+      subject.is(Kind::kUndefined) || (arguments.flag(1, "boolean", false) && !is_true(subject));
   if (!replaces) return subject;
-  const JinjaValue* value = arguments.find(0, "default_value");
+  const Value* value = arguments.find(0, "default_value");
   return value ? *value : heap.text("");
 }
 
-Result<JinjaValue> length(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return JinjaValue::of(TRY(jinja_length(subject)));
+Result<Value> length(Heap&, const Value& subject, const Arguments&) {
+  return Value::of(TRY(jinja_length(subject)));
 }
 
-Result<JinjaValue> absolute(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
+Result<Value> absolute(Heap&, const Value& subject, const Arguments&) {
   if (!subject.is_number()) {
     return jinja_error(fmt::format("bad operand type for abs(): '{}'", type_name(subject)));
   }
-  if (subject.is(JinjaKind::kFloat)) return JinjaValue::of(std::fabs(subject.floating));
-  return subject.as_int() < 0 ? jinja_negate(subject) : JinjaValue::of(subject.as_int());
+  if (subject.is(Kind::kFloat)) return Value::of(std::fabs(subject.floating));
+  return subject.as_int() < 0 ? jinja_negate(subject) : Value::of(subject.as_int());
 }
 
 // "12", " -3 ", "1_000" as int() reads them.
@@ -125,55 +122,53 @@ std::optional<double> parse_float(std::string_view text) {
   return number.find('(') == std::string_view::npos ? std::optional(value) : std::nullopt;
 }
 
-std::string trimmed(const JinjaValue& text) {
+std::string trimmed(const Value& text) {
   return stripped(*text.text, Sides::kBoth).text();
 }
 
-std::optional<double> number_of(const JinjaValue& value) {
+std::optional<double> number_of(const Value& value) {
   if (value.is_number()) return value.as_double();
-  return value.is(JinjaKind::kText) ? parse_float(trimmed(value)) : std::nullopt;
+  return value.is(Kind::kText) ? parse_float(trimmed(value)) : std::nullopt;
 }
 
-Result<JinjaValue> to_int(JinjaHeap&, const JinjaValue& subject, const JinjaArguments& arguments) {
-  if (subject.is(JinjaKind::kUndefined)) return jinja_error(subject.as_string());
-  if (subject.is(JinjaKind::kInt) || subject.is(JinjaKind::kBool)) {
-    return JinjaValue::of(subject.as_int());
+Result<Value> to_int(Heap&, const Value& subject, const Arguments& arguments) {
+  if (subject.is(Kind::kUndefined)) return jinja_error(subject.as_string());
+  if (subject.is(Kind::kInt) || subject.is(Kind::kBool)) {
+    return Value::of(subject.as_int());
   }
-  if (subject.is(JinjaKind::kText)) {
-    if (const auto value = parse_int(trimmed(subject))) return JinjaValue::of(*value);
+  if (subject.is(Kind::kText)) {
+    if (const auto value = parse_int(trimmed(subject))) return Value::of(*value);
   }
   const auto value = number_of(subject);
-  if (value && std::fabs(*value) < 9.2e18) return JinjaValue::of(static_cast<int64_t>(*value));
-  const JinjaValue* fallback = arguments.find(0, "default");
-  return fallback ? *fallback : JinjaValue::of(int64_t{0});
+  if (value && std::fabs(*value) < 9.2e18) return Value::of(static_cast<int64_t>(*value));
+  const Value* fallback = arguments.find(0, "default");
+  return fallback ? *fallback : Value::of(int64_t{0});
 }
 
-Result<JinjaValue> to_float(JinjaHeap&, const JinjaValue& subject,
-                            const JinjaArguments& arguments) {
-  if (subject.is(JinjaKind::kUndefined)) return jinja_error(subject.as_string());
-  if (const auto value = number_of(subject)) return JinjaValue::of(*value);
-  const JinjaValue* fallback = arguments.find(0, "default");
-  return fallback ? *fallback : JinjaValue::of(0.0);
+Result<Value> to_float(Heap&, const Value& subject, const Arguments& arguments) {
+  if (subject.is(Kind::kUndefined)) return jinja_error(subject.as_string());
+  if (const auto value = number_of(subject)) return Value::of(*value);
+  const Value* fallback = arguments.find(0, "default");
+  return fallback ? *fallback : Value::of(0.0);
 }
 
-Result<JinjaValue> rounded(JinjaHeap&, const JinjaValue& subject, const JinjaArguments& arguments) {
+Result<Value> rounded(Heap&, const Value& subject, const Arguments& arguments) {
   if (!subject.is_number()) return jinja_error("round needs a number");
   const int64_t precision = TRY(arguments.integer(0, "precision", 0));
-  const JinjaValue* method = arguments.find(1, "method");
-  const std::string name = method && method->is(JinjaKind::kText) ? method->as_string() : "common";
+  const Value* method = arguments.find(1, "method");
+  const std::string name = method && method->is(Kind::kText) ? method->as_string() : "common";
   const double scale = std::pow(10.0, static_cast<double>(std::clamp<int64_t>(precision, -15, 15)));
   const double scaled = subject.as_double() * scale;
-  if (name == "ceil") return JinjaValue::of(std::ceil(scaled) / scale);
-  if (name == "floor") return JinjaValue::of(std::floor(scaled) / scale);
-  if (!subject.is(JinjaKind::kFloat)) return JinjaValue::of(subject.as_int());
-  return JinjaValue::of(std::nearbyint(scaled) / scale);  // halves to even, as Python
+  if (name == "ceil") return Value::of(std::ceil(scaled) / scale);
+  if (name == "floor") return Value::of(std::floor(scaled) / scale);
+  if (!subject.is(Kind::kFloat)) return Value::of(subject.as_int());
+  return Value::of(std::nearbyint(scaled) / scale);  // halves to even, as Python
 }
 
-Result<JinjaValue> indent(JinjaHeap& heap, const JinjaValue& subject,
-                          const JinjaArguments& arguments) {
-  const JinjaValue* width = arguments.find(0, "width");
+Result<Value> indent(Heap& heap, const Value& subject, const Arguments& arguments) {
+  const Value* width = arguments.find(0, "width");
   MarkedText indentation(std::string(4, ' '), false);
-  if (width && width->is(JinjaKind::kText)) {
+  if (width && width->is(Kind::kText)) {
     indentation = *width->text;
   } else if (width) {
     const int64_t spaces = TRY(arguments.integer(0, "width", 4));
@@ -183,10 +178,10 @@ Result<JinjaValue> indent(JinjaHeap& heap, const JinjaValue& subject,
   }
   const bool first = arguments.flag(1, "first", false);
   const bool blank = arguments.flag(2, "blank", false);
-  const JinjaValue text = TRY(as_text(heap, subject));
+  const Value text = TRY(as_text(heap, subject));
   MarkedText with_end = *text.text;
   with_end.append("\n", false);
-  const JinjaValue lines = TRY(text_split_lines(heap, heap.text(std::move(with_end)), {}));
+  const Value lines = TRY(text_split_lines(heap, heap.text(std::move(with_end)), {}));
   LimitedText out(std::min(heap.bytes_left(), kPromptBytesMax));
   for (size_t i = 0; i < lines.list->items.size(); ++i) {
     const MarkedText& line = *lines.list->items[i].text;
@@ -198,22 +193,21 @@ Result<JinjaValue> indent(JinjaHeap& heap, const JinjaValue& subject,
   return heap.text(std::move(out.text()));
 }
 
-Result<JinjaValue> to_json(JinjaHeap& heap, const JinjaValue& subject,
-                           const JinjaArguments& arguments) {
+Result<Value> to_json(Heap& heap, const Value& subject, const Arguments& arguments) {
   DumpsOptions options;
   options.ensure_ascii = arguments.flag(0, "ensure_ascii", false);
-  const JinjaValue* width = arguments.find(1, "indent");
-  if (width && width->is(JinjaKind::kText)) {
+  const Value* width = arguments.find(1, "indent");
+  if (width && width->is(Kind::kText)) {
     options.indent = width->as_string();
-  } else if (width && !width->is(JinjaKind::kNone)) {
+  } else if (width && !width->is(Kind::kNone)) {
     const int64_t spaces = TRY(arguments.integer(1, "indent", 0));
     if (spaces > 100) return jinja_error("tojson indents by more than 100");
     options.indent = std::string(static_cast<size_t>(std::max<int64_t>(spaces, 0)), ' ');
   }
-  const JinjaValue* separators = arguments.find(2, "separators");
-  if (separators && !separators->is(JinjaKind::kNone)) {
+  const Value* separators = arguments.find(2, "separators");
+  if (separators && !separators->is(Kind::kNone)) {
     const auto items = TRY(jinja_items(heap, *separators));
-    if (items.size() != 2 || !items[0].is(JinjaKind::kText) || !items[1].is(JinjaKind::kText)) {
+    if (items.size() != 2 || !items[0].is(Kind::kText) || !items[1].is(Kind::kText)) {
       return jinja_error("separators must be two texts");
     }
     options.item_separator = items[0].as_string();
@@ -223,9 +217,9 @@ Result<JinjaValue> to_json(JinjaHeap& heap, const JinjaValue& subject,
   return heap.text(TRY(jinja_dumps(heap, subject, options)));
 }
 
-Result<JinjaValue> from_json(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
-  if (subject.is(JinjaKind::kUndefined)) return jinja_error(subject.as_string());
-  if (!subject.is(JinjaKind::kText)) return jinja_error("from_json needs a text");
+Result<Value> from_json(Heap& heap, const Value& subject, const Arguments&) {
+  if (subject.is(Kind::kUndefined)) return jinja_error(subject.as_string());
+  if (!subject.is(Kind::kText)) return jinja_error("from_json needs a text");
   const Json json = TRY(parse_untrusted_json(subject.as_string()));
   return from_json_value(heap, json, subject.text->has_input());
 }
@@ -288,8 +282,8 @@ const NamedFilter* find_filter(std::string_view name) {
 
 }  // namespace
 
-Result<JinjaValue> as_text(JinjaHeap& heap, const JinjaValue& value) {
-  if (value.is(JinjaKind::kText)) return value;
+Result<Value> as_text(Heap& heap, const Value& value) {
+  if (value.is(Kind::kText)) return value;
   return heap.text(TRY(jinja_str(heap, value)));
 }
 
@@ -297,8 +291,8 @@ bool has_filter(std::string_view name) {
   return find_filter(name) != nullptr;
 }
 
-Result<JinjaValue> call_filter(JinjaHeap& heap, std::string_view name, const JinjaValue& subject,
-                               const JinjaArguments& arguments) {
+Result<Value> call_filter(Heap& heap, std::string_view name, const Value& subject,
+                          const Arguments& arguments) {
   const NamedFilter* entry = find_filter(name);
   if (!entry) return jinja_error(fmt::format("there is no filter named '{}'", name));
   auto result = entry->filter(heap, subject, arguments);
@@ -306,4 +300,4 @@ Result<JinjaValue> call_filter(JinjaHeap& heap, std::string_view name, const Jin
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

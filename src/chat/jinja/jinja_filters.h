@@ -8,45 +8,44 @@
 #include "chat/jinja/jinja_methods.h"
 #include "chat/jinja/jinja_value.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-using JinjaFilter = Result<JinjaValue>(JinjaHeap& heap, const JinjaValue& subject,
-                                       const JinjaArguments& arguments);
+using Filter = Result<Value>(Heap& heap, const Value& subject, const Arguments& arguments);
 
-JinjaFilter filter_attr;
-JinjaFilter filter_batch;
-JinjaFilter filter_center;
-JinjaFilter filter_dictsort;
-JinjaFilter filter_escape;
-JinjaFilter filter_first;
-JinjaFilter filter_format;
-JinjaFilter filter_groupby;
-JinjaFilter filter_items;
-JinjaFilter filter_join;
-JinjaFilter filter_last;
-JinjaFilter filter_list;
-JinjaFilter filter_map;
-JinjaFilter filter_max;
-JinjaFilter filter_min;
-JinjaFilter filter_reject;
-JinjaFilter filter_rejectattr;
-JinjaFilter filter_reverse;
-JinjaFilter filter_select;
-JinjaFilter filter_selectattr;
-JinjaFilter filter_slice;
-JinjaFilter filter_sort;
-JinjaFilter filter_sum;
-JinjaFilter filter_truncate;
-JinjaFilter filter_unique;
-JinjaFilter filter_wordcount;
+Filter filter_attr;
+Filter filter_batch;
+Filter filter_center;
+Filter filter_dictsort;
+Filter filter_escape;
+Filter filter_first;
+Filter filter_format;
+Filter filter_groupby;
+Filter filter_items;
+Filter filter_join;
+Filter filter_last;
+Filter filter_list;
+Filter filter_map;
+Filter filter_max;
+Filter filter_min;
+Filter filter_reject;
+Filter filter_rejectattr;
+Filter filter_reverse;
+Filter filter_select;
+Filter filter_selectattr;
+Filter filter_slice;
+Filter filter_sort;
+Filter filter_sum;
+Filter filter_truncate;
+Filter filter_unique;
+Filter filter_wordcount;
 
 // Text stays unchanged; anything else is printed.
-Result<JinjaValue> as_text(JinjaHeap& heap, const JinjaValue& value);
+Result<Value> as_text(Heap& heap, const Value& value);
 // item[a][b] for the attribute "a.b"; digits are indices.
-Result<JinjaValue> attribute_of(JinjaHeap& heap, JinjaValue item, const JinjaValue& attribute);
-JinjaValue without_case(JinjaHeap& heap, const JinjaValue& value);
+Result<Value> attribute_of(Heap& heap, Value item, const Value& attribute);
+Value without_case(Heap& heap, const Value& value);
 // The items in the order of their keys; equal ones stay in their order.
-Result<std::vector<JinjaValue>> sorted(JinjaHeap& heap, const std::vector<JinjaValue>& items,
-                                       const std::vector<JinjaValue>& keys, bool reverse);
+Result<std::vector<Value>> sorted(Heap& heap, const std::vector<Value>& items,
+                                  const std::vector<Value>& keys, bool reverse);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -8,7 +8,7 @@
 #include "chat/jinja/jinja_print.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 constexpr int kWidthMax = 1000;
@@ -48,7 +48,7 @@ Result<Field> parse_field(std::string_view text) {  // begins with %
   return field;
 }
 
-Result<MarkedText> convert(JinjaHeap& heap, const Field& field, const JinjaValue& value) {
+Result<MarkedText> convert(Heap& heap, const Field& field, const Value& value) {
   switch (field.conversion) {
     case 's':
     case 'r': {
@@ -61,10 +61,10 @@ Result<MarkedText> convert(JinjaHeap& heap, const Field& field, const JinjaValue
     case 'i':
     case 'x':
       if (!value.is_number()) break;
-      if (value.is(JinjaKind::kFloat) && !(std::fabs(value.floating) < 9e18)) break;
+      if (value.is(Kind::kFloat) && !(std::fabs(value.floating) < 9e18)) break;
       {
         const int64_t number =
-            value.is(JinjaKind::kFloat) ? static_cast<int64_t>(value.floating) : value.as_int();
+            value.is(Kind::kFloat) ? static_cast<int64_t>(value.floating) : value.as_int();
         return MarkedText(
             field.conversion == 'x' ? fmt::format("{:x}", number) : fmt::format("{}", number),
             false);
@@ -104,10 +104,9 @@ MarkedText padded(const Field& field, const MarkedText& text) {
 
 }  // namespace
 
-Result<JinjaValue> jinja_format(JinjaHeap& heap, const MarkedText& format,
-                                const JinjaValue& value) {
-  std::vector<JinjaValue> values = {value};
-  const bool tuple = value.is(JinjaKind::kList) && value.list->shape == JinjaShape::kTuple;
+Result<Value> jinja_format(Heap& heap, const MarkedText& format, const Value& value) {
+  std::vector<Value> values = {value};
+  const bool tuple = value.is(Kind::kList) && value.list->shape == Shape::kTuple;
   if (tuple) values = value.list->items;
   const std::string_view text = format.text();
   LimitedText out(std::min(heap.bytes_left(), kPromptBytesMax));
@@ -125,10 +124,10 @@ Result<JinjaValue> jinja_format(JinjaHeap& heap, const MarkedText& format,
     if (used == values.size()) return jinja_error("not enough arguments for format string");
     out.append(padded(field, TRY(convert(heap, field, values[used++]))));
   }
-  const bool all_used = used == values.size() || (!tuple && value.is(JinjaKind::kDict));
+  const bool all_used = used == values.size() || (!tuple && value.is(Kind::kDict));
   if (!all_used) return jinja_error("not all arguments converted during string formatting");
   if (out.overflowed()) return Error{ErrorCode::kExhausted, "a formatted text is too long"};
   return heap.text(std::move(out.text()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

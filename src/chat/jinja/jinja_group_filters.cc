@@ -10,14 +10,14 @@
 #include "chat/jinja/jinja_operators.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
-using Values = std::vector<JinjaValue>;
+using Values = std::vector<Value>;
 
 constexpr int64_t kGroupsMax = 10'000;  // slices, and elements that fill a batch
 
-Result<int64_t> group_count(const JinjaArguments& arguments, std::string_view keyword) {
+Result<int64_t> group_count(const Arguments& arguments, std::string_view keyword) {
   TRY(arguments.need(0, keyword));
   const int64_t count = TRY(arguments.integer(0, keyword, 0));
   if (count > kGroupsMax) {
@@ -27,24 +27,23 @@ Result<int64_t> group_count(const JinjaArguments& arguments, std::string_view ke
 }
 
 // The argument that fills incomplete groups; null: none does.
-const JinjaValue* filler(const JinjaArguments& arguments) {
-  const JinjaValue* value = arguments.find(1, "fill_with");
-  return value && !value->is(JinjaKind::kNone) ? value : nullptr;
+const Value* filler(const Arguments& arguments) {
+  const Value* value = arguments.find(1, "fill_with");
+  return value && !value->is(Kind::kNone) ? value : nullptr;
 }
 
-Result<JinjaValue> grouping_key(JinjaHeap& heap, const JinjaValue& item,
-                                const JinjaArguments& arguments, const JinjaValue& attribute) {
-  const JinjaValue key = TRY(attribute_of(heap, item, attribute));
-  const JinjaValue* otherwise = arguments.find(1, "default");
-  const bool replaces =
-      key.is(JinjaKind::kUndefined) && otherwise && !otherwise->is(JinjaKind::kNone);
+Result<Value> grouping_key(Heap& heap, const Value& item, const Arguments& arguments,
+                           const Value& attribute) {
+  const Value key = TRY(attribute_of(heap, item, attribute));
+  const Value* otherwise = arguments.find(1, "default");
+  const bool replaces = key.is(Kind::kUndefined) && otherwise && !otherwise->is(Kind::kNone);
   return replaces ? *otherwise : key;
 }
 
 }  // namespace
 
-Result<JinjaValue> attribute_of(JinjaHeap& heap, JinjaValue item, const JinjaValue& attribute) {
-  if (!attribute.is(JinjaKind::kText)) return jinja_subscript(heap, item, attribute);
+Result<Value> attribute_of(Heap& heap, Value item, const Value& attribute) {
+  if (!attribute.is(Kind::kText)) return jinja_subscript(heap, item, attribute);
   std::string_view path = attribute.as_string();
   for (;;) {
     const std::string_view part = path.substr(0, path.find('.'));
@@ -52,19 +51,19 @@ Result<JinjaValue> attribute_of(JinjaHeap& heap, JinjaValue item, const JinjaVal
     const char* end = part.data() + part.size();
     const auto parsed = std::from_chars(part.data(), end, index);
     const bool is_index = parsed.ec == std::errc() && parsed.ptr == end && part[0] != '-';
-    item = TRY(jinja_subscript(heap, item, is_index ? JinjaValue::of(index) : heap.text(part)));
+    item = TRY(jinja_subscript(heap, item, is_index ? Value::of(index) : heap.text(part)));
     if (part.size() == path.size()) return item;
     path.remove_prefix(part.size() + 1);
   }
 }
 
-JinjaValue without_case(JinjaHeap& heap, const JinjaValue& value) {
-  if (!value.is(JinjaKind::kText)) return value;
+Value without_case(Heap& heap, const Value& value) {
+  if (!value.is(Kind::kText)) return value;
   return heap.text(with_case(*value.text, LetterCase::kLower));
 }
 
-Result<std::vector<JinjaValue>> sorted(JinjaHeap& heap, const Values& items, const Values& keys,
-                                       bool reverse) {
+Result<std::vector<Value>> sorted(Heap& heap, const Values& items, const Values& keys,
+                                  bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::optional<Error> failure;
@@ -82,12 +81,11 @@ Result<std::vector<JinjaValue>> sorted(JinjaHeap& heap, const Values& items, con
   return result;
 }
 
-Result<JinjaValue> filter_batch(JinjaHeap& heap, const JinjaValue& subject,
-                                const JinjaArguments& arguments) {
+Result<Value> filter_batch(Heap& heap, const Value& subject, const Arguments& arguments) {
   const int64_t size = TRY(group_count(arguments, "linecount"));
-  const JinjaValue* fill = filler(arguments);
+  const Value* fill = filler(arguments);
   Values batches, batch;
-  for (const JinjaValue& item : TRY(jinja_items(heap, subject))) {
+  for (const Value& item : TRY(jinja_items(heap, subject))) {
     if (static_cast<int64_t>(batch.size()) == size) {
       batches.push_back(heap.list(std::move(batch)));
       batch = {};
@@ -100,15 +98,14 @@ Result<JinjaValue> filter_batch(JinjaHeap& heap, const JinjaValue& subject,
     if (fill && batch.size() < wanted) batch.resize(wanted, *fill);
     batches.push_back(heap.list(std::move(batch)));
   }
-  return heap.list(std::move(batches), JinjaShape::kGenerator);
+  return heap.list(std::move(batches), Shape::kGenerator);
 }
 
 // The first slices have one element more, where they cannot be equal.
-Result<JinjaValue> filter_slice(JinjaHeap& heap, const JinjaValue& subject,
-                                const JinjaArguments& arguments) {
+Result<Value> filter_slice(Heap& heap, const Value& subject, const Arguments& arguments) {
   const int64_t count = TRY(group_count(arguments, "slices"));
   if (count == 0) return jinja_error("integer division or modulo by zero");
-  const JinjaValue* fill = filler(arguments);
+  const Value* fill = filler(arguments);
   const Values items = TRY(jinja_items(heap, subject));
   const auto size = static_cast<int64_t>(items.size());
   Values slices;
@@ -121,27 +118,26 @@ Result<JinjaValue> filter_slice(JinjaHeap& heap, const JinjaValue& subject,
     TRY(heap.check());
     begin = end;
   }
-  return heap.list(std::move(slices), JinjaShape::kGenerator);
+  return heap.list(std::move(slices), Shape::kGenerator);
 }
 
 // Pairs of a key, as the first item of the group has it, and the group.
-Result<JinjaValue> filter_groupby(JinjaHeap& heap, const JinjaValue& subject,
-                                  const JinjaArguments& arguments) {
-  const JinjaValue* attribute = TRY(arguments.need(0, "attribute"));
+Result<Value> filter_groupby(Heap& heap, const Value& subject, const Arguments& arguments) {
+  const Value* attribute = TRY(arguments.need(0, "attribute"));
   const bool case_sensitive = arguments.flag(2, "case_sensitive", false);
   Values pairs, keys;
-  for (const JinjaValue& item : TRY(jinja_items(heap, subject))) {
-    const JinjaValue key = TRY(grouping_key(heap, item, arguments, *attribute));
+  for (const Value& item : TRY(jinja_items(heap, subject))) {
+    const Value key = TRY(grouping_key(heap, item, arguments, *attribute));
     keys.push_back(case_sensitive ? key : without_case(heap, key));
-    pairs.push_back(heap.list({keys.back(), key, item}, JinjaShape::kTuple));
+    pairs.push_back(heap.list({keys.back(), key, item}, Shape::kTuple));
     TRY(heap.check());
   }
   Values groups, group;
-  const auto end_group = [&](const JinjaValue& key) {
-    groups.push_back(heap.list({key, heap.list(std::exchange(group, {}))}, JinjaShape::kTuple));
+  const auto end_group = [&](const Value& key) {
+    groups.push_back(heap.list({key, heap.list(std::exchange(group, {}))}, Shape::kTuple));
   };
-  const JinjaList* first = nullptr;  // of the group
-  for (const JinjaValue& pair : TRY(sorted(heap, pairs, keys, false))) {
+  const List* first = nullptr;  // of the group
+  for (const Value& pair : TRY(sorted(heap, pairs, keys, false))) {
     if (first && !jinja_equal(heap, first->items[0], pair.list->items[0])) {
       end_group(first->items[1]);
       first = nullptr;
@@ -154,4 +150,4 @@ Result<JinjaValue> filter_groupby(JinjaHeap& heap, const JinjaValue& subject,
   return heap.list(std::move(groups));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

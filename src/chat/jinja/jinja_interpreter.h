@@ -14,27 +14,27 @@
 #include "chat/jinja/jinja_value.h"
 #include "chat/jinja_syntax/jinja_ast.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
 // Nesting of statements, expressions and macro calls while rendering.
 inline constexpr int kTemplateDepthMax = 600;
 
-struct JinjaScope {
-  JinjaScope* parent = nullptr;
+struct Scope {
+  Scope* parent = nullptr;
   bool is_captured = false;  // a macro refers to it, so it is not reused
-  std::vector<std::pair<uint32_t, JinjaValue>> variables;
+  std::vector<std::pair<uint32_t, Value>> variables;
 
   // Here or in a parent; adds the number of variables and scopes examined to `looks`.
-  const JinjaValue* find(uint32_t name, size_t& looks) const;
-  void set(uint32_t name, const JinjaValue& value);
+  const Value* find(uint32_t name, size_t& looks) const;
+  void set(uint32_t name, const Value& value);
 };
 
-class JinjaInterpreter {
+class Interpreter {
  public:
-  JinjaInterpreter(const JinjaProgram& program, const std::tm& now, JinjaLimits limits);
+  Interpreter(const Program& program, const std::tm& now, Limits limits);
 
-  JinjaHeap& heap() { return heap_; }
-  void set_variable(uint32_t name, const JinjaValue& value) { root_.set(name, value); }
+  Heap& heap() { return heap_; }
+  void set_variable(uint32_t name, const Value& value) { root_.set(name, value); }
 
   // kInvalidArgument if the template called raise_exception, with only its message; otherwise one
   // sentence with the line.
@@ -46,67 +46,67 @@ class JinjaInterpreter {
   class DepthGuard;
 
   // Statements (jinja_interpreter_statements.cc).
-  Result<Flow> run(const JinjaBlock& block);
-  Result<Flow> run(const JinjaStatement& statement);
-  Result<Flow> run_if(const JinjaStatement& statement);
-  Result<Flow> run_for(const JinjaStatement& statement);
-  Result<std::vector<JinjaValue>> loop_items(const JinjaStatement& statement);
-  Status run_set_block(const JinjaStatement& statement);
+  Result<Flow> run(const Block& block);
+  Result<Flow> run(const Statement& statement);
+  Result<Flow> run_if(const Statement& statement);
+  Result<Flow> run_for(const Statement& statement);
+  Result<std::vector<Value>> loop_items(const Statement& statement);
+  Status run_set_block(const Statement& statement);
   // Runs the body in its own scope and returns its output as a value.
-  Result<JinjaValue> captured(const JinjaBlock& body);
-  Status assign(const JinjaTarget& target, const JinjaValue& value);
-  Status print(const JinjaValue& value);
+  Result<Value> captured(const Block& body);
+  Status assign(const Target& target, const Value& value);
+  Status print(const Value& value);
 
   // Expressions (jinja_interpreter_expressions.cc).
-  Result<JinjaValue> evaluate(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_name(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_items(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_dict(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_access(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_slice(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_logic(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_concatenation(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_operation(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_comparison(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_conditional(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_test(const JinjaExpression& expression);
-  Result<JinjaValue> evaluate_call(const JinjaExpression& expression);
+  Result<Value> evaluate(const Expression& expression);
+  Result<Value> evaluate_name(const Expression& expression);
+  Result<Value> evaluate_items(const Expression& expression);
+  Result<Value> evaluate_dict(const Expression& expression);
+  Result<Value> evaluate_access(const Expression& expression);
+  Result<Value> evaluate_slice(const Expression& expression);
+  Result<Value> evaluate_logic(const Expression& expression);
+  Result<Value> evaluate_concatenation(const Expression& expression);
+  Result<Value> evaluate_operation(const Expression& expression);
+  Result<Value> evaluate_comparison(const Expression& expression);
+  Result<Value> evaluate_conditional(const Expression& expression);
+  Result<Value> evaluate_test(const Expression& expression);
+  Result<Value> evaluate_call(const Expression& expression);
   // A filter after the filters of its subject; `subject` replaces a null one.
-  Result<JinjaValue> evaluate_filter(const JinjaExpression& expression, const JinjaValue* subject);
-  Result<JinjaArguments> evaluate_arguments(const JinjaExpression& expression);
-  Result<JinjaValue> call(const JinjaValue& callable, const JinjaArguments& arguments);
-  Result<JinjaValue> call_macro(const JinjaMacro& macro, const JinjaArguments& arguments);
-  Result<JinjaValue> call_function(JinjaFunction function, const JinjaArguments& arguments);
-  Result<JinjaValue> make_namespace(const JinjaArguments& arguments);
-  Result<JinjaValue> make_range(const JinjaArguments& arguments);
-  Result<JinjaValue> format_now(const JinjaArguments& arguments);
+  Result<Value> evaluate_filter(const Expression& expression, const Value* subject);
+  Result<Arguments> evaluate_arguments(const Expression& expression);
+  Result<Value> call(const Value& callable, const Arguments& arguments);
+  Result<Value> call_macro(const Macro& macro, const Arguments& arguments);
+  Result<Value> call_function(Function function, const Arguments& arguments);
+  Result<Value> make_namespace(const Arguments& arguments);
+  Result<Value> make_range(const Arguments& arguments);
+  Result<Value> format_now(const Arguments& arguments);
 
   // Variables visible in the scope; charges one step per kLooksOfAStep variables examined.
   static constexpr size_t kLooksOfAStep = 64;
-  const JinjaValue* find_variable(uint32_t name);
-  void set_here(uint32_t name, const JinjaValue& value);
+  const Value* find_variable(uint32_t name);
+  void set_here(uint32_t name, const Value& value);
 
-  JinjaScope* open_scope(JinjaScope* parent);
-  void close_scope(JinjaScope* scope);
+  Scope* open_scope(Scope* parent);
+  void close_scope(Scope* scope);
 
-  const JinjaProgram& program_;
+  const Program& program_;
   const std::tm now_;
-  JinjaHeap heap_;
-  std::deque<JinjaScope> scopes_;
-  std::vector<JinjaScope*> free_scopes_;
-  std::deque<JinjaLoop> loops_;  // a value may outlive its loop
+  Heap heap_;
+  std::deque<Scope> scopes_;
+  std::vector<Scope*> free_scopes_;
+  std::deque<Loop> loops_;  // a value may outlive its loop
   size_t loop_depth_ = 0;
-  std::deque<std::vector<JinjaValue>> loop_items_;
-  JinjaScope root_;
-  JinjaScope* scope_ = &root_;
+  std::deque<std::vector<Value>> loop_items_;
+  Scope root_;
+  Scope* scope_ = &root_;
   LimitedText* output_ = nullptr;
   int depth_ = 0;
   uint32_t line_ = 1;  // being run, for messages
 };
 
-class JinjaInterpreter::DepthGuard {
+class Interpreter::DepthGuard {
  public:
-  explicit DepthGuard(JinjaInterpreter& owner) : owner_(owner) { ++owner_.depth_; }
+  explicit DepthGuard(Interpreter& owner) : owner_(owner) { ++owner_.depth_; }
   ~DepthGuard() { --owner_.depth_; }
   DepthGuard(const DepthGuard&) = delete;
   DepthGuard& operator=(const DepthGuard&) = delete;
@@ -114,20 +114,20 @@ class JinjaInterpreter::DepthGuard {
   Status check() const;
 
  private:
-  JinjaInterpreter& owner_;
+  Interpreter& owner_;
 };
 
 // A new scope that is the current one while the guard lives.
-class JinjaInterpreter::ScopeGuard {
+class Interpreter::ScopeGuard {
  public:
-  ScopeGuard(JinjaInterpreter& owner, JinjaScope* parent);
+  ScopeGuard(Interpreter& owner, Scope* parent);
   ~ScopeGuard();
   ScopeGuard(const ScopeGuard&) = delete;
   ScopeGuard& operator=(const ScopeGuard&) = delete;
 
  private:
-  JinjaInterpreter& owner_;
-  JinjaScope* outer_;
+  Interpreter& owner_;
+  Scope* outer_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

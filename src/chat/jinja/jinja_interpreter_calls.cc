@@ -6,7 +6,7 @@
 #include "chat/jinja/jinja_operators.h"
 #include "chat/jinja/jinja_print.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 constexpr int64_t kRangeItemsMax = 100'000;
@@ -14,25 +14,23 @@ constexpr size_t kTimeBytesMax = 4096;
 
 }  // namespace
 
-Result<JinjaValue> JinjaInterpreter::call(const JinjaValue& callable,
-                                          const JinjaArguments& arguments) {
+Result<Value> Interpreter::call(const Value& callable, const Arguments& arguments) {
   switch (callable.kind) {
-    case JinjaKind::kMacro:
+    case Kind::kMacro:
       return call_macro(*callable.macro, arguments);
-    case JinjaKind::kMethod:
+    case Kind::kMethod:
       return call_method(heap_, *callable.method, arguments);
-    case JinjaKind::kFunction:
+    case Kind::kFunction:
       return call_function(callable.function, arguments);
-    case JinjaKind::kUndefined:
+    case Kind::kUndefined:
       return jinja_error(callable.as_string());
     default:
       return jinja_error(fmt::format("'{}' object is not callable", type_name(callable)));
   }
 }
 
-Result<JinjaValue> JinjaInterpreter::call_macro(const JinjaMacro& macro,
-                                                const JinjaArguments& arguments) {
-  const JinjaStatement& definition = *macro.definition;
+Result<Value> Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
+  const Statement& definition = *macro.definition;
   const std::string& name = definition.text.text();
   if (arguments.positional.size() > definition.parameters.size()) {
     return jinja_error(fmt::format("macro '{}' takes not more than {} argument(s)", name,
@@ -42,9 +40,9 @@ Result<JinjaValue> JinjaInterpreter::call_macro(const JinjaMacro& macro,
   const ScopeGuard scope(*this, macro.scope);
   size_t keywords_used = 0;
   for (size_t i = 0; i < definition.parameters.size(); ++i) {
-    const JinjaParameter& parameter = definition.parameters[i];
+    const Parameter& parameter = definition.parameters[i];
     const std::string& keyword = program_.names[parameter.name];
-    const JinjaValue* given = arguments.find(i, keyword);
+    const Value* given = arguments.find(i, keyword);
     heap_.charge_steps(static_cast<int64_t>(arguments.keywords.size() / kLooksOfAStep));
     if (given && i >= arguments.positional.size()) ++keywords_used;
     if (given) {
@@ -62,37 +60,35 @@ Result<JinjaValue> JinjaInterpreter::call_macro(const JinjaMacro& macro,
   return captured(definition.body);
 }
 
-Result<JinjaValue> JinjaInterpreter::call_function(JinjaFunction function,
-                                                   const JinjaArguments& arguments) {
+Result<Value> Interpreter::call_function(Function function, const Arguments& arguments) {
   switch (function) {
-    case JinjaFunction::kRaiseException: {
+    case Function::kRaiseException: {
       const MarkedText message = TRY(jinja_str(heap_, *TRY(arguments.need(0, "message"))));
       return Error{ErrorCode::kInvalidArgument, message.text()};
     }
-    case JinjaFunction::kStrftimeNow:
+    case Function::kStrftimeNow:
       return format_now(arguments);
-    case JinjaFunction::kRange:
+    case Function::kRange:
       return make_range(arguments);
-    case JinjaFunction::kNamespace: {
-      JinjaValue space = TRY(make_namespace(arguments));
-      space.kind = JinjaKind::kNamespace;
+    case Function::kNamespace: {
+      Value space = TRY(make_namespace(arguments));
+      space.kind = Kind::kNamespace;
       return space;
     }
-    case JinjaFunction::kDict:
+    case Function::kDict:
       break;
   }
   return make_namespace(arguments);
 }
 
-Result<JinjaValue> JinjaInterpreter::make_namespace(const JinjaArguments& arguments) {
-  const JinjaValue result = heap_.dict();
-  for (const JinjaValue& origin : arguments.positional) {
-    if (!origin.is(JinjaKind::kDict)) {
+Result<Value> Interpreter::make_namespace(const Arguments& arguments) {
+  const Value result = heap_.dict();
+  for (const Value& origin : arguments.positional) {
+    if (!origin.is(Kind::kDict)) {
       return jinja_error(fmt::format("'{}' object is not a mapping", type_name(origin)));
     }
-    heap_.charge_bytes(origin.dict->entries().size() * sizeof(JinjaPair) * 2);
-    for (const JinjaPair& entry : origin.dict->entries())
-      result.dict->set(entry.first, entry.second);
+    heap_.charge_bytes(origin.dict->entries().size() * sizeof(Pair) * 2);
+    for (const Pair& entry : origin.dict->entries()) result.dict->set(entry.first, entry.second);
   }
   for (const auto& keyword : arguments.keywords) {
     result.dict->set(heap_.text(keyword.first), keyword.second);
@@ -100,31 +96,31 @@ Result<JinjaValue> JinjaInterpreter::make_namespace(const JinjaArguments& argume
   return result;
 }
 
-Result<JinjaValue> JinjaInterpreter::make_range(const JinjaArguments& arguments) {
+Result<Value> Interpreter::make_range(const Arguments& arguments) {
   int64_t bounds[3] = {0, 0, 1};
   const size_t count = arguments.positional.size();
   if (count == 0 || count > 3) return jinja_error("range expects 1 to 3 arguments");
   for (size_t i = 0; i < count; ++i) {
-    const JinjaValue& bound = arguments.positional[i];
-    if (bound.is(JinjaKind::kUndefined)) return jinja_error(bound.as_string());
+    const Value& bound = arguments.positional[i];
+    if (bound.is(Kind::kUndefined)) return jinja_error(bound.as_string());
     bounds[count == 1 ? 1 : i] = TRY(arguments.integer(i, "range", 0));
   }
   const auto [start, stop, step] = bounds;
   if (step == 0) return jinja_error("range() arg 3 must not be zero");
-  std::vector<JinjaValue> items;
+  std::vector<Value> items;
   for (int64_t value = start; step > 0 ? value < stop : value > stop;) {
     if (static_cast<int64_t>(items.size()) == kRangeItemsMax) {
       return jinja_error(fmt::format("a range has more than {} numbers", kRangeItemsMax));
     }
-    items.push_back(JinjaValue::of(value));
+    items.push_back(Value::of(value));
     if (__builtin_add_overflow(value, step, &value)) break;
   }
   return heap_.list(std::move(items));
 }
 
-Result<JinjaValue> JinjaInterpreter::format_now(const JinjaArguments& arguments) {
-  const JinjaValue* format = TRY(arguments.need(0, "format"));
-  if (!format->is(JinjaKind::kText) || format->as_string().find('\0') != std::string::npos) {
+Result<Value> Interpreter::format_now(const Arguments& arguments) {
+  const Value* format = TRY(arguments.need(0, "format"));
+  if (!format->is(Kind::kText) || format->as_string().find('\0') != std::string::npos) {
     return jinja_error("strftime_now needs a format");
   }
   // An extra byte distinguishes an empty result from one that does not fit.
@@ -137,4 +133,4 @@ Result<JinjaValue> JinjaInterpreter::format_now(const JinjaArguments& arguments)
   return heap_.text(replace_invalid_utf8(std::string_view(text).substr(0, bytes - 1)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

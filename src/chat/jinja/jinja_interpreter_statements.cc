@@ -6,10 +6,10 @@
 #include "chat/jinja/jinja_operators.h"
 #include "chat/jinja/jinja_print.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-const JinjaValue* JinjaScope::find(uint32_t name, size_t& looks) const {
-  for (const JinjaScope* scope = this; scope; scope = scope->parent) {
+const Value* Scope::find(uint32_t name, size_t& looks) const {
+  for (const Scope* scope = this; scope; scope = scope->parent) {
     looks += 1 + scope->variables.size();
     for (const auto& variable : scope->variables) {
       if (variable.first == name) return &variable.second;
@@ -18,7 +18,7 @@ const JinjaValue* JinjaScope::find(uint32_t name, size_t& looks) const {
   return nullptr;
 }
 
-void JinjaScope::set(uint32_t name, const JinjaValue& value) {
+void Scope::set(uint32_t name, const Value& value) {
   for (auto& variable : variables) {
     if (variable.first == name) {
       variable.second = value;
@@ -28,7 +28,7 @@ void JinjaScope::set(uint32_t name, const JinjaValue& value) {
   variables.emplace_back(name, value);
 }
 
-Status JinjaInterpreter::DepthGuard::check() const {
+Status Interpreter::DepthGuard::check() const {
   owner_.heap_.charge_steps(1);
   TRY(owner_.heap_.check());
   if (owner_.depth_ <= kTemplateDepthMax) return Ok{};
@@ -37,50 +37,49 @@ Status JinjaInterpreter::DepthGuard::check() const {
                                                   kTemplateDepthMax)};
 }
 
-JinjaInterpreter::ScopeGuard::ScopeGuard(JinjaInterpreter& owner, JinjaScope* parent)
+Interpreter::ScopeGuard::ScopeGuard(Interpreter& owner, Scope* parent)
     : owner_(owner), outer_(owner.scope_) {
   owner_.scope_ = owner_.open_scope(parent);
 }
 
-JinjaInterpreter::ScopeGuard::~ScopeGuard() {
+Interpreter::ScopeGuard::~ScopeGuard() {
   owner_.close_scope(owner_.scope_);
   owner_.scope_ = outer_;
 }
 
-JinjaInterpreter::JinjaInterpreter(const JinjaProgram& program, const std::tm& now,
-                                   JinjaLimits limits)
+Interpreter::Interpreter(const Program& program, const std::tm& now, Limits limits)
     : program_(program), now_(now), heap_(limits) {}
 
-const JinjaValue* JinjaInterpreter::find_variable(uint32_t name) {
+const Value* Interpreter::find_variable(uint32_t name) {
   size_t looks = 0;
-  const JinjaValue* value = scope_->find(name, looks);
+  const Value* value = scope_->find(name, looks);
   heap_.charge_steps(static_cast<int64_t>(looks / kLooksOfAStep));
   return value;
 }
 
-void JinjaInterpreter::set_here(uint32_t name, const JinjaValue& value) {
+void Interpreter::set_here(uint32_t name, const Value& value) {
   heap_.charge_steps(static_cast<int64_t>(scope_->variables.size() / kLooksOfAStep));
   scope_->set(name, value);
 }
 
-JinjaScope* JinjaInterpreter::open_scope(JinjaScope* parent) {
+Scope* Interpreter::open_scope(Scope* parent) {
   if (free_scopes_.empty()) {
-    heap_.charge_bytes(sizeof(JinjaScope));
+    heap_.charge_bytes(sizeof(Scope));
     free_scopes_.push_back(&scopes_.emplace_back());
   }
-  JinjaScope* scope = free_scopes_.back();
+  Scope* scope = free_scopes_.back();
   free_scopes_.pop_back();
   scope->parent = parent;
   return scope;
 }
 
-void JinjaInterpreter::close_scope(JinjaScope* scope) {
+void Interpreter::close_scope(Scope* scope) {
   if (scope->is_captured) return;
   scope->variables.clear();
   free_scopes_.push_back(scope);
 }
 
-Result<MarkedText> JinjaInterpreter::render() {
+Result<MarkedText> Interpreter::render() {
   LimitedText output(kPromptBytesMax);
   output_ = &output;
   auto end = run(program_.body);
@@ -95,59 +94,59 @@ Result<MarkedText> JinjaInterpreter::render() {
                fmt::format("line {} of the chat template: {}", line_, end.error().message)};
 }
 
-Result<JinjaInterpreter::Flow> JinjaInterpreter::run(const JinjaBlock& block) {
-  for (const JinjaStatement* statement : block) {
+Result<Interpreter::Flow> Interpreter::run(const Block& block) {
+  for (const Statement* statement : block) {
     const Flow flow = TRY(run(*statement));
     if (flow != Flow::kNext) return flow;
   }
   return Flow::kNext;
 }
 
-Result<JinjaInterpreter::Flow> JinjaInterpreter::run(const JinjaStatement& statement) {
+Result<Interpreter::Flow> Interpreter::run(const Statement& statement) {
   const DepthGuard depth(*this);
   line_ = statement.line;
   TRY(depth.check());
   switch (statement.kind) {
-    case JinjaStatementKind::kText:
+    case StatementKind::kText:
       output_->append(statement.text);
       heap_.charge_look(statement.text.size());
       return Flow::kNext;
-    case JinjaStatementKind::kPrint:
+    case StatementKind::kPrint:
       TRY(print(TRY(evaluate(*statement.expression))));
       return Flow::kNext;
-    case JinjaStatementKind::kIf:
+    case StatementKind::kIf:
       return run_if(statement);
-    case JinjaStatementKind::kFor:
+    case StatementKind::kFor:
       return run_for(statement);
-    case JinjaStatementKind::kSet:
+    case StatementKind::kSet:
       TRY(assign(statement.target, TRY(evaluate(*statement.expression))));
       return Flow::kNext;
-    case JinjaStatementKind::kSetBlock:
+    case StatementKind::kSetBlock:
       TRY(run_set_block(statement));
       return Flow::kNext;
-    case JinjaStatementKind::kMacro:
-      for (JinjaScope* scope = scope_; scope; scope = scope->parent) scope->is_captured = true;
+    case StatementKind::kMacro:
+      for (Scope* scope = scope_; scope; scope = scope->parent) scope->is_captured = true;
       set_here(statement.name, heap_.macro(&statement, scope_));
       return Flow::kNext;
-    case JinjaStatementKind::kFilterBlock: {
-      const JinjaValue body = TRY(captured(statement.body));
+    case StatementKind::kFilterBlock: {
+      const Value body = TRY(captured(statement.body));
       TRY(print(TRY(evaluate_filter(*statement.expression, &body))));
       return Flow::kNext;
     }
-    case JinjaStatementKind::kGeneration: {
+    case StatementKind::kGeneration: {
       const ScopeGuard scope(*this, scope_);
       return run(statement.body);
     }
-    case JinjaStatementKind::kBreak:
+    case StatementKind::kBreak:
       return Flow::kBreak;
-    case JinjaStatementKind::kContinue:
+    case StatementKind::kContinue:
       break;
   }
   return Flow::kContinue;
 }
 
-Status JinjaInterpreter::print(const JinjaValue& value) {
-  if (value.is(JinjaKind::kText)) {
+Status Interpreter::print(const Value& value) {
+  if (value.is(Kind::kText)) {
     heap_.charge_look(value.text->size());
     output_->append(*value.text);
   } else {
@@ -160,8 +159,8 @@ Status JinjaInterpreter::print(const JinjaValue& value) {
   return Ok{};
 }
 
-Result<JinjaInterpreter::Flow> JinjaInterpreter::run_if(const JinjaStatement& statement) {
-  for (const JinjaBranch& branch : statement.branches) {
+Result<Interpreter::Flow> Interpreter::run_if(const Statement& statement) {
+  for (const Branch& branch : statement.branches) {
     if (branch.condition && !is_true(TRY(evaluate(*branch.condition)))) continue;
     return run(branch.body);
   }
@@ -169,11 +168,11 @@ Result<JinjaInterpreter::Flow> JinjaInterpreter::run_if(const JinjaStatement& st
 }
 
 // The elements that pass the loop's condition, which sees the target but not `loop`.
-Result<std::vector<JinjaValue>> JinjaInterpreter::loop_items(const JinjaStatement& statement) {
+Result<std::vector<Value>> Interpreter::loop_items(const Statement& statement) {
   auto items = TRY(jinja_items(heap_, TRY(evaluate(*statement.expression))));
   if (!statement.condition) return items;
-  std::vector<JinjaValue> passed;
-  for (const JinjaValue& item : items) {
+  std::vector<Value> passed;
+  for (const Value& item : items) {
     const ScopeGuard scope(*this, scope_);
     TRY(assign(statement.target, item));
     if (is_true(TRY(evaluate(*statement.condition)))) passed.push_back(item);
@@ -181,17 +180,17 @@ Result<std::vector<JinjaValue>> JinjaInterpreter::loop_items(const JinjaStatemen
   return passed;
 }
 
-Result<JinjaInterpreter::Flow> JinjaInterpreter::run_for(const JinjaStatement& statement) {
+Result<Interpreter::Flow> Interpreter::run_for(const Statement& statement) {
   auto items = TRY(loop_items(statement));
   if (items.empty()) {
     const ScopeGuard scope(*this, scope_);
     return run(statement.otherwise);
   }
-  heap_.charge_bytes(items.size() * sizeof(JinjaValue) + sizeof(JinjaLoop));
+  heap_.charge_bytes(items.size() * sizeof(Value) + sizeof(Loop));
   const auto& kept = loop_items_.emplace_back(std::move(items));
-  JinjaLoop& state = loops_.emplace_back(JinjaLoop{&kept, 0, ++loop_depth_});
-  JinjaValue loop;
-  loop.kind = JinjaKind::kLoop;
+  Loop& state = loops_.emplace_back(Loop{&kept, 0, ++loop_depth_});
+  Value loop;
+  loop.kind = Kind::kLoop;
   loop.loop = &state;
   for (; state.index < kept.size(); ++state.index) {
     const ScopeGuard scope(*this, scope_);
@@ -203,7 +202,7 @@ Result<JinjaInterpreter::Flow> JinjaInterpreter::run_for(const JinjaStatement& s
   return Flow::kNext;
 }
 
-Result<JinjaValue> JinjaInterpreter::captured(const JinjaBlock& body) {
+Result<Value> Interpreter::captured(const Block& body) {
   LimitedText inner(kPromptBytesMax);
   LimitedText* const outer = std::exchange(output_, &inner);
   const auto end = [&] {
@@ -219,13 +218,13 @@ Result<JinjaValue> JinjaInterpreter::captured(const JinjaBlock& body) {
   return heap_.text(std::move(inner.text()));
 }
 
-Status JinjaInterpreter::run_set_block(const JinjaStatement& statement) {
-  JinjaValue value = TRY(captured(statement.body));
+Status Interpreter::run_set_block(const Statement& statement) {
+  Value value = TRY(captured(statement.body));
   if (statement.expression) value = TRY(evaluate_filter(*statement.expression, &value));
   return assign(statement.target, value);
 }
 
-Status JinjaInterpreter::assign(const JinjaTarget& target, const JinjaValue& value) {
+Status Interpreter::assign(const Target& target, const Value& value) {
   if (!target.parts.empty()) {
     const auto items = TRY(jinja_items(heap_, value));
     if (items.size() != target.parts.size()) {
@@ -238,8 +237,8 @@ Status JinjaInterpreter::assign(const JinjaTarget& target, const JinjaValue& val
     set_here(target.name, value);
     return Ok{};
   }
-  const JinjaValue* space = find_variable(target.name);
-  if (!space || !space->is(JinjaKind::kNamespace)) {
+  const Value* space = find_variable(target.name);
+  if (!space || !space->is(Kind::kNamespace)) {
     return jinja_error("cannot assign attribute on non-namespace object");
   }
   if (!space->dict->replace(target.attribute, value)) {
@@ -248,4 +247,4 @@ Status JinjaInterpreter::assign(const JinjaTarget& target, const JinjaValue& val
   return Ok{};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

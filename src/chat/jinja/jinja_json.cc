@@ -8,32 +8,32 @@
 #include "chat/jinja/jinja_print.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 class DumpsWriter {
  public:
-  DumpsWriter(JinjaHeap& heap, LimitedText& out, const DumpsOptions& options)
+  DumpsWriter(Heap& heap, LimitedText& out, const DumpsOptions& options)
       : heap_(heap), out_(out), options_(options) {
     item_separator_ = options.item_separator.value_or(options.indent ? "," : ", ");
   }
 
-  Status write(const JinjaValue& value, int depth) {
-    if (depth > kJinjaValueDepthMax) return jinja_error("a value is nested too deeply for JSON");
+  Status write(const Value& value, int depth) {
+    if (depth > kValueDepthMax) return jinja_error("a value is nested too deeply for JSON");
     if (out_.overflowed()) return Ok{};
     switch (value.kind) {
-      case JinjaKind::kText:
+      case Kind::kText:
         write_text(*value.text);
         return Ok{};
-      case JinjaKind::kList:
-        if (value.list->shape != JinjaShape::kGenerator) return write_list(*value.list, depth);
+      case Kind::kList:
+        if (value.list->shape != Shape::kGenerator) return write_list(*value.list, depth);
         break;
-      case JinjaKind::kDict:
+      case Kind::kDict:
         return write_dict(*value.dict, depth);
-      case JinjaKind::kNone:
-      case JinjaKind::kBool:
-      case JinjaKind::kInt:
-      case JinjaKind::kFloat:
+      case Kind::kNone:
+      case Kind::kBool:
+      case Kind::kInt:
+      case Kind::kFloat:
         put(scalar(value));
         return Ok{};
       default:
@@ -45,10 +45,10 @@ class DumpsWriter {
  private:
   void put(std::string_view text) { out_.append(text, false); }
 
-  static std::string scalar(const JinjaValue& value) {
-    if (value.is(JinjaKind::kNone)) return "null";
-    if (value.is(JinjaKind::kBool)) return value.truth ? "true" : "false";
-    if (value.is(JinjaKind::kInt)) return fmt::format("{}", value.integer);
+  static std::string scalar(const Value& value) {
+    if (value.is(Kind::kNone)) return "null";
+    if (value.is(Kind::kBool)) return value.truth ? "true" : "false";
+    if (value.is(Kind::kInt)) return fmt::format("{}", value.integer);
     if (std::isnan(value.floating)) return "NaN";
     if (std::isinf(value.floating)) return value.floating < 0 ? "-Infinity" : "Infinity";
     return python_float(value.floating);
@@ -60,7 +60,7 @@ class DumpsWriter {
     for (int level = 0; level < depth && !out_.overflowed(); ++level) put(*options_.indent);
   }
 
-  Status write_list(const JinjaList& list, int depth) {
+  Status write_list(const List& list, int depth) {
     put("[");
     for (size_t i = 0; i < list.items.size(); ++i) {
       if (i > 0) put(item_separator_);
@@ -77,15 +77,15 @@ class DumpsWriter {
            !options_.ensure_ascii && options_.key_separator == DumpsOptions().key_separator;
   }
 
-  Status write_dict(const JinjaDict& dict, int depth) {
+  Status write_dict(const Dict& dict, int depth) {
     if (!dict.json_text().empty() && is_plain()) {
       out_.append(dict.json_text(), true);
       return Ok{};
     }
-    std::vector<const JinjaPair*> entries;
-    for (const JinjaPair& entry : dict.entries()) entries.push_back(&entry);
+    std::vector<const Pair*> entries;
+    for (const Pair& entry : dict.entries()) entries.push_back(&entry);
     if (options_.sort_keys) {
-      for (const JinjaPair* entry : entries) {
+      for (const Pair* entry : entries) {
         const auto comparable = jinja_less(heap_, entry->first, entries[0]->first);
         if (!comparable.ok()) return comparable.error();
       }
@@ -107,10 +107,10 @@ class DumpsWriter {
     return Ok{};
   }
 
-  Status write_key(const JinjaValue& key) {
-    if (key.is(JinjaKind::kText)) {
+  Status write_key(const Value& key) {
+    if (key.is(Kind::kText)) {
       write_text(*key.text);
-    } else if (key.is_number() || key.is(JinjaKind::kNone)) {
+    } else if (key.is_number() || key.is(Kind::kNone)) {
       put("\"" + scalar(key) + "\"");
     } else {
       return jinja_error(
@@ -169,7 +169,7 @@ class DumpsWriter {
     return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (pair >> 10), 0xDC00 + (pair & 0x3FF));
   }
 
-  JinjaHeap& heap_;
+  Heap& heap_;
   LimitedText& out_;
   const DumpsOptions& options_;
   std::string item_separator_;
@@ -177,32 +177,30 @@ class DumpsWriter {
 
 }  // namespace
 
-Result<MarkedText> jinja_dumps(JinjaHeap& heap, const JinjaValue& value,
-                               const DumpsOptions& options) {
+Result<MarkedText> jinja_dumps(Heap& heap, const Value& value, const DumpsOptions& options) {
   LimitedText out(std::min(heap.bytes_left(), kPromptBytesMax));
   TRY(DumpsWriter(heap, out, options).write(value, 0));
   if (out.overflowed()) return Error{ErrorCode::kExhausted, "a value is too long as JSON"};
   return std::move(out.text());
 }
 
-JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input,
-                           const JsonTexts* texts) {
-  if (json.is_null()) return JinjaValue();
-  if (json.is_bool()) return JinjaValue::boolean(json.get_bool());
-  if (json.is_int64()) return JinjaValue::of(json.get_int64());
-  if (json.is_number()) return JinjaValue::of(json.to_number<double>());
+Value from_json_value(Heap& heap, const Json& json, bool is_from_input, const JsonTexts* texts) {
+  if (json.is_null()) return Value();
+  if (json.is_bool()) return Value::boolean(json.get_bool());
+  if (json.is_int64()) return Value::of(json.get_int64());
+  if (json.is_number()) return Value::of(json.to_number<double>());
   if (json.is_string()) {
     const auto& text = json.get_string();
     return heap.text(std::string_view(text.data(), text.size()), is_from_input);
   }
   if (json.is_array()) {
-    std::vector<JinjaValue> items;
+    std::vector<Value> items;
     for (const Json& item : json.get_array()) {
       items.push_back(from_json_value(heap, item, is_from_input, texts));
     }
     return heap.list(std::move(items));
   }
-  JinjaValue dict = heap.dict();
+  Value dict = heap.dict();
   for (const auto& entry : json.get_object()) {
     const std::string_view key(entry.key().data(), entry.key().size());
     dict.dict->set(heap.text(key, is_from_input),
@@ -216,4 +214,4 @@ JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input
   return dict;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -11,7 +11,7 @@
 #include "chat/jinja/jinja_text.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 constexpr int64_t kCenterWidthMax = 10'000;
@@ -50,13 +50,12 @@ MarkedText jinja_escaped(const MarkedText& text) {
 }
 
 // An odd space goes to the left if the width is odd, as in Python.
-Result<JinjaValue> filter_center(JinjaHeap& heap, const JinjaValue& subject,
-                                 const JinjaArguments& arguments) {
+Result<Value> filter_center(Heap& heap, const Value& subject, const Arguments& arguments) {
   const int64_t width = TRY(arguments.integer(0, "width", 80));
   if (width > kCenterWidthMax) {
     return jinja_error(fmt::format("center is wider than {}", kCenterWidthMax));
   }
-  const JinjaValue text = TRY(as_text(heap, subject));
+  const Value text = TRY(as_text(heap, subject));
   const auto size = static_cast<int64_t>(count_code_points(text.as_string()));
   if (size >= width) return text;
   const int64_t spaces = width - size;
@@ -64,37 +63,34 @@ Result<JinjaValue> filter_center(JinjaHeap& heap, const JinjaValue& subject,
   MarkedText result(std::string(static_cast<size_t>(left), ' '), false);
   result.append(*text.text);
   result.append(std::string(static_cast<size_t>(spaces - left), ' '), false);
-  JinjaValue centered = heap.text(std::move(result));
+  Value centered = heap.text(std::move(result));
   centered.is_markup = text.is_markup;
   return centered;
 }
 
-Result<JinjaValue> filter_escape(JinjaHeap& heap, const JinjaValue& subject,
-                                 const JinjaArguments&) {
-  const JinjaValue text = TRY(as_text(heap, subject));
+Result<Value> filter_escape(Heap& heap, const Value& subject, const Arguments&) {
+  const Value text = TRY(as_text(heap, subject));
   if (text.is_markup) return text;
-  JinjaValue escaped = heap.text(jinja_escaped(*text.text));
+  Value escaped = heap.text(jinja_escaped(*text.text));
   escaped.is_markup = true;
   return escaped;
 }
 
-Result<JinjaValue> filter_format(JinjaHeap& heap, const JinjaValue& subject,
-                                 const JinjaArguments& arguments) {
+Result<Value> filter_format(Heap& heap, const Value& subject, const Arguments& arguments) {
   if (!arguments.keywords.empty()) {
     return jinja_error("chat templates cannot format by keyword");
   }
-  const JinjaValue text = TRY(as_text(heap, subject));
-  return jinja_format(heap, *text.text, heap.list(arguments.positional, JinjaShape::kTuple));
+  const Value text = TRY(as_text(heap, subject));
+  return jinja_format(heap, *text.text, heap.list(arguments.positional, Shape::kTuple));
 }
 
-Result<JinjaValue> filter_truncate(JinjaHeap& heap, const JinjaValue& subject,
-                                   const JinjaArguments& arguments) {
+Result<Value> filter_truncate(Heap& heap, const Value& subject, const Arguments& arguments) {
   const int64_t length = TRY(arguments.integer(0, "length", 255));
   const bool kills_words = arguments.flag(1, "killwords", false);
-  const JinjaValue* given = arguments.find(2, "end");
+  const Value* given = arguments.find(2, "end");
   const MarkedText end = given ? TRY(jinja_str(heap, *given)) : MarkedText("...", false);
-  const JinjaValue* leeway = arguments.find(3, "leeway");
-  const bool has_leeway = leeway && !leeway->is(JinjaKind::kNone);
+  const Value* leeway = arguments.find(3, "leeway");
+  const bool has_leeway = leeway && !leeway->is(Kind::kNone);
   const int64_t tolerated = has_leeway ? TRY(arguments.integer(3, "leeway", 0)) : kTruncateLeeway;
   const auto end_size = static_cast<int64_t>(count_code_points(end.text()));
   if (length < end_size) {
@@ -103,7 +99,7 @@ Result<JinjaValue> filter_truncate(JinjaHeap& heap, const JinjaValue& subject,
   if (tolerated < 0) return jinja_error(fmt::format("expected leeway >= 0, got {}", tolerated));
   const int64_t size = TRY(jinja_length(subject));
   if (size - tolerated <= length) return subject;
-  if (!subject.is(JinjaKind::kText)) return jinja_error("truncate needs a text");
+  if (!subject.is(Kind::kText)) return jinja_error("truncate needs a text");
   const std::string& text = subject.as_string();
   size_t kept = code_point_offset(text, static_cast<size_t>(length - end_size));
   if (!kills_words) {
@@ -115,9 +111,8 @@ Result<JinjaValue> filter_truncate(JinjaHeap& heap, const JinjaValue& subject,
   return heap.text(std::move(result));
 }
 
-Result<JinjaValue> filter_wordcount(JinjaHeap& heap, const JinjaValue& subject,
-                                    const JinjaArguments&) {
-  const JinjaValue text = TRY(as_text(heap, subject));
+Result<Value> filter_wordcount(Heap& heap, const Value& subject, const Arguments&) {
+  const Value text = TRY(as_text(heap, subject));
   std::string_view rest = text.as_string();
   heap.charge_look(rest.size());
   int64_t count = 0;
@@ -128,7 +123,7 @@ Result<JinjaValue> filter_wordcount(JinjaHeap& heap, const JinjaValue& subject,
     if (is_in_word && !was_in_word) ++count;
     rest.remove_prefix(character.bytes);
   }
-  return JinjaValue::of(count);
+  return Value::of(count);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -10,37 +10,34 @@
 #include "chat/jinja/jinja_value.h"
 #include "chat/jinja_syntax/jinja_ast.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-Result<JinjaValue> jinja_arithmetic(JinjaHeap& heap, JinjaArithmetic operation,
-                                    const JinjaValue& left, const JinjaValue& right);
-Result<JinjaValue> jinja_negate(const JinjaValue& value);
-Result<bool> jinja_compare(JinjaHeap& heap, JinjaComparison comparison, const JinjaValue& left,
-                           const JinjaValue& right);
+Result<Value> jinja_arithmetic(Heap& heap, Arithmetic operation, const Value& left,
+                               const Value& right);
+Result<Value> jinja_negate(const Value& value);
+Result<bool> jinja_compare(Heap& heap, Comparison comparison, const Value& left,
+                           const Value& right);
 // item in container
-Result<bool> jinja_contains(JinjaHeap& heap, const JinjaValue& container, const JinjaValue& item);
+Result<bool> jinja_contains(Heap& heap, const Value& container, const Value& item);
 
 // object.name: a method or attribute first, then an element; undefined if there is neither.
-Result<JinjaValue> jinja_attribute(JinjaHeap& heap, const JinjaValue& object,
-                                   std::string_view name);
+Result<Value> jinja_attribute(Heap& heap, const Value& object, std::string_view name);
 // object[key]: an element first, then an attribute.
-Result<JinjaValue> jinja_subscript(JinjaHeap& heap, const JinjaValue& object,
-                                   const JinjaValue& key);
+Result<Value> jinja_subscript(Heap& heap, const Value& object, const Value& key);
 
-struct JinjaSliceBounds {
+struct SliceBounds {
   std::optional<int64_t> start;
   std::optional<int64_t> stop;
   int64_t step = 1;
 };
-Result<JinjaValue> jinja_slice(JinjaHeap& heap, const JinjaValue& object,
-                               const JinjaSliceBounds& bounds);
+Result<Value> jinja_slice(Heap& heap, const Value& object, const SliceBounds& bounds);
 
 // The items that a loop iterates over: elements, keys or characters. Empties a generator.
-Result<std::vector<JinjaValue>> jinja_items(JinjaHeap& heap, const JinjaValue& value);
+Result<std::vector<Value>> jinja_items(Heap& heap, const Value& value);
 // len(value)
-Result<int64_t> jinja_length(const JinjaValue& value);
+Result<int64_t> jinja_length(const Value& value);
 
 // "%s and %d" % value
-Result<JinjaValue> jinja_format(JinjaHeap& heap, const MarkedText& format, const JinjaValue& value);
+Result<Value> jinja_format(Heap& heap, const MarkedText& format, const Value& value);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 void append_escaped(LimitedText& out, uint32_t code_point, std::string_view character,
@@ -56,30 +56,30 @@ class ReprWriter {
  public:
   explicit ReprWriter(LimitedText& out) : out_(out) {}
 
-  Status write(const JinjaValue& value, int depth) {
-    if (depth > kJinjaValueDepthMax) return jinja_error("a value is nested too deeply to print");
+  Status write(const Value& value, int depth) {
+    if (depth > kValueDepthMax) return jinja_error("a value is nested too deeply to print");
     if (out_.overflowed()) return Ok{};
     switch (value.kind) {
-      case JinjaKind::kText:
+      case Kind::kText:
         append_quoted(out_, *value.text);
         return Ok{};
-      case JinjaKind::kList:
+      case Kind::kList:
         return write_list(*value.list, depth);
-      case JinjaKind::kDict:
+      case Kind::kDict:
         return write_dict(*value.dict, depth);
-      case JinjaKind::kNone:
+      case Kind::kNone:
         put("None");
         return Ok{};
-      case JinjaKind::kBool:
+      case Kind::kBool:
         put(value.truth ? "True" : "False");
         return Ok{};
-      case JinjaKind::kInt:
+      case Kind::kInt:
         put(fmt::format("{}", value.integer));
         return Ok{};
-      case JinjaKind::kFloat:
+      case Kind::kFloat:
         put(python_float(value.floating));
         return Ok{};
-      case JinjaKind::kUndefined:
+      case Kind::kUndefined:
         put("Undefined");
         return Ok{};
       default:
@@ -91,8 +91,8 @@ class ReprWriter {
  private:
   void put(std::string_view text) { out_.append(text, false); }
 
-  Status write_list(const JinjaList& list, int depth) {
-    const bool tuple = list.shape == JinjaShape::kTuple;
+  Status write_list(const List& list, int depth) {
+    const bool tuple = list.shape == Shape::kTuple;
     put(tuple ? "(" : "[");
     for (size_t i = 0; i < list.items.size(); ++i) {
       if (i > 0) put(", ");
@@ -103,10 +103,10 @@ class ReprWriter {
     return Ok{};
   }
 
-  Status write_dict(const JinjaDict& dict, int depth) {
+  Status write_dict(const Dict& dict, int depth) {
     put("{");
     bool first = true;
-    for (const JinjaPair& entry : dict.entries()) {
+    for (const Pair& entry : dict.entries()) {
       if (!first) put(", ");
       first = false;
       TRY(write(entry.first, depth + 1));
@@ -152,17 +152,17 @@ std::string python_float(double value) {
   return (std::signbit(value) ? "-" : "") + place_point(digits, exponent);
 }
 
-Result<MarkedText> jinja_repr(JinjaHeap& heap, const JinjaValue& value) {
+Result<MarkedText> jinja_repr(Heap& heap, const Value& value) {
   LimitedText out(std::min(heap.bytes_left(), kPromptBytesMax));
   TRY(ReprWriter(out).write(value, 0));
   if (out.overflowed()) return Error{ErrorCode::kExhausted, "a printed value is too long"};
   return std::move(out.text());
 }
 
-Result<MarkedText> jinja_str(JinjaHeap& heap, const JinjaValue& value) {
-  if (value.is(JinjaKind::kText)) return *value.text;
-  if (value.is(JinjaKind::kUndefined)) return MarkedText();
+Result<MarkedText> jinja_str(Heap& heap, const Value& value) {
+  if (value.is(Kind::kText)) return *value.text;
+  if (value.is(Kind::kUndefined)) return MarkedText();
   return jinja_repr(heap, value);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -10,12 +10,12 @@
 #include "chat/text/json_texts.h"
 #include "json/json.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
 // str(value): what {{ value }} prints. An undefined value is empty.
-Result<MarkedText> jinja_str(JinjaHeap& heap, const JinjaValue& value);
+Result<MarkedText> jinja_str(Heap& heap, const Value& value);
 // repr(value): as inside a printed list.
-Result<MarkedText> jinja_repr(JinjaHeap& heap, const JinjaValue& value);
+Result<MarkedText> jinja_repr(Heap& heap, const Value& value);
 std::string python_float(double value);
 
 struct DumpsOptions {  // the parameters of json.dumps and their defaults in chat templates
@@ -25,12 +25,11 @@ struct DumpsOptions {  // the parameters of json.dumps and their defaults in cha
   std::string key_separator = ": ";
   bool sort_keys = false;
 };
-Result<MarkedText> jinja_dumps(JinjaHeap& heap, const JinjaValue& value,
-                               const DumpsOptions& options);
+Result<MarkedText> jinja_dumps(Heap& heap, const Value& value, const DumpsOptions& options);
 
 // Marks strings and keys with `is_from_input`. Objects in `texts` (may be null) keep their JSON
 // text.
-JinjaValue from_json_value(JinjaHeap& heap, const Json& json, bool is_from_input,
-                           const JsonTexts* texts = nullptr);
+Value from_json_value(Heap& heap, const Json& json, bool is_from_input,
+                      const JsonTexts* texts = nullptr);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -9,10 +9,10 @@
 #include "chat/jinja/jinja_print.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
-using Test = Result<bool> (*)(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&);
+using Test = Result<bool> (*)(Heap&, const Value& subject, const Arguments&);
 
 struct NamedTest {
   std::string_view name;
@@ -21,68 +21,64 @@ struct NamedTest {
 
 bool has_test(std::string_view name);
 
-template <JinjaKind kKind>
-Result<bool> has_kind(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
+template <Kind kKind>
+Result<bool> has_kind(Heap&, const Value& subject, const Arguments&) {
   return subject.is(kKind);
 }
 
-template <JinjaKind kKind>
-Result<bool> lacks_kind(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
+template <Kind kKind>
+Result<bool> lacks_kind(Heap&, const Value& subject, const Arguments&) {
   return !subject.is(kKind);
 }
 
 template <bool kTruth>
-Result<bool> is_constant(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return subject.is(JinjaKind::kBool) && subject.truth == kTruth;
+Result<bool> is_constant(Heap&, const Value& subject, const Arguments&) {
+  return subject.is(Kind::kBool) && subject.truth == kTruth;
 }
 
-template <JinjaComparison kComparison>
-Result<bool> compares(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments& arguments) {
+template <Comparison kComparison>
+Result<bool> compares(Heap& heap, const Value& subject, const Arguments& arguments) {
   return jinja_compare(heap, kComparison, subject, *TRY(arguments.need(0, "other")));
 }
 
-Result<bool> is_in(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments& arguments) {
+Result<bool> is_in(Heap& heap, const Value& subject, const Arguments& arguments) {
   return jinja_contains(heap, *TRY(arguments.need(0, "seq")), subject);
 }
 
-Result<bool> is_number(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
+Result<bool> is_number(Heap&, const Value& subject, const Arguments&) {
   return subject.is_number();
 }
 
-Result<bool> is_iterable(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return subject.is(JinjaKind::kText) || subject.is(JinjaKind::kList) ||
-         subject.is(JinjaKind::kDict) || subject.is(JinjaKind::kUndefined) ||
-         subject.is(JinjaKind::kLoop);
+Result<bool> is_iterable(Heap&, const Value& subject, const Arguments&) {
+  return subject.is(Kind::kText) || subject.is(Kind::kList) || subject.is(Kind::kDict) ||
+         subject.is(Kind::kUndefined) || subject.is(Kind::kLoop);
 }
 
-Result<bool> test_sequence(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  if (subject.is(JinjaKind::kList)) return subject.list->shape != JinjaShape::kGenerator;
-  return subject.is(JinjaKind::kText) || subject.is(JinjaKind::kDict) ||
-         subject.is(JinjaKind::kUndefined);
+Result<bool> test_sequence(Heap&, const Value& subject, const Arguments&) {
+  if (subject.is(Kind::kList)) return subject.list->shape != Shape::kGenerator;
+  return subject.is(Kind::kText) || subject.is(Kind::kDict) || subject.is(Kind::kUndefined);
 }
 
-Result<bool> is_callable(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return subject.is(JinjaKind::kMacro) || subject.is(JinjaKind::kMethod) ||
-         subject.is(JinjaKind::kFunction) || subject.is(JinjaKind::kUndefined) ||
-         subject.is(JinjaKind::kLoop);
+Result<bool> is_callable(Heap&, const Value& subject, const Arguments&) {
+  return subject.is(Kind::kMacro) || subject.is(Kind::kMethod) || subject.is(Kind::kFunction) ||
+         subject.is(Kind::kUndefined) || subject.is(Kind::kLoop);
 }
 
 template <int64_t kRemainder>
-Result<bool> has_parity(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
-  const JinjaValue rest =
-      TRY(jinja_arithmetic(heap, JinjaArithmetic::kModulo, subject, JinjaValue::of(int64_t{2})));
-  return jinja_equal(heap, rest, JinjaValue::of(kRemainder));
+Result<bool> has_parity(Heap& heap, const Value& subject, const Arguments&) {
+  const Value rest =
+      TRY(jinja_arithmetic(heap, Arithmetic::kModulo, subject, Value::of(int64_t{2})));
+  return jinja_equal(heap, rest, Value::of(kRemainder));
 }
 
-Result<bool> is_divisible(JinjaHeap& heap, const JinjaValue& subject,
-                          const JinjaArguments& arguments) {
-  const JinjaValue rest = TRY(
-      jinja_arithmetic(heap, JinjaArithmetic::kModulo, subject, *TRY(arguments.need(0, "num"))));
-  return jinja_equal(heap, rest, JinjaValue::of(int64_t{0}));
+Result<bool> is_divisible(Heap& heap, const Value& subject, const Arguments& arguments) {
+  const Value rest =
+      TRY(jinja_arithmetic(heap, Arithmetic::kModulo, subject, *TRY(arguments.need(0, "num"))));
+  return jinja_equal(heap, rest, Value::of(int64_t{0}));
 }
 
 template <LetterCase kCase>
-Result<bool> has_case(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments&) {
+Result<bool> has_case(Heap& heap, const Value& subject, const Arguments&) {
   const MarkedText text = TRY(jinja_str(heap, subject));
   const auto other = kCase == LetterCase::kUpper ? LetterCase::kLower : LetterCase::kUpper;
   return with_case(text, kCase).text() == text.text() &&
@@ -90,37 +86,37 @@ Result<bool> has_case(JinjaHeap& heap, const JinjaValue& subject, const JinjaArg
 }
 
 // Python's `is`. Numbers and texts have no address here: equal ones of one type are the same.
-Result<bool> is_same(JinjaHeap& heap, const JinjaValue& subject, const JinjaArguments& arguments) {
-  const JinjaValue& other = *TRY(arguments.need(0, "other"));
+Result<bool> is_same(Heap& heap, const Value& subject, const Arguments& arguments) {
+  const Value& other = *TRY(arguments.need(0, "other"));
   if (subject.kind != other.kind) return false;
-  if (subject.is(JinjaKind::kList)) return subject.list == other.list;
-  if (subject.is(JinjaKind::kDict) || subject.is(JinjaKind::kNamespace)) {
+  if (subject.is(Kind::kList)) return subject.list == other.list;
+  if (subject.is(Kind::kDict) || subject.is(Kind::kNamespace)) {
     return subject.dict == other.dict;
   }
   return jinja_equal(heap, subject, other);
 }
 
-Result<bool> is_escaped(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return subject.is(JinjaKind::kText) && subject.is_markup;
+Result<bool> is_escaped(Heap&, const Value& subject, const Arguments&) {
+  return subject.is(Kind::kText) && subject.is_markup;
 }
 
-Result<bool> names_filter(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return subject.is(JinjaKind::kText) && has_filter(subject.as_string());
+Result<bool> names_filter(Heap&, const Value& subject, const Arguments&) {
+  return subject.is(Kind::kText) && has_filter(subject.as_string());
 }
 
-Result<bool> names_test(JinjaHeap&, const JinjaValue& subject, const JinjaArguments&) {
-  return subject.is(JinjaKind::kText) && has_test(subject.as_string());
+Result<bool> names_test(Heap&, const Value& subject, const Arguments&) {
+  return subject.is(Kind::kText) && has_test(subject.as_string());
 }
 
 constexpr NamedTest kTests[] = {
-    {"defined", lacks_kind<JinjaKind::kUndefined>},
-    {"undefined", has_kind<JinjaKind::kUndefined>},
-    {"none", has_kind<JinjaKind::kNone>},
-    {"string", has_kind<JinjaKind::kText>},
-    {"mapping", has_kind<JinjaKind::kDict>},
-    {"boolean", has_kind<JinjaKind::kBool>},
-    {"integer", has_kind<JinjaKind::kInt>},
-    {"float", has_kind<JinjaKind::kFloat>},
+    {"defined", lacks_kind<Kind::kUndefined>},
+    {"undefined", has_kind<Kind::kUndefined>},
+    {"none", has_kind<Kind::kNone>},
+    {"string", has_kind<Kind::kText>},
+    {"mapping", has_kind<Kind::kDict>},
+    {"boolean", has_kind<Kind::kBool>},
+    {"integer", has_kind<Kind::kInt>},
+    {"float", has_kind<Kind::kFloat>},
     {"number", is_number},
     {"iterable", is_iterable},
     {"sequence", test_sequence},
@@ -137,21 +133,21 @@ constexpr NamedTest kTests[] = {
     {"filter", names_filter},
     {"test", names_test},
     {"in", is_in},
-    {"equalto", compares<JinjaComparison::kEqual>},
-    {"eq", compares<JinjaComparison::kEqual>},
-    {"==", compares<JinjaComparison::kEqual>},
-    {"ne", compares<JinjaComparison::kUnequal>},
-    {"!=", compares<JinjaComparison::kUnequal>},
-    {"lt", compares<JinjaComparison::kLess>},
-    {"lessthan", compares<JinjaComparison::kLess>},
-    {"<", compares<JinjaComparison::kLess>},
-    {"le", compares<JinjaComparison::kLessEqual>},
-    {"<=", compares<JinjaComparison::kLessEqual>},
-    {"gt", compares<JinjaComparison::kGreater>},
-    {"greaterthan", compares<JinjaComparison::kGreater>},
-    {">", compares<JinjaComparison::kGreater>},
-    {"ge", compares<JinjaComparison::kGreaterEqual>},
-    {">=", compares<JinjaComparison::kGreaterEqual>},
+    {"equalto", compares<Comparison::kEqual>},
+    {"eq", compares<Comparison::kEqual>},
+    {"==", compares<Comparison::kEqual>},
+    {"ne", compares<Comparison::kUnequal>},
+    {"!=", compares<Comparison::kUnequal>},
+    {"lt", compares<Comparison::kLess>},
+    {"lessthan", compares<Comparison::kLess>},
+    {"<", compares<Comparison::kLess>},
+    {"le", compares<Comparison::kLessEqual>},
+    {"<=", compares<Comparison::kLessEqual>},
+    {"gt", compares<Comparison::kGreater>},
+    {"greaterthan", compares<Comparison::kGreater>},
+    {">", compares<Comparison::kGreater>},
+    {"ge", compares<Comparison::kGreaterEqual>},
+    {">=", compares<Comparison::kGreaterEqual>},
 };
 
 const NamedTest* find_test(std::string_view name) {
@@ -167,11 +163,11 @@ bool has_test(std::string_view name) {
 
 }  // namespace
 
-Result<bool> call_test(JinjaHeap& heap, std::string_view name, const JinjaValue& subject,
-                       const JinjaArguments& arguments) {
+Result<bool> call_test(Heap& heap, std::string_view name, const Value& subject,
+                       const Arguments& arguments) {
   const NamedTest* entry = find_test(name);
   if (!entry) return jinja_error(fmt::format("there is no test named '{}'", name));
   return entry->test(heap, subject, arguments);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

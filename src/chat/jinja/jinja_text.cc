@@ -9,25 +9,24 @@
 #include "chat/jinja/jinja_print.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 constexpr size_t kNowhere = std::string_view::npos;
 
-Result<const MarkedText*> need_text(const JinjaArguments& arguments, size_t place,
+Result<const MarkedText*> need_text(const Arguments& arguments, size_t place,
                                     std::string_view keyword) {
-  const JinjaValue* value = TRY(arguments.need(place, keyword));
-  if (value->is(JinjaKind::kUndefined)) return jinja_error(value->as_string());
-  if (!value->is(JinjaKind::kText)) {
+  const Value* value = TRY(arguments.need(place, keyword));
+  if (value->is(Kind::kUndefined)) return jinja_error(value->as_string());
+  if (!value->is(Kind::kText)) {
     return jinja_error(fmt::format("{} must be str, not {}", keyword, type_name(*value)));
   }
   return value->text;
 }
 
-Result<JinjaValue> strip_sides(JinjaHeap& heap, const JinjaValue& text,
-                               const JinjaArguments& arguments, Sides sides) {
-  const JinjaValue* characters = arguments.find(0, "chars");
-  if (!characters || characters->is(JinjaKind::kNone)) {
+Result<Value> strip_sides(Heap& heap, const Value& text, const Arguments& arguments, Sides sides) {
+  const Value* characters = arguments.find(0, "chars");
+  if (!characters || characters->is(Kind::kNone)) {
     return heap.text(stripped(*text.text, sides)).like(text);
   }
   const std::string& wanted = TRY(need_text(arguments, 0, "chars"))->text();
@@ -35,21 +34,21 @@ Result<JinjaValue> strip_sides(JinjaHeap& heap, const JinjaValue& text,
 }
 
 // `affix` may be a tuple of texts, as Python allows.
-Result<JinjaValue> has_affix(const JinjaValue& text, const JinjaArguments& arguments, bool prefix) {
-  const JinjaValue* affix = TRY(arguments.need(0, "affix"));
-  std::vector<JinjaValue> affixes = {*affix};
-  if (affix->is(JinjaKind::kList)) affixes = affix->list->items;
+Result<Value> has_affix(const Value& text, const Arguments& arguments, bool prefix) {
+  const Value* affix = TRY(arguments.need(0, "affix"));
+  std::vector<Value> affixes = {*affix};
+  if (affix->is(Kind::kList)) affixes = affix->list->items;
   bool found = false;
-  for (const JinjaValue& candidate : affixes) {
-    if (candidate.is(JinjaKind::kUndefined)) return jinja_error(candidate.as_string());
-    if (!candidate.is(JinjaKind::kText)) {
+  for (const Value& candidate : affixes) {
+    if (candidate.is(Kind::kUndefined)) return jinja_error(candidate.as_string());
+    if (!candidate.is(Kind::kText)) {
       return jinja_error(fmt::format("{} first arg must be str or a tuple of str, not {}",
                                      prefix ? "startswith" : "endswith", type_name(candidate)));
     }
     found = found || (prefix ? text.as_string().starts_with(candidate.as_string())
                              : text.as_string().ends_with(candidate.as_string()));
   }
-  return JinjaValue::boolean(found);
+  return Value::boolean(found);
 }
 
 struct Piece {
@@ -57,9 +56,8 @@ struct Piece {
   size_t end;
 };
 
-JinjaValue list_of_pieces(JinjaHeap& heap, const MarkedText& text,
-                          const std::vector<Piece>& pieces) {
-  std::vector<JinjaValue> items;
+Value list_of_pieces(Heap& heap, const MarkedText& text, const std::vector<Piece>& pieces) {
+  std::vector<Value> items;
   for (const Piece& piece : pieces) {
     items.push_back(heap.text(text.part(piece.begin, piece.end - piece.begin)));
     if (!heap.check().ok()) break;
@@ -138,19 +136,19 @@ bool is_letter(uint32_t code_point) {  // as in str.title: characters with two c
 
 }  // namespace
 
-Result<JinjaValue> text_capitalize(JinjaHeap& heap, const JinjaValue& text, const JinjaArguments&) {
+Result<Value> text_capitalize(Heap& heap, const Value& text, const Arguments&) {
   return heap.text(capitalized(*text.text)).like(text);
 }
 
-Result<JinjaValue> text_lower(JinjaHeap& heap, const JinjaValue& text, const JinjaArguments&) {
+Result<Value> text_lower(Heap& heap, const Value& text, const Arguments&) {
   return heap.text(with_case(*text.text, LetterCase::kLower)).like(text);
 }
 
-Result<JinjaValue> text_upper(JinjaHeap& heap, const JinjaValue& text, const JinjaArguments&) {
+Result<Value> text_upper(Heap& heap, const Value& text, const Arguments&) {
   return heap.text(with_case(*text.text, LetterCase::kUpper)).like(text);
 }
 
-Result<JinjaValue> text_title(JinjaHeap& heap, const JinjaValue& text, const JinjaArguments&) {
+Result<Value> text_title(Heap& heap, const Value& text, const Arguments&) {
   MarkedText result;
   bool inside = false;
   for (size_t at = 0; at < text.text->size();) {
@@ -163,68 +161,58 @@ Result<JinjaValue> text_title(JinjaHeap& heap, const JinjaValue& text, const Jin
   return heap.text(std::move(result));
 }
 
-Result<JinjaValue> text_strip(JinjaHeap& heap, const JinjaValue& text,
-                              const JinjaArguments& arguments) {
+Result<Value> text_strip(Heap& heap, const Value& text, const Arguments& arguments) {
   return strip_sides(heap, text, arguments, Sides::kBoth);
 }
 
-Result<JinjaValue> text_strip_left(JinjaHeap& heap, const JinjaValue& text,
-                                   const JinjaArguments& arguments) {
+Result<Value> text_strip_left(Heap& heap, const Value& text, const Arguments& arguments) {
   return strip_sides(heap, text, arguments, Sides::kLeft);
 }
 
-Result<JinjaValue> text_strip_right(JinjaHeap& heap, const JinjaValue& text,
-                                    const JinjaArguments& arguments) {
+Result<Value> text_strip_right(Heap& heap, const Value& text, const Arguments& arguments) {
   return strip_sides(heap, text, arguments, Sides::kRight);
 }
 
-Result<JinjaValue> text_starts_with(JinjaHeap&, const JinjaValue& text,
-                                    const JinjaArguments& arguments) {
+Result<Value> text_starts_with(Heap&, const Value& text, const Arguments& arguments) {
   return has_affix(text, arguments, true);
 }
 
-Result<JinjaValue> text_ends_with(JinjaHeap&, const JinjaValue& text,
-                                  const JinjaArguments& arguments) {
+Result<Value> text_ends_with(Heap&, const Value& text, const Arguments& arguments) {
   return has_affix(text, arguments, false);
 }
 
-Result<JinjaValue> text_remove_prefix(JinjaHeap& heap, const JinjaValue& text,
-                                      const JinjaArguments& arguments) {
+Result<Value> text_remove_prefix(Heap& heap, const Value& text, const Arguments& arguments) {
   const std::string& prefix = TRY(need_text(arguments, 0, "prefix"))->text();
   if (!text.as_string().starts_with(prefix)) return text;
   return heap.text(text.text->part(prefix.size(), text.text->size() - prefix.size()));
 }
 
-Result<JinjaValue> text_remove_suffix(JinjaHeap& heap, const JinjaValue& text,
-                                      const JinjaArguments& arguments) {
+Result<Value> text_remove_suffix(Heap& heap, const Value& text, const Arguments& arguments) {
   const std::string& suffix = TRY(need_text(arguments, 0, "suffix"))->text();
   if (!text.as_string().ends_with(suffix)) return text;
   return heap.text(text.text->part(0, text.text->size() - suffix.size()));
 }
 
-Result<JinjaValue> text_find(JinjaHeap& heap, const JinjaValue& text,
-                             const JinjaArguments& arguments) {
+Result<Value> text_find(Heap& heap, const Value& text, const Arguments& arguments) {
   const std::string& wanted = TRY(need_text(arguments, 0, "sub"))->text();
   heap.charge_look(text.text->size());
   const size_t at = find_text(text.as_string(), wanted);
-  if (at == kNowhere) return JinjaValue::of(int64_t{-1});
-  return JinjaValue::of(
+  if (at == kNowhere) return Value::of(int64_t{-1});
+  return Value::of(
       static_cast<int64_t>(count_code_points(std::string_view(text.as_string()).substr(0, at))));
 }
 
-Result<JinjaValue> text_count(JinjaHeap& heap, const JinjaValue& text,
-                              const JinjaArguments& arguments) {
+Result<Value> text_count(Heap& heap, const Value& text, const Arguments& arguments) {
   const std::string& wanted = TRY(need_text(arguments, 0, "sub"))->text();
   heap.charge_look(text.text->size());
-  if (wanted.empty()) return JinjaValue::of(TRY(jinja_length(text)) + 1);
-  return JinjaValue::of(static_cast<int64_t>(split_at(text.as_string(), wanted, -1).size()) - 1);
+  if (wanted.empty()) return Value::of(TRY(jinja_length(text)) + 1);
+  return Value::of(static_cast<int64_t>(split_at(text.as_string(), wanted, -1).size()) - 1);
 }
 
-Result<JinjaValue> text_split(JinjaHeap& heap, const JinjaValue& text,
-                              const JinjaArguments& arguments) {
+Result<Value> text_split(Heap& heap, const Value& text, const Arguments& arguments) {
   const int64_t splits_max = TRY(arguments.integer(1, "maxsplit", -1));
-  const JinjaValue* separator = arguments.find(0, "sep");
-  if (!separator || separator->is(JinjaKind::kNone)) {
+  const Value* separator = arguments.find(0, "sep");
+  if (!separator || separator->is(Kind::kNone)) {
     return list_of_pieces(heap, *text.text, split_words(text.as_string(), splits_max));
   }
   const std::string& wanted = TRY(need_text(arguments, 0, "sep"))->text();
@@ -232,8 +220,7 @@ Result<JinjaValue> text_split(JinjaHeap& heap, const JinjaValue& text,
   return list_of_pieces(heap, *text.text, split_at(text.as_string(), wanted, splits_max));
 }
 
-Result<JinjaValue> text_split_right(JinjaHeap& heap, const JinjaValue& text,
-                                    const JinjaArguments& arguments) {
+Result<Value> text_split_right(Heap& heap, const Value& text, const Arguments& arguments) {
   const int64_t splits_max = TRY(arguments.integer(1, "maxsplit", -1));
   if (splits_max < 0) return text_split(heap, text, arguments);
   const std::string& wanted = TRY(need_text(arguments, 0, "sep"))->text();
@@ -241,8 +228,7 @@ Result<JinjaValue> text_split_right(JinjaHeap& heap, const JinjaValue& text,
   return list_of_pieces(heap, *text.text, split_right_at(text.as_string(), wanted, splits_max));
 }
 
-Result<JinjaValue> text_split_lines(JinjaHeap& heap, const JinjaValue& text,
-                                    const JinjaArguments& arguments) {
+Result<Value> text_split_lines(Heap& heap, const Value& text, const Arguments& arguments) {
   const bool keeps_ends = arguments.flag(0, "keepends", false);
   const std::string_view bytes = text.as_string();
   std::vector<Piece> pieces;
@@ -261,8 +247,7 @@ Result<JinjaValue> text_split_lines(JinjaHeap& heap, const JinjaValue& text,
   return list_of_pieces(heap, *text.text, pieces);
 }
 
-Result<JinjaValue> text_replace(JinjaHeap& heap, const JinjaValue& text,
-                                const JinjaArguments& arguments) {
+Result<Value> text_replace(Heap& heap, const Value& text, const Arguments& arguments) {
   const std::string& old_text = TRY(need_text(arguments, 0, "old"))->text();
   const MarkedText& new_text = *TRY(need_text(arguments, 1, "new"));
   const int64_t limit = TRY(arguments.integer(2, "count", -1));
@@ -291,12 +276,12 @@ Result<JinjaValue> text_replace(JinjaHeap& heap, const JinjaValue& text,
   return heap.text(std::move(out.text()));
 }
 
-Result<JinjaValue> join_texts(JinjaHeap& heap, const MarkedText& separator,
-                              const std::vector<JinjaValue>& items, bool lenient) {
+Result<Value> join_texts(Heap& heap, const MarkedText& separator, const std::vector<Value>& items,
+                         bool lenient) {
   LimitedText out(heap.bytes_left());
   for (size_t i = 0; i < items.size() && !out.overflowed(); ++i) {
     if (i > 0) out.append(separator);
-    if (items[i].is(JinjaKind::kText)) {
+    if (items[i].is(Kind::kText)) {
       out.append(*items[i].text);
     } else if (lenient) {
       out.append(TRY(jinja_str(heap, items[i])));
@@ -309,10 +294,9 @@ Result<JinjaValue> join_texts(JinjaHeap& heap, const MarkedText& separator,
   return heap.text(std::move(out.text()));
 }
 
-Result<JinjaValue> text_join(JinjaHeap& heap, const JinjaValue& text,
-                             const JinjaArguments& arguments) {
+Result<Value> text_join(Heap& heap, const Value& text, const Arguments& arguments) {
   const auto items = TRY(jinja_items(heap, *TRY(arguments.need(0, "iterable"))));
   return join_texts(heap, *text.text, items, false);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -6,34 +6,33 @@
 #include "chat/jinja/jinja_methods.h"
 #include "chat/jinja/jinja_value.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-using JinjaTextMethod = Result<JinjaValue>(JinjaHeap& heap, const JinjaValue& text,
-                                           const JinjaArguments& arguments);
+using TextMethod = Result<Value>(Heap& heap, const Value& text, const Arguments& arguments);
 
-JinjaTextMethod text_capitalize;
-JinjaTextMethod text_count;
-JinjaTextMethod text_ends_with;
-JinjaTextMethod text_find;
-JinjaTextMethod text_join;
-JinjaTextMethod text_lower;
-JinjaTextMethod text_remove_prefix;
-JinjaTextMethod text_remove_suffix;
-JinjaTextMethod text_replace;
-JinjaTextMethod text_split;
-JinjaTextMethod text_split_lines;
-JinjaTextMethod text_split_right;
-JinjaTextMethod text_starts_with;
-JinjaTextMethod text_strip;
-JinjaTextMethod text_strip_left;
-JinjaTextMethod text_strip_right;
-JinjaTextMethod text_title;
-JinjaTextMethod text_upper;
+TextMethod text_capitalize;
+TextMethod text_count;
+TextMethod text_ends_with;
+TextMethod text_find;
+TextMethod text_join;
+TextMethod text_lower;
+TextMethod text_remove_prefix;
+TextMethod text_remove_suffix;
+TextMethod text_replace;
+TextMethod text_split;
+TextMethod text_split_lines;
+TextMethod text_split_right;
+TextMethod text_starts_with;
+TextMethod text_strip;
+TextMethod text_strip_left;
+TextMethod text_strip_right;
+TextMethod text_title;
+TextMethod text_upper;
 
 // & < > ' " as HTML writes them.
 MarkedText jinja_escaped(const MarkedText& text);
 // separator.join(items); `lenient` prints elements that are not text first.
-Result<JinjaValue> join_texts(JinjaHeap& heap, const MarkedText& separator,
-                              const std::vector<JinjaValue>& items, bool lenient);
+Result<Value> join_texts(Heap& heap, const MarkedText& separator, const std::vector<Value>& items,
+                         bool lenient);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -6,7 +6,7 @@
 
 #include "base/threads/work.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 constexpr size_t kBytesOfAStep = 64;
@@ -14,138 +14,136 @@ constexpr size_t kBytesOfAPair = 64;  // an entry and its index slot, approximat
 
 constexpr size_t kAbsent = static_cast<size_t>(-1);
 
-bool equal_numbers(const JinjaValue& left, const JinjaValue& right) {
-  if (left.is(JinjaKind::kFloat) || right.is(JinjaKind::kFloat)) {
+bool equal_numbers(const Value& left, const Value& right) {
+  if (left.is(Kind::kFloat) || right.is(Kind::kFloat)) {
     return left.as_double() == right.as_double();
   }
   return left.as_int() == right.as_int();
 }
 
-bool equal_lists(JinjaHeap& heap, const JinjaList& left, const JinjaList& right, int depth) {
-  if (left.shape != right.shape || left.shape == JinjaShape::kGenerator) return &left == &right;
+bool equal_lists(Heap& heap, const List& left, const List& right, int depth) {
+  if (left.shape != right.shape || left.shape == Shape::kGenerator) return &left == &right;
   return std::equal(left.items.begin(), left.items.end(), right.items.begin(), right.items.end(),
-                    [&heap, depth](const JinjaValue& one, const JinjaValue& other) {
+                    [&heap, depth](const Value& one, const Value& other) {
                       return jinja_equal(heap, one, other, depth + 1);
                     });
 }
 
-bool equal_dicts(JinjaHeap& heap, const JinjaDict& left, const JinjaDict& right, int depth) {
+bool equal_dicts(Heap& heap, const Dict& left, const Dict& right, int depth) {
   if (left.entries().size() != right.entries().size()) return false;
-  return std::all_of(left.entries().begin(), left.entries().end(), [&](const JinjaPair& entry) {
-    const JinjaValue* other = right.find(entry.first);
+  return std::all_of(left.entries().begin(), left.entries().end(), [&](const Pair& entry) {
+    const Value* other = right.find(entry.first);
     return other && jinja_equal(heap, entry.second, *other, depth + 1);
   });
 }
 
 }  // namespace
 
-JinjaValue JinjaValue::boolean(bool value) {
-  JinjaValue result;
-  result.kind = JinjaKind::kBool;
+Value Value::boolean(bool value) {
+  Value result;
+  result.kind = Kind::kBool;
   result.integer = 0;
   result.truth = value;
   return result;
 }
 
-JinjaValue JinjaValue::of(int64_t value) {
-  JinjaValue result;
-  result.kind = JinjaKind::kInt;
+Value Value::of(int64_t value) {
+  Value result;
+  result.kind = Kind::kInt;
   result.integer = value;
   return result;
 }
 
-JinjaValue JinjaValue::of(double value) {
-  JinjaValue result;
-  result.kind = JinjaKind::kFloat;
+Value Value::of(double value) {
+  Value result;
+  result.kind = Kind::kFloat;
   result.floating = value;
   return result;
 }
 
-JinjaValue JinjaValue::of(JinjaFunction value) {
-  JinjaValue result;
-  result.kind = JinjaKind::kFunction;
+Value Value::of(Function value) {
+  Value result;
+  result.kind = Kind::kFunction;
   result.function = value;
   return result;
 }
 
-JinjaValue JinjaValue::like(const JinjaValue& origin) const {
-  JinjaValue result = *this;
+Value Value::like(const Value& origin) const {
+  Value result = *this;
   result.is_markup = origin.is_markup;
   return result;
 }
 
-bool JinjaValue::is_number() const {
-  return kind == JinjaKind::kBool || kind == JinjaKind::kInt || kind == JinjaKind::kFloat;
+bool Value::is_number() const {
+  return kind == Kind::kBool || kind == Kind::kInt || kind == Kind::kFloat;
 }
 
-int64_t JinjaValue::as_int() const {
-  return kind == JinjaKind::kBool ? truth : integer;
+int64_t Value::as_int() const {
+  return kind == Kind::kBool ? truth : integer;
 }
 
-double JinjaValue::as_double() const {
-  return kind == JinjaKind::kFloat ? floating : static_cast<double>(as_int());
+double Value::as_double() const {
+  return kind == Kind::kFloat ? floating : static_cast<double>(as_int());
 }
 
-size_t JinjaDict::text_position(std::string_view key) const {
+size_t Dict::text_position(std::string_view key) const {
   const auto found = text_keys_.find(key);
   return found == text_keys_.end() ? kAbsent : found->second;
 }
 
-size_t JinjaDict::position(const JinjaValue& key) const {
-  if (key.is(JinjaKind::kText)) return text_position(key.as_string());
+size_t Dict::position(const Value& key) const {
+  if (key.is(Kind::kText)) return text_position(key.as_string());
   if (text_keys_.size() == entries_.size()) return kAbsent;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    const JinjaValue& other = entries_[i].first;
+    const Value& other = entries_[i].first;
     const bool numbers = other.is_number() && key.is_number();
-    if (numbers ? equal_numbers(other, key)
-                : other.is(JinjaKind::kNone) && key.is(JinjaKind::kNone)) {
+    if (numbers ? equal_numbers(other, key) : other.is(Kind::kNone) && key.is(Kind::kNone)) {
       return i;
     }
   }
   return kAbsent;
 }
 
-const JinjaValue* JinjaDict::find(std::string_view key) const {
+const Value* Dict::find(std::string_view key) const {
   const size_t at = text_position(key);
   return at == kAbsent ? nullptr : &entries_[at].second;
 }
 
-const JinjaValue* JinjaDict::find(const JinjaValue& key) const {
+const Value* Dict::find(const Value& key) const {
   const size_t at = position(key);
   return at == kAbsent ? nullptr : &entries_[at].second;
 }
 
-bool JinjaDict::replace(std::string_view key, const JinjaValue& value) {
+bool Dict::replace(std::string_view key, const Value& value) {
   json_text_.clear();
   const size_t at = text_position(key);
   if (at != kAbsent) entries_[at].second = value;
   return at != kAbsent;
 }
 
-void JinjaDict::set(const JinjaValue& key, const JinjaValue& value) {
+void Dict::set(const Value& key, const Value& value) {
   json_text_.clear();
   const size_t at = position(key);
   if (at != kAbsent) {
     entries_[at].second = value;
     return;
   }
-  if (key.is(JinjaKind::kText)) text_keys_.emplace(key.as_string(), entries_.size());
+  if (key.is(Kind::kText)) text_keys_.emplace(key.as_string(), entries_.size());
   entries_.emplace_back(key, value);
 }
 
-JinjaHeap::JinjaHeap(JinjaLimits limits)
-    : bytes_left_(limits.memory_bytes), steps_left_(limits.steps) {}
+Heap::Heap(Limits limits) : bytes_left_(limits.memory_bytes), steps_left_(limits.steps) {}
 
-void JinjaHeap::charge_bytes(size_t bytes) {
+void Heap::charge_bytes(size_t bytes) {
   bytes_left_ -= std::min(bytes, bytes_left_);
   charge_look(bytes);
 }
 
-void JinjaHeap::charge_look(size_t bytes) {
+void Heap::charge_look(size_t bytes) {
   steps_left_ -= static_cast<int64_t>(bytes / kBytesOfAStep);
 }
 
-Status JinjaHeap::check() const {
+Status Heap::check() const {
   if (bytes_left_ == 0) {
     return Error{ErrorCode::kExhausted, "it takes more memory than a chat template may"};
   }
@@ -155,164 +153,162 @@ Status JinjaHeap::check() const {
   return Work::check();
 }
 
-JinjaValue JinjaHeap::text(MarkedText text) {
+Value Heap::text(MarkedText text) {
   charge_bytes(text.memory_bytes());
-  JinjaValue value;
-  value.kind = JinjaKind::kText;
+  Value value;
+  value.kind = Kind::kText;
   value.text = &texts_.emplace_back(std::move(text));
   return value;
 }
 
-JinjaValue JinjaHeap::text(std::string_view text, bool is_from_input) {
+Value Heap::text(std::string_view text, bool is_from_input) {
   return this->text(MarkedText(std::string(text), is_from_input));
 }
 
-JinjaValue JinjaHeap::list(std::vector<JinjaValue> items, JinjaShape shape) {
-  charge_bytes(sizeof(JinjaList) + items.size() * sizeof(JinjaValue));
-  JinjaValue value;
-  value.kind = JinjaKind::kList;
-  value.list = &lists_.emplace_back(JinjaList{shape, std::move(items)});
+Value Heap::list(std::vector<Value> items, Shape shape) {
+  charge_bytes(sizeof(List) + items.size() * sizeof(Value));
+  Value value;
+  value.kind = Kind::kList;
+  value.list = &lists_.emplace_back(List{shape, std::move(items)});
   return value;
 }
 
-JinjaValue JinjaHeap::dict() {
-  charge_bytes(sizeof(JinjaDict) + kBytesOfAPair);
-  JinjaValue value;
-  value.kind = JinjaKind::kDict;
+Value Heap::dict() {
+  charge_bytes(sizeof(Dict) + kBytesOfAPair);
+  Value value;
+  value.kind = Kind::kDict;
   value.dict = &dicts_.emplace_back();
   return value;
 }
 
-JinjaValue JinjaHeap::make_namespace() {
-  JinjaValue value = dict();
-  value.kind = JinjaKind::kNamespace;
+Value Heap::make_namespace() {
+  Value value = dict();
+  value.kind = Kind::kNamespace;
   return value;
 }
 
-JinjaValue JinjaHeap::method(const JinjaValue& object, std::string_view name) {
-  charge_bytes(sizeof(JinjaMethod));
-  JinjaValue value;
-  value.kind = JinjaKind::kMethod;
-  value.method = &methods_.emplace_back(JinjaMethod{object, name});
+Value Heap::method(const Value& object, std::string_view name) {
+  charge_bytes(sizeof(Method));
+  Value value;
+  value.kind = Kind::kMethod;
+  value.method = &methods_.emplace_back(Method{object, name});
   return value;
 }
 
-JinjaValue JinjaHeap::macro(const JinjaStatement* definition, JinjaScope* scope) {
-  charge_bytes(sizeof(JinjaMacro));
-  JinjaValue value;
-  value.kind = JinjaKind::kMacro;
-  value.macro = &macros_.emplace_back(JinjaMacro{definition, scope});
+Value Heap::macro(const Statement* definition, Scope* scope) {
+  charge_bytes(sizeof(Macro));
+  Value value;
+  value.kind = Kind::kMacro;
+  value.macro = &macros_.emplace_back(Macro{definition, scope});
   return value;
 }
 
-JinjaValue JinjaHeap::undefined(std::string_view explanation) {
-  JinjaValue value = text(explanation);
-  value.kind = JinjaKind::kUndefined;
+Value Heap::undefined(std::string_view explanation) {
+  Value value = text(explanation);
+  value.kind = Kind::kUndefined;
   return value;
 }
 
-bool is_true(const JinjaValue& value) {
+bool is_true(const Value& value) {
   switch (value.kind) {
-    case JinjaKind::kUndefined:
-    case JinjaKind::kNone:
+    case Kind::kUndefined:
+    case Kind::kNone:
       return false;
-    case JinjaKind::kBool:
+    case Kind::kBool:
       return value.truth;
-    case JinjaKind::kInt:
+    case Kind::kInt:
       return value.integer != 0;
-    case JinjaKind::kFloat:
+    case Kind::kFloat:
       return value.floating != 0;
-    case JinjaKind::kText:
+    case Kind::kText:
       return !value.text->empty();
-    case JinjaKind::kList:
-      return value.list->shape == JinjaShape::kGenerator || !value.list->items.empty();
-    case JinjaKind::kDict:
+    case Kind::kList:
+      return value.list->shape == Shape::kGenerator || !value.list->items.empty();
+    case Kind::kDict:
       return !value.dict->entries().empty();
     default:
       return true;
   }
 }
 
-std::string_view type_name(const JinjaValue& value) {
+std::string_view type_name(const Value& value) {
   switch (value.kind) {
-    case JinjaKind::kUndefined:
+    case Kind::kUndefined:
       return "Undefined";
-    case JinjaKind::kNone:
+    case Kind::kNone:
       return "NoneType";
-    case JinjaKind::kBool:
+    case Kind::kBool:
       return "bool";
-    case JinjaKind::kInt:
+    case Kind::kInt:
       return "int";
-    case JinjaKind::kFloat:
+    case Kind::kFloat:
       return "float";
-    case JinjaKind::kText:
+    case Kind::kText:
       return "str";
-    case JinjaKind::kList:
-      if (value.list->shape == JinjaShape::kList) return "list";
-      return value.list->shape == JinjaShape::kTuple ? "tuple" : "generator";
-    case JinjaKind::kDict:
+    case Kind::kList:
+      if (value.list->shape == Shape::kList) return "list";
+      return value.list->shape == Shape::kTuple ? "tuple" : "generator";
+    case Kind::kDict:
       return "dict";
-    case JinjaKind::kNamespace:
+    case Kind::kNamespace:
       return "Namespace";
-    case JinjaKind::kLoop:
+    case Kind::kLoop:
       return "LoopContext";
-    case JinjaKind::kMacro:
+    case Kind::kMacro:
       return "Macro";
-    case JinjaKind::kMethod:
+    case Kind::kMethod:
       return "builtin_function_or_method";
-    case JinjaKind::kFunction:
+    case Kind::kFunction:
       break;
   }
   return "function";
 }
 
-bool is_dict_key(const JinjaValue& value) {
-  return value.is(JinjaKind::kText) || value.is(JinjaKind::kNone) || value.is_number();
+bool is_dict_key(const Value& value) {
+  return value.is(Kind::kText) || value.is(Kind::kNone) || value.is_number();
 }
 
-bool jinja_equal(JinjaHeap& heap, const JinjaValue& left, const JinjaValue& right, int depth) {
+bool jinja_equal(Heap& heap, const Value& left, const Value& right, int depth) {
   heap.charge_steps(1);
-  if (depth > kJinjaValueDepthMax || !heap.check().ok()) return false;
+  if (depth > kValueDepthMax || !heap.check().ok()) return false;
   if (left.is_number() && right.is_number()) return equal_numbers(left, right);
   if (left.kind != right.kind) return false;
   switch (left.kind) {
-    case JinjaKind::kUndefined:
-    case JinjaKind::kNone:
+    case Kind::kUndefined:
+    case Kind::kNone:
       return true;
-    case JinjaKind::kText:
+    case Kind::kText:
       if (left.text->size() == right.text->size()) heap.charge_look(left.text->size());
       return left.as_string() == right.as_string();
-    case JinjaKind::kList:
+    case Kind::kList:
       return equal_lists(heap, *left.list, *right.list, depth);
-    case JinjaKind::kDict:
+    case Kind::kDict:
       return equal_dicts(heap, *left.dict, *right.dict, depth);
-    case JinjaKind::kFunction:
+    case Kind::kFunction:
       return left.function == right.function;
     default:
       return left.loop == right.loop;  // the same object, of any type
   }
 }
 
-Result<bool> jinja_less(JinjaHeap& heap, const JinjaValue& left, const JinjaValue& right,
-                        int depth) {
+Result<bool> jinja_less(Heap& heap, const Value& left, const Value& right, int depth) {
   heap.charge_steps(1);
   if (left.is_number() && right.is_number()) {
-    if (left.is(JinjaKind::kFloat) || right.is(JinjaKind::kFloat)) {
+    if (left.is(Kind::kFloat) || right.is(Kind::kFloat)) {
       return left.as_double() < right.as_double();
     }
     return left.as_int() < right.as_int();
   }
   // The order of UTF-8 bytes is that of code points.
-  if (left.is(JinjaKind::kText) && right.is(JinjaKind::kText)) {
+  if (left.is(Kind::kText) && right.is(Kind::kText)) {
     heap.charge_look(std::min(left.text->size(), right.text->size()));
     return left.as_string() < right.as_string();
   }
-  const bool lists = left.is(JinjaKind::kList) && right.is(JinjaKind::kList) &&
-                     left.list->shape == right.list->shape &&
-                     left.list->shape != JinjaShape::kGenerator;
-  if (!lists || depth > kJinjaValueDepthMax) {
-    if (left.is(JinjaKind::kUndefined)) return jinja_error(left.as_string());
-    if (right.is(JinjaKind::kUndefined)) return jinja_error(right.as_string());
+  const bool lists = left.is(Kind::kList) && right.is(Kind::kList) &&
+                     left.list->shape == right.list->shape && left.list->shape != Shape::kGenerator;
+  if (!lists || depth > kValueDepthMax) {
+    if (left.is(Kind::kUndefined)) return jinja_error(left.as_string());
+    if (right.is(Kind::kUndefined)) return jinja_error(right.as_string());
     return jinja_error(fmt::format("'<' not supported between instances of '{}' and '{}'",
                                    type_name(left), type_name(right)));
   }
@@ -330,4 +326,4 @@ Error jinja_error(std::string message) {
   return {ErrorCode::kUnsupported, std::move(message)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -14,24 +14,24 @@
 #include "base/result.h"
 #include "chat/text/marked_text.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-class JinjaDict;
-struct JinjaList;
-struct JinjaLoop;
-struct JinjaMacro;
-struct JinjaMethod;
-struct JinjaScope;
-struct JinjaStatement;
+class Dict;
+struct List;
+struct Loop;
+struct Macro;
+struct Method;
+struct Scope;
+struct Statement;
 
-enum class JinjaKind : uint8_t {
+enum class Kind : uint8_t {
   kUndefined,
   kNone,
   kBool,
   kInt,
   kFloat,
   kText,
-  kList,  // also tuples and generators: see JinjaShape
+  kList,  // also tuples and generators: see Shape
   kDict,
   kNamespace,
   kLoop,
@@ -40,108 +40,108 @@ enum class JinjaKind : uint8_t {
   kFunction,  // a global such as raise_exception
 };
 
-enum class JinjaFunction : uint8_t { kRaiseException, kStrftimeNow, kNamespace, kRange, kDict };
+enum class Function : uint8_t { kRaiseException, kStrftimeNow, kNamespace, kRange, kDict };
 
-struct JinjaValue {
-  JinjaValue() : integer(0) {}  // None
-  static JinjaValue boolean(bool value);
-  static JinjaValue of(int64_t value);
-  static JinjaValue of(double value);
-  static JinjaValue of(JinjaFunction value);
+struct Value {
+  Value() : integer(0) {}  // None
+  static Value boolean(bool value);
+  static Value of(int64_t value);
+  static Value of(double value);
+  static Value of(Function value);
 
-  bool is(JinjaKind wanted) const { return kind == wanted; }
+  bool is(Kind wanted) const { return kind == wanted; }
   bool is_number() const;  // bool is int, as in Python
   int64_t as_int() const;  // of a bool or an int
   double as_double() const;
   const std::string& as_string() const { return text->text(); }
 
   // The value with the mark of `origin`, from which it was derived.
-  JinjaValue like(const JinjaValue& origin) const;
+  Value like(const Value& origin) const;
 
-  JinjaKind kind = JinjaKind::kNone;
+  Kind kind = Kind::kNone;
   bool is_markup = false;  // a text from the filter "safe": + escapes text added to it
   union {
     bool truth;
     int64_t integer;
     double floating;
-    JinjaFunction function;
+    Function function;
     const MarkedText* text;  // of kUndefined: the sentence that explains it
-    JinjaList* list;
-    JinjaDict* dict;  // also of kNamespace
-    const JinjaLoop* loop;
-    const JinjaMacro* macro;
-    const JinjaMethod* method;
+    List* list;
+    Dict* dict;  // also of kNamespace
+    const Loop* loop;
+    const Macro* macro;
+    const Method* method;
   };
 };
 
-using JinjaPair = std::pair<JinjaValue, JinjaValue>;
+using Pair = std::pair<Value, Value>;
 
-enum class JinjaShape : uint8_t {
+enum class Shape : uint8_t {
   kList,
   kTuple,
   kGenerator,  // always true, and empty after one iteration
 };
 
-struct JinjaList {
-  JinjaShape shape;
-  std::vector<JinjaValue> items;
+struct List {
+  Shape shape;
+  std::vector<Value> items;
 };
 
-class JinjaDict {
+class Dict {
  public:
-  const std::vector<JinjaPair>& entries() const { return entries_; }
-  const JinjaValue* find(std::string_view key) const;
+  const std::vector<Pair>& entries() const { return entries_; }
+  const Value* find(std::string_view key) const;
   // Keys are texts, numbers or None.
-  const JinjaValue* find(const JinjaValue& key) const;
-  void set(const JinjaValue& key, const JinjaValue& value);
-  bool replace(std::string_view key, const JinjaValue& value);  // false: there is no such key
+  const Value* find(const Value& key) const;
+  void set(const Value& key, const Value& value);
+  bool replace(std::string_view key, const Value& value);  // false: there is no such key
   // Its exact JSON text; empty: written from the entries. A change clears it.
   const std::string& json_text() const { return json_text_; }
   void set_json_text(std::string text) { json_text_ = std::move(text); }
 
  private:
-  size_t position(const JinjaValue& key) const;
+  size_t position(const Value& key) const;
   size_t text_position(std::string_view key) const;
 
-  std::vector<JinjaPair> entries_;  // in the order of the first insertion
+  std::vector<Pair> entries_;  // in the order of the first insertion
   std::map<std::string_view, size_t> text_keys_;
   std::string json_text_;
 };
 
-struct JinjaLoop {
-  const std::vector<JinjaValue>* items;
+struct Loop {
+  const std::vector<Value>* items;
   size_t index;  // of the current item, from 0
   size_t depth;  // 1 for the outermost loop
 };
 
-struct JinjaMacro {
-  const JinjaStatement* definition;
-  JinjaScope* scope;  // where it was defined
+struct Macro {
+  const Statement* definition;
+  Scope* scope;  // where it was defined
 };
 
-struct JinjaMethod {
-  JinjaValue object;
+struct Method {
+  Value object;
   std::string_view name;  // in the table of jinja_methods.cc
 };
 
 // The limits at which a template is stopped.
-struct JinjaLimits {
+struct Limits {
   size_t memory_bytes = size_t{256} << 20;
   int64_t steps = 50'000'000;  // expressions, statements, and 64-byte pieces read
 };
 
-class JinjaHeap {
+class Heap {
  public:
-  explicit JinjaHeap(JinjaLimits limits);
+  explicit Heap(Limits limits);
 
-  JinjaValue text(MarkedText text);
-  JinjaValue text(std::string_view text, bool is_from_input = false);
-  JinjaValue list(std::vector<JinjaValue> items, JinjaShape shape = JinjaShape::kList);
-  JinjaValue dict();
-  JinjaValue make_namespace();
-  JinjaValue method(const JinjaValue& object, std::string_view name);
-  JinjaValue macro(const JinjaStatement* definition, JinjaScope* scope);
-  JinjaValue undefined(std::string_view explanation);
+  Value text(MarkedText text);
+  Value text(std::string_view text, bool is_from_input = false);
+  Value list(std::vector<Value> items, Shape shape = Shape::kList);
+  Value dict();
+  Value make_namespace();
+  Value method(const Value& object, std::string_view name);
+  Value macro(const Statement* definition, Scope* scope);
+  Value undefined(std::string_view explanation);
 
   // Charges work or growth not counted by the allocations above; check() fails once a limit is
   // passed.
@@ -156,27 +156,26 @@ class JinjaHeap {
   size_t bytes_left_;
   int64_t steps_left_;
   std::deque<MarkedText> texts_;
-  std::deque<JinjaList> lists_;
-  std::deque<JinjaDict> dicts_;
-  std::deque<JinjaMethod> methods_;
-  std::deque<JinjaMacro> macros_;
+  std::deque<List> lists_;
+  std::deque<Dict> dicts_;
+  std::deque<Method> methods_;
+  std::deque<Macro> macros_;
 };
 
-bool is_true(const JinjaValue& value);
-bool is_dict_key(const JinjaValue& value);
+bool is_true(const Value& value);
+bool is_dict_key(const Value& value);
 // Python's names: "str", "dict", "NoneType".
-std::string_view type_name(const JinjaValue& value);
+std::string_view type_name(const Value& value);
 
 // Values nested deeper are neither compared nor printed.
-inline constexpr int kJinjaValueDepthMax = 200;
+inline constexpr int kValueDepthMax = 200;
 
 // Each pair of elements costs a step; once no steps are left, nothing is equal.
-bool jinja_equal(JinjaHeap& heap, const JinjaValue& left, const JinjaValue& right, int depth = 0);
+bool jinja_equal(Heap& heap, const Value& left, const Value& right, int depth = 0);
 // left < right; kUnsupported for types without an order.
-Result<bool> jinja_less(JinjaHeap& heap, const JinjaValue& left, const JinjaValue& right,
-                        int depth = 0);
+Result<bool> jinja_less(Heap& heap, const Value& left, const Value& right, int depth = 0);
 
 // The error of an expression that cannot be evaluated; the interpreter adds the line.
 Error jinja_error(std::string message);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

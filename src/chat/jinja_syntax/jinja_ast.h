@@ -1,5 +1,5 @@
 // The parsed template: statements and expressions as plain nodes with a kind, owned by the
-// JinjaProgram, immutable after parsing, so that any number of renderings may share one.
+// Program, immutable after parsing, so that any number of renderings may share one.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 #include "chat/text/marked_text.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-enum class JinjaExpressionKind : uint8_t {
+enum class ExpressionKind : uint8_t {
   kNone,
   kBool,         // integer
   kInt,          // integer
@@ -39,16 +39,8 @@ enum class JinjaExpressionKind : uint8_t {
   kConditional,  // children[0] if children[1] else children[2], which may be null
 };
 
-enum class JinjaArithmetic : uint8_t {
-  kAdd,
-  kSubtract,
-  kMultiply,
-  kDivide,
-  kFloor,
-  kModulo,
-  kPower
-};
-enum class JinjaComparison : uint8_t {
+enum class Arithmetic : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kFloor, kModulo, kPower };
+enum class Comparison : uint8_t {
   kEqual,
   kUnequal,
   kLess,
@@ -59,20 +51,20 @@ enum class JinjaComparison : uint8_t {
   kNotIn,
 };
 
-struct JinjaExpression {
-  JinjaExpressionKind kind;
+struct Expression {
+  ExpressionKind kind;
   uint32_t line;
-  uint32_t name = 0;  // an index of JinjaProgram::names
-  JinjaArithmetic operation = JinjaArithmetic::kAdd;
+  uint32_t name = 0;  // an index of Program::names
+  Arithmetic operation = Arithmetic::kAdd;
   int64_t integer = 0;
   double floating = 0;
   MarkedText text;
-  std::vector<const JinjaExpression*> children;
-  std::vector<JinjaComparison> comparisons;
-  std::vector<std::pair<std::string, const JinjaExpression*>> keywords;
+  std::vector<const Expression*> children;
+  std::vector<Comparison> comparisons;
+  std::vector<std::pair<std::string, const Expression*>> keywords;
 };
 
-enum class JinjaStatementKind : uint8_t {
+enum class StatementKind : uint8_t {
   kText,         // text, printed as it is
   kPrint,        // expression
   kIf,           // branches
@@ -87,44 +79,44 @@ enum class JinjaStatementKind : uint8_t {
 };
 
 // The target of a set or for: a name, ns.attribute, or several of these.
-struct JinjaTarget {
+struct Target {
   uint32_t name = 0;
   std::string attribute;  // of a namespace; empty: the name itself
-  std::vector<JinjaTarget> parts;
+  std::vector<Target> parts;
 };
 
-struct JinjaStatement;
-using JinjaBlock = std::vector<const JinjaStatement*>;
+struct Statement;
+using Block = std::vector<const Statement*>;
 
-struct JinjaBranch {
-  const JinjaExpression* condition;  // null: else
-  JinjaBlock body;
+struct Branch {
+  const Expression* condition;  // null: else
+  Block body;
 };
 
-struct JinjaParameter {
+struct Parameter {
   uint32_t name;
-  const JinjaExpression* initial;  // null: none
+  const Expression* initial;  // null: none
 };
 
-struct JinjaStatement {
-  JinjaStatementKind kind;
+struct Statement {
+  StatementKind kind;
   uint32_t line;
   MarkedText text;
-  const JinjaExpression* expression = nullptr;
-  const JinjaExpression* condition = nullptr;
-  JinjaTarget target;
-  JinjaBlock body;
-  JinjaBlock otherwise;
-  std::vector<JinjaBranch> branches;
+  const Expression* expression = nullptr;
+  const Expression* condition = nullptr;
+  Target target;
+  Block body;
+  Block otherwise;
+  std::vector<Branch> branches;
   uint32_t name = 0;
-  std::vector<JinjaParameter> parameters;
+  std::vector<Parameter> parameters;
 };
 
-struct JinjaProgram {
-  JinjaBlock body;
+struct Program {
+  Block body;
   std::vector<std::string> names;
-  std::deque<JinjaExpression> expressions;
-  std::deque<JinjaStatement> statements;
+  std::deque<Expression> expressions;
+  std::deque<Statement> statements;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

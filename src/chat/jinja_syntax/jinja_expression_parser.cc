@@ -5,79 +5,79 @@
 #include <charconv>
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
-struct Comparison {
+struct ComparisonSign {
   std::string_view text;
-  JinjaComparison comparison;
+  Comparison comparison;
 };
-constexpr Comparison kComparisons[] = {
-    {"==", JinjaComparison::kEqual},  {"!=", JinjaComparison::kUnequal},
-    {"<", JinjaComparison::kLess},    {"<=", JinjaComparison::kLessEqual},
-    {">", JinjaComparison::kGreater}, {">=", JinjaComparison::kGreaterEqual},
+constexpr ComparisonSign kComparisons[] = {
+    {"==", Comparison::kEqual},     {"!=", Comparison::kUnequal}, {"<", Comparison::kLess},
+    {"<=", Comparison::kLessEqual}, {">", Comparison::kGreater},  {">=", Comparison::kGreaterEqual},
 };
 
-struct Arithmetic {
+struct ArithmeticSign {
   std::string_view text;
-  JinjaArithmetic operation;
+  Arithmetic operation;
 };
-constexpr Arithmetic kSums[] = {{"+", JinjaArithmetic::kAdd}, {"-", JinjaArithmetic::kSubtract}};
-constexpr Arithmetic kProducts[] = {{"*", JinjaArithmetic::kMultiply},
-                                    {"/", JinjaArithmetic::kDivide},
-                                    {"//", JinjaArithmetic::kFloor},
-                                    {"%", JinjaArithmetic::kModulo}};
+constexpr ArithmeticSign kSums[] = {{"+", Arithmetic::kAdd}, {"-", Arithmetic::kSubtract}};
+constexpr ArithmeticSign kProducts[] = {{"*", Arithmetic::kMultiply},
+                                        {"/", Arithmetic::kDivide},
+                                        {"//", Arithmetic::kFloor},
+                                        {"%", Arithmetic::kModulo}};
 
 template <size_t N>
-const Arithmetic* current_arithmetic(const JinjaTokenStream& stream, const Arithmetic (&table)[N]) {
-  for (const Arithmetic& entry : table) {
+const ArithmeticSign* current_arithmetic(const TokenStream& stream,
+                                         const ArithmeticSign (&table)[N]) {
+  for (const ArithmeticSign& entry : table) {
     if (stream.at_operator(entry.text)) return &entry;
   }
   return nullptr;
 }
 
-std::optional<JinjaComparison> take_comparison(JinjaTokenStream& stream) {
-  for (const Comparison& entry : kComparisons) {
+std::optional<Comparison> take_comparison(TokenStream& stream) {
+  for (const ComparisonSign& entry : kComparisons) {
     if (stream.skip_operator(entry.text)) return entry.comparison;
   }
-  if (stream.skip_name("in")) return JinjaComparison::kIn;
+  if (stream.skip_name("in")) return Comparison::kIn;
   return std::nullopt;
 }
 
 }  // namespace
 
-using Parsed = JinjaExpressionParser::Parsed;
+using Parsed = ExpressionParser::Parsed;
 
-Parsed JinjaExpressionParser::expression() {
-  const JinjaTokenStream::Nesting nesting(stream_);
+Parsed ExpressionParser::expression() {
+  const TokenStream::Nesting nesting(stream_);
   TRY(nesting.check());
-  const JinjaExpression* result = TRY(logical_or());
+  const Expression* result = TRY(logical_or());
   while (stream_.at_name("if")) {
     const uint32_t line = stream_.next().line;
-    const JinjaExpression* condition = TRY(logical_or());
-    const JinjaExpression* otherwise = nullptr;
+    const Expression* condition = TRY(logical_or());
+    const Expression* otherwise = nullptr;
     if (stream_.skip_name("else")) otherwise = TRY(expression());
-    JinjaExpression& choice = stream_.add_expression(Kind::kConditional, line);
+    Expression& choice = stream_.add_expression(Kind::kConditional, line);
     choice.children = {result, condition, otherwise};
     result = &choice;
   }
   return result;
 }
 
-Parsed JinjaExpressionParser::expression_without_choice() {
-  const JinjaTokenStream::Nesting nesting(stream_);
+Parsed ExpressionParser::expression_without_choice() {
+  const TokenStream::Nesting nesting(stream_);
   TRY(nesting.check());
   return logical_or();
 }
 
-bool JinjaExpressionParser::at_tuple_end() const {
-  return stream_.at(JinjaTokenKind::kPrintEnd) || stream_.at(JinjaTokenKind::kBlockEnd) ||
+bool ExpressionParser::at_tuple_end() const {
+  return stream_.at(TokenKind::kPrintEnd) || stream_.at(TokenKind::kBlockEnd) ||
          stream_.at_operator(")") || stream_.at_name("recursive");
 }
 
-Parsed JinjaExpressionParser::tuple(bool with_choice) {
+Parsed ExpressionParser::tuple(bool with_choice) {
   const uint32_t line = stream_.current().line;
-  std::vector<const JinjaExpression*> items;
+  std::vector<const Expression*> items;
   bool comma = false;
   while (!at_tuple_end()) {
     items.push_back(with_choice ? TRY(expression()) : TRY(expression_without_choice()));
@@ -86,48 +86,48 @@ Parsed JinjaExpressionParser::tuple(bool with_choice) {
   }
   if (items.empty()) return stream_.unexpected("an expression");
   if (!comma) return items[0];
-  JinjaExpression& result = stream_.add_expression(Kind::kTuple, line);
+  Expression& result = stream_.add_expression(Kind::kTuple, line);
   result.children = std::move(items);
   return &result;
 }
 
-Parsed JinjaExpressionParser::logical_or() {
-  const JinjaExpression* first = TRY(logical_and());
+Parsed ExpressionParser::logical_or() {
+  const Expression* first = TRY(logical_and());
   if (!stream_.at_name("or")) return first;
-  JinjaExpression& result = stream_.add_expression(Kind::kOr, stream_.current().line);
+  Expression& result = stream_.add_expression(Kind::kOr, stream_.current().line);
   result.children.push_back(first);
   while (stream_.skip_name("or")) result.children.push_back(TRY(logical_and()));
   return &result;
 }
 
-Parsed JinjaExpressionParser::logical_and() {
-  const JinjaExpression* first = TRY(logical_not());
+Parsed ExpressionParser::logical_and() {
+  const Expression* first = TRY(logical_not());
   if (!stream_.at_name("and")) return first;
-  JinjaExpression& result = stream_.add_expression(Kind::kAnd, stream_.current().line);
+  Expression& result = stream_.add_expression(Kind::kAnd, stream_.current().line);
   result.children.push_back(first);
   while (stream_.skip_name("and")) result.children.push_back(TRY(logical_not()));
   return &result;
 }
 
-Parsed JinjaExpressionParser::logical_not() {
+Parsed ExpressionParser::logical_not() {
   if (!stream_.at_name("not")) return comparison();
-  const JinjaTokenStream::Nesting nesting(stream_);
+  const TokenStream::Nesting nesting(stream_);
   TRY(nesting.check());
-  JinjaExpression& result = stream_.add_expression(Kind::kNot, stream_.next().line);
+  Expression& result = stream_.add_expression(Kind::kNot, stream_.next().line);
   result.children.push_back(TRY(logical_not()));
   return &result;
 }
 
-Parsed JinjaExpressionParser::comparison() {
-  const JinjaExpression* first = TRY(sum());
-  JinjaExpression* result = nullptr;
+Parsed ExpressionParser::comparison() {
+  const Expression* first = TRY(sum());
+  Expression* result = nullptr;
   for (;;) {
     const uint32_t line = stream_.current().line;
     auto comparison = take_comparison(stream_);
     if (!comparison && stream_.at_name("not")) {  // only "not in" is valid here
       stream_.next();
       TRY(stream_.expect_name("in"));
-      comparison = JinjaComparison::kNotIn;
+      comparison = Comparison::kNotIn;
     }
     if (!comparison) return result ? result : first;
     if (!result) {
@@ -139,10 +139,10 @@ Parsed JinjaExpressionParser::comparison() {
   }
 }
 
-Parsed JinjaExpressionParser::sum() {
-  const JinjaExpression* result = TRY(concatenation());
-  while (const Arithmetic* entry = current_arithmetic(stream_, kSums)) {
-    JinjaExpression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
+Parsed ExpressionParser::sum() {
+  const Expression* result = TRY(concatenation());
+  while (const ArithmeticSign* entry = current_arithmetic(stream_, kSums)) {
+    Expression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
     added.operation = entry->operation;
     added.children = {result};
     added.children.push_back(TRY(concatenation()));
@@ -151,19 +151,19 @@ Parsed JinjaExpressionParser::sum() {
   return result;
 }
 
-Parsed JinjaExpressionParser::concatenation() {
-  const JinjaExpression* first = TRY(product());
+Parsed ExpressionParser::concatenation() {
+  const Expression* first = TRY(product());
   if (!stream_.at_operator("~")) return first;
-  JinjaExpression& result = stream_.add_expression(Kind::kConcatenate, stream_.current().line);
+  Expression& result = stream_.add_expression(Kind::kConcatenate, stream_.current().line);
   result.children.push_back(first);
   while (stream_.skip_operator("~")) result.children.push_back(TRY(product()));
   return &result;
 }
 
-Parsed JinjaExpressionParser::product() {
-  const JinjaExpression* result = TRY(power());
-  while (const Arithmetic* entry = current_arithmetic(stream_, kProducts)) {
-    JinjaExpression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
+Parsed ExpressionParser::product() {
+  const Expression* result = TRY(power());
+  while (const ArithmeticSign* entry = current_arithmetic(stream_, kProducts)) {
+    Expression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
     added.operation = entry->operation;
     added.children = {result};
     added.children.push_back(TRY(power()));
@@ -172,11 +172,11 @@ Parsed JinjaExpressionParser::product() {
   return result;
 }
 
-Parsed JinjaExpressionParser::power() {
-  const JinjaExpression* result = TRY(unary(true));
+Parsed ExpressionParser::power() {
+  const Expression* result = TRY(unary(true));
   while (stream_.at_operator("**")) {
-    JinjaExpression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
-    added.operation = JinjaArithmetic::kPower;
+    Expression& added = stream_.add_expression(Kind::kArithmetic, stream_.next().line);
+    added.operation = Arithmetic::kPower;
     added.children = {result};
     added.children.push_back(TRY(unary(true)));
     result = &added;
@@ -184,13 +184,13 @@ Parsed JinjaExpressionParser::power() {
   return result;
 }
 
-Parsed JinjaExpressionParser::unary(bool with_filters) {
-  const JinjaExpression* result = nullptr;
+Parsed ExpressionParser::unary(bool with_filters) {
+  const Expression* result = nullptr;
   if (stream_.at_operator("-") || stream_.at_operator("+")) {
-    const JinjaTokenStream::Nesting nesting(stream_);
+    const TokenStream::Nesting nesting(stream_);
     TRY(nesting.check());
     const bool negates = stream_.at_operator("-");
-    JinjaExpression& sign =
+    Expression& sign =
         stream_.add_expression(negates ? Kind::kNegate : Kind::kPlus, stream_.next().line);
     sign.children.push_back(TRY(unary(false)));
     result = &sign;
@@ -201,13 +201,13 @@ Parsed JinjaExpressionParser::unary(bool with_filters) {
   return with_filters ? filters_and_tests(result) : Parsed(result);
 }
 
-Parsed JinjaExpressionParser::primary() {
+Parsed ExpressionParser::primary() {
   switch (stream_.current().kind) {
-    case JinjaTokenKind::kName:
+    case TokenKind::kName:
       return name();
-    case JinjaTokenKind::kString:
-    case JinjaTokenKind::kInt:
-    case JinjaTokenKind::kFloat:
+    case TokenKind::kString:
+    case TokenKind::kInt:
+    case TokenKind::kFloat:
       return literal();
     default:
       break;
@@ -218,39 +218,39 @@ Parsed JinjaExpressionParser::primary() {
   return stream_.unexpected("an expression");
 }
 
-Parsed JinjaExpressionParser::name() {
-  const JinjaToken& token = stream_.next();
+Parsed ExpressionParser::name() {
+  const Token& token = stream_.next();
   const std::string& text = token.text;
   if (text == "none" || text == "None") return &stream_.add_expression(Kind::kNone, token.line);
   const bool truth = text == "true" || text == "True";
   if (truth || text == "false" || text == "False") {
-    JinjaExpression& constant = stream_.add_expression(Kind::kBool, token.line);
+    Expression& constant = stream_.add_expression(Kind::kBool, token.line);
     constant.integer = truth;
     return &constant;
   }
-  JinjaExpression& variable = stream_.add_expression(Kind::kName, token.line);
+  Expression& variable = stream_.add_expression(Kind::kName, token.line);
   variable.text = MarkedText(text, false);
   variable.name = stream_.intern(text);
   return &variable;
 }
 
-Parsed JinjaExpressionParser::literal() {
-  const JinjaToken& token = stream_.next();
-  if (token.kind == JinjaTokenKind::kString) {
+Parsed ExpressionParser::literal() {
+  const Token& token = stream_.next();
+  if (token.kind == TokenKind::kString) {
     std::string text = token.text;
-    while (stream_.at(JinjaTokenKind::kString)) text += stream_.next().text;
-    JinjaExpression& constant = stream_.add_expression(Kind::kText, token.line);
+    while (stream_.at(TokenKind::kString)) text += stream_.next().text;
+    Expression& constant = stream_.add_expression(Kind::kText, token.line);
     constant.text = MarkedText(std::move(text), false);
     return &constant;
   }
   const char* end = token.text.data() + token.text.size();
-  if (token.kind == JinjaTokenKind::kInt) {
-    JinjaExpression& constant = stream_.add_expression(Kind::kInt, token.line);
+  if (token.kind == TokenKind::kInt) {
+    Expression& constant = stream_.add_expression(Kind::kInt, token.line);
     if (std::from_chars(token.text.data(), end, constant.integer).ec == std::errc()) {
       return &constant;
     }
   } else {
-    JinjaExpression& constant = stream_.add_expression(Kind::kFloat, token.line);
+    Expression& constant = stream_.add_expression(Kind::kFloat, token.line);
     if (std::from_chars(token.text.data(), end, constant.floating).ec == std::errc()) {
       return &constant;
     }
@@ -258,16 +258,16 @@ Parsed JinjaExpressionParser::literal() {
   return template_syntax_error(token.line, fmt::format("the number {} is too large", token.text));
 }
 
-Parsed JinjaExpressionParser::parenthesised() {
+Parsed ExpressionParser::parenthesised() {
   const uint32_t line = stream_.next().line;
   if (stream_.skip_operator(")")) return &stream_.add_expression(Kind::kTuple, line);
-  const JinjaExpression* inner = TRY(tuple());
+  const Expression* inner = TRY(tuple());
   TRY(stream_.expect_operator(")"));
   return inner;
 }
 
-Parsed JinjaExpressionParser::list() {
-  JinjaExpression& result = stream_.add_expression(Kind::kList, stream_.next().line);
+Parsed ExpressionParser::list() {
+  Expression& result = stream_.add_expression(Kind::kList, stream_.next().line);
   while (!stream_.at_operator("]")) {
     if (!result.children.empty()) {
       TRY(stream_.expect_operator(","));
@@ -279,8 +279,8 @@ Parsed JinjaExpressionParser::list() {
   return &result;
 }
 
-Parsed JinjaExpressionParser::dict() {
-  JinjaExpression& result = stream_.add_expression(Kind::kDict, stream_.next().line);
+Parsed ExpressionParser::dict() {
+  Expression& result = stream_.add_expression(Kind::kDict, stream_.next().line);
   while (!stream_.at_operator("}")) {
     if (!result.children.empty()) {
       TRY(stream_.expect_operator(","));
@@ -294,7 +294,7 @@ Parsed JinjaExpressionParser::dict() {
   return &result;
 }
 
-Parsed JinjaExpressionParser::postfix(const JinjaExpression* subject) {
+Parsed ExpressionParser::postfix(const Expression* subject) {
   for (;;) {
     if (stream_.at_operator(".")) {
       subject = TRY(member(subject));
@@ -308,7 +308,7 @@ Parsed JinjaExpressionParser::postfix(const JinjaExpression* subject) {
   }
 }
 
-Parsed JinjaExpressionParser::filters_and_tests(const JinjaExpression* subject) {
+Parsed ExpressionParser::filters_and_tests(const Expression* subject) {
   for (;;) {
     if (stream_.skip_operator("|")) {
       subject = TRY(filter(subject));
@@ -322,68 +322,68 @@ Parsed JinjaExpressionParser::filters_and_tests(const JinjaExpression* subject) 
   }
 }
 
-Parsed JinjaExpressionParser::filters(const JinjaExpression* subject, bool at_first_name) {
+Parsed ExpressionParser::filters(const Expression* subject, bool at_first_name) {
   if (at_first_name) subject = TRY(filter(subject));
   while (stream_.skip_operator("|")) subject = TRY(filter(subject));
   return subject;
 }
 
-Parsed JinjaExpressionParser::filter(const JinjaExpression* subject) {
-  JinjaExpression& result = stream_.add_expression(Kind::kFilter, stream_.current().line);
+Parsed ExpressionParser::filter(const Expression* subject) {
+  Expression& result = stream_.add_expression(Kind::kFilter, stream_.current().line);
   result.text = MarkedText(TRY(stream_.expect_any_name()), false);
   result.children.push_back(subject);
   if (stream_.at_operator("(")) TRY(arguments(result));
   return &result;
 }
 
-Parsed JinjaExpressionParser::test(const JinjaExpression* subject) {
+Parsed ExpressionParser::test(const Expression* subject) {
   const uint32_t line = stream_.next().line;
   const bool negated = stream_.skip_name("not");
-  JinjaExpression& result = stream_.add_expression(Kind::kTest, line);
+  Expression& result = stream_.add_expression(Kind::kTest, line);
   result.text = MarkedText(TRY(stream_.expect_any_name()), false);
   result.children.push_back(subject);
   TRY(test_operand(result));
   if (!negated) return &result;
-  JinjaExpression& inverted = stream_.add_expression(Kind::kNot, line);
+  Expression& inverted = stream_.add_expression(Kind::kNot, line);
   inverted.children.push_back(&result);
   return &inverted;
 }
 
 // `is name(...)` or `is name operand`; an operand may begin with the same tokens as in Jinja.
-Status JinjaExpressionParser::test_operand(JinjaExpression& test) {
+Status ExpressionParser::test_operand(Expression& test) {
   if (stream_.at_operator("(")) {
     return arguments(test);
   }
-  const JinjaTokenKind kind = stream_.current().kind;
-  const bool begins = kind == JinjaTokenKind::kName || kind == JinjaTokenKind::kString ||
-                      kind == JinjaTokenKind::kInt || kind == JinjaTokenKind::kFloat ||
+  const TokenKind kind = stream_.current().kind;
+  const bool begins = kind == TokenKind::kName || kind == TokenKind::kString ||
+                      kind == TokenKind::kInt || kind == TokenKind::kFloat ||
                       stream_.at_operator("[") || stream_.at_operator("{");
   if (!begins || stream_.at_name("else") || stream_.at_name("or") || stream_.at_name("and")) {
     return Ok{};
   }
   if (stream_.at_name("is")) return stream_.unexpected("no second test");
-  const JinjaExpression* operand = TRY(primary());
+  const Expression* operand = TRY(primary());
   test.children.push_back(TRY(postfix(operand)));
   return Ok{};
 }
 
-Parsed JinjaExpressionParser::member(const JinjaExpression* subject) {
+Parsed ExpressionParser::member(const Expression* subject) {
   const uint32_t line = stream_.next().line;
-  if (stream_.at(JinjaTokenKind::kInt)) {
-    JinjaExpression& result = stream_.add_expression(Kind::kSubscript, line);
+  if (stream_.at(TokenKind::kInt)) {
+    Expression& result = stream_.add_expression(Kind::kSubscript, line);
     result.children = {subject};
     result.children.push_back(TRY(literal()));
     return &result;
   }
-  JinjaExpression& result = stream_.add_expression(Kind::kAttribute, line);
+  Expression& result = stream_.add_expression(Kind::kAttribute, line);
   result.text = MarkedText(TRY(stream_.expect_any_name()), false);
   result.children.push_back(subject);
   return &result;
 }
 
-Parsed JinjaExpressionParser::subscript(const JinjaExpression* subject) {
+Parsed ExpressionParser::subscript(const Expression* subject) {
   const uint32_t line = stream_.next().line;
-  const JinjaExpression* parts[3] = {};
+  const Expression* parts[3] = {};
   bool slice = false;
   for (int part = 0; part < 3; ++part) {
     if (!stream_.at_operator(":") && !stream_.at_operator("]")) parts[part] = TRY(expression());
@@ -392,20 +392,20 @@ Parsed JinjaExpressionParser::subscript(const JinjaExpression* subject) {
   }
   if (!slice && !parts[0]) return stream_.unexpected("an expression");
   TRY(stream_.expect_operator("]"));
-  JinjaExpression& result = stream_.add_expression(slice ? Kind::kSlice : Kind::kSubscript, line);
+  Expression& result = stream_.add_expression(slice ? Kind::kSlice : Kind::kSubscript, line);
   result.children = {subject, parts[0]};
   if (slice) result.children = {subject, parts[0], parts[1], parts[2]};
   return &result;
 }
 
-Parsed JinjaExpressionParser::call(const JinjaExpression* subject) {
-  JinjaExpression& result = stream_.add_expression(Kind::kCall, stream_.current().line);
+Parsed ExpressionParser::call(const Expression* subject) {
+  Expression& result = stream_.add_expression(Kind::kCall, stream_.current().line);
   result.children.push_back(subject);
   TRY(arguments(result));
   return &result;
 }
 
-Status JinjaExpressionParser::arguments(JinjaExpression& call) {
+Status ExpressionParser::arguments(Expression& call) {
   TRY(stream_.expect_operator("("));
   bool first = true;
   while (!stream_.at_operator(")")) {
@@ -414,7 +414,7 @@ Status JinjaExpressionParser::arguments(JinjaExpression& call) {
       if (stream_.at_operator(")")) break;
     }
     first = false;
-    if (stream_.at(JinjaTokenKind::kName) && stream_.next_is_operator("=")) {
+    if (stream_.at(TokenKind::kName) && stream_.next_is_operator("=")) {
       const std::string keyword = stream_.next().text;
       stream_.next();
       call.keywords.emplace_back(keyword, TRY(expression()));
@@ -428,4 +428,4 @@ Status JinjaExpressionParser::arguments(JinjaExpression& call) {
   return Ok{};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

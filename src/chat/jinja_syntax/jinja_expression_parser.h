@@ -5,23 +5,23 @@
 #include "chat/jinja_syntax/jinja_ast.h"
 #include "chat/jinja_syntax/jinja_token_stream.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-class JinjaExpressionParser {
+class ExpressionParser {
  public:
-  using Parsed = Result<const JinjaExpression*>;
+  using Parsed = Result<const Expression*>;
 
-  explicit JinjaExpressionParser(JinjaTokenStream& stream) : stream_(stream) {}
+  explicit ExpressionParser(TokenStream& stream) : stream_(stream) {}
 
   Parsed expression();                 // a if b else c, and all operators that bind tighter
   Parsed expression_without_choice();  // no "a if b else c"
   // One expression, or a tuple if commas follow.
   Parsed tuple(bool with_choice = true);
   // name(...)|name...: `subject` is the first filter's subject, null in filter blocks.
-  Parsed filters(const JinjaExpression* subject, bool at_first_name);
+  Parsed filters(const Expression* subject, bool at_first_name);
 
  private:
-  using Kind = JinjaExpressionKind;
+  using Kind = ExpressionKind;
 
   Parsed logical_or();
   Parsed logical_and();
@@ -33,23 +33,23 @@ class JinjaExpressionParser {
   Parsed power();
   Parsed unary(bool with_filters);
   Parsed primary();
-  Parsed postfix(const JinjaExpression* subject);
-  Parsed filters_and_tests(const JinjaExpression* subject);
-  Parsed filter(const JinjaExpression* subject);
-  Parsed test(const JinjaExpression* subject);
-  Status test_operand(JinjaExpression& test);
-  Parsed member(const JinjaExpression* subject);
-  Parsed subscript(const JinjaExpression* subject);
-  Parsed call(const JinjaExpression* subject);
+  Parsed postfix(const Expression* subject);
+  Parsed filters_and_tests(const Expression* subject);
+  Parsed filter(const Expression* subject);
+  Parsed test(const Expression* subject);
+  Status test_operand(Expression& test);
+  Parsed member(const Expression* subject);
+  Parsed subscript(const Expression* subject);
+  Parsed call(const Expression* subject);
   Parsed parenthesised();
   Parsed list();
   Parsed dict();
   Parsed literal();
   Parsed name();
-  Status arguments(JinjaExpression& call);
+  Status arguments(Expression& call);
   bool at_tuple_end() const;
 
-  JinjaTokenStream& stream_;
+  TokenStream& stream_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "chat/text/characters.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
 bool is_digit(char c) {
@@ -53,7 +53,7 @@ class Lexer {
  public:
   explicit Lexer(std::string_view source) : source_(normalised_newlines(source)) {}
 
-  Result<std::vector<JinjaToken>> run() {
+  Result<std::vector<Token>> run() {
     while (at_ < source_.size()) {
       const size_t tag = next_tag(at_);
       if (tag == std::string::npos) {
@@ -63,7 +63,7 @@ class Lexer {
       }
       TRY(lex_tag(tag));
     }
-    add(JinjaTokenKind::kEnd, "");
+    add(TokenKind::kEnd, "");
     return std::move(tokens_);
   }
 
@@ -81,12 +81,10 @@ class Lexer {
     return std::string::npos;
   }
 
-  void add(JinjaTokenKind kind, std::string text) {
-    tokens_.push_back({kind, line_, std::move(text)});
-  }
+  void add(TokenKind kind, std::string text) { tokens_.push_back({kind, line_, std::move(text)}); }
 
   void add_text(std::string_view text) {
-    if (!text.empty()) add(JinjaTokenKind::kText, std::string(text));
+    if (!text.empty()) add(TokenKind::kText, std::string(text));
     count_lines(text);
   }
 
@@ -118,7 +116,7 @@ class Lexer {
     at_ = tag + 2 + (sign == '-' || sign == '+' ? 1 : 0);
     if (kind == '#') return lex_comment();
     if (kind == '%' && is_raw_tag()) return lex_raw();
-    add(kind == '{' ? JinjaTokenKind::kPrintBegin : JinjaTokenKind::kBlockBegin, "");
+    add(kind == '{' ? TokenKind::kPrintBegin : TokenKind::kBlockBegin, "");
     return lex_expression(kind == '{' ? "}}" : "%}");
   }
 
@@ -183,7 +181,7 @@ class Lexer {
       std::string_view text = std::string_view(source_).substr(at_, tag - at_);
       if (sign == '-') text = text.substr(0, stripped_bytes(text));
       if (sign != '-' && sign != '+') text = without_indentation(text);
-      if (!text.empty()) add(JinjaTokenKind::kText, std::string(text));
+      if (!text.empty()) add(TokenKind::kText, std::string(text));
       skip(source_.size() - inner.size() + 2 - at_);
       after_tag(end_sign, true);
       return Ok{};
@@ -204,7 +202,7 @@ class Lexer {
         const bool signed_end =
             (c == '-' || (c == '+' && block)) && rest().substr(1).starts_with(end);
         if (signed_end || starts_with(end)) {
-          add(block ? JinjaTokenKind::kBlockEnd : JinjaTokenKind::kPrintEnd, "");
+          add(block ? TokenKind::kBlockEnd : TokenKind::kPrintEnd, "");
           skip(end.size() + (signed_end ? 1 : 0));
           after_tag(signed_end ? c : '\0', block);
           return Ok{};
@@ -215,7 +213,7 @@ class Lexer {
       } else if (is_name_start(c)) {
         size_t bytes = 1;
         while (at_ + bytes < source_.size() && is_name_part(source_[at_ + bytes])) ++bytes;
-        add(JinjaTokenKind::kName, std::string(rest().substr(0, bytes)));
+        add(TokenKind::kName, std::string(rest().substr(0, bytes)));
         at_ += bytes;
       } else if (c == '\'' || c == '"') {
         TRY(lex_string());
@@ -240,7 +238,7 @@ class Lexer {
         }
         brackets.pop_back();
       }
-      add(JinjaTokenKind::kOperator, std::string(candidate));
+      add(TokenKind::kOperator, std::string(candidate));
       at_ += candidate.size();
       return Ok{};
     }
@@ -275,7 +273,7 @@ class Lexer {
     }
     std::string text(source_, at_, end - at_);
     text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
-    add(is_float ? JinjaTokenKind::kFloat : JinjaTokenKind::kInt, std::move(text));
+    add(is_float ? TokenKind::kFloat : TokenKind::kInt, std::move(text));
     at_ = end;
     return Ok{};
   }
@@ -294,7 +292,7 @@ class Lexer {
       at += resolve_escape(std::string_view(source_).substr(at), text);
     }
     if (at >= source_.size()) return template_syntax_error(line, "a string does not end");
-    add(JinjaTokenKind::kString, std::move(text));
+    add(TokenKind::kString, std::move(text));
     skip(at + 1 - at_);
     return Ok{};
   }
@@ -334,7 +332,7 @@ class Lexer {
   const std::string source_;
   size_t at_ = 0;
   uint32_t line_ = 1;
-  std::vector<JinjaToken> tokens_;
+  std::vector<Token> tokens_;
 };
 
 }  // namespace
@@ -343,7 +341,7 @@ Error template_syntax_error(uint32_t line, std::string_view what) {
   return {ErrorCode::kCorrupt, fmt::format("line {} of the chat template: {}", line, what)};
 }
 
-Result<std::vector<JinjaToken>> lex_template(std::string_view source) {
+Result<std::vector<Token>> lex_template(std::string_view source) {
   if (source.size() > kTemplateBytesMax) {
     return Error{ErrorCode::kCorrupt, fmt::format("the chat template has {} bytes, more than {}",
                                                   source.size(), kTemplateBytesMax)};
@@ -354,4 +352,4 @@ Result<std::vector<JinjaToken>> lex_template(std::string_view source) {
   return Lexer(source).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

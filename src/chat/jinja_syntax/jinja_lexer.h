@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
-enum class JinjaTokenKind : uint8_t {
+enum class TokenKind : uint8_t {
   kText,  // outside of tags, white space control applied
   kPrintBegin,
   kPrintEnd,
@@ -25,8 +25,8 @@ enum class JinjaTokenKind : uint8_t {
   kEnd,
 };
 
-struct JinjaToken {
-  JinjaTokenKind kind;
+struct Token {
+  TokenKind kind;
   uint32_t line;
   std::string text;
 };
@@ -34,8 +34,8 @@ struct JinjaToken {
 inline constexpr size_t kTemplateBytesMax = size_t{4} << 20;
 
 // The last token is kEnd. kCorrupt with the line of a syntax error.
-Result<std::vector<JinjaToken>> lex_template(std::string_view source);
+Result<std::vector<Token>> lex_template(std::string_view source);
 
 Error template_syntax_error(uint32_t line, std::string_view what);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

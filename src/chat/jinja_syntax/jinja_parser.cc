@@ -9,40 +9,39 @@
 #include "chat/jinja_syntax/jinja_expression_parser.h"
 #include "chat/jinja_syntax/jinja_token_stream.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 namespace {
 
-using StatementKind = JinjaStatementKind;
-using ParsedStatement = Result<const JinjaStatement*>;
+using ParsedStatement = Result<const Statement*>;
 
 class StatementParser {
  public:
-  explicit StatementParser(JinjaTokenStream& stream) : stream_(stream), expressions_(stream) {}
+  explicit StatementParser(TokenStream& stream) : stream_(stream), expressions_(stream) {}
 
   // Parses up to one of the tags `ends`, whose name is then the current token; without `ends`: to
   // the end.
-  Result<JinjaBlock> block(std::initializer_list<std::string_view> ends) {
-    const JinjaTokenStream::Nesting nesting(stream_);
+  Result<Block> block(std::initializer_list<std::string_view> ends) {
+    const TokenStream::Nesting nesting(stream_);
     TRY(nesting.check());
-    JinjaBlock statements;
+    Block statements;
     for (;;) {
       const uint32_t line = stream_.current().line;
-      if (stream_.at(JinjaTokenKind::kEnd)) {
+      if (stream_.at(TokenKind::kEnd)) {
         if (ends.size() == 0) return statements;
         return stream_.unexpected(fmt::format("'{}'", *(ends.end() - 1)));
       }
-      if (stream_.at(JinjaTokenKind::kText)) {
-        JinjaStatement& text = stream_.add_statement(StatementKind::kText, line);
+      if (stream_.at(TokenKind::kText)) {
+        Statement& text = stream_.add_statement(StatementKind::kText, line);
         text.text = MarkedText(stream_.next().text, false);
         statements.push_back(&text);
-      } else if (stream_.at(JinjaTokenKind::kPrintBegin)) {
+      } else if (stream_.at(TokenKind::kPrintBegin)) {
         stream_.next();
-        JinjaStatement& print = stream_.add_statement(StatementKind::kPrint, line);
+        Statement& print = stream_.add_statement(StatementKind::kPrint, line);
         print.expression = TRY(expressions_.tuple());
-        TRY(stream_.expect(JinjaTokenKind::kPrintEnd, "'}}'"));
+        TRY(stream_.expect(TokenKind::kPrintEnd, "'}}'"));
         statements.push_back(&print);
       } else {
-        TRY(stream_.expect(JinjaTokenKind::kBlockBegin, "a tag"));
+        TRY(stream_.expect(TokenKind::kBlockBegin, "a tag"));
         if (std::any_of(ends.begin(), ends.end(),
                         [this](std::string_view end) { return stream_.at_name(end); })) {
           return statements;
@@ -54,12 +53,12 @@ class StatementParser {
   }
 
  private:
-  Status end_of_tag() { return stream_.expect(JinjaTokenKind::kBlockEnd, "'%}'"); }
+  Status end_of_tag() { return stream_.expect(TokenKind::kBlockEnd, "'%}'"); }
 
   // The rest of the opening tag, the body, and the name of the closing tag.
-  Result<JinjaBlock> body_until(std::string_view end) {
+  Result<Block> body_until(std::string_view end) {
     TRY(end_of_tag());
-    JinjaBlock body = TRY(block({end}));
+    Block body = TRY(block({end}));
     stream_.next();
     return body;
   }
@@ -82,15 +81,15 @@ class StatementParser {
   }
 
   ParsedStatement if_statement(uint32_t line) {
-    JinjaStatement& result = stream_.add_statement(StatementKind::kIf, line);
+    Statement& result = stream_.add_statement(StatementKind::kIf, line);
     for (;;) {
-      const JinjaExpression* condition = TRY(expressions_.tuple(false));
+      const Expression* condition = TRY(expressions_.tuple(false));
       TRY(end_of_tag());
-      JinjaBlock body = TRY(block({"elif", "else", "endif"}));
+      Block body = TRY(block({"elif", "else", "endif"}));
       result.branches.push_back({condition, std::move(body)});
       if (stream_.skip_name("elif")) continue;
       if (stream_.skip_name("else")) {
-        JinjaBlock last = TRY(body_until("endif"));
+        Block last = TRY(body_until("endif"));
         result.branches.push_back({nullptr, std::move(last)});
       } else {
         stream_.next();
@@ -100,7 +99,7 @@ class StatementParser {
   }
 
   ParsedStatement for_statement(uint32_t line) {
-    JinjaStatement& result = stream_.add_statement(StatementKind::kFor, line);
+    Statement& result = stream_.add_statement(StatementKind::kFor, line);
     result.name = stream_.intern("loop");
     result.target = TRY(target(false));
     TRY(stream_.expect_name("in"));
@@ -120,7 +119,7 @@ class StatementParser {
   }
 
   ParsedStatement set_statement(uint32_t line) {
-    JinjaStatement& result = stream_.add_statement(StatementKind::kSet, line);
+    Statement& result = stream_.add_statement(StatementKind::kSet, line);
     result.target = TRY(target(true));
     if (stream_.skip_operator("=")) {
       result.expression = TRY(expressions_.tuple());
@@ -133,15 +132,15 @@ class StatementParser {
   }
 
   // A body with its own frame: a break inside cannot leave it.
-  Result<JinjaBlock> framed_body(std::string_view end) {
+  Result<Block> framed_body(std::string_view end) {
     const int loops = std::exchange(loops_, 0);
-    JinjaBlock body = TRY(body_until(end));
+    Block body = TRY(body_until(end));
     loops_ = loops;
     return body;
   }
 
   ParsedStatement macro_statement(uint32_t line) {
-    JinjaStatement& result = stream_.add_statement(StatementKind::kMacro, line);
+    Statement& result = stream_.add_statement(StatementKind::kMacro, line);
     const std::string name = TRY(stream_.expect_any_name());
     result.text = MarkedText(name, false);
     result.name = stream_.intern(name);
@@ -149,7 +148,7 @@ class StatementParser {
     while (!stream_.at_operator(")")) {
       if (!result.parameters.empty()) TRY(stream_.expect_operator(","));
       const uint32_t parameter = stream_.intern(TRY(stream_.expect_any_name()));
-      const JinjaExpression* initial = nullptr;
+      const Expression* initial = nullptr;
       if (stream_.skip_operator("=")) {
         initial = TRY(expressions_.expression());
       } else if (!result.parameters.empty() && result.parameters.back().initial) {
@@ -163,23 +162,23 @@ class StatementParser {
   }
 
   ParsedStatement filter_statement(uint32_t line) {
-    JinjaStatement& result = stream_.add_statement(StatementKind::kFilterBlock, line);
+    Statement& result = stream_.add_statement(StatementKind::kFilterBlock, line);
     result.expression = TRY(expressions_.filters(nullptr, true));
     result.body = TRY(body_until("endfilter"));
     return &result;
   }
 
   ParsedStatement generation_statement(uint32_t line) {
-    JinjaStatement& result = stream_.add_statement(StatementKind::kGeneration, line);
+    Statement& result = stream_.add_statement(StatementKind::kGeneration, line);
     result.body = TRY(framed_body("endgeneration"));
     return &result;
   }
 
   // a | ns.a | a, b | (a, b), c
-  Result<JinjaTarget> target(bool with_namespace) {
-    JinjaTarget first = TRY(single_target(with_namespace));
+  Result<Target> target(bool with_namespace) {
+    Target first = TRY(single_target(with_namespace));
     if (!stream_.at_operator(",")) return first;
-    JinjaTarget result;
+    Target result;
     result.parts.push_back(std::move(first));
     while (stream_.skip_operator(",")) {
       if (stream_.at_name("in") || stream_.at_operator("=") || stream_.at_operator(")")) break;
@@ -188,15 +187,15 @@ class StatementParser {
     return result;
   }
 
-  Result<JinjaTarget> single_target(bool with_namespace) {
-    const JinjaTokenStream::Nesting nesting(stream_);
+  Result<Target> single_target(bool with_namespace) {
+    const TokenStream::Nesting nesting(stream_);
     TRY(nesting.check());
     if (stream_.skip_operator("(")) {
-      JinjaTarget inner = TRY(target(with_namespace));
+      Target inner = TRY(target(with_namespace));
       TRY(stream_.expect_operator(")"));
       return inner;
     }
-    JinjaTarget result;
+    Target result;
     result.name = stream_.intern(TRY(stream_.expect_any_name()));
     if (with_namespace && stream_.skip_operator(".")) {
       result.attribute = TRY(stream_.expect_any_name());
@@ -204,18 +203,18 @@ class StatementParser {
     return result;
   }
 
-  JinjaTokenStream& stream_;
-  JinjaExpressionParser expressions_;
+  TokenStream& stream_;
+  ExpressionParser expressions_;
   int loops_ = 0;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<const JinjaProgram>> parse_template(std::string_view source) {
-  auto program = std::make_unique<JinjaProgram>();
-  JinjaTokenStream stream(TRY(lex_template(source)), *program);
+Result<std::unique_ptr<const Program>> parse_template(std::string_view source) {
+  auto program = std::make_unique<Program>();
+  TokenStream stream(TRY(lex_template(source)), *program);
   program->body = TRY(StatementParser(stream).block({}));
-  return std::unique_ptr<const JinjaProgram>(std::move(program));
+  return std::unique_ptr<const Program>(std::move(program));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -1,4 +1,4 @@
-// Parses a chat template to a JinjaProgram: the statements and expressions that published chat
+// Parses a chat template to a Program: the statements and expressions that published chat
 // templates use. Not supported: inheritance, imports, call blocks, with, recursive loops.
 #pragma once
 
@@ -8,9 +8,9 @@
 #include "base/result.h"
 #include "chat/jinja_syntax/jinja_ast.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
 // kCorrupt with the line and the expected token.
-Result<std::unique_ptr<const JinjaProgram>> parse_template(std::string_view source);
+Result<std::unique_ptr<const Program>> parse_template(std::string_view source);
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja

@@ -11,53 +11,53 @@
 #include "chat/jinja_syntax/jinja_ast.h"
 #include "chat/jinja_syntax/jinja_lexer.h"
 
-namespace lockstep {
+namespace lockstep::jinja {
 
 // Nesting of brackets, operators and blocks.
 inline constexpr int kTemplateNestingMax = 150;
 
-class JinjaTokenStream {
+class TokenStream {
  public:
-  JinjaTokenStream(std::vector<JinjaToken> tokens, JinjaProgram& program);
+  TokenStream(std::vector<Token> tokens, Program& program);
 
-  const JinjaToken& current() const { return tokens_[at_]; }
-  const JinjaToken& next();  // returns the current token and advances
-  bool at(JinjaTokenKind kind) const { return current().kind == kind; }
+  const Token& current() const { return tokens_[at_]; }
+  const Token& next();  // returns the current token and advances
+  bool at(TokenKind kind) const { return current().kind == kind; }
   bool at_operator(std::string_view text) const;
   bool at_name(std::string_view text) const;
   bool next_is_operator(std::string_view text) const;  // the token after the current one
   bool skip_operator(std::string_view text);
   bool skip_name(std::string_view text);
-  Status expect(JinjaTokenKind kind, std::string_view what);
+  Status expect(TokenKind kind, std::string_view what);
   Status expect_operator(std::string_view text);
   Status expect_name(std::string_view text);
   Result<std::string> expect_any_name();
   Error unexpected(std::string_view wanted) const;
 
-  JinjaExpression& add_expression(JinjaExpressionKind kind, uint32_t line);
-  JinjaStatement& add_statement(JinjaStatementKind kind, uint32_t line);
+  Expression& add_expression(ExpressionKind kind, uint32_t line);
+  Statement& add_statement(StatementKind kind, uint32_t line);
   uint32_t intern(const std::string& name);
-  JinjaProgram& program() { return program_; }
+  Program& program() { return program_; }
 
   // Counts one level of nesting during its lifetime.
   class Nesting {
    public:
-    explicit Nesting(JinjaTokenStream& stream) : stream_(stream) { ++stream_.nesting_; }
+    explicit Nesting(TokenStream& stream) : stream_(stream) { ++stream_.nesting_; }
     ~Nesting() { --stream_.nesting_; }
     Nesting(const Nesting&) = delete;
     Nesting& operator=(const Nesting&) = delete;
     Status check() const;
 
    private:
-    JinjaTokenStream& stream_;
+    TokenStream& stream_;
   };
 
  private:
-  std::vector<JinjaToken> tokens_;
+  std::vector<Token> tokens_;
   size_t at_ = 0;
   int nesting_ = 0;
-  JinjaProgram& program_;
+  Program& program_;
   std::map<std::string, uint32_t> names_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jinja
