@@ -23,19 +23,27 @@ std::string_view name_in(const NamedValues<Value, kCount>& values, Value value) 
   return "";
 }
 
+// "a, b or c", from the value at `first` on.
+template <class Value, size_t kCount>
+std::string names_listed(const NamedValues<Value, kCount>& values, size_t first = 0) {
+  std::string all;
+  for (size_t i = first; i < kCount; ++i) {
+    if (i > first) all += i + 1 == kCount ? " or " : ", ";
+    all += values[i].second;
+  }
+  return all;
+}
+
 // kInvalidArgument: "unknown <what> 'x'; choose a, b or c".
 template <class Value, size_t kCount>
 Result<Value> value_named(const NamedValues<Value, kCount>& values, std::string_view name,
                           std::string_view what) {
-  std::string all;
-  for (size_t i = 0; i < kCount; ++i) {
-    const auto& [value, known] = values[i];
+  for (const auto& [value, known] : values) {
     if (name == known) return value;
-    if (i > 0) all += i + 1 == kCount ? " or " : ", ";
-    all += known;
   }
-  return Error{ErrorCode::kInvalidArgument,
-               "unknown " + std::string(what) + " '" + std::string(name) + "'; choose " + all};
+  return Error{ErrorCode::kInvalidArgument, "unknown " + std::string(what) + " '" +
+                                                std::string(name) + "'; choose " +
+                                                names_listed(values)};
 }
 
 }  // namespace lockstep

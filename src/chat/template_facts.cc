@@ -1,9 +1,10 @@
 #include "chat/template_facts.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <string>
+
+#include "chat/tools/tool_format.h"
 
 namespace lockstep {
 namespace {
@@ -18,26 +19,25 @@ constexpr std::string_view kFlags[] = {
     "xml_tools",
 };
 
-struct Format {
-  std::string_view name;
-  std::array<std::string_view, 2> markers;  // the template has all of them
-};
+bool has_markers(const ToolFormat& format, std::string_view source) {
+  const auto has_all = [&](const ToolFormat::Markers& markers) {
+    return std::all_of(markers.begin(), markers.end(), [&](std::string_view marker) {
+      return source.find(marker) != std::string_view::npos;
+    });
+  };
+  const auto& sets = format.template_markers;
+  return std::any_of(sets.begin(), sets.end(), has_all);
+}
 
-// Checked in this order: a template of an earlier format may also have markers of a later one.
-constexpr Format kFormats[] = {
-    {"deepseek_v32", {"｜DSML｜", ""}},
-    {"deepseek_v3", {"<｜tool▁calls▁begin｜>", "```json"}},
-    {"deepseek_v31", {"<｜tool▁calls▁begin｜>", ""}},
-    {"kimi_k2", {"<|tool_calls_section_begin|>", ""}},
-    {"gpt_oss", {"<|channel|>", "<|call|>"}},
-    {"qwen3_coder", {"<function=", "<parameter="}},
-    {"glm45", {"<arg_key>", "<arg_value>"}},
-    {"mistral_v11", {"[TOOL_CALLS]", "[ARGS]"}},
-    {"mistral_v3", {"[TOOL_CALLS]", ""}},
-    {"hermes", {"<tool_call>", "\"name\""}},
-    {"hermes", {"<tool_call>", "\\\"name\\\""}},
-    {"llama3", {"<|eot_id|>", "\"parameters\":"}},
-};
+// Empty: none is recognised.
+std::string_view format_of_template(std::string_view source) {
+  const ToolFormat* first = nullptr;
+  for (const ToolFormat& format : tool_formats()) {
+    const bool is_earlier = first == nullptr || format.template_turn < first->template_turn;
+    if (is_earlier && has_markers(format, source)) first = &format;
+  }
+  return first == nullptr ? std::string_view() : first->name;
+}
 
 bool is_word(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
@@ -85,19 +85,8 @@ TemplateFacts template_facts(std::string_view source) {
   for (const std::string_view flag : kFlags) {
     if (has_word(code, flag)) facts.flags.push_back(flag);
   }
-  const auto* format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) {
-    return std::all_of(f.markers.begin(), f.markers.end(), [&](std::string_view marker) {
-      return source.find(marker) != std::string_view::npos;
-    });
-  });
-  if (format != std::end(kFormats)) facts.tool_format = format->name;
+  facts.tool_format = format_of_template(source);
   return facts;
-}
-
-std::vector<std::string_view> known_tool_formats() {
-  std::vector<std::string_view> names;
-  for (const Format& format : kFormats) names.push_back(format.name);
-  return names;
 }
 
 }  // namespace lockstep

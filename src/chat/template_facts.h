@@ -16,7 +16,5 @@ struct TemplateFacts {
 };
 
 TemplateFacts template_facts(std::string_view source);
-// All names that tool_format can have, some more than once.
-std::vector<std::string_view> known_tool_formats();
 
 }  // namespace lockstep

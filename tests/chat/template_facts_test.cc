@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 
 #include "chat/tools/tool_format.h"
@@ -88,10 +89,17 @@ TEST_CASE("the same for templates that are not shipped") {
   }
 }
 
-TEST_CASE("every format that a template can have is known to the parser") {
-  for (const std::string_view name : known_tool_formats()) {
-    CAPTURE(name);
-    CHECK(find_tool_format(name) != nullptr);
+TEST_CASE("a template with the markers of a format reveals it, and each has a turn of its own") {
+  std::set<int> turns;
+  for (const ToolFormat& format : tool_formats()) {
+    CAPTURE(format.name);
+    CHECK(format.template_markers.empty() == (format.name == "generic"));
+    CHECK(turns.insert(format.template_turn).second);
+    for (const ToolFormat::Markers& markers : format.template_markers) {
+      std::string source;
+      for (const std::string_view marker : markers) source += std::string(marker) + "\n";
+      CHECK(template_facts(source).tool_format == format.name);
+    }
   }
 }
 

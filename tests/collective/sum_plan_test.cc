@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -14,6 +15,14 @@
 using namespace lockstep;
 
 namespace {
+
+// The words of a file with one space between them.
+std::string words_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string words;
+  for (std::string word; file >> word;) words += word + " ";
+  return words;
+}
 
 // The leaves in a slot's sum, in the order of the additions.
 using Term = std::string;
@@ -279,4 +288,17 @@ TEST_CASE("algorithms have names") {
   }
   CHECK(parse_sum_algorithm("auto").value() == SumAlgorithm::kAuto);
   CHECK(parse_sum_algorithm("bucket").error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("the documents list the algorithms as the program does") {
+  CHECK(sum_algorithm_names() == "mesh, relay, tree, scatter, ring, doubling or halving");
+  const std::string docs = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/";
+  CHECK(words_of(docs + "command-line.md").find("(" + sum_algorithm_names() + ")") !=
+        std::string::npos);
+  const std::string page = words_of(docs + "internals/collectives.md");
+  for (const SumAlgorithm algorithm : kSumAlgorithms) {
+    const std::string name(sum_algorithm_name(algorithm));
+    CAPTURE(name);
+    CHECK(page.find("`" + name + "`") != std::string::npos);
+  }
 }

@@ -18,6 +18,8 @@ constexpr std::string_view kDeepseekPrefix = "function<｜tool▁sep｜>";
 ToolFormat llama3() {
   ToolFormat format;
   format.name = "llama3";
+  format.template_markers = {{"<|eot_id|>", "\"parameters\":"}};
+  format.template_turn = 11;
   format.section_begin = {"<|python_tag|>"};
   format.section_filler = ";,";
   format.bare_begin = "{";
@@ -30,6 +32,8 @@ ToolFormat llama3() {
 ToolFormat hermes() {
   ToolFormat format;
   format.name = "hermes";
+  format.template_markers = {{"<tool_call>", "\"name\""}, {"<tool_call>", "\\\"name\\\""}};
+  format.template_turn = 10;
   format.reasoning_begin = kThink;
   format.reasoning_end = kThinkEnd;
   format.call_begin = {"<tool_call>"};
@@ -43,6 +47,8 @@ ToolFormat hermes() {
 ToolFormat qwen3_coder() {
   ToolFormat format;
   format.name = "qwen3_coder";
+  format.template_markers = {{"<function=", "<parameter="}};
+  format.template_turn = 6;
   format.reasoning_begin = kThink;
   format.reasoning_end = kThinkEnd;
   format.section_begin = {"<tool_call>"};
@@ -77,6 +83,8 @@ ToolFormat deepseek(std::string_view name) {
 // DeepSeek V3 and R1: the arguments are fenced as Markdown.
 ToolFormat deepseek_v3() {
   ToolFormat format = deepseek("deepseek_v3");
+  format.template_markers = {{"<｜tool▁calls▁begin｜>", "```json"}};
+  format.template_turn = 2;
   format.name_prefix = kDeepseekPrefix;
   format.name_end = {"\n"};
   format.before_arguments = {"```json", "```"};
@@ -89,6 +97,8 @@ ToolFormat deepseek_v3() {
 
 ToolFormat deepseek_v31() {
   ToolFormat format = deepseek("deepseek_v31");
+  format.template_markers = {{"<｜tool▁calls▁begin｜>"}};
+  format.template_turn = 3;
   format.name_end = {kDeepseekSeparator};
   format.mistakes.name_prefix = kDeepseekPrefix;  // as in V3
   format.mistakes.name_end = {"\n"};
@@ -101,6 +111,8 @@ ToolFormat deepseek_v31() {
 ToolFormat deepseek_v32() {
   ToolFormat format;
   format.name = "deepseek_v32";
+  format.template_markers = {{"｜DSML｜"}};
+  format.template_turn = 1;
   format.reasoning_begin = kThink;
   format.reasoning_end = kThinkEnd;
   format.section_begin = {"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"};
@@ -123,6 +135,8 @@ ToolFormat deepseek_v32() {
 ToolFormat kimi_k2() {
   ToolFormat format;
   format.name = "kimi_k2";
+  format.template_markers = {{"<|tool_calls_section_begin|>"}};
+  format.template_turn = 4;
   format.reasoning_begin = kThink;
   format.reasoning_end = kThinkEnd;
   format.calls_end_reasoning = true;
@@ -144,6 +158,8 @@ ToolFormat kimi_k2() {
 ToolFormat mistral_v3() {
   ToolFormat format;
   format.name = "mistral_v3";
+  format.template_markers = {{"[TOOL_CALLS]"}};
+  format.template_turn = 9;
   format.section_begin = {"[TOOL_CALLS]"};
   format.section_end = {"]"};
   format.section_filler = "[,";
@@ -157,6 +173,8 @@ ToolFormat mistral_v3() {
 ToolFormat mistral_v11() {
   ToolFormat format;
   format.name = "mistral_v11";
+  format.template_markers = {{"[TOOL_CALLS]", "[ARGS]"}};
+  format.template_turn = 8;
   format.reasoning_begin = "[THINK]";
   format.reasoning_end = "[/THINK]";
   format.body = Body::kJsonArguments;
@@ -173,6 +191,8 @@ ToolFormat mistral_v11() {
 ToolFormat glm45() {
   ToolFormat format;
   format.name = "glm45";
+  format.template_markers = {{"<arg_key>", "<arg_value>"}};
+  format.template_turn = 7;
   format.reasoning_begin = kThink;
   format.reasoning_end = kThinkEnd;
   format.body = Body::kTaggedValues;
@@ -192,6 +212,8 @@ ToolFormat glm45() {
 ToolFormat gpt_oss() {
   ToolFormat format;
   format.name = "gpt_oss";
+  format.template_markers = {{"<|channel|>", "<|call|>"}};
+  format.template_turn = 5;
   format.body = Body::kJsonArguments;
   format.is_harmony = true;
   format.section_begin = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>"};

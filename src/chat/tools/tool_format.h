@@ -36,6 +36,12 @@ struct ToolFormat {
 
   std::string_view name;
 
+  // A chat template of the family contains all markers of one of these sets (template_facts()).
+  // Formats are looked for in the order of their turns, since a template of an earlier one may also
+  // have the markers of a later one. None: no template reveals this format.
+  std::vector<Markers> template_markers;
+  int template_turn = 0;
+
   std::string_view reasoning_begin;  // both empty: the family has no reasoning
   std::string_view reasoning_end;
   bool calls_end_reasoning = false;  // a call may come without reasoning_end before it

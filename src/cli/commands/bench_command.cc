@@ -15,6 +15,7 @@
 #include "cli/commands/commands.h"
 #include "cli/flags/group_flags.h"
 #include "cli/text/output.h"
+#include "collective/plan/algorithm.h"
 #include "node/network/collective_bench.h"
 
 namespace lockstep {
@@ -101,8 +102,7 @@ void add_collective(CLI::App& bench, Command& chosen) {
   command->add_option("--ranks", flags->options.ranks, "worker processes (default 2)")
       ->check(CLI::Range(1, GroupSupervisor::kRanksMax));
   add_link_flags(*command, flags->options.link);
-  command->add_option("--algorithm", flags->algorithm,
-                      "auto (default), mesh, relay, tree, scatter, ring, doubling or halving");
+  command->add_option("--algorithm", flags->algorithm, "auto (default), " + sum_algorithm_names());
   command->add_option("--wire", flags->wire, "f32 (default), bf16 or q8");
   command->add_option("--bytes", flags->options.bytes, "bytes of one vector (default 16384)")
       ->check(CLI::Range(4, 1 << 30));

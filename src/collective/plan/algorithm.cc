@@ -19,6 +19,7 @@ constexpr NamedValues<SumAlgorithm, 8> kAlgorithmNames{{
     {SumAlgorithm::kDoubling, "doubling"},
     {SumAlgorithm::kHalving, "halving"},
 }};
+static_assert(kAlgorithmNames.size() == kSumAlgorithms.size() + 1);
 
 bool has_doubling_links(const LinkGraph& graph) {
   const DoublingRanks ranks(graph.size());
@@ -44,6 +45,10 @@ Result<SumAlgorithm> parse_sum_algorithm(std::string_view name) {
 
 std::string_view sum_algorithm_name(SumAlgorithm algorithm) {
   return name_in(kAlgorithmNames, algorithm);
+}
+
+std::string sum_algorithm_names() {
+  return names_listed(kAlgorithmNames, 1);
 }
 
 bool is_possible(SumAlgorithm algorithm, const LinkGraph& graph) {

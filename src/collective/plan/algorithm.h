@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -26,6 +27,8 @@ inline constexpr std::array kSumAlgorithms{
 
 Result<SumAlgorithm> parse_sum_algorithm(std::string_view name);
 std::string_view sum_algorithm_name(SumAlgorithm algorithm);
+// "mesh, relay ... or halving", without auto.
+std::string sum_algorithm_names();
 
 // Whether the links allow it.
 bool is_possible(SumAlgorithm algorithm, const LinkGraph& graph);
