@@ -4,12 +4,11 @@
 
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <thread>
 
 #include "access/api_keys.h"
 #include "base/files/unique_fd.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace lockstep {
@@ -28,15 +27,6 @@ std::vector<std::string> names_in(const std::filesystem::path& path) {
 }
 
 using Names = std::vector<std::string>;
-
-// Waits, with a deadline, until the key ring's thread has re-read the file.
-void wait_until(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-    std::this_thread::yield();
-  }
-}
 
 bool has(const KeyRing& ring, const std::string& text) {
   return find_key(*ring.keys(), text) != nullptr;
@@ -114,17 +104,17 @@ TEST_CASE("a ring follows its file, and keeps its keys when the file is broken")
   const KeyRing ring = std::move(KeyRing::open(path).value());
   CHECK(ring.keys()->empty());
   const std::string first = add_api_key(path, "first", 1).value();
-  wait_until([&] { return has(ring, first); });
+  REQUIRE(comes_true([&] { return has(ring, first); }));
   const std::string second = add_api_key(path, "second", 1).value();
-  wait_until([&] { return has(ring, second); });
+  REQUIRE(comes_true([&] { return has(ring, second); }));
   const auto before = ring.keys();
   REQUIRE(remove_api_key(path, "first").ok());
-  wait_until([&] { return !has(ring, first); });
+  REQUIRE(comes_true([&] { return !has(ring, first); }));
   CHECK(before->size() == 2);  // a reader keeps the old set
   std::ofstream(path) << "broken";
   CHECK(has(ring, second));
   std::filesystem::remove(path);
-  wait_until([&] { return ring.keys()->empty(); });
+  REQUIRE(comes_true([&] { return ring.keys()->empty(); }));
 }
 
 // A FIFO that blocks its reader stands for a disk that does not respond.

@@ -17,6 +17,7 @@
 #include "cluster/identity.h"
 #include "cluster/peers/peers.h"
 #include "net/event_loop.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace lockstep {
@@ -113,19 +114,5 @@ struct TestNode {
   std::unique_ptr<EventLoop> loop;
   std::unique_ptr<Peers> peers;
 };
-
-// Polls until the condition holds, since a report causes no event; false at the time-out.
-template <class Condition>
-bool becomes_true(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  std::mutex mutex;
-  std::condition_variable never;
-  std::unique_lock lock(mutex);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    never.wait_for(lock, std::chrono::milliseconds(10));
-  }
-  return true;
-}
 
 }  // namespace lockstep

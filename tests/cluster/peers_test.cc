@@ -55,7 +55,7 @@ TEST_CASE("peers: two nodes meet by --join, talk, and notice that the other is g
     CHECK(report.connected[0].name == "b");
     CHECK(report.connected[0].version == "0.1.0-test");
     CHECK(report.connected[0].address.port == b.peers->port());
-    CHECK(becomes_true([&] {
+    CHECK(comes_true([&] {
       const auto peers = a.peers->report().connected;
       return peers.size() == 1 && peers[0].round_trip.count() > 0;
     }));
@@ -127,7 +127,7 @@ TEST_CASE("peers: a node of another cluster can neither connect nor learn a name
   TestNode a(member_identity(folder, "a", new_cluster()), local_options(), of_a.events());
   TestNode b(member_identity(folder, "b", new_cluster()), local_options({a.address()}),
              of_b.events());
-  CHECK(becomes_true([&] { return a.peers->report().strangers_refused >= 1; }));
+  CHECK(comes_true([&] { return a.peers->report().strangers_refused >= 1; }));
   CHECK(a.peers->report().connected.empty());
   CHECK(b.peers->report().connected.empty());
   CHECK(a.peers->report().absent.empty());
@@ -204,8 +204,8 @@ TEST_CASE("peers: incompatible versions are reported on both sides, and not conn
   newer.protocols = {.oldest = kProtocols.newest + 1, .newest = kProtocols.newest + 2};
   newer.version = "2.0.0";
   TestNode b(member_identity(folder, "b", key), newer);
-  CHECK(becomes_true([&] { return a.peers->report().unusable.size() == 1; }));
-  CHECK(becomes_true([&] { return b.peers->report().unusable.size() == 1; }));
+  CHECK(comes_true([&] { return a.peers->report().unusable.size() == 1; }));
+  CHECK(comes_true([&] { return b.peers->report().unusable.size() == 1; }));
   const auto of_a = a.peers->report().unusable[0];
   CHECK(of_a.peer.name == "b");
   CHECK(of_a.reason == "it runs lockstep 2.0.0, which is too new for this node: update this node");
@@ -216,7 +216,7 @@ TEST_CASE("peers: incompatible versions are reported on both sides, and not conn
   auto wider = local_options({a.address()});
   wider.protocols = {.oldest = 1, .newest = 9};
   TestNode c(member_identity(folder, "c", key), wider);
-  CHECK(becomes_true([&] { return a.peers->report().connected.size() == 1; }));
+  CHECK(comes_true([&] { return a.peers->report().connected.size() == 1; }));
 }
 
 TEST_CASE("peers: a node that falls silent is lost within the time") {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 
+#include "base/threads/wait.h"
 #include "transport/form/local_links.h"
 
 using namespace lockstep;
@@ -132,7 +133,9 @@ TEST_CASE("both directions of a real link carry long messages at once") {
       std::vector<std::byte> message = message_of(kBytes, static_cast<int>(side));
       senders[side].send(message);
     }
+    Wait wait(std::chrono::seconds(20));
     while (!receivers[0].has_message() || !receivers[1].has_message()) {
+      REQUIRE(wait.pause("messages").ok());
       for (MessageSender& sender : senders) sender.poll();
       for (MessageReceiver& receiver : receivers) REQUIRE(receiver.poll().ok());
     }

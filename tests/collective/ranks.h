@@ -14,21 +14,12 @@
 
 #include "base/threads/wait.h"
 #include "collective/group/group.h"
+#include "support/comes_true.h"
 #include "transport/pipe_link.h"
 
 namespace lockstep {
 
 inline constexpr std::chrono::milliseconds kTestTimeout{20'000};
-
-// Waits for the condition while other threads run; false at the time-out.
-template <class Condition>
-bool comes_true(const Condition& condition) {
-  Wait wait(kTestTimeout);
-  while (!condition()) {
-    if (!wait.pause("change").ok()) return false;
-  }
-  return true;
-}
 
 // Calls body(group) in one thread per rank; a rank's group is destroyed after its body.
 inline void run_ranks(LocalLinks links, const Group::Options& options,

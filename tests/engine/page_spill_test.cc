@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/comes_true.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
 #include "support/story_requests.h"
@@ -350,12 +351,7 @@ class Waiting final : public EventReader {
 };
 
 bool wait_for_files(const fs::path& folder, size_t count) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (files_of(folder).size() < count) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
+  return comes_true([&] { return files_of(folder).size() >= count; });
 }
 
 }  // namespace

@@ -11,12 +11,12 @@
 #include <fstream>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/files/unique_fd.h"
 #include "base/hex.h"
 #include "engine/pages/page_file.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -86,16 +86,6 @@ Status load(PageStore& store, const PageKey& key, const PageShape& shape = kWhol
   Status status = store.load(key, page, kPatience);
   if (status.ok()) CHECK(page == page_of(key, shape));
   return status;
-}
-
-template <class Condition>
-bool comes_true(Condition&& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 fs::path file_of(const fs::path& folder, const PageKey& key, const PageShape& shape = kWhole,

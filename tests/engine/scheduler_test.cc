@@ -185,6 +185,7 @@ TEST_CASE("cancelled requests leave at once, waiting or running, and free their 
     if (id == 3) run_step(scheduler, events, 1);
     REQUIRE(scheduler.submit(id, {.prompt = prompt_of(4), .max_tokens = 40}).ok());
   }
+  CHECK(scheduler.page_counts().free < scheduler.page_counts().all);
   CHECK(scheduler.cancel(1));
   CHECK(scheduler.cancel(3));
   CHECK(!scheduler.cancel(1));
@@ -192,6 +193,7 @@ TEST_CASE("cancelled requests leave at once, waiting or running, and free their 
   CHECK(run_step(scheduler, events, 9).batch.token_count() == 1);
   CHECK(scheduler.cancel(2));
   CHECK(is_idle(scheduler));
+  CHECK(scheduler.page_counts().free == scheduler.page_counts().all);
   CHECK(events.ends.empty());
 }
 

@@ -136,7 +136,7 @@ struct Node {
 using Nodes = std::vector<std::unique_ptr<Node>>;
 
 bool all_agree(const Nodes& nodes) {
-  return becomes_true([&] {
+  return comes_true([&] {
     const auto first = nodes.front()->view();
     return first.first == static_cast<int>(nodes.size()) &&
            std::all_of(nodes.begin(), nodes.end(),
@@ -158,7 +158,7 @@ Nodes start_nodes(const TemporaryFolder& folder, const ClusterKey& key) {
 // Waits until all nodes see the same placement of the model.
 std::optional<ServingPlacement> wait_for_placement(const Nodes& nodes, const std::string& model) {
   std::optional<ServingPlacement> placement;
-  becomes_true([&] {
+  comes_true([&] {
     placement = nodes.front()->serving(model);
     return placement && std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) {
              return node->serving(model) == placement;
@@ -187,7 +187,7 @@ TEST_CASE("cluster driver: a model loaded on one node serves on all, and stops w
     CHECK(node->runner.is_running("m") == has_rank(*placement, *node));
     CHECK(node->changes > 0);
   }
-  REQUIRE(becomes_true([&] {
+  REQUIRE(comes_true([&] {
     const auto models = nodes[2]->driver->report().models;
     return models.size() == 1 && models[0].phase == ModelPhase::kReady;
   }));
@@ -203,7 +203,7 @@ TEST_CASE("cluster driver: a model loaded on one node serves on all, and stops w
   CHECK(nodes[0]->driver->unload("n").error().code == ErrorCode::kNotFound);
   REQUIRE(nodes[2]->driver->unload("m").ok());
   for (const auto& node : nodes) {
-    CHECK(becomes_true([&] { return !node->serving("m") && !node->runner.is_running("m"); }));
+    CHECK(comes_true([&] { return !node->serving("m") && !node->runner.is_running("m"); }));
   }
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("cluster driver: a lost node's parts are placed on the others") {
   REQUIRE(before.has_value());
   nodes.erase(std::find_if(nodes.begin(), nodes.end(),
                            [&](const auto& node) { return node->identity.id() == before->owner; }));
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     const auto after = nodes[0]->serving("m");
     return after && after->epoch != before->epoch && after == nodes[1]->serving("m") &&
            has_rank(*after, *nodes[0]) && has_rank(*after, *nodes[1]);
@@ -226,7 +226,7 @@ TEST_CASE("cluster driver: all nodes know a model's groups, and which ones remai
   const TemporaryFolder folder;
   Nodes nodes = start_nodes(folder, new_cluster());
   REQUIRE(nodes[1]->load("m", 60, 0, 2).ok());
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     const auto first = nodes[0]->all_serving("m", 2);
     return first.size() == 2 && first == nodes[1]->all_serving("m", 2) &&
            first == nodes[2]->all_serving("m", 2);
@@ -237,14 +237,14 @@ TEST_CASE("cluster driver: all nodes know a model's groups, and which ones remai
   CHECK(before[0].epoch < before[1].epoch);
   // If there are more than asked for, those with the highest epochs are returned.
   CHECK(nodes[0]->all_serving("m", 1) == std::vector{before[1]});
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     const auto models = nodes[2]->driver->report().models;
     return models.size() == 1 && models[0].groups.size() == 2 && models[0].sentence.empty();
   }));
   nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) {
     return node->identity.id() == before[0].owner;
   }));
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     const auto after = nodes[0]->all_serving("m", 2);
     return after.size() == 2 && after[0] == before[1] && after == nodes[1]->all_serving("m", 2);
   }));
@@ -270,9 +270,9 @@ TEST_CASE("cluster driver: a model on demand stops when unused and comes back wh
     return node.serving("m").has_value();
   };
   REQUIRE(node.load("m", 50, 1).ok());
-  CHECK(becomes_true(serves_when_used));
-  CHECK(becomes_true([&] { return !node.serving("m").has_value(); }));
-  CHECK(becomes_true(serves_when_used));
+  CHECK(comes_true(serves_when_used));
+  CHECK(comes_true([&] { return !node.serving("m").has_value(); }));
+  CHECK(comes_true(serves_when_used));
 }
 
 TEST_CASE("cluster driver: a disk that refuses is reported to the caller") {
@@ -315,7 +315,7 @@ TEST_CASE("cluster driver: messages that are invalid or of another version do no
   other.peers->send(node.identity.id(), "nonsense");
   other.peers->send(node.identity.id(), "");
   other.peers->send(node.identity.id(), R"({"version":99,"program":"9.9"})");
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     const auto nodes = node.driver->report().nodes;
     return nodes.size() == 2 && nodes[1].state == "foreign" && !nodes[1].note.empty();
   }));

@@ -279,10 +279,10 @@ TEST_CASE("cluster plan: the planner reads in the background, and reports when i
   const auto first = planner.plan(entry, 1, offers);
   REQUIRE(!first.ok());
   CHECK(first.error().message.find("is being read") != std::string::npos);
-  REQUIRE(becomes_true([&] { return told == 1; }));
+  REQUIRE(comes_true([&] { return told == 1; }));
   CHECK(planner.plan(entry, 1, offers).error().message == "its files are not on this node yet");
   is_there = true;
-  CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  CHECK(comes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
   CHECK(told == 3);  // of the missing files, the facts and the plan
   planner.set_on_facts({});
 }
@@ -294,12 +294,12 @@ TEST_CASE("cluster plan: no plan is made on the thread that asks for it") {
   auto offers = offers_of({8 * kGib});
   const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
   CHECK_FALSE(planner.plan(entry, 1, offers).ok());
-  REQUIRE(becomes_true([&] { return told == 1; }));  // the facts are known
+  REQUIRE(comes_true([&] { return told == 1; }));  // the facts are known
   const auto asked = planner.plan(entry, 1, offers);
   REQUIRE(!asked.ok());
   CHECK(asked.error().code == ErrorCode::kTimeout);
   CHECK(asked.error().message.find("is being looked for") != std::string::npos);
-  REQUIRE(becomes_true([&] { return told == 2; }));
+  REQUIRE(comes_true([&] { return told == 2; }));
   const auto made = planner.plan(entry, 1, offers);
   REQUIRE(made.ok());
   CHECK(made.value().size() == 1);
@@ -308,7 +308,7 @@ TEST_CASE("cluster plan: no plan is made on the thread that asks for it") {
   CHECK(planner.plan(entry, 1, offers).ok());
   offers[0].free_bytes -= 1;
   CHECK_FALSE(planner.plan(entry, 1, offers).ok());
-  REQUIRE(becomes_true([&] { return told == 3; }));
+  REQUIRE(comes_true([&] { return told == 3; }));
   CHECK(planner.plan(entry, 1, offers).ok());
   planner.set_on_facts({});
 }
@@ -335,7 +335,7 @@ TEST_CASE("cluster plan: a model whose files hang delays no other model") {
   }
   for (int seen = mount->waiting; seen < 3; seen = mount->waiting) mount->waiting.wait(seen);
   const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
-  CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  CHECK(comes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
   mount->is_gone = false;
   mount->is_gone.notify_all();
 }
@@ -351,10 +351,10 @@ TEST_CASE("cluster plan: running out of memory while reading is an error of that
   DesiredEntry huge = entry_of();
   huge.path = "huge";
   CHECK_FALSE(planner.plan(huge, 1, offers).ok());
-  REQUIRE(becomes_true([&] { return told == 1; }));
+  REQUIRE(comes_true([&] { return told == 1; }));
   CHECK(planner.plan(huge, 1, offers).error().message == "out of memory");
   const DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
-  CHECK(becomes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  CHECK(comes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
   planner.set_on_facts({});
 }
 

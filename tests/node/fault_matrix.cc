@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "node/fault_signals.h"
+#include "support/comes_true.h"
 #include "support/process_holdings.h"
 
 namespace lockstep {
@@ -362,35 +362,26 @@ void FaultBench::mend(Fault fault) {
 }
 
 bool FaultBench::wait_ready() {
-  const auto deadline = Clock::now() + stage_.hang;
-  while (group_->status().state != ModelStatus::State::kReady) {
-    if (Clock::now() > deadline) return false;
-    ::sched_yield();
-  }
-  return true;
+  return comes_true([&] { return group_->status().state == ModelStatus::State::kReady; },
+                    stage_.hang);
 }
 
 bool FaultBench::wait_error(const std::string& part) {
-  const auto deadline = Clock::now() + std::max(kRestartWait, stage_.report);
-  while (group_->status().last_error.find(part) == std::string::npos) {
-    if (Clock::now() > deadline) return false;
-    ::sched_yield();
-  }
-  return true;
+  return comes_true([&] { return group_->status().last_error.find(part) != std::string::npos; },
+                    std::max(kRestartWait, stage_.report));
 }
 
 // Kills a rank and waits until the replacing process is known.
 bool FaultBench::reload(int rank) {
-  const auto deadline = Clock::now() + stage_.hang;
   const auto r = static_cast<size_t>(rank);
   const int64_t old_pid = group_->status().ranks[r].pid;
   static_cast<void>(strike(Fault::kKill, rank));
-  while (true) {
-    const ModelStatus now = group_->status();
-    if (now.ranks.size() > r && now.ranks[r].pid != old_pid) return true;
-    if (Clock::now() > deadline) return false;
-    ::sched_yield();
-  }
+  return comes_true(
+      [&] {
+        const ModelStatus now = group_->status();
+        return now.ranks.size() > r && now.ranks[r].pid != old_pid;
+      },
+      stage_.hang);
 }
 
 // Sleeps for a random part of `ms`: there is no event to wait for.

@@ -134,7 +134,7 @@ struct FetchCluster {
         std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return bool(node); }));
     for (const auto& node : nodes) {
       if (!node) continue;
-      REQUIRE(becomes_true([&] { return node->network->connected().size() == present - 1; }));
+      REQUIRE(comes_true([&] { return node->network->connected().size() == present - 1; }));
     }
   }
   void start_again() {

@@ -44,7 +44,7 @@ TEST_CASE(
   keep({"/no/such/model", kTiny});
   keep({"/no/such/model", kTiny});
   const auto snapshot = cluster.cache(1) / "models--org--tiny" / "snapshots";
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     return ModelFetch::find_here(kTiny, false, cluster.settings(1)).value().has_value();
   }));
   CHECK(std::filesystem::exists(snapshot));

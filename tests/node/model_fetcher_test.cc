@@ -55,7 +55,7 @@ TEST_CASE("model fetcher: nodes that start a few milliseconds apart share a down
   for (int i = 0; i < 4; ++i) {
     // The next one starts once this much has arrived.
     const uint64_t some = random() % (hub.total_bytes() / 4) * static_cast<uint64_t>(i);
-    CHECK(becomes_true([&] { return hub.sent.load() >= some; }));
+    CHECK(comes_true([&] { return hub.sent.load() >= some; }));
     diaries.push_back(cluster.fetch(i, kTiny));
   }
   for (const FetchDiary& diary : diaries) check_same(diary.wait(), hub.files());
@@ -87,7 +87,7 @@ TEST_CASE("model fetcher: a node that is lost at any moment resumes where it sto
     for (int i = 0; i < 4; ++i) diaries.push_back(cluster.fetch(i, kTiny));
     const uint64_t some = random() % hub.total_bytes();
     const int victim = static_cast<int>(random() % 4);
-    REQUIRE(becomes_true([&] { return hub.sent.load() >= some; }));
+    REQUIRE(comes_true([&] { return hub.sent.load() >= some; }));
     cluster.nodes[static_cast<size_t>(victim)].reset();
     for (int i = 0; i < 4; ++i) {
       if (i != victim) check_same(diaries[static_cast<size_t>(i)].wait(), hub.files());
@@ -145,7 +145,7 @@ TEST_CASE("model fetcher: a node that may be back in a moment is asked before th
   FetchDiary diary;
   fetcher.fetch(kTiny, diary.events());
   // After the few initial requests for the list, each one is for a piece.
-  REQUIRE(becomes_true([&] { return network.asked > 100; }));
+  REQUIRE(comes_true([&] { return network.asked > 100; }));
   CHECK(hub.sent == before);
   network.is_waiting = false;
   check_same(diary.wait(), hub.files());
@@ -171,7 +171,7 @@ TEST_CASE("model fetcher: a hub that is lost midway is named once nothing else h
   cluster.start_again();
   const FetchDiary a = cluster.fetch(0, kTiny);
   const FetchDiary b = cluster.fetch(1, kTiny);
-  REQUIRE(becomes_true([&] { return hub.sent.load() > 0; }));
+  REQUIRE(comes_true([&] { return hub.sent.load() > 0; }));
   hub.status = 503;
   for (const FetchDiary& diary : {a, b}) {
     const auto outcome = diary.wait();

@@ -67,7 +67,7 @@ class HostNode {
     const auto is_done = std::make_shared<std::atomic<bool>>(false);
     loop().must_run(
         [&] { host_->forbid(part.model, part.epoch, [is_done] { is_done->store(true); }); });
-    return becomes_true([&] { return is_done->load(); });
+    return comes_true([&] { return is_done->load(); });
   }
 
  private:
@@ -99,7 +99,7 @@ bool are_connected(HostNode& a, HostNode& b) {
     return std::any_of(report.connected.begin(), report.connected.end(),
                        [&](const Peer& peer) { return peer.id == other.id(); });
   };
-  return becomes_true([&] { return sees(a, b) && sees(b, a); });
+  return comes_true([&] { return sees(a, b) && sees(b, a); });
 }
 
 // Node "a" leads a group whose last rank is on node "b".
@@ -180,7 +180,7 @@ TEST_CASE("remote workers: a rank on another node gives the same tokens as one p
     CHECK(client.wait_end().ok());
     CHECK(client.tokens() == tokens_of_one(prompt({100}, 500)));
     group->stop();
-    CHECK(becomes_true([&] { return nodes.b->process_count() == 0; }));
+    CHECK(comes_true([&] { return nodes.b->process_count() == 0; }));
     for (const RankStatus& rank : status.ranks) CHECK_FALSE(exists(rank.pid));
   }
 }
@@ -222,7 +222,7 @@ TEST_CASE("remote workers: a lost node is a loss at once, and stopping does not 
   const ModelStatus before = group->status();
   const auto left = Clock::now();
   nodes.b->leave();
-  CHECK(becomes_true([&] { return group->status().state == ModelStatus::State::kRestarting; }));
+  CHECK(comes_true([&] { return group->status().state == ModelStatus::State::kRestarting; }));
   MESSAGE(std::chrono::duration<double>(Clock::now() - left).count(), " s");
   {
     const std::lock_guard lock(mutex);
@@ -231,7 +231,7 @@ TEST_CASE("remote workers: a lost node is a loss at once, and stopping does not 
     CHECK(reasons[0].starts_with("rank 1 on studio-2 (pid "));
     CHECK(reasons[0].find("cannot be reached") != std::string::npos);
   }
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     return group->status().last_error.find("rank 1 cannot be started on studio-2: node ") == 0;
   }));
   const auto stopped = Clock::now();
@@ -253,13 +253,13 @@ TEST_CASE(
   auto opened = GroupSupervisor::open(options);
   REQUIRE(opened.ok());
   const std::unique_ptr<GroupSupervisor> group = std::move(opened.value());
-  CHECK(becomes_true([&] {
+  CHECK(comes_true([&] {
     return group->status().last_error ==
            "rank 1 cannot be started on studio-2: it is not prepared for ranks of model echo";
   }));
   CHECK(group->status().state == ModelStatus::State::kLoading);
   REQUIRE(nodes.b->allow(nodes.part_of_b()).ok());
-  CHECK(becomes_true([&] { return group->status().state == ModelStatus::State::kReady; }));
+  CHECK(comes_true([&] { return group->status().state == ModelStatus::State::kReady; }));
   check_serves(*group);
   group->stop();
   CHECK(states == std::vector{ModelStatus::State::kReady, ModelStatus::State::kStopped});
@@ -292,7 +292,7 @@ TEST_CASE("worker host: refuses nodes that do not lead, ranks of other nodes, an
   CHECK(answer(c, 0, 1).ends_with("does not lead the group of model echo"));
   CHECK(answer(nodes.a, 1, 0).ends_with("rank 0 of model echo belongs to another node"));
   CHECK(answer(nodes.a, 0, 1) == "started");
-  CHECK(becomes_true([&] { return nodes.b->process_count() == 0; }));
+  CHECK(comes_true([&] { return nodes.b->process_count() == 0; }));
   nodes.epoch.counter = 8;
   CHECK(answer(nodes.a, 0, 1).ends_with("it is not prepared for ranks of model echo"));
 }
@@ -309,7 +309,7 @@ TEST_CASE("worker host: a forbidden part has no processes once that is reported"
   CHECK_FALSE(exists(pid));
   CHECK(nodes.b->process_count() == 0);
   CHECK(nodes.b->forbid(nodes.part_of_b()));  // again
-  CHECK(becomes_true([&] { return group->status().state == ModelStatus::State::kFailed; }));
+  CHECK(comes_true([&] { return group->status().state == ModelStatus::State::kFailed; }));
   CHECK(group->status().last_error ==
         "rank 1 cannot be started on studio-2: it is not prepared for ranks of model echo");
 }

@@ -93,7 +93,7 @@ TEST_CASE("a request that waits to be resumed can be cancelled") {
   client.wait_tokens(kHeldTokens);
   std::filesystem::remove(program);
   kill_rank(*group, 1);
-  REQUIRE(becomes_true([&] { return group->status().state == ModelStatus::State::kRestarting; }));
+  REQUIRE(comes_true([&] { return group->status().state == ModelStatus::State::kRestarting; }));
   CHECK(group->status().running == 1);
   group->cancel(id);
   CHECK(client.wait_end().error().code == ErrorCode::kCancelled);

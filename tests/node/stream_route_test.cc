@@ -194,7 +194,7 @@ TEST_CASE("stream route: a text, an embedding and the status arrive") {
   CHECK(text.cached_tokens() == std::vector<int>{1});
   REQUIRE(embedding.has_ended_well());
   CHECK(embedding.row() == std::vector<float>{1.5f, -2.0f});
-  CHECK(becomes_true([&] { return served.model->status().state == ModelStatus::State::kReady; }));
+  CHECK(comes_true([&] { return served.model->status().state == ModelStatus::State::kReady; }));
   const ModelStatus status = served.model->status();
   CHECK(status.name == "tiny");
   CHECK(status.context == 1 << 23);
@@ -249,7 +249,7 @@ TEST_CASE("stream route: a stream that breaks at any token changes no token") {
   served.ask(client, request_for({5}, 6));
   for (size_t told = 0; told < 6; ++told) {
     REQUIRE(client.waits_for_tokens(told));
-    REQUIRE(becomes_true([&] { return served.has_host(); }));
+    REQUIRE(comes_true([&] { return served.has_host(); }));
     served.owner->must_run([&] { served.hosts.clear(); });
     REQUIRE(served.waits_for_losses(told + 1));
     served.route();
@@ -265,15 +265,15 @@ TEST_CASE("stream route: requests that are cancelled or lose their route end at 
   RequestClient cancelled, dropped;  // outlive the model, which ends them
   Served served(std::make_shared<FakeService>(FakeService::Options{.tokens = 0}));
   served.ask(cancelled, request_for({1}, 9));
-  REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
+  REQUIRE(comes_true([&] { return served.fake->status().running == 1; }));
   served.model->cancel(served.last_id);
   CHECK(cancelled.error().code == ErrorCode::kCancelled);
   served.ask(dropped, request_for({1}, 9));
-  REQUIRE(becomes_true([&] { return served.fake->status().running == 1; }));
+  REQUIRE(comes_true([&] { return served.fake->status().running == 1; }));
   served.clients->must_run([&] {
     served.model->drop_route(served.number, {ErrorCode::kPeerLost, "the placement has ended"});
   });
-  CHECK(becomes_true([&] { return served.fake->status().running == 0; }));
+  CHECK(comes_true([&] { return served.fake->status().running == 0; }));
   CHECK(served.waits_for_end("closed"));
   CHECK(dropped.ends() == 0);
 }
@@ -301,7 +301,7 @@ TEST_CASE("stream route: a node that sends invalid data loses its stream with a 
   for (const std::string& frame :
        {std::string(), std::string("\x7f"), event, submit + "{}", status}) {
     Served served(std::make_shared<FakeService>());
-    REQUIRE(becomes_true([&] { return served.has_host(); }));  // the first route has arrived
+    REQUIRE(comes_true([&] { return served.has_host(); }));  // the first route has arrived
     served.serve(nullptr);
     served.route();
     served.has_raw.get_future().wait();
@@ -329,13 +329,13 @@ TEST_CASE("stream host: a node that sends invalid data loses its stream with a s
       for (const std::string& frame : frames) connection.send(frame);
     });
     ++count;
-    CHECK(becomes_true([&] {
+    CHECK(comes_true([&] {
       const std::lock_guard lock(machines.mutex);
       return machines.host_ends.size() == count;
     }));
     machines.clients->must_run([&] { connection = {}; });
   }
-  CHECK(becomes_true([&] { return fake->status().running == 0; }));
+  CHECK(comes_true([&] { return fake->status().running == 0; }));
   machines.owner->must_run([&] { machines.hosts.clear(); });
 }
 

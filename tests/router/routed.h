@@ -14,6 +14,7 @@
 #include "net/http/http_client.h"
 #include "net/http/http_server.h"
 #include "router/router.h"
+#include "support/comes_true.h"
 
 namespace lockstep {
 
@@ -106,13 +107,7 @@ class Routed {
       return healthy == count;
     });
   }
-  static void wait(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!condition()) {
-      REQUIRE(std::chrono::steady_clock::now() < end);
-      std::this_thread::yield();
-    }
-  }
+  static void wait(const std::function<bool()>& condition) { REQUIRE(comes_true(condition)); }
 
  private:
   void start(RouterOptions options, int64_t well) {

@@ -282,9 +282,13 @@ TEST_CASE("unknown routes are refused, and the router's own exist") {
 TEST_CASE("a router without backends, or with one twice, does not start") {
   RouterOptions options;
   options.port = 0;
-  CHECK(!Router::start(options).ok());
+  const auto sentence = [&] {
+    const auto router = Router::start(options);
+    return router.ok() ? "it started" : router.error().message;
+  };
+  CHECK(sentence() == "a router has 1 to 256 backends, not 0");
   options.backends = {{"a", 1}, {"a", 1}};
-  CHECK(!Router::start(options).ok());
+  CHECK(sentence() == "the backend a:1 is named twice");
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "access/api_keys.h"
 #include "base/files/unique_fd.h"
 #include "server/served.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace lockstep {
@@ -32,14 +33,14 @@ class ServedKeys {
   // Both return once the server has read the change.
   std::string add(const std::string& name) {
     const std::string key = add_api_key(folder.path() / kApiKeyFile, name, 1).value();
-    wait_until([&] { return knows(key); });
+    REQUIRE(comes_true([&] { return knows(key); }));
     keys_[name] = key;
     return key;
   }
   void remove(const std::string& name) {
     REQUIRE(remove_api_key(folder.path() / kApiKeyFile, name).ok());
     const std::string key = std::exchange(keys_[name], "");
-    wait_until([&] { return !knows(key); });
+    REQUIRE(comes_true([&] { return !knows(key); }));
     keys_.erase(name);
   }
   // `headers` end with line ends; the default Host is localhost.
@@ -61,13 +62,6 @@ class ServedKeys {
     return ask("GET", "/metrics",
                "Origin: http://probe.example\r\nAuthorization: Bearer " + key + "\r\n")
                .status == 200;
-  }
-  static void wait_until(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!condition()) {
-      REQUIRE(std::chrono::steady_clock::now() < end);
-      std::this_thread::yield();
-    }
   }
 
   std::map<std::string, std::string> keys_;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "base/threads/wait.h"
@@ -155,19 +156,22 @@ TEST_CASE("a sleeping reader is woken by a frame and by the loss of its peer") {
     LocalLinks links = kind.open(2);
     constexpr std::chrono::seconds kAtMost{20};
     const auto start = std::chrono::steady_clock::now();
-    std::atomic<bool> is_read{false};
-    std::thread sender([&] {
+    const auto has_time = [&] { return std::chrono::steady_clock::now() - start < kAtMost; };
+    std::promise<void> is_read;
+    std::thread sender([&, read = is_read.get_future()] {
       try_send(*links[0][1], 100, 1);
-      while (!is_read) std::this_thread::yield();
+      CHECK(read.wait_for(kAtMost) == std::future_status::ready);
       links[0][1].reset();
     });
     Link& right = *links[1][0];
-    while (right.peek().empty()) right.wait_readable(kAtMost);
-    right.release();
-    is_read = true;
-    while (right.health().ok()) right.wait_readable(kAtMost);
+    while (right.peek().empty() && has_time()) right.wait_readable(kAtMost);
+    CHECK(!right.peek().empty());
+    if (!right.peek().empty()) right.release();
+    is_read.set_value();
+    while (right.health().ok() && has_time()) right.wait_readable(kAtMost);
     sender.join();
-    CHECK(std::chrono::steady_clock::now() - start < kAtMost);
+    CHECK(!right.health().ok());
+    CHECK(has_time());
   }
 }
 

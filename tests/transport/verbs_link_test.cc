@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <future>
 
 #include "transport/fake_devices.h"
 
@@ -180,18 +181,22 @@ TEST_CASE("a sleeping reader of an RDMA link is woken by a frame and by the loss
   LinkPair links(*devices);
   constexpr std::chrono::seconds kAtMost{20};
   const auto start = std::chrono::steady_clock::now();
-  std::atomic<bool> is_read{false};
-  std::thread sender([&] {
+  const auto has_time = [&] { return std::chrono::steady_clock::now() - start < kAtMost; };
+  std::promise<void> is_read;
+  std::thread sender([&, read = is_read.get_future()] {
     try_send(*links.left, 100, 1);
-    while (!is_read) std::this_thread::yield();
+    CHECK(read.wait_for(kAtMost) == std::future_status::ready);
     links.left.reset();
   });
-  while (links.right->peek().empty()) links.right->wait_readable(kAtMost);
-  links.right->release();
-  is_read = true;
-  while (links.right->health().ok()) links.right->wait_readable(kAtMost);
+  Link& right = *links.right;
+  while (right.peek().empty() && has_time()) right.wait_readable(kAtMost);
+  CHECK(!right.peek().empty());
+  if (!right.peek().empty()) right.release();
+  is_read.set_value();
+  while (right.health().ok() && has_time()) right.wait_readable(kAtMost);
   sender.join();
-  CHECK(std::chrono::steady_clock::now() - start < kAtMost);
+  CHECK(!right.health().ok());
+  CHECK(has_time());
   links.right->wait_readable(std::chrono::milliseconds{1});
 }
 
