@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the kernels and their tests for AArch64 and runs them under qemu: NEON and the scalar code must give the
-# checksums that x86-64 gives (tests/kernels/one_answer_test.cc). Needs g++-aarch64-linux-gnu and qemu-user.
+# checksums that x86-64 gives (src/kernels/answers/fixed_answers.cc). Needs g++-aarch64-linux-gnu and qemu-user.
 # usage: tools/test_aarch64.sh [BUILD_FOLDER]
 set -eu
 

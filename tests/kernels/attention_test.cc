@@ -38,7 +38,7 @@ Cache fill_cache(const KernelTable& table, uint64_t seed, int head_dim, int kv_h
   const size_t floats = 7 * (cache.row() * kPagePositions + 16);
   cache.keys.assign(floats, garbage(nan_garbage));
   cache.values.assign(floats, garbage(nan_garbage));
-  Random random(seed);
+  SampleRandom random(seed);
   cache.stored_keys = random.units(cache.row() * static_cast<size_t>(positions));
   cache.stored_values = random.units(cache.row() * static_cast<size_t>(positions));
   std::vector<int32_t> page_of;
@@ -146,7 +146,7 @@ TEST_CASE("a window attends to the last positions only, and never reads earlier 
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     Cache cache = fill_cache(*table, 33, kHeadDim, 2, kPositions);
-    Random random(34);
+    SampleRandom random(34);
     const std::vector<float> query = random.units(kHeads * kHeadDim);
     for (int position : {0, 15, 63, 64, 130, 200}) {
       const auto whole = attend(*table, cache, 1, position, query, kHeads, 0.5f);
@@ -177,7 +177,7 @@ TEST_CASE("a sink takes its share of the softmax, whatever the window and the ot
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     Cache cache = fill_cache(*table, 35, kHeadDim, 2, kPositions);
-    Random random(36);
+    SampleRandom random(36);
     const std::vector<float> query = random.units(kHeads * kHeadDim);
     std::vector<float> sinks = random.units(kHeads);
     for (size_t head = 0; head < kHeads; ++head) sinks[head] *= static_cast<float>(head);
@@ -213,7 +213,7 @@ TEST_CASE(
         const int positions = 201;
         if (head_dim == 512 && heads != 3) continue;
         Cache cache = fill_cache(*table, 21, head_dim, 2, positions);
-        Random random(static_cast<uint64_t>(head_dim * heads));
+        SampleRandom random(static_cast<uint64_t>(head_dim * heads));
         std::vector<float> query =
             random.units(static_cast<size_t>(heads) * static_cast<size_t>(head_dim));
         for (float& q : query) q *= 8.0f;  // scores far enough apart for small probabilities
@@ -239,7 +239,7 @@ TEST_CASE(
 TEST_CASE("a head's attention does not depend on the other heads") {
   for (const KernelTable* table : available_kernels()) {
     Cache cache = fill_cache(*table, 4, 48, 1, 150);
-    Random random(9);
+    SampleRandom random(9);
     const int heads = 35;  // more than one pass over the pages handles
     const std::vector<float> query = random.units(size_t{35} * 48);
     const auto together = attend(*table, cache, 0, 149, query, heads, 0.5f);
@@ -257,7 +257,7 @@ TEST_CASE("the contents of unused slots and of gaps between heads do not change 
     for (int positions : {1, 17, 63, 65, 100}) {
       Cache nan_cache = fill_cache(*table, 8, 40, 3, positions, true);
       Cache big_cache = fill_cache(*table, 8, 40, 3, positions, false);
-      Random random(2);
+      SampleRandom random(2);
       const std::vector<float> query = random.units(size_t{5} * 40);
       for (int kv_head = 0; kv_head < 3; ++kv_head) {
         const auto a = attend(*table, nan_cache, kv_head, positions - 1, query, 5, 0.2f);

@@ -2,7 +2,7 @@
 // against the scalar ones.
 #include <doctest/doctest.h>
 
-#include "kernels/quantised_data.h"
+#include "kernels/answers/sample_quantised.h"
 
 namespace lockstep {
 namespace {
@@ -14,8 +14,8 @@ struct Product {
   int subtrees;
   std::vector<float> input;
 
-  Product(uint64_t seed, QuantisedFormat format, int rows, const Plan& plan, int token_count)
-      : Product(Random(seed), format, rows, plan, token_count) {}
+  Product(uint64_t seed, QuantisedFormat format, int rows, const SamplePlan& plan, int token_count)
+      : Product(SampleRandom(seed), format, rows, plan, token_count) {}
 
   size_t token_stride() const { return static_cast<size_t>(matrix.rows()) + 3; }
   size_t subtree_stride() const { return token_stride() * static_cast<size_t>(tokens) + 1; }
@@ -24,7 +24,8 @@ struct Product {
   }
 
  private:
-  Product(Random random, QuantisedFormat format, int rows, const Plan& plan, int token_count)
+  Product(SampleRandom random, QuantisedFormat format, int rows, const SamplePlan& plan,
+          int token_count)
       : matrix(random, format, rows, plan.steps),
         tokens(token_count),
         subtrees(plan.subtrees),
@@ -103,7 +104,7 @@ void check_against_doubles(const Product& product) {
   }
 }
 
-std::vector<Plan> block_plans() {
+std::vector<SamplePlan> block_plans() {
   return {plan_of({{1}}), plan_of({{32, 64, 7}, {100}}), plan_of({{200}}),
           plan_of({std::vector<int>(64, 33)})};
 }
@@ -115,7 +116,7 @@ TEST_CASE("scalar products of quantised matrices are within the error bound of t
     CAPTURE(static_cast<int>(format.codes));
     CAPTURE(static_cast<int>(format.scales));
     CAPTURE(format.has_integer_input);
-    for (const Plan& plan : block_plans()) {
+    for (const SamplePlan& plan : block_plans()) {
       check_against_doubles(Product(11, format, 21, plan, 2));
     }
   }
@@ -126,7 +127,7 @@ TEST_CASE("every instruction set gives the scalar bits of a product of a quantis
     CAPTURE(static_cast<int>(format.codes));
     CAPTURE(static_cast<int>(format.scales));
     CAPTURE(format.has_integer_input);
-    for (const Plan& plan : block_plans()) {
+    for (const SamplePlan& plan : block_plans()) {
       for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9}) {
         const int rows = 16 * (tokens % 5) + 7;
         const Product product(static_cast<uint64_t>(tokens), format, rows, plan, tokens);
@@ -171,15 +172,15 @@ TEST_CASE("parts of any formats add up in one chain, alike on every instruction 
   // Each leaf is one chain over the parts, so each part after the first must change the output by
   // about its own product.
   constexpr int kRows = 40;
-  const Plan plan = plan_of({{40, 70}, {33}});
+  const SamplePlan plan = plan_of({{40, 70}, {33}});
   for (int tokens : {1, 3, 8}) {
     std::vector<Product> products;
     for (size_t i = 0; i < std::size(kQuantisedFormats); i += 6) {
       products.emplace_back(i, kQuantisedFormats[i], kRows, plan, tokens);
     }
-    Random random(9);
+    SampleRandom random(9);
     const PlainMatrix plain =
-        random_matrix(random, PackedCodes::kBF16, kRows, plan.columns, Kind::kPlain);
+        random_matrix(random, PackedCodes::kBF16, kRows, plan.columns, SampleKind::kPlain);
     const std::vector<float> input =
         random.units(static_cast<size_t>(plan.columns) * static_cast<size_t>(tokens));
     std::vector<float> expected;

@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-std::vector<float> drawn(uint64_t seed, size_t count, Kind kind) {
-  Random random(seed);
+std::vector<float> drawn(uint64_t seed, size_t count, SampleKind kind) {
+  SampleRandom random(seed);
   std::vector<float> values(count);
   for (float& value : values) value = draw(random, kind);
   return values;
@@ -23,8 +23,8 @@ TEST_CASE("embed reads a row of every element type exactly and skips other ranks
   for (const KernelTable* table : available_kernels()) {
     for (PackedCodes type : kPlainCodes) {
       for (int columns : {1, 16, 37}) {
-        Random random(3);
-        const PlainMatrix matrix = random_matrix(random, type, 50, columns, Kind::kNasty);
+        SampleRandom random(3);
+        const PlainMatrix matrix = random_matrix(random, type, 50, columns, SampleKind::kNasty);
         const std::vector<int32_t> rows = {49, -1, 0, 17, 16, 3};
         const size_t stride = static_cast<size_t>(columns) + 2;
         std::vector<float> output(rows.size() * stride, kUntouched);
@@ -79,11 +79,11 @@ TEST_CASE("rms_norm equals the scalar bits and the definition, also in place") {
     CAPTURE(std::string(table->name));
     for (size_t columns :
          {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{64}, size_t{1000}}) {
-      for (Kind kind : {Kind::kPlain, Kind::kNasty}) {
+      for (SampleKind kind : {SampleKind::kPlain, SampleKind::kNasty}) {
         // Nasty numbers are kept small enough to be squared.
         std::vector<float> x = drawn(columns, 3 * (columns + 1), kind);
         for (float& value : x) value = std::clamp(value, -1e15f, 1e15f);
-        const std::vector<float> weight = drawn(columns + 1, columns, Kind::kPlain);
+        const std::vector<float> weight = drawn(columns + 1, columns, SampleKind::kPlain);
         RmsNormArgs args = {
             .x = x.data(),
             .x_stride = columns + 1,
@@ -138,8 +138,8 @@ TEST_CASE("rope rotates the pairs of its tokens and leaves everything else alone
       const auto half = static_cast<size_t>(shape.half);
       const auto head_dim = static_cast<size_t>(shape.head_dim);
       const size_t stride = static_cast<size_t>(shape.heads) * head_dim + 3;
-      const std::vector<float> x = drawn(4, 4 * stride, Kind::kPlain);
-      const std::vector<float> cosines_sines = drawn(5, 4 * 2 * half, Kind::kPlain);
+      const std::vector<float> x = drawn(4, 4 * stride, SampleKind::kPlain);
+      const std::vector<float> cosines_sines = drawn(5, 4 * 2 * half, SampleKind::kPlain);
       std::vector<float> expected = x;
       for (size_t token = 1; token < 3; ++token) {
         const float* cosine = cosines_sines.data() + token * 2 * half;
@@ -167,8 +167,8 @@ TEST_CASE("silu_mul is exactly gate * sigmoid_f32(gate) * up, whatever the count
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     for (size_t count : kCounts) {
-      std::vector<float> gate = drawn(count, count, Kind::kNasty);
-      const std::vector<float> up = drawn(count + 1, count, Kind::kPlain);
+      std::vector<float> gate = drawn(count, count, SampleKind::kNasty);
+      const std::vector<float> up = drawn(count + 1, count, SampleKind::kPlain);
       std::vector<float> expected(count + 4, kUntouched);
       for (size_t i = 0; i < count; ++i) expected[i] = gate[i] * sigmoid_f32(gate[i]) * up[i];
       std::vector<float> out(count + 4, kUntouched);
@@ -186,8 +186,8 @@ TEST_CASE("clamped_swiglu equals its definition bit for bit, whatever the count,
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     for (size_t count : kCounts) {
-      std::vector<float> gate = drawn(count, count, Kind::kNasty);
-      std::vector<float> up = drawn(count + 1, count, Kind::kNasty);
+      std::vector<float> gate = drawn(count, count, SampleKind::kNasty);
+      std::vector<float> up = drawn(count + 1, count, SampleKind::kNasty);
       for (size_t i = 0; i < count; i += 3) gate[i] *= 8.0f, up[i] *= 8.0f;  // around the limit
       std::vector<float> expected(count + 4, kUntouched);
       for (size_t i = 0; i < count; ++i) {
@@ -211,7 +211,7 @@ TEST_CASE("clamped_swiglu equals its definition bit for bit, whatever the count,
 TEST_CASE("the exponential in lanes and exp_f32 give the same bits over the whole range") {
   std::vector<float> gate;
   for (int i = -1200; i <= 1200; ++i) gate.push_back(static_cast<float>(i) * 0.0813f);
-  Random random(1);
+  SampleRandom random(1);
   for (int i = 0; i < 20000; ++i) {  // any bit pattern
     gate.push_back(std::bit_cast<float>(static_cast<uint32_t>(random.bits() >> 32)));
   }
@@ -233,8 +233,8 @@ TEST_CASE("the exponential in lanes and exp_f32 give the same bits over the whol
 TEST_CASE("add adds, whatever the count") {
   for (const KernelTable* table : available_kernels()) {
     for (size_t count : kCounts) {
-      const std::vector<float> x = drawn(count, count, Kind::kNasty);
-      std::vector<float> sum = drawn(count + 7, count + 4, Kind::kNasty);
+      const std::vector<float> x = drawn(count, count, SampleKind::kNasty);
+      std::vector<float> sum = drawn(count + 7, count + 4, SampleKind::kNasty);
       std::vector<float> expected = sum;
       for (size_t i = 0; i < count; ++i) expected[i] += x[i];
       table->add(x.data(), sum.data(), count);

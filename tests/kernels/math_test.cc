@@ -22,14 +22,14 @@ double relative_error(double value, long double exact) {
   return static_cast<double>(std::fabs((static_cast<long double>(value) - exact) / exact));
 }
 
-double between(Random& random, double low, double high) {
+double between(SampleRandom& random, double low, double high) {
   return low + (high - low) * (static_cast<double>(random.bits() >> 11) * 0x1p-53);
 }
 
 }  // namespace
 
 TEST_CASE("exp_f32 is within 2 ulp on [-87, 88]") {
-  Random random(1);
+  SampleRandom random(1);
   double worst = 0;
   for (int i = 0; i < 300000; ++i) {
     const auto x =
@@ -55,7 +55,7 @@ TEST_CASE("exp_f32 reaches zero and infinity at its ends and keeps NaN") {
 }
 
 TEST_CASE("sigmoid_f32 is 1 / (1 + exp(-x)) within 4 ulp and reaches 0 and 1") {
-  Random random(2);
+  SampleRandom random(2);
   double worst = 0;
   for (int i = 0; i < 100000; ++i) {
     const auto x = static_cast<float>(between(random, -80, 80));
@@ -71,7 +71,7 @@ TEST_CASE("sigmoid_f32 is 1 / (1 + exp(-x)) within 4 ulp and reaches 0 and 1") {
 }
 
 TEST_CASE("log_f32 is within 2 ulp of the logarithm, subnormal numbers included") {
-  Random random(3);
+  SampleRandom random(3);
   double worst = 0;
   for (int i = 0; i < 200000; ++i) {
     const auto bits = static_cast<uint32_t>(1 + random.bits() % 0x7f7fffff);
@@ -85,7 +85,7 @@ TEST_CASE("log_f32 is within 2 ulp of the logarithm, subnormal numbers included"
 }
 
 TEST_CASE("exp_f64 has a relative error below 1e-14 on [-700, 700]") {
-  Random random(4);
+  SampleRandom random(4);
   double worst = 0;
   for (int i = 0; i < 200000; ++i) {
     const double x = i % 2 == 0 ? between(random, -700, 700) : between(random, -1, 1);
@@ -104,7 +104,7 @@ TEST_CASE("exp_f64 has a relative error below 1e-14 on [-700, 700]") {
 }
 
 TEST_CASE("log_f64 has a relative error below 1e-14 for every positive number") {
-  Random random(5);
+  SampleRandom random(5);
   double worst = 0;
   for (int i = 0; i < 200000; ++i) {
     const uint64_t bits = 1 + random.bits() % 0x7feffffffffffffeu;
@@ -123,7 +123,7 @@ TEST_CASE("log_f64 has a relative error below 1e-14 for every positive number") 
 }
 
 TEST_CASE("sincos_f64 is within 1e-12 for angles up to 1e7") {
-  Random random(6);
+  SampleRandom random(6);
   double worst = 0;
   const auto look_at = [&](double x) {
     const SinCos got = sincos_f64(x);

@@ -9,7 +9,7 @@ namespace {
 
 struct Problem {
   PlainMatrix matrix;
-  Plan plan;
+  SamplePlan plan;
   int tokens;
   std::vector<float> input;
 
@@ -22,9 +22,9 @@ struct Problem {
   }
 };
 
-Problem random_problem(uint64_t seed, PackedCodes type, int rows, const Plan& plan, int tokens,
-                       Kind kind) {
-  Random random(seed);
+Problem random_problem(uint64_t seed, PackedCodes type, int rows, const SamplePlan& plan,
+                       int tokens, SampleKind kind) {
+  SampleRandom random(seed);
   Problem problem = {random_matrix(random, type, rows, plan.columns, kind), plan, tokens, {}};
   problem.input.resize(problem.input_stride() * static_cast<size_t>(tokens));
   for (float& value : problem.input) value = draw(random, kind);
@@ -92,7 +92,7 @@ Reference reference(const Problem& problem, int subtree, int token, int row) {
   return {NAN, NAN, NAN};
 }
 
-std::vector<Plan> step_plans() {
+std::vector<SamplePlan> step_plans() {
   return {
       plan_of({{1}}),
       plan_of({{33}}),
@@ -107,9 +107,9 @@ std::vector<Plan> step_plans() {
 
 TEST_CASE("scalar matmul does the specified chain of operations and writes nothing else") {
   for (PackedCodes type : kPlainCodes) {
-    for (const Plan& plan : step_plans()) {
+    for (const SamplePlan& plan : step_plans()) {
       for (int rows : {1, 16, 37}) {
-        const Problem problem = random_problem(7, type, rows, plan, 3, Kind::kNasty);
+        const Problem problem = random_problem(7, type, rows, plan, 3, SampleKind::kNasty);
         const std::vector<float> output = run_whole(scalar_kernels(), problem);
         std::vector<float> expected = problem.empty_output();
         for (int subtree = 0; subtree < plan.subtrees; ++subtree) {
@@ -129,8 +129,8 @@ TEST_CASE("scalar matmul does the specified chain of operations and writes nothi
 
 TEST_CASE("scalar matmul is within the error bound of its sums") {
   for (PackedCodes type : kPlainCodes) {
-    for (Kind kind : {Kind::kPlain, Kind::kNasty}) {
-      const Plan plan = plan_of({{100, 60, 40}, {300}});
+    for (SampleKind kind : {SampleKind::kPlain, SampleKind::kNasty}) {
+      const SamplePlan plan = plan_of({{100, 60, 40}, {300}});
       const Problem problem = random_problem(11, type, 40, plan, 2, kind);
       const std::vector<float> output = run_whole(scalar_kernels(), problem);
       for (int subtree = 0; subtree < plan.subtrees; ++subtree) {
@@ -155,10 +155,11 @@ TEST_CASE("every instruction set gives the scalar bits of a matmul") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     for (PackedCodes type : kPlainCodes) {
-      for (const Plan& plan : step_plans()) {
+      for (const SamplePlan& plan : step_plans()) {
         for (int rows : {1, 15, 16, 17, 33, 64, 77, 120}) {
           for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
-            const Kind kind = (rows + tokens) % 2 == 0 ? Kind::kPlain : Kind::kNasty;
+            const SampleKind kind =
+                (rows + tokens) % 2 == 0 ? SampleKind::kPlain : SampleKind::kNasty;
             const Problem problem = random_problem(static_cast<uint64_t>(rows * 100 + tokens), type,
                                                    rows, plan, tokens, kind);
             REQUIRE(first_difference(run_whole(*table, problem),
@@ -173,7 +174,7 @@ TEST_CASE("every instruction set gives the scalar bits of a matmul") {
 TEST_CASE("infinities and NaNs pass through every instruction set's matmul alike") {
   for (const KernelTable* table : available_kernels()) {
     for (PackedCodes type : kPlainCodes) {
-      Problem problem = random_problem(3, type, 33, plan_of({{20, 12}}), 5, Kind::kPlain);
+      Problem problem = random_problem(3, type, 33, plan_of({{20, 12}}), 5, SampleKind::kPlain);
       problem.input[3] = INFINITY;
       problem.input[problem.input_stride() + 1] = -INFINITY;
       problem.input[2 * problem.input_stride() + 9] = NAN;
@@ -184,11 +185,11 @@ TEST_CASE("infinities and NaNs pass through every instruction set's matmul alike
 }
 
 TEST_CASE("the bits of a matmul do not depend on how tiles and tokens are divided into calls") {
-  const Plan plan = plan_of({{50, 30, 20}, {33}});
+  const SamplePlan plan = plan_of({{50, 30, 20}, {33}});
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
     for (PackedCodes type : kPlainCodes) {
-      const Problem problem = random_problem(5, type, 16 * 9 + 3, plan, 17, Kind::kNasty);
+      const Problem problem = random_problem(5, type, 16 * 9 + 3, plan, 17, SampleKind::kNasty);
       const int tiles = problem.matrix.tiles();
       const std::vector<float> whole = run_whole(*table, problem);
       for (int tiles_at_once : {1, 2, 3, 4, 7}) {
@@ -210,7 +211,7 @@ TEST_CASE("the bits of a matmul do not depend on how tiles and tokens are divide
 TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
   for (const KernelTable* table : available_kernels()) {
     const Problem problem =
-        random_problem(5, PackedCodes::kF32, 40, plan_of({{8}}), 2, Kind::kPlain);
+        random_problem(5, PackedCodes::kF32, 40, plan_of({{8}}), 2, SampleKind::kPlain);
     std::vector<float> output = problem.empty_output();
     run(*table, problem, 1, 1, 0, 2, output);
     run(*table, problem, 0, 3, 1, 1, output);
@@ -246,7 +247,7 @@ struct ColumnsOf {
 TEST_CASE(
     "several matrices in one chain give the bits of one matrix with their columns leaf by leaf") {
   // Leaves of 5, 4, 3 and 6 columns; the first matrix has the first ones of each leaf, and so on.
-  const Plan plan = plan_of({{5, 4, 3}, {6}});
+  const SamplePlan plan = plan_of({{5, 4, 3}, {6}});
   const std::vector<std::vector<int>> columns_of_part = {{2, 1, 0, 3}, {1, 1, 1, 1}, {2, 2, 2, 2}};
   std::vector<std::vector<int>> columns(3);
   std::vector<std::vector<LeafStep>> steps(3, plan.steps);
@@ -261,7 +262,7 @@ TEST_CASE(
   for (const KernelTable* table : available_kernels()) {
     for (PackedCodes type : {PackedCodes::kF32, PackedCodes::kF16, PackedCodes::kBF16}) {
       for (int tokens : {1, 3}) {
-        const Problem problem = random_problem(77, type, 70, plan, tokens, Kind::kPlain);
+        const Problem problem = random_problem(77, type, 70, plan, tokens, SampleKind::kPlain);
         const ColumnsOf first(problem, columns[0]), second(problem, columns[1]),
             third(problem, columns[2]);
         std::vector<PackedMatrix> matrices;

@@ -43,11 +43,11 @@ float tree_sum(const float* x) {
 }
 
 std::vector<std::vector<float>> inputs() {
-  Random random(3);
+  SampleRandom random(3);
   std::vector<std::vector<float>> all;
   for (int round = 0; round < 20; ++round) all.push_back(random.units(kColumns));
   std::vector<float> nasty(kColumns);
-  for (float& value : nasty) value = draw(random, Kind::kNasty);
+  for (float& value : nasty) value = draw(random, SampleKind::kNasty);
   all.push_back(nasty);
   std::vector<float> ties(kColumns);  // 127 makes the factor 1
   for (size_t i = 0; i < ties.size(); ++i) ties[i] = static_cast<float>(i % 100) - 49.5f;

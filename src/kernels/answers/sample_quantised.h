@@ -1,10 +1,16 @@
-// Random quantised matrices for the kernel tests, packed as packed_matrix.h specifies by an
-// independent packer, with every weight in double precision.
+// Random quantised matrices, packed as kernels/packed_matrix.h specifies by a packer that shares no
+// code with the one of models (device/packing), with every weight in double precision. For the
+// fixed answers and the kernel tests; values, any thread.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
-#include "kernels/test_data.h"
+#include "kernels/answers/sample_data.h"
 
 namespace lockstep {
 
@@ -102,7 +108,8 @@ inline double fp8_value(int bits) {
 class QuantisedMatrix {
  public:
   // Each leaf of `steps` is divided into pieces of 1 to 80 columns.
-  QuantisedMatrix(Random& random, QuantisedFormat format, int rows, std::vector<LeafStep> steps)
+  QuantisedMatrix(SampleRandom& random, QuantisedFormat format, int rows,
+                  std::vector<LeafStep> steps)
       : format_(format), rows_(rows), steps_(std::move(steps)) {
     for (int i = 0; i < 16; ++i) table_.push_back(static_cast<uint8_t>(random.below(256)));
     for (LeafStep& step : steps_) cut_leaf(random, step);
@@ -148,7 +155,7 @@ class QuantisedMatrix {
 
   size_t block_bytes() const { return static_cast<size_t>(64 * stored_bits(format_.codes)); }
 
-  void cut_leaf(Random& random, LeafStep& step) {
+  void cut_leaf(SampleRandom& random, LeafStep& step) {
     for (int left = step.columns; left > 0; ++step.pieces) {
       const int piece = std::min(left, 1 + random.below(80));
       left -= piece;
@@ -167,7 +174,7 @@ class QuantisedMatrix {
     bytes_.insert(bytes_.end(), from, from + sizeof(value));
   }
 
-  double append_real(Random& random, PackedScales type) {
+  double append_real(SampleRandom& random, PackedScales type) {
     if (type == PackedScales::kF16) {
       const auto bits = static_cast<uint16_t>(random.bits() & 0xbbff);  // below 2, also subnormal
       append(bits);
@@ -181,19 +188,19 @@ class QuantisedMatrix {
     append(static_cast<uint16_t>(bits >> 16));
     return std::bit_cast<float>(bits & 0xffff0000u);
   }
-  double append_byte(Random& random) {
+  double append_byte(SampleRandom& random) {
     const auto byte = static_cast<uint8_t>(random.below(256));
     append(byte);
     return byte;
   }
-  double append_signed(Random& random) {
+  double append_signed(SampleRandom& random) {
     const auto byte = static_cast<int8_t>(random.below(256) - 128);
     append(byte);
     return byte;
   }
 
   // For sixteen rows: the arrays of a head, concatenated.
-  void append_arrays(Random& random, PackedScales type, bool has_bias, bool has_zero,
+  void append_arrays(SampleRandom& random, PackedScales type, bool has_bias, bool has_zero,
                      std::vector<Scales>& rows) {
     for (Scales& row : rows) row.scale[0] = row.scale[1] = append_real(random, type);
     for (Scales& row : rows) {
@@ -203,7 +210,7 @@ class QuantisedMatrix {
   }
 
   // The factors of a super-block are kept in `rows`; append_block makes scales of them.
-  void append_head(Random& random, std::vector<Scales>& rows) {
+  void append_head(SampleRandom& random, std::vector<Scales>& rows) {
     using S = PackedScales;
     const S scales = format_.scales;
     const bool has_bias = scales == S::kF32Bias || scales == S::kF16Bias || scales == S::kBF16Bias;
@@ -231,7 +238,7 @@ class QuantisedMatrix {
   }
 
   // The scales of one block, whose head is `heads`.
-  std::vector<Scales> append_block(Random& random, const std::vector<Scales>& heads) {
+  std::vector<Scales> append_block(SampleRandom& random, const std::vector<Scales>& heads) {
     using S = PackedScales;
     std::vector<Scales> rows = heads;
     const S scales = format_.scales;
@@ -284,7 +291,7 @@ class QuantisedMatrix {
     }
   }
 
-  double draw_code(Random& random, size_t block_at, int lane, int column) {
+  double draw_code(SampleRandom& random, size_t block_at, int lane, int column) {
     const int largest = (1 << stored_bits(format_.codes)) - 1;
     int code = random.below(largest + 1);
     if (format_.codes == PackedCodes::kFp8 && (code & 0x7f) == 0x7f) --code;
@@ -295,7 +302,7 @@ class QuantisedMatrix {
     return code - format_.code_offset;
   }
 
-  void pack_tile(Random& random, size_t tile) {
+  void pack_tile(SampleRandom& random, size_t tile) {
     const size_t begin = bytes_.size();
     bytes_.resize(begin + blocks_.size() * block_bytes());
     const size_t row_begin = tile * kLanes;
