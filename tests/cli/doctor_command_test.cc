@@ -48,13 +48,16 @@ class PlayedNode {
   PlayedNode() {
     auto server = HttpServer::listen("localhost", 0, {}, [](HttpRequest request, HttpReply reply) {
       if (request.path == "/cluster/status") {
-        return reply.send(
-            {.body = dump_json(JsonObject{{"version", "0.1.0"},
-                                          {"models", JsonArray{}},
-                                          {"pins", JsonArray{JsonObject{{"pin", kPin}}}},
-                                          {"note", std::string("type PIN ") + kPin + " there"},
-                                          {"last_error", "key " + kClusterKey},
-                                          {"prompt", kPrompt}})});
+        return reply.send({.body = dump_json(JsonObject{
+                               {"version", "0.1.0"},
+                               {"models", JsonArray{}},
+                               {"pins", JsonArray{JsonObject{{"pin", kPin}}}},
+                               {"note", std::string("type PIN ") + kPin + " there"},
+                               {"last_error", "key " + kClusterKey},
+                               {"nodes", JsonArray{JsonObject{{"name", "annas-mac"},
+                                                              {"address", "10.20.30.40:8601"},
+                                                              {"is_self", true}}}},
+                               {"prompt", kPrompt}})});
       }
       reply.send(
           {.content_type = "text/plain", .body = "requests 5\n# token=" + kClusterKey + "\n"});
@@ -80,7 +83,7 @@ ProgramAnswer run_lockstep(const Home& home, const std::vector<std::string>& arg
                                std::string(LOCKSTEP_BINARY_DIR) + "/lockstep"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   auto answer = run_program(
-      {.program = "env", .arguments = std::move(all), .timeout = std::chrono::minutes(1)});
+      {.program = "env", .arguments = std::move(all), .timeout = std::chrono::minutes(4)});
   REQUIRE_MESSAGE(answer.ok(), answer.error().message);
   return std::move(answer.value());
 }
@@ -170,4 +173,47 @@ TEST_CASE("a bug report contains the node's answers, and no key, token, PIN or p
     CHECK_MESSAGE(bytes.str().find(there) != std::string::npos, there);
   }
   CHECK(run_lockstep(home, {"bug-report", "-o", archive.string()}).status != 0);  // it exists
+}
+
+TEST_CASE("a first Mac's report has trials of this machine, and no key, name or address") {
+  const Home home;
+  const PlayedNode node;
+  const fs::path archive = home.path() / "report.tar";
+  const ProgramAnswer answer = run_lockstep(
+      home, {"bug-report", "--first-mac", "-o", archive.string(), "--port", node.port(), "--json"});
+  REQUIRE_MESSAGE(answer.status == 0, answer.output);
+  REQUIRE_MESSAGE(run_program({.program = "tar",
+                               .arguments = {"xf", archive.string(), "-C", home.path().string()}})
+                      .ok(),
+                  archive.string());
+  const fs::path folder = home.path() / "lockstep-bug-report";
+  const auto file = [&](const std::string& name) {
+    std::ifstream stream(folder / name, std::ios::binary);
+    std::stringstream bytes;
+    bytes << stream.rdbuf();
+    return bytes.str();
+  };
+  const auto kernels = parse_json(file("kernels.json"));
+  REQUIRE_MESSAGE(kernels.ok(), file("kernels.json"));
+  CHECK(find(kernels.value(), "right")->get_bool());
+  CHECK(find(kernels.value(), "tables")->get_array().size() >= 1);
+  for (const char* name :
+       {"rdma.json", "probe-shm.json", "probe-tcp.json", "probe-tcp-encrypted.json",
+        "bench-collective.json", "bench-model.json", "bench-ranks.json"}) {
+    CHECK_MESSAGE(parse_json(file(name)).ok(), name, ": ", file("trials.txt"));
+  }
+  CHECK_MESSAGE(file("trials.txt").find("FAILED") == std::string::npos, file("trials.txt"));
+  CHECK(file("tools.txt").find("$ uname") != std::string::npos);
+
+  std::string all;
+  for (const auto& one : fs::directory_iterator(folder))
+    all += file(one.path().filename().string());
+  for (const std::string& secret :
+       {kClusterKey, std::string(kPin), std::string(kPrompt), std::string(kHubToken),
+        std::string("/secret/folder"), home.path().string(), std::string("10.20.30.40"),
+        std::string("annas-mac")}) {
+    CHECK_MESSAGE(all.find(secret) == std::string::npos, secret);
+  }
+  CHECK(all.find("[address]:8601") != std::string::npos);
+  CHECK(all.find("[host]") != std::string::npos);
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "base/files/mapped_file.h"
 #include "base/files/private_file.h"
@@ -26,13 +27,21 @@ constexpr const char* kLogLines = "2000";
 constexpr size_t kLogBytesMax = size_t{2} << 20;
 constexpr const char* kFolder = "lockstep-bug-report/";
 
-void add_node(uint16_t http_port, const Redaction& redaction, BugReport& report) {
-  const auto status = ask_node(http_port);
+fs::path home_folder() {
+  const auto home = Identity::default_folder();
+  return home.ok() ? home.value() : fs::path();
+}
+
+void add_node(const BugReportWish& wish, const Result<Json>& status, const Redaction& redaction,
+              BugReport& report) {
+  const uint16_t http_port = wish.http_port;
   if (!status.ok()) {
     report.missing.push_back(fmt::format("no node answers on port {}", http_port));
     return;
   }
-  report.files.push_back({"status.json", "nodes, models, ranks and links, with names and addresses",
+  report.files.push_back({"status.json",
+                          fmt::format("nodes, models, ranks and links, {} names and addresses",
+                                      wish.hides_places ? "without" : "with"),
                           dump_json(redaction.json(status.value())) + "\n"});
   const auto metrics = call_http({.port = http_port, .target = "/metrics"});
   if (!metrics.ok() || metrics.value().status != 200) {
@@ -84,11 +93,25 @@ Result<std::string> redacted_desired_state(const fs::path& home, const Redaction
   return Error{ErrorCode::kNotFound, "this machine's disk has no desired state"};
 }
 
-BugReport collect_bug_report(uint16_t http_port) {
-  const auto home = Identity::default_folder();
-  const fs::path folder = home.ok() ? home.value() : fs::path();
-  const Redaction redaction = Redaction::of_machine(folder);
-  const Findings findings = examine(http_port);
+Redaction redaction_for(const BugReportWish& wish, const Json& status) {
+  Redaction redaction = Redaction::of_machine(home_folder());
+  if (!wish.hides_places) return redaction;
+  PlaceNames places = PlaceNames::of_machine();
+  const Json* const nodes = find(status, "nodes");
+  if (nodes != nullptr && nodes->is_array()) {
+    for (const Json& node : nodes->get_array()) {
+      const Json* const name = find(node, "name");
+      if (name != nullptr && name->is_string()) places.add_host(name->get_string());
+    }
+  }
+  redaction.hide_places(std::move(places));
+  return redaction;
+}
+
+BugReport collect_bug_report(const BugReportWish& wish) {
+  const auto status = ask_node(wish.http_port);
+  const Redaction redaction = redaction_for(wish, status.ok() ? status.value() : Json());
+  const Findings findings = examine(wish.http_port);
   BugReport report;
   report.files.push_back({"about.txt", "version, build, system, processors, memory",
                           redaction.text(machine_text(SystemFiles()))});
@@ -96,9 +119,9 @@ BugReport collect_bug_report(uint16_t http_port) {
                           redaction.text(findings_text(findings, Signs::kWords))});
   report.files.push_back({"doctor.json", "the same for programs",
                           dump_json(redaction.json(findings_json(findings))) + "\n"});
-  add_node(http_port, redaction, report);
+  add_node(wish, status, redaction, report);
   add_log(redaction, report);
-  add_desired_state(folder, redaction, report);
+  add_desired_state(home_folder(), redaction, report);
   return report;
 }
 

@@ -1,7 +1,7 @@
 // BugReport: data for diagnosing a fault of this machine, as files in one archive: versions,
 // hardware, the doctor's findings, the status of the node on this machine, its log, the desired
 // state. Secrets and users' texts are removed (doctor/report/redaction.h). Nothing is sent. Used by
-// `lockstep bug-report`; any thread.
+// `lockstep bug-report`, which may add trials (doctor/report/machine_trials.h); any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "doctor/report/redaction.h"
+#include "json/json.h"
 
 namespace lockstep {
 
@@ -26,7 +27,16 @@ struct BugReport {
   std::vector<std::string> missing;  // sentences on data not available
 };
 
-BugReport collect_bug_report(uint16_t http_port);
+struct BugReportWish {
+  uint16_t http_port = 0;
+  bool hides_places = false;  // names and addresses of machines
+};
+
+// The redaction of a report of this machine; with hides_places also the names of nodes in `status`,
+// the node's answer to GET /cluster/status (null without a node).
+Redaction redaction_for(const BugReportWish& wish, const Json& status);
+
+BugReport collect_bug_report(const BugReportWish& wish);
 
 // $LOCKSTEP_HOME's desired state, redacted for a report. kNotFound, kCorrupt.
 Result<std::string> redacted_desired_state(const std::filesystem::path& home,

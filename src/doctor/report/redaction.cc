@@ -164,7 +164,8 @@ std::string Redaction::text(std::string_view text) const {
   std::string out(text);
   for (const std::string& secret : secrets_) replace_all(out, secret, kRemoved);
   for (const std::string& folder : folders_) replace_all(out, folder, "~");
-  return without_forms(out);
+  out = without_forms(out);
+  return places_ ? places_->hidden(out) : out;
 }
 
 Json Redaction::json(const Json& value) const {

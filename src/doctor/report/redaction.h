@@ -4,10 +4,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "doctor/report/place_names.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -24,6 +27,8 @@ class Redaction {
   void add_secret(std::string_view secret);
   // A folder to be replaced by "~".
   void add_private_folder(std::string_view folder);
+  // From now on names and addresses of machines are hidden too.
+  void hide_places(PlaceNames places) { places_ = std::move(places); }
 
   std::string text(std::string_view text) const;
   // Values under names like "token", "pin" and "prompt" become "[removed]", and every string passes
@@ -35,6 +40,7 @@ class Redaction {
 
   std::vector<std::string> secrets_;
   std::vector<std::string> folders_;
+  std::optional<PlaceNames> places_;  // none: they stay
 };
 
 }  // namespace lockstep
