@@ -87,14 +87,17 @@ std::string_view replacement_of(std::string_view text) {
   return {};
 }
 
-// The longest beginning of `run` that is an address or an id; nothing if there is none. A beginning
-// ends where a word may end.
+bool is_letter_or_digit(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+// The longest beginning of `run` that is an address or an id; nothing if there is none. It is made
+// of whole words.
 size_t length_of_form(std::string_view run, std::string_view& replacement) {
   if (run.empty() || (!is_hex_digit(run.front()) && !run.starts_with("::"))) return 0;
   for (size_t length = std::min(run.size(), kFormBytesMax); length >= 3; --length) {
-    const bool ends_inside_word = length < run.size() && is_hex_digit(run[length]);
-    if (ends_inside_word || std::isalnum(static_cast<unsigned char>(run[length - 1])) == 0)
-      continue;
+    const bool ends_inside_word = length < run.size() && is_letter_or_digit(run[length]);
+    if (ends_inside_word || !is_letter_or_digit(run[length - 1])) continue;
     replacement = replacement_of(run.substr(0, length));
     if (!replacement.empty()) return length;
   }
