@@ -7,8 +7,8 @@ install(FILES packaging/lockstep.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep RENAME copyright)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
-install(DIRECTORY packaging/kubernetes packaging/slurm packaging/container packaging/launchd
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep/examples)
+install(DIRECTORY packaging/kubernetes packaging/slurm packaging/container packaging/launchd packaging/systemd
+  packaging/ansible packaging/homebrew DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep/examples)
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # The units name /usr/bin/lockstep and are only in the package.
