@@ -1,6 +1,6 @@
 # `make` lists the targets. run and test need only make, git and root or sudo to start from.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients reproducible fuzz bench format check-format lint tidy clean
+.PHONY: help run test build package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -17,6 +17,12 @@ build: ## only the program: build/release/lockstep
 
 package: ## a Debian package and its bill of materials (CycloneDX): build/release/packages/
 	@tools/package.sh
+
+tarball: ## an archive of what is installed, for machines without apt and Homebrew: build/release/packages/
+	@tools/tarball.sh
+
+homebrew-formula: ## an archive of the sources and the Homebrew formula that builds it: build/release/packages/
+	@tools/homebrew_formula.sh
 
 test-asan: ## all tests with the address and undefined-behaviour sanitizers
 	@tools/test.sh asan
@@ -48,6 +54,11 @@ test-rdma: ## links over RDMA in an emulated machine that has soft-RoCE (root, D
 
 test-clients: ## real clients against the real server: npm packages and coding agents (npm, root; 2 GB of downloads)
 	@tools/test_clients.sh
+
+test-ansible: ## the Ansible role on three machines of its own, with played service managers (Debian, root)
+	@tools/install_packages.sh base ansible
+	@tools/build.sh release lockstep
+	@ctest --test-dir build/release --output-on-failure -R '^ansible$$'
 
 reproducible: ## build twice in two folders without ccache: the program and its package must have the same bytes
 	@tools/reproducible.sh

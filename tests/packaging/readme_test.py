@@ -3,6 +3,9 @@
 somewhere, and README's commands that need no network are run, with the small model that comes with the project in the
 place of a downloaded one.
 
+In docs/macs.md a block ```sh is run, and a block ```text right after it is its output; ```sh mac-not-run is for Macs and
+not run; each line of a block ```doctor is a sentence that stands in src/doctor.
+
   LOCKSTEP_PROGRAM=... readme_test.py
 """
 
@@ -11,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.request
 from pathlib import Path
@@ -24,8 +28,13 @@ DEADLINE_S = 60
 ELSEWHERE = "~/models/Llama-3.2-1B-Instruct"  # the model of README's examples
 
 
+def marked_blocks(text):
+    """(what stands after the opening ```, the lines) of each block."""
+    return re.findall(r"^ *```([^\n`]*)\n(.*?)^ *```$", text, re.M | re.S)
+
+
 def blocks(text):
-    return re.findall(r"^```\w*\n(.*?)^```$", text, re.M | re.S)
+    return [lines for _, lines in marked_blocks(text)]
 
 
 def commands(text):
@@ -45,7 +54,7 @@ def commands(text):
 
 def lockstep_commands(text):
     """The arguments of each command that runs the program, also in a sentence, after sudo or VARIABLE=value."""
-    quoted = re.findall(r"`((?:build/release/)?lockstep [^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+    quoted = re.findall(r"`((?:build/release/)?lockstep [^`]+)`", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S))
     for words in [*commands(text), *(line.split() for line in quoted)]:
         while words and (words[0] in ("sudo", "$") or re.fullmatch(r"[A-Z_]+=.*", words[0])):
             words = words[1:]
@@ -132,6 +141,68 @@ class Runs(unittest.TestCase):
             node.terminate()
             node.wait(DEADLINE_S)
             node.stdout.close()
+
+
+class Macs(unittest.TestCase):
+    PAGE = (SOURCE / "docs/macs.md").read_text(encoding="utf-8")
+
+    def run_block(self, lines, folder):
+        """In a copy-like folder: the project's make, and `lockstep` in the PATH."""
+        if "make " in lines and not (SOURCE / ".git").exists():
+            return None
+        where = SOURCE if "make " in lines else folder
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", lines], cwd=where, capture_output=True, text=True, timeout=300,
+                              stdin=subprocess.DEVNULL,
+                              env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "LOCKSTEP_HOME": f"{folder}/home"})
+        self.assertEqual(done.returncode, 0, f"{lines}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def test_blocks_without_the_mark_are_run_and_print_what_stands_there(self):
+        found = marked_blocks(self.PAGE)
+        self.assertEqual({mark for mark, _ in found}, {"", "sh", "sh mac-not-run", "text", "doctor"})
+        ran = compared = 0
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(PROGRAM, os.path.join(folder, "lockstep"))
+            for (mark, lines), (next_mark, expected) in zip(found, [*found[1:], ("", "")]):
+                if mark != "sh":
+                    continue
+                said = self.run_block(lines, folder)
+                ran += said is not None
+                if next_mark == "text":
+                    compared += 1
+                    self.assertEqual(said, expected, lines)
+            self.assertIn("kernels.json", said)  # the last one lists a report
+        self.assertGreaterEqual(ran, 5)
+        self.assertEqual(compared, 3)
+
+    def test_blocks_for_macs_are_commands_and_none_of_them_is_left_unmarked(self):
+        only_there = re.compile(r"\b(sudo|networksetup|rdma_ctl|ibv_dev\w+|ifconfig|brew|xattr|xcrun|ditto|sysctl|launchctl)\b")
+        count = 0
+        for mark, lines in marked_blocks(self.PAGE):
+            if mark == "sh":
+                self.assertNotRegex(lines, only_there)
+            elif mark == "sh mac-not-run":
+                count += 1
+                checked = subprocess.run(["bash", "-n", "-c", lines], capture_output=True, text=True)
+                self.assertEqual((checked.returncode, checked.stderr), (0, ""), lines)
+        self.assertGreater(count, 5)
+
+    def test_sentences_of_the_doctor_stand_in_its_sources(self):
+        known = set()
+        for source in (SOURCE / "src/doctor").rglob("*.cc"):
+            text = re.sub(r"(?<!:)//[^\n]*", "", source.read_text(encoding="utf-8"))
+            for literals in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', text):
+                sentence = re.sub(r'"\s*"', "", literals)[1:-1]
+                if len(sentence) > 8:
+                    known.add(re.compile(".+?".join(map(re.escape, re.split(r"\{[^}]*\}", sentence)))))
+        found = 0
+        for mark, lines in marked_blocks(self.PAGE):
+            for line in lines.splitlines() if mark == "doctor" else ():
+                found += 1
+                severity, sentence = re.fullmatch(r"(ok     |note   |PROBLEM)  (.+)", line).groups()
+                self.assertTrue(any(pattern.fullmatch(sentence) for pattern in known), f"src/doctor says nothing like: {sentence}")
+        self.assertGreater(found, 10)
+        self.assertFalse(any(pattern.fullmatch("RDMA over Thunderbolt is switched up") for pattern in known))
 
 
 if __name__ == "__main__":
