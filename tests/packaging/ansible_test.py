@@ -155,8 +155,8 @@ class Playbooks(unittest.TestCase):
             cls.machines["mac"].run("install", "-D", "-m", "755", path, f"/usr/local/bin/{name}")
         cls.machines["mac"].run("mkdir", "-p", "/opt/homebrew")
 
-    def inventory(self, number, **more):
-        """The inventory that installs this version."""
+    def inventory(self, number, arguments):
+        """The inventory that installs this version, with these arguments of `lockstep serve` by host."""
         settings = {"alpha": {"lockstep_package": self.packages.debs[number]},
                     "beta": {"lockstep_package": self.packages.tarballs[number], "lockstep_install": "tarball"},
                     "mac": {"lockstep_system": "Darwin", "lockstep_brew": "/usr/local/bin/brew",
@@ -165,14 +165,15 @@ class Playbooks(unittest.TestCase):
         for name, machine in self.machines.items():
             hosts[name] = {"ansible_connection": "local", "ansible_shell_executable": machine.shell(self.shared),
                            "ansible_python_interpreter": "/usr/bin/python3", "ansible_remote_tmp": self.shared + "/tmp-" + name,
-                           "ansible_become": False, "lockstep_address": machine.address, **settings[name], **more}
+                           "ansible_become": False, "lockstep_address": machine.address, "lockstep_arguments": arguments.get(name, []),
+                           **settings[name]}
         path = os.path.join(self.shared, "inventory.json")
         pathlib.Path(path).write_text(json.dumps({"lockstep": {"hosts": hosts}}), encoding="utf-8")
         return path
 
-    def play(self, playbook, number, *arguments, check=True, **more):
-        return run("ansible-playbook", "-i", self.inventory(number, **more), ANSIBLE / playbook, *arguments, check=check, cwd=self.shared,
-                   env={**os.environ, "HOME": self.shared, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCAL_TEMP": self.shared + "/local",
+    def play(self, playbook, number, *arguments, check=True, renewed=None):
+        return run("ansible-playbook", "-i", self.inventory(number, renewed or {}), ANSIBLE / playbook, *arguments, check=check,
+                   cwd=self.shared, env={**os.environ, "HOME": self.shared, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCAL_TEMP": self.shared + "/local",
                         "ANSIBLE_PIPELINING": "1"})
 
     def changed(self, done):
@@ -213,10 +214,19 @@ class Playbooks(unittest.TestCase):
         self.assertIn("launchctl bootstrap system /Library/LaunchDaemons/lockstep.plist", self.calls("mac"))
         self.assertIn("install lockstep/local/lockstep", self.machines["mac"].read("/var/log/played_brew.calls"))
 
-    def test_2_a_second_run_changes_nothing(self):
+    def test_2_another_run_restarts_only_nodes_whose_arguments_changed(self):
         before = self.pids()
-        self.assertEqual(self.changed(self.play("site.yml", version())), {name: 0 for name in self.machines})
-        self.assertEqual(self.pids(), before)
+        changed = self.changed(self.play("site.yml", version(), renewed={"alpha": ["--drain", "3"], "mac": ["--drain", "4"]}))
+        after = self.pids()
+        self.assertEqual(changed["beta"], 0)  # nothing is new there
+        self.assertEqual({name for name in before if before[name] != after[name]}, {"alpha", "mac"})
+        for name, drain in (("alpha", 3), ("mac", 4)):
+            self.assertIn(f"--drain {drain}", self.machines[name].run("ps", "-o", "args=", "-p", after[name]).stdout)
+        self.assertEqual(changed["alpha"], 2)  # the line of arguments and the restart
+        self.assertEqual(changed["mac"], 3)  # the property list, which is unloaded and loaded
+        self.assertIn("systemctl restart lockstep.service", self.calls("alpha"))
+        self.assertIn("launchctl bootout system/lockstep", self.calls("mac"))
+        machines.wait_for(lambda: {node["state"] for node in self.nodes("beta").values()} == {"alive"}, "all are back")
 
     def test_3_the_doctors_findings_become_one_table(self):
         table = os.path.join(self.shared, "table.txt")
@@ -257,24 +267,15 @@ class Playbooks(unittest.TestCase):
         self.assertNotRegex(done.stdout, r"(?m)^mac\s+: ok=[1-9]")
         self.assertEqual(self.nodes()["mac"]["version"], NEW.decode())
 
-    def test_6_changed_arguments_restart_the_nodes(self):
-        before = self.pids()
-        self.play("site.yml", NEW.decode(), "--limit", "alpha,mac", lockstep_arguments=["--drain", "3"])
-        after = self.pids()
-        self.assertEqual({name for name in before if before[name] != after[name]}, {"alpha", "mac"})
-        for name in ("alpha", "mac"):
-            self.assertIn("--drain 3", self.machines[name].run("ps", "-o", "args=", "-p", after[name]).stdout)
-        machines.wait_for(lambda: self.nodes("mac").get("alpha", {}).get("state") == "alive", "alpha is back")
-        self.assertIn("launchctl bootout system/lockstep", self.calls("mac"))
-
 
 def why_not():
     for tool in ("ansible-playbook", "dpkg-deb", "cpack", "ip", "nsenter"):
         if not shutil.which(tool):
             return f"{tool} is missing"
     with tempfile.TemporaryDirectory() as folder:
-        tried = run("unshare", "--mount", "sh", "-c", "mount --make-rprivate / && mount -t tmpfs t \"$0\" && mkdir \"$0/u\" \"$0/w\" \"$0/m\" && "
-                    "mount -t overlay o -o \"lowerdir=/,upperdir=$0/u,workdir=$0/w\" \"$0/m\"", folder, check=False)
+        script = ('mount --make-rprivate / && mount -t tmpfs t "$0" && mkdir "$0/u" "$0/w" "$0/m" && '
+                  'mount -t overlay o -o "lowerdir=/,upperdir=$0/u,workdir=$0/w" "$0/m"')
+        tried = run("unshare", "--mount", "sh", "-c", script, folder, check=False)
         return None if tried.returncode == 0 else f"no overlayfs here ({tried.stderr.strip()})"
 
 

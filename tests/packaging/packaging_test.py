@@ -1,6 +1,7 @@
 """The files of packaging/ are accepted by the programs that read them, and name commands and flags that lockstep
 has. Tools that a machine lacks (systemd-analyze, shellcheck, PyYAML, dpkg-shlibdeps) are skipped."""
 
+import hashlib
 import os
 import pathlib
 import plistlib
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -25,9 +27,11 @@ PACKAGING = SOURCE / "packaging"
 BINARY_DIR = os.environ.get("LOCKSTEP_BINARY_DIR", os.path.join(harness.SOURCE, "build/release"))
 PATIENCE_S = 120
 
-# launchd.plist(5)
+# launchd.plist(5): keys, and those of the limits and of KeepAlive that are used
 LAUNCHD_KEYS = {"Label", "ProgramArguments", "RunAtLoad", "KeepAlive", "ThrottleInterval", "ExitTimeOut", "ProcessType",
-                "Umask", "SoftResourceLimits", "StandardOutPath", "StandardErrorPath"}
+                "Umask", "SoftResourceLimits", "StandardOutPath", "StandardErrorPath", "UserName", "InitGroups", "WorkingDirectory",
+                "EnvironmentVariables"}
+LAUNCHD_LIMITS = {"Core", "NumberOfFiles"}
 
 
 # A Slurm with one machine, and a lockstep that records its arguments.
@@ -144,11 +148,128 @@ class Systemd(unittest.TestCase):
 
 
 class Launchd(unittest.TestCase):
-    def test_the_list_has_documented_keys_and_a_command(self):
-        content = plistlib.loads(read("launchd", "lockstep.plist").encode())
-        self.assertEqual(set(content) - LAUNCHD_KEYS, set())
-        self.assertIn(content["ProgramArguments"][1], commands())
-        self.assertEqual(content["KeepAlive"], {"SuccessfulExit": False})
+    LISTS = {name: plistlib.loads(read("launchd", name).encode()) for name in ("lockstep.plist", "lockstep-daemon.plist")}
+
+    def test_the_lists_have_documented_keys_and_a_command(self):
+        for name, content in self.LISTS.items():
+            with self.subTest(name):
+                self.assertEqual(set(content) - LAUNCHD_KEYS, set())
+                self.assertEqual(set(content["SoftResourceLimits"]) - LAUNCHD_LIMITS, set())
+                self.assertIn(content["ProgramArguments"][1], commands())
+                self.assertEqual(content["KeepAlive"], {"SuccessfulExit": False})
+                self.assertEqual(content["ProcessType"], "Interactive")
+                self.assertEqual(content["Umask"], 0o77)
+                # launchd kills after it; `serve --drain` and its watchdog take 20 s at most.
+                self.assertGreaterEqual(content["ExitTimeOut"], 30)
+
+    def test_a_core_dump_is_off_and_logs_are_in_no_folder_of_all(self):
+        for name, content in self.LISTS.items():
+            with self.subTest(name):
+                self.assertEqual(content["SoftResourceLimits"]["Core"], 0)
+                for key in ("StandardOutPath", "StandardErrorPath"):
+                    self.assertNotRegex(content[key], r"^/(private/)?(var/)?tmp/")
+
+    def test_an_agent_gets_its_home_by_the_command_at_its_top(self):
+        text = read("launchd", "lockstep.plist")
+        filled = run("sh", "-c", re.search(r'sed "s\S+ lockstep.plist', text)[0], cwd=PACKAGING / "launchd",
+                     env={**os.environ, "HOME": "/home-of-anna"})
+        content = plistlib.loads(filled.stdout.encode())
+        self.assertEqual(content["StandardOutPath"], "/home-of-anna/Library/Logs/lockstep.log")
+        self.assertNotIn("UserName", content)
+
+    def test_a_daemon_has_a_user_and_a_folder_and_sets_no_limit_of_the_system(self):
+        content = self.LISTS["lockstep-daemon.plist"]
+        self.assertTrue(content["UserName"].startswith("_"))
+        home = content["EnvironmentVariables"]["LOCKSTEP_HOME"]
+        for key in ("WorkingDirectory", "StandardOutPath"):
+            self.assertTrue(content[key].startswith(home), key)
+        self.assertTrue(content["EnvironmentVariables"]["CREDENTIALS_DIRECTORY"].startswith(home))
+        # In a daemon NumberOfFiles is kern.maxfiles, NumberOfProcesses is kern.maxproc.
+        for limits in ("SoftResourceLimits", "HardResourceLimits"):
+            self.assertEqual(set(content.get(limits, {})) & {"NumberOfFiles", "NumberOfProcesses"}, set())
+        self.assertIn(home, read("launchd", "lockstep-daemon.plist").partition("<plist")[0])
+
+
+class Homebrew(unittest.TestCase):
+    FORMULA = read("homebrew", "lockstep.rb")
+
+    def test_it_needs_what_a_build_on_a_mac_installs(self):
+        needed = set(re.findall(r'depends_on "([^"]+)"', self.FORMULA)) | set(re.findall(r'uses_from_macos "([^"]+)"', self.FORMULA))
+        script = (SOURCE / "tools/install_packages.sh").read_text(encoding="utf-8")
+        installed = re.search(r"packages_macos\(\) \{.*?base\) echo ([^;]*);;", script, re.DOTALL)[1]
+        only_tests = {"doctest", "google-benchmark", "ccache"}
+        self.assertEqual(needed - {"libedit"}, {word.rpartition(":")[2] for word in installed.split()} - only_tests)
+
+    @unittest.skipUnless(shutil.which("ruby"), "ruby is missing")
+    def test_ruby_can_read_it(self):
+        checked = run("ruby", "-wc", PACKAGING / "homebrew" / "lockstep.rb")
+        self.assertEqual((checked.returncode, checked.stdout.strip()), (0, "Syntax OK"), checked.stderr)
+
+    @unittest.skipUnless((SOURCE / ".git").exists() and shutil.which("git"), "the sources are no clone")
+    def test_the_tool_makes_an_archive_and_a_formula_that_fits_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = run(SOURCE / "tools/homebrew_formula.sh", "--output", folder)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            archive = pathlib.Path(folder, f"lockstep-{version()}.tar.gz")
+            formula = pathlib.Path(folder, "lockstep.rb").read_text(encoding="utf-8")
+            self.assertIn(f'url "file://{archive}"', formula)
+            self.assertIn(f'sha256 "{hashlib.sha256(archive.read_bytes()).hexdigest()}"', formula)
+            self.assertNotIn("@", formula.replace("openssl@3", ""))
+            refused = run(SOURCE / "tools/homebrew_formula.sh", "--output", folder, "--url", "https://example.org/main.tar.gz")
+            self.assertEqual(refused.returncode, 2, refused.stdout)
+            self.configure(archive, folder, formula)
+
+    def configure(self, archive, folder, formula):
+        """The formula's first command, with Linux's OpenSSL: the archive is whole and the options exist."""
+        self.assertEqual(run("tar", "-xzf", archive, "-C", folder).returncode, 0)
+        arguments = [word for word in re.search(r"args = %W\[(.*?)\]", formula, re.DOTALL)[1].split() if "OPENSSL" not in word]
+        build = os.path.join(folder, "build")
+        done = run("cmake", "-S", os.path.join(folder, f"lockstep-{version()}"), "-B", build, *arguments, "-DCMAKE_BUILD_TYPE=Release")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("were not used by the project", done.stderr)
+        self.assertEqual(run("ninja", "-C", build, "-n", "lockstep").returncode, 0)
+
+
+class Tarball(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.work)
+        cls.archives = []
+        for folder in ("one", "two"):
+            made = run(SOURCE / "tools/tarball.sh", "--build", BINARY_DIR, "--output", os.path.join(cls.work, folder),
+                       env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+            if made.returncode != 0:
+                raise AssertionError(made.stdout + made.stderr)
+            cls.archives.append(pathlib.Path(made.stdout.strip()))
+
+    def test_its_name_says_for_what_it_is_and_its_layout_is_that_of_a_prefix(self):
+        name = f"lockstep-{version()}-{os.uname().sysname.lower()}-{os.uname().machine}"
+        self.assertEqual(self.archives[0].name, f"{name}.tar.gz")
+        with tarfile.open(self.archives[0]) as archive:
+            members = {member.name: member for member in archive.getmembers()}
+        for path in ("bin/lockstep", "share/lockstep/models/stories260K/config.json", "share/man/man1/lockstep.1",
+                     "share/doc/lockstep/copyright", "share/doc/lockstep/docs/macs.md",
+                     "share/doc/lockstep/examples/launchd/lockstep-daemon.plist",
+                     "share/doc/lockstep/examples/systemd/lockstep.service",
+                     "share/doc/lockstep/examples/ansible/site.yml", "share/doc/lockstep/examples/homebrew/lockstep.rb"):
+            self.assertIn(f"{name}/{path}", members)
+        self.assertEqual({path.split("/")[0] for path in members}, {name})
+        self.assertEqual({path.split("/")[1] for path in members if "/" in path}, {"bin", "share"})
+        for member in members.values():
+            self.assertEqual((member.uid, member.gid, member.mtime), (0, 0, 1700000000), member.name)
+            self.assertEqual(member.mode & 0o22, 0, member.name)
+
+    def test_its_program_runs_where_it_is_unpacked(self):
+        folder = os.path.join(self.work, "prefix")
+        os.mkdir(folder)
+        self.assertEqual(run("tar", "-xzf", self.archives[0], "-C", folder, "--strip-components=1").returncode, 0)
+        said = run(os.path.join(folder, "bin/lockstep"), "run", os.path.join(folder, "share/lockstep/models/stories260K"),
+                   "Once upon a time", "--raw", "--temperature", "0", "--max-tokens", "8")
+        self.assertEqual((said.returncode, "there was" in said.stdout), (0, True), said.stderr)
+
+    def test_the_same_build_gives_the_same_bytes(self):
+        self.assertEqual(*(archive.read_bytes() for archive in self.archives))
 
 
 @unittest.skipUnless(yaml, "PyYAML is missing")
@@ -247,6 +368,8 @@ class Scripts(unittest.TestCase):
         yield "sh", PACKAGING / "container" / "entrypoint.sh"
         for name in ("postinst", "prerm", "postrm"):
             yield "sh", PACKAGING / "debian" / name
+        for name in ("tarball.sh", "homebrew_formula.sh"):
+            yield "bash", SOURCE / "tools" / name
 
     def test_shells_can_read_the_scripts(self):
         for shell, path in self.scripts():
@@ -342,6 +465,19 @@ class DebianPackage(unittest.TestCase):
         self.assertEqual(run("dpkg-deb", "-I", self.package, "conffiles").stdout, "/etc/default/lockstep\n")
         for script in ("postinst", "prerm", "postrm"):
             self.assertEqual(run("dpkg-deb", "-I", self.package, script).stdout, read("debian", script))
+
+    def test_a_new_version_restarts_running_services_unless_it_is_told_not_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = read("debian", "postinst").replace("/run/systemd/system", folder)
+            for tool in ("systemctl", "systemd-sysusers"):
+                path = pathlib.Path(folder, tool)
+                path.write_text('#!/bin/sh\necho "$(basename "$0") $*"\n', encoding="utf-8")
+                path.chmod(0o755)
+            env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+            usual = run("sh", "-c", script, "postinst", "configure", env=env)
+            self.assertIn("systemctl try-restart lockstep.service", usual.stdout)
+            kept = run("sh", "-c", script, "postinst", "configure", env={**env, "LOCKSTEP_NO_RESTART": "1"})
+            self.assertEqual(kept.stdout, "systemd-sysusers lockstep.conf\nsystemctl daemon-reload\n")
 
 
 if __name__ == "__main__":
