@@ -10,6 +10,8 @@
 #elif defined(__APPLE__)
 #include <mach/mach.h>
 #include <unistd.h>
+
+#include "base/machine/mac_system.h"
 #endif
 
 namespace lockstep {
@@ -47,9 +49,11 @@ std::optional<uint64_t> available_memory_bytes() {
                         reinterpret_cast<host_info64_t>(&statistics), &count) != KERN_SUCCESS) {
     return std::nullopt;
   }
-  const uint64_t pages =
-      uint64_t{statistics.free_count} + statistics.inactive_count + statistics.purgeable_count;
-  return pages * static_cast<uint64_t>(getpagesize());
+  const MacPages pages{.free = statistics.free_count,
+                       .purgeable = statistics.purgeable_count,
+                       .file_backed = statistics.external_page_count,
+                       .page_bytes = static_cast<uint64_t>(getpagesize())};
+  return mac_available_bytes(pages, read_mac_pressure().value_or(MacPressure::kNormal));
 }
 #else
 std::optional<uint64_t> available_memory_bytes() {

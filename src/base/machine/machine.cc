@@ -11,6 +11,8 @@
 #include <unistd.h>
 #endif
 
+#include "base/machine/mac_system.h"
+
 namespace lockstep {
 namespace {
 
@@ -65,7 +67,10 @@ int available_core_count() {
   const int count = static_cast<int>(std::count(allowed.begin(), allowed.end(), true));
   if (count > 0) return std::max(1, quota_cores(count));
 #endif
-  return machine_core_count();
+  // Read once, as the mask: the figures do not change.
+  static const int computing = kIsMac ? mac_computing_cores(mac_core_kinds()) : 0;
+  const int all = machine_core_count();
+  return computing > 0 ? std::min(computing, all) : all;
 }
 
 bool is_core_allowed([[maybe_unused]] int core) {

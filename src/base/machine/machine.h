@@ -4,7 +4,8 @@
 namespace lockstep {
 
 // Processors that this process may use at the same time: its affinity mask, and a container's share
-// of processor time. The mask is read once, before anything pins a thread. At least 1.
+// of processor time; on macOS those that are not made for efficiency. The mask is read once, before
+// anything pins a thread. At least 1.
 int available_core_count();
 
 // All processors that are online, whether or not this process may use them.

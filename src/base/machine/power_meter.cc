@@ -1,8 +1,12 @@
 #include "base/machine/power_meter.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <system_error>
+
+#include "base/machine/mac_system.h"
 
 namespace lockstep {
 namespace {
@@ -32,6 +36,23 @@ bool is_counted(const fs::path& zone) {
 
 }  // namespace
 
+std::optional<PowerMeter> PowerMeter::open() {
+  if constexpr (kIsMac) {
+    return ::geteuid() == 0 ? of_program("powermetrics") : std::nullopt;
+  }
+  return open(kSystemFolder);
+}
+
+std::optional<PowerMeter> PowerMeter::of_program(const std::string& program) {
+  // Samples of a second, of the processors' power alone, each written at once.
+  auto stream = ProgramStream::start(
+      program, {"--samplers", "cpu_power", "-i", "1000", "--buffer-size", "1"});
+  if (!stream.ok()) return std::nullopt;
+  PowerMeter meter;
+  meter.program_ = std::make_unique<ProgramStream>(std::move(stream.value()));
+  return meter;
+}
+
 std::optional<PowerMeter> PowerMeter::open(const fs::path& folder) {
   PowerMeter meter;
   std::error_code ignored;
@@ -48,7 +69,13 @@ std::optional<PowerMeter> PowerMeter::open(const fs::path& folder) {
   return meter.zones_.empty() ? std::nullopt : std::optional(std::move(meter));
 }
 
-double PowerMeter::joules() {
+std::optional<double> PowerMeter::joules() {
+  if (program_ != nullptr) {
+    const auto output = program_->read();
+    if (!output) return std::nullopt;
+    samples_.add(*output);
+    return samples_.joules();
+  }
   for (Zone& zone : zones_) {
     const auto now = reading_in(zone.counter);
     if (!now) continue;
@@ -68,9 +95,13 @@ PowerGauge::PowerGauge(std::optional<PowerMeter> meter, Clock::time_point now)
 std::optional<double> PowerGauge::watts(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (!meter_ || now - looked_at_ < kInterval) return watts_;
-  const double joules = meter_->joules();
-  watts_ = (joules - joules_) / std::chrono::duration<double>(now - looked_at_).count();
-  joules_ = joules;
+  const auto joules = meter_->joules();
+  if (!joules) {
+    meter_.reset();
+    return watts_ = std::nullopt;
+  }
+  watts_ = (*joules - joules_) / std::chrono::duration<double>(now - looked_at_).count();
+  joules_ = *joules;
   looked_at_ = now;
   return watts_;
 }

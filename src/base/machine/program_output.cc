@@ -3,14 +3,12 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-
-#include "base/files/unique_fd.h"
-#include "base/process/child_process.h"
 
 namespace lockstep {
 namespace {
@@ -58,15 +56,20 @@ bool read_all(int fd, Clock::time_point deadline, size_t bytes_max, std::string&
   }
 }
 
+Result<ChildProcess> start_in_shell(const std::string& program,
+                                    const std::vector<std::string>& its_arguments, int output) {
+  std::vector<std::string> arguments{"-c", kScript, "sh", program};
+  arguments.insert(arguments.end(), its_arguments.begin(), its_arguments.end());
+  return ChildProcess::start(
+      {.program = kShell, .arguments = std::move(arguments), .inherited = {output}});
+}
+
 }  // namespace
 
 Result<ProgramAnswer> run_program(const ProgramRun& run) {
   const Clock::time_point deadline = Clock::now() + run.timeout;
   Pipe pipe = TRY(open_output_pipe());
-  std::vector<std::string> arguments{"-c", kScript, "sh", run.program};
-  arguments.insert(arguments.end(), run.arguments.begin(), run.arguments.end());
-  ChildProcess child = TRY(ChildProcess::start(
-      {.program = kShell, .arguments = std::move(arguments), .inherited = {pipe.write.get()}}));
+  ChildProcess child = TRY(start_in_shell(run.program, run.arguments, pipe.write.get()));
   pipe.write.reset();
   ProgramAnswer answer;
   const bool is_closed = read_all(pipe.read.get(), deadline, run.output_bytes_max, answer.output);
@@ -80,6 +83,30 @@ Result<ProgramAnswer> run_program(const ProgramRun& run) {
   }
   answer.status = end->signalled ? kSignalStatus + end->value : end->value;
   return answer;
+}
+
+Result<ProgramStream> ProgramStream::start(const std::string& program,
+                                           std::vector<std::string> arguments) {
+  Pipe pipe = TRY(open_output_pipe());
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  ChildProcess child = TRY(start_in_shell(program, arguments, pipe.write.get()));
+  return ProgramStream(std::move(pipe.read), std::move(child));
+}
+
+std::optional<std::string> ProgramStream::read() {
+  std::string output;
+  std::array<char, 4096> buffer{};
+  while (output.size() < kReadBytesMax) {
+    const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
+    if (count > 0) {
+      output.append(buffer.data(), static_cast<size_t>(count));
+    } else if (count == 0) {
+      return output.empty() ? std::nullopt : std::optional(std::move(output));
+    } else if (errno != EINTR) {
+      break;  // EAGAIN: no more now
+    }
+  }
+  return output;
 }
 
 }  // namespace lockstep

@@ -1,13 +1,17 @@
 // run_program: the output of a program on this machine, for callers of system tools (a firewall's
 // rules, the journal). Blocks until it ends or the deadline passes, and then kills it. Any thread.
-// Workers are started by base/process/child_process.h instead.
+// ProgramStream: the output of one that prints until it is ended (a power meter's samples); one
+// thread uses it. Workers are started by base/process/child_process.h instead.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/files/unique_fd.h"
+#include "base/process/child_process.h"
 #include "base/result.h"
 
 namespace lockstep {
@@ -26,5 +30,25 @@ struct ProgramAnswer {
 
 // kNotFound: no such program; kTimeout: it did not end in time.
 Result<ProgramAnswer> run_program(const ProgramRun& run);
+
+class ProgramStream {
+ public:
+  static constexpr size_t kReadBytesMax = size_t{1} << 20;  // of one read()
+
+  // A program that does not exist ends at once, which read() shows.
+  static Result<ProgramStream> start(const std::string& program,
+                                     std::vector<std::string> arguments);
+
+  // What it has printed since the last call; never waits. A program that is not read is held up
+  // once the pipe is full (64 KiB). Nullopt: it has ended, and everything is read.
+  std::optional<std::string> read();
+
+ private:
+  ProgramStream(UniqueFd output, ChildProcess child)
+      : output_(std::move(output)), child_(std::move(child)) {}
+
+  UniqueFd output_;
+  ChildProcess child_;  // killed with the object
+};
 
 }  // namespace lockstep

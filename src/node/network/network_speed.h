@@ -1,5 +1,5 @@
-// The speed of this machine's network, as its drivers report it. Used once, when a node starts; any
-// thread.
+// The speed of this machine's network, as its drivers report it (Linux's /sys, macOS's `ifconfig`).
+// Used once, when a node starts; any thread.
 #pragma once
 
 #include <cstdint>
