@@ -10,11 +10,13 @@
 #include "doctor/checks/clock_checks.h"
 #include "doctor/checks/cluster_checks.h"
 #include "doctor/checks/firewall_checks.h"
+#include "doctor/checks/mac_checks.h"
 #include "doctor/checks/memory_checks.h"
 #include "doctor/checks/network_checks.h"
 #include "doctor/checks/processor_checks.h"
 #include "doctor/checks/rdma_checks.h"
 #include "doctor/checks/storage_checks.h"
+#include "doctor/checks/thunderbolt_checks.h"
 #include "net/http/http_client.h"
 
 namespace lockstep {
@@ -55,26 +57,43 @@ std::string counted(size_t count, std::string_view noun) {
                      count == 1 ? "" : "s");
 }
 
+void sort_by_severity(Findings& findings) {
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+}
+
 }  // namespace
 
 Findings examine(uint16_t http_port) {
   const SystemFiles files;
-  const auto interfaces = collect_interfaces(files);
+  const MacAnswers mac = kIsMac ? ask_mac_tools() : MacAnswers();
+  const auto interfaces = collect_interfaces(files, mac);
   const auto status = ask_node(http_port);
   Findings all = judge_processor(collect_processor(files));
   append(all, judge_memory(collect_memory(files)));
   append(all, judge_storage(collect_storage()));
   append(all, judge_clock(collect_clock()));
-  append(all, judge_rdma(collect_rdma(files, interfaces)));
+  if constexpr (kIsMac) {
+    append(all, judge_mac(collect_mac(mac)));
+    append(all, judge_thunderbolt(thunderbolt_facts(mac)));
+  }
+  append(all, judge_rdma(collect_rdma(files, interfaces, mac)));
   append(
       all,
       judge_network(collect_network(
           files, {.interfaces = interfaces, .http_port = http_port, .node_answers = status.ok()})));
-  append(all, judge_firewall(collect_firewall(files, interfaces)));
+  append(all, judge_firewall(collect_firewall(files, interfaces, mac)));
   if (status.ok()) append(all, judge_cluster(reported_cluster(status.value())));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  sort_by_severity(all);
   return all;
+}
+
+Result<Findings> examine_cables(const std::vector<std::string>& files) {
+  std::vector<MacPorts> machines;
+  for (const std::string& file : files) machines.push_back(TRY(read_mac_ports(file)));
+  Findings findings = judge_cables(machines);
+  sort_by_severity(findings);
+  return findings;
 }
 
 Result<Json> ask_node(uint16_t http_port) {

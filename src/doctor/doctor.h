@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "doctor/facts/finding.h"
@@ -16,6 +17,10 @@ inline constexpr uint16_t kUsualHttpPort = 8600;
 
 // All findings: first what is ok, then notes, then problems, so that a terminal ends with them.
 Findings examine(uint16_t http_port);
+
+// The Thunderbolt cables between Macs, and the pairs without one, from a file of each: its output
+// of `system_profiler SPThunderboltDataType -json`. Any system. kNotFound, kCorrupt.
+Result<Findings> examine_cables(const std::vector<std::string>& files);
 
 // The answer of the node on this machine to GET /cluster/status; an error without a node.
 Result<Json> ask_node(uint16_t http_port);

@@ -119,6 +119,10 @@ TEST_CASE("rules that only root can read are a note, and so are ufw and firewall
   CHECK(severity_of(judge_firewall(facts), "firewall") == Severity::kNote);
   facts.firewalld_ports = "8601/tcp 8602/udp\n";
   CHECK(severity_of(judge_firewall(facts), "firewall") == Severity::kOk);
-  const FirewallFacts apple{.apple_firewall_is_on = true};
+  FirewallFacts apple{.apple = MacFirewall::kOn};
   CHECK(severity_of(judge_firewall(apple), "firewall") == Severity::kNote);
+  apple.apple = MacFirewall::kBlocksAll;
+  CHECK(severity_of(judge_firewall(apple), "firewall") == Severity::kProblem);
+  apple.apple = MacFirewall::kOff;
+  check_all_well(judge_firewall(apple));
 }

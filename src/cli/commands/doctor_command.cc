@@ -6,7 +6,9 @@
 #include <clocale>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/text/output.h"
@@ -18,6 +20,7 @@ namespace {
 struct DoctorFlags {
   int port = kUsualHttpPort;
   bool json = false;
+  std::vector<std::string> cables;
 };
 
 Signs signs_of_stdout() {
@@ -27,7 +30,11 @@ Signs signs_of_stdout() {
 }
 
 int doctor(const DoctorFlags& flags) {
-  const Findings findings = examine(static_cast<uint16_t>(flags.port));
+  const auto examined = flags.cables.empty()
+                            ? Result<Findings>(examine(static_cast<uint16_t>(flags.port)))
+                            : examine_cables(flags.cables);
+  if (!examined.ok()) return fail(examined.error());
+  const Findings& findings = examined.value();
   if (flags.json) {
     print_json(findings_json(findings));
   } else {
@@ -44,6 +51,11 @@ void add_doctor_command(CLI::App& app, Command& chosen) {
       app.add_subcommand("doctor", "say what is wrong with this machine, and how to fix it");
   command->add_option("--port", flags->port, "HTTP port of the node (default 8600)")
       ->check(CLI::Range(1, 65535));
+  command
+      ->add_option("--cables", flags->cables,
+                   "only the Thunderbolt cables between Macs: for each Mac a file with what "
+                   "`system_profiler SPThunderboltDataType -json` prints there")
+      ->type_name("FILE...");
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] { chosen = [flags] { return doctor(*flags); }; });
 }

@@ -102,10 +102,26 @@ void judge_rules(const FirewallFacts& facts, Findings& findings) {
   add_ok(findings, "firewall", "no firewall keeps other nodes away");
 }
 
+void judge_apple_firewall(MacFirewall state, Findings& findings) {
+  const std::string tool = "sudo /usr/libexec/ApplicationFirewall/socketfilterfw";
+  if (state == MacFirewall::kBlocksAll) {
+    return add_problem(findings, "firewall",
+                       "the firewall of macOS blocks all incoming connections, and so other nodes",
+                       tool + " --setblockall off");
+  }
+  if (state == MacFirewall::kOn) {
+    return add_note(findings, "firewall",
+                    "the firewall of macOS is on and asks once whether lockstep may be called",
+                    tool + " --add \"$(which lockstep)\"");
+  }
+  add_ok(findings, "firewall", "the firewall of macOS is off");
+}
+
 }  // namespace
 
 FirewallFacts collect_firewall(const SystemFiles& files,
-                               const std::vector<InterfaceFacts>& interfaces) {
+                               const std::vector<InterfaceFacts>& interfaces,
+                               const MacAnswers& mac) {
   FirewallFacts facts{.is_root = ::geteuid() == 0};
   for (const char* tool : {"/usr/sbin/nft", "/sbin/nft", "/usr/sbin/iptables", "/sbin/iptables"}) {
     facts.has_tools = facts.has_tools || files.exists(tool);
@@ -119,11 +135,7 @@ FirewallFacts collect_firewall(const SystemFiles& files,
   facts.ufw_rules = files.text("/etc/ufw/user.rules").value_or("");
   facts.firewalld_is_on = files.exists("/run/firewalld.pid") || files.exists("/run/firewalld");
   if (facts.firewalld_is_on) facts.firewalld_ports = output_of("firewall-cmd", {"--list-ports"});
-#ifdef __APPLE__
-  const std::string said =
-      output_of("/usr/libexec/ApplicationFirewall/socketfilterfw", {"--getglobalstate"});
-  facts.apple_firewall_is_on = said.find("enabled") != std::string::npos;
-#endif
+  facts.apple = parse_mac_firewall(mac.firewall, mac.firewall_block);
   for (const InterfaceFacts& interface : interfaces) {
     if (facts.subnet.empty() && interface.is_up && !interface.is_loopback) {
       facts.subnet = interface.subnet_v4;
@@ -134,11 +146,7 @@ FirewallFacts collect_firewall(const SystemFiles& files,
 
 Findings judge_firewall(const FirewallFacts& facts) {
   Findings findings;
-  if (facts.apple_firewall_is_on) {
-    add_note(findings, "firewall",
-             "the firewall of macOS is on and asks once whether lockstep may be called",
-             "sudo /usr/libexec/ApplicationFirewall/socketfilterfw --add \"$(which lockstep)\"");
-  }
+  if (facts.apple != MacFirewall::kUnknown) judge_apple_firewall(facts.apple, findings);
   if (facts.ufw_is_on) {
     judge_ufw(facts, findings);
   } else if (facts.firewalld_is_on) {
@@ -146,7 +154,7 @@ Findings judge_firewall(const FirewallFacts& facts) {
   } else if (facts.has_tools && !facts.is_root) {
     add_note(findings, "firewall", "only root can read the firewall's rules",
              "sudo lockstep doctor shows them, if other nodes cannot reach this one");
-  } else if (!facts.apple_firewall_is_on) {
+  } else if (facts.apple == MacFirewall::kUnknown) {
     judge_rules(facts, findings);
   }
   return findings;

@@ -8,6 +8,8 @@
 #include "doctor/facts/finding.h"
 #include "doctor/facts/network_facts.h"
 #include "doctor/facts/system_files.h"
+#include "doctor/mac/mac_settings.h"
+#include "doctor/mac/mac_tools.h"
 
 namespace lockstep {
 
@@ -20,12 +22,13 @@ struct FirewallFacts {
   std::string ufw_rules;  // /etc/ufw/user.rules; empty: unreadable
   bool firewalld_is_on = false;
   std::string firewalld_ports;  // as `firewall-cmd --list-ports` prints them
-  bool apple_firewall_is_on = false;
+  MacFirewall apple = MacFirewall::kUnknown;
   std::string subnet;  // of this machine, for commands; empty: unknown
 };
 
 FirewallFacts collect_firewall(const SystemFiles& files,
-                               const std::vector<InterfaceFacts>& interfaces);
+                               const std::vector<InterfaceFacts>& interfaces,
+                               const MacAnswers& mac = {});
 Findings judge_firewall(const FirewallFacts& facts);
 
 }  // namespace lockstep

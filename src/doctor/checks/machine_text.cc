@@ -10,6 +10,7 @@
 
 #include "base/bytes_text.h"
 #include "base/machine/available_memory.h"
+#include "base/machine/mac_system.h"
 #include "base/machine/machine.h"
 #include "base/machine/program_output.h"
 #include "base/version.h"
@@ -32,21 +33,19 @@ std::string value_of(const std::string& text, std::string_view key, char separat
   return "";
 }
 
-#ifdef __APPLE__
-std::string output_line(const std::string& program, std::vector<std::string> arguments) {
-  const auto answer = run_program({.program = program, .arguments = std::move(arguments)});
-  if (!answer.ok() || answer.value().status != 0) return "";
-  return answer.value().output.substr(0, answer.value().output.find('\n'));
+std::string mac_name() {
+  const auto answer = run_program({.program = "sw_vers", .arguments = {"-productVersion"}});
+  if (!answer.ok() || answer.value().status != 0) return "macOS";
+  return "macOS " + answer.value().output.substr(0, answer.value().output.find('\n'));
 }
-#endif
 
 std::string system_text(const SystemFiles& files) {
   utsname system{};
   if (::uname(&system) != 0) return "unknown";
   std::string name = value_of(files.text("/etc/os-release").value_or(""), "PRETTY_NAME", '=');
-#ifdef __APPLE__
-  name = "macOS " + output_line("sw_vers", {"-productVersion"});
-#endif
+  if constexpr (kIsMac) {
+    name = fmt::format("{}, {}", mac_name(), mac_sysctl_text("hw.model").value_or("unknown model"));
+  }
   return fmt::format("{} {} {}, {}", system.sysname, system.release, system.machine, name);
 }
 
@@ -54,9 +53,7 @@ std::string processor_text(const SystemFiles& files) {
   const std::string info = files.text("/proc/cpuinfo").value_or("");
   std::string name = value_of(info, "model name", ':');
   if (name.empty()) name = value_of(info, "CPU part", ':');
-#ifdef __APPLE__
-  name = output_line("sysctl", {"-n", "machdep.cpu.brand_string"});
-#endif
+  if (const auto chip = mac_sysctl_text("machdep.cpu.brand_string")) name = *chip;
   return name.empty() ? "unknown" : name;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes_text.h"
 #include "base/machine/available_memory.h"
+#include "base/machine/mac_system.h"
 
 namespace lockstep {
 namespace {
@@ -45,7 +46,9 @@ void judge_available(const MemoryFacts& facts, Findings& findings) {
     return add_note(findings, "memory", "the system does not report how much memory is free");
   }
   const std::string free = bytes_text(*facts.available_bytes);
-  const char* const mend = "close other programs; the largest are shown by `top -o %MEM`";
+  const char* const mend = facts.is_mac
+                               ? "close other programs; the largest are shown by `top -o mem`"
+                               : "close other programs; the largest are shown by `top -o %MEM`";
   if (*facts.available_bytes < kUsableBytesMin) {
     return add_problem(findings, "memory",
                        fmt::format("only {} of memory are free, too few for a model", free), mend);
@@ -71,6 +74,11 @@ MemoryFacts collect_memory(const SystemFiles& files) {
   if (swap && unused) facts.swapped_bytes = *swap - std::min(*swap, *unused);
   facts.huge_pages =
       chosen_word(files.text("/sys/kernel/mm/transparent_hugepage/enabled").value_or(""));
+  facts.is_mac = kIsMac;
+  if constexpr (kIsMac) {
+    facts.total_bytes = mac_sysctl_number("hw.memsize");
+    facts.swapped_bytes = mac_swapped_bytes();
+  }
   return facts;
 }
 
@@ -89,7 +97,8 @@ Findings judge_memory(const MemoryFacts& facts) {
              fmt::format("{} of memory are swapped out; a rank that waits for the disk holds up "
                          "all others",
                          bytes_text(*facts.swapped_bytes)),
-             "close other programs, then sudo swapoff -a && sudo swapon -a");
+             facts.is_mac ? "close other programs; macOS then reads back what it needs"
+                          : "close other programs, then sudo swapoff -a && sudo swapon -a");
   }
   if (facts.huge_pages == "never") {
     add_note(findings, "huge_pages", "huge pages are off, which costs speed for every model",

@@ -16,6 +16,7 @@ struct MemoryFacts {
   std::optional<uint64_t> limit_bytes;  // of a container
   std::optional<uint64_t> swapped_bytes;
   std::string huge_pages;  // "always", "madvise", "never"; empty: the system has no such setting
+  bool is_mac = false;
 };
 
 MemoryFacts collect_memory(const SystemFiles& files);

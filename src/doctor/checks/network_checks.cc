@@ -7,6 +7,7 @@
 #include <array>
 #include <sstream>
 
+#include "base/machine/mac_system.h"
 #include "doctor/checks/network_trials.h"
 
 namespace lockstep {
@@ -30,11 +31,42 @@ std::vector<InterfaceFacts> ways_out(const NetworkFacts& facts) {
   return found;
 }
 
-void judge_interface(const InterfaceFacts& interface, bool is_only, Findings& findings) {
+// How the owner of the machine does these things.
+struct NetworkCommands {
+  std::string negotiate, up, multicast, allow_multicast, tcp_user, udp_user;
+};
+
+// A command with its "{}" replaced.
+std::string filled(std::string command, const std::string& value) {
+  const size_t at = command.find("{}");
+  return at == std::string::npos ? command : command.replace(at, 2, value);
+}
+
+NetworkCommands commands_of(bool is_mac) {
+  if (is_mac) {
+    return {.negotiate = "sudo ifconfig {} media autoselect",
+            .up = "sudo ifconfig INTERFACE up",
+            .multicast = "take it out of the cluster's network",
+            .allow_multicast =
+                "allow lockstep in the system's settings under Privacy & Security, "
+                "Local Network",
+            .tcp_user = "sudo lsof -nP -iTCP:{} -sTCP:LISTEN",
+            .udp_user = "sudo lsof -nP -iUDP:{}"};
+  }
+  return {.negotiate = "sudo ethtool -s {} autoneg on",
+          .up = "sudo ip link set INTERFACE up",
+          .multicast = "sudo ip link set {} multicast on",
+          .allow_multicast = "let 239.86.0.1 and ff02::8600 on UDP 8602 through the firewall",
+          .tcp_user = "sudo ss -ltnp 'sport = :{}'",
+          .udp_user = "sudo ss -lunp 'sport = :{}'"};
+}
+
+void judge_interface(const InterfaceFacts& interface, const NetworkFacts& facts, bool is_only,
+                     Findings& findings) {
   if (interface.is_half_duplex) {
     add_problem(findings, "interface",
                 fmt::format("{} sends and receives in turn (half duplex)", interface.name),
-                fmt::format("sudo ethtool -s {} autoneg on, or another cable", interface.name));
+                filled(commands_of(facts.is_mac).negotiate, interface.name) + ", or another cable");
   }
   if (interface.speed_mbit_s > 0 && interface.speed_mbit_s < kSlowMbitS) {
     add_note(findings, "interface",
@@ -54,10 +86,10 @@ void judge_interfaces(const NetworkFacts& facts, Findings& findings) {
   const auto ways = ways_out(facts);
   if (ways.empty()) {
     return add_note(findings, "interface", "no network interface but loopback is up",
-                    "plug a cable in, or sudo ip link set INTERFACE up");
+                    "plug a cable in, or " + commands_of(facts.is_mac).up);
   }
   const size_t before = findings.size();
-  for (const InterfaceFacts& one : ways) judge_interface(one, ways.size() == 1, findings);
+  for (const InterfaceFacts& one : ways) judge_interface(one, facts, ways.size() == 1, findings);
   if (findings.size() > before) return;
   std::vector<std::string> names;
   names.reserve(ways.size());
@@ -78,13 +110,14 @@ void judge_multicast(const NetworkFacts& facts, Findings& findings) {
                        fmt::format("nodes cannot find each other: {}", facts.multicast.error),
                        mend);
   }
+  const NetworkCommands commands = commands_of(facts.is_mac);
   std::vector<std::string> deaf;
   const auto ways = ways_out(facts);
   for (const InterfaceFacts& one : ways) {
     if (!one.can_multicast) {
       add_note(findings, "multicast",
                fmt::format("{} does not carry multicast, by which nodes find each other", one.name),
-               fmt::format("sudo ip link set {} multicast on, or {}", one.name, mend));
+               fmt::format("{}, or {}", filled(commands.multicast, one.name), mend));
     } else if (!hears_itself(one, facts.multicast)) {
       deaf.push_back(one.name);
     }
@@ -97,7 +130,7 @@ void judge_multicast(const NetworkFacts& facts, Findings& findings) {
   findings.push_back(
       {"multicast", severity,
        fmt::format("this machine does not hear its own multicast on {}", fmt::join(deaf, ", ")),
-       fmt::format("let 239.86.0.1 and ff02::8600 on UDP 8602 through the firewall, or {}", mend)});
+       fmt::format("{}, or {}", commands.allow_multicast, mend)});
 }
 
 void judge_tcp_port(bool is_taken, const std::string& where, const std::string& mend,
@@ -112,14 +145,15 @@ void judge_ports(const NetworkFacts& facts, Findings& findings) {
   }
   const size_t before = findings.size();
   const TakenPorts& taken = facts.taken;
+  const NetworkCommands commands = commands_of(facts.is_mac);
   judge_tcp_port(taken.http, fmt::format("port {} and is not a node", facts.http_port),
-                 fmt::format("sudo ss -ltnp 'sport = :{}' shows it; or lockstep serve --port 0",
-                             facts.http_port),
+                 filled(commands.tcp_user, std::to_string(facts.http_port)) +
+                     " shows it; or lockstep serve --port 0",
                  findings);
   judge_tcp_port(taken.control, "port 8601, on which nodes call each other",
-                 "sudo ss -ltnp 'sport = :8601' shows it", findings);
+                 filled(commands.tcp_user, "8601") + " shows it", findings);
   judge_tcp_port(taken.beacon, "UDP port 8602, on which nodes find each other",
-                 "sudo ss -lunp 'sport = :8602' shows it", findings);
+                 filled(commands.udp_user, "8602") + " shows it", findings);
   if (findings.size() == before) {
     add_ok(findings, "port", fmt::format("the ports {}, 8601 and 8602 are free", facts.http_port));
   }
@@ -159,6 +193,7 @@ NetworkFacts collect_network(const SystemFiles& files, const NetworkQuestion& qu
   facts.interfaces = question.interfaces;
   facts.multicast = try_multicast();
   facts.http_port = question.http_port;
+  facts.is_mac = kIsMac;
   facts.node_answers = question.node_answers;
   facts.taken = try_ports(question.http_port);
   facts.congestion_control = files.text("/proc/sys/net/ipv4/tcp_congestion_control").value_or("");

@@ -33,6 +33,7 @@ struct NetworkFacts {
   bool node_answers = false;  // on http_port
   std::string congestion_control;
   std::optional<int64_t> receive_bytes_max;  // of a TCP socket
+  bool is_mac = false;
 };
 
 struct NetworkQuestion {

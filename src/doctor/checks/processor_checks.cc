@@ -54,6 +54,12 @@ void collect_power(const SystemFiles& files, ProcessorFacts& facts) {
 }
 
 void judge_cores(const ProcessorFacts& facts, Findings& findings) {
+  if (!facts.mac_kinds.empty() && facts.allowed_cores < facts.machine_cores) {
+    return add_ok(findings, "cores",
+                  fmt::format("{} of {} processors compute; those made for efficiency would hold "
+                              "up the others",
+                              facts.allowed_cores, facts.machine_cores));
+  }
   if (facts.allowed_cores < facts.machine_cores) {
     return add_note(
         findings, "cores",
@@ -128,6 +134,7 @@ ProcessorFacts collect_processor(const SystemFiles& files) {
   ProcessorFacts facts;
   facts.machine_cores = machine_core_count();
   facts.allowed_cores = available_core_count();
+  facts.mac_kinds = mac_core_kinds();
   collect_frequency(files, facts);
   facts.throttle_count = throttle_count(files);
   collect_power(files, facts);

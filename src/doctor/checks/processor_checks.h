@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/machine/mac_system.h"
 #include "doctor/facts/finding.h"
 #include "doctor/facts/system_files.h"
 
@@ -22,9 +23,10 @@ struct PowerLimit {
 
 struct ProcessorFacts {
   int machine_cores = 0;
-  int allowed_cores = 0;  // by affinity and by a container's CPU quota
-  std::string driver;     // for frequencies: "intel_pstate"; empty: none found
-  std::string governor;   // of the first processor
+  int allowed_cores = 0;  // by affinity and by a container's CPU quota; on macOS by their kind
+  std::vector<MacCoreKind> mac_kinds;  // empty on other systems
+  std::string driver;                  // for frequencies: "intel_pstate"; empty: none found
+  std::string governor;                // of the first processor
   int64_t highest_khz = 0;
   int64_t allowed_khz = 0;     // 0: unknown
   int64_t throttle_count = 0;  // since the machine's boot

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/bytes_text.h"
-#include "base/machine/program_output.h"
+#include "base/machine/mac_interfaces.h"
+#include "base/machine/mac_system.h"
+#include "doctor/checks/thunderbolt_checks.h"
+#include "doctor/mac/mac_settings.h"
 
 namespace lockstep {
 namespace {
@@ -31,44 +33,49 @@ bool has_rdma_card(const SystemFiles& files) {
   return false;
 }
 
-#ifdef __APPLE__
-// `ifconfig bridge0` lists "member: en2 flags=...".
-std::vector<std::string> bridge_members() {
-  std::vector<std::string> members;
-  const auto said = run_program({.program = "ifconfig", .arguments = {"bridge0"}});
-  if (!said.ok() || said.value().status != 0) return members;
-  std::istringstream words(said.value().output);
-  for (std::string word; words >> word;) {
-    if (word == "member:" && words >> word) members.push_back(word);
+void judge_bridge(const RdmaFacts& facts, Findings& findings) {
+  const auto& members = facts.bridge_members;
+  if (members.empty()) return;
+  const auto cabled = std::count_if(
+      facts.thunderbolt.begin(), facts.thunderbolt.end(), [&](const ThunderboltPort& port) {
+        return !port.peer_domain.empty() &&
+               std::count(members.begin(), members.end(), port.interface) > 0;
+      });
+  const std::string mend = fmt::format(
+      "sudo ifconfig {} down, and give each port an address of its own in the system's network "
+      "settings",
+      facts.bridge);
+  if (cabled >= 2) {
+    return add_problem(findings, "thunderbolt_bridge",
+                       fmt::format("the Thunderbolt bridge joins {} cables; in a ring of Macs "
+                                   "packets then circle without end, and RDMA cannot use the ports",
+                                   cabled),
+                       mend);
   }
-  return members;
-}
-
-void collect_apple(RdmaFacts& facts) {
-  facts.is_apple = true;
-  const auto said = run_program({.program = "rdma_ctl", .arguments = {"status"}});
-  if (said.ok()) facts.apple_switch = said.value().output;
-  facts.bridge_members = bridge_members();
-}
-#endif
-
-void judge_apple(const RdmaFacts& facts, Findings& findings) {
-  if (facts.apple_switch.empty()) {
-    return add_ok(findings, "rdma_switch",
-                  "this macOS has no RDMA over Thunderbolt (it comes with 26.2 and Thunderbolt 5)");
-  }
-  if (facts.apple_switch.find("enabled") == std::string::npos) {
-    return add_problem(findings, "rdma_switch", "RDMA over Thunderbolt is switched off",
-                       "start the recovery system (hold the power button), open its Terminal and "
-                       "type: rdma_ctl enable");
-  }
-  add_ok(findings, "rdma_switch", "RDMA over Thunderbolt is switched on");
-  if (facts.bridge_members.empty()) return;
   add_note(findings, "thunderbolt_bridge",
            fmt::format("the Thunderbolt bridge holds {} ports, which RDMA cannot use meanwhile",
-                       facts.bridge_members.size()),
-           "sudo ifconfig bridge0 down, and give each port an address of its own in the system's "
-           "network settings");
+                       members.size()),
+           mend);
+}
+
+void judge_apple(const RdmaFacts& facts, Findings& findings) {
+  switch (parse_rdma_switch(facts.apple_switch)) {
+    case RdmaSwitch::kNoTool:
+      add_ok(findings, "rdma_switch",
+             "this macOS has no RDMA over Thunderbolt (it comes with 26.2 and Thunderbolt 5)");
+      return;
+    case RdmaSwitch::kEnabled:
+      add_ok(findings, "rdma_switch", "RDMA over Thunderbolt is switched on");
+      return judge_bridge(facts, findings);
+    case RdmaSwitch::kDisabled:
+      return add_problem(findings, "rdma_switch", "RDMA over Thunderbolt is switched off",
+                         "start the recovery system (hold the power button), open its Terminal and "
+                         "type: rdma_ctl enable");
+    case RdmaSwitch::kUnknown:
+      return add_note(findings, "rdma_switch",
+                      "`rdma_ctl status` says neither enabled nor disabled, so that nobody knows "
+                      "whether RDMA over Thunderbolt is on");
+  }
 }
 
 void judge_library(const RdmaFacts& facts, Findings& findings) {
@@ -78,6 +85,11 @@ void judge_library(const RdmaFacts& facts, Findings& findings) {
       return add_problem(findings, "rdma_library",
                          fmt::format("this machine has an RDMA card, but {}", facts.verbs.problem),
                          "sudo apt-get install libibverbs1 ibverbs-providers");
+    }
+    if (parse_rdma_switch(facts.apple_switch) == RdmaSwitch::kEnabled) {
+      return add_problem(findings, "rdma_library",
+                         fmt::format("RDMA is switched on, but {}", facts.verbs.problem),
+                         "update macOS to 26.2 or newer, the same on all Macs");
     }
     return add_ok(findings, "rdma_library", "no RDMA here; links between machines go over TCP");
   }
@@ -106,9 +118,31 @@ bool is_local(const std::string& address, const std::vector<InterfaceFacts>& int
   });
 }
 
+// A Mac has an RDMA device for each Thunderbolt port; those without another Mac are not active.
+void judge_idle_mac_port(const RdmaFacts& facts, const VerbsPortReport& port, Findings& findings) {
+  const std::string interface = interface_of_rdma_device(port.device);
+  const auto cabled = std::find_if(facts.thunderbolt.begin(), facts.thunderbolt.end(),
+                                   [&](const ThunderboltPort& one) {
+                                     return !one.peer_domain.empty() && one.interface == interface;
+                                   });
+  if (cabled == facts.thunderbolt.end()) return;
+  const std::string sentence =
+      fmt::format("the RDMA port {} is not active, although its cable leads to {}", port.device,
+                  cabled->device);
+  if (!cabled->peer_offers_rdma) {
+    return add_problem(findings, "rdma_port", sentence + ", which offers no RDMA",
+                       "type rdma_ctl enable in the recovery system of that Mac too; macOS 26.2 or "
+                       "newer on both");
+  }
+  add_problem(findings, "rdma_port", sentence,
+              fmt::format("pull the cable at both ends and put it in again; sudo ifconfig {} up",
+                          interface));
+}
+
 void judge_rdma_port(const RdmaFacts& facts, const VerbsPortReport& port, bool another_is_active,
                      Findings& findings) {
   const std::string name = fmt::format("{} port {}", port.device, port.port);
+  if (!port.is_active && facts.is_apple) return judge_idle_mac_port(facts, port, findings);
   if (!port.is_active) {
     const Severity severity = another_is_active ? Severity::kNote : Severity::kProblem;
     findings.push_back({"rdma_port", severity, fmt::format("the RDMA port {} is not active", name),
@@ -126,7 +160,12 @@ void judge_rdma_port(const RdmaFacts& facts, const VerbsPortReport& port, bool a
         findings, "rdma_gid",
         fmt::format("the RDMA port {} is active, but no address of this machine is among its GIDs",
                     name),
-        "give its network interface an address: sudo ip address add 10.86.0.1/24 dev INTERFACE");
+        facts.is_apple
+            ? fmt::format(
+                  "give its network interface an address: sudo ifconfig {} inet 10.86.0.1/24",
+                  interface_of_rdma_device(port.device))
+            : "give its network interface an address: sudo ip address add 10.86.0.1/24 dev "
+              "INTERFACE");
   }
   add_note(
       findings, "rdma_gid",
@@ -152,7 +191,20 @@ void judge_lock(const RdmaFacts& facts, Findings& findings) {
 
 }  // namespace
 
-RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces) {
+void add_apple_rdma(const MacAnswers& mac, RdmaFacts& facts) {
+  facts.is_apple = true;
+  facts.apple_switch = mac.rdma_switch;
+  facts.thunderbolt = thunderbolt_facts(mac).ports;
+  const HardwarePorts ports = parse_hardware_ports(mac.hardware_ports);
+  const auto named = ports.find("Thunderbolt Bridge");
+  facts.bridge = named == ports.end() ? "bridge0" : named->second;
+  const auto interfaces = parse_ifconfig(mac.interfaces);
+  const MacInterface* const bridge = find_interface(interfaces, facts.bridge);
+  if (bridge != nullptr && bridge->is_up) facts.bridge_members = bridge->members;
+}
+
+RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces,
+                       const MacAnswers& mac) {
   RdmaFacts facts;
   facts.verbs = report_verbs();
   facts.kernel_devices = files.names("/sys/class/infiniband");
@@ -163,9 +215,7 @@ RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFact
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     facts.locked_bytes_max = limit.rlim_cur;
   }
-#ifdef __APPLE__
-  collect_apple(facts);
-#endif
+  if constexpr (kIsMac) add_apple_rdma(mac, facts);
   return facts;
 }
 

@@ -10,6 +10,8 @@
 #include "doctor/facts/finding.h"
 #include "doctor/facts/network_facts.h"
 #include "doctor/facts/system_files.h"
+#include "doctor/mac/mac_tools.h"
+#include "doctor/mac/thunderbolt.h"
 #include "transport/verbs/verbs_report.h"
 
 namespace lockstep {
@@ -23,10 +25,15 @@ struct RdmaFacts {
   std::optional<uint64_t> locked_bytes_max;  // RLIMIT_MEMLOCK; nullopt: no limit
   bool is_apple = false;
   std::string apple_switch;                 // output of `rdma_ctl status`; empty: no such program
-  std::vector<std::string> bridge_members;  // of the Thunderbolt bridge, if it is up
+  std::string bridge;                       // the Thunderbolt bridge's interface
+  std::vector<std::string> bridge_members;  // of it, if it is up
+  std::vector<ThunderboltPort> thunderbolt;
 };
 
-RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces);
+RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces,
+                       const MacAnswers& mac = {});
+// What the tools of macOS say: the switch, the bridge, the ports.
+void add_apple_rdma(const MacAnswers& mac, RdmaFacts& facts);
 Findings judge_rdma(const RdmaFacts& facts);
 
 }  // namespace lockstep

@@ -12,6 +12,9 @@
 #include <bit>
 #include <memory>
 
+#include "base/machine/mac_interfaces.h"
+#include "doctor/mac/mac_settings.h"
+
 namespace lockstep {
 namespace {
 
@@ -55,7 +58,20 @@ InterfaceFacts interface_of(const ifaddrs& entry, const SystemFiles& files) {
 
 }  // namespace
 
-std::vector<InterfaceFacts> collect_interfaces(const SystemFiles& files) {
+void add_mac_media(std::vector<InterfaceFacts>& interfaces, const MacAnswers& mac) {
+  const auto known = parse_ifconfig(mac.interfaces);
+  const HardwarePorts ports = parse_hardware_ports(mac.hardware_ports);
+  const auto wireless = ports.find("Wi-Fi");
+  for (InterfaceFacts& one : interfaces) {
+    if (wireless != ports.end() && wireless->second == one.name) one.is_wireless = true;
+    const MacInterface* const found = find_interface(known, one.name);
+    if (found == nullptr) continue;
+    one.speed_mbit_s = found->media_mbit_s;
+    one.is_half_duplex = found->is_half_duplex;
+  }
+}
+
+std::vector<InterfaceFacts> collect_interfaces(const SystemFiles& files, const MacAnswers& mac) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned(list, ::freeifaddrs);
@@ -71,6 +87,7 @@ std::vector<InterfaceFacts> collect_interfaces(const SystemFiles& files) {
     }
     add_address(*entry, *known);
   }
+  add_mac_media(found, mac);
   return found;
 }
 

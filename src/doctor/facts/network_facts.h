@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "doctor/facts/system_files.h"
+#include "doctor/mac/mac_tools.h"
 
 namespace lockstep {
 
@@ -22,6 +23,10 @@ struct InterfaceFacts {
   std::string subnet_v4;               // "10.0.0.0/24", of its first IPv4 address
 };
 
-std::vector<InterfaceFacts> collect_interfaces(const SystemFiles& files);
+// Linux tells speeds and kinds in `files`, macOS in the answers of its tools.
+std::vector<InterfaceFacts> collect_interfaces(const SystemFiles& files,
+                                               const MacAnswers& mac = {});
+// The speeds, and which is wireless, from `ifconfig -a` and `networksetup -listallhardwareports`.
+void add_mac_media(std::vector<InterfaceFacts>& interfaces, const MacAnswers& mac);
 
 }  // namespace lockstep
