@@ -43,3 +43,12 @@ TEST_CASE("a program that prints without end is cut and ends at the deadline") {
   REQUIRE(cut.ok());
   CHECK(cut.value().output.size() == 1000);
 }
+
+TEST_CASE("a stream of a program that does not exist ends") {
+  auto stream = ProgramStream::start("lockstep-has-no-such-program", {});
+  REQUIRE(stream.ok());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (stream.value().read() && std::chrono::steady_clock::now() < deadline) {
+  }
+  CHECK_FALSE(stream.value().read().has_value());
+}

@@ -115,3 +115,19 @@ TEST_CASE("an archive is private to its owner, overwrites nothing and has one fo
   CHECK_FALSE(write_bug_report(report, folder.path() / "r.tar.gz").ok());
   CHECK_FALSE(write_bug_report(report, folder.path() / "missing" / "r.tar").ok());
 }
+
+TEST_CASE("on a Mac the log is the file that launchd's service names, of the user or the system") {
+  const FolderOfTest folder;
+  folder.write("lockstep.log", "first\nlast\n");
+  const std::string log = (folder.path() / "lockstep.log").string();
+  write_tool(folder, "launchctl",
+             "[ \"$*\" = 'print system/lockstep' ] || exit 113\n"
+             "printf 'system/lockstep = {\\n\\tstderr path = " +
+                 log + "\\n}\\n'");
+  const ToolsInPath path(folder);
+  const auto found_log = launchd_log();
+  REQUIRE(found_log.ok());
+  CHECK(found_log.value() == "first\nlast\n");
+  write_tool(folder, "launchctl", "exit 113");
+  CHECK(launchd_log().error().code == ErrorCode::kNotFound);
+}

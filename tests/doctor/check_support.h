@@ -2,9 +2,11 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -69,5 +71,24 @@ class FolderOfTest {
  private:
   std::filesystem::path path_;
 };
+
+// PATH begins with the folder while it lives.
+class ToolsInPath {
+ public:
+  explicit ToolsInPath(const FolderOfTest& folder) : before_(std::getenv("PATH")) {
+    ::setenv("PATH", (folder.path().string() + ":" + before_).c_str(), 1);
+  }
+  ~ToolsInPath() { ::setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
+// A program of this name, run by the shell.
+inline void write_tool(const FolderOfTest& folder, const std::string& name,
+                       const std::string& script) {
+  folder.write(name, "#!/bin/sh\n" + script);
+  REQUIRE(::chmod((folder.path() / name).c_str(), 0755) == 0);
+}
 
 }  // namespace lockstep

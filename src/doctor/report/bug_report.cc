@@ -1,6 +1,7 @@
 #include "doctor/report/bug_report.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -11,10 +12,12 @@
 
 #include "base/files/mapped_file.h"
 #include "base/files/private_file.h"
+#include "base/machine/mac_system.h"
 #include "base/machine/program_output.h"
 #include "cluster/identity.h"
 #include "doctor/checks/machine_text.h"
 #include "doctor/doctor.h"
+#include "doctor/mac/mac_settings.h"
 #include "doctor/report/tar_archive.h"
 #include "net/http/http_client.h"
 
@@ -52,6 +55,16 @@ void add_node(const BugReportWish& wish, const Result<Json>& status, const Redac
       {"metrics.txt", "what the node counts", redaction.text(metrics.value().body)});
 }
 
+void add_launchd_log(const Redaction& redaction, BugReport& report) {
+  const auto log = launchd_log();
+  if (!log.ok()) {
+    report.missing.push_back(log.error().message);
+    return;
+  }
+  report.files.push_back(
+      {"log.txt", "the last lines that lockstep wrote under launchd", redaction.text(log.value())});
+}
+
 // Only our program's lines: systemd's own are useless, and a unit's child may be any program.
 void add_log(const Redaction& redaction, BugReport& report) {
   for (const char* const unit : {"--unit=lockstep", "--user-unit=lockstep"}) {
@@ -78,6 +91,21 @@ void add_desired_state(const fs::path& home, const Redaction& redaction, BugRepo
 }
 
 }  // namespace
+
+Result<std::string> launchd_log() {
+  for (const std::string& service :
+       {fmt::format("gui/{}/lockstep", ::getuid()), std::string("system/lockstep")}) {
+    const auto printed = run_program({.program = "launchctl", .arguments = {"print", service}});
+    if (!printed.ok() || printed.value().status != 0) continue;
+    const std::string path = parse_launchd_service(printed.value().output).stderr_path;
+    if (path.empty()) continue;
+    auto log = run_program({.program = "tail",
+                            .arguments = {"-n", kLogLines, path},
+                            .output_bytes_max = kLogBytesMax});
+    if (log.ok() && log.value().status == 0) return std::move(log.value().output);
+  }
+  return Error{ErrorCode::kNotFound, "launchd has no log of a service lockstep that can be read"};
+}
 
 Result<std::string> redacted_desired_state(const fs::path& home, const Redaction& redaction) {
   // The node's folder, or its subfolder for the state (cluster/state/desired_store.h).
@@ -120,7 +148,11 @@ BugReport collect_bug_report(const BugReportWish& wish) {
   report.files.push_back({"doctor.json", "the same for programs",
                           dump_json(redaction.json(findings_json(findings))) + "\n"});
   add_node(wish, status, redaction, report);
-  add_log(redaction, report);
+  if constexpr (kIsMac) {
+    add_launchd_log(redaction, report);
+  } else {
+    add_log(redaction, report);
+  }
   add_desired_state(home_folder(), redaction, report);
   return report;
 }

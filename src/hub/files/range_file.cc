@@ -37,6 +37,16 @@ void give_back(int fd, ByteRange range) {
 #ifdef __linux__
   (void)::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.begin),
                     static_cast<off_t>(range.size()));
+#elif defined(__APPLE__)
+  // Whole blocks of the file system alone can be given back (man 2 fcntl, F_PUNCHHOLE).
+  constexpr uint64_t kBlockBytes = 4096;
+  const uint64_t begin = (range.begin + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  const uint64_t end = range.end / kBlockBytes * kBlockBytes;
+  if (begin >= end) return;
+  fpunchhole_t hole{};
+  hole.fp_offset = static_cast<off_t>(begin);
+  hole.fp_length = static_cast<off_t>(end - begin);
+  (void)::fcntl(fd, F_PUNCHHOLE, &hole);
 #else
   (void)fd;
   (void)range;

@@ -1,10 +1,5 @@
 #include "node/worker/worker.h"
 
-#ifdef __linux__
-#include <signal.h>
-#include <sys/prctl.h>
-#endif
-
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -12,6 +7,7 @@
 
 #include "base/machine/machine.h"
 #include "base/process/core_dumps.h"
+#include "base/process/parent_watch.h"
 #include "base/threads/wait.h"
 #include "collective/group/bench.h"
 #include "collective/group/probe.h"
@@ -43,14 +39,6 @@ class Attachment {
  private:
   WorkerControl& control_;
 };
-
-// The node ends us by closing the channel; this covers a node that is killed while our control
-// thread cannot run.
-void die_with_parent() {
-#ifdef __linux__
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-}
 
 EngineOptions engine_options(const WorkerSetup& setup, const DiskCache& cache,
                              const KernelTable* kernels, Progress* progress) {
