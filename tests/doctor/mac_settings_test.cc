@@ -1,4 +1,4 @@
-// What the tools of macOS print, in the forms of recorded outputs (doctor/mac/mac_settings.h names
+// Outputs of the tools of macOS, in the forms of recorded outputs (doctor/mac/mac_settings.h names
 // the sources).
 #include "doctor/mac/mac_settings.h"
 

@@ -39,8 +39,8 @@ class ProgramStream {
   static Result<ProgramStream> start(const std::string& program,
                                      std::vector<std::string> arguments);
 
-  // What it has printed since the last call; never waits. A program that is not read is held up
-  // once the pipe is full (64 KiB). Nullopt: it has ended, and everything is read.
+  // Everything that it has printed since the last call; never waits. A program that is not read is
+  // held up once the pipe is full (64 KiB). Nullopt: it has ended, and everything is read.
   std::optional<std::string> read();
 
  private:

@@ -43,7 +43,8 @@ Result<Cost> cost_of(ModelService& model, int streams, const std::vector<int32_t
       TRY(generate_together(model, {static_cast<size_t>(streams), request}));
   auto last_token = done.front().last_token;
   for (const Generated& one : done) last_token = std::max(last_token, one.last_token);
-  return Cost{seconds_between(done.front().started, last_token), meter ? meter->joules().value_or(0) : 0};
+  return Cost{seconds_between(done.front().started, last_token),
+              meter ? meter->joules().value_or(0) : 0};
 }
 
 Result<ModelTimes> measure_round(ModelService& model, const ModelBenchFlags& flags, int round) {

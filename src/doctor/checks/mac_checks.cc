@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What base/files/open_files.h asks for: a connection is a descriptor.
+// As many as base/files/open_files.h asks for: a connection is a descriptor.
 constexpr uint64_t kOpenFilesMin = 10'240;
 // Below it the system swaps as soon as the GPU takes its share.
 constexpr uint64_t kSystemBytesMin = uint64_t{4} << 30;

@@ -43,7 +43,7 @@ std::string system_text(const SystemFiles& files) {
   utsname system{};
   if (::uname(&system) != 0) return "unknown";
   std::string name = value_of(files.text("/etc/os-release").value_or(""), "PRETTY_NAME", '=');
-  if constexpr (kIsMac) {
+  if (kIsMac) {
     name = fmt::format("{}, {}", mac_name(), mac_sysctl_text("hw.model").value_or("unknown model"));
   }
   return fmt::format("{} {} {}, {}", system.sysname, system.release, system.machine, name);

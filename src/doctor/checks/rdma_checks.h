@@ -32,7 +32,7 @@ struct RdmaFacts {
 
 RdmaFacts collect_rdma(const SystemFiles& files, const std::vector<InterfaceFacts>& interfaces,
                        const MacAnswers& mac = {});
-// What the tools of macOS say: the switch, the bridge, the ports.
+// Adds the answers of macOS's tools: the switch, the bridge, the ports.
 void add_apple_rdma(const MacAnswers& mac, RdmaFacts& facts);
 Findings judge_rdma(const RdmaFacts& facts);
 

@@ -66,7 +66,7 @@ void add_launchd_log(const Redaction& redaction, BugReport& report) {
 }
 
 // Only our program's lines: systemd's own are useless, and a unit's child may be any program.
-void add_log(const Redaction& redaction, BugReport& report) {
+void add_journal_log(const Redaction& redaction, BugReport& report) {
   for (const char* const unit : {"--unit=lockstep", "--user-unit=lockstep"}) {
     const auto log = run_program({.program = "journalctl",
                                   .arguments = {unit, "_COMM=lockstep", "--no-pager", "--quiet",
@@ -148,11 +148,7 @@ BugReport collect_bug_report(const BugReportWish& wish) {
   report.files.push_back({"doctor.json", "the same for programs",
                           dump_json(redaction.json(findings_json(findings))) + "\n"});
   add_node(wish, status, redaction, report);
-  if constexpr (kIsMac) {
-    add_launchd_log(redaction, report);
-  } else {
-    add_log(redaction, report);
-  }
+  (kIsMac ? add_launchd_log : add_journal_log)(redaction, report);
   add_desired_state(home_folder(), redaction, report);
   return report;
 }

@@ -42,8 +42,8 @@ BugReport collect_bug_report(const BugReportWish& wish);
 Result<std::string> redacted_desired_state(const std::filesystem::path& home,
                                            const Redaction& redaction);
 
-// The last lines of the log of launchd's service lockstep, which `launchctl print` names. kNotFound:
-// there is no such service, or no log.
+// The last lines of the log of launchd's service lockstep, which `launchctl print` names.
+// kNotFound: there is no such service, or no log.
 Result<std::string> launchd_log();
 
 // A plain tar archive that only the owner can read. kInvalidArgument if the file exists already, or
