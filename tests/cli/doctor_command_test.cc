@@ -149,6 +149,20 @@ TEST_CASE("doctor asks the local node") {
                 answer.output);
 }
 
+TEST_CASE("doctor --cables compares the files of several Macs, and refuses other files") {
+  const Home home;
+  const std::string folder = LOCKSTEP_SOURCE_DIR "/tests/data/mac_tools/";
+  const ProgramAnswer answer =
+      run_lockstep(home, {"doctor", "--cables", folder + "studio.json", folder + "macbook.json"});
+  CHECK(answer.output ==
+        "ok       a cable joins studio port 2 and macbook port 1 with 80 Gbit/s\n"
+        "no problem, no notes\n");
+  CHECK(answer.status == 0);
+  const ProgramAnswer refused = run_lockstep(home, {"doctor", "--cables", folder + "README.md"});
+  CHECK(refused.status != 0);
+  CHECK(refused.output.empty());
+}
+
 TEST_CASE("a bug report contains the node's answers, and no key, token, PIN or prompt") {
   const Home home;
   const PlayedNode node;
