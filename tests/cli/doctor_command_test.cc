@@ -156,7 +156,7 @@ TEST_CASE("doctor --cables compares the files of several Macs, and refuses other
       run_lockstep(home, {"doctor", "--cables", folder + "studio.json", folder + "macbook.json"});
   CHECK(answer.output ==
         "ok       a cable joins studio port 2 and macbook port 1 with 80 Gbit/s\n"
-        "no problem, no notes\n");
+        "no problems, no notes\n");
   CHECK(answer.status == 0);
   const ProgramAnswer refused = run_lockstep(home, {"doctor", "--cables", folder + "README.md"});
   CHECK(refused.status != 0);
