@@ -144,7 +144,9 @@ TEST_CASE("a pair whose frames never arrive stays on TCP") {
   const auto devices = open_fake_devices();
   const VerbsUpgradeOptions options{.devices = devices.get()};
   UpgradePair pair = upgrade_pair(options, options);
-  check_fallback(pair, "rank 1: no frame of 4032 bytes arrived over RDMA within 1000 ms");
+  check_fallback(pair,
+                 "rank 1: no frame of 4032 bytes arrived over RDMA within 1000 ms: does the "
+                 "cable lead there, and is RDMA switched on at both ends?");
 }
 
 TEST_CASE("a rank without RDMA keeps both on TCP, and each says why") {

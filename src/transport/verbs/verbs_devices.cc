@@ -16,19 +16,11 @@
 namespace lockstep {
 namespace {
 
-// A network card may have this many entries for its ports and addresses; the rest is ignored.
-constexpr int kGidsMax = 1024;
-
 // Some drivers refuse a region without all three, though nothing here writes into a peer's memory.
 constexpr int kRegionAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
 constexpr size_t kChannelBytes = VerbsDevices::kFramesPerChannel * VerbsDevices::kFrameBytesMax;
-
-bool is_ipv4(const IpBytes& address) {
-  constexpr IpBytes kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::equal(kMapped.begin(), kMapped.begin() + 12, address.begin());
-}
 
 }  // namespace
 
@@ -82,19 +74,22 @@ Status VerbsDevices::open_all() {
     if (list != nullptr) api_.free_device_list(list);
     std::string why = "this machine has no RDMA device";
     if (error_number != 0) why += std::string(" (") + std::strerror(error_number) + ")";
-    return Error{ErrorCode::kUnsupported, why};
+    return Error{ErrorCode::kNotFound, why};
   }
-  Status last = Ok{};
   for (int i = 0; i < count; ++i) {
     Device device;
     device.name = api_.get_device_name(list[i]);
+    device.limits = limits_of(*list[i]);
+    if (options_.unacknowledged_bytes_max) {
+      device.limits.unacknowledged_bytes_max = *options_.unacknowledged_bytes_max;
+    }
     device.context = api_.open_device(list[i]);
     if (device.context == nullptr) {
-      last = device_error(device, "opening it failed", errno);
+      problem_ = device_error(device, "opening it failed", errno, true).message;
       continue;
     }
     if (const int failed = api_.query_device(device.context, &device.attributes); failed != 0) {
-      last = device_error(device, "asking for its limits failed", failed);
+      problem_ = device_error(device, "asking for its limits failed", failed).message;
       api_.close_device(device.context);
       continue;
     }
@@ -102,7 +97,8 @@ Status VerbsDevices::open_all() {
     devices_.push_back(std::move(device));
   }
   api_.free_device_list(list);
-  return devices_.empty() ? last : Ok{};
+  if (devices_.empty()) return Error{ErrorCode::kUnsupported, problem_};
+  return Ok{};
 }
 
 VerbsDevices::~VerbsDevices() {
@@ -118,63 +114,8 @@ VerbsDevices::~VerbsDevices() {
   }
 }
 
-Result<VerbsPort> VerbsDevices::find(const IpBytes& address) {
-  const std::lock_guard lock(mutex_);
-  bool is_known = false;
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    const Device& device = devices_[i];
-    for (uint8_t port = 1; port <= std::max<uint8_t>(device.attributes.phys_port_cnt, 1); ++port) {
-      ibv_port_attr attributes{};
-      if (const int failed = api_.query_port(device.context, port, &attributes); failed != 0) {
-        return device_error(device, "asking for its port failed", failed);
-      }
-      const int gid_index = find_gid(device, port, attributes, address);
-      if (gid_index < 0) continue;
-      is_known = true;
-      if (attributes.state != IBV_PORT_ACTIVE) continue;
-      return VerbsPort{i, port, gid_index, address, attributes.lid, attributes.active_mtu};
-    }
-  }
-  return Error{ErrorCode::kUnsupported,
-               is_known ? "the RDMA port of this address is not active: is the cable in, and RDMA "
-                          "switched on at both ends?"
-                        : "no RDMA device has the address of the connection"};
-}
-
-// The index to use with `address`, -1 if the port does not have it.
-int VerbsDevices::find_gid(const Device& device, uint8_t port, const ibv_port_attr& attributes,
-                           const IpBytes& address) const {
-  int first = -1;
-  for (int index = 0; index < std::min(attributes.gid_tbl_len, kGidsMax); ++index) {
-    ibv_gid gid{};
-    if (api_.query_gid(device.context, port, index, &gid) != 0) continue;
-    if (std::memcmp(gid.raw, address.data(), address.size()) != 0) continue;
-    if (first < 0) first = index;
-    if (api_.is_roce_v2 == nullptr) break;
-    if (api_.is_roce_v2(api_, device.context, port, index)) return index;
-  }
-  return first;
-}
-
-std::vector<IpBytes> VerbsDevices::addresses() {
-  const std::lock_guard lock(mutex_);
-  std::vector<IpBytes> found;
-  for (const Device& device : devices_) {
-    for (uint8_t port = 1; port <= std::max<uint8_t>(device.attributes.phys_port_cnt, 1); ++port) {
-      ibv_port_attr attributes{};
-      if (api_.query_port(device.context, port, &attributes) != 0) continue;
-      if (attributes.state != IBV_PORT_ACTIVE) continue;
-      for (int index = 0; index < std::min(attributes.gid_tbl_len, kGidsMax); ++index) {
-        ibv_gid gid{};
-        IpBytes address{};
-        if (api_.query_gid(device.context, port, index, &gid) != 0) continue;
-        std::copy(std::begin(gid.raw), std::end(gid.raw), address.begin());
-        const bool is_new = std::find(found.begin(), found.end(), address) == found.end();
-        if (is_ipv4(address) && is_new) found.push_back(address);
-      }
-    }
-  }
-  return found;
+int VerbsDevices::window(size_t device, size_t frame_bytes) const {
+  return window_of(devices_[device].limits, frame_bytes);
 }
 
 Result<ibv_qp_type> VerbsDevices::best_type(size_t index) {
@@ -231,7 +172,7 @@ Status VerbsDevices::add_region(Device& device, size_t index, int channels) {
   if (device.domain == nullptr) {
     device.domain = api_.alloc_pd(device.context);
     if (device.domain == nullptr) {
-      return device_error(device, "getting a protection domain failed", errno);
+      return device_error(device, "getting a protection domain failed", errno, true);
     }
     ++counts_.domains;
   }
@@ -271,8 +212,9 @@ Status VerbsDevices::add_region(Device& device, size_t index, int channels) {
 Status VerbsDevices::create_queue_pair(Device& device, VerbsChannel& channel, ibv_qp_type type) {
   if (channel.queue_pair != nullptr && channel.type == type) return Ok{};
   destroy(channel);
-  const int limit =
-      device.has_type && device.type == IBV_QPT_UC ? kUnreliableQueuePairsMax : kQueuePairsMax;
+  const int limit = device.has_type && device.type == IBV_QPT_UC
+                        ? VerbsLimits::kUnreliableQueuePairsMax
+                        : VerbsLimits::kQueuePairsMax;
   if (device.queue_pairs >= limit) {
     return Error{ErrorCode::kExhausted, "the RDMA device " + device.name + " has " +
                                             std::to_string(limit) + " queue pairs in use already"};
@@ -297,7 +239,7 @@ Status VerbsDevices::create_queue_pair(Device& device, VerbsChannel& channel, ib
   wanted.send_cq = wanted.recv_cq = channel.completions;
   channel.queue_pair = api_.create_qp(device.domain, &wanted);
   if (channel.queue_pair == nullptr) {
-    const Error error = device_error(device, "getting a queue pair failed", errno);
+    const Error error = device_error(device, "getting a queue pair failed", errno, true);
     destroy(channel);
     return error;
   }
@@ -344,9 +286,15 @@ VerbsDevices::Counts VerbsDevices::counts() const {
   return counts_;
 }
 
-Error VerbsDevices::device_error(const Device& device, const char* what, int error_number) const {
-  return Error{ErrorCode::kUnsupported,
-               "the RDMA device " + device.name + ": " + what + ": " + std::strerror(error_number)};
+Error VerbsDevices::device_error(const Device& device, const char* what, int error_number,
+                                 bool is_worn) const {
+  std::string why =
+      "the RDMA device " + device.name + ": " + what + ": " + std::strerror(error_number);
+  // The driver gives only so many of these until a restart (mlx issue 3207).
+  if (device.limits.is_thunderbolt && is_worn) {
+    why += "; Apple's driver wears out when devices are opened often: restart this machine";
+  }
+  return Error{ErrorCode::kUnsupported, why};
 }
 
 }  // namespace lockstep

@@ -4,7 +4,8 @@
 // up and end links; any thread may call.
 #pragma once
 
-#include "transport/verbs/verbs_api.h"
+#include "transport/verbs/verbs_limits.h"
+#include "transport/verbs/verbs_report.h"
 
 #ifdef LOCKSTEP_HAS_VERBS
 
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,18 +65,16 @@ class VerbsLease {
 class VerbsDevices {
  public:
   static constexpr size_t kFrameBytesMax = size_t{64} * 1024;
-  static constexpr size_t kPageBytes = 4096;  // unit of the queues of some devices
-  static constexpr int kDepth = 16;           // frames per direction
+  static constexpr size_t kPageBytes = 4096;          // unit of the queues of some devices
+  static constexpr int kDepth = VerbsLimits::kDepth;  // frames per direction
   static constexpr size_t kFramesPerChannel = 2 * kDepth + 1;
-  static constexpr int kRegionsMax = 16;      // per device; some allow only 100 in all
-  static constexpr int kQueuePairsMax = 256;  // per device
-  // For a device without reliable connections (Apple's): the eleventh is refused, and after that
-  // none can be created until the machine restarts (mlx pull request 4209).
-  static constexpr int kUnreliableQueuePairsMax = 10;
+  static constexpr int kRegionsMax = 16;  // per device; some allow only 100 in all
 
   struct Options {
     std::string library = verbs_library_name();
     bool unreliable = false;  // use type UC for queue pairs even if RC is possible
+    // For tests, in place of the device's own.
+    std::optional<uint64_t> unacknowledged_bytes_max;
   };
   // Objects created since the start.
   struct Counts {
@@ -99,6 +99,11 @@ class VerbsDevices {
   Result<VerbsPort> find(const IpBytes& address);
   // The addresses of all active ports, device by device.
   std::vector<IpBytes> addresses();
+  // All ports; and why a device could not be opened, empty if all were.
+  std::vector<VerbsPortReport> ports();
+  const std::string& problem() const { return problem_; }
+  // Frames of this size that a queue pair may have unacknowledged.
+  int window(size_t device, size_t frame_bytes) const;
   // RC if the device supports it, else UC.
   Result<ibv_qp_type> best_type(size_t device);
   // Ensures memory for `count` free channels, in one region if there are none yet.
@@ -122,6 +127,7 @@ class VerbsDevices {
     std::string name;
     ibv_context* context = nullptr;
     ibv_device_attr attributes{};
+    VerbsLimits limits;
     ibv_pd* domain = nullptr;
     bool has_type = false;  // `type` has been tried
     ibv_qp_type type = IBV_QPT_RC;
@@ -141,12 +147,16 @@ class VerbsDevices {
   void drain(ibv_cq* completions) const;
   void give_back(VerbsChannel channel);
   void destroy(VerbsChannel& channel);
-  Error device_error(const Device& device, const char* what, int error_number) const;
+  std::vector<std::string> address_texts(const Device& device, uint8_t port, int gid_count) const;
+  // `is_worn`: it can also fail because the driver is worn out.
+  Error device_error(const Device& device, const char* what, int error_number,
+                     bool is_worn = false) const;
 
   const VerbsApi api_;
   const Options options_;
   mutable std::mutex mutex_;
   std::vector<Device> devices_;
+  std::string problem_;
   Counts counts_;
   std::atomic<uint64_t> late_frames_{0};  // a statistic, orders nothing
 };

@@ -27,15 +27,29 @@ constexpr unsigned kPollsPerClock = 64;
 constexpr std::chrono::milliseconds kSpeakEvery{100};
 // After a peer announced its number of sent frames and left: until missing frames count as lost.
 constexpr std::chrono::milliseconds kGrace{200};
+// Frames that an unreliable queue pair has not brought although the peer's word about them came by
+// TCP: they need microseconds, and milliseconds over a software device.
+constexpr std::chrono::seconds kMissingMax{5};
 // For our last frames to leave before the queue pair is reset.
 constexpr std::chrono::milliseconds kLeaveMax{200};
 // One credit is reserved for frames that return credits: two sides with none would deadlock.
 constexpr uint64_t kKeptCredits = 1;
+// If one read frame justified an answer, two idle sides would answer each other for ever.
+constexpr int kReadsPerOfferMin = 2;
 
 }  // namespace
 
 VerbsLink::VerbsLink(VerbsQueue queue, const Options& options)
-    : queue_(std::move(queue)), options_(options) {}
+    : queue_(std::move(queue)),
+      options_(options),
+      window_(static_cast<uint64_t>(options.window)),
+      reads_per_offer_(
+          static_cast<uint64_t>(std::max(kReadsPerOfferMin, options.peer_window / 2))) {
+  const auto is_possible = [](int window) {
+    return window >= VerbsLimits::kWindowMin && window <= VerbsLimits::kDepth;
+  };
+  LOCKSTEP_CHECK(is_possible(options.window) && is_possible(options.peer_window));
+}
 
 VerbsLink::~VerbsLink() {
   leave();
@@ -123,9 +137,10 @@ void VerbsLink::send(int frame, size_t length) {
   }
 }
 
-// Half of the room justifies an extra frame. An acquired frame will return the credits anyway.
+// Half of the peer's window justifies an extra frame. An acquired frame will return the credits
+// anyway.
 void VerbsLink::offer_credits() {
-  if (received_ - reported_ < kDepth / 2 || acquired_bytes_ > 0) return;
+  if (received_ - reported_ < reads_per_offer_ || acquired_bytes_ > 0) return;
   if (is_spare_sending_ || credits() == 0 || !state_.ok()) return;
   is_spare_sending_ = true;
   send(VerbsQueue::kSpareFrame, 0);
@@ -211,6 +226,7 @@ void VerbsLink::look_at_side_channel() {
   if (!side_channel_.is_open() || is_left_) return;
   hear();
   if (!is_left_) watch_path();
+  if (!is_left_) watch_losses();
 }
 
 // Anything after a farewell is ignored.
@@ -224,7 +240,9 @@ void VerbsLink::hear() {
     if (got > 0) {
       if (is_whole) return;
       word_bytes_ += static_cast<size_t>(got);
-      if (word_bytes_ == sizeof(word_) && word_.magic == Word::kPresent) word_bytes_ = 0;
+      if (word_bytes_ < sizeof(word_) || word_.magic != Word::kPresent) continue;
+      announced_ = std::max(announced_, word_.sent);
+      word_bytes_ = 0;
     } else if (got == 0 || !is_try_later(errno)) {
       is_left_ = true;
       left_at_ = Clock::now();
@@ -240,7 +258,7 @@ void VerbsLink::watch_path() {
   const Clock::time_point now = Clock::now();
   if (now - spoke_ > kSpeakEvery) {
     spoke_ = now;
-    const Word word{Word::kPresent, 0};
+    const Word word{Word::kPresent, sent_};
     const ssize_t sent = ::send(side_channel_.get(), &word, sizeof(word), kSendFlags);
     // A partial word would be taken for the beginning of the next, so nothing may follow it.
     if (sent > 0 && sent != sizeof(word)) {
@@ -250,6 +268,29 @@ void VerbsLink::watch_path() {
   }
   if (path_.is_dead(side_channel_.get())) {
     break_link(peer_error(ErrorCode::kPeerLost, options_.peer, kDeadPath));
+  }
+}
+
+// A frame that is the last one for now breaks no sequence when it is lost, and a device tells of no
+// loss: it drops frames, or a cable brings them in one direction only.
+void VerbsLink::watch_losses() {
+  if (queue_.is_reliable() || announced_ <= arrived_) {
+    missing_since_ = {};
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (missing_since_ == Clock::time_point{} || missing_after_ != arrived_) {
+    missing_since_ = now;
+    missing_after_ = arrived_;
+    is_overdue_ = false;
+  } else if (now - missing_since_ > kMissingMax) {
+    // First whatever arrived while this process was stopped is polled.
+    if (!std::exchange(is_overdue_, true)) return;
+    const std::string what = std::to_string(announced_ - arrived_) + " of the " +
+                             std::to_string(announced_) +
+                             " frames that it sent over RDMA have not arrived: the device dropped "
+                             "them, or the cable is dead in this direction";
+    break_link(peer_error(ErrorCode::kPeerLost, options_.peer, what));
   }
 }
 

@@ -1,10 +1,11 @@
 // VerbsLink: a Link over an RDMA queue pair, with the authenticated TCP connection to the same peer
 // as its side channel. Frames are written and read in place in registered memory. A RECV is always
 // posted for each frame the peer may send: the peer counts credits, which every frame returns, or a
-// frame without payload if there is no data to send. A frame lost by an unreliable queue pair
-// breaks the sequence: the link becomes kCorrupt or a deadline passes. peek() checks the side
-// channel about once a millisecond for a peer that ended or was killed, and for a dead network,
-// since both sides send something there now and then.
+// frame without payload if there is no data to send. Unacknowledged frames never exceed the
+// window, because some devices drop what is more. A frame lost by an unreliable queue pair breaks
+// the sequence: the link becomes kCorrupt, or kPeerLost if nothing follows it. peek() checks the
+// side channel about once a millisecond for a peer that ended or was killed, for a dead network,
+// and for the number of frames that the peer has sent, since both sides say it now and then.
 #pragma once
 
 #include "transport/verbs/verbs_queue.h"
@@ -41,6 +42,9 @@ class VerbsLink final : public Link {
     uint32_t epoch = 0;
     uint32_t own_connection = 0;   // the number that the peer writes into its headers
     uint32_t peer_connection = 0;  // the number that we write
+    // Frames that this side, and the peer, may have unacknowledged: VerbsDevices::window() of each.
+    int window = VerbsDevices::kDepth;
+    int peer_window = VerbsDevices::kDepth;
   };
 
   // The queue is connected on both sides.
@@ -69,8 +73,8 @@ class VerbsLink final : public Link {
     int frame = 0;
     uint32_t length = 0;
   };
-  // A word on the side channel. The last one holds the number of frames that this side has sent;
-  // the others exist only to be acknowledged, so that a dead network shows.
+  // A word on the side channel holds the number of frames that this side has sent. It is sent now
+  // and then, to be acknowledged, so that a dead network shows, and at the end.
   struct Word {
     static constexpr uint64_t kFarewell = 0x6c6c'6577'6572'6166;  // in memory: "farewell"
     static constexpr uint64_t kPresent = 0x746e'6573'6572'7000;   // in memory: "\0present"
@@ -79,7 +83,7 @@ class VerbsLink final : public Link {
   };
 
   bool has_room() const;
-  uint64_t credits() const { return kDepth + received_by_peer_ - sent_; }
+  uint64_t credits() const { return window_ + received_by_peer_ - sent_; }
   void send(int frame, size_t length);
   void offer_credits();
   void poll();
@@ -89,6 +93,7 @@ class VerbsLink final : public Link {
   void look_at_side_channel();
   void hear();
   void watch_path();
+  void watch_losses();
   bool has_missing_frames() const;
   void finish_loss();
   void leave();
@@ -98,6 +103,8 @@ class VerbsLink final : public Link {
 
   VerbsQueue queue_;
   Options options_;
+  const uint64_t window_;
+  const uint64_t reads_per_offer_;  // this many read frames justify a frame that returns credits
   UniqueFd side_channel_;
 
   uint64_t sent_ = 0;              // frames, also the sequence number of the next
@@ -119,7 +126,11 @@ class VerbsLink final : public Link {
   Clock::time_point looked_{};
   Clock::time_point spoke_{};  // last word sent on the side channel
   PathWatch path_;
-  Word word_;  // of the peer, as much as has arrived
+  uint64_t announced_ = 0;             // frames that the peer has sent, by its own word
+  Clock::time_point missing_since_{};  // no frame has arrived since, though some were announced
+  uint64_t missing_after_ = 0;         // `arrived_` at that time
+  bool is_overdue_ = false;            // one look ago they were missing for too long
+  Word word_;                          // of the peer, as much as has arrived
   size_t word_bytes_ = 0;
   bool is_left_ = false;  // the side channel has ended
   Clock::time_point left_at_{};

@@ -31,7 +31,10 @@ struct VerbsNote {
   uint32_t connection = 0;
   uint32_t lid = 0;
   std::array<uint8_t, 16> gid{};
-  char reason[192] = {};  // ends with a zero
+  char reason[188] = {};  // ends with a zero
+  // kEndpoint: frames that this side may have unacknowledged. 0 in versions of lockstep whose
+  // window was always VerbsLimits::kDepth; there `reason` is longer.
+  uint32_t window = 0;
 };
 static_assert(sizeof(VerbsNote) == 256);
 

@@ -3,6 +3,7 @@
 #ifdef LOCKSTEP_HAS_VERBS
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <utility>
@@ -17,7 +18,14 @@ constexpr size_t kFrameSizes[] = {64 * 1024, 16 * 1024, 4 * 1024};
 constexpr size_t kFrameBytesUnreliable = 16 * 1024;
 constexpr std::chrono::milliseconds kTrialMax{1'000};  // for one frame to arrive
 constexpr std::chrono::milliseconds kTrialLook{1};
+static_assert(kTrialMax * std::size(kFrameSizes) <= VerbsPair::kTrialsMax);
 constexpr uint32_t kFirstPacketMask = 0xff'ffff;
+
+int window_of_peer(const VerbsNote& note) {
+  if (note.window == 0) return VerbsLimits::kDepth;
+  return static_cast<int>(std::clamp<uint32_t>(note.window, VerbsLimits::kWindowMin,
+                                               static_cast<uint32_t>(VerbsLimits::kDepth)));
+}
 
 }  // namespace
 
@@ -65,9 +73,11 @@ Result<std::unique_ptr<VerbsLink>> VerbsPair::try_size(size_t frame_bytes) {
     own.connection = random();
     own.lid = port_.lid;
     own.gid = port_.gid;
+    own.window = static_cast<uint32_t>(devices_.window(port_.device, frame_bytes));
   }
   if (!TRY(agree(own, peer, status))) return std::unique_ptr<VerbsLink>();
   const uint32_t peer_connection = peer.connection;
+  const int peer_window = window_of_peer(peer);
   status = queue->connect(
       {.port = port_,
        .mtu = mtu_,
@@ -80,7 +90,9 @@ Result<std::unique_ptr<VerbsLink>> VerbsPair::try_size(size_t frame_bytes) {
                                           VerbsLink::Options{.peer = options_.peer,
                                                              .epoch = options_.epoch,
                                                              .own_connection = own.connection,
-                                                             .peer_connection = peer_connection});
+                                                             .peer_connection = peer_connection,
+                                                             .window = static_cast<int>(own.window),
+                                                             .peer_window = peer_window});
   status = try_frame(*link);
   own.phase = VerbsNote::kVerdict;
   if (!TRY(agree(own, peer, status))) return std::unique_ptr<VerbsLink>();
@@ -102,7 +114,9 @@ Status VerbsPair::try_frame(VerbsLink& link) const {
     if (Status waited = wait.pause("trial frame"); !waited.ok()) {
       const std::string what = "no frame of " + std::to_string(link.frame_bytes_max()) +
                                " bytes arrived over RDMA within " +
-                               std::to_string(kTrialMax.count()) + " ms";
+                               std::to_string(kTrialMax.count()) +
+                               " ms: does the cable lead there, and is RDMA switched on at both "
+                               "ends?";
       return peer_error(ErrorCode::kTimeout, options_.peer, what.c_str());
     }
   }

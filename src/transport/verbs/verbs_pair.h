@@ -6,6 +6,7 @@
 
 #ifdef LOCKSTEP_HAS_VERBS
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,9 @@ class VerbsPair {
     size_t frame_bytes = 0;  // see VerbsUpgradeOptions
     ExchangeLimits limits;
   };
+
+  // How long run() may try frames at most: its deadline must leave as much.
+  static constexpr std::chrono::milliseconds kTrialsMax{3'000};
 
   // `socket` is taken only if a link results.
   VerbsPair(UniqueFd& socket, VerbsDevices& devices, const VerbsPort& port, const Options& options)

@@ -1,6 +1,6 @@
 // The RDMA devices of this machine, for display: their ports and the addresses of these. Used by
-// `lockstep doctor`; links use transport/verbs/verbs_devices.h. Devices are opened and closed
-// again. Any thread.
+// `lockstep doctor`; links use transport/verbs/verbs_devices.h, by which the devices are opened
+// once for a process, since drivers wear out. Any thread.
 #pragma once
 
 #include <string>

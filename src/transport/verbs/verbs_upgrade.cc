@@ -137,6 +137,19 @@ Result<Attempt> try_verbs(Candidate& candidate, VerbsDevices* devices,
   return attempt;
 }
 
+// Pairs take their turns, and each may find a port that is up without a partner: a rank that waits
+// for its turn must not take that for silence. Two ranks with one rail need only the time-out.
+Clock::duration turns_max(size_t ranks, const LinkOptions& link) {
+#ifdef LOCKSTEP_HAS_VERBS
+  const auto pairs = static_cast<int>(ranks > 2 ? 2 * (ranks - 2) : 0);  // of either rank
+  return VerbsPair::kTrialsMax * (pairs * link.rails + link.rails - 1);
+#else
+  static_cast<void>(ranks);
+  static_cast<void>(link);
+  return {};
+#endif
+}
+
 // Records the outcome of one more rail of a pair.
 void note_rail(LinkUse& use, const Attempt& attempt, bool is_encrypted) {
   ++use.rails;
@@ -196,7 +209,8 @@ uint64_t verbs_late_frame_count() {
 // it, and there is no deadlock.
 Result<VerbsUpgrade> upgrade_to_verbs(PeerConnections connections,
                                       const VerbsUpgradeOptions& options) {
-  const Clock::time_point deadline = Clock::now() + options.timeout;
+  const Clock::time_point deadline =
+      Clock::now() + options.timeout + turns_max(connections.size(), options.link);
   VerbsUpgrade upgrade;
   upgrade.links.resize(connections.size());
   std::vector<std::vector<std::unique_ptr<Link>>> rails(connections.size());
