@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -51,6 +52,7 @@ struct QueuePair : ibv_qp {
 
 struct Context : ibv_context {
   int index = 0;
+  uint32_t port = 0;  // its number among all that were opened
   // In mode kApple: what the caller's own Mac would have handed out.
   std::atomic<int> regions{0}, queue_pairs{0};
 };
@@ -75,6 +77,16 @@ bool fails(FakeCall call) {
   return controls().succeeding_calls.fetch_sub(1) <= 0;
 }
 
+// As a Mac's driver that has been opened too often.
+bool is_worn() {
+  return mode() == FakeMode::kApple && controls().opens_left.fetch_sub(1) <= 0;
+}
+
+void check_equal_buffer(uint64_t bytes) {
+  const bool is_equal = bytes >= kPageBytes && std::has_single_bit(bytes);
+  if (mode() == FakeMode::kApple && !is_equal) ++controls().unequal_buffers;
+}
+
 template <class T>
 T* refuse(int error_number) {
   errno = error_number;
@@ -87,13 +99,18 @@ void transmit(QueuePair& queue_pair, const ibv_sge& piece) {
   ++queue_pair.sent;
   const int drop_every = controls().drop_every;
   if (drop_every > 0 && queue_pair.sent % static_cast<uint64_t>(drop_every) == 0) return;
-  if (piece.length > controls().message_bytes_max) return;
+  if (piece.length > controls().message_bytes_max || controls().is_alone != 0) return;
+  if (controls().mute_port == queue_pair.slot->port) return;
   FakeQueuePairSlot* const to = fake_queue_pair(queue_pair.slot->destination);
   if (to == nullptr) return;
   const FakeLock lock(*to);
   if (to->owner == 0 || !to->can_receive || to->destination != queue_pair.qp_num) return;
-  if (mode() == FakeMode::kLossy && to->count >= to->receives) {
+  if (mode() != FakeMode::kReliable && to->count >= to->receives) {
     ++controls().early_messages;
+    return;
+  }
+  if (mode() == FakeMode::kApple && !has_ring_room(to->port, piece.length)) {
+    ++controls().overflows;
     return;
   }
   deliver(*to, reinterpret_cast<const void*>(piece.addr), piece.length);
@@ -106,6 +123,8 @@ int post_send(ibv_qp* base, ibv_send_wr* request, ibv_send_wr** bad) {
   if (queue_pair.state != IBV_QPS_RTS || request->opcode != IBV_WR_SEND) return EINVAL;
   const ibv_sge& piece = *request->sg_list;
   if (request->num_sge != 1 || piece.length > kFakeMessageBytes) return EINVAL;
+  if ((request->send_flags & IBV_SEND_INLINE) != 0) return EINVAL;  // no queue pair has room for it
+  check_equal_buffer(piece.length);
   transmit(queue_pair, piece);
   ibv_wc completion{};
   completion.wr_id = request->wr_id;
@@ -129,6 +148,7 @@ int post_recv(ibv_qp* base, ibv_recv_wr* request, ibv_recv_wr** bad) {
   uint32_t posted = pages(request->sg_list->length);
   for (const Receive& receive : queue_pair.receives) posted += pages(receive.length);
   if (is_apple && posted > queue_pair.pages_max) return ENOMEM;
+  check_equal_buffer(request->sg_list->length);
   queue_pair.receives.push_back({request->wr_id,
                                  reinterpret_cast<std::byte*>(request->sg_list->addr),
                                  request->sg_list->length});
@@ -166,11 +186,9 @@ int poll_cq(ibv_cq* base, int count, ibv_wc* found) {
     QueuePair& queue_pair = *completions.queue_pair;
     FakeQueuePairSlot& slot = *queue_pair.slot;
     const FakeLock slot_lock(slot);
-    while (slot.count > 0 && !queue_pair.receives.empty()) {
+    while (slot.count > 0 && !queue_pair.receives.empty() && controls().held_port != slot.port) {
       completions.done.push_back(receive(queue_pair, slot.inbox[slot.first]));
-      slot.first = (slot.first + 1) % kFakeInboxMessages;
-      --slot.count;
-      --slot.receives;
+      remove_first(slot);
     }
   }
   int taken = 0;
@@ -243,6 +261,8 @@ ibv_device** ibv_get_device_list(int* count) {
   auto* const list = new ibv_device*[kDevicesMax + 1]();
   for (int i = 0; i < *count; ++i) {
     std::strcpy(the_devices[i].name, i == 0 ? "fake0" : "fake1");
+    const int transport = mode() == FakeMode::kApple ? kFakeAppleTransport : IBV_TRANSPORT_IB;
+    std::memcpy(&the_devices[i].transport_type, &transport, sizeof(transport));
     list[i] = &the_devices[i];
   }
   return list;
@@ -258,9 +278,11 @@ const char* ibv_get_device_name(ibv_device* device) {
 
 ibv_context* ibv_open_device(ibv_device* device) {
   if (fails(FakeCall::kOpenDevice)) return refuse<ibv_context>(EACCES);
+  if (is_worn()) return refuse<ibv_context>(ENOMEM);
   auto* const context = new Context();
   context->device = device;
   context->index = static_cast<int>(device - the_devices);
+  context->port = ++controls().ports;
   context->ops.post_send = post_send;
   context->ops.post_recv = post_recv;
   context->ops.poll_cq = poll_cq;
@@ -311,7 +333,7 @@ int _ibv_query_gid_ex(ibv_context*, uint32_t, uint32_t index, ibv_gid_entry* ent
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  if (fails(FakeCall::kAllocPd)) return refuse<ibv_pd>(ENOMEM);
+  if (fails(FakeCall::kAllocPd) || is_worn()) return refuse<ibv_pd>(ENOMEM);
   count_objects(&FakeObjects::domains, 1);
   auto* const domain = new ibv_pd();
   domain->context = context;
@@ -367,6 +389,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   if (wanted->qp_type != IBV_QPT_UC && mode() != FakeMode::kReliable) {
     return refuse<ibv_qp>(kErrorUnsupportedApple);
   }
+  if (mode() == FakeMode::kApple && wanted->cap.max_inline_data > 0) return refuse<ibv_qp>(EINVAL);
   if (mode() == FakeMode::kApple && context_of(*domain).queue_pairs >= kFakeAppleQueuePairs) {
     return refuse<ibv_qp>(EBUSY);
   }
@@ -376,7 +399,8 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
     if (slot.owner != 0 && is_alive(slot.owner)) continue;
     slot.owner = ::getpid();
     slot.can_receive = false;
-    slot.receives = slot.count = 0;
+    slot.port = context_of(*domain).port;
+    empty_inbox(slot);
     auto* const queue_pair = new QueuePair();
     queue_pair->context = domain->context;
     queue_pair->pd = domain;
@@ -412,7 +436,7 @@ int ibv_modify_qp(ibv_qp* base, ibv_qp_attr* attributes, int mask) {
   if (to == IBV_QPS_RTR) queue_pair.slot->destination = attributes->dest_qp_num;
   if (to == IBV_QPS_RESET) {
     queue_pair.receives.clear();
-    queue_pair.slot->receives = queue_pair.slot->count = 0;
+    empty_inbox(*queue_pair.slot);
   }
   return 0;
 }
@@ -428,6 +452,7 @@ int ibv_destroy_qp(ibv_qp* base) {
   --context_of(*queue_pair->pd).queue_pairs;
   queue_pair->slot->owner = 0;
   queue_pair->slot->can_receive = false;
+  empty_inbox(*queue_pair->slot);
   count_objects(&FakeObjects::queue_pairs, -1);
   delete queue_pair;
   return 0;

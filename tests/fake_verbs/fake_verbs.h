@@ -12,8 +12,11 @@ namespace lockstep {
 
 enum class FakeMode : int {
   kReliable,  // RC and UC; a message without a RECV waits for one
-  kApple,     // as macOS: UC only, equal pages, few objects, no notice when a peer exits
-  kLossy,     // UC only; messages without a RECV are lost, and now and then another one
+  // As the published reports describe macOS 26 (docs/internals/links.md has the sources): transport
+  // Thunderbolt, UC only, nothing inline, SENDs and RECVs of equal pages, few objects, no notice
+  // when a peer exits; lost are messages without a RECV and those that overflow a port's ring.
+  kApple,
+  kLossy,  // UC only; messages without a RECV are lost, and now and then another one
 };
 
 // A function that can be made to fail. kSent and kReceived are completions with an error.
@@ -46,6 +49,9 @@ inline constexpr uint32_t kFakeMessageBytes = 65'536;
 // Limits per opener of the device, so that one machine can play several Macs.
 inline constexpr int kFakeAppleRegions = 100;
 inline constexpr int kFakeAppleQueuePairs = 10;
+inline constexpr int kFakeAppleTransport = 100;
+// In mode kApple: what may have reached a port and not yet its RECVs, in bytes.
+inline constexpr uint64_t kFakeApplePortBytes = uint64_t{4} << 20;
 
 // Numbers of existing objects. The totals include those of processes that were killed.
 struct FakeObjects {
@@ -63,7 +69,14 @@ struct FakeVerbs : FakeObjects {
   std::atomic<int> drop_every;              // the n-th message of each queue pair is lost; 0: none
   std::atomic<uint64_t> early_messages;     // arrived without a RECV: credits were overrun
   std::atomic<uint64_t> messages;
-  std::atomic<uint32_t> access;  // all flags of the queue pairs that became INIT
+  std::atomic<uint64_t> overflows;        // messages lost because a port's ring was full
+  std::atomic<uint64_t> unequal_buffers;  // kApple: SENDs and RECVs that are not 4096 * 2^k bytes
+  std::atomic<uint32_t> ports;            // opened contexts so far; each plays a machine's port
+  std::atomic<uint32_t> held_port;        // of this number no RECV is filled; 0: none
+  std::atomic<uint32_t> mute_port;        // the number of the port that sends in vain; 0: none
+  std::atomic<int> is_alone;              // ports are up, but no cable leads to the other
+  std::atomic<int> opens_left;            // kApple: contexts and domains until the driver is worn
+  std::atomic<uint32_t> access;           // all flags of the queue pairs that became INIT
 };
 
 // Found with dlsym().

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 namespace lockstep {
@@ -35,6 +36,7 @@ FakeWire& map_wire() {
     wire.controls.mode = static_cast<int>(mode_from_environment());
     wire.controls.device_count = 1;
     wire.controls.message_bytes_max = kFakeMessageBytes;
+    wire.controls.opens_left = std::numeric_limits<int>::max();
   }
   return wire;
 }
@@ -88,12 +90,32 @@ bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size) {
   if (slot.count == kFakeInboxMessages) return false;
   FakeMessage& message = slot.inbox[(slot.first + slot.count) % kFakeInboxMessages];
   message.bytes = size;
+  slot.waiting_bytes += size;
   std::memcpy(message.data, bytes, size);
   // A sender killed before this line has sent nothing; release: the message is complete when
   // counted.
   std::atomic_thread_fence(std::memory_order_release);
   ++slot.count;
   return true;
+}
+
+void remove_first(FakeQueuePairSlot& slot) {
+  slot.waiting_bytes -= slot.inbox[slot.first].bytes;
+  slot.first = (slot.first + 1) % kFakeInboxMessages;
+  --slot.count;
+  --slot.receives;
+}
+
+void empty_inbox(FakeQueuePairSlot& slot) {
+  slot.receives = slot.count = 0;
+  slot.waiting_bytes = 0;
+}
+
+bool has_ring_room(uint32_t port, uint64_t bytes) {
+  for (const FakeQueuePairSlot& slot : fake_wire().queue_pairs) {
+    if (slot.port == port) bytes += slot.waiting_bytes;
+  }
+  return bytes <= kFakeApplePortBytes;
 }
 
 }  // namespace lockstep

@@ -25,6 +25,9 @@ struct FakeQueuePairSlot {
   bool can_receive;       // from RTR on
   uint32_t destination;   // number of the queue pair it is connected to
   uint32_t receives;      // RECVs posted and not yet filled
+  uint32_t port;          // number of its context's port
+  // The messages in the inbox. Read without the lock: a sender adds up a port's ring.
+  std::atomic<uint64_t> waiting_bytes;
   uint32_t first;
   uint32_t count;
   FakeMessage inbox[kFakeInboxMessages];
@@ -76,7 +79,13 @@ void count_objects(std::atomic<int> FakeObjects::*kind, int change);
 
 // Null for an unused number.
 FakeQueuePairSlot* fake_queue_pair(uint32_t number);
-// Called with its lock held: puts a message into its inbox; false if that is full.
+// Whether this many more bytes fit into the ring of a port.
+bool has_ring_room(uint32_t port, uint64_t bytes);
+// The rest is called with the slot's lock held. Puts a message into its inbox; false if that is
+// full.
 bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size);
+// Takes the first message out.
+void remove_first(FakeQueuePairSlot& slot);
+void empty_inbox(FakeQueuePairSlot& slot);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,7 +29,7 @@ class FakeScope {
   explicit FakeScope(FakeMode mode) : fake_(fake_verbs()) {
     reset();
     fake_.mode = static_cast<int>(mode);
-    fake_.early_messages = 0;
+    fake_.early_messages = fake_.overflows = fake_.unequal_buffers = 0;
     // A killed process left its objects without releasing them.
     fake_.contexts = fake_.domains = fake_.regions = 0;
     fake_.completion_queues = fake_.queue_pairs = 0;
@@ -44,6 +45,9 @@ class FakeScope {
     fake_.failing_call = 0;
     fake_.message_bytes_max = kFakeMessageBytes;
     fake_.drop_every = 0;
+    fake_.is_alone = 0;
+    fake_.held_port = fake_.mute_port = 0;
+    fake_.opens_left = std::numeric_limits<int>::max();
   }
 
   FakeVerbs& fake_;
@@ -51,6 +55,13 @@ class FakeScope {
 
 inline std::unique_ptr<VerbsDevices> open_fake_devices(bool unreliable = false) {
   return std::move(VerbsDevices::open({.library = kFakeLibrary, .unreliable = unreliable}).value());
+}
+
+// As on a Mac, but senders wait for no acknowledgement, so that a port's ring can overflow.
+inline std::unique_ptr<VerbsDevices> open_unfenced_devices() {
+  VerbsDevices::Options options{.library = kFakeLibrary};
+  options.unacknowledged_bytes_max = VerbsLimits::kNoLimit;
+  return std::move(VerbsDevices::open(std::move(options)).value());
 }
 
 }  // namespace lockstep
