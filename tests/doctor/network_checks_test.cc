@@ -125,6 +125,19 @@ TEST_CASE("RDMA: no card is well, a card without library, driver or device is a 
   CHECK(severity_of(judge_rdma(facts), "rdma_device") == Severity::kProblem);
 }
 
+TEST_CASE("RDMA on a Mac: a device that cannot be opened needs a restart") {
+  RdmaFacts facts{.verbs = {.library = "librdma.dylib",
+                            .has_library = true,
+                            .problem = "the RDMA device rdma_en2: opening it failed: Cannot "
+                                       "allocate memory"}};
+  facts.is_apple = true;
+  facts.apple_switch = "enabled";
+  const auto finding = found(judge_rdma(facts), "rdma_device");
+  REQUIRE(finding.has_value());
+  CHECK(finding->severity == Severity::kProblem);
+  CHECK(finding->mend.find("sudo shutdown -r now") == 0);
+}
+
 TEST_CASE("RDMA ports: one without a link is a note if another is active, an address is needed") {
   RdmaFacts facts = good_rdma();
   facts.verbs.ports.push_back({"mlx5_1", 1, false, true, {}});

@@ -22,6 +22,12 @@ constexpr const char* kLockMend =
     "printf '* - memlock unlimited\\n' | sudo tee /etc/security/limits.d/lockstep.conf, then log "
     "in again; of a service: LimitMEMLOCK=infinity";
 
+constexpr const char* kDeviceMend =
+    "ls -l /dev/infiniband; in a container start it with --device=/dev/infiniband";
+// mlx issues 3207 and 3910: repeated opening, and programs that were killed, use the driver up.
+constexpr const char* kAppleDeviceMend =
+    "sudo shutdown -r now; only a restart gives back what Apple's driver has used up";
+
 // NVIDIA (Mellanox) network cards: all since ConnectX-2 support RDMA.
 bool has_rdma_card(const SystemFiles& files) {
   constexpr const char* kPci = "/sys/bus/pci/devices";
@@ -97,7 +103,7 @@ void judge_library(const RdmaFacts& facts, Findings& findings) {
          fmt::format("the RDMA library {} is installed", facts.verbs.library));
   if (!facts.verbs.problem.empty()) {
     add_problem(findings, "rdma_device", facts.verbs.problem,
-                "ls -l /dev/infiniband; in a container start it with --device=/dev/infiniband");
+                facts.is_apple ? kAppleDeviceMend : kDeviceMend);
   } else if (facts.verbs.ports.empty() && has_hardware) {
     add_problem(findings, "rdma_device",
                 fmt::format("the kernel has the RDMA device {}, but the library shows none",
