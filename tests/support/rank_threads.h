@@ -134,9 +134,10 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
 }
 
 // Over existing links: links[i][j] is rank i's to rank j. `run` gets each rank's engine and number,
-// in a thread per rank.
+// in a thread per rank. Returns each rank's error, empty if it had none.
 template <class Run>
-void run_ranks_with(LocalLinks links, const std::string& model, const Setup& setup, Run run) {
+std::vector<std::string> try_ranks_with(LocalLinks links, const std::string& model,
+                                        const Setup& setup, Run run) {
   const int size = static_cast<int>(setup.shares.size());
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::atomic<bool> cancelled{false};  // one rank's failure ends the others
@@ -160,6 +161,13 @@ void run_ranks_with(LocalLinks links, const std::string& model, const Setup& set
     });
   }
   for (auto& rank : ranks) rank.join();
+  return errors;
+}
+
+// None of the ranks may have an error.
+template <class Run>
+void run_ranks_with(LocalLinks links, const std::string& model, const Setup& setup, Run run) {
+  const auto errors = try_ranks_with(std::move(links), model, setup, std::move(run));
   for (const std::string& error : errors) REQUIRE_MESSAGE(error.empty(), error);
 }
 

@@ -49,7 +49,7 @@ inline std::vector<PeerConnections> connect_verbs_ranks(std::span<const VerbsRan
 
 // links[i][j] is rank i's link to rank j.
 inline LocalLinks open_verbs_links(std::span<const VerbsRank> ranks, const LinkOptions& options,
-                                   uint32_t epoch) {
+                                   uint32_t epoch, size_t frame_bytes = 0) {
   std::vector<PeerConnections> connections = connect_verbs_ranks(ranks, options);
   std::vector<Result<VerbsUpgrade>> upgrades;
   for (size_t rank = 0; rank < ranks.size(); ++rank) upgrades.emplace_back(VerbsUpgrade{});
@@ -60,7 +60,8 @@ inline LocalLinks open_verbs_links(std::span<const VerbsRank> ranks, const LinkO
           upgrade_to_verbs(std::move(connections[rank]), {.epoch = epoch,
                                                           .timeout = kVerbsTimeout,
                                                           .link = options,
-                                                          .devices = ranks[rank].devices.get()});
+                                                          .devices = ranks[rank].devices.get(),
+                                                          .frame_bytes = frame_bytes});
     });
   }
   for (std::thread& thread : threads) thread.join();
