@@ -107,6 +107,8 @@ class FakeMachines {
     // At least one exchange per step uses RDMA, in both directions.
     CHECK(fake_->messages - before > 2 * golden.reference.tokens.size());
     CHECK(fake_->early_messages == 0);
+    CHECK(fake_->overflows == 0);
+    CHECK(fake_->unequal_buffers == 0);
   }
 
  private:
