@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <boost/json/basic_parser_impl.hpp>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/double_chars.h"
 #include "base/threads/work.h"
 #include "json/json.h"
 
@@ -24,11 +24,9 @@ namespace json = boost::json;
 
 // The nearest double; infinity if `text`, a JSON number, is beyond the largest.
 double nearest_double(const std::string& text) {
-#ifdef __cpp_lib_to_chars
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = double_from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc()) return value;
-#endif
   return std::strtod(text.c_str(), nullptr);  // underflow to zero, or overflow
 }
 

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/double_chars.h"
 #include "base/utf8.h"
 #include "chat/jinja/jinja_operators.h"
 #include "chat/jinja/jinja_print.h"
@@ -109,7 +110,7 @@ std::optional<double> parse_float(std::string_view text) {
   if (number.starts_with('+') && number.size() > 1 && number[1] != '-') number.remove_prefix(1);
   double value = 0;
   const char* end = number.data() + number.size();
-  const auto parsed = std::from_chars(number.data(), end, value);
+  const auto parsed = double_from_chars(number.data(), end, value);
   if (parsed.ptr != end || number.empty()) return std::nullopt;
   if (parsed.ec == std::errc::result_out_of_range) {
     const bool tiny =

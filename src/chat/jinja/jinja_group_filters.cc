@@ -18,7 +18,7 @@ using Values = std::vector<Value>;
 constexpr int64_t kGroupsMax = 10'000;  // slices, and elements that fill a batch
 
 Result<int64_t> group_count(const Arguments& arguments, std::string_view keyword) {
-  TRY(arguments.need(0, keyword));
+  (void)TRY(arguments.need(0, keyword));
   const int64_t count = TRY(arguments.integer(0, keyword, 0));
   if (count > kGroupsMax) {
     return jinja_error(fmt::format("{} is {}, at most {} is possible", keyword, count, kGroupsMax));

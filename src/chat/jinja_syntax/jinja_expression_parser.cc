@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/double_chars.h"
+
 namespace lockstep::jinja {
 namespace {
 
@@ -251,7 +253,7 @@ Parsed ExpressionParser::literal() {
     }
   } else {
     Expression& constant = stream_.add_expression(Kind::kFloat, token.line);
-    if (std::from_chars(token.text.data(), end, constant.floating).ec == std::errc()) {
+    if (double_from_chars(token.text.data(), end, constant.floating).ec == std::errc()) {
       return &constant;
     }
   }

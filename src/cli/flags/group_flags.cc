@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/double_chars.h"
 #include "cli/text/output.h"
 #include "cli/text/quantisation_text.h"
 #include "hub/files/model_id.h"
@@ -150,7 +151,7 @@ Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
   const char* const end = at + text.size();
   while (true) {
     double share = 0;
-    const auto parsed = std::from_chars(at, end, share);
+    const auto parsed = double_from_chars(at, end, share);
     if (parsed.ec != std::errc() || !(share > 0)) return bad;
     shares.push_back(share);
     at = parsed.ptr;

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <thread>
 
+#include "base/double_chars.h"
 #include "tensor/stored_check.h"
 
 namespace lockstep {
@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds kLentTurn{100};
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
   const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
+  const auto parsed = double_from_chars(text.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return value;
 }

@@ -2,11 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "base/double_chars.h"
 #include "server/chat/chat_messages.h"
 #include "server/ollama/ollama_messages.h"
 #include "server/ollama/ollama_options.h"
@@ -34,7 +34,7 @@ const DurationUnit* unit_at(std::string_view text) {
 std::optional<double> take_number(std::string_view& text) {
   const size_t length = std::min(text.find_first_not_of("0123456789."), text.size());
   double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + length, number);
+  const auto parsed = double_from_chars(text.data(), text.data() + length, number);
   if (length == 0 || parsed.ec != std::errc() || parsed.ptr != text.data() + length) {
     return std::nullopt;
   }
