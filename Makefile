@@ -1,6 +1,6 @@
 # `make` lists the targets. run and test need only make, git and root or sudo to start from.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-clients test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
+.PHONY: help run test build package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-macos test-clients test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -51,6 +51,9 @@ test-aarch64: ## cross-compile for aarch64 Linux and run the tests in an emulato
 
 test-rdma: ## links over RDMA in an emulated machine that has soft-RoCE (root, Debian or Ubuntu)
 	@tools/test_rdma.sh
+
+test-macos: ## compile and link for macOS on Linux, check the programs' files (npm, x86-64; 350 MB of downloads; runs nothing there)
+	@tools/test_macos.sh
 
 test-clients: ## real clients against the real server: npm packages and coding agents (npm, root; 2 GB of downloads)
 	@tools/test_clients.sh

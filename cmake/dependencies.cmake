@@ -1,4 +1,8 @@
 # Everything comes from the system's packages (tools/install_packages.sh); nothing is downloaded here.
+if(LOCKSTEP_MACOS_STUBS)  # of cmake/macos.cmake
+  include(cmake/macos_stubs.cmake)
+  return()
+endif()
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
@@ -8,6 +12,8 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+add_library(lockstep_libedit INTERFACE IMPORTED)
+target_link_libraries(lockstep_libedit INTERFACE edit)
 if(LOCKSTEP_TESTS)
   find_package(doctest REQUIRED)
   find_package(benchmark REQUIRED)

@@ -73,16 +73,21 @@ class Elf:
 
     def imports(self):
         """The names of the dynamic symbols that other files define."""
-        names = set()
+        return {name for name, is_defined in self._dynamic_symbols() if not is_defined}
+
+    def exports(self):
+        """The names of the dynamic symbols that it defines."""
+        return {name for name, is_defined in self._dynamic_symbols() if is_defined}
+
+    def _dynamic_symbols(self):
         for section in self.sections:
             if section.type != SHT_DYNSYM:
                 continue
             strings = self.sections[section.link].offset
             for at in range(section.offset, section.offset + section.size, 24):
                 name, _, _, index = struct.unpack_from("<IBBH", self.data, at)
-                if index == 0 and name != 0:
-                    names.add(self.text(strings + name))
-        return names
+                if name != 0:
+                    yield self.text(strings + name), index != 0
 
     def x86_features(self):
         """The IBT and SHSTK bits of its GNU properties. 0 if there are none."""

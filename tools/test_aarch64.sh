@@ -1,12 +1,14 @@
 #!/bin/sh
 # Builds the kernels and their tests for AArch64 and runs them under qemu: NEON and the scalar code must give the
-# checksums that x86-64 gives (src/kernels/answers/fixed_answers.cc). Needs g++-aarch64-linux-gnu and qemu-user.
+# checksums that x86-64 gives (src/kernels/answers/fixed_answers.cc). Needs g++-aarch64-linux-gnu and qemu-user. KERNELS_CXX_AARCH64: another
+# compiler, with its flags, for the files of one instruction set, which use no C++ library (tools/test_macos.sh).
 # usage: tools/test_aarch64.sh [BUILD_FOLDER]
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build/aarch64}
 compiler=${CXX_AARCH64:-aarch64-linux-gnu-g++}
+kernels_compiler=${KERNELS_CXX_AARCH64:-$compiler}
 emulator=${QEMU_AARCH64:-qemu-aarch64}
 
 for program in "$compiler" "$emulator"; do
@@ -43,11 +45,15 @@ for source in $sources; do
   fi
   echo "  ${source#"$root"/}"
   extra=
+  chosen=$compiler
+  case $source in
+    */kernels/isa_*.cc) chosen=$kernels_compiler ;;
+  esac
   case $source in
     */isa_neon_dotprod.cc) extra=-march=armv8.2-a+dotprod ;;  # as in src/CMakeLists.txt
   esac
   # shellcheck disable=SC2086
-  "$compiler" $flags $extra -c "$source" -o "$object"
+  $chosen $flags $extra -c "$source" -o "$object"
 done
 # shellcheck disable=SC2086
 "$compiler" -static -pthread $objects -o "$build/kernels_test"

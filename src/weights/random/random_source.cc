@@ -53,7 +53,7 @@ class RandomSource final : public WeightSource {
         tensor.is_never_quantised && !is_plain ? *find_random_format("bf16") : format_;
     return random_layout(format, tensor.rows, tensor.columns);
   }
-  void need(const RandomPart& part, size_t bytes);
+  void make(const RandomPart& part, size_t bytes);
   // `seed` determines where in the pattern the view begins.
   std::span<const std::byte> view(const RandomPart& part, size_t bytes, size_t seed) const;
   Result<const RandomTensor*> find(std::string_view name, int rows, int columns) const;
@@ -74,7 +74,7 @@ const RandomPart& vector_part(std::string_view name) {
   return name.find("norm") != std::string_view::npos ? kOnes : kZeros;
 }
 
-void RandomSource::need(const RandomPart& part, size_t bytes) {
+void RandomSource::make(const RandomPart& part, size_t bytes) {
   if (part.content == RandomContent::kNone) return;
   file_bytes_ += bytes;
   auto found = std::find_if(regions_.begin(), regions_.end(),
@@ -86,14 +86,14 @@ void RandomSource::need(const RandomPart& part, size_t bytes) {
 Status RandomSource::allocate() {
   for (const RandomTensor& tensor : tensors_) {
     if (tensor.is_vector) {
-      need(vector_part(tensor.name), static_cast<size_t>(tensor.rows) * 2);
+      make(vector_part(tensor.name), static_cast<size_t>(tensor.rows) * 2);
       continue;
     }
     const RandomLayout parts = layout(tensor);
-    need(parts.format->codes, parts.code_bytes);
-    need(parts.format->scales, parts.scale_bytes);
-    need(parts.format->biases, parts.scale_bytes);
-    need(parts.format->zeros, parts.zero_bytes);
+    make(parts.format->codes, parts.code_bytes);
+    make(parts.format->scales, parts.scale_bytes);
+    make(parts.format->biases, parts.scale_bytes);
+    make(parts.format->zeros, parts.zero_bytes);
   }
   for (Region& region : regions_) {
     const bool is_constant = region.part.content == RandomContent::kConstant;
