@@ -1,7 +1,8 @@
 // Makes a table of NEON kernels. Included by isa_neon.cc and isa_neon_dotprod.cc, in an anonymous
 // namespace; bytes_neon.inl detects from the flags whether there are dot products of bytes.
 
-// The most sums and tokens of one register block. Few shapes compile in less time; any shape gives the same bits.
+// The most sums and tokens of one register block. Few shapes compile in less time; any shape gives
+// the same bits.
 #if defined(LOCKSTEP_FEW_SHAPES)
 constexpr int kSumsMax = 2;
 constexpr int kTokensMax = 2;

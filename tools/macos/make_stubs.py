@@ -32,7 +32,20 @@ YOUNGER = {
 }
 LIBRARY_FOLDERS = ["/usr/lib/*-linux-gnu", "/usr/lib", "/usr/lib64"]
 # Files and folders of /usr/include; those of openssl and curl may lie in a folder of the processor.
-HEADERS = ["boost", "fmt", "CLI", "doctest", "openssl", "curl", "editline", "pcre2.h", "utf8proc.h"]
+HEADERS = ["boost", "fmt", "CLI", "doctest", "openssl", "curl", "editline", "pcre2.h", "utf8proc.h", "infiniband", "rdma"]
+# The only header of Linux among them is the one that rdma-core's <infiniband/verbs.h> includes; this has the same types.
+LINUX_TYPES = """#pragma once
+#include <stdint.h>
+typedef uint8_t __u8;
+typedef uint16_t __u16, __be16, __le16;
+typedef uint32_t __u32, __be32, __le32;
+typedef uint64_t __u64, __be64, __le64;
+typedef int8_t __s8;
+typedef int16_t __s16;
+typedef int32_t __s32;
+typedef int64_t __s64;
+typedef uint64_t __aligned_u64 __attribute__((aligned(8)));
+"""
 
 
 def find_library(pattern):
@@ -72,7 +85,8 @@ def link_headers(folder):
 
 
 def write_if_changed(path, text):
-    """An unchanged stub keeps its time, so that nothing is linked again."""
+    """An unchanged file keeps its time, so that nothing is built again."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             if file.read() == text:
@@ -85,10 +99,11 @@ def main():
     folder = sys.argv[1]
     shutil.rmtree(os.path.join(folder, "include"), ignore_errors=True)
     link_headers(os.path.join(folder, "include"))
+    write_if_changed(os.path.join(folder, "linux", "types.h"), LINUX_TYPES)
+    os.symlink("../linux", os.path.join(folder, "include", "linux"))
     for stub, (install_name, patterns) in LIBRARIES.items():
         symbols = exported(patterns) | (set(YOUNGER) if stub == "libc++.1" else set())
         for processor, homebrew in HOMEBREW.items():
-            os.makedirs(os.path.join(folder, processor), exist_ok=True)
             text = stub_text(install_name.format(homebrew=homebrew), processor, symbols)
             write_if_changed(os.path.join(folder, processor, f"{stub}.tbd"), text)
 
