@@ -47,7 +47,7 @@ for source in $sources; do
   extra=
   chosen=$compiler
   case $source in
-    */kernels/isa_*.cc) chosen=$kernels_compiler ;;
+    "$root"/src/kernels/isa_*.cc) chosen=$kernels_compiler ;;
   esac
   case $source in
     */isa_neon_dotprod.cc) extra=-march=armv8.2-a+dotprod ;;  # as in src/CMakeLists.txt
