@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/double_chars.h"
+
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kBlank = " \t\r\n";
-constexpr size_t kFractionDigitsMax = 9;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 }  // namespace
 
@@ -49,19 +46,12 @@ std::optional<uint64_t> leading_number(std::string_view text) {
   return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-// Digits are counted by hand: not every standard library reads a double without the locale.
 std::optional<double> leading_decimal(std::string_view text) {
-  const auto whole = leading_number(text);
-  if (!whole) return std::nullopt;
-  auto value = static_cast<double>(*whole);
-  const auto point = std::find_if_not(text.begin(), text.end(), is_digit);
-  if (point == text.end() || *point != '.') return value;
-  double place = 0.1;
-  size_t digits = 0;
-  for (auto at = point + 1; at != text.end() && is_digit(*at); ++at, place /= 10) {
-    if (++digits <= kFractionDigitsMax) value += place * (*at - '0');
-  }
-  return value;
+  if (!leading_number(text)) return std::nullopt;
+  const std::string_view number = text.substr(0, text.find_first_not_of("0123456789."));
+  double value = 0;
+  const auto parsed = double_from_chars(number.data(), number.data() + number.size(), value);
+  return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 std::optional<std::string_view> after_key(std::string_view line, std::string_view key) {
