@@ -191,7 +191,7 @@ Result<PairTimes> probe_link(Link& link, bool begins, const ProbeOptions& option
   times.p99_16k_us = at_percent(long_us, 99);
   const Stream stream = plan_stream(times, options, link.frame_bytes_max());
   // The first frames use memory that was never touched.
-  TRY(prober.stream({stream.frame_bytes, stream.frames / kWarmUpShare}));
+  (void)TRY(prober.stream({stream.frame_bytes, stream.frames / kWarmUpShare}));
   times.gbit_s = TRY(prober.stream(stream));
   return times;
 }

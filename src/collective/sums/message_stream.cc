@@ -67,7 +67,7 @@ Result<bool> MessageReceiver::poll() {
   while (whole_ < messages_.size()) {
     const auto frame = link_.peek();
     if (frame.empty()) break;
-    TRY(take_frame(frame));
+    (void)TRY(take_frame(frame));
     link_.release();
     has_moved = true;
   }

@@ -53,7 +53,7 @@ void Pipeline::set_limits(const Limits& limits) {
 }
 
 Status Pipeline::poll() {
-  TRY(move());
+  (void)TRY(move());
   return Ok{};
 }
 

@@ -126,7 +126,7 @@ class Subsets {
   Subsets(const Nfa& nfa, WorkBudget& budget) : nfa_(nfa), budget_(budget), closure_(nfa, budget) {}
 
   Result<Dfa> run() {
-    TRY(number_of(TRY(closure_.of({nfa_.start}, true, false))));
+    (void)TRY(number_of(TRY(closure_.of({nfa_.start}, true, false))));
     for (size_t i = 0; i < pending_.size(); ++i) {
       const StateSet& set = *pending_[i];
       Dfa::State state;
