@@ -2,6 +2,7 @@
 // of the same names.
 #include "doctor/checks/mac_checks.h"
 
+#include "base/bytes_text.h"
 #include "base/files/mapped_file.h"
 #include "doctor/check_support.h"
 #include "doctor/checks/memory_checks.h"
@@ -93,7 +94,8 @@ TEST_CASE("heat and memory pressure are told by their levels") {
 
 TEST_CASE("the GPU's share of the memory: macOS's choice, an owner's, and one too large") {
   MacFacts facts = good_mac();
-  CHECK(found(judge_mac(facts), "gpu_memory")->sentence.find("384") != std::string::npos);
+  CHECK(found(judge_mac(facts), "gpu_memory")->sentence.find(bytes_text(384 * kGibOfMac)) !=
+        std::string::npos);
   facts.gpu_limit_mb = 480 * 1024;
   CHECK(severity_of(judge_mac(facts), "gpu_memory") == Severity::kOk);
   facts.gpu_limit_mb = 511 * 1024;
