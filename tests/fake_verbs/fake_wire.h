@@ -25,9 +25,9 @@ struct FakeQueuePairSlot {
   bool can_receive;       // from RTR on
   uint32_t destination;   // number of the queue pair it is connected to
   uint32_t receives;      // RECVs posted and not yet filled
-  uint32_t port;          // number of its context's port
-  // The messages in the inbox. Read without the lock: a sender adds up a port's ring.
-  std::atomic<uint64_t> waiting_bytes;
+  // Both are read without the lock: a sender adds up a port's ring.
+  std::atomic<uint32_t> port;           // number of its context's port
+  std::atomic<uint64_t> waiting_bytes;  // of the messages in the inbox
   uint32_t first;
   uint32_t count;
   FakeMessage inbox[kFakeInboxMessages];
