@@ -63,7 +63,7 @@ Result<ControlSecret> ControlSecret::open(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kControlSecretFile;
   auto there = read_private_file(path);
   if (!there.ok() && there.error().code == ErrorCode::kNotFound) {
-    TRY(create_private_file(path, TRY(random_hex(kSecretBytes)) + "\n"));
+    (void)TRY(create_private_file(path, TRY(random_hex(kSecretBytes)) + "\n"));
     there = read_private_file(path);  // another process may have been faster
   }
   return ControlSecret(TRY(digits_of(path, TRY(std::move(there)))));

@@ -52,7 +52,7 @@ Result<double> token_ms(ModelService& model, const ConstraintBenchFlags& flags, 
 Result<Json> bench_constraint(const ConstraintBenchFlags& flags) {
   const GroupSupervisorOptions options = TRY(model_or_shape_options(flags.model, flags.new_tokens));
   const std::unique_ptr<GroupSupervisor> model = TRY(start_group(options));
-  for (const Kind& kind : kKinds) TRY(token_ms(*model, flags, kind));  // warm-up
+  for (const Kind& kind : kKinds) (void)TRY(token_ms(*model, flags, kind));  // warm-up
   std::array<std::vector<double>, kKinds.size()> times;
   std::array<std::vector<double>, kKinds.size()> ratios;  // to the round's unconstrained one
   for (int round = 0; round < flags.repetitions; ++round) {
