@@ -6,6 +6,7 @@
 #   - the kernels, compiled by the same clang for Linux, give the fixed checksums in an emulator;
 #   - build/macos/only_macos.txt lists the lines that no test of Linux executes.
 # usage: tools/test_macos.sh [--prepare]      --prepare only installs what it needs
+# MACOS_PROCESSORS (arm64 x86_64) says for which processors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -68,7 +69,7 @@ export CCACHE_COMPILERCHECK
 python3 -B tools/macos/make_stubs.py "$build/stubs"
 python3 -B tools/macos/only_macos.py --output "$build/only_macos.txt"
 python3 -B tests/macos/check_program_test.py
-for processor in arm64 x86_64; do
+for processor in ${MACOS_PROCESSORS:-arm64 x86_64}; do
   compile_program "$processor"
   check_program "$processor"
 done
