@@ -25,6 +25,9 @@ set(CMAKE_INSTALL_NAME_TOOL "install_name_tool" CACHE STRING "nothing is install
 # The program is linked with macOS's own libc++, not with the static one that Zig would build.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-nostdlib++")
 set(CMAKE_CXX_STANDARD_LIBRARIES "${LOCKSTEP_MACOS_STUBS}/${LOCKSTEP_MACOS_ARCHITECTURE}/libc++.1.tbd")
+if(LOCKSTEP_MACOS_ARCHITECTURE STREQUAL "x86_64")
+  string(APPEND CMAKE_CXX_STANDARD_LIBRARIES " ${LOCKSTEP_MACOS_STUBS}/x86_64/cpu_model.o")
+endif()
 # No linker of Linux.
 foreach(linker MOLD LLD GOLD)
   set(LOCKSTEP_HAS_${linker} OFF CACHE BOOL "")

@@ -67,6 +67,7 @@ install_compiler
 CCACHE_COMPILERCHECK="string:$(cat tools/macos/compiler/package-lock.json tools/macos/bin/clang++ | sha256sum)"
 export CCACHE_COMPILERCHECK
 python3 -B tools/macos/make_stubs.py "$build/stubs"
+tools/macos/bin/clang -target x86_64-macos.15.0 -O1 -c tools/macos/cpu_model.c -o "$build/stubs/x86_64/cpu_model.o"
 python3 -B tools/macos/only_macos.py --output "$build/only_macos.txt"
 python3 -B tests/macos/check_program_test.py
 for processor in ${MACOS_PROCESSORS:-arm64 x86_64}; do
