@@ -27,8 +27,9 @@ done
 
 flags="-std=c++20 -O2 -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off
   -DFMT_HEADER_ONLY -I$root/src -I$root/tests -isystem $build/include"
-sources="$root/src/kernels/*.cc $root/src/base/check.cc $root/src/base/threads/thread_team.cc
-  $root/src/base/machine/machine.cc $root/src/base/threads/wait.cc $root/tests/kernels/*_test.cc $root/tests/base/thread_team_test.cc
+sources="$root/src/kernels/*.cc $root/src/kernels/answers/*.cc $root/src/base/check.cc $root/src/base/threads/thread_team.cc
+  $root/src/base/machine/machine.cc
+  $root/src/base/machine/mac_system.cc $root/src/base/threads/wait.cc $root/tests/kernels/*_test.cc $root/tests/base/thread_team_test.cc
   $root/tests/doctest_main.cc"
 
 # A file is compiled again when anything in the two folders of the kernels is newer than its object.

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "kernels/answers/sample_quantised.h"
+#include "kernels/test_data.h"
 
 namespace lockstep {
 namespace {
