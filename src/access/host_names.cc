@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/files/mapped_file.h"
+#include "base/letters.h"
 
 namespace lockstep {
 namespace {
@@ -18,14 +19,6 @@ constexpr size_t kHostNameBytesMax = 253;
 constexpr const char* kResolvConf = "/etc/resolv.conf";
 constexpr size_t kResolvConfBytesMax = size_t{64} << 10;
 constexpr std::string_view kLocalDomain = ".local";
-
-std::string lower_text(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 bool is_port(std::string_view text) {
   return text.size() <= 5 &&

@@ -8,27 +8,16 @@
 #include <string_view>
 #include <version>
 
+#include "base/letters.h"
+
 namespace lockstep {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool starts_with_word(std::string_view text, std::string_view lower_case) {
-  const auto equal = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;
-  };
-  return text.size() >= lower_case.size() &&
-         std::equal(lower_case.begin(), lower_case.end(), text.begin(),
-                    [&](char b, char a) { return equal(a, b); });
-}
-
 // The length of "inf", "infinity", "nan" or "nan(letters, digits, _)" in front; 0 if there is none.
 size_t word_length(std::string_view text) {
-  if (starts_with_word(text, "infinity")) return 8;
-  if (starts_with_word(text, "inf")) return 3;
-  if (!starts_with_word(text, "nan")) return 0;
+  if (begins_with_any_case(text, "infinity")) return 8;
+  if (begins_with_any_case(text, "inf")) return 3;
+  if (!begins_with_any_case(text, "nan")) return 0;
   if (text.size() < 4 || text[3] != '(') return 3;
   size_t at = 4;
   while (at < text.size() &&

@@ -1,8 +1,8 @@
 #include "base/machine/mac_interfaces.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/letters.h"
 #include "base/machine/mac_system.h"
 #include "base/machine/program_output.h"
 #include "base/machine/tool_text.h"
@@ -72,14 +72,12 @@ const MacInterface* find_interface(const std::vector<MacInterface>& interfaces,
 }
 
 int64_t media_mbit_s(std::string_view media) {
-  std::string small(media);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string small = lower_text(media);
   const size_t base = small.find("base");
   if (base == std::string::npos) return 0;
   size_t start = base;
-  while (start > 0 && (std::isdigit(static_cast<unsigned char>(small[start - 1])) != 0 ||
-                       small[start - 1] == 'g' || small[start - 1] == '.')) {
+  while (start > 0 &&
+         (is_digit(small[start - 1]) || small[start - 1] == 'g' || small[start - 1] == '.')) {
     --start;
   }
   const std::string_view word = std::string_view(small).substr(start, base - start);

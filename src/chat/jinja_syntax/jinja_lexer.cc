@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "base/hex.h"
+#include "base/letters.h"
 #include "base/utf8.h"
 #include "chat/text/characters.h"
 
 namespace lockstep::jinja {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

@@ -6,24 +6,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/letters.h"
+
 namespace lockstep {
 namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-std::string lower_text(std::string_view text) {
-  std::string lowered(text.substr(0, kModelNameBytesMax));
-  std::transform(lowered.begin(), lowered.end(), lowered.begin(), lower);
-  return lowered;
+std::string lower_name(std::string_view text) {
+  return lower_text(text.substr(0, kModelNameBytesMax));
 }
 
 // A third of the characters may differ; parts of long names match too ("8b" of "qwen3-8b").
 bool is_near(std::string_view asked, std::string_view known, size_t distance) {
   const size_t allowed = std::max<size_t>(1, std::max(asked.size(), known.size()) / 3);
   return distance <= allowed ||
-         (asked.size() >= 3 && lower_text(known).find(lower_text(asked)) != std::string::npos);
+         (asked.size() >= 3 && lower_name(known).find(lower_name(asked)) != std::string::npos);
 }
 
 }  // namespace
@@ -71,8 +67,8 @@ std::string no_such_model(std::string_view name, const ModelName& found) {
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  const std::string from = lower_text(a);
-  const std::string to = lower_text(b);
+  const std::string from = lower_name(a);
+  const std::string to = lower_name(b);
   std::vector<size_t> before(to.size() + 1), above(to.size() + 1), row(to.size() + 1);
   for (size_t k = 0; k <= to.size(); ++k) row[k] = k;
   for (size_t i = 1; i <= from.size(); ++i) {

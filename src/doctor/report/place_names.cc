@@ -9,6 +9,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/letters.h"
+
 namespace lockstep {
 namespace {
 
@@ -22,16 +24,6 @@ constexpr size_t kHardwareIdHexDigits = 12;  // after "0x"
 
 constexpr std::array<std::string_view, 5> kLocalDomains{".local", ".lan", ".home", ".internal",
                                                         ".home.arpa"};
-
-char lower_letter(char c) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
-std::string lower_text(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), lower_letter);
-  return lower;
-}
 
 bool is_hex_digit(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/files/mapped_file.h"
+#include "base/letters.h"
 #include "hub/files/settings.h"
 
 namespace lockstep {
@@ -32,26 +33,12 @@ constexpr std::array<std::string_view, 16> kSecretNames{
     "pin",     "pins",     "token",   "secret", "key",   "api_key", "password",   "prompt",
     "prompts", "messages", "content", "text",   "input", "output",  "completion", "authorization"};
 
-char lower(char c) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 bool is_hex(char c) {
-  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
+  return is_digit(c) || (lower_letter(c) >= 'a' && lower_letter(c) <= 'f');
 }
 
 bool ends_word(char c) {
   return c == '"' || c == '\'' || c == ',' || std::isspace(static_cast<unsigned char>(c)) != 0;
-}
-
-bool begins_with_any_case(std::string_view text, std::string_view prefix) {
-  return text.size() >= prefix.size() &&
-         std::equal(prefix.begin(), prefix.end(), text.begin(),
-                    [](char a, char b) { return lower(a) == lower(b); });
 }
 
 size_t word_length(std::string_view text) {

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "base/letters.h"
+
 namespace lockstep {
 namespace {
-
-char lower_letter(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 std::string_view trim(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t");

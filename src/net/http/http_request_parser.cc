@@ -4,20 +4,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/letters.h"
 #include "net/http/http_target.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kMethodBytesMax = 32;
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 }  // namespace
 
@@ -111,7 +104,7 @@ bool HttpRequestParser::check_host() {
     return false;
   }
   const std::string_view host = find_field(request_.headers, "host");
-  if (authority_.empty() || (count == 1 && is_same_word(host, to_lower(authority_)))) return true;
+  if (authority_.empty() || (count == 1 && is_same_word(host, lower_text(authority_)))) return true;
   fail(400, "the Host header is not the host of the request target");
   return false;
 }

@@ -5,18 +5,11 @@
 #include <algorithm>
 #include <string>
 
+#include "base/letters.h"
 #include "cluster/state/model_names.h"
 
 namespace lockstep {
 namespace {
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 std::string last_component(std::string_view name) {
   return std::string(name.substr(name.rfind('/') + 1));  // npos + 1 is 0
@@ -50,14 +43,14 @@ std::vector<std::string> suggestions(std::string_view name, const std::vector<st
 }  // namespace
 
 std::shared_ptr<ModelService> model_named(const ModelServices& models, std::string_view name) {
-  const std::string wanted = to_lower(name);
+  const std::string wanted = lower_text(name);
   std::shared_ptr<ModelService> same_letters;
   ModelServices same_end;
   for (const auto& model : models) {
     const std::string own = model->status().name;
     if (own == name) return model;
-    if (to_lower(own) == wanted) same_letters = model;
-    if (to_lower(last_component(own)) == last_component(wanted)) same_end.push_back(model);
+    if (lower_text(own) == wanted) same_letters = model;
+    if (lower_text(last_component(own)) == last_component(wanted)) same_end.push_back(model);
   }
   if (same_letters != nullptr) return same_letters;
   return same_end.size() == 1 ? same_end.front() : nullptr;
