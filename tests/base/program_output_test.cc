@@ -12,6 +12,13 @@ TEST_CASE("a program's output and exit status are returned") {
   CHECK(answer.value().status == 3);
 }
 
+TEST_CASE("a program's errors come with its output if they are wanted") {
+  const auto answer = run_program(
+      {.program = "sh", .arguments = {"-c", "echo a; echo b >&2"}, .with_errors = true});
+  REQUIRE(answer.ok());
+  CHECK(answer.value().output == "a\nb\n");
+}
+
 TEST_CASE("arguments reach a program unchanged") {
   const auto answer = run_program({.program = "printf", .arguments = {"%s|", "a b", "$HOME", "'"}});
   REQUIRE(answer.ok());

@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kShell = "/bin/sh";
 constexpr const char* kScript =
     "PATH=\"$PATH:/usr/sbin:/sbin:/usr/bin:/bin\"; exec \"$@\" >&3 3>&- 2>/dev/null </dev/null";
+constexpr const char* kScriptWithErrors =
+    "PATH=\"$PATH:/usr/sbin:/sbin:/usr/bin:/bin\"; exec \"$@\" >&3 2>&3 3>&- </dev/null";
 constexpr int kNotFoundStatus = 127;  // a shell's status for it
 constexpr int kSignalStatus = 128;
 // A program that has closed its stdout is about to end.
@@ -56,9 +58,9 @@ bool read_all(int fd, Clock::time_point deadline, size_t bytes_max, std::string&
   }
 }
 
-Result<ChildProcess> start_in_shell(const std::string& program,
+Result<ChildProcess> start_in_shell(const char* script, const std::string& program,
                                     const std::vector<std::string>& its_arguments, int output) {
-  std::vector<std::string> arguments{"-c", kScript, "sh", program};
+  std::vector<std::string> arguments{"-c", script, "sh", program};
   arguments.insert(arguments.end(), its_arguments.begin(), its_arguments.end());
   return ChildProcess::start(
       {.program = kShell, .arguments = std::move(arguments), .inherited = {output}});
@@ -69,7 +71,8 @@ Result<ChildProcess> start_in_shell(const std::string& program,
 Result<ProgramAnswer> run_program(const ProgramRun& run) {
   const Clock::time_point deadline = Clock::now() + run.timeout;
   Pipe pipe = TRY(open_output_pipe());
-  ChildProcess child = TRY(start_in_shell(run.program, run.arguments, pipe.write.get()));
+  ChildProcess child = TRY(start_in_shell(run.with_errors ? kScriptWithErrors : kScript,
+                                          run.program, run.arguments, pipe.write.get()));
   pipe.write.reset();
   ProgramAnswer answer;
   const bool is_closed = read_all(pipe.read.get(), deadline, run.output_bytes_max, answer.output);
@@ -89,7 +92,7 @@ Result<ProgramStream> ProgramStream::start(const std::string& program,
                                            std::vector<std::string> arguments) {
   Pipe pipe = TRY(open_output_pipe());
   ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
-  ChildProcess child = TRY(start_in_shell(program, arguments, pipe.write.get()));
+  ChildProcess child = TRY(start_in_shell(kScript, program, arguments, pipe.write.get()));
   return ProgramStream(std::move(pipe.read), std::move(child));
 }
 

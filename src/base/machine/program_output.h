@@ -21,11 +21,12 @@ struct ProgramRun {
   std::vector<std::string> arguments;  // without the program's own name
   std::chrono::milliseconds timeout{3'000};
   size_t output_bytes_max = size_t{1} << 20;  // the rest is cut off
+  bool with_errors = false;                   // its stderr goes where its stdout goes
 };
 
 struct ProgramAnswer {
   int status = 0;      // its exit status; 128 and the signal's number if it was killed
-  std::string output;  // its stdout; stderr is discarded
+  std::string output;  // its stdout; stderr is discarded but for with_errors
 };
 
 // kNotFound: no such program; kTimeout: it did not end in time.

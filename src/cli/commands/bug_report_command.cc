@@ -110,14 +110,13 @@ Result<std::string> program_path() {
                "the file of this program is no longer there; start the installed one"};
 }
 
-Status add_first_mac(const BugReportWish& wish, BugReport& report) {
-  const Redaction redaction = redaction_for(wish, Json());
-  add_tools(redaction, report);
+Status add_first_mac(BugReport& report) {
+  add_tools(report);
   const int failed = add_trials(
       {.program = TRY(program_path()),
        .trials = machine_trials(),
        .announce = [](const std::string& what) { show_progress(fmt::format("{} ...", what)); }},
-      redaction, report);
+      report);
   clear_progress();
   if (failed > 0) {
     report.missing.push_back(
@@ -133,7 +132,7 @@ int bug_report(const BugReportFlags& flags) {
                            .hides_places = flags.first_mac};
   BugReport report = collect_bug_report(wish);
   if (flags.first_mac) {
-    const Status added = add_first_mac(wish, report);
+    const Status added = add_first_mac(report);
     if (!added.ok()) return fail(added.error());
   }
   const std::string path = flags.file.empty() ? usual_name() : flags.file;
@@ -153,8 +152,7 @@ int bug_report(const BugReportFlags& flags) {
   }
   print_line(
       fmt::format("It holds no keys, tokens, PINs or prompts{}. Nothing was sent: look at it, then "
-                  "attach it to "
-                  "your report.",
+                  "attach it to your report.",
                   flags.first_mac ? ", and no names or addresses of machines" : ""));
   return 0;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "base/machine/program_output.h"
 
@@ -15,18 +14,16 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kFirewall = "/usr/libexec/ApplicationFirewall/socketfilterfw";
-constexpr milliseconds kToolTimeout{3'000};
 constexpr milliseconds kProfilerTimeout{10'000};  // it asks every port
 
-struct MacTool {
-  std::string MacAnswers::*answer;
-  std::string program;
-  std::vector<std::string> arguments;
-  milliseconds timeout = kToolTimeout;
-};
+}  // namespace
+
+std::array<std::string, 2> launchd_services() {
+  return {fmt::format("gui/{}/lockstep", ::getuid()), "system/lockstep"};
+}
 
 std::vector<MacTool> mac_tools() {
-  const std::string user = fmt::format("gui/{}/lockstep", ::getuid());
+  const auto [user, system] = launchd_services();
   return {
       {&MacAnswers::hardware_ports, "networksetup", {"-listallhardwareports"}},
       {&MacAnswers::interfaces, "ifconfig", {"-a"}},
@@ -36,16 +33,14 @@ std::vector<MacTool> mac_tools() {
       {&MacAnswers::firewall, kFirewall, {"--getglobalstate"}},
       {&MacAnswers::firewall_block, kFirewall, {"--getblockall"}},
       {&MacAnswers::file_limits, "launchctl", {"limit", "maxfiles"}},
-      {&MacAnswers::user_service, "launchctl", {"print", user}},
-      {&MacAnswers::system_service, "launchctl", {"print", "system/lockstep"}},
+      {&MacAnswers::user_service, "launchctl", {"print", user}, kMacToolTimeout, true},
+      {&MacAnswers::system_service, "launchctl", {"print", system}, kMacToolTimeout, true},
       {&MacAnswers::thunderbolt,
        "system_profiler",
        {"SPThunderboltDataType", "-json"},
        kProfilerTimeout},
   };
 }
-
-}  // namespace
 
 MacAnswers ask_mac_tools() {
   MacAnswers answers;

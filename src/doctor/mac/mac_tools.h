@@ -3,8 +3,10 @@
 // or fails leaves an empty text. None of them needs root. Any thread.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -21,6 +23,19 @@ struct MacAnswers {
   std::string user_service;    // launchctl print gui/UID/lockstep
   std::string system_service;  // launchctl print system/lockstep
 };
+
+inline constexpr std::chrono::milliseconds kMacToolTimeout{3'000};  // for most of them
+struct MacTool {
+  std::string MacAnswers::*answer;
+  std::string program;
+  std::vector<std::string> arguments;
+  std::chrono::milliseconds timeout = kMacToolTimeout;
+  bool shows_environment = false;  // of the service, which may hold keys
+};
+std::vector<MacTool> mac_tools();
+
+// launchd's names of the service: the user's, and the system's.
+std::array<std::string, 2> launchd_services();
 
 // For all tools together; those that it leaves no time for are not asked.
 inline constexpr std::chrono::seconds kMacToolsTimeout{15};

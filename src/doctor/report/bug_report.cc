@@ -1,7 +1,6 @@
 #include "doctor/report/bug_report.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -18,6 +17,7 @@
 #include "doctor/checks/machine_text.h"
 #include "doctor/doctor.h"
 #include "doctor/mac/mac_settings.h"
+#include "doctor/mac/mac_tools.h"
 #include "doctor/report/tar_archive.h"
 #include "net/http/http_client.h"
 
@@ -29,6 +29,22 @@ namespace fs = std::filesystem;
 constexpr const char* kLogLines = "2000";
 constexpr size_t kLogBytesMax = size_t{2} << 20;
 constexpr const char* kFolder = "lockstep-bug-report/";
+
+// With hides_places also the names of nodes in `status`, the node's answer to GET /cluster/status.
+Redaction redaction_for(const BugReportWish& wish, const Json& status, const fs::path& home) {
+  Redaction redaction = Redaction::of_machine(home);
+  if (!wish.hides_places) return redaction;
+  PlaceNames places = PlaceNames::of_machine();
+  const Json* const nodes = find(status, "nodes");
+  if (nodes != nullptr && nodes->is_array()) {
+    for (const Json& node : nodes->get_array()) {
+      const Json* const name = find(node, "name");
+      if (name != nullptr && name->is_string()) places.add_host(name->get_string());
+    }
+  }
+  redaction.hide_places(std::move(places));
+  return redaction;
+}
 
 fs::path home_folder() {
   const auto home = Identity::default_folder();
@@ -93,8 +109,7 @@ void add_desired_state(const fs::path& home, const Redaction& redaction, BugRepo
 }  // namespace
 
 Result<std::string> launchd_log() {
-  for (const std::string& service :
-       {fmt::format("gui/{}/lockstep", ::getuid()), std::string("system/lockstep")}) {
+  for (const std::string& service : launchd_services()) {
     const auto printed = run_program({.program = "launchctl", .arguments = {"print", service}});
     if (!printed.ok() || printed.value().status != 0) continue;
     const std::string path = parse_launchd_service(printed.value().output).stderr_path;
@@ -121,26 +136,13 @@ Result<std::string> redacted_desired_state(const fs::path& home, const Redaction
   return Error{ErrorCode::kNotFound, "this machine's disk has no desired state"};
 }
 
-Redaction redaction_for(const BugReportWish& wish, const Json& status) {
-  Redaction redaction = Redaction::of_machine(home_folder());
-  if (!wish.hides_places) return redaction;
-  PlaceNames places = PlaceNames::of_machine();
-  const Json* const nodes = find(status, "nodes");
-  if (nodes != nullptr && nodes->is_array()) {
-    for (const Json& node : nodes->get_array()) {
-      const Json* const name = find(node, "name");
-      if (name != nullptr && name->is_string()) places.add_host(name->get_string());
-    }
-  }
-  redaction.hide_places(std::move(places));
-  return redaction;
-}
-
 BugReport collect_bug_report(const BugReportWish& wish) {
   const auto status = ask_node(wish.http_port);
-  const Redaction redaction = redaction_for(wish, status.ok() ? status.value() : Json());
-  const Findings findings = examine(wish.http_port);
+  const fs::path home = home_folder();
   BugReport report;
+  report.redaction = redaction_for(wish, status.ok() ? status.value() : Json(), home);
+  const Redaction& redaction = report.redaction;
+  const Findings findings = examine(wish.http_port);
   report.files.push_back({"about.txt", "version, build, system, processors, memory",
                           redaction.text(machine_text(SystemFiles()))});
   report.files.push_back({"doctor.txt", "what `lockstep doctor` finds",
@@ -149,7 +151,7 @@ BugReport collect_bug_report(const BugReportWish& wish) {
                           dump_json(redaction.json(findings_json(findings))) + "\n"});
   add_node(wish, status, redaction, report);
   (kIsMac ? add_launchd_log : add_journal_log)(redaction, report);
-  add_desired_state(home_folder(), redaction, report);
+  add_desired_state(home, redaction, report);
   return report;
 }
 

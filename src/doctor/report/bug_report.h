@@ -12,7 +12,6 @@
 
 #include "base/result.h"
 #include "doctor/report/redaction.h"
-#include "json/json.h"
 
 namespace lockstep {
 
@@ -25,16 +24,13 @@ struct ReportFile {
 struct BugReport {
   std::vector<ReportFile> files;
   std::vector<std::string> missing;  // sentences on data not available
+  Redaction redaction;               // every file passes it
 };
 
 struct BugReportWish {
   uint16_t http_port = 0;
   bool hides_places = false;  // names and addresses of machines
 };
-
-// The redaction of a report of this machine; with hides_places also the names of nodes in `status`,
-// the node's answer to GET /cluster/status (null without a node).
-Redaction redaction_for(const BugReportWish& wish, const Json& status);
 
 BugReport collect_bug_report(const BugReportWish& wish);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/machine/program_output.h"
+#include "doctor/mac/mac_tools.h"
 #include "json/json.h"
 
 namespace lockstep {
@@ -54,33 +55,31 @@ TrialResult judge_trial(const ProgramAnswer& answer) {
   return result;
 }
 
-// The errors of a trial are part of its result, so they go to stdout as well.
 TrialResult run_trial(const std::string& program, const MachineTrial& trial) {
-  Words arguments{"-c", "exec \"$0\" \"$@\" 2>&1", program};
-  arguments.insert(arguments.end(), trial.arguments.begin(), trial.arguments.end());
-  const auto answer = run_program({.program = "sh",
-                                   .arguments = std::move(arguments),
+  const auto answer = run_program({.program = program,
+                                   .arguments = trial.arguments,
                                    .timeout = trial.timeout,
-                                   .output_bytes_max = kOutputBytesMax});
+                                   .output_bytes_max = kOutputBytesMax,
+                                   .with_errors = true});
   if (answer.ok()) return judge_trial(answer.value());
   return {.outcome = fmt::format("FAILED: {}", answer.error().message), .failed = true, .json = {}};
 }
 
-// By the formats of these the doctor's parsers are written; the manual of each is on a Mac.
-const std::vector<Words>& tools() {
-  static const std::vector<Words> kTools{
+// Names the machine, then asks whatever the doctor asks: its parsers were written without a Mac.
+std::vector<Words> reported_tools() {
+  std::vector<Words> tools{
       {"uname", "-srm"},
       {"sw_vers"},
       {"sysctl", "hw.model", "hw.memsize", "hw.perflevel0.logicalcpu", "hw.perflevel1.logicalcpu",
        "machdep.cpu.brand_string", "iogpu.wired_limit_mb", "kern.maxfilesperproc"},
-      {"rdma_ctl", "status"},
       {"ibv_devices"},
-      {"ibv_devinfo"},
-      {"networksetup", "-listallhardwareports"},
-      {"ifconfig"},
-      {"system_profiler", "SPThunderboltDataType"},
-      {"pmset", "-g", "therm"}};
-  return kTools;
+      {"ibv_devinfo"}};
+  for (const MacTool& tool : mac_tools()) {
+    if (tool.shows_environment) continue;
+    Words& words = tools.emplace_back(Words{tool.program});
+    words.insert(words.end(), tool.arguments.begin(), tool.arguments.end());
+  }
+  return tools;
 }
 
 std::string command_text(const Words& words) {
@@ -122,7 +121,8 @@ std::vector<MachineTrial> machine_trials() {
        minutes(3)}};
 }
 
-int add_trials(const TrialsWish& wish, const Redaction& redaction, BugReport& report) {
+int add_trials(const TrialsWish& wish, BugReport& report) {
+  const Redaction& redaction = report.redaction;
   int failed = 0;
   std::string lines;
   for (const MachineTrial& trial : wish.trials) {
@@ -143,10 +143,10 @@ int add_trials(const TrialsWish& wish, const Redaction& redaction, BugReport& re
   return failed;
 }
 
-void add_tools(const Redaction& redaction, BugReport& report) {
+void add_tools(BugReport& report) {
   constexpr std::chrono::seconds kToolTimeout{20};  // system_profiler takes its time
   std::string text;
-  for (const Words& words : tools()) {
+  for (const Words& words : reported_tools()) {
     const auto answer = run_program({.program = words.front(),
                                      .arguments = {words.begin() + 1, words.end()},
                                      .timeout = kToolTimeout});
@@ -154,8 +154,8 @@ void add_tools(const Redaction& redaction, BugReport& report) {
     text += answer.ok() ? answer.value().output : answer.error().message + "\n";
     if (answer.ok()) text += fmt::format("(exit status {})\n", answer.value().status);
   }
-  report.files.push_back(
-      {"tools.txt", "what the system's tools say of its ports and devices", redaction.text(text)});
+  report.files.push_back({"tools.txt", "what the system's tools say of its ports and devices",
+                          report.redaction.text(text)});
 }
 
 }  // namespace lockstep

@@ -31,10 +31,10 @@ struct TrialsWish {
 
 // Adds a file for each trial that printed JSON, and "trials.txt", which has a line for each trial
 // and says how it failed if it did. Returns how many failed.
-int add_trials(const TrialsWish& wish, const Redaction& redaction, BugReport& report);
+int add_trials(const TrialsWish& wish, BugReport& report);
 
 // Adds "tools.txt": what this system's own tools say about its version, its processor, its
 // Thunderbolt ports and its RDMA devices (macOS; elsewhere those of them that exist).
-void add_tools(const Redaction& redaction, BugReport& report);
+void add_tools(BugReport& report);
 
 }  // namespace lockstep
