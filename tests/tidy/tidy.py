@@ -230,9 +230,10 @@ def check_one_definition(files):
         code = outside_anonymous(file)
         for match in rules.TYPE_DEFINITION.finditer(code):
             name, line = match.group("name"), cpp_text.line_of(code, match.start())
-            other = seen.setdefault((own_namespace(file), name), file.path)
-            if other != file.path:
-                yield file.finding(line, f"{name} is defined in {other} too")
+            key = (own_namespace(file), name)
+            if key in seen:
+                yield file.finding(line, f"{name} is defined in {seen[key]} too")
+            seen.setdefault(key, file.path)
 
 
 def check_banned_words(file):

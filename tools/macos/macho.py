@@ -63,7 +63,7 @@ class MachO:
         return [_text(body, struct.unpack_from("<I", body, 8)[0]) for body in self.commands_of(LC_RPATH)]
 
     def imports(self):
-        """What the symbol table leaves to libraries."""
+        """Symbols that the symbol table leaves to libraries."""
         libraries = self.libraries()
         found = set()
         for body in self.commands_of(LC_SYMTAB):
@@ -76,8 +76,8 @@ class MachO:
         return found
 
     def bound(self):
-        """What dyld binds when the program starts, by the opcodes of LC_DYLD_INFO_ONLY. Symbols that several libraries may have,
-        such as operator new, are bound by name alone and are not in it."""
+        """Symbols that dyld binds when the program starts, by the opcodes of LC_DYLD_INFO_ONLY. Those that several libraries
+        may have, such as operator new, are bound by name alone and are not in it."""
         libraries = self.libraries()
         found = set()
         for body in self.commands_of(LC_DYLD_INFO_ONLY):

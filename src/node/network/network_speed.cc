@@ -26,8 +26,8 @@ int64_t network_bytes_s(const std::string& host) {
   const std::vector<MacInterface> macs = read_mac_interfaces();
   int64_t best = 0;
   for (const OwnAddress& own : own_addresses()) {
-    if (host == "*" || own.host == host)
-      best = std::max(best, interface_bytes_s(own.interface, macs));
+    if (host != "*" && own.host != host) continue;
+    best = std::max(best, interface_bytes_s(own.interface, macs));
   }
   return best > 0 ? best : kNetworkBytesDefault;
 }
