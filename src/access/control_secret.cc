@@ -11,6 +11,7 @@
 #include "base/crypto/hasher.h"
 #include "base/files/private_file.h"
 #include "base/hex.h"
+#include "base/log_ring.h"
 
 namespace lockstep {
 namespace {
@@ -66,7 +67,9 @@ Result<ControlSecret> ControlSecret::open(const std::filesystem::path& folder) {
     (void)TRY(create_private_file(path, TRY(random_hex(kSecretBytes)) + "\n"));
     there = read_private_file(path);  // another process may have been faster
   }
-  return ControlSecret(TRY(digits_of(path, TRY(std::move(there)))));
+  std::string digits = TRY(digits_of(path, TRY(std::move(there))));
+  keep_out_of_log(digits);
+  return ControlSecret(std::move(digits));
 }
 
 Result<ControlSecret> ControlSecret::read(const std::filesystem::path& folder) {

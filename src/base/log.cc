@@ -7,6 +7,7 @@
 #include <ctime>
 #include <string>
 
+#include "base/log_ring.h"
 #include "base/utf8.h"
 
 namespace lockstep {
@@ -14,10 +15,7 @@ namespace {
 
 std::atomic<bool> as_json{false};
 
-constexpr std::string_view kNames[] = {"info", "warn", "error"};
-
-std::string time_text() {
-  const auto now = std::chrono::system_clock::now();
+std::string time_text(std::chrono::system_clock::time_point now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   std::tm utc{};
   gmtime_r(&seconds, &utc);
@@ -49,12 +47,15 @@ void set_log_json(bool json) {
 }
 
 void write_log(LogLevel level, std::string_view message) {
-  const auto name = kNames[static_cast<int>(level)];
+  const auto name = log_level_name(level);
+  const auto now = std::chrono::system_clock::now();
+  const std::string told = without_secrets(message);
   const std::string line =
       as_json.load(std::memory_order_relaxed)
-          ? fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",\"message\":\"{}\"}}\n", time_text(),
-                        name, escaped(message))
-          : fmt::format("{} {:5} {}\n", time_text(), name, message);
+          ? fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",\"message\":\"{}\"}}\n",
+                        time_text(now), name, escaped(told))
+          : fmt::format("{} {:5} {}\n", time_text(now), name, told);
+  keep_log_line(level, now.time_since_epoch() / std::chrono::milliseconds(1), told);
   // A log line that cannot be written has nowhere to be reported.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

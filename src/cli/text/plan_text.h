@@ -1,21 +1,12 @@
-// The output of `lockstep plan`, as a table or JSON.
+// The output of `lockstep plan` as a table, and that of its check also as JSON.
 #pragma once
-
-#include <string>
 
 #include "json/json.h"
 #include "planner/check.h"
-#include "planner/plan.h"
+#include "planner/plan_json.h"
 
 namespace lockstep {
 
-struct PlanSubject {
-  std::string model;
-  std::string format;  // of a shape's weights; empty for a checkpoint
-  PlanRequest request;
-};
-
-Json plan_json(const PlanSubject& subject, const ClusterFacts& cluster, const ModelPlan& plan);
 void print_plan(const PlanSubject& subject, const ClusterFacts& cluster, const ModelPlan& plan);
 
 Json check_json(const CheckResult& result, bool is_fitted);

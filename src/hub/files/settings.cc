@@ -7,13 +7,14 @@
 #include <cstdlib>
 
 #include "base/files/mapped_file.h"
+#include "base/log_ring.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kTokenBytesMax = 4096;
+constexpr size_t kTokenBytesMax = kLogSecretBytesMax;
 constexpr int kTimeoutSecondsMax = 3600;
 
 std::string variable(const char* name) {
@@ -86,6 +87,7 @@ Result<HubSettings> hub_settings_from_environment() {
                     settings.endpoint)};
   }
   settings.token = TRY(read_token());
+  keep_out_of_log(settings.token);
   const std::string cache = variable("HF_HUB_CACHE");
   settings.cache = cache.empty() ? home() / "hub" : fs::path(cache);
   std::string stores = variable("LOCKSTEP_MODELS");
