@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/threads/work.h"
 #include "device/packing/counting_device.h"
 #include "model/forward/buffers.h"
 #include "model/load/page_shape.h"
@@ -40,6 +41,7 @@ Status RankCounter::add(const StoredWeight& weight, const Cut& cut, int rank, La
 }
 
 Result<RankLoad> RankCounter::count(const Cut& cut, int rank) {
+  TRY(Work::check());  // most of a plan's time is spent here
   const ModelConfig& config = facts_.config;
   RankLoad load;
   for (const LayerClass& layer : facts_.classes) {

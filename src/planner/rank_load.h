@@ -55,7 +55,7 @@ class RankCounter {
   // `facts` must outlive it.
   explicit RankCounter(const ModelFacts& facts) : facts_(facts), counter_(facts.config) {}
 
-  // kUnsupported or kCorrupt if a matrix cannot be laid out.
+  // kUnsupported or kCorrupt if a matrix cannot be laid out; the errors of Work::check().
   Result<RankLoad> count(const Cut& cut, int rank);
 
  private:

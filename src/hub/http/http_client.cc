@@ -206,6 +206,7 @@ Result<HubAnswer> HttpClient::State::get_once(const HttpGet& request, std::strin
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, static_cast<long>(times.connect.count()));
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, kSlowestBytesPerSecond);
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(times.silence.count()));
+  curl_easy_setopt(handle, CURLOPT_TIMEOUT, static_cast<long>(times.total.count()));
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
@@ -243,7 +244,13 @@ Result<HubAnswer> HttpClient::get(const HttpGet& request) {
       return Error{ErrorCode::kCorrupt, fmt::format("{} redirects to {}, which is not encrypted",
                                                     origin, origin_of(redirect))};
     }
-    if (origin_of(redirect) != origin) next.token.clear();  // and for later hosts
+    if (origin_of(redirect) != origin) {
+      if (request.stays_at_host) {
+        return Error{ErrorCode::kCorrupt, fmt::format("{} redirects to {}, where it is not followed",
+                                                      origin, origin_of(redirect))};
+      }
+      next.token.clear();  // and for later hosts
+    }
     next.url = std::move(redirect);
   }
   return Error{ErrorCode::kCorrupt,

@@ -21,6 +21,7 @@ namespace lockstep {
 struct HttpTimes {
   std::chrono::seconds connect{10};
   std::chrono::seconds silence{20};  // a transfer below 100 bytes/s for this long is ended
+  std::chrono::seconds total{0};     // of one transfer; 0: no limit
 };
 
 struct HttpGet {
@@ -28,6 +29,7 @@ struct HttpGet {
   std::string token;               // sent to the first host only
   std::optional<ByteRange> range;  // answered with exactly these bytes, or an error
   uint64_t whole_size = 0;         // of the file with `range`; a different one is an error
+  bool stays_at_host = false;      // a redirect to another host is an error
   // Called with each part of a successful body; false ends the transfer with kCorrupt.
   std::function<bool(std::span<const std::byte>)> sink;
 };

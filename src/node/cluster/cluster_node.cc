@@ -1,5 +1,6 @@
 #include "node/cluster/cluster_node.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/files/private_file.h"
@@ -11,6 +12,7 @@
 #include "node/cluster/cluster_parts.h"
 #include "node/cluster/cluster_plan.h"
 #include "node/cluster/drain_wait.h"
+#include "node/disks/disk_messages.h"
 #include "node/fetch/model_fetcher.h"
 #include "node/fetch/piece_host.h"
 #include "node/network/network_speed.h"
@@ -56,6 +58,8 @@ struct ClusterNode::Impl {
   void drain(milliseconds limit);
   Result<ClusterDriver::Options> driver_options(const MeasuredSpeed& speed) const;
   std::string data_host_of(const NodeId& node) const;
+  void open_desk();
+  bool needs(const ModelId& id) const;
   void connect();
   void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
 
@@ -69,6 +73,7 @@ struct ClusterNode::Impl {
   std::unique_ptr<ClusterDriver> driver;
   std::unique_ptr<PeersNetwork> network;
   std::unique_ptr<ModelFetcher> fetcher;
+  std::unique_ptr<ModelDesk> desk;
   bool is_open = false;  // the loop's thread
   DrainWait drain_wait;
 };
@@ -128,8 +133,29 @@ Status ClusterNode::Impl::open() {
            }}));
   network = std::make_unique<PeersNetwork>(driver->peers());
   fetcher = std::make_unique<ModelFetcher>(*loop, *network, self, settings);
+  open_desk();
   planner.set_on_facts(driver->plan_again_call());
   return loop->run_and_wait([this] { connect(); });
+}
+
+void ClusterNode::Impl::open_desk() {
+  desk = std::make_unique<ModelDesk>(
+      ModelDesk::Surroundings{.loop = *loop,
+                              .network = *network,
+                              .fetcher = *fetcher,
+                              .self = self,
+                              .hub = settings.hub,
+                              .home = settings.home,
+                              .is_used = [this](const ModelId& id) { return needs(id); }});
+}
+
+// On the loop's thread.
+bool ClusterNode::Impl::needs(const ModelId& id) const {
+  for (const auto& [name, entry] : driver->brain().desired().entries()) {
+    if (entry.wanted && is_read_from(entry.path, id)) return true;
+  }
+  return std::any_of(options.models_here.begin(), options.models_here.end(),
+                     [&](const std::string& model) { return is_read_from(model, id); });
 }
 
 void ClusterNode::Impl::connect() {
@@ -153,6 +179,7 @@ void ClusterNode::Impl::on_stream(const NodeId& from, const Channel& channel,
   if (channel.kind == kPieceChannel) {
     return fetcher->on_stream(from, channel, std::move(connection));
   }
+  if (channel.kind == kDiskChannel) return desk->on_stream(std::move(connection));
   connection.close();
 }
 
@@ -175,6 +202,7 @@ void ClusterNode::Impl::close() {
     models->close();
     parts->disconnect();
   });
+  desk.reset();
   fetcher.reset();
   network.reset();
   parts->end_groups();
@@ -203,6 +231,9 @@ ClusterControl& ClusterNode::control() {
 }
 std::shared_ptr<ModelDirectory> ClusterNode::models() {
   return impl_->models;
+}
+ModelDesk& ClusterNode::desk() {
+  return *impl_->desk;
 }
 uint16_t ClusterNode::control_port() const {
   return impl_->driver->peers().port();

@@ -11,12 +11,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/machine/power_meter.h"
 #include "base/result.h"
 #include "cluster/identity.h"
 #include "cluster/peers/peers.h"
 #include "node/cluster/cluster_control.h"
+#include "node/disks/model_desk.h"
 #include "node/models/model_directory.h"
 #include "node/network/data_network.h"
 #include "node/worker/disk_cache.h"
@@ -39,6 +41,8 @@ struct ClusterNodeOptions {
   // A user wants this node to drain, exit and start again; called by the node's loop until the node
   // has ended.
   std::function<void()> on_restart;
+  // Models that this machine runs besides the cluster's, by path or name: their files stay.
+  std::vector<std::string> models_here{};
 };
 
 class ClusterNode {
@@ -49,6 +53,8 @@ class ClusterNode {
 
   ClusterControl& control();
   std::shared_ptr<ModelDirectory> models();
+  // Models on disks: here and, over the cluster, on the other nodes.
+  ModelDesk& desk();
   uint16_t control_port() const;
 
   // Accepts no more requests of other nodes; returns when those in flight have ended, `limit` has

@@ -297,6 +297,7 @@ Result<FetchedModel> ModelFetch::bring(ModelFiles files) {
   TRY(check_room(*store, contents_of(is_only_small ? small : files), {}));
   TRY(write_file_atomically(paths.list(files.commit), dump_model_files(files)));
   fetch_->use_files(files, store);
+  for (const HubFile& file : contents_of(files)) whole_bytes_ += file.size;
   NodePieces(pieces_options(), fetch_).refresh();  // so that all know which node fetches what
   if (!small.files.empty()) {
     TRY(bring_files(*store, contents_of(small)));
@@ -361,7 +362,10 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
     events_.on_progress({.note = progress.is_checking ? "checking" : "",
                          .bytes_there = progress.bytes_there,
                          .bytes_wanted = progress.bytes_wanted,
-                         .file = progress.file});
+                         .file = progress.file,
+                         .whole_bytes = whole_bytes_,
+                         .from_hub_bytes = fetch_->received.load(std::memory_order_relaxed),
+                         .from_nodes_bytes = fetch_->from_nodes.load(std::memory_order_relaxed)});
   };
   Status status = download(
       store, files, [&] { return make_source(parts.keepers); }, options);

@@ -53,6 +53,10 @@ struct FetchProgress {
   uint64_t bytes_there = 0;
   uint64_t bytes_wanted = 0;  // 0: not known yet
   std::string file;           // touched last
+  uint64_t whole_bytes = 0;   // of all files of the model; 0: not known yet
+  // Received in this fetch, also of pieces that are not complete yet.
+  uint64_t from_hub_bytes = 0;
+  uint64_t from_nodes_bytes = 0;
 };
 
 struct FetchSettings {
@@ -182,6 +186,7 @@ class ModelFetch {
   std::filesystem::path cache_;
   ModelId id_;
   std::shared_ptr<SharedFetch> fetch_;
+  uint64_t whole_bytes_ = 0;  // 0: not known yet
 };
 
 }  // namespace lockstep

@@ -167,6 +167,10 @@ void ModelFetcher::offer(const std::string& model) {
   impl_->local_models.offer(model);
 }
 
+void ModelFetcher::forget(const std::string& model) {
+  impl_->local_models.forget(model);
+}
+
 void ModelFetcher::on_stream(const NodeId& from, const Channel& channel,
                              FrameConnection connection) {
   if (channel.kind != kPieceChannel || impl_->is_ending) return connection.close();

@@ -64,6 +64,9 @@ class ModelFetcher {
   // offered automatically.
   void offer(const std::string& model);
 
+  // To be called after a model was removed from this disk. Any thread.
+  void forget(const std::string& model);
+
   // Loop's thread: a stream of kind kPieceChannel from another node.
   void on_stream(const NodeId& from, const Channel& channel, FrameConnection connection);
 

@@ -136,6 +136,7 @@ Result<bool> NodePieces::fetch(int machine, const HubFile& file, uint32_t piece,
   if (reply.answer.outcome != PieceOutcome::kYes || reply.body.size() != bytes.size()) return false;
   std::memcpy(bytes.data(), reply.body.data(), bytes.size());
   digest = reply.answer.digest;
+  fetch_->from_nodes.fetch_add(bytes.size(), std::memory_order_relaxed);
   fetch_->note_rate(machine, bytes.size(), std::chrono::steady_clock::now() - start);
   return true;
 }

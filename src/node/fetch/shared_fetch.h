@@ -54,7 +54,8 @@ class SharedFetch {
   void note_hub_failure(const Error& error);
   bool uses_hub() const;
   std::optional<Error> hub_error() const;
-  std::atomic<uint64_t> received{0};  // bytes from the hub; only a count: relaxed
+  std::atomic<uint64_t> received{0};    // bytes from the hub; only a count: relaxed
+  std::atomic<uint64_t> from_nodes{0};  // bytes from other nodes; the same
 
   // The state of one of this node's pieces, for answers to others.
   void set_state(const HubFile& file, uint32_t piece, PieceState state);
