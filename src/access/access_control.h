@@ -51,6 +51,7 @@ class AccessControl {
   Status check_host(const std::string& host) const;
   // The server's port, part of what is proved; set before it serves.
   void set_port(uint16_t port) { port_ = port; }
+  uint16_t port() const { return port_; }
 
   // 401, 403 or 429; else the terms of the answer: its caller, its permit, and the headers that let
   // a page read it. A refusal needs these headers too, see headers().

@@ -65,10 +65,13 @@ void sort_by_severity(Findings& findings) {
 }  // namespace
 
 Findings examine(uint16_t http_port) {
+  return examine(http_port, ask_node(http_port));
+}
+
+Findings examine(uint16_t http_port, const Result<Json>& status) {
   const SystemFiles files;
   const MacAnswers mac = kIsMac ? ask_mac_tools() : MacAnswers();
   const auto interfaces = collect_interfaces(files, mac);
-  const auto status = ask_node(http_port);
   Findings all = judge_processor(collect_processor(files));
   append(all, judge_memory(collect_memory(files)));
   append(all, judge_storage(collect_storage()));

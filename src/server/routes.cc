@@ -23,8 +23,13 @@
 #include "server/operations/cluster_routes.h"
 #include "server/operations/cluster_status.h"
 #include "server/operations/control_routes.h"
+#include "server/operations/disk_routes.h"
+#include "server/operations/doctor_route.h"
 #include "server/operations/health.h"
+#include "server/operations/hub_route.h"
+#include "server/operations/log_route.h"
 #include "server/operations/node_metrics.h"
+#include "server/operations/plan_route.h"
 #include "server/operations/status_page.h"
 #include "server/request/request_id.h"
 #include "server/token_routes.h"
@@ -36,9 +41,9 @@ constexpr std::string_view kApiVersion = "/v1";
 constexpr std::string_view kModelPrefix = "/models/";
 constexpr size_t kControlBodyBytesMax = 64 << 10;
 
-// Where a request is served: on the event loop, by a worker because parsing takes long, or, in a
-// cluster, by a worker that calls the cluster.
-enum class ServedBy { kLoop, kWorker, kClusterWorker };
+// Where a request is served: on the event loop, by a worker because parsing takes long, in a cluster
+// by a worker that calls the cluster, or by one that waits for disks, other nodes or the hub.
+enum class ServedBy { kLoop, kWorker, kClusterWorker, kSlowWorker };
 
 struct Route {
   std::string_view method;
@@ -102,6 +107,17 @@ constexpr Route kRoutes[] = {
      serve_cluster_restart},
     {"POST", "/cluster/token", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_token},
+    {"POST", "/cluster/plan", false, ServedBy::kWorker, RouteAccess::kLook, serve_cluster_plan},
+    {"GET", "/cluster/disk", false, ServedBy::kSlowWorker, RouteAccess::kLook, serve_cluster_disk},
+    {"DELETE", "/cluster/disk", false, ServedBy::kSlowWorker, RouteAccess::kControl,
+     serve_disk_removal},
+    {"POST", "/cluster/pull", false, ServedBy::kSlowWorker, RouteAccess::kControl, serve_pull},
+    {"DELETE", "/cluster/pull", false, ServedBy::kSlowWorker, RouteAccess::kControl,
+     serve_pull_end},
+    {"GET", "/cluster/doctor", false, ServedBy::kSlowWorker, RouteAccess::kControl,
+     serve_cluster_doctor},
+    {"GET", "/cluster/log", false, ServedBy::kLoop, RouteAccess::kControl, serve_cluster_log},
+    {"GET", "/hub/search", false, ServedBy::kSlowWorker, RouteAccess::kControl, serve_hub_search},
     {"GET", "/control/proof", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_control_proof},
     {"POST", "/control/page", false, ServedBy::kLoop, RouteAccess::kControl, serve_page_code},
     {"GET", kPagePrefix, false, ServedBy::kLoop, RouteAccess::kAnybody, serve_page_entry},
@@ -143,12 +159,24 @@ bool is_match(const Route& route, std::string_view path) {
                     : path == route.path;
 }
 
+// Null: the event loop.
+RequestWorkers* workers_of(const Route& route, ApiContext& context) {
+  switch (route.served_by) {
+    case ServedBy::kLoop:
+      return nullptr;
+    case ServedBy::kWorker:
+      return &context.workers();
+    case ServedBy::kClusterWorker:
+      return context.cluster_workers();
+    case ServedBy::kSlowWorker:
+      return &context.slow_workers();
+  }
+  return nullptr;
+}
+
 void serve_route(const Route& route, ApiContext& context, HttpRequest request,
                  const HttpReply& reply) {
-  RequestWorkers* const workers = route.served_by == ServedBy::kWorker ? &context.workers()
-                                  : route.served_by == ServedBy::kClusterWorker
-                                      ? context.cluster_workers()
-                                      : nullptr;
+  RequestWorkers* const workers = workers_of(route, context);
   if (workers == nullptr) return route.serve(context, request, reply);
   RequestJob job{.caller = reply.caller(), .run = {}, .on_failure = {}};
   job.on_failure = [reply, style = error_style_of(request), id = std::string(request_id(request))](
@@ -168,12 +196,14 @@ void serve_route(const Route& route, ApiContext& context, HttpRequest request,
   });
 }
 
-// Null if there is none; `allowed` is then the method that the path has, empty for an unknown path.
+// Null if there is none; `allowed` then lists the methods that the path has, empty for an unknown
+// path.
 const Route* find_route(const HttpRequest& request, std::string& allowed) {
   for (const Route& candidate : kRoutes) {
     if (!is_match(candidate, request.path)) continue;
     if (candidate.method == request.method) return &candidate;
-    allowed = candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
+    if (!allowed.empty()) allowed += ", ";
+    allowed += candidate.method == "GET" ? "GET, HEAD" : std::string(candidate.method);
   }
   return nullptr;
 }

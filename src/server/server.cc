@@ -16,7 +16,7 @@ struct Server::Impl {
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
       : context(std::move(models), cluster,
                 {options.version, options.silence_max, options.draft_tokens, options.claude_model,
-                 options.power},
+                 options.power, options.desk},
                 std::move(access)) {}
 };
 

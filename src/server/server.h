@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "net/http/http_server.h"
 #include "node/cluster/cluster_control.h"
+#include "node/disks/model_desk.h"
 #include "node/models/model_directory.h"
 
 namespace lockstep {
@@ -29,6 +30,7 @@ struct ServerOptions {
   std::string claude_model = {};  // what claude-* means in Anthropic's API; empty: the only one
   int draft_tokens = 0;           // speculated per step, at most (engine/engine.h)
   std::shared_ptr<PowerGauge> power = nullptr;  // for the status; null: not measured
+  ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
 };
 
 class Server {

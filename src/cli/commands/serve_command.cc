@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,7 +30,9 @@
 #include "cli/flags/stop_signals.h"
 #include "cli/text/output.h"
 #include "cli/text/quantisation_text.h"
+#include "hub/files/settings.h"
 #include "node/cluster/cluster_node.h"
+#include "node/disks/alone_desk.h"
 #include "planner/facts/measured_machine.h"
 #include "server/server.h"
 
@@ -74,6 +77,7 @@ struct Serving {
   ModelServices own;  // groups of this machine alone
   std::vector<WantedModel> wanted;
   std::unique_ptr<ClusterNode> node;  // null: alone
+  std::unique_ptr<AloneDesk> alone;   // null: in a cluster
   std::unique_ptr<Server> server;
 };
 
@@ -110,6 +114,24 @@ Result<ModelServices> start_groups(const ServeFlags& flags, const DiskCache& cac
     models.push_back(std::move(started));
   }
   return models;
+}
+
+// The models of this machine's own groups, for the desk: their files stay.
+std::vector<std::string> models_here(const ServeFlags& flags) {
+  std::vector<std::string> models;
+  for (const std::string& model : flags.models) {
+    std::error_code error;
+    const bool is_path = std::filesystem::exists(model, error);
+    models.push_back(is_path ? std::filesystem::absolute(model, error).string() : model);
+  }
+  return models;
+}
+
+Result<std::unique_ptr<AloneDesk>> open_alone_desk(const ServeFlags& flags) {
+  FetchSettings settings;
+  settings.hub = TRY(hub_settings_from_environment());
+  settings.home = TRY(Identity::default_folder());
+  return std::make_unique<AloneDesk>(std::move(settings), models_here(flags));
 }
 
 Result<std::vector<WantedModel>> wanted_models(const ServeFlags& flags) {
@@ -155,7 +177,8 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                                                 const ClusterEntry& entry, int64_t budget_bytes,
                                                 const LinkOptions& link, const DiskCache& cache,
                                                 std::shared_ptr<PowerGauge> power,
-                                                std::function<void()> on_restart) {
+                                                std::function<void()> on_restart,
+                                                std::vector<std::string> own_models) {
   Peers::Options peers;
   peers.port = static_cast<uint16_t>(flags.control_port);
   peers.uses_beacon = !flags.no_beacon;
@@ -173,7 +196,8 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .power = std::move(power),
                              .link = link,
                              .data_network = std::move(data_network),
-                             .on_restart = std::move(on_restart)});
+                             .on_restart = std::move(on_restart),
+                             .models_here = std::move(own_models)});
 }
 
 // An already wanted model keeps its promises, unless a flag sets another one.
@@ -281,6 +305,7 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.claude_model = flags.claude_model;
   options.draft_tokens = flags.draft_tokens;
   options.power = serving.power;
+  options.desk = serving.node ? &serving.node->desk() : &serving.alone->desk();
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -339,11 +364,13 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
     serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link,
-                                  cache, serving.power, on_restart));
+                                  cache, serving.power, on_restart,
+                                  runs_groups ? models_here(flags) : std::vector<std::string>()));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.spec.context));
     }
   }
+  if (!entry) serving.alone = TRY(open_alone_desk(flags));
   serving.server = TRY(start_server(flags, serving));
   announce(flags, serving, entry && entry->has_founded);
   run_until_stopped(signals, stop, serving);

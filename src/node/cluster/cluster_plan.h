@@ -19,6 +19,7 @@
 #include "cluster/brain/plan_function.h"
 #include "model/config/run_limits.h"
 #include "node/worker/disk_thread.h"
+#include "planner/facts/links.h"
 #include "planner/facts/model_facts.h"
 
 namespace lockstep {
@@ -40,6 +41,9 @@ Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromi
 // Pure; takes some ten milliseconds, more for many nodes.
 Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
                                           size_t groups, std::span<const NodeOffer> offers);
+
+// What a plan assumes of the network between two nodes, or within one.
+LinkFigures link_between(const NodeOffer& a, const NodeOffer& b);
 
 class ClusterPlanner {
  public:

@@ -55,6 +55,9 @@ void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int6
   node.budget_bytes = member.last->budget_bytes;
   node.promised_bytes = promised_bytes(member.last->parts);
   node.read_bytes_s = member.last->speed;
+  node.operations_s = member.last->operations_s;
+  node.link_bytes_s = member.last->link_bytes_s;
+  node.round_trips = member.last->round_trips;
   node.data_host = member.last->data_host;
   node.life = life_text(member.last->incarnation);
   if (node.name.empty()) node.name = member.last->name;
@@ -74,6 +77,8 @@ ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
   node.budget_bytes = own.budget_bytes;
   node.promised_bytes = brain.parts().promised_bytes();
   node.read_bytes_s = own.speed;
+  node.operations_s = own.operations_s;
+  node.link_bytes_s = own.link_bytes_s;
   node.data_host = own.data_host;
   node.life = life_text(own.incarnation);
   node.power_w = watts(brain.power_mw());

@@ -47,15 +47,6 @@ double bytes_per_us(const NodeOffer& offer) {
                                 : kBytesPerUsUnknown;
 }
 
-LinkFigures link_of(const NodeOffer& a, const NodeOffer& b) {
-  if (a.node == b.node) {
-    return {.kind = LinkKind::kShm, .latency_us = kShmLatencyUs, .bytes_per_us = kShmBytesPerUs};
-  }
-  return {.kind = LinkKind::kTcp,
-          .latency_us = latency_us(a, b),
-          .bytes_per_us = std::min(bytes_per_us(a), bytes_per_us(b))};
-}
-
 // Nodes with free memory, the most first; each repeated as the requested number of ranks requires.
 Places places_of(std::span<const NodeOffer> offers, size_t ranks) {
   Places nodes;
@@ -86,7 +77,7 @@ ClusterFacts cluster_of(const Places& places) {
     cluster.machines.push_back(measured_machine(
         "node " + offer.name, static_cast<uint64_t>(offer.free_bytes / alike),
         {.read_bytes_s = offer.speed / alike, .operations_s = offer.operations_s / alike}));
-    for (const NodeOffer* other : places) direct.push_back(link_of(offer, *other));
+    for (const NodeOffer* other : places) direct.push_back(link_between(offer, *other));
   }
   cluster.links = LinkTable(places.size(), std::move(direct));
   return cluster;
@@ -232,6 +223,15 @@ std::optional<PlannedGroups> plan_parts(const DesiredEntry& entry, const ModelFa
 }
 
 }  // namespace
+
+LinkFigures link_between(const NodeOffer& a, const NodeOffer& b) {
+  if (a.node == b.node) {
+    return {.kind = LinkKind::kShm, .latency_us = kShmLatencyUs, .bytes_per_us = kShmBytesPerUs};
+  }
+  return {.kind = LinkKind::kTcp,
+          .latency_us = latency_us(a, b),
+          .bytes_per_us = std::min(bytes_per_us(a), bytes_per_us(b))};
+}
 
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
   PlannedLimits limits{.context = TRY(context_for(config, promises.context))};

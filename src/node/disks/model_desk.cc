@@ -121,8 +121,8 @@ void ModelDesk::Impl::answer_here(const DiskAsk& ask, Done done) {
     if (!meant.ok()) return done(meant.error());
     id = std::move(meant.value());
   }
-  const bool is_posted = disk.post([ask, id, done, hub = around.hub, home = around.home,
-                                    weak = weak_from_this()]() -> DiskThread::Then {
+  const bool is_posted = disk.post([this, ask, id, done, hub = around.hub,
+                                    home = around.home]() -> DiskThread::Then {
     const auto work = [&]() -> Answer {
       DiskAnswer answer;
       if (ask.kind == DiskAsk::Kind::kList) {
@@ -133,9 +133,9 @@ void ModelDesk::Impl::answer_here(const DiskAsk& ask, Done done) {
       return answer;
     };
     Answer answer = guarded(work);
-    return [ask, done, answer = std::move(answer), weak] {
-      const auto self = weak.lock();
-      if (self && ask.kind == DiskAsk::Kind::kRemove) self->around.fetcher.forget(ask.model);
+    // Runs only while this object, which owns the thread, exists.
+    return [this, ask, done, answer = std::move(answer)] {
+      if (ask.kind == DiskAsk::Kind::kRemove) around.fetcher.forget(ask.model);
       done(answer);
     };
   });
@@ -304,6 +304,17 @@ Result<uint64_t> ModelDesk::remove(const std::string& model, const NodeId& node)
   if (!given[0]) return late(limit);
   if (!given[0]->ok()) return given[0]->error();
   return given[0]->value().removed_bytes;
+}
+
+Result<std::filesystem::path> ModelDesk::files_of(const std::string& model) const {
+  FetchSettings settings;
+  settings.hub = impl_->around.hub;
+  settings.home = impl_->around.home;
+  return ModelFetch::table_here(model, settings);
+}
+
+Result<std::vector<FoundModel>> ModelDesk::search(const std::string& words, int models_max) const {
+  return search_hub(impl_->around.hub, words, models_max, nullptr);
 }
 
 void ModelDesk::on_stream(FrameConnection connection) {

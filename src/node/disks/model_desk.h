@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "base/result.h"
 #include "cluster/node_id.h"
 #include "hub/files/model_id.h"
+#include "hub/http/hub_search.h"
 #include "net/event_loop.h"
 #include "net/frames/frame_connection.h"
 #include "node/disks/disk_report.h"
@@ -58,6 +60,12 @@ class ModelDesk {
   std::vector<NodeDisk> disks();
   // The bytes freed. kInvalidArgument if it is used or being downloaded, kNotFound, kTimeout.
   Result<uint64_t> remove(const std::string& model, const NodeId& node);
+
+  // The files of a model on this disk, or those that planning needs. Reads the disk. kNotFound.
+  Result<std::filesystem::path> files_of(const std::string& model) const;
+
+  // At this node's hub; see hub/http/hub_search.h. Waits for kSearchTime at most.
+  Result<std::vector<FoundModel>> search(const std::string& words, int models_max) const;
 
   ModelPulls& pulls() { return pulls_; }
   const NodeId& self() const;

@@ -3,16 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/utf8.h"
 #include "json/json.h"
-#include "net/http/http_target.h"
 #include "server/generation/api_context.h"
 #include "server/openai/openai_models.h"
+#include "server/request/query.h"
 #include "server/request/request_id.h"
 
 namespace lockstep {
@@ -22,35 +20,6 @@ constexpr size_t kLimitMax = 1000;
 
 // The release time in Anthropic's own API if it is unknown.
 constexpr const char* kUnknownTime = "1970-01-01T00:00:00Z";
-
-struct Parameter {
-  std::string_view name;
-  std::string value;
-};
-
-// Form encoding: a plus sign is a space.
-ApiResult<Parameter> parse_parameter(std::string_view text) {
-  const size_t equals = std::min(text.find('='), text.size());
-  std::string value(text.substr(std::min(equals + 1, text.size())));
-  std::replace(value.begin(), value.end(), '+', ' ');
-  const std::string_view name = text.substr(0, equals);
-  const auto decoded = percent_decode(value);
-  if (!decoded || !is_valid_utf8(*decoded)) {
-    return bad_field(replace_invalid_utf8(name.substr(0, 64)),
-                     "the query is not percent-encoded UTF-8");
-  }
-  return Parameter{name, *decoded};
-}
-
-ApiResult<size_t> parse_limit(const std::string& text) {
-  size_t limit = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (end.ec == std::errc() && end.ptr == text.data() + text.size() && limit >= 1 &&
-      limit <= kLimitMax) {
-    return limit;
-  }
-  return bad_field("limit", fmt::format("limit is a number from 1 to {}", kLimitMax));
-}
 
 JsonObject anthropic_model_object(const ModelService& model) {
   const ModelStatus status = model.status();
@@ -116,16 +85,12 @@ HttpResponse refusal(const ApiError& error, const HttpRequest& request) {
 }  // namespace
 
 ApiResult<ModelPage> parse_model_page(std::string_view query) {
+  const auto parameters = TRY(parse_query(query));
   ModelPage page;
-  while (!query.empty()) {
-    const std::string_view text = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(text.size() + 1, query.size()));
-    if (text.empty()) continue;
-    Parameter parameter = TRY(parse_parameter(text));
-    if (parameter.name == "limit") page.limit = TRY(parse_limit(parameter.value));
-    if (parameter.name == "after_id") page.after_id = std::move(parameter.value);
-    if (parameter.name == "before_id") page.before_id = std::move(parameter.value);
-  }
+  page.limit = static_cast<size_t>(
+      TRY(number_in(parameters, "limit", 1, kLimitMax)).value_or(page.limit));
+  page.after_id = text_in(parameters, "after_id").value_or("");
+  page.before_id = text_in(parameters, "before_id").value_or("");
   if (!page.after_id.empty() && !page.before_id.empty()) {
     return bad_field("before_id", "only one of after_id and before_id can be given");
   }

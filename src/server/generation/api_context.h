@@ -16,12 +16,15 @@
 #include "chat/calls/sampled_calls.h"
 #include "net/http/http_server.h"
 #include "node/cluster/cluster_control.h"
+#include "node/cluster/what_if.h"
+#include "node/disks/model_desk.h"
 #include "node/models/model_directory.h"
 #include "server/generation/generation.h"
 #include "server/generation/generation_options.h"
 #include "server/generation/openai_answer.h"
 #include "server/request/errors.h"
 #include "server/request/request_metrics.h"
+#include "server/request/slow_answer.h"
 
 namespace lockstep {
 
@@ -31,6 +34,7 @@ struct ApiSettings {
   int draft_tokens = 0;               // speculated per step, at most
   std::string claude_model;           // what claude-* means in Anthropic's API; empty: the only one
   std::shared_ptr<PowerGauge> power;  // null: not measured
+  ModelDesk* desk = nullptr;          // outlives the server; null: none
 };
 
 class ApiContext {
@@ -48,6 +52,13 @@ class ApiContext {
   std::optional<double> power_w() const {
     return settings_.power ? settings_.power->watts() : std::nullopt;
   }
+
+  // Models on disks; null: this server has none.
+  ModelDesk* desk() const { return settings_.desk; }
+  // This machine as a place for models, without a cluster.
+  OwnOffer& own_offer() { return own_offer_; }
+  // The doctor's findings, which several callers may wait for.
+  SlowAnswer& examination() { return examination_; }
 
   const RequestMetrics& metrics() const { return *metrics_; }
   // On the HTTP server's thread, except where its header says otherwise.
@@ -69,7 +80,9 @@ class ApiContext {
   RequestWorkers& workers() { return workers_; }
   // They call the cluster, which may take seconds; null without a cluster.
   RequestWorkers* cluster_workers() { return cluster_workers_.get(); }
-  // Over both pools.
+  // For what may take seconds without computing: other nodes' disks, the hub, the doctor.
+  RequestWorkers& slow_workers() { return slow_workers_; }
+  // Over the two pools in front of it.
   RequestWorkers::Clock::duration oldest_busy() const;
   size_t waiting_to_be_read() const { return workers_.waiting(); }
   // For work that must not run on an event's thread; it ends with the server.
@@ -92,8 +105,11 @@ class ApiContext {
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
+  OwnOffer own_offer_;
+  SlowAnswer examination_;
   // Last: their jobs use all of the above.
   RequestWorkers workers_;
+  RequestWorkers slow_workers_{RequestWorkers::kThreadsMin};
   std::unique_ptr<RequestWorkers> cluster_workers_;
 };
 

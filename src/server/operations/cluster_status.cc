@@ -6,6 +6,7 @@
 #include "hub/model_cache.h"
 #include "server/generation/api_context.h"
 #include "server/generation/model_json.h"
+#include "server/operations/disk_routes.h"
 
 namespace lockstep {
 namespace {
@@ -71,9 +72,8 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
 
 }  // namespace
 
-HttpResponse cluster_status(const ApiContext& context, const HttpRequest& request) {
+JsonObject cluster_status_json(const ApiContext& context, bool has_control) {
   ClusterReport report;
-  const bool has_control = context.access().check_control(request).ok();
   JsonObject status{{"version", context.version()}, {"control", has_control}};
   if (const auto power_w = context.power_w()) status["power_w"] = *power_w;
   if (context.cluster() != nullptr) {
@@ -81,7 +81,16 @@ HttpResponse cluster_status(const ApiContext& context, const HttpRequest& reques
     add_cluster_status(status, report, has_control);
   }
   status["models"] = models_json(context.models(), report);
-  return {200, "application/json", dump_json(status), {{"Cache-Control", "no-store"}}};
+  status["pulls"] = pulls_json(context);
+  return status;
+}
+
+HttpResponse cluster_status(const ApiContext& context, const HttpRequest& request) {
+  const bool has_control = context.access().check_control(request).ok();
+  return {200,
+          "application/json",
+          dump_json(cluster_status_json(context, has_control)),
+          {{"Cache-Control", "no-store"}}};
 }
 
 }  // namespace lockstep

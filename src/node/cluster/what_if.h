@@ -1,0 +1,43 @@
+// What would be if machines were added to a cluster, or nodes removed: the machines and links that a
+// plan for POST /cluster/plan is made for. Nothing is loaded or changed. Pure, except for own_offer().
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/brain/plan_function.h"
+#include "node/cluster/cluster_control.h"
+#include "planner/facts/cluster_facts.h"
+
+namespace lockstep {
+
+struct AddedMachine {
+  std::string profile;  // of planner/profiles/profiles.h
+  std::string link;     // to all other machines; may be empty if there are none
+  std::string name;     // empty: the profile's
+};
+
+// The nodes that are alive, as places for this model: what it holds there already counts as free.
+std::vector<NodeOffer> offers_for(const ClusterReport& report, std::string_view model);
+
+// kNotFound and kInvalidArgument name what is unknown, missing or too much.
+Result<ClusterFacts> what_if(std::span<const NodeOffer> nodes, std::span<const AddedMachine> added);
+
+// This machine without a cluster. Its speed is measured once, which takes a fraction of a second.
+// Any thread.
+class OwnOffer {
+ public:
+  // kUnsupported if the system does not say how much memory is free.
+  Result<NodeOffer> get(const std::string& name);
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::optional<NodeOffer> measured_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,187 @@
+#include "server/operations/plan_route.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/state/model_names.h"
+#include "hub/files/model_id.h"
+#include "model/load/open_model.h"
+#include "model/load/shape_model.h"
+#include "node/cluster/cluster_plan.h"
+#include "planner/plan_json.h"
+#include "server/generation/api_context.h"
+#include "server/request/named_node.h"
+#include "server/request/request_fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kContextMax = INT32_MAX;
+constexpr const char* kShapeFormat = "bf16";  // as `lockstep plan` assumes
+
+struct PlanQuestion {
+  std::string model;
+  PlanRequest request{.limits = {.context = 0, .streams = 1}};
+  std::vector<AddedMachine> added;
+  std::vector<std::string> removed;  // names or ids of nodes
+};
+
+ApiResult<const JsonArray*> list_in(RequestFields& fields, std::string_view key) {
+  const Json* value = fields.get(key);
+  if (value == nullptr) return static_cast<const JsonArray*>(nullptr);
+  if (value->is_array() && value->get_array().size() <= kPlannedMachinesMax) {
+    return &value->get_array();
+  }
+  return bad_field(std::string(key), fmt::format("\"{}\" must be a list of at most {} machines",
+                                                 key, kPlannedMachinesMax));
+}
+
+ApiResult<AddedMachine> read_added(const Json& json) {
+  if (!json.is_object()) return bad_field("add", "each machine of \"add\" must be an object");
+  RequestFields fields(json.get_object(), "add.");
+  AddedMachine added;
+  added.profile = TRY(fields.text("profile")).value_or("");
+  added.link = TRY(fields.text("link")).value_or("");
+  added.name = TRY(fields.text("name")).value_or("");
+  if (added.profile.empty()) {
+    return ApiError{400, "\"add.profile\" is required", "add.profile",
+                    "missing_required_parameter"};
+  }
+  TRY(fields.refuse_ignored());
+  return added;
+}
+
+ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
+  const Json json = TRY(parse_body(request.body));
+  RequestFields fields(json.get_object());
+  PlanQuestion question;
+  question.model = TRY(fields.text("model")).value_or("");
+  if (question.model.empty()) {
+    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+  }
+  const auto context = TRY(fields.integer("context", 1, kContextMax));
+  const auto streams = TRY(fields.integer("streams", 1, kPlannedStreamsMax));
+  question.request.limits.context = static_cast<int>(context.value_or(0));
+  question.request.limits.streams = static_cast<int>(streams.value_or(1));
+  const JsonArray* const added = TRY(list_in(fields, "add"));
+  for (size_t i = 0; added != nullptr && i < added->size(); ++i) {
+    question.added.push_back(TRY(read_added((*added)[i])));
+  }
+  const JsonArray* const removed = TRY(list_in(fields, "remove"));
+  for (size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
+    const Json& node = (*removed)[i];
+    if (!node.is_string()) return bad_field("remove", "\"remove\" must hold names or ids of nodes");
+    question.removed.emplace_back(text_of(node.get_string()));
+  }
+  TRY(fields.refuse_ignored());
+  return question;
+}
+
+// The entry of a model that the cluster wants; null: it is none of them.
+const DesiredEntry* wanted_entry(const DesiredState& desired, const std::string& model) {
+  return find_model(desired, model).entry;
+}
+
+ApiError unknown_model(const std::string& model) {
+  return {404,
+          fmt::format("{} is neither loaded nor on this node's disk nor a published model that "
+                      "`lockstep plan` knows; pull it first",
+                      model),
+          "model", "model_not_found"};
+}
+
+// What open_model() takes. Callers name no paths: those of models that the cluster wants were given
+// by somebody with control.
+ApiResult<std::string> source_of(ApiContext& context, const DesiredState& desired,
+                                 PlanSubject& subject) {
+  const DesiredEntry* const entry = wanted_entry(desired, subject.model);
+  const std::string path = entry == nullptr ? subject.model : entry->path;
+  if (entry == nullptr && path.find('/') == std::string::npos) {
+    const bool is_shape = is_shape_model(path);
+    if (!is_shape && !read_shape_config(path).ok()) return unknown_model(path);
+    if (is_shape) return path;
+    subject.format = kShapeFormat;
+    return shape_model_text({.shape = path, .format = subject.format});
+  }
+  if (entry == nullptr && !parse_model_id(path).ok()) return unknown_model(path);
+  if (context.desk() == nullptr) return unknown_model(path);
+  const auto files = context.desk()->files_of(path);
+  if (files.ok()) return files.value().string();
+  return files.error().code == ErrorCode::kNotFound ? unknown_model(path)
+                                                    : to_api_error(files.error());
+}
+
+ApiResult<std::vector<NodeOffer>> places(const ClusterReport& report, const std::string& model,
+                                         const PlanQuestion& question) {
+  std::vector<NodeOffer> nodes = offers_for(report, model);
+  for (const std::string& name : question.removed) {
+    const NodeId id = TRY(node_named(report, name, "remove"));
+    std::erase_if(nodes, [&](const NodeOffer& node) { return node.node == id; });
+  }
+  return nodes;
+}
+
+// Without a cluster there is one node: this machine.
+ApiResult<std::vector<NodeOffer>> own_places(ApiContext& context, const PlanQuestion& question) {
+  constexpr const char* kOwnName = "this machine";
+  std::vector<NodeOffer> nodes;
+  for (const std::string& name : question.removed) {
+    if (name == kOwnName) return nodes;
+    return bad_field("remove", fmt::format("there is no node \"{}\"; this node serves alone and is "
+                                           "called \"{}\"",
+                                           name, kOwnName));
+  }
+  auto own = context.own_offer().get(kOwnName);
+  if (!own.ok()) return to_api_error(own.error());
+  nodes.push_back(std::move(own.value()));
+  return nodes;
+}
+
+// A model's own fault is the request's, as is a machine that nobody knows.
+template <class T>
+ApiResult<T> planned(Result<T> result, std::string param) {
+  if (result.ok()) return std::move(result.value());
+  if (result.error().code == ErrorCode::kExhausted) TRY(check_work());
+  ApiError error = to_api_error(result.error());
+  if (error.status == 404) error.status = 400;
+  error.param = std::move(param);
+  return error;
+}
+
+ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
+  const PlanQuestion question = TRY(read_question(request));
+  const ClusterReport report =
+      context.cluster() == nullptr ? ClusterReport{} : context.cluster()->report();
+  DesiredState desired;
+  for (const ClusterModelReport& model : report.models) desired.merge(model.entry);
+  PlanSubject subject{.model = question.model, .format = {}, .request = question.request};
+  const std::string source = TRY(source_of(context, desired, subject));
+  const DesiredEntry* const entry = wanted_entry(desired, question.model);
+  const auto nodes = TRY(context.cluster() == nullptr
+                             ? own_places(context, question)
+                             : places(report, entry ? entry->name : "", question));
+  const ClusterFacts cluster = TRY(planned(what_if(nodes, question.added), "add"));
+  const OpenedModel opened = TRY(planned(open_model(source, PartialFiles::kTables), "model"));
+  const ModelFacts facts = TRY(planned(model_facts(opened), "model"));
+  if (subject.request.limits.context == 0) {
+    subject.request.limits.context = TRY(planned(context_for(opened.config, 0), "context"));
+  }
+  const ModelPlan made = TRY(planned(plan_model(facts, cluster, subject.request), "context"));
+  TRY(check_work());
+  return plan_json(subject, cluster, made);
+}
+
+}  // namespace
+
+void serve_cluster_plan(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
+  const auto result = plan(context, request);
+  if (!result.ok()) return reply.send(error_response(result.error()));
+  reply.send({200, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
+}
+
+}  // namespace lockstep
