@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/log_ring.h"
 #include "base/utf8.h"
 
 using namespace lockstep;
@@ -65,4 +66,46 @@ TEST_CASE("a log line as JSON is one line with its quotes escaped") {
 TEST_CASE("a plain log line has its level and message") {
   const std::string line = on_stderr([] { write_log(LogLevel::kError, "lost"); });
   CHECK(line.find(" error lost\n") != std::string::npos);
+}
+
+TEST_CASE("the last lines of the log are kept with numbers that go on, and long ones are cut off") {
+  on_stderr([] { log_info("begin"); });
+  const std::vector<LogLine> all = log_lines_after(0, kLogLinesKept);
+  REQUIRE(!all.empty());
+  const uint64_t begin = all.back().number;
+  CHECK(all.back().text == "begin");
+  CHECK(log_lines_after(begin, 9).empty());
+  on_stderr([] {
+    log_warn("two\nlines");
+    log_error("{}", std::string(2 * kLogLineBytesKept, 'x'));
+  });
+  const std::vector<LogLine> next = log_lines_after(begin, 9);
+  REQUIRE(next.size() == 2);
+  CHECK(next[0].number == begin + 1);
+  CHECK(next[0].level == LogLevel::kWarn);
+  CHECK(next[0].text == "two lines");
+  CHECK(next[0].at_ms > 1'700'000'000'000);
+  CHECK(next[1].text == std::string(kLogLineBytesKept, 'x'));
+  CHECK(log_lines_after(begin, 1).size() == 1);
+  // A reader that knew an earlier process begins again.
+  CHECK(log_lines_after(UINT64_MAX, kLogLinesKept).size() == all.size() + 2);
+}
+
+TEST_CASE("the log keeps a fixed number of lines, the newest") {
+  for (size_t i = 0; i < kLogLinesKept + 10; ++i) keep_log_line(LogLevel::kInfo, 1, "line");
+  const std::vector<LogLine> lines = log_lines_after(0, 2 * kLogLinesKept);
+  REQUIRE(lines.size() == kLogLinesKept);
+  CHECK(lines.back().number - lines.front().number == kLogLinesKept - 1);
+}
+
+TEST_CASE("a known secret is in no line, neither on stderr nor among those kept") {
+  const std::string secret = "hf_a-very-secret-token";
+  keep_out_of_log(secret);
+  keep_out_of_log("short");  // could be anything
+  const std::string line = on_stderr([&] { log_info("a short {0} and {0}", secret); });
+  CHECK(line.ends_with("a short *** and ***\n"));
+  CHECK(json_line(secret).find(secret) == std::string::npos);
+  for (const LogLine& kept : log_lines_after(0, kLogLinesKept)) {
+    CHECK(kept.text.find(secret) == std::string::npos);
+  }
 }

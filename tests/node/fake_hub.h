@@ -12,6 +12,8 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/crypto/hasher.h"
 #include "json/json.h"
@@ -27,10 +29,9 @@ class FakeHub {
   static inline const std::string kCommit = "c0ffee" + std::string(34, '0');
 
   explicit FakeHub(std::map<std::string, std::string> files) : files_(std::move(files)) {
-    auto listening = HttpServer::listen("127.0.0.1", 0, {},
-                                        [this](const HttpRequest& request, const HttpReply& reply) {
-                                          reply.send(answer(request));
-                                        });
+    auto listening = HttpServer::listen(
+        "127.0.0.1", 0, {},
+        [this](const HttpRequest& request, const HttpReply& reply) { serve(request, reply); });
     REQUIRE_MESSAGE(listening.ok(), (listening.ok() ? "" : listening.error().message));
     server_ = std::move(listening.value());
     url_ = fmt::format("http://127.0.0.1:{}", server_->port());
@@ -40,9 +41,31 @@ class FakeHub {
 
   void close() {
     if (!thread_.joinable()) return;
+    release();
     server_->stop();
     thread_.join();
     server_.reset();
+  }
+
+  // Answers what was held back, and from now on everything at once.
+  void release() {
+    holds_after = UINT64_MAX;
+    std::vector<std::pair<HttpRequest, HttpReply>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    for (const auto& [request, reply] : held) reply.send(answer(request));
+  }
+  // The queries of the searches so far.
+  std::vector<std::string> searches() const {
+    const std::lock_guard lock(mutex_);
+    return searches_;
+  }
+  // What a search is answered with.
+  void finds(HttpResponse response) {
+    const std::lock_guard lock(mutex_);
+    found_ = std::move(response);
   }
 
   const std::string& url() const { return url_; }
@@ -67,6 +90,7 @@ class FakeHub {
   std::atomic<int> flipped{0};                    // number of answers with a wrong byte in weights
   std::atomic<int64_t> list_lie{0};               // added to the sizes in the list
   std::atomic<uint64_t> fails_after{UINT64_MAX};  // bytes sent
+  std::atomic<uint64_t> holds_after{UINT64_MAX};  // bytes sent: files then wait for release()
 
  private:
   static bool take(std::atomic<int>& count) {
@@ -75,9 +99,23 @@ class FakeHub {
     return true;
   }
 
+  void serve(const HttpRequest& request, const HttpReply& reply) {
+    if (sent >= holds_after && request.path.find("/resolve/") != std::string::npos) {
+      const std::lock_guard lock(mutex_);
+      held_.emplace_back(request, reply);
+      return;
+    }
+    reply.send(answer(request));
+  }
+
   HttpResponse answer(const HttpRequest& request) {
     if (status != 200) return {.status = status, .body = "{}"};
     if (sent >= fails_after) return {.status = 503, .body = "{}"};
+    if (request.path == "/api/models") {
+      const std::lock_guard lock(mutex_);
+      searches_.push_back(request.query);
+      return found_;
+    }
     if (request.path.starts_with("/api/models/org/tiny/revision/")) return {.body = list()};
     const std::string prefix = "/org/tiny/resolve/" + kCommit + "/";
     const std::string name = request.path.substr(std::min(prefix.size(), request.path.size()));
@@ -117,6 +155,10 @@ class FakeHub {
   }
 
   const std::map<std::string, std::string> files_;
+  mutable std::mutex mutex_;  // guards the three below
+  std::vector<std::pair<HttpRequest, HttpReply>> held_;
+  std::vector<std::string> searches_;
+  HttpResponse found_{.body = "[]"};
   std::string url_;
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +63,9 @@ struct FetchNode {
     Peers::Events events;
     events.on_stream = [this](const NodeId& from, const Channel& channel,
                               FrameConnection connection) {
+      if (on_other_stream && channel.kind != kPieceChannel) {
+        return on_other_stream(channel, std::move(connection));
+      }
       if (!fetcher_on_loop) return connection.close();
       fetcher_on_loop->on_stream(from, channel, std::move(connection));
     };
@@ -88,7 +92,8 @@ struct FetchNode {
   std::unique_ptr<Peers> peers;
   std::unique_ptr<PeersNetwork> network;
   std::unique_ptr<ModelFetcher> fetcher;
-  ModelFetcher* fetcher_on_loop = nullptr;  // used on the loop's thread
+  ModelFetcher* fetcher_on_loop = nullptr;  // used on the loop's thread, as what follows
+  std::function<void(const Channel&, FrameConnection)> on_other_stream;
 };
 
 // A number of nodes that know each other.

@@ -10,6 +10,7 @@
 
 #include "cluster/state/model_names.h"
 #include "hub/files/model_id.h"
+#include "model/config/known_shapes.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 #include "node/cluster/cluster_plan.h"
@@ -101,10 +102,7 @@ ApiResult<std::string> source_of(ApiContext& context, const DesiredState& desire
                                  PlanSubject& subject) {
   const DesiredEntry* const entry = wanted_entry(desired, subject.model);
   const std::string path = entry == nullptr ? subject.model : entry->path;
-  if (entry == nullptr && path.find('/') == std::string::npos) {
-    const bool is_shape = is_shape_model(path);
-    if (!is_shape && !read_shape_config(path).ok()) return unknown_model(path);
-    if (is_shape) return path;
+  if (entry == nullptr && find_known_shape(path) != nullptr) {
     subject.format = kShapeFormat;
     return shape_model_text({.shape = path, .format = subject.format});
   }
