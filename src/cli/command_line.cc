@@ -99,6 +99,8 @@ int run_command_line(int argc, char** argv) {
   add_plan_command(app, chosen);
   add_bench_command(app, chosen);
   add_status_command(app, chosen);
+  add_ps_command(app, chosen);
+  add_logs_command(app, chosen);
   add_page_command(app, chosen);
   add_load_command(app, chosen);
   add_unload_command(app, chosen);
@@ -109,6 +111,8 @@ int run_command_line(int argc, char** argv) {
   add_probe_command(app, chosen);
   add_quantize_command(app, chosen);
   add_router_command(app, chosen);
+  add_launch_command(app, chosen);
+  add_completion_command(app, chosen);
   remove_footers(app);
   const std::string first = argc > 1 ? argv[1] : "--help";
   if (!first.starts_with('-') && !has_command(app, first)) {

@@ -49,5 +49,9 @@ void add_unload_command(CLI::App& app, Command& chosen);
 void add_cluster_command(CLI::App& app, Command& chosen);
 void add_page_command(CLI::App& app, Command& chosen);
 void add_key_command(CLI::App& app, Command& chosen);
+void add_ps_command(CLI::App& app, Command& chosen);
+void add_logs_command(CLI::App& app, Command& chosen);
+void add_launch_command(CLI::App& app, Command& chosen);
+void add_completion_command(CLI::App& app, Command& chosen);
 
 }  // namespace lockstep
