@@ -281,6 +281,9 @@ TEST_CASE("a stranger to the protocol is closed, and only so many ask at a time"
   };
   for (const char* frame : {"nonsense", "{}", R"({"ask":"sudo"})"}) ask(frame);
   CHECK(comes_true([&] { return closed == 3; }));
+  closed = 0;
+  for (size_t i = 0; i < ModelDesk::kAskersMax + 1; ++i) ask("");
+  CHECK(comes_true([&] { return closed == 1; }));
   node.loop->must_run([&] {
     for (FrameConnection& one : open) one.close();
     open.clear();

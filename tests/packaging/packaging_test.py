@@ -249,6 +249,8 @@ class Tarball(unittest.TestCase):
         with tarfile.open(self.archives[0]) as archive:
             members = {member.name: member for member in archive.getmembers()}
         for path in ("bin/lockstep", "share/lockstep/models/stories260K/config.json", "share/man/man1/lockstep.1",
+                     "share/bash-completion/completions/lockstep", "share/zsh/site-functions/_lockstep",
+                     "share/fish/vendor_completions.d/lockstep.fish",
                      "share/doc/lockstep/copyright", "share/doc/lockstep/docs/macs.md",
                      "share/doc/lockstep/examples/launchd/lockstep-daemon.plist",
                      "share/doc/lockstep/examples/systemd/lockstep.service",
@@ -460,7 +462,8 @@ class DebianPackage(unittest.TestCase):
     def test_units_and_settings_are_where_systemd_and_dpkg_look(self):
         for path in ("usr/lib/systemd/system/lockstep.service", "usr/lib/systemd/system/lockstep-router.service",
                      "usr/lib/sysusers.d/lockstep.conf", "etc/default/lockstep", "usr/share/man/man1/lockstep.1",
-                     "usr/share/doc/lockstep/copyright"):
+                     "usr/share/bash-completion/completions/lockstep", "usr/share/zsh/site-functions/_lockstep",
+                     "usr/share/fish/vendor_completions.d/lockstep.fish", "usr/share/doc/lockstep/copyright"):
             self.assertTrue(os.path.isfile(os.path.join(self.root, path)), path)
         self.assertEqual(run("dpkg-deb", "-I", self.package, "conffiles").stdout, "/etc/default/lockstep\n")
         for script in ("postinst", "prerm", "postrm"):

@@ -1,0 +1,188 @@
+"""The page's routes and the terminal's commands on a real node and a hub: a plan as the command prints it, a pull that
+stalls and goes on after its caller, the log without secrets, completion in bash, a client that is launched."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+from control_test import ask, proof_header
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hub"))
+import fake_hub  # noqa: E402
+
+PROFILE, LINK = "mac-studio-m3-ultra", "tb5-rdma"
+TOKEN = "hf_a-token-that-no-line-may-show"
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + harness.PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(what())
+        time.sleep(0.05)
+
+
+class DeskTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="lockstep_desk_"))
+        files = {"config.json": b'{"model_type": "tiny"}', "model.safetensors": os.urandom(3_000_000)}
+        cls.hub = cls.enterClassContext(fake_hub.Hub(files))
+        cls.env = {"HF_ENDPOINT": cls.hub.url, "HF_HUB_CACHE": os.path.join(cls.folder, "cache"), "HF_TOKEN": TOKEN}
+        cls.node = cls.enterClassContext(harness.Node("--ranks", "2", env=cls.env))
+        cls.home = os.path.join(cls.node.home.name, "home")
+        with open(os.path.join(cls.home, "control_secret"), encoding="utf-8") as file:
+            cls.secret = file.read().strip()
+
+    def control(self, method, target, body=None):
+        text = b"" if body is None else json.dumps(body).encode()
+        header = proof_header(self.node.port, self.secret, method, target, text)
+        status, answer, _ = ask(self.node.port, method, target, body, Host="localhost", X_Lockstep_Control=header)
+        return status, json.loads(answer)
+
+    def command(self, *arguments, env=None):
+        return harness.run(*arguments, "--port", self.node.port, env={"LOCKSTEP_HOME": self.home, **(env or {})})
+
+    def pull(self):
+        pulls = self.node.request("GET", "/cluster/status")[1]["pulls"]
+        return pulls[0] if pulls else {}
+
+    def test_plan_is_the_commands_output(self):
+        cluster = os.path.join(self.folder, "cluster.json")
+        with open(cluster, "w", encoding="utf-8") as file:
+            json.dump({"machines": [{"profile": PROFILE, "count": 2}], "link": LINK}, file)
+        printed = harness.run_json("plan", "llama-3.3-70b", "--cluster", cluster, "--context", 8192, "--streams", 4,
+                                   "--json")
+        machines = [{"profile": PROFILE, "link": LINK, "name": f"{PROFILE}-{i}"} for i in (1, 2)]
+        status, planned = self.node.request("POST", "/cluster/plan", {
+            "model": "llama-3.3-70b", "context": 8192, "streams": 4, "remove": ["this machine"], "add": machines})
+        self.assertEqual(status, 200, planned)
+        self.assertEqual(planned, printed)
+        # This machine alone is measured, so its figures differ; it is there.
+        status, planned = self.node.request("POST", "/cluster/plan", {"model": "qwen3-0.6b", "context": 1024})
+        self.assertEqual(status, 200, planned)
+        self.assertEqual(planned["choice"]["groups"][0]["ranks"][0]["machine"], "this machine")
+
+    def test_pull_stalls_and_goes_on_without_its_caller(self):
+        self.hub.reset_counters()
+        self.hub.faults.hold_at = 100_000
+        status, said = self.control("POST", "/cluster/pull", {"model": "org/tiny"})
+        self.assertEqual((status, said), (202, {"model": "org/tiny"}))
+        # The model is one piece, so nothing of it is whole; its bytes are counted as they come.
+        wait_for(lambda: self.pull().get("bytes_s", 0) > 0, lambda: f"{self.pull()}")
+        wait_for(lambda: self.pull().get("bytes_s") == 0, lambda: f"{self.pull()}")
+        self.assertEqual(self.pull()["phase"], "downloading")
+        self.assertNotIn("seconds_left", self.pull())
+        self.hub.release()
+        wait_for(lambda: self.pull().get("phase") == "done", lambda: f"{self.pull()}")
+        listed = self.node.request("GET", "/cluster/disk")[1]["nodes"][0]["models"]
+        self.assertEqual([(model["name"], model["complete"]) for model in listed], [("org/tiny", True)])
+        self.assertEqual(self.control("DELETE", "/cluster/disk", {"model": "org/tiny"})[0], 200)
+        self.assertEqual(self.node.request("GET", "/cluster/disk")[1]["nodes"][0]["models"], [])
+
+    def test_doctor_is_the_commands_output(self):
+        status, found = self.control("GET", "/cluster/doctor")
+        self.assertEqual(status, 200, found)
+        printed = json.loads(self.command("doctor", "--json").stdout)
+        self.assertEqual([finding["check"] for finding in found["findings"]],
+                         [finding["check"] for finding in printed["findings"]])
+
+    def test_logs_show_no_secret(self):
+        shown = self.command("logs")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        lines = self.command("logs", "--json").stdout.splitlines()
+        self.assertGreaterEqual(len(lines), 0)
+        for secret in (TOKEN, self.secret):
+            self.assertNotIn(secret, shown.stdout)
+        with subprocess.Popen([harness.PROGRAM, "logs", "-f", "--port", str(self.node.port)], stdout=subprocess.PIPE,
+                              text=True, env={**os.environ, "LOCKSTEP_HOME": self.home}) as following:
+            try:
+                # A download is told in the log.
+                self.assertEqual(self.control("POST", "/cluster/pull", {"model": "org/tiny"})[0], 202)
+                for line in following.stdout:
+                    if "org/tiny is fetched" in line:
+                        break
+                else:
+                    self.fail("the log has no line about the download")
+            finally:
+                following.kill()
+        wait_for(lambda: self.pull().get("phase") == "done", lambda: f"{self.pull()}")
+        self.assertEqual(self.control("DELETE", "/cluster/disk", {"model": "org/tiny"})[0], 200)
+
+    def test_ps_is_one_line_a_model(self):
+        shown = self.command("ps")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        lines = shown.stdout.splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertRegex(lines[1], r"^stories260K +ready .* 2 ranks here$")
+        self.assertEqual(json.loads(self.command("ps", "--json").stdout)[0]["name"], "stories260K")
+
+    def test_commands_without_control_say_what_is_missing(self):
+        refused = self.command("logs", env={"LOCKSTEP_HOME": os.path.join(self.folder, "another")})
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("control", refused.stderr)
+
+    def test_bash_completes_commands_flags_and_values(self):
+        def complete(*words):
+            script = ("eval \"$(\"$1\" completion bash)\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
+                      "_lockstep; printf '%s\\n' \"${COMPREPLY[@]}\"")
+            found = subprocess.run(["bash", "-c", script, "bash", harness.PROGRAM, "lockstep", *words],
+                                   capture_output=True, text=True, timeout=harness.PATIENCE_S, check=True)
+            return found.stdout.split()
+        self.assertEqual(complete("sta"), ["status"])
+        self.assertIn("bench", complete(""))
+        self.assertEqual(complete("status", "--po"), ["--port"])
+        self.assertEqual(sorted(complete("completion", "")), ["bash", "fish", "man", "zsh"])
+        self.assertEqual(complete("bench", "coll"), ["collective"])
+        self.assertIn("--ranks", complete("bench", "collective", "--"))
+        self.assertEqual(complete("launch", "cl"), ["claude"])
+
+    def test_the_manual_names_every_command(self):
+        page = os.path.join(self.folder, "lockstep.1")
+        self.assertEqual(harness.run("completion", "man", "-o", page).returncode, 0)
+        formatted = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True,
+                                   timeout=harness.PATIENCE_S, check=True)
+        self.assertEqual(formatted.stderr, "")
+        for command in ("serve", "bench collective", "completion", "key add"):
+            self.assertIn(f"lockstep {command}", formatted.stdout.replace("\x1b[1m", "").replace("\x1b[0m", ""))
+
+    def launch(self, *arguments, home):
+        """`claude` is a script that tells what it was given."""
+        programs = os.path.join(self.folder, "programs")
+        os.makedirs(programs, exist_ok=True)
+        for name in ("claude", "codex"):
+            path = os.path.join(programs, name)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write('#!/bin/sh\necho "$ANTHROPIC_BASE_URL $ANTHROPIC_MODEL"\nprintf "[%s]" "$@"\n')
+            os.chmod(path, stat.S_IRWXU)
+        return harness.run("launch", *arguments, "--port", self.node.port,
+                           env={"PATH": programs + ":" + os.environ["PATH"], "HOME": home})
+
+    def test_launch_runs_a_client_with_the_node(self):
+        with tempfile.TemporaryDirectory(prefix="lockstep_home_") as home:
+            ran = harness.run("launch", "claude", "--port", self.node.port, "--", "--continue", "now",
+                              env={"PATH": "/nowhere", "HOME": home})
+            self.assertEqual(ran.returncode, 2)
+            self.assertIn("not installed", ran.stderr)
+            ran = self.launch("claude", home=home)
+            self.assertEqual(ran.stdout.splitlines()[0], f"http://localhost:{self.node.port} stories260K")
+            ran = self.launch("codex", home=home)
+            self.assertIn(f'[model_providers.lockstep.base_url="http://localhost:{self.node.port}/v1"]', ran.stdout)
+            self.assertEqual(os.listdir(home), [])  # no file unless it is asked for
+            self.assertEqual(self.launch("claude", "--write", home=home).returncode, 0)
+            settings = os.path.join(home, ".claude", "settings.json")
+            with open(settings, encoding="utf-8") as file:
+                self.assertIn("ANTHROPIC_BASE_URL", json.load(file)["env"])
+            again = self.launch("claude", "--write", home=home)
+            self.assertEqual(again.returncode, 2)
+            self.assertIn("left as it is", again.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
