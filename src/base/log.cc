@@ -52,8 +52,8 @@ void write_log(LogLevel level, std::string_view message) {
   const std::string told = without_secrets(message);
   const std::string line =
       as_json.load(std::memory_order_relaxed)
-          ? fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",\"message\":\"{}\"}}\n",
-                        time_text(now), name, escaped(told))
+          ? fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",\"message\":\"{}\"}}\n", time_text(now),
+                        name, escaped(told))
           : fmt::format("{} {:5} {}\n", time_text(now), name, told);
   keep_log_line(level, now.time_since_epoch() / std::chrono::milliseconds(1), told);
   // A log line that cannot be written has nowhere to be reported.

@@ -32,8 +32,8 @@ void keep_log_line(LogLevel level, int64_t at_ms, std::string_view text);
 std::vector<LogLine> log_lines_after(uint64_t number, size_t lines_max);
 
 // No line written from now on contains this text, here or on stderr: "***" stands in its place.
-// Texts of fewer than 8 bytes, which could be anything, are not hidden, and beyond kLogSecretsMax the
-// oldest no more.
+// Texts of fewer than 8 bytes, which could be anything, are not hidden, and beyond kLogSecretsMax
+// the oldest no more.
 void keep_out_of_log(std::string_view secret);
 std::string without_secrets(std::string_view text);
 

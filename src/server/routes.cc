@@ -41,8 +41,9 @@ constexpr std::string_view kApiVersion = "/v1";
 constexpr std::string_view kModelPrefix = "/models/";
 constexpr size_t kControlBodyBytesMax = 64 << 10;
 
-// Where a request is served: on the event loop, by a worker because parsing takes long, in a cluster
-// by a worker that calls the cluster, or by one that waits for disks, other nodes or the hub.
+// Where a request is served: on the event loop, by a worker because parsing takes long, in a
+// cluster by a worker that calls the cluster, or by one that waits for disks, other nodes or the
+// hub.
 enum class ServedBy { kLoop, kWorker, kClusterWorker, kSlowWorker };
 
 struct Route {

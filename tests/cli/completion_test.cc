@@ -69,8 +69,9 @@ TEST_CASE("each shell's completion has every command and flag, quoted, and nothi
   CHECK(has_text(zsh, "'--port:its port'"));
   const std::string fish = fish_completion(tree);
   CHECK(has_text(fish, "complete -c lockstep -n '__fish_use_subcommand' -f -a bench -d 'it'\\''s"));
-  CHECK(has_text(fish, "-n '__fish_seen_subcommand_from bench; and not "
-                       "__fish_seen_subcommand_from serve' -l json -s j -d 'one JSON value'"));
+  CHECK(has_text(fish,
+                 "-n '__fish_seen_subcommand_from bench; and not "
+                 "__fish_seen_subcommand_from serve' -l json -s j -d 'one JSON value'"));
   CHECK(has_text(fish, "-l api -x -a 'chat plain' -d 'which API'"));
   for (const std::string& text : {bash, zsh, fish, manual_page(tree)}) {
     CHECK(!has_text(text, "hidden"));

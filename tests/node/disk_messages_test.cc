@@ -74,9 +74,8 @@ TEST_CASE("an error keeps its kind and its sentence, and invalid answers are cor
   const auto done = decode_disk_answer(ask, encode_disk_answer(ask, DiskAnswer{{}, 77}));
   REQUIRE(done.ok());
   CHECK(done.value().removed_bytes == 77);
-  for (const char* frame :
-       {"", "{", "{}", R"({"removed_bytes":-1})", R"({"removed_bytes":"7"})", R"({"error":3})",
-        R"({"error":"not_found"})"}) {
+  for (const char* frame : {"", "{", "{}", R"({"removed_bytes":-1})", R"({"removed_bytes":"7"})",
+                            R"({"error":3})", R"({"error":"not_found"})"}) {
     const auto got = decode_disk_answer(ask, frame);
     CHECK_MESSAGE(!got.ok(), frame);
     if (!got.ok()) CHECK_MESSAGE(got.error().code == ErrorCode::kCorrupt, frame);

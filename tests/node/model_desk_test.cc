@@ -53,7 +53,7 @@ struct Desks {
   NodeId id(int i) const { return cluster.nodes[static_cast<size_t>(i)]->identity.id(); }
 
   FetchCluster cluster;
-  std::string used;                    // the path of a model that is loaded
+  std::string used;                   // the path of a model that is loaded
   std::vector<FrameConnection> kept;  // of a silenced node, on its loop
   std::unique_ptr<ModelDesk> desks[2];
 };
@@ -272,9 +272,8 @@ TEST_CASE("a stranger to the protocol is closed, and only so many ask at a time"
   const auto ask = [&](const std::string& frame) {
     node.network->open_stream(desks.id(1), channel, [&, frame](Result<FrameConnection> ready) {
       if (!ready.ok()) return;
-      ready.value().set_events({.on_frame = [](std::string) {},
-                                .on_close = [&](Error) { ++closed; },
-                                .on_drained = {}});
+      ready.value().set_events(
+          {.on_frame = [](std::string) {}, .on_close = [&](Error) { ++closed; }, .on_drained = {}});
       if (!frame.empty()) ready.value().send(frame);
       open.push_back(ready.value());
     });

@@ -37,9 +37,10 @@ constexpr DeskRoute kLookRoutes[] = {{"GET", "/cluster/disk"}, {"POST", "/cluste
 
 // A node with a desk of its own and a hub.
 struct DeskNode {
-  explicit DeskNode(ClusterControl* cluster = nullptr,
-                    const std::function<void(ServerOptions&)>& change = [](ServerOptions&) {},
-                    std::vector<std::string> loaded = {})
+  explicit DeskNode(
+      ClusterControl* cluster = nullptr,
+      const std::function<void(ServerOptions&)>& change = [](ServerOptions&) {},
+      std::vector<std::string> loaded = {})
       : hub(tiny_model()),
         alone(settings(), std::move(loaded)),
         server(
@@ -62,9 +63,9 @@ struct DeskNode {
   Answer ask(std::string_view method, std::string_view target, const std::string& headers = "",
              const std::string& body = "") {
     const bool has_host = ("\n" + headers).find("\nHost:") != std::string::npos;
-    return server.exchange(
-        fmt::format("{} {} HTTP/1.1\r\n{}{}Connection: close\r\nContent-Length: {}\r\n\r\n{}", method,
-                    target, has_host ? "" : "Host: localhost:8600\r\n", headers, body.size(), body));
+    return server.exchange(fmt::format(
+        "{} {} HTTP/1.1\r\n{}{}Connection: close\r\nContent-Length: {}\r\n\r\n{}", method, target,
+        has_host ? "" : "Host: localhost:8600\r\n", headers, body.size(), body));
   }
   // By a caller with control.
   Answer control(std::string_view method, std::string_view target, const std::string& body = "") {
@@ -280,8 +281,9 @@ TEST_CASE("the hub is searched by the node, with a bounded answer of known field
       "lastModified":"2026-11-01T08:00:00.000Z","secret":1},{"id":"no name"},{"id":"org/b"}])"});
   const Answer answer = node.control("GET", "/hub/search?q=qwen+3&limit=2");
   CHECK(answer.status == 200);
-  CHECK(dump_json(at(answer.json(), "models", 0)) ==
-        R"({"id":"org/a","gated":true,"downloads":5,"likes":2,"updated":"2026-11-01T08:00:00.000Z"})");
+  CHECK(
+      dump_json(at(answer.json(), "models", 0)) ==
+      R"({"id":"org/a","gated":true,"downloads":5,"likes":2,"updated":"2026-11-01T08:00:00.000Z"})");
   CHECK(dump_json(at(answer.json(), "models", 1)) == R"({"id":"org/b","gated":false})");
   REQUIRE(node.hub.searches().size() == 1);
   CHECK(node.hub.searches()[0].find("search=qwen%203&limit=2") == 0);
@@ -303,7 +305,8 @@ TEST_CASE("a hub that misbehaves costs a search a sentence") {
   CHECK(status_with({.status = 429, .body = "{}"}) == 429);
   // It is asked nowhere else.
   FakeHub other({});
-  CHECK(status_with({.status = 302, .body = "", .headers = {{"Location", other.url() + "/api/models"}}}) ==
+  CHECK(status_with(
+            {.status = 302, .body = "", .headers = {{"Location", other.url() + "/api/models"}}}) ==
         502);
   CHECK(other.searches().empty());
   node.hub.close();
@@ -380,9 +383,12 @@ TEST_CASE("a plan refuses what it does not know, and reads no file that a caller
   CHECK(asked(R"({"model":"qwen3-0.6b","add":{}})") == "400 add");
   CHECK(asked(R"({"model":"qwen3-0.6b","add":[3]})") == "400 add");
   CHECK(asked(R"({"model":"qwen3-0.6b","add":[{}]})") == "400 add.profile");
-  CHECK(asked(R"({"model":"qwen3-0.6b","add":[{"profile":"abacus","link":"10gbe"}]})") == "400 add");
-  CHECK(asked(R"({"model":"qwen3-0.6b","add":[{"profile":"mac-studio-m3-ultra","link":"string"}]})") ==
+  CHECK(asked(R"({"model":"qwen3-0.6b","add":[{"profile":"abacus","link":"10gbe"}]})") ==
         "400 add");
+  CHECK(
+      asked(
+          R"({"model":"qwen3-0.6b","add":[{"profile":"mac-studio-m3-ultra","link":"string"}]})") ==
+      "400 add");
   CHECK(asked(R"({"model":"qwen3-0.6b","add":[{"profile":"mac-studio-m3-ultra"}]})") == "400 add");
   CHECK(asked(R"({"model":"qwen3-0.6b","remove":["gamma"]})") == "400 remove");
   CHECK(asked(R"({"model":"qwen3-0.6b","remove":[1]})") == "400 remove");

@@ -16,7 +16,8 @@ std::string key_or_none(const LaunchTarget& target) {
 }
 
 LaunchPlan plan_claude(const LaunchTarget& target) {
-  LaunchPlan plan{.program = "claude", .arguments = {}, .environment = {}, .file = {}, .content = {}};
+  LaunchPlan plan{
+      .program = "claude", .arguments = {}, .environment = {}, .file = {}, .content = {}};
   plan.environment = {{"ANTHROPIC_BASE_URL", target.base},
                       {"ANTHROPIC_AUTH_TOKEN", key_or_none(target)},
                       {"ANTHROPIC_MODEL", target.model},
@@ -38,10 +39,11 @@ std::string toml(std::string_view text) {
 }
 
 LaunchPlan plan_codex(const LaunchTarget& target) {
-  LaunchPlan plan{.program = "codex", .arguments = {}, .environment = {}, .file = {}, .content = {}};
-  std::vector<std::pair<std::string, std::string>> provider{
-      {"name", toml("lockstep")}, {"base_url", toml(target.base + "/v1")},
-      {"wire_api", toml("responses")}};
+  LaunchPlan plan{
+      .program = "codex", .arguments = {}, .environment = {}, .file = {}, .content = {}};
+  std::vector<std::pair<std::string, std::string>> provider{{"name", toml("lockstep")},
+                                                            {"base_url", toml(target.base + "/v1")},
+                                                            {"wire_api", toml("responses")}};
   if (!target.key.empty()) {
     provider.emplace_back("env_key", toml(kKeyName));
     plan.environment.emplace_back(kKeyName, target.key);
@@ -49,8 +51,9 @@ LaunchPlan plan_codex(const LaunchTarget& target) {
   const auto set = [&](const std::string& key, const std::string& value) {
     plan.arguments.insert(plan.arguments.end(), {"-c", key + "=" + value});
   };
-  plan.content = fmt::format("model = {}\nmodel_provider = \"lockstep\"\n\n[model_providers.lockstep]\n",
-                             toml(target.model));
+  plan.content =
+      fmt::format("model = {}\nmodel_provider = \"lockstep\"\n\n[model_providers.lockstep]\n",
+                  toml(target.model));
   set("model", toml(target.model));
   set("model_provider", toml("lockstep"));
   for (const auto& [key, value] : provider) {
@@ -73,12 +76,11 @@ LaunchPlan plan_opencode(const LaunchTarget& target) {
         {"model", named},
         {"small_model", named},
         {"provider",
-         JsonObject{{"lockstep",
-                     JsonObject{{"npm", "@ai-sdk/openai-compatible"},
-                                {"name", "lockstep"},
-                                {"options", JsonObject{{"baseURL", target.base + "/v1"},
-                                                       {"apiKey", key}}},
-                                {"models", std::move(models)}}}}}});
+         JsonObject{{"lockstep", JsonObject{{"npm", "@ai-sdk/openai-compatible"},
+                                            {"name", "lockstep"},
+                                            {"options", JsonObject{{"baseURL", target.base + "/v1"},
+                                                                   {"apiKey", key}}},
+                                            {"models", std::move(models)}}}}}});
   };
   plan.environment = {{"OPENCODE_CONFIG_CONTENT", config(key_or_none(target))}};
   plan.file = ".config/opencode/opencode.json";

@@ -15,9 +15,9 @@
 namespace lockstep {
 
 struct LaunchTarget {
-  std::string base;   // "http://localhost:8600"
+  std::string base;  // "http://localhost:8600"
   std::string model;
-  std::string key;    // empty: none
+  std::string key;  // empty: none
 };
 
 struct LaunchPlan {

@@ -45,9 +45,10 @@ std::vector<std::string> model_lines(const Json& status) {
   size_t width = 5;
   for (const Json& model : models) width = std::max(width, text_in(model, "name").size());
   const auto line = [&](std::string_view name, std::string_view state, std::string_view size,
-                        std::string_view context, std::string_view running, std::string_view where) {
-    lines.push_back(fmt::format("{:<{}}  {:<10}  {:>10}  {:>8}  {:>7}  {}", name, width, state, size,
-                                context, running, where));
+                        std::string_view context, std::string_view running,
+                        std::string_view where) {
+    lines.push_back(fmt::format("{:<{}}  {:<10}  {:>10}  {:>8}  {:>7}  {}", name, width, state,
+                                size, context, running, where));
   };
   line("MODEL", "STATE", "MEMORY", "CONTEXT", "RUNNING", "WHERE");
   for (const Json& model : models) {

@@ -54,8 +54,8 @@ Status write_settings(const LaunchPlan& plan) {
   std::error_code error;
   if (std::filesystem::exists(path, error)) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{} exists and is left as it is; add to it by hand:\n{}", path.string(),
-                             plan.content)};
+                 fmt::format("{} exists and is left as it is; add to it by hand:\n{}",
+                             path.string(), plan.content)};
   }
   std::filesystem::create_directories(path.parent_path(), error);
   if (error) {
@@ -80,18 +80,17 @@ Error run_client(const LaunchPlan& plan, const std::vector<std::string>& own) {
   pointers.push_back(nullptr);
   ::execvp(pointers.front(), pointers.data());
   if (errno == ENOENT) {
-    return {ErrorCode::kNotFound, fmt::format("the program {} is not installed, or not in PATH",
-                                              plan.program)};
+    return {ErrorCode::kNotFound,
+            fmt::format("the program {} is not installed, or not in PATH", plan.program)};
   }
   return {ErrorCode::kInternal,
           fmt::format("{} cannot be started: {}", plan.program, std::strerror(errno))};
 }
 
 Status launch(const LaunchFlags& flags) {
-  const LaunchTarget target{
-      .base = fmt::format("http://{}:{}", flags.node.host, flags.node.port),
-      .model = TRY(launched_model(flags)),
-      .key = variable_or_empty("LOCKSTEP_API_KEY")};
+  const LaunchTarget target{.base = fmt::format("http://{}:{}", flags.node.host, flags.node.port),
+                            .model = TRY(launched_model(flags)),
+                            .key = variable_or_empty("LOCKSTEP_API_KEY")};
   const LaunchPlan plan = TRY(plan_launch(flags.client, target));
   if (flags.writes) return write_settings(plan);
   return run_client(plan, flags.arguments);

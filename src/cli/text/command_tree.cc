@@ -27,7 +27,8 @@ std::string one_line(std::string text) {
 }
 
 FlagText flag_text(const CLI::Option& option) {
-  FlagText flag{.names = {}, .value = {}, .choices = {}, .about = one_line(option.get_description())};
+  FlagText flag{
+      .names = {}, .value = {}, .choices = {}, .about = one_line(option.get_description())};
   for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
   for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
   const std::string type = option.get_type_name();

@@ -22,8 +22,8 @@ struct FlagText {
 struct CommandText {
   std::string name;
   std::string about;
-  std::vector<FlagText> flags;       // hidden ones are left out
-  std::vector<FlagText> arguments;   // positional
+  std::vector<FlagText> flags;      // hidden ones are left out
+  std::vector<FlagText> arguments;  // positional
   std::vector<CommandText> commands;
 };
 

@@ -246,8 +246,9 @@ Result<HubAnswer> HttpClient::get(const HttpGet& request) {
     }
     if (origin_of(redirect) != origin) {
       if (request.stays_at_host) {
-        return Error{ErrorCode::kCorrupt, fmt::format("{} redirects to {}, where it is not followed",
-                                                      origin, origin_of(redirect))};
+        return Error{ErrorCode::kCorrupt,
+                     fmt::format("{} redirects to {}, where it is not followed", origin,
+                                 origin_of(redirect))};
       }
       next.token.clear();  // and for later hosts
     }

@@ -19,10 +19,9 @@ constexpr std::chrono::seconds kSearchConnectTime{4};
 constexpr size_t kDateBytesMax = 40;
 
 Status check_words(const std::string& words, int models_max) {
-  const bool is_text =
-      is_valid_utf8(words) && std::none_of(words.begin(), words.end(), [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-      });
+  const bool is_text = is_valid_utf8(words) && std::none_of(words.begin(), words.end(), [](char c) {
+                         return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+                       });
   if (!is_text || words.empty() || words.size() > kSearchBytesMax) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("search for 1 to {} bytes of text", kSearchBytesMax)};

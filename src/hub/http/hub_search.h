@@ -15,13 +15,13 @@
 
 namespace lockstep {
 
-inline constexpr size_t kSearchBytesMax = 200;           // of the words
-inline constexpr int kSearchModelsMax = 100;             // in one answer
+inline constexpr size_t kSearchBytesMax = 200;            // of the words
+inline constexpr int kSearchModelsMax = 100;              // in one answer
 inline constexpr size_t kSearchAnswerBytesMax = 1 << 20;  // of the hub
 inline constexpr std::chrono::seconds kSearchTime{8};
 
 struct FoundModel {
-  std::string id;  // "org/name"
+  std::string id;                    // "org/name"
   std::optional<int64_t> downloads;  // of the last 30 days
   std::optional<int64_t> likes;
   std::string updated;  // "2026-11-01T08:00:00.000Z"; empty: unknown

@@ -27,14 +27,14 @@ struct ClusterNodeReport {
   bool is_self = false;
   bool is_coordinator = false;
   bool is_spare = false;
-  int64_t budget_bytes = 0;    // memory that models may use
-  int64_t promised_bytes = 0;  // the part of it promised to models
-  int64_t read_bytes_s = 0;    // memory bandwidth
-  int64_t operations_s = 0;    // of prompts; 0: not known
-  int64_t link_bytes_s = 0;    // of its network; 0: not known
+  int64_t budget_bytes = 0;              // memory that models may use
+  int64_t promised_bytes = 0;            // the part of it promised to models
+  int64_t read_bytes_s = 0;              // memory bandwidth
+  int64_t operations_s = 0;              // of prompts; 0: not known
+  int64_t link_bytes_s = 0;              // of its network; 0: not known
   std::vector<RoundTrip> round_trips{};  // measured by it; empty for this node
-  std::string data_host;       // its address for links between ranks; empty: same as for control
-  std::string life;            // differs after each start; empty: unknown
+  std::string data_host;  // its address for links between ranks; empty: same as for control
+  std::string life;       // differs after each start; empty: unknown
   // Its wall clock minus this node's when its last heartbeat arrived; 0 for this node.
   std::optional<double> clock_ahead_s;
   std::optional<double> power_w;  // of the processors and memory, recent

@@ -30,9 +30,8 @@ int64_t bytes_of(const ClusterReport& report, std::string_view model, const Node
 }
 
 bool is_shared_name(const std::vector<ClusterNodeReport>& nodes, const ClusterNodeReport& node) {
-  return std::count_if(nodes.begin(), nodes.end(), [&](const ClusterNodeReport& other) {
-           return other.name == node.name;
-         }) > 1;
+  return std::count_if(nodes.begin(), nodes.end(),
+                       [&](const ClusterNodeReport& other) { return other.name == node.name; }) > 1;
 }
 
 Machine machine_of_node(const NodeOffer& offer) {
@@ -87,15 +86,15 @@ std::vector<NodeOffer> offers_for(const ClusterReport& report, std::string_view 
   std::vector<NodeOffer> offers;
   for (const ClusterNodeReport& node : report.nodes) {
     if (node.state != "alive") continue;
-    const int64_t free =
-        node.budget_bytes - node.promised_bytes + bytes_of(report, model, node.id);
-    offers.push_back({.node = node.id,
-                      .name = node_name_text(node.id, node.name, is_shared_name(report.nodes, node)),
-                      .free_bytes = std::clamp<int64_t>(free, 0, std::max<int64_t>(0, node.budget_bytes)),
-                      .speed = node.read_bytes_s,
-                      .operations_s = node.operations_s,
-                      .link_bytes_s = node.link_bytes_s,
-                      .round_trips = node.round_trips});
+    const int64_t free = node.budget_bytes - node.promised_bytes + bytes_of(report, model, node.id);
+    offers.push_back(
+        {.node = node.id,
+         .name = node_name_text(node.id, node.name, is_shared_name(report.nodes, node)),
+         .free_bytes = std::clamp<int64_t>(free, 0, std::max<int64_t>(0, node.budget_bytes)),
+         .speed = node.read_bytes_s,
+         .operations_s = node.operations_s,
+         .link_bytes_s = node.link_bytes_s,
+         .round_trips = node.round_trips});
   }
   return offers;
 }
@@ -104,9 +103,9 @@ Result<ClusterFacts> what_if(std::span<const NodeOffer> nodes,
                              std::span<const AddedMachine> added) {
   const size_t count = nodes.size() + added.size();
   if (count == 0 || count > kPlannedMachinesMax) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a plan is made for 1 to {} machines, not {}", kPlannedMachinesMax,
-                             count)};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("a plan is made for 1 to {} machines, not {}", kPlannedMachinesMax, count)};
   }
   std::vector<Machine> machines;
   for (const NodeOffer& node : nodes) machines.push_back(machine_of_node(node));
@@ -136,9 +135,8 @@ Result<NodeOffer> OwnOffer::get(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (!measured_) {
     const MeasuredSpeed speed = TRY(measure_this_machine(kOwnProbeBytes));
-    measured_ = NodeOffer{.node = {},
-                          .speed = speed.read_bytes_s,
-                          .operations_s = speed.operations_s};
+    measured_ =
+        NodeOffer{.node = {}, .speed = speed.read_bytes_s, .operations_s = speed.operations_s};
   }
   NodeOffer offer = *measured_;
   offer.name = name;

@@ -1,5 +1,6 @@
-// What would be if machines were added to a cluster, or nodes removed: the machines and links that a
-// plan for POST /cluster/plan is made for. Nothing is loaded or changed. Pure, except for own_offer().
+// What would be if machines were added to a cluster, or nodes removed: the machines and links that
+// a plan for POST /cluster/plan is made for. Nothing is loaded or changed. Pure, except for
+// own_offer().
 #pragma once
 
 #include <mutex>

@@ -66,7 +66,8 @@ Result<DiskAsk> decode_disk_ask(std::string_view frame) {
 
 std::string encode_disk_answer(const DiskAsk& ask, const Result<DiskAnswer>& answer) {
   if (!answer.ok()) {
-    const ErrorCode code = is_named(answer.error().code) ? answer.error().code : ErrorCode::kInternal;
+    const ErrorCode code =
+        is_named(answer.error().code) ? answer.error().code : ErrorCode::kInternal;
     const std::string sentence =
         replace_invalid_utf8(answer.error().message.substr(0, kSentenceBytesMax));
     return dump_json(JsonObject{{"error", name_in(kDiskErrors, code)}, {"sentence", sentence}});

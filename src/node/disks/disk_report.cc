@@ -18,8 +18,7 @@ constexpr std::string_view kShareCopy = "share";
 // Of the folder, or of the nearest one above it that exists.
 std::optional<uint64_t> free_bytes_at(fs::path folder) {
   std::error_code error;
-  while (!fs::exists(folder, error) && folder.has_parent_path() &&
-         folder != folder.parent_path()) {
+  while (!fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path()) {
     folder = folder.parent_path();
   }
   const fs::space_info space = fs::space(folder, error);

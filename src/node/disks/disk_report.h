@@ -16,9 +16,9 @@
 
 namespace lockstep {
 
-inline constexpr size_t kDiskModelsMax = 512;        // in a report; the rest is counted
+inline constexpr size_t kDiskModelsMax = 512;             // in a report; the rest is counted
 inline constexpr size_t kDiskReportBytesMax = 768 << 10;  // on the wire
-inline constexpr size_t kDiskTextBytesMax = 4096;    // of a name or a path from another node
+inline constexpr size_t kDiskTextBytesMax = 4096;         // of a name or a path from another node
 
 struct DiskModel {
   std::string name;  // "org/name", with "@revision" unless that is main

@@ -21,9 +21,8 @@ using Answer = Result<DiskAnswer>;
 using Done = std::function<void(Answer)>;
 
 Error late(std::chrono::milliseconds limit) {
-  return {ErrorCode::kTimeout,
-          fmt::format("it has not answered within {:.0f} s",
-                      static_cast<double>(limit.count()) / 1e3)};
+  return {ErrorCode::kTimeout, fmt::format("it has not answered within {:.0f} s",
+                                           static_cast<double>(limit.count()) / 1e3)};
 }
 
 // Copies of other nodes' folders lie in a cache of their own.
@@ -121,24 +120,24 @@ void ModelDesk::Impl::answer_here(const DiskAsk& ask, Done done) {
     if (!meant.ok()) return done(meant.error());
     id = std::move(meant.value());
   }
-  const bool is_posted = disk.post([this, ask, id, done, hub = around.hub,
-                                    home = around.home]() -> DiskThread::Then {
-    const auto work = [&]() -> Answer {
-      DiskAnswer answer;
-      if (ask.kind == DiskAsk::Kind::kList) {
-        answer.disk = read_disk(hub, home);
-      } else {
-        answer.removed_bytes = TRY(remove_here(hub, home, id));
-      }
-      return answer;
-    };
-    Answer answer = guarded(work);
-    // Runs only while this object, which owns the thread, exists.
-    return [this, ask, done, answer = std::move(answer)] {
-      if (ask.kind == DiskAsk::Kind::kRemove) around.fetcher.forget(ask.model);
-      done(answer);
-    };
-  });
+  const bool is_posted =
+      disk.post([this, ask, id, done, hub = around.hub, home = around.home]() -> DiskThread::Then {
+        const auto work = [&]() -> Answer {
+          DiskAnswer answer;
+          if (ask.kind == DiskAsk::Kind::kList) {
+            answer.disk = read_disk(hub, home);
+          } else {
+            answer.removed_bytes = TRY(remove_here(hub, home, id));
+          }
+          return answer;
+        };
+        Answer answer = guarded(work);
+        // Runs only while this object, which owns the thread, exists.
+        return [this, ask, done, answer = std::move(answer)] {
+          if (ask.kind == DiskAsk::Kind::kRemove) around.fetcher.forget(ask.model);
+          done(answer);
+        };
+      });
   if (!is_posted) done(Error{ErrorCode::kExhausted, "its disk has too much to do"});
 }
 
@@ -153,7 +152,8 @@ void ModelDesk::Impl::call(const NodeId& node, const DiskAsk& ask, std::chrono::
                              .timer = around.loop.call_after(limit,
                                                              [weak, number, limit] {
                                                                if (const auto self = weak.lock()) {
-                                                                 self->end_call(number, late(limit));
+                                                                 self->end_call(number,
+                                                                                late(limit));
                                                                }
                                                              }),
                              .done = std::move(done)});
@@ -177,18 +177,18 @@ void ModelDesk::Impl::on_open(uint64_t number, Result<FrameConnection> ready) {
   Call& call = found->second;
   call.connection = ready.value();
   const auto weak = weak_from_this();
-  call.connection.set_events(
-      {.on_frame =
-           [weak, number, ask = call.ask](const std::string& frame) {
-             if (const auto self = weak.lock()) {
-               self->end_call(number, decode_disk_answer(ask, frame));
-             }
-           },
-       .on_close =
-           [weak, number](const Error& error) {
-             if (const auto self = weak.lock()) self->end_call(number, error);
-           },
-       .on_drained = {}});
+  call.connection.set_events({.on_frame =
+                                  [weak, number, ask = call.ask](const std::string& frame) {
+                                    if (const auto self = weak.lock()) {
+                                      self->end_call(number, decode_disk_answer(ask, frame));
+                                    }
+                                  },
+                              .on_close =
+                                  [weak, number](const Error& error) {
+                                    if (const auto self = weak.lock())
+                                      self->end_call(number, error);
+                                  },
+                              .on_drained = {}});
   call.connection.send(encode_disk_ask(call.ask));
 }
 

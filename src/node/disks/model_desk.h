@@ -1,6 +1,7 @@
 // ModelDesk: what the API asks of models on disks: which lie on which node, downloads to this one,
 // and removing. Other nodes are asked over streams of the cluster, each with a deadline, and answer
-// the same questions of others. A disk may hang: it is read on threads that nobody waits for longer.
+// the same questions of others. A disk may hang: it is read on threads that nobody waits for
+// longer.
 #pragma once
 
 #include <chrono>

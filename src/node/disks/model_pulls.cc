@@ -64,15 +64,17 @@ Status ModelPulls::start(const std::string& model) {
     state_->forget_ended(Clock::now());
   }
   const std::weak_ptr<State> weak = state_;
-  const uint64_t fetch = fetcher_.fetch(
-      model, {.on_progress =
-                  [weak, model, number](const FetchProgress& progress) {
-                    if (const auto state = weak.lock()) state->note(model, number, progress);
-                  },
-              .on_done =
-                  [weak, model, number](const Result<FetchedModel>& outcome) {
-                    if (const auto state = weak.lock()) state->end(model, number, outcome);
-                  }});
+  const uint64_t fetch =
+      fetcher_.fetch(model, {.on_progress =
+                                 [weak, model, number](const FetchProgress& progress) {
+                                   if (const auto state = weak.lock())
+                                     state->note(model, number, progress);
+                                 },
+                             .on_done =
+                                 [weak, model, number](const Result<FetchedModel>& outcome) {
+                                   if (const auto state = weak.lock())
+                                     state->end(model, number, outcome);
+                                 }});
   const std::lock_guard lock(state_->mutex);
   if (Item* item = state_->find(model, number)) {
     item->fetch = fetch;

@@ -1,5 +1,5 @@
-// ModelPulls: the downloads that somebody asked this node for. Each is a fetch of ModelFetcher, so a
-// few run at a time, pieces come from the hub or from other nodes, and a download that was ended
+// ModelPulls: the downloads that somebody asked this node for. Each is a fetch of ModelFetcher, so
+// a few run at a time, pieces come from the hub or from other nodes, and a download that was ended
 // goes on where it stopped when it is asked for again. A download goes on without the one who asked
 // for it. Any thread, unless a function says otherwise.
 #pragma once
@@ -25,12 +25,12 @@ std::string_view pull_phase_name(PullPhase phase);
 struct ModelPull {
   std::string model;
   PullPhase phase = PullPhase::kWaiting;
-  std::string sentence;                // what it waits for, or why it failed; may be empty
-  uint64_t read_bytes = 0;             // on this disk, in whole pieces
-  std::optional<uint64_t> whole_bytes; // nullopt: not known yet
-  double bytes_s = 0;                  // received over the last 5 s
-  std::optional<double> seconds_left;  // nullopt: unknown, or nothing arrives
-  std::string source;                  // "hub", "neighbour", "disk"; empty: nothing has come yet
+  std::string sentence;                 // what it waits for, or why it failed; may be empty
+  uint64_t read_bytes = 0;              // on this disk, in whole pieces
+  std::optional<uint64_t> whole_bytes;  // nullopt: not known yet
+  double bytes_s = 0;                   // received over the last 5 s
+  std::optional<double> seconds_left;   // nullopt: unknown, or nothing arrives
+  std::string source;                   // "hub", "neighbour", "disk"; empty: nothing has come yet
 };
 
 class ModelPulls {
@@ -40,7 +40,8 @@ class ModelPulls {
   static constexpr size_t kEndedMax = 16;    // shown; the oldest are forgotten
   static constexpr std::chrono::seconds kDoneShown{60};
 
-  explicit ModelPulls(ModelFetcher& fetcher) : state_(std::make_shared<State>()), fetcher_(fetcher) {}
+  explicit ModelPulls(ModelFetcher& fetcher)
+      : state_(std::make_shared<State>()), fetcher_(fetcher) {}
   // Callbacks of the fetcher may still come; they do nothing.
   ~ModelPulls() = default;
 

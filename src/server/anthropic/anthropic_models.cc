@@ -87,8 +87,8 @@ HttpResponse refusal(const ApiError& error, const HttpRequest& request) {
 ApiResult<ModelPage> parse_model_page(std::string_view query) {
   const auto parameters = TRY(parse_query(query));
   ModelPage page;
-  page.limit = static_cast<size_t>(
-      TRY(number_in(parameters, "limit", 1, kLimitMax)).value_or(page.limit));
+  page.limit =
+      static_cast<size_t>(TRY(number_in(parameters, "limit", 1, kLimitMax)).value_or(page.limit));
   page.after_id = text_in(parameters, "after_id").value_or("");
   page.before_id = text_in(parameters, "before_id").value_or("");
   if (!page.after_id.empty() && !page.before_id.empty()) {

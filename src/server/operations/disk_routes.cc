@@ -84,8 +84,7 @@ ApiResult<JsonObject> remove(ApiContext& context, const HttpRequest& request) {
       name && !name->empty() ? TRY(node_named(report_of(context), *name, "node")) : desk->self();
   const auto removed = desk->remove(model, node);
   if (!removed.ok()) return model_error(removed.error());
-  return JsonObject{
-      {"model", model}, {"node", node.text()}, {"removed_bytes", removed.value()}};
+  return JsonObject{{"model", model}, {"node", node.text()}, {"removed_bytes", removed.value()}};
 }
 
 // The body of both orders.

@@ -34,8 +34,7 @@ void serve_cluster_doctor(ApiContext& context, const HttpRequest&, const HttpRep
       },
       kExaminationTime);
   if (found.ok()) {
-    return reply.send(
-        {200, "application/json", found.value(), {{"Cache-Control", "no-store"}}});
+    return reply.send({200, "application/json", found.value(), {{"Cache-Control", "no-store"}}});
   }
   const bool is_late = found.error().code == ErrorCode::kTimeout;
   reply.send(error_response(is_late ? late_doctor() : to_api_error(found.error())));

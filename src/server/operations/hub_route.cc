@@ -55,8 +55,8 @@ ApiResult<JsonObject> search(ApiContext& context, const HttpRequest& request) {
   const auto words = text_in(query, "q");
   if (!words) return ApiError{400, "\"q\" is required", "q", "missing_required_parameter"};
   const auto limit = TRY(number_in(query, "limit", 1, kSearchModelsMax));
-  const auto found = context.desk()->search(
-      *words, static_cast<int>(limit.value_or(kSearchModelsUsual)));
+  const auto found =
+      context.desk()->search(*words, static_cast<int>(limit.value_or(kSearchModelsUsual)));
   if (!found.ok()) return search_error(found.error());
   JsonArray models;
   for (const FoundModel& model : found.value()) models.push_back(found_json(model));

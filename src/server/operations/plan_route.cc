@@ -160,9 +160,9 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
   PlanSubject subject{.model = question.model, .format = {}, .request = question.request};
   const std::string source = TRY(source_of(context, desired, subject));
   const DesiredEntry* const entry = wanted_entry(desired, question.model);
-  const auto nodes = TRY(context.cluster() == nullptr
-                             ? own_places(context, question)
-                             : places(report, entry ? entry->name : "", question));
+  const auto nodes =
+      TRY(context.cluster() == nullptr ? own_places(context, question)
+                                       : places(report, entry ? entry->name : "", question));
   const ClusterFacts cluster = TRY(planned(what_if(nodes, question.added), "add"));
   const OpenedModel opened = TRY(planned(open_model(source, PartialFiles::kTables), "model"));
   const ModelFacts facts = TRY(planned(model_facts(opened), "model"));

@@ -1,6 +1,6 @@
-// POST /cluster/plan: where a model would go, and how fast it would be, on the nodes that are there,
-// with machines added and nodes removed (node/cluster/what_if.h). Nothing is loaded or changed. The
-// request's budget of processor time and its cancel end a plan.
+// POST /cluster/plan: where a model would go, and how fast it would be, on the nodes that are
+// there, with machines added and nodes removed (node/cluster/what_if.h). Nothing is loaded or
+// changed. The request's budget of processor time and its cancel end a plan.
 #pragma once
 
 #include "net/http/http_server.h"
