@@ -1,4 +1,4 @@
-// What is made of the tree of commands: completions and the manual page.
+// Completions and the manual page, which are made of the tree of commands.
 #include <doctest/doctest.h>
 
 #include <CLI/CLI.hpp>

@@ -8,9 +8,10 @@ TEST_CASE("each model is one line, whatever is known of it") {
   const auto status = parse_json(R"({"models": [
       {"name": "tiny", "state": "ready", "context": 512, "running": 3,
        "ranks": [{"weight_bytes": 1048576, "state_bytes": 1048576}]},
-      {"name": "org/Large-Model", "state": "loading", "phase": "loading", "context": 0, "running": 0,
-       "ranks": [], "placement": [{"rank": 0, "node_name": "anna", "bytes": 1073741824, "group": 1},
-                                  {"rank": 1, "node_name": "berta", "bytes": 1073741824, "group": 1}]},
+      {"name": "org/Large-Model", "state": "loading", "phase": "loading", "context": 0,
+       "running": 0, "ranks": [], "placement": [
+         {"rank": 0, "node_name": "anna", "bytes": 1073741824, "group": 1},
+         {"rank": 1, "node_name": "berta", "bytes": 1073741824, "group": 1}]},
       {"name": "odd"}]})");
   REQUIRE(status.ok());
   const auto lines = model_lines(status.value());

@@ -62,7 +62,7 @@ class FakeHub {
     const std::lock_guard lock(mutex_);
     return searches_;
   }
-  // What a search is answered with.
+  // The answer to each search from now on.
   void finds(HttpResponse response) {
     const std::lock_guard lock(mutex_);
     found_ = std::move(response);

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// What clients get that insist on a key; a node without keys ignores it.
+// For clients that insist on a key; a node without keys ignores it.
 constexpr const char* kNoKey = "none";
 constexpr const char* kKeyName = "LOCKSTEP_API_KEY";
 

@@ -24,7 +24,7 @@ struct LaunchPlan {
   std::string program;
   std::vector<std::string> arguments;  // in front of the user's own
   std::vector<std::pair<std::string, std::string>> environment;
-  // What a file of settings would hold, for --write, below the home folder; it has no key.
+  // A file of settings that says the same, below the home folder, for --write; it has no key.
   std::filesystem::path file;
   std::string content;
 };

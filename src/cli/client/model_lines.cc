@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// What its ranks hold, or are to hold.
+// The memory that its ranks hold, or are to hold.
 std::string size_text(const Json& model) {
   int64_t bytes = 0;
   for (const Json& part : list_in(model, "placement")) bytes += number_in(part, "bytes");

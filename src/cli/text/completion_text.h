@@ -1,6 +1,6 @@
-// Completions for shells, made of the tree of commands, so that none is forgotten. What they
-// complete is said by each shell's manual: bash(1) "Programmable Completion", zshcompsys(1), and
-// complete(1) of fish. Pure.
+// Completions for shells, made of the tree of commands, so that none is forgotten. Each shell's
+// manual defines its form: bash(1) "Programmable Completion", zshcompsys(1), and complete(1) of
+// fish. Pure.
 #pragma once
 
 #include <string>

@@ -26,7 +26,8 @@ says what is wrong with a machine, and
 .B lockstep bug\-report
 writes an archive without secrets for a report; with
 .B \-\-first\-mac
-it also tries the kernels, RDMA, links and a small benchmark, and hides names and addresses of machines.
+it also tries the kernels, RDMA, links and a small benchmark,
+and hides names and addresses of machines.
 .B lockstep \-\-help
 lists all commands, and
 .B lockstep \fICOMMAND\fB \-\-help
@@ -57,7 +58,8 @@ all documentation
 .SH ENVIRONMENT
 .TP
 .B LOCKSTEP_HOME
-another folder for keys and the control secret; commands that change a node need the node's own folder
+another folder for keys and the control secret;
+commands that change a node need the node's own folder
 .TP
 .BR HF_HOME ", " LOCKSTEP_MODELS
 where models are stored

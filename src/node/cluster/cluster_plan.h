@@ -42,7 +42,7 @@ Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromi
 Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
                                           size_t groups, std::span<const NodeOffer> offers);
 
-// What a plan assumes of the network between two nodes, or within one.
+// The network between two nodes, or within one, as a plan assumes it.
 LinkFigures link_between(const NodeOffer& a, const NodeOffer& b);
 
 class ClusterPlanner {

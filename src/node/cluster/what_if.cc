@@ -49,7 +49,7 @@ std::string unused_name(const std::vector<Machine>& machines, const std::string&
   return name;
 }
 
-Result<Machine> machine_of(const AddedMachine& added, const std::vector<Machine>& machines) {
+Result<Machine> added_machine(const AddedMachine& added, const std::vector<Machine>& machines) {
   Machine machine = TRY(machine_profile(added.profile));
   if (added.name.size() > kMachineNameBytesMax) {
     return Error{ErrorCode::kInvalidArgument,
@@ -65,7 +65,7 @@ Result<Machine> machine_of(const AddedMachine& added, const std::vector<Machine>
                fmt::format("two machines are called {}; give each another name", added.name)};
 }
 
-// Of two ways with different links, each figure of the slower.
+// Two machines that have different links to the others: each figure of the slower.
 LinkFigures slower(const LinkFigures& a, const LinkFigures& b) {
   return {.kind = a.kind == b.kind ? a.kind : LinkKind::kTcp,
           .latency_us = std::max(a.latency_us, b.latency_us),
@@ -111,7 +111,7 @@ Result<ClusterFacts> what_if(std::span<const NodeOffer> nodes,
   for (const NodeOffer& node : nodes) machines.push_back(machine_of_node(node));
   std::vector<LinkFigures> links;
   for (const AddedMachine& one : added) {
-    machines.push_back(TRY(machine_of(one, machines)));
+    machines.push_back(TRY(added_machine(one, machines)));
     links.push_back(count > 1 ? TRY(link_of_added(one)) : LinkFigures{});
   }
   std::vector<std::optional<LinkFigures>> direct(count * count);

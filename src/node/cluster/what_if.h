@@ -1,6 +1,5 @@
-// What would be if machines were added to a cluster, or nodes removed: the machines and links that
-// a plan for POST /cluster/plan is made for. Nothing is loaded or changed. Pure, except for
-// own_offer().
+// Machines and links for a plan of a cluster as it would be with machines added or nodes removed,
+// for POST /cluster/plan. Nothing is loaded or changed. Pure, except for OwnOffer.
 #pragma once
 
 #include <mutex>

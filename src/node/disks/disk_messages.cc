@@ -20,7 +20,7 @@ constexpr NamedValues<ErrorCode, 5> kDiskErrors{{{ErrorCode::kInvalidArgument, "
                                                  {ErrorCode::kTimeout, "timeout"},
                                                  {ErrorCode::kInternal, "internal"}}};
 
-Error corrupt_message() {
+Error invalid_disk_message() {
   return {ErrorCode::kCorrupt, "the node sent an invalid message about its disk"};
 }
 
@@ -37,10 +37,10 @@ bool is_named(ErrorCode code) {
   }
 }
 
-Result<std::string> text_in(const Json& json, std::string_view key, size_t bytes_max) {
+Result<std::string> message_text(const Json& json, std::string_view key, size_t bytes_max) {
   const auto text = get_string(json, key);
   if (text.ok() && text.value() && text.value()->size() <= bytes_max) return *text.value();
-  return corrupt_message();
+  return invalid_disk_message();
 }
 
 }  // namespace
@@ -53,13 +53,13 @@ std::string encode_disk_ask(const DiskAsk& ask) {
 
 Result<DiskAsk> decode_disk_ask(std::string_view frame) {
   const auto json = parse_untrusted_json(frame);
-  if (!json.ok()) return corrupt_message();
-  const std::string kind = TRY(text_in(json.value(), "ask", kDiskTextBytesMax));
+  if (!json.ok()) return invalid_disk_message();
+  const std::string kind = TRY(message_text(json.value(), "ask", kDiskTextBytesMax));
   const auto known = value_named(kDiskAsks, kind, "question");
-  if (!known.ok()) return corrupt_message();
+  if (!known.ok()) return invalid_disk_message();
   DiskAsk ask{.kind = known.value()};
   if (ask.kind == DiskAsk::Kind::kRemove) {
-    ask.model = TRY(text_in(json.value(), "model", kDiskTextBytesMax));
+    ask.model = TRY(message_text(json.value(), "model", kDiskTextBytesMax));
   }
   return ask;
 }
@@ -78,11 +78,11 @@ std::string encode_disk_answer(const DiskAsk& ask, const Result<DiskAnswer>& ans
 
 Result<DiskAnswer> decode_disk_answer(const DiskAsk& ask, std::string_view frame) {
   const auto json = parse_untrusted_json(frame);
-  if (!json.ok()) return corrupt_message();
+  if (!json.ok()) return invalid_disk_message();
   if (find(json.value(), "error") != nullptr) {
-    const std::string name = TRY(text_in(json.value(), "error", kSentenceBytesMax));
-    const std::string sentence =
-        TRY(text_in(json.value(), "sentence", kReplacementCharacter.size() * kSentenceBytesMax));
+    const std::string name = TRY(message_text(json.value(), "error", kSentenceBytesMax));
+    const std::string sentence = TRY(
+        message_text(json.value(), "sentence", kReplacementCharacter.size() * kSentenceBytesMax));
     const auto code = value_named(kDiskErrors, name, "error");
     return Error{code.ok() ? code.value() : ErrorCode::kInternal, sentence};
   }
@@ -93,7 +93,7 @@ Result<DiskAnswer> decode_disk_answer(const DiskAsk& ask, std::string_view frame
   }
   const Json* bytes = find(json.value(), "removed_bytes");
   const auto count = bytes == nullptr ? std::nullopt : number_of<uint64_t>(*bytes);
-  if (!count) return corrupt_message();
+  if (!count) return invalid_disk_message();
   answer.removed_bytes = *count;
   return answer;
 }

@@ -1,5 +1,5 @@
-// What nodes ask each other about their disks, one question and one answer on a stream of its own,
-// as JSON. Nothing of another node is trusted: names are checked, sizes have limits. Pure.
+// Questions of nodes to each other about their disks: one question and one answer on a stream of
+// its own, as JSON. Nothing of another node is trusted: names are checked, sizes have limits. Pure.
 #pragma once
 
 #include <cstdint>

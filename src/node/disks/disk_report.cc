@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kWholeCopy = "whole";
 constexpr std::string_view kShareCopy = "share";
 
-// Of the folder, or of the nearest one above it that exists.
+// The space at the folder, or at the nearest one above it that exists.
 std::optional<uint64_t> free_bytes_at(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path()) {
@@ -68,7 +68,7 @@ Error corrupt_report() {
   return {ErrorCode::kCorrupt, "the node sent an invalid list of its models"};
 }
 
-Result<std::string> text_in(const Json& json, std::string_view key) {
+Result<std::string> report_text(const Json& json, std::string_view key) {
   const auto text = get_string(json, key);
   if (text.ok() && text.value() && text.value()->size() <= kDiskTextBytesMax) return *text.value();
   return corrupt_report();
@@ -89,13 +89,13 @@ Result<bool> truth_in(const Json& json, std::string_view key) {
 
 Result<DiskModel> read_model(const Json& json) {
   DiskModel model;
-  model.name = TRY(text_in(json, "name"));
+  model.name = TRY(report_text(json, "name"));
   model.bytes = TRY(bytes_in(json, "bytes"));
   model.whole_bytes = TRY(bytes_in(json, "whole_bytes"));
   model.is_complete = TRY(truth_in(json, "complete"));
   model.is_removable = TRY(truth_in(json, "removable"));
-  model.path = TRY(text_in(json, "path"));
-  const std::string copies = TRY(text_in(json, "copies"));
+  model.path = TRY(report_text(json, "path"));
+  const std::string copies = TRY(report_text(json, "copies"));
   if (copies != kWholeCopy && copies != kShareCopy) return corrupt_report();
   model.is_share = copies == kShareCopy;
   return model;

@@ -1,4 +1,4 @@
-// What lies on a node's disk: the models of the hub's cache, of the read-only stores and of the
+// The contents of a node's disk: the models of the hub's cache, of the read-only stores and of the
 // copies of other nodes' folders, and the space that is left. Also its form on the wire between
 // nodes. Reading takes as long as the disk does; the rest is pure.
 #pragma once

@@ -96,8 +96,8 @@ ApiError unknown_model(const std::string& model) {
           "model", "model_not_found"};
 }
 
-// What open_model() takes. Callers name no paths: those of models that the cluster wants were given
-// by somebody with control.
+// The argument of open_model(). Callers name no paths: those of models that the cluster wants were
+// given by somebody with control.
 ApiResult<std::string> source_of(ApiContext& context, const DesiredState& desired,
                                  PlanSubject& subject) {
   const DesiredEntry* const entry = wanted_entry(desired, subject.model);

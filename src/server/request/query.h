@@ -19,7 +19,7 @@ struct QueryParameter {
 // In the order of the query. 400 names a value that is not percent-encoded UTF-8.
 ApiResult<std::vector<QueryParameter>> parse_query(std::string_view query);
 
-// Of the last parameter of that name; nullopt if there is none.
+// The value of the last parameter of that name; nullopt if there is none.
 std::optional<std::string> text_in(const std::vector<QueryParameter>& query, std::string_view name);
 // 400 for anything but a number in this range.
 ApiResult<std::optional<uint64_t>> number_in(const std::vector<QueryParameter>& query,

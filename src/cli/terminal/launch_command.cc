@@ -88,9 +88,10 @@ Error run_client(const LaunchPlan& plan, const std::vector<std::string>& own) {
 }
 
 Status launch(const LaunchFlags& flags) {
-  const LaunchTarget target{.base = fmt::format("http://{}:{}", flags.node.host, flags.node.port),
-                            .model = TRY(launched_model(flags)),
-                            .key = variable_or_empty("LOCKSTEP_API_KEY")};
+  LaunchTarget target;
+  target.base = fmt::format("http://{}:{}", flags.node.host, flags.node.port);
+  target.model = TRY(launched_model(flags));
+  target.key = variable_or_empty("LOCKSTEP_API_KEY");
   const LaunchPlan plan = TRY(plan_launch(flags.client, target));
   if (flags.writes) return write_settings(plan);
   return run_client(plan, flags.arguments);
