@@ -1,6 +1,6 @@
 // links: node
-// Questions and answers of other nodes about disks: nothing crashes, and what is accepted is written
-// so that it reads back the same.
+// Questions and answers of other nodes about disks: nothing crashes, and what is accepted is
+// written so that it reads back the same.
 #include <cstdint>
 #include <string>
 #include <string_view>
