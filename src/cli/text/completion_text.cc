@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 // 'it'\''s' for every shell here.
-std::string quoted(std::string_view text) {
+std::string shell_word(std::string_view text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
@@ -30,7 +30,7 @@ void for_each_command(const CommandText& command, const std::string& path,
 std::string known_paths(const CommandText& program) {
   std::string paths;
   for_each_command(program, "", [&](const CommandText&, const std::string& path) {
-    paths += (paths.empty() ? "" : "|") + quoted(path);
+    paths += (paths.empty() ? "" : "|") + shell_word(path);
   });
   return paths;
 }
@@ -55,15 +55,15 @@ std::string flags_of(const CommandText& command) {
 }
 
 std::string bash_case(const CommandText& command, const std::string& path) {
-  std::string text = fmt::format("    {}) words={} flags={}\n", quoted(path),
-                                 quoted(words_of(command)), quoted(flags_of(command)));
+  std::string text = fmt::format("    {}) words={} flags={}\n", shell_word(path),
+                                 shell_word(words_of(command)), shell_word(flags_of(command)));
   std::string values;
   for (const FlagText& flag : command.flags) {
     if (flag.value.empty()) continue;
     std::string names, choices;
     for (const std::string& name : flag.names) names += (names.empty() ? "" : "|") + name;
     for (const std::string& choice : flag.choices) choices += (choices.empty() ? "" : " ") + choice;
-    values += fmt::format("        {}) is_value=1 words={} ;;\n", names, quoted(choices));
+    values += fmt::format("        {}) is_value=1 words={} ;;\n", names, shell_word(choices));
   }
   if (!values.empty()) text += "      case \"$before\" in\n" + values + "      esac\n";
   return text + "      ;;\n";
@@ -71,7 +71,7 @@ std::string bash_case(const CommandText& command, const std::string& path) {
 
 // zsh's lists have 'word:what it is', where a colon in the word is escaped.
 std::string zsh_entry(std::string_view word, std::string_view about) {
-  return quoted(fmt::format("{}:{}", word, about));
+  return shell_word(fmt::format("{}:{}", word, about));
 }
 
 std::string zsh_case(const CommandText& command, const std::string& path) {
@@ -83,7 +83,7 @@ std::string zsh_case(const CommandText& command, const std::string& path) {
   for (const FlagText& flag : command.flags) {
     for (const std::string& name : flag.names) flags += " " + zsh_entry(name, flag.about);
   }
-  return fmt::format("    {}) commands=({} ) flags=({} ) ;;\n", quoted(path), words, flags);
+  return fmt::format("    {}) commands=({} ) flags=({} ) ;;\n", shell_word(path), words, flags);
 }
 
 // Where a line of fish applies: its words so far name this command and none below it.
@@ -104,14 +104,14 @@ std::string fish_condition(const CommandText& command, const std::string& path) 
 
 std::string fish_lines(const CommandText& command, const std::string& path) {
   const std::string start =
-      fmt::format("complete -c lockstep -n {}", quoted(fish_condition(command, path)));
+      fmt::format("complete -c lockstep -n {}", shell_word(fish_condition(command, path)));
   std::string text;
   for (const CommandText& one : command.commands) {
-    text += fmt::format("{} -f -a {} -d {}\n", start, one.name, quoted(one.about));
+    text += fmt::format("{} -f -a {} -d {}\n", start, one.name, shell_word(one.about));
   }
   for (const FlagText& argument : command.arguments) {
     for (const std::string& choice : argument.choices) {
-      text += fmt::format("{} -f -a {}\n", start, quoted(choice));
+      text += fmt::format("{} -f -a {}\n", start, shell_word(choice));
     }
   }
   for (const FlagText& flag : command.flags) {
@@ -121,8 +121,8 @@ std::string fish_lines(const CommandText& command, const std::string& path) {
     }
     std::string choices;
     for (const std::string& choice : flag.choices) choices += (choices.empty() ? "" : " ") + choice;
-    if (!flag.value.empty()) line += choices.empty() ? " -r" : " -x -a " + quoted(choices);
-    text += line + " -d " + quoted(flag.about) + "\n";
+    if (!flag.value.empty()) line += choices.empty() ? " -r" : " -x -a " + shell_word(choices);
+    text += line + " -d " + shell_word(flag.about) + "\n";
   }
   return text;
 }
