@@ -127,10 +127,11 @@ TEST_CASE("the routes that change something or reveal much need control, from th
 }
 
 TEST_CASE("the routes for looking need a key where there are keys, and no foreign page has them") {
-  DeskNode node(nullptr, [](ServerOptions& options) {
+  const TemporaryFolder keys;
+  REQUIRE(add_api_key(keys.path() / kApiKeyFile, "laptop", 1).ok());
+  DeskNode node(nullptr, [&](ServerOptions& options) {
     options.access.takes_control = false;  // then no caller counts as a program of this machine
-    options.access.keys = options.access.control_folder / kApiKeyFile;
-    REQUIRE(add_api_key(options.access.keys, "laptop", 1).ok());
+    options.access.keys = keys.path() / kApiKeyFile;
   });
   for (const DeskRoute& route : kLookRoutes) {
     CAPTURE(route.path);
@@ -349,9 +350,12 @@ TEST_CASE("a plan counts nodes that are alive, without those removed and with th
                                    R"({"model":"qwen3-0.6b","context":1024)" + rest + "}");
     REQUIRE_MESSAGE(answer.status == 200, answer.body);
     std::set<std::string> names;
-    for (const Json& placement : at(answer.json(), "placements").get_array()) {
-      for (const Json& group : at(placement, "groups").get_array()) {
-        for (const Json& rank : at(group, "ranks").get_array()) {
+    const Json placements = at(answer.json(), "placements");
+    for (const Json& placement : placements.get_array()) {
+      const Json groups = at(placement, "groups");
+      for (const Json& group : groups.get_array()) {
+        const Json ranks = at(group, "ranks");
+        for (const Json& rank : ranks.get_array()) {
           names.insert(text_at(at(rank, "machine")));
           if (text_at(at(rank, "machine")) != "alpha") continue;
           CHECK(at(rank, "available_bytes").to_number<uint64_t>() == uint64_t{60} << 30);
