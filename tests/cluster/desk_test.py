@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -24,11 +25,7 @@ TOKEN = "hf_a-token-that-no-line-may-show"
 
 
 def wait_for(condition, what):
-    deadline = time.monotonic() + harness.PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(what())
-        time.sleep(0.05)
+    harness.wait_until(condition, harness.PATIENCE_S, what)
 
 
 class DeskTest(unittest.TestCase):
@@ -78,13 +75,13 @@ class DeskTest(unittest.TestCase):
         status, said = self.control("POST", "/cluster/pull", {"model": "org/tiny"})
         self.assertEqual((status, said), (202, {"model": "org/tiny"}))
         # The model is one piece, so nothing of it is whole; its bytes are counted as they come.
-        wait_for(lambda: self.pull().get("bytes_s", 0) > 0, lambda: f"{self.pull()}")
+        wait_for(lambda: self.pull().get("bytes_s", 0) > 0, "the pull goes on")
         self.assertEqual(self.pull()["source"], "hub")
-        wait_for(lambda: self.pull().get("bytes_s") == 0, lambda: f"{self.pull()}")
+        wait_for(lambda: self.pull().get("bytes_s") == 0, "the pull goes on")
         self.assertEqual(self.pull()["phase"], "downloading")
         self.assertNotIn("seconds_left", self.pull())
         gate.set()
-        wait_for(lambda: self.pull().get("phase") == "done", lambda: f"{self.pull()}")
+        wait_for(lambda: self.pull().get("phase") == "done", "the pull goes on")
         listed = self.node.request("GET", "/cluster/disk")[1]["nodes"][0]["models"]
         self.assertEqual([(model["name"], model["complete"]) for model in listed], [("org/tiny", True)])
         self.assertEqual(self.control("DELETE", "/cluster/disk", {"model": "org/tiny"})[0], 200)
@@ -116,7 +113,7 @@ class DeskTest(unittest.TestCase):
                     self.fail("the log has no line about the download")
             finally:
                 following.kill()
-        wait_for(lambda: self.pull().get("phase") == "done", lambda: f"{self.pull()}")
+        wait_for(lambda: self.pull().get("phase") == "done", "the pull goes on")
         self.assertEqual(self.control("DELETE", "/cluster/disk", {"model": "org/tiny"})[0], 200)
 
     def test_ps_is_one_line_a_model(self):
@@ -189,6 +186,71 @@ class DeskTest(unittest.TestCase):
             again = self.launch("claude", "--write", home=home)
             self.assertEqual(again.returncode, 2)
             self.assertIn("left as it is", again.stderr)
+
+
+class TwoNodes(unittest.TestCase):
+    """Two nodes of a cluster on this machine, each with a disk of its own."""
+
+    def start(self, name, *arguments):
+        env = {"LOCKSTEP_HOME": os.path.join(self.folder, name), "HF_ENDPOINT": self.hub.url,
+               "HF_HUB_CACHE": os.path.join(self.folder, name, "cache")}
+        node = subprocess.Popen(
+            [harness.PROGRAM, "serve", "--port", "0", "--control-port", "0", "--no-beacon", "--name", name, "--json",
+             "--memory", "1", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, **env})
+        self.addCleanup(self.end, node)
+        said = json.loads(node.stdout.readline())
+        return node, said, env
+
+    def end(self, node):
+        node.send_signal(signal.SIGCONT)
+        node.send_signal(signal.SIGTERM)
+        try:
+            node.wait(harness.PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            node.kill()
+            node.wait()
+        node.stdout.close()
+
+    def control(self, method, target, body):
+        with open(os.path.join(self.env["LOCKSTEP_HOME"], "control_secret"), encoding="utf-8") as file:
+            secret = file.read().strip()
+        header = proof_header(self.port, secret, method, target, json.dumps(body).encode())
+        status, answer, _ = ask(self.port, method, target, body, Host="localhost", X_Lockstep_Control=header)
+        return status, json.loads(answer)
+
+    def disks(self):
+        answer = json.loads(ask(self.port, "GET", "/cluster/disk", Host="localhost")[1])
+        return {node["name"]: node for node in answer["nodes"]}
+
+    def test_disks_of_both_nodes_are_listed_and_removed_from_and_a_silent_one_has_a_sentence(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="lockstep_desk_"))
+        self.hub = self.enterContext(fake_hub.Hub({"config.json": b'{"model_type": "tiny"}',
+                                                   "model.safetensors": os.urandom(100_000)}))
+        _, anna, self.env = self.start("anna")
+        self.port = anna["port"]
+        token = harness.run_json("cluster", "token", "--json", "--port", self.port, env=self.env)["token"]
+        berta, said, env = self.start("berta", "--join", f"localhost:{anna['control_port']}", "--token", token)
+        wait_for(lambda: set(self.disks()) == {"anna", "berta"}, "both nodes are listed")
+        pulled = harness.run("pull", "org/tiny", env=env)  # by the command, to berta's disk
+        self.assertEqual(pulled.returncode, 0, pulled.stderr)
+        self.assertEqual(self.disks()["anna"]["models"], [])
+        self.assertEqual([model["name"] for model in self.disks()["berta"]["models"]], ["org/tiny"])
+        # anna gets it from berta, although the hub is there too.
+        self.hub.reset_counters()
+        self.assertEqual(self.control("POST", "/cluster/pull", {"model": "org/tiny"})[0], 202)
+        pulls = lambda: json.loads(ask(self.port, "GET", "/cluster/status", Host="localhost")[1])["pulls"]
+        wait_for(lambda: pulls()[0]["phase"] == "done", "the pull is done")
+        self.assertEqual(pulls()[0]["source"], "neighbour")
+        self.assertEqual(self.hub.sent_bytes(), 0)
+        status, removed = self.control("DELETE", "/cluster/disk", {"model": "org/tiny", "node": "berta"})
+        self.assertEqual(status, 200, removed)
+        self.assertEqual(self.disks()["berta"]["models"], [])
+        self.assertEqual([model["name"] for model in self.disks()["anna"]["models"]], ["org/tiny"])
+        berta.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        self.assertIn("unknown", self.disks()["berta"]["sentence"])
+        self.assertLess(time.monotonic() - began, harness.PATIENCE_S / 2)
 
 
 if __name__ == "__main__":
