@@ -3,11 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "base/threads/work.h"
 #include "model/load/shape_model.h"
 #include "planner/explain.h"
 #include "planner/partition.h"
@@ -363,4 +365,23 @@ TEST_CASE("twice the machines, up to sixteen, take a few times the work to plan"
     CHECK(many_ms < kGrowthMax * few_ms);
     CHECK(many_ms < kPlanningMaxMs);
   }
+}
+
+TEST_CASE("planning ends when its request is cancelled, and when its processor time is spent") {
+  const ModelFacts facts = facts_of("llama-3.2-1b", "bf16");
+  const ClusterFacts cluster =
+      cluster_of_machines(std::vector<Machine>(16, profile("mac-studio-m3-ultra")), "10gbe");
+  Work cancelled(std::chrono::milliseconds(60'000));
+  cancelled.cancel();
+  {
+    const Work::Scope scope(cancelled);
+    const auto plan = plan_model(facts, cluster, {.limits = {.context = 1024, .streams = 1}});
+    REQUIRE(!plan.ok());
+    CHECK(plan.error().code == ErrorCode::kCancelled);
+  }
+  Work spent(std::chrono::milliseconds(0));
+  const Work::Scope scope(spent);
+  const auto plan = plan_model(facts, cluster, {.limits = {.context = 1024, .streams = 1}});
+  REQUIRE(!plan.ok());
+  CHECK(plan.error().code == ErrorCode::kExhausted);
 }
