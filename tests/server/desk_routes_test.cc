@@ -372,6 +372,27 @@ TEST_CASE("a plan counts nodes that are alive, without those removed and with th
   CHECK(machines(R"(,"remove":["alpha"],"add":[)" + added + "]") == Names{"mac-studio-m3-ultra"});
 }
 
+TEST_CASE("a node without a cluster is one machine of a plan, and can be removed from it") {
+  DeskNode node;
+  const std::string added =
+      R"("add":[{"profile":"mac-studio-m3-ultra","link":"10gbe"}],"model":"qwen3-0.6b")";
+  for (const std::string& name : {std::string("this machine"), NodeId().text()}) {
+    const Answer answer = node.ask("POST", "/cluster/plan", "",
+                                   fmt::format(R"({{{},"remove":["{}"]}})", added, name));
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    const Json ranks = at(answer.json(), "choice", "groups", 0, "ranks");
+    REQUIRE(ranks.get_array().size() == 1);
+    CHECK(at(ranks, 0, "machine") == "mac-studio-m3-ultra");
+  }
+  const Answer both = node.ask("POST", "/cluster/plan", "", "{" + added + "}");
+  REQUIRE(both.status == 200);
+  CHECK(both.body.find("\"this machine\"") != std::string::npos);
+  const Answer other =
+      node.ask("POST", "/cluster/plan", "", "{" + added + R"(,"remove":["another"]})");
+  CHECK(other.status == 400);
+  CHECK(param_of(other) == "remove");
+}
+
 TEST_CASE("a plan refuses what it does not know, and reads no file that a caller names") {
   FakeCluster cluster;
   cluster.report_to_change().nodes[0].budget_bytes = int64_t{64} << 30;

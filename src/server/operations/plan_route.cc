@@ -129,7 +129,7 @@ ApiResult<std::vector<NodeOffer>> own_places(ApiContext& context, const PlanQues
   constexpr const char* kOwnName = "this machine";
   std::vector<NodeOffer> nodes;
   for (const std::string& name : question.removed) {
-    if (name == kOwnName) return nodes;
+    if (name == kOwnName || name == NodeId().text()) return nodes;
     return bad_field("remove", fmt::format("there is no node \"{}\"; this node serves alone and is "
                                            "called \"{}\"",
                                            name, kOwnName));
