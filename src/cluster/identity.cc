@@ -38,6 +38,8 @@ Result<KeyPair> open_key(const std::filesystem::path& path) {
   return key;
 }
 
+}  // namespace
+
 // The host's name up to the first dot, if it is a valid node name.
 std::string machine_name() {
   std::array<char, 256> host{};
@@ -46,8 +48,6 @@ std::string machine_name() {
   name = name.substr(0, std::min(name.find('.'), Identity::kNameBytesMax));
   return is_node_name(name) ? name : "node";
 }
-
-}  // namespace
 
 bool is_node_name(std::string_view name) {
   return !name.empty() && name.size() <= Identity::kNameBytesMax && is_plain_text(name);

@@ -62,6 +62,9 @@ class Identity {
   std::optional<ClusterKey> cluster_;
 };
 
+// The name of this machine, as a new node gets it.
+std::string machine_name();
+
 // UTF-8 of 1 to kNameBytesMax bytes without control characters.
 bool is_node_name(std::string_view name);
 

@@ -20,6 +20,7 @@
 #include "server/openai/openai_embeddings.h"
 #include "server/openai/openai_models.h"
 #include "server/openai/openai_responses.h"
+#include "server/operations/cluster_events.h"
 #include "server/operations/cluster_routes.h"
 #include "server/operations/cluster_status.h"
 #include "server/operations/control_routes.h"
@@ -100,6 +101,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/metrics", false, ServedBy::kClusterWorker, RouteAccess::kLook, serve_node_metrics},
     {"GET", "/cluster/status", false, ServedBy::kClusterWorker, RouteAccess::kLook,
      serve_cluster_status},
+    {"GET", kEventsPath, false, ServedBy::kLoop, RouteAccess::kLook, serve_cluster_events},
     {"POST", "/cluster/load", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_load},
     {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, RouteAccess::kControl,
@@ -239,9 +241,10 @@ HttpResponse no_such_route(const HttpRequest& request, const std::string& allowe
       error_style_of(request), request_id(request));
 }
 
-// Requests about the node itself and orders to the cluster are short.
+// Requests about the node itself and orders to the cluster are short. A stream of events is not: it
+// would keep a connection that is reserved for them.
 bool is_control(const Route& route) {
-  return route.access != RouteAccess::kUse;
+  return route.access != RouteAccess::kUse && route.path != kEventsPath;
 }
 
 }  // namespace

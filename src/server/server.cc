@@ -4,19 +4,21 @@
 
 #include "server/generation/api_context.h"
 #include "server/operations/control_routes.h"
+#include "server/operations/status_watch.h"
 #include "server/routes.h"
 
 namespace lockstep {
 
 struct Server::Impl {
   ApiContext context;
+  StatusWatch watch{context};        // ends before the context
   std::unique_ptr<HttpServer> http;  // destroyed first: its handlers use the context
 
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
       : context(std::move(models), cluster,
                 {options.version, options.silence_max, options.draft_tokens, options.claude_model,
-                 options.power, options.desk},
+                 options.power, options.machine, options.budget_bytes, options.desk},
                 std::move(access)) {}
 };
 
@@ -60,10 +62,13 @@ Result<std::string> Server::make_page_path() {
 void Server::run() {
   impl_->http->run();
 }
+// Event streams have no end of their own for which a stop could wait.
 void Server::stop() {
+  impl_->context.events().close();
   impl_->http->stop();
 }
 void Server::drain(std::chrono::milliseconds limit) {
+  impl_->context.events().close();
   impl_->http->drain(limit);
 }
 void Server::stop_now() {

@@ -9,6 +9,7 @@
 
 #include "access/access_control.h"
 #include "base/machine/power_meter.h"
+#include "base/meters/machine_gauge.h"
 #include "base/result.h"
 #include "base/version.h"
 #include "net/http/http_server.h"
@@ -29,7 +30,10 @@ struct ServerOptions {
   AccessOptions access = {};
   std::string claude_model = {};  // what claude-* means in Anthropic's API; empty: the only one
   int draft_tokens = 0;           // speculated per step, at most (engine/engine.h)
-  std::shared_ptr<PowerGauge> power = nullptr;  // for the status; null: not measured
+  // Both for the status; null: not measured.
+  std::shared_ptr<PowerGauge> power = nullptr;
+  std::shared_ptr<MachineGauge> machine = nullptr;
+  int64_t budget_bytes = 0;  // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
 };
 

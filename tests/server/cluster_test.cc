@@ -93,7 +93,7 @@ TEST_CASE("a node without a cluster reports none and refuses to change it") {
   Served server;
   const Json status = server.get("/cluster/status").json();
   CHECK(find(status, "cluster") == nullptr);
-  CHECK(find(status, "nodes") == nullptr);
+  CHECK(at(status, "nodes").get_array().size() == 1);  // its own
   CHECK(find(at(status, "models", 0), "phase") == nullptr);
   for (const char* path : {"/cluster/load", "/cluster/unload", "/cluster/token"}) {
     const Answer answer = server.control(path, R"({"model":"x"})");

@@ -2,6 +2,8 @@
 // and a machine that asks to join. It records the server's requests.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -64,6 +66,25 @@ class FakeCluster : public ClusterControl {
 
   // Only before the server starts.
   ClusterReport& report_to_change() { return report_; }
+  // At any time.
+  void change_report(const std::function<void(ClusterReport&)>& change) {
+    const std::lock_guard lock(mutex_);
+    change(report_);
+  }
+  // From now on report() waits until release_reports().
+  void hold_reports() {
+    const std::lock_guard lock(mutex_);
+    is_held_ = true;
+  }
+  void release_reports() {
+    const std::lock_guard lock(mutex_);
+    is_held_ = false;
+    released_.notify_all();
+  }
+  int report_count() const {
+    const std::lock_guard lock(mutex_);
+    return report_count_;
+  }
   void refuses(Error error) {
     std::lock_guard lock(mutex_);
     refusal_ = std::move(error);
@@ -82,7 +103,12 @@ class FakeCluster : public ClusterControl {
     return restarted_;
   }
 
-  ClusterReport report() const override { return report_; }
+  ClusterReport report() const override {
+    std::unique_lock lock(mutex_);
+    released_.wait(lock, [this] { return !is_held_; });
+    ++report_count_;
+    return report_;
+  }
   Status load(DesiredEntry entry) override {
     std::lock_guard lock(mutex_);
     if (refusal_) return *refusal_;
@@ -109,7 +135,10 @@ class FakeCluster : public ClusterControl {
 
  private:
   ClusterReport report_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable released_;
+  mutable int report_count_ = 0;
+  bool is_held_ = false;
   std::optional<Error> refusal_;
   std::vector<DesiredEntry> loaded_;
   std::vector<std::string> unloaded_;

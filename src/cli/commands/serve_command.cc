@@ -71,10 +71,19 @@ bool claim(const SharedEnding& ending, Ending value) {
   return ending->compare_exchange_strong(none, value);
 }
 
+// Where models are stored; empty if the environment does not say.
+std::filesystem::path models_disk() {
+  const auto settings = hub_settings_from_environment();
+  return settings.ok() ? settings.value().cache : std::filesystem::path();
+}
+
 // Everything that serves until the end; destroyed from the last to the first.
 struct Serving {
   const std::shared_ptr<PowerGauge> power = std::make_shared<PowerGauge>(PowerMeter::open());
+  const std::shared_ptr<MachineGauge> machine = std::make_shared<MachineGauge>(models_disk());
   ModelServices own;  // groups of this machine alone
+  // Alone: memory that models may use, known before they are loaded; 0: unknown.
+  int64_t budget_bytes = 0;
   std::vector<WantedModel> wanted;
   std::unique_ptr<ClusterNode> node;  // null: alone
   std::unique_ptr<AloneDesk> alone;   // null: in a cluster
@@ -176,7 +185,7 @@ Result<LinkOptions> link_between_machines(const ServeFlags& flags) {
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                                                 const ClusterEntry& entry, int64_t budget_bytes,
                                                 const LinkOptions& link, const DiskCache& cache,
-                                                std::shared_ptr<PowerGauge> power,
+                                                const Serving& serving,
                                                 std::function<void()> on_restart,
                                                 std::vector<std::string> own_models) {
   Peers::Options peers;
@@ -193,7 +202,8 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .keeps_shares = flags.keep == "shares",
                              .version = kVersion,
                              .disk_cache = cache,
-                             .power = std::move(power),
+                             .power = serving.power,
+                             .machine = serving.machine,
                              .link = link,
                              .data_network = std::move(data_network),
                              .on_restart = std::move(on_restart),
@@ -306,6 +316,8 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.draft_tokens = flags.draft_tokens;
   options.power = serving.power;
   options.desk = serving.node ? &serving.node->desk() : &serving.alone->desk();
+  options.machine = serving.machine;
+  options.budget_bytes = serving.budget_bytes;
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -359,12 +371,13 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
     if (claim(ending, Ending::kRestarts)) ::kill(::getpid(), SIGTERM);
   };
   const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
+  serving.budget_bytes = flags.alone ? static_cast<int64_t>(default_budget_bytes().value_or(0)) : 0;
   const DiskCache cache = TRY(disk_cache_for(flags));
   if (runs_groups) serving.own = TRY(start_groups(flags, cache));
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
     serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link,
-                                  cache, serving.power, on_restart,
+                                  cache, serving, on_restart,
                                   runs_groups ? models_here(flags) : std::vector<std::string>()));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.spec.context));

@@ -128,6 +128,8 @@ class Brain {
   // For the next heartbeats; at most kNodesMax.
   void set_round_trips(std::vector<RoundTrip> round_trips);
   void set_power_mw(int64_t power_mw) { power_mw_ = power_mw; }
+  void set_meters(const MachineMeters& meters) { meters_ = meters; }
+  const MachineMeters& meters() const { return meters_; }
 
   int64_t power_mw() const { return power_mw_; }
 
@@ -191,6 +193,7 @@ class Brain {
   std::map<int64_t, Write> waiting_;                     // by request; kRequestsWaitingMax
   std::vector<RoundTrip> round_trips_;
   int64_t power_mw_ = 0;
+  MachineMeters meters_;
   int64_t revision_ = 0;  // of asked_
   int64_t persisted_ = 0;
   int64_t persisting_ = 0;  // 0: none in flight

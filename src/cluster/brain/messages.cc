@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "cluster/brain/meters_json.h"
 #include "cluster/json_fields.h"
 #include "cluster/state/desired_json.h"
 #include "cluster/state/part_json.h"
@@ -140,6 +141,7 @@ JsonObject fields_of(const NodeHeartbeat& beat) {
           {"is_leaving", beat.is_leaving},
           {"wall_ms", beat.wall_ms},
           {"power_mw", beat.power_mw},
+          {"meters", meters_json(beat.meters)},
           {"coordinator", beat.coordinator.text()},
           {"desired_digest", beat.desired_digest},
           {"hears", list_json(beat.hears, [](const NodeId& id) { return Json(id.text()); })},
@@ -167,6 +169,7 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.is_leaving = TRY(bool_field(value, "is_leaving"));
   beat.wall_ms = TRY(number_field(value, "wall_ms"));
   beat.power_mw = TRY(number_field(value, "power_mw"));
+  beat.meters = TRY(meters_field(value));
   beat.coordinator = TRY(node_field(value, "coordinator"));
   beat.desired_digest = TRY(number_field(value, "desired_digest"));
   beat.hears = TRY(list_of<NodeId>(value, "hears", kNodesMax, node_of));

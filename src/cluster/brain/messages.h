@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/meters/machine_meters.h"
 #include "base/named_values.h"
 #include "base/result.h"
 #include "cluster/part.h"
@@ -72,6 +73,7 @@ struct NodeHeartbeat {
   bool is_leaving = false;   // the last one of a node that was ordered to exit
   int64_t wall_ms = 0;       // since 1970, by the sender's clock
   int64_t power_mw = 0;      // of its processors and memory, recent; 0: unknown
+  MachineMeters meters;      // of its machine, recent
   NodeId coordinator;        // the one that the node obeys
   int64_t desired_digest = 0;
   std::vector<NodeId> hears;  // nodes whose heartbeats reach it

@@ -72,7 +72,7 @@ bool HttpRequestParser::read_request_line(std::string_view line) {
     fail(400, "the request is not valid HTTP: its version is neither HTTP/1.1 nor HTTP/1.0");
   } else {
     is_http_1_0_ = version == "HTTP/1.0";
-    is_head_ = method == "HEAD";
+    is_head_ = request_.is_head = method == "HEAD";
     request_.method = is_head_ ? "GET" : std::string(method);
     return read_target(target);
   }

@@ -22,7 +22,7 @@
 namespace lockstep {
 
 struct HttpRequest {
-  std::string method;  // "GET"
+  std::string method;  // "GET", also for HEAD
   std::string path;    // percent-decoded, without query, without a trailing slash (but "/" stays)
   std::string query;   // as sent
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
@@ -33,6 +33,7 @@ struct HttpRequest {
   std::string address;                // the client's; IPv4-mapped IPv6 as IPv4
   std::string network;                // counts as one client (caller_network.h)
   bool is_from_this_machine = false;  // a loopback address
+  bool is_head = false;               // HEAD: the answer's body is not sent
   bool is_proved = false;             // set by Limits::admit: the head proved a secret
 
   // Empty if there is no such header. `name` in lower case.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/meters/machine_meters.h"
 #include "base/result.h"
 #include "cluster/brain/messages.h"
 #include "cluster/part.h"
@@ -38,6 +39,7 @@ struct ClusterNodeReport {
   // Its wall clock minus this node's when its last heartbeat arrived; 0 for this node.
   std::optional<double> clock_ahead_s;
   std::optional<double> power_w;  // of the processors and memory, recent
+  MachineMeters meters{};         // recent
 };
 
 // A placed group of a model.

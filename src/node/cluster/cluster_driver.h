@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/machine/power_meter.h"
+#include "base/meters/machine_gauge.h"
 #include "base/result.h"
 #include "cluster/brain/brain.h"
 #include "cluster/identity.h"
@@ -32,7 +33,9 @@ class ClusterDriver final : public ClusterControl {
     Peers::Options peers;
     std::filesystem::path folder;       // of the desired state
     BrainOptions brain;                 // its self and incarnation are set here
-    std::shared_ptr<PowerGauge> power;  // null: not in heartbeats
+    // Null: not in heartbeats.
+    std::shared_ptr<PowerGauge> power;
+    std::shared_ptr<MachineGauge> machine;
     int64_t tick_ms = kTickMs;
     std::chrono::milliseconds answer_timeout{10'000};  // of load and unload
   };

@@ -97,6 +97,7 @@ Result<ClusterDriver::Options> ClusterNode::Impl::driver_options(const MeasuredS
   driver_options.peers.version = options.version;
   driver_options.folder = options.identity.cluster_folder();
   driver_options.power = options.power;
+  driver_options.machine = options.machine;
   driver_options.brain.program = options.version;
   driver_options.brain.name = options.identity.name();
   driver_options.brain.budget_bytes = options.budget_bytes;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/machine/power_meter.h"
+#include "base/meters/machine_gauge.h"
 #include "base/result.h"
 #include "cluster/identity.h"
 #include "cluster/peers/peers.h"
@@ -34,7 +35,9 @@ struct ClusterNodeOptions {
   bool keeps_shares = false;  // keeps what its ranks read of models' files, and copies of shares
   std::string version;
   DiskCache disk_cache{};                       // of all ranks here, led from any node
-  std::shared_ptr<PowerGauge> power;            // for heartbeats; null: not in them
+  // Both for heartbeats; null: not in them.
+  std::shared_ptr<PowerGauge> power;
+  std::shared_ptr<MachineGauge> machine;
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
   // The network of these links between two machines that are both in it; else the control network.
   std::optional<DataNetwork> data_network;

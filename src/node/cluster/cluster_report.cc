@@ -62,6 +62,7 @@ void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int6
   node.life = life_text(member.last->incarnation);
   if (node.name.empty()) node.name = member.last->name;
   node.power_w = watts(member.last->power_mw);
+  node.meters = member.last->meters;
   if (member.is_alive()) node.clock_ahead_s = static_cast<double>(member.clock_ahead_ms) / 1e3;
 }
 
@@ -82,6 +83,7 @@ ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
   node.data_host = own.data_host;
   node.life = life_text(own.incarnation);
   node.power_w = watts(brain.power_mw());
+  node.meters = brain.meters();
   node.clock_ahead_s = 0;
   return node;
 }

@@ -16,11 +16,14 @@ ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* c
       settings_(std::move(settings)),
       created_(static_cast<int64_t>(std::time(nullptr))),
       access_(std::move(access)),
+      events_(std::make_shared<EventHub>(settings_.silence_max)),
       housekeeper_(std::make_shared<Housekeeper>(
           std::max(settings_.silence_max / 4, std::chrono::milliseconds(1)))),
       workers_(RequestWorkers::thread_count(available_core_count())),
       cluster_workers_(cluster ? std::make_unique<RequestWorkers>(RequestWorkers::kThreadsMin)
-                               : nullptr) {}
+                               : nullptr) {
+  housekeeper_->watch(events_);
+}
 
 RequestWorkers::Clock::duration ApiContext::oldest_busy() const {
   const auto now = RequestWorkers::Clock::now();

@@ -13,12 +13,14 @@
 #include "access/access_control.h"
 #include "access/request_workers.h"
 #include "base/machine/power_meter.h"
+#include "base/meters/machine_gauge.h"
 #include "chat/calls/sampled_calls.h"
 #include "net/http/http_server.h"
 #include "node/cluster/cluster_control.h"
 #include "node/cluster/what_if.h"
 #include "node/disks/model_desk.h"
 #include "node/models/model_directory.h"
+#include "server/events/event_hub.h"
 #include "server/generation/generation.h"
 #include "server/generation/generation_options.h"
 #include "server/generation/openai_answer.h"
@@ -34,6 +36,8 @@ struct ApiSettings {
   int draft_tokens = 0;               // speculated per step, at most
   std::string claude_model;           // what claude-* means in Anthropic's API; empty: the only one
   std::shared_ptr<PowerGauge> power;  // null: not measured
+  std::shared_ptr<MachineGauge> machine = nullptr;  // likewise
+  int64_t budget_bytes = 0;           // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;          // outlives the server; null: none
 };
 
@@ -59,6 +63,12 @@ class ApiContext {
   OwnOffer& own_offer() { return own_offer_; }
   // The doctor's findings, which several callers may wait for.
   SlowAnswer& examination() { return examination_; }
+  // This machine's meters, empty if they are not measured.
+  MachineMeters machine_meters() const {
+    return settings_.machine ? settings_.machine->meters() : MachineMeters{};
+  }
+  // Memory that models may use, without a cluster; 0: unknown.
+  int64_t budget_bytes() const { return settings_.budget_bytes; }
 
   const RequestMetrics& metrics() const { return *metrics_; }
   // On the HTTP server's thread, except where its header says otherwise.
@@ -85,6 +95,9 @@ class ApiContext {
   // Over the two pools in front of it.
   RequestWorkers::Clock::duration oldest_busy() const;
   size_t waiting_to_be_read() const { return workers_.waiting(); }
+  // The streams of GET /cluster/events; replies may outlive this.
+  EventHub& events() const { return *events_; }
+
   // For work that must not run on an event's thread; it ends with the server.
   std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
 
@@ -103,6 +116,7 @@ class ApiContext {
   const int64_t created_;
   const std::unique_ptr<AccessControl> access_;
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
+  const std::shared_ptr<EventHub> events_;
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
   OwnOffer own_offer_;

@@ -103,6 +103,8 @@ void Generation::process(size_t choice, const RequestEvent::Started& started) {
   if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
   cached_tokens_ += started.cached_tokens;
   meter_.cached(started.cached_tokens);
+  const auto prompt_tokens = static_cast<int64_t>(choices[choice].prompt.size());
+  meter_.computed(std::max<int64_t>(0, prompt_tokens - started.cached_tokens));
 }
 
 void Generation::process(size_t choice, const RequestEvent::Logprobs& logprobs) {

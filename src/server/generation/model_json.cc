@@ -82,7 +82,7 @@ JsonObject status_json(const ModelStatus& status) {
 }
 
 JsonObject node_json(const ClusterNodeReport& node) {
-  return {{"id", node.id.text()},
+  JsonObject json{{"id", node.id.text()},
           {"name", node.name},
           {"version", node.version},
           {"address", node.address},
@@ -90,6 +90,7 @@ JsonObject node_json(const ClusterNodeReport& node) {
           {"state", node.state},
           {"note", node.note},
           {"is_self", node.is_self},
+          {"self", node.is_self},
           {"is_coordinator", node.is_coordinator},
           {"is_spare", node.is_spare},
           {"budget_bytes", node.budget_bytes},
@@ -98,6 +99,13 @@ JsonObject node_json(const ClusterNodeReport& node) {
           {"life", node.life},
           {"clock_skew_s", node.clock_ahead_s ? Json(*node.clock_ahead_s) : Json(nullptr)},
           {"power_w", node.power_w ? Json(*node.power_w) : Json(nullptr)}};
+  const auto add = [&json](std::string_view name, const std::optional<int64_t>& value) {
+    if (value) json[name] = *value;
+  };
+  add("uptime_s", node.meters.uptime_s);
+  add("cores", node.meters.cores);
+  add("disk_free_bytes", node.meters.disk_free_bytes);
+  return json;
 }
 
 void add_placement(JsonObject& model, const ClusterModelReport& placed, const ClusterReport& report,

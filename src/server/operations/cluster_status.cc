@@ -7,27 +7,10 @@
 #include "server/generation/api_context.h"
 #include "server/generation/model_json.h"
 #include "server/operations/disk_routes.h"
+#include "server/operations/own_node.h"
 
 namespace lockstep {
 namespace {
-
-JsonArray pins_json(const ClusterReport& report) {
-  JsonArray pins;
-  for (const ClusterReport::Pin& pin : report.pins) {
-    pins.push_back(JsonObject{{"name", pin.name}, {"address", pin.address}, {"pin", pin.pin}});
-  }
-  return pins;
-}
-
-void add_cluster_status(JsonObject& status, const ClusterReport& report, bool has_control) {
-  JsonArray nodes;
-  for (const ClusterNodeReport& node : report.nodes) nodes.push_back(node_json(node));
-  status["cluster"] = report.cluster;
-  status["nodes"] = std::move(nodes);
-  status["strangers_refused"] = report.strangers_refused;
-  status["beacon_problem"] = report.beacon_problem;
-  if (has_control) status["pins"] = pins_json(report);
-}
 
 // How much of a hub model is on this node's disk, perhaps only a share. Null: nothing, or the model
 // is a path.
@@ -72,25 +55,44 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
 
 }  // namespace
 
-JsonObject cluster_status_json(const ApiContext& context, bool has_control) {
+ClusterReport look_at_cluster(const ApiContext& context) {
+  if (context.cluster() != nullptr) return context.cluster()->report();
   ClusterReport report;
-  JsonObject status{{"version", context.version()}, {"control", has_control}};
+  report.nodes.push_back(own_node(context));
+  return report;
+}
+
+JsonObject status_members(const ApiContext& context, const ClusterReport& report) {
+  JsonArray nodes;
+  for (const ClusterNodeReport& node : report.nodes) nodes.push_back(node_json(node));
+  JsonObject status{{"version", context.version()},
+                    {"nodes", std::move(nodes)},
+                    {"models", models_json(context.models(), report)},
+                    {"pulls", pulls_json(context)}};
   if (const auto power_w = context.power_w()) status["power_w"] = *power_w;
-  if (context.cluster() != nullptr) {
-    report = context.cluster()->report();
-    add_cluster_status(status, report, has_control);
-  }
-  status["models"] = models_json(context.models(), report);
-  status["pulls"] = pulls_json(context);
+  if (context.cluster() == nullptr) return status;
+  status["cluster"] = report.cluster;
+  status["strangers_refused"] = report.strangers_refused;
+  status["beacon_problem"] = report.beacon_problem;
   return status;
 }
 
+JsonArray pins_json(const ClusterReport& report) {
+  JsonArray pins;
+  for (const ClusterReport::Pin& pin : report.pins) {
+    pins.push_back(JsonObject{{"name", pin.name}, {"address", pin.address}, {"pin", pin.pin}});
+  }
+  return pins;
+}
+
 HttpResponse cluster_status(const ApiContext& context, const HttpRequest& request) {
+  const ClusterReport report = look_at_cluster(context);
   const bool has_control = context.access().check_control(request).ok();
-  return {200,
-          "application/json",
-          dump_json(cluster_status_json(context, has_control)),
-          {{"Cache-Control", "no-store"}}};
+  JsonObject status = status_members(context, report);
+  status["control"] = has_control;
+  status["happened"] = context.events().happened();
+  if (context.cluster() != nullptr && has_control) status["pins"] = pins_json(report);
+  return {200, "application/json", dump_json(status), {{"Cache-Control", "no-store"}}};
 }
 
 }  // namespace lockstep

@@ -1,19 +1,25 @@
-// GET /cluster/status for people, the status page and `lockstep status`.
+// GET /cluster/status for people, the status page and `lockstep status`, and its members for the
+// events of GET /cluster/events.
 #pragma once
 
 #include "json/json.h"
 #include "net/http/http_server.h"
+#include "node/cluster/cluster_control.h"
 
 namespace lockstep {
 
 class ApiContext;
 
-// The status for a caller with or without control.
-JsonObject cluster_status_json(const ApiContext& context, bool has_control);
+// The cluster's report; without a cluster one of this node alone. Waits for the cluster's loop.
+ClusterReport look_at_cluster(const ApiContext& context);
 
-// {"version", "control", "models": [ModelStatus], "pulls"}, and in a cluster: "cluster", "nodes",
-// the placement of each model, "strangers_refused", "beacon_problem", and for callers with control
-// "pins".
+// {"version", "nodes", "models": [ModelStatus], "pulls"}, and in a cluster "cluster", the placement of each
+// model, "strangers_refused", "beacon_problem". Reads what is on this node's disk.
+JsonObject status_members(const ApiContext& context, const ClusterReport& report);
+// The member "pins", only for callers with control.
+JsonArray pins_json(const ClusterReport& report);
+
+// The members, "control", "happened" and, for callers with control, "pins".
 HttpResponse cluster_status(const ApiContext& context, const HttpRequest& request);
 
 }  // namespace lockstep

@@ -192,6 +192,8 @@ std::string node_metrics(const NodeFigures& figures) {
   text.head("lockstep_oldest_request_read_seconds", "gauge",
             "How long the longest current reading of a request has taken; 0 if none.");
   text.value("lockstep_oldest_request_read_seconds", "", figures.oldest_read_s);
+  text.head("lockstep_event_streams", "gauge", "Open streams of GET /cluster/events.");
+  text.value("lockstep_event_streams", "", figures.event_streams);
   add_requests(text, figures.requests);
   add_models(text, figures.models);
   add_pages(text, figures.models);
@@ -206,6 +208,7 @@ HttpResponse serve_metrics(const ApiContext& context) {
                       .models = {},
                       .waiting_to_be_read = context.waiting_to_be_read(),
                       .oldest_read_s = std::chrono::duration<double>(context.oldest_busy()).count(),
+                      .event_streams = context.events().stream_count(),
                       .cluster = {}};
   for (const auto& model : context.models()) figures.models.push_back(model->status());
   if (context.cluster() != nullptr) figures.cluster = context.cluster()->report();

@@ -22,6 +22,7 @@ struct NodeFigures {
   std::vector<ModelStatus> models;
   size_t waiting_to_be_read = 0;         // requests
   double oldest_read_s = 0;              // how long the oldest read in progress has taken
+  size_t event_streams = 0;              // of GET /cluster/events
   std::optional<ClusterReport> cluster;  // nullopt: no cluster
 };
 

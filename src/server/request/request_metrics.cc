@@ -83,6 +83,16 @@ void RequestMeter::cached(int64_t tokens) {
       static_cast<double>(tokens));
 }
 
+void RequestMeter::computed(int64_t prompt_tokens) {
+  if (!metrics_) return;
+  metrics_->change(
+      model_,
+      [](ModelRequests& model, double count) {
+        model.computed_prompt_tokens += static_cast<uint64_t>(count);
+      },
+      static_cast<double>(prompt_tokens));
+}
+
 void RequestMeter::token(size_t choice, Clock::time_point now) {
   started(choice);
   if (!metrics_) return;

@@ -33,6 +33,7 @@ struct ModelRequests {
   std::array<uint64_t, 3> outcomes{};  // by RequestOutcome
   uint64_t prompt_tokens = 0;          // of accepted requests
   uint64_t cached_tokens = 0;          // of these, not computed again
+  uint64_t computed_prompt_tokens = 0;  // the rest of them, of prompts that are computed
   uint64_t generated_tokens = 0;
   // Answers in progress: the prompt is queued or being computed, or tokens are being generated.
   int64_t waiting = 0;
@@ -75,6 +76,7 @@ class RequestMeter {
 
   void accepted(int64_t prompt_tokens);
   void cached(int64_t tokens);
+  void computed(int64_t prompt_tokens);
   void started(size_t choice);  // its prompt is computed
   void token(size_t choice, Clock::time_point now);
   void choice_ended(size_t choice) { set_phase(choice, Phase::kEnded); }
