@@ -143,6 +143,12 @@ bool AccessControl::is_preferred(const HttpRequest& request) const {
   return keys->empty() ? request.is_from_this_machine : find_key(*keys, key_in(request)) != nullptr;
 }
 
+std::string AccessControl::client_name(const HttpRequest& request) const {
+  const std::shared_ptr<const Keys> keys = keys_.keys();
+  const ApiKey* const key = find_key(*keys, key_in(request));
+  return key != nullptr ? key->name : request.address;
+}
+
 bool AccessControl::may_look(const HttpRequest& request) const {
   return may_look(request, *keys_.keys());
 }

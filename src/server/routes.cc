@@ -21,6 +21,7 @@
 #include "server/openai/openai_models.h"
 #include "server/openai/openai_responses.h"
 #include "server/operations/cluster_events.h"
+#include "server/operations/cluster_requests.h"
 #include "server/operations/cluster_routes.h"
 #include "server/operations/cluster_status.h"
 #include "server/operations/control_routes.h"
@@ -102,6 +103,9 @@ constexpr Route kRoutes[] = {
     {"GET", "/cluster/status", false, ServedBy::kClusterWorker, RouteAccess::kLook,
      serve_cluster_status},
     {"GET", kEventsPath, false, ServedBy::kLoop, RouteAccess::kLook, serve_cluster_events},
+    {"GET", "/cluster/requests", false, ServedBy::kClusterWorker, RouteAccess::kLook,
+     serve_cluster_requests},
+    {"DELETE", kRequestsPrefix, false, ServedBy::kLoop, RouteAccess::kLook, serve_request_cancel},
     {"POST", "/cluster/load", false, ServedBy::kClusterWorker, RouteAccess::kControl,
      serve_cluster_load},
     {"POST", "/cluster/unload", false, ServedBy::kClusterWorker, RouteAccess::kControl,
@@ -269,6 +273,10 @@ HttpAdmission admit(ApiContext& context, HttpRequest& head) {
     return admission;
   }
   admission.is_preferred = context.access().is_preferred(head);
+  if (route->access == RouteAccess::kUse) {
+    terms.value().client = context.access().client_name(head);
+    terms.value().route = head.path;
+  }
   admission.terms = with_request_id(std::move(terms.value()), head);
   return admission;
 }

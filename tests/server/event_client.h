@@ -50,7 +50,8 @@ class EventClient {
   Event next(std::string_view name) {
     Event event = next();
     while (event.name == "meters" && name != "meters") event = next();
-    REQUIRE_MESSAGE(event.name == name, event.name + " " + event.data);
+    const std::string told = event.name + " " + event.data;
+    REQUIRE_MESSAGE(event.name == name, told);
     return event;
   }
   // The next comment, whatever comes before it.

@@ -38,6 +38,14 @@ uint64_t HttpReply::caller() const {
   return impl_->terms.caller;
 }
 
+const std::string& HttpReply::client() const {
+  return impl_->terms.client;
+}
+
+const std::string& HttpReply::route() const {
+  return impl_->terms.route;
+}
+
 void HttpReply::send(HttpResponse response) const {
   add_headers(response, impl_->terms);
   impl_->is_complete.store(true, std::memory_order_relaxed);

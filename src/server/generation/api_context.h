@@ -26,6 +26,7 @@
 #include "server/generation/openai_answer.h"
 #include "server/request/errors.h"
 #include "server/request/request_metrics.h"
+#include "server/request/running_requests.h"
 #include "server/request/slow_answer.h"
 
 namespace lockstep {
@@ -86,6 +87,9 @@ class ApiContext {
   // Calls that models wrote for this node's clients; answers may outlive this.
   const std::shared_ptr<SampledCalls>& sampled_calls() const { return sampled_calls_; }
 
+  // The answers in progress.
+  RunningRequests& running_requests() const { return *running_requests_; }
+
   // They parse long requests.
   RequestWorkers& workers() { return workers_; }
   // They call the cluster, which may take seconds; null without a cluster.
@@ -117,6 +121,7 @@ class ApiContext {
   const std::unique_ptr<AccessControl> access_;
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<EventHub> events_;
+  const std::shared_ptr<RunningRequests> running_requests_ = std::make_shared<RunningRequests>();
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
   OwnOffer own_offer_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/requests/request_check.h"
+#include "server/request/random_id.h"
 
 namespace lockstep {
 
@@ -10,8 +11,13 @@ void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup
                        GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
                        const HttpReply& reply) {
   plan.client = reply.caller();
+  plan.client_name = reply.client();
+  plan.route = reply.route();
   const auto generation =
       std::make_shared<Generation>(service, std::move(setup), std::move(plan), std::move(sink));
+  if (const auto& running = generation->setup_.running) {
+    generation->entry_ = running->add(generation, random_id("run-"));
+  }
   reply.on_disconnect([generation] { generation->abandon(); });
   for (size_t choice = 0; choice < generation->plan_.choices.size(); ++choice) {
     if (!generation->submit(*service, choice)) return;
@@ -98,6 +104,7 @@ void Generation::process(const ChoiceEvent& event) {
 
 // Each prompt counts once: further choices reuse what the first one computed.
 void Generation::process(size_t choice, const RequestEvent::Started& started) {
+  is_computed_ = true;
   meter_.started(choice);
   const auto& choices = plan_.choices;
   if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;

@@ -22,6 +22,7 @@
 #include "server/request/errors.h"
 #include "server/request/housekeeper.h"
 #include "server/request/request_metrics.h"
+#include "server/request/running_requests.h"
 
 namespace lockstep {
 
@@ -75,15 +76,20 @@ struct GenerationPlan {
   std::map<int32_t, std::string> printed_tokens;  // special tokens that are part of the text
   int64_t prompt_tokens = 0;                      // each prompt once, however many choices it has
   uint64_t client = 0;                            // HttpReply::caller()
+  std::string client_name{};                      // HttpReply::client()
+  std::string route{};                            // HttpReply::route()
 };
 
-class Generation : public Housekeeper::Watched, public std::enable_shared_from_this<Generation> {
+class Generation : public Housekeeper::Watched,
+                   public RunningRequest,
+                   public std::enable_shared_from_this<Generation> {
  public:
   struct Setup {
     std::weak_ptr<Housekeeper> housekeeper;  // weak: generations may outlive the server
     std::chrono::milliseconds silence_max;   // after it GenerationSink::on_silence
     std::shared_ptr<RequestMetrics> metrics;
     int draft_tokens = 0;  // GenerateRequest::draft_tokens
+    std::shared_ptr<RunningRequests> running = nullptr;  // null: in no list
   };
 
   // Submits everything. Refusals reach the sink as on_error.
@@ -93,6 +99,8 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   Generation(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
              std::unique_ptr<GenerationSink> sink);
   void on_tick(Housekeeper::Clock::time_point now) override;
+  std::optional<RequestFigures> figures() const override;
+  void stop() override;
 
  private:
   struct Choice {
@@ -135,14 +143,17 @@ class Generation : public Housekeeper::Watched, public std::enable_shared_from_t
   const Setup setup_;
   const GenerationPlan plan_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const Housekeeper::Clock::time_point began_ = Housekeeper::Clock::now();
+  RunningRequests::Entry entry_;  // of start()
 
-  std::mutex mutex_;                      // all below
+  mutable std::mutex mutex_;              // all below
   std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
   std::vector<Choice> choices_;
   std::vector<ChoiceEvent> early_;  // before open(); at most 2 max_tokens + 2 per choice
   bool is_open_ = false;
   bool has_begun_ = false;
   RequestMeter meter_;
+  bool is_computed_ = false;  // the prompt of a choice
   int64_t cached_tokens_ = 0;
   int64_t completion_tokens_ = 0;
   Housekeeper::Clock::time_point last_event_;

@@ -26,7 +26,7 @@ ApiError late_doctor() {
 
 void serve_cluster_doctor(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
   // The node answers itself: asking over HTTP would need a second worker.
-  auto status = cluster_status_json(context, false);
+  JsonObject status = status_members(context, look_at_cluster(context));
   const uint16_t port = context.access().port();
   const auto found = context.examination().get(
       [port, status = Json(std::move(status))] {

@@ -16,6 +16,7 @@
 #include "node/cluster/cluster_plan.h"
 #include "planner/plan_json.h"
 #include "server/generation/api_context.h"
+#include "server/operations/own_node.h"
 #include "server/request/named_node.h"
 #include "server/request/request_fields.h"
 
@@ -126,15 +127,15 @@ ApiResult<std::vector<NodeOffer>> places(const ClusterReport& report, const std:
 
 // Without a cluster there is one node: this machine.
 ApiResult<std::vector<NodeOffer>> own_places(ApiContext& context, const PlanQuestion& question) {
-  constexpr const char* kOwnName = "this machine";
+  const std::string own_name = own_node(context).name;
   std::vector<NodeOffer> nodes;
   for (const std::string& name : question.removed) {
-    if (name == kOwnName || name == NodeId().text()) return nodes;
+    if (name == own_name || name == NodeId().text()) return nodes;
     return bad_field("remove", fmt::format("there is no node \"{}\"; this node serves alone and is "
                                            "called \"{}\"",
-                                           name, kOwnName));
+                                           name, own_name));
   }
-  auto own = context.own_offer().get(kOwnName);
+  auto own = context.own_offer().get(own_name);
   if (!own.ok()) return to_api_error(own.error());
   nodes.push_back(std::move(own.value()));
   return nodes;
