@@ -17,8 +17,8 @@ struct ProtocolRange {
   bool operator==(const ProtocolRange&) const = default;
 };
 
-// 2: prompts and events of requests are bytes.
-inline constexpr ProtocolRange kProtocols{.oldest = 2, .newest = 2};
+// 2: prompts and events of requests are bytes. 3: workers report the bytes that they load.
+inline constexpr ProtocolRange kProtocols{.oldest = 3, .newest = 3};
 
 // The newest version that both speak.
 inline std::optional<uint16_t> common_protocol(const ProtocolRange& a, const ProtocolRange& b) {

@@ -52,6 +52,15 @@ TEST_CASE("every message survives the way to another node") {
   beat.is_leaving = true;
   beat.wall_ms = 1'900'000'000'000;
   beat.power_mw = 45'500;
+  beat.meters = {.cpu_percent = 12.5,
+                 .memory_bytes = int64_t{64} << 30,
+                 .memory_used_bytes = 5,
+                 .process_bytes = 0,
+                 .temperature_c = 61.25,
+                 .disk_free_bytes = INT64_MAX,
+                 .uptime_s = 7,
+                 .cores = 16};
+  beat.loads = {{"m", epoch, 3, INT64_MAX, 9}};
   beat.name = "berta";
   beat.data_host = "10.9.0.2";
   beat.coordinator = node(1);
@@ -76,6 +85,8 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(heard.is_leaving);
   CHECK(heard.wall_ms == beat.wall_ms);
   CHECK(heard.power_mw == beat.power_mw);
+  CHECK(heard.meters == beat.meters);
+  CHECK(heard.loads == beat.loads);
   CHECK(heard.name == "berta");
   CHECK(heard.data_host == "10.9.0.2");
   again(RestartOrder{});
@@ -95,6 +106,26 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(reply.highest == epoch);
   CHECK(std::get<StartOrder>(again(StartOrder{"m", epoch})).epoch == epoch);
   CHECK(std::get<StopOrder>(again(StopOrder{"m", epoch})).model == "m");
+}
+
+TEST_CASE("figures of a machine that nobody knows are left out, and impossible ones are refused") {
+  NodeHeartbeat beat;
+  beat.coordinator = node(1);
+  beat.meters.cpu_percent = 3.0;
+  const std::string text = encode_cluster_message(beat);
+  CHECK(text.find(R"("meters":{"load":30})") != std::string::npos);
+  CHECK(std::get<NodeHeartbeat>(again(beat)).meters == beat.meters);
+  const auto with = [&](const std::string& meters) {
+    std::string changed = text;
+    const std::string known = R"("meters":{"load":30})";
+    return decode_cluster_message(changed.replace(changed.find(known), known.size(), meters));
+  };
+  CHECK(with(R"("meters":{})").ok());
+  CHECK(with(R"("other":{})").ok());
+  CHECK_FALSE(with(R"("meters":3)").ok());
+  CHECK_FALSE(with(R"("meters":{"load":1001})").ok());
+  CHECK_FALSE(with(R"("meters":{"temperature":-1})").ok());
+  CHECK_FALSE(with(R"("meters":{"uptime_s":"7"})").ok());
 }
 
 TEST_CASE("a message of another version is named and not read further") {

@@ -100,6 +100,8 @@ TEST_CASE("more resumed tokens than the prompt has are refused") {
 TEST_CASE("small messages arrive unchanged") {
   CHECK(decode_id(encode_id(~uint64_t{0})).value() == ~uint64_t{0});
   CHECK(decode_heartbeat(encode_heartbeat({3, -2})).value().state == -2);
+  CHECK(decode_load_bytes(encode_load_bytes({5, UINT64_MAX})).value() == LoadBytes{5, UINT64_MAX});
+  CHECK_FALSE(decode_load_bytes("short").ok());
   const PageStoreCounts counts{.bytes = ~uint64_t{0}, .pages = 2, .saved = 3, .loaded = 4};
   CHECK(decode_page_counts(encode_page_counts(counts)).value() == counts);
   CHECK_FALSE(decode_page_counts(encode_id(5)).ok());

@@ -177,9 +177,8 @@ TEST_CASE("what happens while nobody reads is in the first snapshot") {
   Served server(kSilence, &cluster);
   REQUIRE(comes_true([&] { return cluster.report_count() > 0; }));  // the look to compare with
   server.model->set_state(ModelStatus::State::kFailed, "rank 1 is gone");
-  CHECK(comes_true([&] {
-    return !at(server.get("/cluster/status").json(), "happened").get_array().empty();
-  }));
+  CHECK(comes_true(
+      [&] { return !at(server.get("/cluster/status").json(), "happened").get_array().empty(); }));
   EventClient client(server.port());
   CHECK(at(client.next("snapshot").json(), "happened", 0, "sentence") ==
         "org/Tiny-Model has failed: rank 1 is gone");

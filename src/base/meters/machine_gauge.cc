@@ -107,9 +107,8 @@ void MachineGauge::watch(const std::shared_ptr<Disk>& disk) {
   std::unique_lock lock(disk->mutex);
   while (!disk->is_closed) {
     lock.unlock();
-    const auto bytes = guarded([&]() -> Result<std::optional<int64_t>> {
-      return free_bytes_at(disk->folder);
-    });
+    const auto bytes =
+        guarded([&]() -> Result<std::optional<int64_t>> { return free_bytes_at(disk->folder); });
     lock.lock();
     disk->free_bytes = bytes.ok() ? bytes.value() : std::nullopt;
     disk->told_at = Clock::now();

@@ -87,7 +87,8 @@ std::optional<CpuTimes> parse_cpu_times(std::string_view text) {
 std::optional<double> busy_percent(const CpuTimes& before, const CpuTimes& after) {
   if (after.all <= before.all) return std::nullopt;
   const uint64_t busy = after.busy - std::min(after.busy, before.busy);
-  const double percent = 100.0 * static_cast<double>(busy) / static_cast<double>(after.all - before.all);
+  const double percent =
+      100.0 * static_cast<double>(busy) / static_cast<double>(after.all - before.all);
   return std::min(percent, 100.0);
 }
 

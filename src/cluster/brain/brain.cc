@@ -433,6 +433,7 @@ NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   beat.wall_ms = now.wall_ms;
   beat.power_mw = power_mw_;
   beat.meters = meters_;
+  beat.loads = loads_;
   beat.coordinator = coordinator();
   beat.desired_digest = desired_.digest();
   beat.hears = membership_.hears(now.ms);

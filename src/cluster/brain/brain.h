@@ -130,6 +130,9 @@ class Brain {
   void set_power_mw(int64_t power_mw) { power_mw_ = power_mw; }
   void set_meters(const MachineMeters& meters) { meters_ = meters; }
   const MachineMeters& meters() const { return meters_; }
+  // Of the groups that this node leads; at most kPartsMax.
+  void set_loads(std::vector<LoadProgress> loads) { loads_ = std::move(loads); }
+  const std::vector<LoadProgress>& loads() const { return loads_; }
 
   int64_t power_mw() const { return power_mw_; }
 
@@ -194,6 +197,7 @@ class Brain {
   std::vector<RoundTrip> round_trips_;
   int64_t power_mw_ = 0;
   MachineMeters meters_;
+  std::vector<LoadProgress> loads_;
   int64_t revision_ = 0;  // of asked_
   int64_t persisted_ = 0;
   int64_t persisting_ = 0;  // 0: none in flight

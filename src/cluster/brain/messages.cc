@@ -127,6 +127,24 @@ Result<ModelProgress> progress_of(const Json& value) {
   return progress;
 }
 
+Json load_json(const LoadProgress& load) {
+  return JsonObject{{"model", load.model},
+                    {"epoch", epoch_json(load.epoch)},
+                    {"read_bytes", load.read_bytes},
+                    {"whole_bytes", load.whole_bytes},
+                    {"bytes_s", load.bytes_s}};
+}
+
+Result<LoadProgress> load_of(const Json& value) {
+  LoadProgress load;
+  load.model = TRY(model_field(value));
+  load.epoch = TRY(epoch_field(value));
+  load.read_bytes = TRY(number_field(value, "read_bytes"));
+  load.whole_bytes = TRY(number_field(value, "whole_bytes"));
+  load.bytes_s = TRY(number_field(value, "bytes_s"));
+  return load;
+}
+
 // Each kind of message: its name, its fields written, its fields read.
 
 JsonObject fields_of(const NodeHeartbeat& beat) {
@@ -149,6 +167,7 @@ JsonObject fields_of(const NodeHeartbeat& beat) {
           {"parts", list_json(beat.parts, part_json)},
           {"uses", list_json(beat.uses, use_json)},
           {"models", list_json(beat.models, progress_json)},
+          {"loads", list_json(beat.loads, load_json)},
           {"program", beat.program},
           {"name", beat.name},
           {"data_host", beat.data_host}};
@@ -177,6 +196,7 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.parts = TRY(list_of<PlacementShare>(value, "parts", kPartsMax, part_of));
   beat.uses = TRY(list_of<ModelUse>(value, "uses", kDesiredNamesMax, use_of));
   beat.models = TRY(list_of<ModelProgress>(value, "models", kDesiredNamesMax, progress_of));
+  beat.loads = TRY(list_of<LoadProgress>(value, "loads", kPartsMax, load_of));
   return ClusterMessage(std::move(beat));
 }
 

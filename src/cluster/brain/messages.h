@@ -58,6 +58,17 @@ struct ModelProgress {
   bool operator==(const ModelProgress&) const = default;
 };
 
+// A model whose weights are being read, from the node that leads its group.
+struct LoadProgress {
+  std::string model;
+  PlacementEpoch epoch;
+  int64_t read_bytes = 0;
+  int64_t whole_bytes = 0;
+  int64_t bytes_s = 0;  // over the last seconds
+
+  bool operator==(const LoadProgress&) const = default;
+};
+
 // To every connected node, every 400 ms and when something changes.
 struct NodeHeartbeat {
   int64_t incarnation = 0;  // random, new at each start of the node
@@ -81,6 +92,7 @@ struct NodeHeartbeat {
   std::vector<PlacementShare> parts;
   std::vector<ModelUse> uses;
   std::vector<ModelProgress> models;  // from a coordinator
+  std::vector<LoadProgress> loads;
 };
 
 // Names and stamps of all entries: the receiver sends what the sender lacks.

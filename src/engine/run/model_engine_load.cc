@@ -58,7 +58,9 @@ Status ModelEngine::load(const EngineOptions& options) {
              .token_bytes = model_->weights().token_bytes,
              .state_bytes = model_->state_bytes(),
              .context = context,
-             .vocab_size = config.vocab_size};
+             .vocab_size = config.vocab_size,
+             .first_layer = report_.first_layer,
+             .last_layer = report_.last_layer};
   if (quantising) report_.quantised = quantisation_report(*quantising, config);
   return Ok{};
 }
@@ -73,17 +75,21 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
     layers = TRY(deal_layers(TRY(token_bytes_of(*opened.source, config)), shares));
   }
   const auto first_share = options.spec.shares.begin() + place.world_rank_of(0);
+  const Range own = layers[static_cast<size_t>(place.stage)];
+  report_.first_layer = own.begin;
+  report_.last_layer = own.end - 1;
   model_ = TRY(Model::load({.config = config,
                             .source = std::move(source),
                             .shares = {first_share, first_share + place.ranks},
-                            .layers = layers[static_cast<size_t>(place.stage)],
+                            .layers = own,
                             .tokens_max = limits_.tokens_max,
                             .pages = pages_needed(limits_),
                             .page_list_entries_max = pages_needed(limits_),
                             .link = options.spec.link.kind,
                             .latent_cut = options.latent_cut,
                             .overlap = options.overlap,
-                            .between_layers = [this] { return pipeline_->poll(); }},
+                            .between_layers = [this] { return pipeline_->poll(); },
+                            .progress = options.progress},
                            pipeline_->group(), *device_));
   return Ok{};
 }

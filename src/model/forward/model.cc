@@ -14,6 +14,14 @@ Result<LatentCutCase> latent_case_of(const ModelOptions& options) {
                        .link = options.link};
 }
 
+// For people. A weight that is missing is found, with its name, when it is loaded.
+void tell_whole_bytes(const LoadContext& context) {
+  if (context.progress == nullptr) return;
+  const auto bytes = share_bytes(context);
+  context.progress->read_bytes.store(0, std::memory_order_relaxed);
+  if (bytes.ok()) context.progress->whole_bytes.store(bytes.value(), std::memory_order_relaxed);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& group,
@@ -32,7 +40,9 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
                            .vocab_size = config.vocab_size};
   std::unique_ptr<Model> model(new Model(options, std::move(cut), group, device, limits));
   const WeightShare share{model->cut_, group.rank(), model->layers_};
-  model->weights_ = TRY(load_weights(*options.source, config, share, device));
+  const LoadContext context{*options.source, config, share, device, options.progress};
+  tell_whole_bytes(context);
+  model->weights_ = TRY(load_weights(context));
   TRY(model->allocate());
   TRY(device.wait());
   return model;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 
+#include "base/progress.h"
 #include "collective/group/group.h"
 #include "device/device.h"
 #include "model/config/config.h"
@@ -45,6 +46,7 @@ struct ModelOptions {
   Overlap overlap = Overlap::kAuto;
   // Called after each layer, for work that must continue while a stage computes. May be empty.
   std::function<Status()> between_layers;
+  Progress* progress = nullptr;  // gets the bytes of weights while they are read
 };
 
 // The requested results of a batch; valid until the next forward().

@@ -48,7 +48,8 @@ class Loader {
         layers_(context.share.layers),
         cut_(context.share.cut),
         rank_(context.share.rank),
-        device_(context.device) {}
+        device_(context.device),
+        progress_(context.progress) {}
 
   Result<Weights> load() {
     weights_.layers.resize(static_cast<size_t>(config_.layers));
@@ -66,6 +67,14 @@ class Loader {
     return std::move(weights_);
   }
 
+  Result<uint64_t> whole_bytes() const {
+    uint64_t bytes = 0;
+    for (const Weight& weight : weight_table(config_)) {
+      if (is_loaded(weight, config_, layers_)) bytes += TRY(bytes_of(weight));
+    }
+    return bytes;
+  }
+
   Result<uint64_t> load_alone(const Weight& weight, LayerWeights& place) {
     TRY(load_one(weight, place));
     return weights_.weight_bytes;
@@ -76,6 +85,37 @@ class Loader {
 
   LayerWeights& place_of(const Weight& weight) {
     return weight.layer < 0 ? weights_.shared : weights_.layers[static_cast<size_t>(weight.layer)];
+  }
+
+  // As count() counts it.
+  Result<uint64_t> bytes_of(const Weight& weight) const {
+    const WeightPart part = part_of(weight, cut_, rank_);
+    if (weight.is_vector) {
+      const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
+      return static_cast<uint64_t>(part.rows.size()) * dtype_bytes(stored.dtype);
+    }
+    if (weight.role != Role::kKvUp || !has_split_heads(source_, weight)) {
+      const StoredMatrix stored =
+          TRY(sizes_of(weight.name, weight.expert, weight.rows, weight.columns));
+      return stored_bytes_of(stored, part.elements());
+    }
+    const LatentConfig& latent = config_.latent;
+    const Range heads = cut_.heads(rank_);
+    uint64_t bytes = 0;
+    for (int head = heads.begin; head < heads.end; ++head) {
+      bytes += stored_bytes(
+          TRY(sizes_of(head_part_name(weight, "embed_q"), head, latent.kv_rank, latent.nope)));
+      bytes += stored_bytes(
+          TRY(sizes_of(head_part_name(weight, "unembed_out"), head, latent.value, latent.kv_rank)));
+    }
+    return bytes;
+  }
+
+  // One row is the smallest request that a source may have to convert.
+  Result<StoredMatrix> sizes_of(const std::string& name, int stack_index, int rows,
+                                int columns) const {
+    return source_.matrix(
+        {.name = name, .stack_index = stack_index, .rows = rows, .columns = columns, .row_end = 1});
   }
 
   Status load_one(const Weight& weight, LayerWeights& place) {
@@ -128,6 +168,8 @@ class Loader {
     } else {
       weights_.token_bytes += is_looked_up ? 0 : bytes;
     }
+    if (progress_ == nullptr) return;
+    progress_->read_bytes.store(weights_.weight_bytes, std::memory_order_relaxed);
   }
 
   Result<std::vector<float>> read_vector(const Weight& weight, const WeightPart& part) {
@@ -265,6 +307,7 @@ class Loader {
   const Cut& cut_;
   int rank_;
   Device& device_;
+  Progress* const progress_;
   Weights weights_;
   uint64_t expert_bytes_ = 0;
 };
@@ -329,6 +372,14 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
                              const WeightShare& share, Device& device) {
   return Loader({source, config, share, device}).load();
+}
+
+Result<Weights> load_weights(const LoadContext& context) {
+  return Loader(context).load();
+}
+
+Result<uint64_t> share_bytes(const LoadContext& context) {
+  return Loader(context).whole_bytes();
 }
 
 Result<uint64_t> load_weight(const LoadContext& context, const Weight& weight,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "device/device.h"
 #include "model/load/cut.h"
 #include "model/load/weight_table.h"
@@ -70,7 +71,13 @@ struct LoadContext {
   const ModelConfig& config;
   WeightShare share;
   Device& device;
+  Progress* progress = nullptr;  // gets the bytes while they are read; null: nobody asks
 };
+Result<Weights> load_weights(const LoadContext& context);
+
+// The weight_bytes that load_weights() will have, without reading them.
+Result<uint64_t> share_bytes(const LoadContext& context);
+
 // One weight of the table alone, into its layer's place: for code that counts
 // (model/load/weight_counter.h). Returns its bytes in the checkpoint.
 Result<uint64_t> load_weight(const LoadContext& context, const Weight& weight, LayerWeights& place);

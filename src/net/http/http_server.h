@@ -58,8 +58,8 @@ class HttpReply {
   struct Terms {
     std::vector<std::pair<std::string, std::string>> headers;  // besides its own
     uint64_t caller = 0;                                       // who sent the request; 0: unknown
-    std::string client{};  // the same for people: the name of a key, an address
-    std::string route{};   // the request's path
+    std::string client{};                // the same for people: the name of a key, an address
+    std::string route{};                 // the request's path
     std::shared_ptr<const void> permit;  // released after the answer and its handles
   };
   uint64_t caller() const;

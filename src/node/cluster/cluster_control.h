@@ -54,6 +54,7 @@ struct ClusterModelReport {
   ModelPhase phase = ModelPhase::kWaiting;  // ready: at least one group is
   std::string sentence;                     // why it or a group waits; empty: none waits
   std::vector<ClusterGroupReport> groups;   // those known here, oldest first
+  std::optional<LoadProgress> loading{};    // of the first group whose weights are being read
   // Time until it is unloaded if unused, as far as this node knows; nullopt: it stays.
   std::optional<int64_t> idle_left_ms;
 };

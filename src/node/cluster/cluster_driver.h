@@ -31,8 +31,8 @@ class ClusterDriver final : public ClusterControl {
 
   struct Options {
     Peers::Options peers;
-    std::filesystem::path folder;       // of the desired state
-    BrainOptions brain;                 // its self and incarnation are set here
+    std::filesystem::path folder;  // of the desired state
+    BrainOptions brain;            // its self and incarnation are set here
     // Null: not in heartbeats.
     std::shared_ptr<PowerGauge> power;
     std::shared_ptr<MachineGauge> machine;

@@ -34,7 +34,7 @@ struct ClusterNodeOptions {
   bool is_spare = false;      // used only where the others are not enough
   bool keeps_shares = false;  // keeps what its ranks read of models' files, and copies of shares
   std::string version;
-  DiskCache disk_cache{};                       // of all ranks here, led from any node
+  DiskCache disk_cache{};  // of all ranks here, led from any node
   // Both for heartbeats; null: not in them.
   std::shared_ptr<PowerGauge> power;
   std::shared_ptr<MachineGauge> machine;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "model/load/open_model.h"
@@ -238,6 +239,22 @@ std::shared_ptr<GroupSupervisor> ClusterParts::group(const std::string& model,
   const bool serves = found != parts_.end() && found->second.is_ready &&
                       !found->second.is_stopping && found->second.led;
   return serves ? found->second.led->group() : nullptr;
+}
+
+std::vector<LoadProgress> ClusterParts::loads() const {
+  std::vector<LoadProgress> loads;
+  for (const auto& [name, part] : parts_) {
+    const auto group = part.led && !part.is_stopping ? part.led->group() : nullptr;
+    const auto loading = group ? group->status().loading : std::nullopt;
+    const bool is_number = loading && loading->whole_bytes <= uint64_t{INT64_MAX};
+    if (!is_number || loads.size() >= kPartsMax) continue;
+    loads.push_back({.model = name.first,
+                     .epoch = name.second,
+                     .read_bytes = static_cast<int64_t>(loading->read_bytes),
+                     .whole_bytes = static_cast<int64_t>(loading->whole_bytes),
+                     .bytes_s = std::llround(loading->bytes_s)});
+  }
+  return loads;
 }
 
 int ClusterParts::running() const {

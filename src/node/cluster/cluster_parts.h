@@ -58,6 +58,7 @@ class ClusterParts final : public PartRunner {
   // The group that this node leads for a placement; null until it is ready for the first time.
   std::shared_ptr<GroupSupervisor> group(const std::string& model,
                                          const PlacementEpoch& epoch) const;
+  std::vector<LoadProgress> loads() const override;
   // Requests of all groups that this node leads.
   int running() const;
   // A stream of kind "worker".

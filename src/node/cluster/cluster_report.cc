@@ -125,10 +125,25 @@ RankPlan plan_of(const Brain& brain, std::string_view model, const PlacementEpoc
   return part == nullptr ? RankPlan{} : RankPlan{part->ranks, part->stages};
 }
 
+std::optional<LoadProgress> load_of(const Brain& brain, std::string_view model) {
+  const auto find = [model](const std::vector<LoadProgress>& loads) -> std::optional<LoadProgress> {
+    for (const LoadProgress& load : loads) {
+      if (load.model == model) return load;
+    }
+    return std::nullopt;
+  };
+  auto found = find(brain.loads());
+  for (const auto& [id, member] : brain.membership().members()) {
+    if (!found && member.last && member.is_alive()) found = find(member.last->loads);
+  }
+  return found;
+}
+
 ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry, ClusterTime now) {
   ClusterModelReport report;
   report.entry = entry;
   if (entry.promises.idle_unload_s > 0) report.idle_left_ms = brain.idle_left_ms(now, entry);
+  report.loading = load_of(brain, entry.name);
   report.sentence = "the coordinator has not reported on it yet";
   bool is_first = true;
   for (const ModelProgress& progress : brain.progress()) {

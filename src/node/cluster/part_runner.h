@@ -4,7 +4,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "cluster/brain/messages.h"
 #include "cluster/part.h"
 #include "cluster/state/desired_state.h"
 
@@ -17,6 +19,8 @@ class PartRunner {
   virtual void start_part(const DesiredEntry& entry, const PlacementShare& part) = 0;
   // Answered by kStopped once no process of it runs and its memory is free.
   virtual void stop_part(const std::string& model, const PlacementEpoch& epoch) = 0;
+  // How far the groups are that it leads and whose weights are being read; at most kPartsMax.
+  virtual std::vector<LoadProgress> loads() const { return {}; }
 };
 
 }  // namespace lockstep

@@ -119,9 +119,18 @@ void GroupSupervisor::on_page_counts(int rank, const PageStoreCounts& counts) {
   status_.pages = counts;
 }
 
+void GroupSupervisor::on_load_bytes(const LoadBytes& bytes) {
+  const std::lock_guard lock(mutex_);
+  if (status_.state == ModelStatus::State::kReady) return;
+  load_rate_.note(std::chrono::steady_clock::now(), bytes.read);
+  status_.loading = {.read_bytes = bytes.read, .whole_bytes = bytes.whole};
+}
+
 ModelStatus GroupSupervisor::status() const {
   std::lock_guard lock(mutex_);
-  return status_;
+  ModelStatus status = status_;
+  if (status.loading) status.loading->bytes_s = load_rate_.at(std::chrono::steady_clock::now());
+  return status;
 }
 
 Result<uint64_t> GroupSupervisor::generate(GenerateRequest request, EventSink events) {

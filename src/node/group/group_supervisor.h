@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/meters/rate_window.h"
 #include "base/result.h"
 #include "base/threads/wake_pipe.h"
 #include "node/group/worker_group.h"
@@ -117,6 +118,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
 
   void on_event(RequestEvent event) override { requests_.take(std::move(event)); }
   void on_page_counts(int rank, const PageStoreCounts& counts) override;
+  void on_load_bytes(const LoadBytes& bytes) override;
 
   const GroupSupervisorOptions options_;
   const ModelFolder folder_;
@@ -126,6 +128,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable started_;
   ModelStatus status_;
+  RateWindow load_rate_;  // of status_.loading
   Error start_error_{ErrorCode::kInternal, ""};
   Inbox inbox_;
   bool stopping_ = false;

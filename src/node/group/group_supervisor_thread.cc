@@ -177,6 +177,7 @@ void GroupSupervisor::take_inbox(WorkerGroup* workers) {
 void GroupSupervisor::announce_ready(const WorkerGroup& workers) {
   std::unique_lock lock(mutex_);
   status_.state = ModelStatus::State::kReady;
+  status_.loading.reset();
   status_.ranks = workers.ranks();
   status_.epoch = workers.epoch();
   status_.late_calls = workers.late_calls();
@@ -197,6 +198,7 @@ void GroupSupervisor::announce_restart(const Error& error) {
   status_.last_error = error.message;
   status_.ranks.clear();
   status_.links.clear();
+  load_rate_ = {};
   ++status_.restarts;
   lock.unlock();
   tell(ModelStatus::State::kRestarting, error.message);
@@ -212,6 +214,7 @@ void GroupSupervisor::finish(ModelStatus::State state, const Error& reason) {
     std::lock_guard lock(mutex_);
     status_.state = state;
     status_.ranks.clear();
+    status_.loading.reset();
     if (state == ModelStatus::State::kFailed) {
       status_.last_error = reason.message;
       start_error_ = reason;

@@ -128,6 +128,9 @@ std::vector<RankStatus> WorkerGroup::ranks() const {
     status.read_bytes = worker->report.read_bytes;
     status.token_bytes = worker->report.token_bytes;
     status.state_bytes = worker->report.state_bytes;
+    status.first_layer = worker->report.first_layer;
+    status.last_layer = worker->report.last_layer;
+    status.share = options_.setup.spec.shares[ranks.size()];
     ranks.push_back(status);
   }
   return ranks;
@@ -206,6 +209,8 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
       return Ok{};
     case Message::kEvent:
       return handle_event(frame.payload, events);
+    case Message::kBytes:
+      return handle_bytes(worker(rank), frame.payload, events);
     case Message::kTimes:
       events.on_times(rank, TRY(decode_times(frame.payload)));
       return Ok{};
@@ -227,6 +232,19 @@ Status WorkerGroup::handle_event(std::string_view payload, WorkerEvents& events)
     for (const auto& worker : workers_) worker->blames = 0;
   }
   events.on_event(std::move(event));
+  return Ok{};
+}
+
+// A rank that has loaded keeps what it read, when another one loads again.
+Status WorkerGroup::handle_bytes(Worker& worker, std::string_view payload, WorkerEvents& events) {
+  worker.bytes = TRY(decode_load_bytes(payload));
+  LoadBytes all;
+  for (const auto& each : workers_) {
+    if (each->bytes.whole == 0) return Ok{};
+    all.read += std::min(each->bytes.read, each->bytes.whole);
+    all.whole += each->bytes.whole;
+  }
+  events.on_load_bytes(all);
   return Ok{};
 }
 

@@ -34,6 +34,7 @@ class WorkerEvents {
   virtual ~WorkerEvents() = default;
   virtual void on_event(RequestEvent event) = 0;  // of rank 0's engine
   virtual void on_page_counts(int /*rank*/, const PageStoreCounts&) {}
+  virtual void on_load_bytes(const LoadBytes&) {}  // of all ranks together, once all know theirs
   virtual void on_times(int /*rank*/, const CollectiveTimes&) {}
   virtual void on_pairs(std::span<const PairTimes>) {}
 };
@@ -100,6 +101,7 @@ class WorkerGroup {
     std::unique_ptr<WorkerProcess> process;
     ControlChannel channel;
     LoadReport report{};
+    LoadBytes bytes{};
     bool is_loaded = false;
     bool in_epoch = false;  // it was ordered to join and has not left
     bool is_ready = false;  // it has joined
@@ -134,6 +136,7 @@ class WorkerGroup {
   Status handle(int rank, const ControlFrame& frame, WorkerEvents& events);
   Status handle_event(std::string_view payload, WorkerEvents& events);
   Status handle_state(int rank, const ControlFrame& frame);
+  Status handle_bytes(Worker& worker, std::string_view payload, WorkerEvents& events);
   Status handle_port(Worker& worker, std::string_view payload);
   void misbehaved(int rank, const Error& error);
   void send(int rank, Message type, std::string_view payload, std::vector<UniqueFd> fds = {});

@@ -31,6 +31,17 @@ struct RankStatus {
   uint64_t read_bytes = 0;
   uint64_t token_bytes = 0;  // those of weight_bytes that every new token reads
   uint64_t state_bytes = 0;
+  // Of its stage; -1: not known.
+  int first_layer = -1;
+  int last_layer = -1;
+  double share = 0;  // of the model, in any scale; 0: not known
+};
+
+// The weights of all ranks together, while a model is loaded.
+struct ModelLoading {
+  uint64_t read_bytes = 0;
+  uint64_t whole_bytes = 0;
+  double bytes_s = 0;  // over the last seconds; 0 while nothing is read
 };
 
 // The link of one pair of ranks, measured when the group was formed.
@@ -54,9 +65,10 @@ struct ModelStatus {
   int threads = 1;
   int context = 0;
   int vocab_size = 0;
-  int running = 0;                       // requests that have not ended
-  std::optional<PageStoreCounts> pages;  // on rank 0's disk; none: not known, or no pages are kept
-  Pooling pooling = Pooling::kLast;      // how the model makes embeddings
+  int running = 0;                        // requests that have not ended
+  std::optional<PageStoreCounts> pages;   // on rank 0's disk; none: not known, or no pages are kept
+  Pooling pooling = Pooling::kLast;       // how the model makes embeddings
+  std::optional<ModelLoading> loading{};  // none: it is not loaded now, or not known
   std::vector<RankStatus> ranks;
   std::shared_ptr<const QuantisationReport> quantised;  // all ranks together; null: not ready
   std::vector<PairStatus> links;                        // of each linked pair of ranks

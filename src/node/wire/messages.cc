@@ -133,6 +133,16 @@ Result<Heartbeat> decode_heartbeat(std::string_view payload) {
   return Heartbeat{ticks, take<int32_t>(payload)};
 }
 
+std::string encode_load_bytes(const LoadBytes& bytes) {
+  return pack(bytes.read, bytes.whole);
+}
+
+Result<LoadBytes> decode_load_bytes(std::string_view payload) {
+  if (payload.size() != 2 * sizeof(uint64_t)) return corrupt_message("count of bytes");
+  const uint64_t read = take<uint64_t>(payload);
+  return LoadBytes{read, take<uint64_t>(payload)};
+}
+
 std::string encode_page_counts(const PageStoreCounts& counts) {
   return pack(counts);
 }

@@ -40,6 +40,7 @@ enum class Message : uint8_t {
   kPairs,  // results of a probe
   kFatal,  // why this worker is about to exit
   kPages,  // PageStoreCounts, when they have changed
+  kBytes,  // LoadBytes, while a model is loaded, when they have changed
 };
 
 // How a worker finds the other ranks of an epoch. Sent with the descriptors of its links' memory,
@@ -63,6 +64,14 @@ struct Heartbeat {
   int32_t state = 0;  // Progress::state
 };
 
+// A rank's weights while they are loaded.
+struct LoadBytes {
+  uint64_t read = 0;
+  uint64_t whole = 0;  // 0: not known yet
+
+  bool operator==(const LoadBytes&) const = default;
+};
+
 std::string encode_epoch(const EpochSetup& setup);
 Result<EpochSetup> decode_epoch(std::string_view payload);
 
@@ -82,6 +91,9 @@ Result<LoadReport> decode_report(std::string_view payload);
 
 std::string encode_heartbeat(Heartbeat heartbeat);
 Result<Heartbeat> decode_heartbeat(std::string_view payload);
+
+std::string encode_load_bytes(const LoadBytes& bytes);
+Result<LoadBytes> decode_load_bytes(std::string_view payload);
 
 std::string encode_page_counts(const PageStoreCounts& counts);
 Result<PageStoreCounts> decode_page_counts(std::string_view payload);

@@ -33,6 +33,12 @@ Result<RankStatus> decode_rank(const Json& json) {
   rank.read_bytes = static_cast<uint64_t>(TRY(number_field(json, "read_bytes")));
   rank.token_bytes = static_cast<uint64_t>(TRY(number_field(json, "token_bytes")));
   rank.state_bytes = static_cast<uint64_t>(TRY(number_field(json, "state_bytes")));
+  const auto begin = static_cast<int>(TRY(number_field(json, "layer_begin", kIntMax)));
+  const auto end = static_cast<int>(TRY(number_field(json, "layer_end", kIntMax)));
+  if (end > begin) {  // else they are not known
+    rank.first_layer = begin;
+    rank.last_layer = end - 1;
+  }
   return rank;
 }
 
@@ -46,7 +52,9 @@ std::string encode_status(const ModelStatus& status) {
                                {"weight_bytes", as_number(rank.weight_bytes)},
                                {"read_bytes", as_number(rank.read_bytes)},
                                {"token_bytes", as_number(rank.token_bytes)},
-                               {"state_bytes", as_number(rank.state_bytes)}});
+                               {"state_bytes", as_number(rank.state_bytes)},
+                               {"layer_begin", std::max(0, rank.first_layer)},
+                               {"layer_end", rank.last_layer + 1}});
   }
   return dump_json(JsonObject{{"state", static_cast<int>(status.state)},
                               {"last_error", json_text(status.last_error, kStatusErrorBytesMax)},

@@ -134,6 +134,12 @@ void WorkerControl::beat() {
     if (!writer_.push(static_cast<uint8_t>(type), payload).ok()) leave();
   };
   push(Message::kHeartbeat, encode_heartbeat(now));
+  const LoadBytes bytes{progress_.read_bytes.load(std::memory_order_relaxed),
+                        progress_.whole_bytes.load(std::memory_order_relaxed)};
+  if (bytes != told_bytes_) {
+    push(Message::kBytes, encode_load_bytes(bytes));
+    told_bytes_ = bytes;
+  }
   if (pages && *pages != told_page_counts_) {
     push(Message::kPages, encode_page_counts(*pages));
     told_page_counts_ = *pages;

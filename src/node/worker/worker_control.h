@@ -77,6 +77,7 @@ class WorkerControl {
   WakePipe wake_;
   FrameReader reader_;                // the thread's
   PageStoreCounts told_page_counts_;  // the thread's
+  LoadBytes told_bytes_;              // likewise
   Progress progress_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> finished_{false};

@@ -21,7 +21,8 @@ void append_member(std::string& out, std::string_view name, std::string_view tex
 }
 
 ApiError no_room() {
-  return {503, "this node has its maximum of event streams, try again later", "", "too_many_streams"};
+  return {503, "this node has its maximum of event streams, try again later", "",
+          "too_many_streams"};
 }
 
 }  // namespace
@@ -42,9 +43,9 @@ ApiResult<Ok> EventHub::add(Client client) {
     const size_t most = kStreamsMax - (client.is_from_this_machine ? 0 : kStreamsReserved);
     if (streams_.size() >= most) return no_room();
     number = next_stream_++;
-    streams_.emplace(number, Stream{.client = std::move(client),
-                                    .has_control = has_control,
-                                    .written = Clock::now()});
+    streams_.emplace(
+        number,
+        Stream{.client = std::move(client), .has_control = has_control, .written = Clock::now()});
     // Its head goes out now, so that the client knows at once that it is connected.
     reply.start(200, kSseContentType, {{"Cache-Control", "no-store"}});
     told = on_added_;

@@ -61,8 +61,8 @@ void Happenings::look_at_nodes(const ClusterReport& report) {
   nodes_ = std::move(nodes);
 }
 
-void Happenings::look_at_models(const ClusterReport& report,
-                                const std::vector<ModelStatus>& models, Time now) {
+void Happenings::look_at_models(const ClusterReport& report, const std::vector<ModelStatus>& models,
+                                Time now) {
   Models seen;
   for (const ModelStatus& status : models) {
     Model& model = seen[status.name];

@@ -1,5 +1,5 @@
-// Happenings: what has happened in a cluster, in sentences, found by comparing two looks at it. Pure
-// but for the last look; one thread. Used by server/operations/status_watch.h.
+// Happenings: what has happened in a cluster, in sentences, found by comparing two looks at it.
+// Pure but for the last look; one thread. Used by server/operations/status_watch.h.
 #pragma once
 
 #include <chrono>

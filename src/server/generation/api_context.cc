@@ -96,10 +96,10 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
   plan.min_tokens = options.min_tokens;
   plan.ignores_end = options.ignores_end;
   plan.top_logprobs = options.top_logprobs;
-  Generation::start(model,
-                    {housekeeper_, settings_.silence_max, metrics_, settings_.draft_tokens,
-                     running_requests_},
-                    std::move(plan), std::move(sink), reply);
+  Generation::start(
+      model,
+      {housekeeper_, settings_.silence_max, metrics_, settings_.draft_tokens, running_requests_},
+      std::move(plan), std::move(sink), reply);
 }
 
 const char* model_state_name(ModelStatus::State state) {

@@ -88,7 +88,7 @@ class Generation : public Housekeeper::Watched,
     std::weak_ptr<Housekeeper> housekeeper;  // weak: generations may outlive the server
     std::chrono::milliseconds silence_max;   // after it GenerationSink::on_silence
     std::shared_ptr<RequestMetrics> metrics;
-    int draft_tokens = 0;  // GenerateRequest::draft_tokens
+    int draft_tokens = 0;                                // GenerateRequest::draft_tokens
     std::shared_ptr<RunningRequests> running = nullptr;  // null: in no list
   };
 

@@ -44,6 +44,28 @@ JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
           {"replicas", promises.replicas}};
 }
 
+JsonObject rank_json(const RankStatus& rank) {
+  JsonObject json{{"rank", rank.rank},
+                  {"pid", rank.pid},
+                  {"weight_bytes", rank.weight_bytes},
+                  {"read_bytes", rank.read_bytes},
+                  {"token_bytes", rank.token_bytes},
+                  {"state_bytes", rank.state_bytes}};
+  if (rank.first_layer >= 0) json["layers"] = JsonArray{rank.first_layer, rank.last_layer};
+  if (rank.share > 0) json["share"] = rank.share;
+  return json;
+}
+
+JsonObject loading_json(const ModelLoading& loading) {
+  JsonObject json{{"read_bytes", loading.read_bytes},
+                  {"whole_bytes", loading.whole_bytes},
+                  {"bytes_s", loading.bytes_s}};
+  const double left = static_cast<double>(loading.whole_bytes) -
+                      static_cast<double>(std::min(loading.read_bytes, loading.whole_bytes));
+  if (loading.bytes_s > 0) json["seconds_left"] = left / loading.bytes_s;
+  return json;
+}
+
 const ModelStatus::Group* served_group(const ModelStatus& status, const PlacementEpoch& epoch) {
   for (const ModelStatus::Group& group : status.groups) {
     if (group.epoch == epoch) return &group;
@@ -51,54 +73,62 @@ const ModelStatus::Group* served_group(const ModelStatus& status, const Placemen
   return nullptr;
 }
 
+// Names the nodes of the ranks that are shown, which are those of one group.
+void place_ranks(JsonObject& model, const ClusterModelReport& placed) {
+  const Json* const shown = model.if_contains("group");
+  if (shown == nullptr) return;
+  const auto& plan = placed.groups[shown->to_number<size_t>()].plan.ranks;
+  JsonArray& ranks = model["ranks"].as_array();
+  for (size_t rank = 0; rank < ranks.size() && rank < plan.size(); ++rank) {
+    JsonObject& json = ranks[rank].as_object();
+    json["node"] = plan[rank].node.text();
+    json["share"] = plan[rank].share;
+  }
+}
+
 }  // namespace
 
 JsonObject status_json(const ModelStatus& status) {
   JsonArray ranks;
-  for (const RankStatus& rank : status.ranks) {
-    ranks.push_back(JsonObject{{"rank", rank.rank},
-                               {"pid", rank.pid},
-                               {"weight_bytes", rank.weight_bytes},
-                               {"read_bytes", rank.read_bytes},
-                               {"token_bytes", rank.token_bytes},
-                               {"state_bytes", rank.state_bytes}});
-  }
+  for (const RankStatus& rank : status.ranks) ranks.push_back(rank_json(rank));
   JsonArray links;
   for (const PairStatus& pair : status.links) links.push_back(pair_object(pair));
-  return {{"name", status.name},
-          {"state", model_state_name(status.state)},
-          {"restarts", status.restarts},
-          {"last_error", status.last_error},
-          {"epoch", status.epoch},
-          {"late_frames", status.late_calls + status.late_frames},
-          {"late_calls", status.late_calls},
-          {"link", status.link},
-          {"stages", status.stages},
-          {"threads", status.threads},
-          {"context", status.context},
-          {"running", status.running},
-          {"ranks", std::move(ranks)},
-          {"links", std::move(links)}};
+  JsonObject model{{"name", status.name},
+                   {"state", model_state_name(status.state)},
+                   {"restarts", status.restarts},
+                   {"last_error", status.last_error},
+                   {"epoch", status.epoch},
+                   {"late_frames", status.late_calls + status.late_frames},
+                   {"late_calls", status.late_calls},
+                   {"link", status.link},
+                   {"stages", status.stages},
+                   {"threads", status.threads},
+                   {"context", status.context},
+                   {"running", status.running},
+                   {"ranks", std::move(ranks)},
+                   {"links", std::move(links)}};
+  if (status.loading) model["loading"] = loading_json(*status.loading);
+  return model;
 }
 
 JsonObject node_json(const ClusterNodeReport& node) {
   JsonObject json{{"id", node.id.text()},
-          {"name", node.name},
-          {"version", node.version},
-          {"address", node.address},
-          {"data_host", node.data_host},
-          {"state", node.state},
-          {"note", node.note},
-          {"is_self", node.is_self},
-          {"self", node.is_self},
-          {"is_coordinator", node.is_coordinator},
-          {"is_spare", node.is_spare},
-          {"budget_bytes", node.budget_bytes},
-          {"promised_bytes", node.promised_bytes},
-          {"read_bytes_s", node.read_bytes_s},
-          {"life", node.life},
-          {"clock_skew_s", node.clock_ahead_s ? Json(*node.clock_ahead_s) : Json(nullptr)},
-          {"power_w", node.power_w ? Json(*node.power_w) : Json(nullptr)}};
+                  {"name", node.name},
+                  {"version", node.version},
+                  {"address", node.address},
+                  {"data_host", node.data_host},
+                  {"state", node.state},
+                  {"note", node.note},
+                  {"is_self", node.is_self},
+                  {"self", node.is_self},
+                  {"is_coordinator", node.is_coordinator},
+                  {"is_spare", node.is_spare},
+                  {"budget_bytes", node.budget_bytes},
+                  {"promised_bytes", node.promised_bytes},
+                  {"read_bytes_s", node.read_bytes_s},
+                  {"life", node.life},
+                  {"clock_skew_s", node.clock_ahead_s ? Json(*node.clock_ahead_s) : Json(nullptr)},
+                  {"power_w", node.power_w ? Json(*node.power_w) : Json(nullptr)}};
   const auto add = [&json](std::string_view name, const std::optional<int64_t>& value) {
     if (value) json[name] = *value;
   };
@@ -127,6 +157,12 @@ void add_placement(JsonObject& model, const ClusterModelReport& placed, const Cl
                                  {"bytes", part.bytes},
                                  {"group", index}});
     }
+  }
+  place_ranks(model, placed);
+  if (placed.loading) {
+    model["loading"] = loading_json({static_cast<uint64_t>(placed.loading->read_bytes),
+                                     static_cast<uint64_t>(placed.loading->whole_bytes),
+                                     static_cast<double>(placed.loading->bytes_s)});
   }
   model["phase"] = name_in(kModelPhases, placed.phase);
   model["sentence"] = placed.sentence;

@@ -1,5 +1,5 @@
-// GET /cluster/events: the status and its changes as server-sent events (server/events/event_hub.h),
-// served on the event loop: a stream occupies no thread.
+// GET /cluster/events: the status and its changes as server-sent events
+// (server/events/event_hub.h), served on the event loop: a stream occupies no thread.
 #pragma once
 
 #include <string_view>

@@ -23,6 +23,14 @@ Json disk_json(const DesiredEntry& entry) {
   return JsonObject{{"size_bytes", there->size_bytes}, {"whole_bytes", there->whole_bytes}};
 }
 
+// Ranks of this machine's own groups; a placement names those of the cluster's.
+void name_own_node(JsonObject& model, const ClusterReport& report) {
+  const auto self = std::find_if(report.nodes.begin(), report.nodes.end(),
+                                 [](const ClusterNodeReport& node) { return node.is_self; });
+  if (self == report.nodes.end()) return;
+  for (Json& rank : model["ranks"].as_array()) rank.as_object()["node"] = self->id.text();
+}
+
 // Models that this node serves, and models that the cluster wants and this node does not serve yet.
 JsonArray models_json(const ModelServices& services, const ClusterReport& report) {
   const auto add_place = [&](JsonObject& model, const ClusterModelReport& placed,
@@ -38,7 +46,8 @@ JsonArray models_json(const ModelServices& services, const ClusterReport& report
     const auto placed =
         std::find_if(report.models.begin(), report.models.end(),
                      [&](const ClusterModelReport& one) { return one.entry.name == status.name; });
-    if (placed != report.models.end()) add_place(model, *placed, status);
+    placed != report.models.end() ? add_place(model, *placed, status)
+                                  : name_own_node(model, report);
     models.push_back(std::move(model));
     names.push_back(status.name);
   }

@@ -19,8 +19,8 @@ class Meters {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // {"nodes", "models", "links"}. Rates are means since the last look, and missing in the first one.
-  // Requests are those of this node's clients.
+  // {"nodes", "models", "links"}. Rates are means since the last look, and missing in the first
+  // one. Requests are those of this node's clients.
   JsonObject look(const ApiContext& context, const ClusterReport& report, Time now);
 
  private:

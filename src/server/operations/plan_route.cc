@@ -127,15 +127,16 @@ ApiResult<std::vector<NodeOffer>> places(const ClusterReport& report, const std:
 
 // Without a cluster there is one node: this machine.
 ApiResult<std::vector<NodeOffer>> own_places(ApiContext& context, const PlanQuestion& question) {
+  constexpr const char* kOwnName = "this machine";  // as in the plan of the command
   const std::string own_name = own_node(context).name;
   std::vector<NodeOffer> nodes;
   for (const std::string& name : question.removed) {
-    if (name == own_name || name == NodeId().text()) return nodes;
+    if (name == kOwnName || name == own_name || name == NodeId().text()) return nodes;
     return bad_field("remove", fmt::format("there is no node \"{}\"; this node serves alone and is "
                                            "called \"{}\"",
                                            name, own_name));
   }
-  auto own = context.own_offer().get(own_name);
+  auto own = context.own_offer().get(kOwnName);
   if (!own.ok()) return to_api_error(own.error());
   nodes.push_back(std::move(own.value()));
   return nodes;

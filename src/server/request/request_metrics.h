@@ -30,9 +30,9 @@ struct SecondsHistogram {
 enum class RequestOutcome : uint8_t { kEnded, kFailed, kCancelled };
 
 struct ModelRequests {
-  std::array<uint64_t, 3> outcomes{};  // by RequestOutcome
-  uint64_t prompt_tokens = 0;          // of accepted requests
-  uint64_t cached_tokens = 0;          // of these, not computed again
+  std::array<uint64_t, 3> outcomes{};   // by RequestOutcome
+  uint64_t prompt_tokens = 0;           // of accepted requests
+  uint64_t cached_tokens = 0;           // of these, not computed again
   uint64_t computed_prompt_tokens = 0;  // the rest of them, of prompts that are computed
   uint64_t generated_tokens = 0;
   // Answers in progress: the prompt is queued or being computed, or tokens are being generated.

@@ -6,8 +6,7 @@ RunningRequests::Entry::~Entry() {
   if (const auto list = list_.lock()) list->remove(number_);
 }
 
-RunningRequests::Entry RunningRequests::add(std::weak_ptr<RunningRequest> request,
-                                            std::string id) {
+RunningRequests::Entry RunningRequests::add(std::weak_ptr<RunningRequest> request, std::string id) {
   const std::lock_guard lock(mutex_);
   const uint64_t number = ++last_number_;
   items_.emplace(number, Item{std::move(id), std::move(request)});

@@ -1,5 +1,5 @@
-// RunningRequests: the answers in progress for this node's clients, for GET /cluster/requests, which
-// also cancels them. Any thread.
+// RunningRequests: the answers in progress for this node's clients, for GET /cluster/requests,
+// which also cancels them. Any thread.
 #pragma once
 
 #include <chrono>
