@@ -50,7 +50,7 @@ void Happenings::look_at_nodes(const ClusterReport& report) {
       add("node_lost", fmt::format("{} is lost{}", now.name, because(node.note)));
     }
     // A node that has just connected is silent until its first heartbeat.
-    now.was_there = now.was_there || node.state != "suspect";
+    now.was_there = now.was_there || node.state != "suspect" || !has_looked_;
     nodes.emplace(node.id, std::move(now));
   }
   for (const auto& [id, node] : nodes_) {

@@ -35,7 +35,7 @@ class Happenings {
   struct Node {
     std::string name;
     bool is_alive = false;
-    bool was_there = false;  // alive, or known while it was not
+    bool was_there = false;  // seen alive, or known before
   };
   struct Model {
     bool is_ready = false;
