@@ -60,7 +60,7 @@ class AccessControl {
   // Whether an admitted request may use the memory reserved for callers with a key or, without
   // keys, for programs on this machine.
   bool is_preferred(const HttpRequest& request) const;
-  // Who sends a request, for people: the name of its key, else its address.
+  // The sender of a request, for people: the name of its key, else its address.
   std::string client_name(const HttpRequest& request) const;
   // For every answer to a request, even a refusal.
   std::vector<std::pair<std::string, std::string>> headers(const HttpRequest& request) const;

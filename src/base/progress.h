@@ -16,7 +16,7 @@ struct Progress {
 
   std::atomic<uint64_t> ticks{0};
   std::atomic<int32_t> state{kIdle};
-  // Of a model's weights that are being loaded: bytes of this rank's parts, and those that are read
+  // Weights of a model that are being loaded: bytes of this rank's parts, and those that are read
   // and laid out. Set by the loading thread; 0: not known yet. Only for people (relaxed).
   std::atomic<uint64_t> whole_bytes{0};
   std::atomic<uint64_t> read_bytes{0};

@@ -85,7 +85,7 @@ struct LoadReport {
   uint64_t state_bytes = 0;   // keys and values
   int context = 0;
   int vocab_size = 0;
-  // Of this rank's stage; -1: not known.
+  // The layers of this rank's stage; -1: not known.
   int first_layer = -1;
   int last_layer = -1;
   QuantisationReport quantised;  // with `bits`: for this rank's parts

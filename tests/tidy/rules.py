@@ -159,6 +159,8 @@ CODE_RULES = [
             "src/base/machine/cgroup_memory.cc",
             "src/base/machine/machine.cc",
             "src/base/machine/power_meter.cc",
+            "src/base/meters/machine_gauge.cc",
+            "src/base/meters/machine_sensors.cc",
             "src/doctor/facts/system_files.cc",
             "src/node/network/network_speed.cc",
         },

@@ -130,7 +130,7 @@ class Brain {
   void set_power_mw(int64_t power_mw) { power_mw_ = power_mw; }
   void set_meters(const MachineMeters& meters) { meters_ = meters; }
   const MachineMeters& meters() const { return meters_; }
-  // Of the groups that this node leads; at most kPartsMax.
+  // Loads of the groups that this node leads; at most kPartsMax.
   void set_loads(std::vector<LoadProgress> loads) { loads_ = std::move(loads); }
   const std::vector<LoadProgress>& loads() const { return loads_; }
 

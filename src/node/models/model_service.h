@@ -31,7 +31,7 @@ struct RankStatus {
   uint64_t read_bytes = 0;
   uint64_t token_bytes = 0;  // those of weight_bytes that every new token reads
   uint64_t state_bytes = 0;
-  // Of its stage; -1: not known.
+  // The layers of its stage; -1: not known.
   int first_layer = -1;
   int last_layer = -1;
   double share = 0;  // of the model, in any scale; 0: not known

@@ -39,12 +39,12 @@ class EventHub : public Housekeeper::Watched, public std::enable_shared_from_thi
   using Clock = Housekeeper::Clock;
 
   static constexpr size_t kStreamsMax = 1024;
-  // Of these, for programs on this machine.
+  // Some of these are for programs on this machine.
   static constexpr size_t kStreamsReserved = 64;
   // The last happenings are in the snapshot.
   static constexpr size_t kHappenedMax = 100;
 
-  // What the client of a stream may see now: a key may be removed, a session may end.
+  // The rights of a stream's client now: a key may be removed, a session may end.
   struct Permission {
     bool may_look = false;
     bool has_control = false;
