@@ -102,7 +102,9 @@ ReportedCluster reported_cluster(const Json& status) {
   facts.answers = true;
   facts.version = text(status, "version");
   facts.beacon_problem = text(status, "beacon_problem");
-  for (const Json& node : list(status, "nodes")) facts.nodes.push_back(node_of(node));
+  if (status.get_object().contains("cluster")) {  // alone, the only node is this one
+    for (const Json& node : list(status, "nodes")) facts.nodes.push_back(node_of(node));
+  }
   for (const Json& model : list(status, "models")) {
     facts.models.push_back(model_of(model));
   }
