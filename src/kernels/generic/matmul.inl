@@ -54,17 +54,25 @@ constexpr bool may_have_halves(PackedCodes codes) {
          codes == PackedCodes::kBits6 || codes == PackedCodes::kTable4;
 }
 
+// Codes and input that only --exact multiplies.
+template <PackedCodes kCodes, class Block>
+constexpr bool is_exact_only() {
+  return kCodes != PackedCodes::kFp8 && sizeof(Block) == sizeof(InputBlockF);
+}
+
 // How many of Tiles tiles go through a block together: with one token the sums of several tiles are
-// independent of each other, and all tiles of a block share the converted input.
-template <int Tiles, int Tokens>
+// independent of each other, and all tiles of a block share the converted input. Each shape costs
+// compile time, so --exact, with several tokens, has those of one tile only.
+template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
 constexpr int tiles_at_once() {
+  if (Tokens > 1 && is_exact_only<kCodes, Block>()) return 1;
   constexpr int kMost = Tokens > 1 ? kBlockTilesOfMany : kBlockTilesOfOne;
   return Tiles < kMost ? Tiles : kMost;
 }
 
 template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
 AddLeaf add_leaf_of_input(const PackedMatrix& matrix) {
-  constexpr int kTiles = tiles_at_once<Tiles, Tokens>();
+  constexpr int kTiles = tiles_at_once<kCodes, Block, Tiles, Tokens>();
   if (!has_halves(matrix.scales)) {
     return add_blocks_leaf<kCodes, AnyScales, Block, false, kTiles, Tokens>;
   }
@@ -151,8 +159,8 @@ struct OnePlainPart {
 // One part of blocks, whose sums stay in registers.
 template <PackedCodes kCodes, PackedScales kScales, int Tiles>
 struct OneBlocksPart {
-  static constexpr int kTiles = tiles_at_once<Tiles, 1>();
   using Block = BlockOf<kCodes>;
+  static constexpr int kTiles = tiles_at_once<kCodes, Block, Tiles, 1>();
   PartCursor cursor;
 
   LANES_INLINE OneBlocksPart(const MatmulArgs& args, int tile, int token)
