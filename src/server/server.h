@@ -33,7 +33,7 @@ struct ServerOptions {
   // Both for the status; null: not measured.
   std::shared_ptr<PowerGauge> power = nullptr;
   std::shared_ptr<MachineGauge> machine = nullptr;
-  int64_t budget_bytes = 0;  // without a cluster: memory that models may use; 0: unknown
+  int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
 };
 

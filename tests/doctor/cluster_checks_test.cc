@@ -76,7 +76,7 @@ TEST_CASE("links: missing ones are counted, slow and late ones named") {
 
 TEST_CASE("facts are read from a node's answer, with machines in place of ranks") {
   const ReportedCluster facts = reported_cluster(parsed(R"({
-    "version": "1.2", "nodes": [
+    "version": "1.2", "cluster": "12345678", "nodes": [
       {"id": "aa", "name": "anna", "version": "1.2", "state": "alive", "is_self": true},
       {"id": "bb", "name": "bert", "version": "1.2", "state": "dead", "clock_skew_s": 7.5}],
     "models": [{"name": "m", "state": "ready",
@@ -97,6 +97,13 @@ TEST_CASE("facts are read from a node's answer, with machines in place of ranks"
   CHECK(facts.models[0].links[0].a == "anna");
   CHECK(facts.models[0].links[0].b == "bert");
   CHECK(facts.models[0].links[0].reason == "no card");
+}
+
+TEST_CASE("a node that serves alone is no cluster of one") {
+  const ReportedCluster facts =
+      reported_cluster(parsed(R"({"version": "1.2", "nodes": [{"id": "00", "state": "alive"}]})"));
+  CHECK(facts.answers);
+  CHECK(facts.nodes.empty());
 }
 
 TEST_CASE("a node's answer is used as far as it is valid") {

@@ -84,7 +84,7 @@ struct Running {
 class Load {
  public:
   Load(EventLoop& loop, const LoadTarget& target, const LoadOptions& options,
-       const LoadProgress& on_progress)
+       const LoadRunProgress& on_progress)
       : loop_(loop),
         target_(target),
         options_(options),
@@ -114,7 +114,7 @@ class Load {
   EventLoop& loop_;
   const LoadTarget& target_;
   const LoadOptions& options_;
-  const LoadProgress& on_progress_;
+  const LoadRunProgress& on_progress_;
   LoadPlan plan_;
   const int concurrency_;
   std::optional<PlannedRequest> next_;  // empty: no request follows
@@ -315,7 +315,7 @@ Result<LoadTarget> parse_load_target(std::string_view url) {
 }
 
 LoadFigures run_load(const LoadTarget& target, const LoadOptions& options,
-                     const LoadProgress& on_progress) {
+                     const LoadRunProgress& on_progress) {
   const auto loop = EventLoop::start();
   std::unique_ptr<Load> load;
   std::future<void> ended;

@@ -81,11 +81,11 @@ struct LoadFigures {
   std::map<std::string, LoadErrors> errors;
 };
 
-using LoadProgress = std::function<void(uint64_t completed, uint64_t failed, int running)>;
+using LoadRunProgress = std::function<void(uint64_t completed, uint64_t failed, int running)>;
 
 // Blocks until the last request has ended, each within its time-out. `on_progress` is called about
 // once a second, on the loop's thread.
 LoadFigures run_load(const LoadTarget& target, const LoadOptions& options,
-                     const LoadProgress& on_progress);
+                     const LoadRunProgress& on_progress);
 
 }  // namespace lockstep

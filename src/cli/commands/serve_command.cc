@@ -376,9 +376,9 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
   if (runs_groups) serving.own = TRY(start_groups(flags, cache));
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
-    serving.node = TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link,
-                                  cache, serving, on_restart,
-                                  runs_groups ? models_here(flags) : std::vector<std::string>()));
+    serving.node =
+        TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link, cache, serving,
+                       on_restart, runs_groups ? models_here(flags) : std::vector<std::string>()));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.spec.context));
     }

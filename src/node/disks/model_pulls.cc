@@ -59,6 +59,7 @@ Status ModelPulls::start(const std::string& model) {
     }
     number = ++state_->last_number;
     Item item{.number = number, .shown = {.model = model}};
+    item.rate.note(Clock::now(), 0);
     if (known != state_->items.end()) state_->items.erase(known);
     state_->items.emplace(model, std::move(item));
     state_->forget_ended(Clock::now());

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/meters/rate_window.h"
 #include "base/result.h"
-#include "node/disks/transfer_rate.h"
 #include "node/fetch/model_fetcher.h"
 
 namespace lockstep {
@@ -58,7 +58,7 @@ class ModelPulls {
     uint64_t number = 0;  // of the attempt
     uint64_t fetch = 0;   // of the fetcher
     ModelPull shown;
-    TransferRate rate{Clock::now()};
+    RateWindow rate;
     uint64_t from_hub = 0, from_nodes = 0;
     std::optional<Clock::time_point> ended_at;
   };

@@ -18,7 +18,7 @@ bool may_be_echo(ErrorCode code) {
          code == ErrorCode::kCancelled;
 }
 
-int64_t milliseconds(std::chrono::nanoseconds duration) {
+int64_t in_milliseconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
@@ -106,11 +106,11 @@ std::optional<GroupMonitor::Verdict> GroupMonitor::check(Time now) {
     } else if (now - of.heard > silence_allowed()) {
       blame(rank, ErrorCode::kPeerLost,
             fmt::format("{} has not answered for {} ms (stopped or hung)", name(rank),
-                        milliseconds(now - of.heard)));
+                        in_milliseconds(now - of.heard)));
     } else if (is_ready() && now - of.moved > timeouts_.progress) {
       blame(rank, ErrorCode::kPeerLost,
             fmt::format("{} has computed for {} ms without progress (hung)", name(rank),
-                        milliseconds(now - of.moved)));
+                        in_milliseconds(now - of.moved)));
     }
   }
   return verdict_;

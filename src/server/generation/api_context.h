@@ -38,7 +38,7 @@ struct ApiSettings {
   std::string claude_model;           // what claude-* means in Anthropic's API; empty: the only one
   std::shared_ptr<PowerGauge> power;  // null: not measured
   std::shared_ptr<MachineGauge> machine = nullptr;  // likewise
-  int64_t budget_bytes = 0;  // without a cluster: memory that models may use; 0: unknown
+  int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // outlives the server; null: none
 };
 

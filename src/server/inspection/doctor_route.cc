@@ -1,4 +1,4 @@
-#include "server/operations/doctor_route.h"
+#include "server/inspection/doctor_route.h"
 
 #include <fmt/core.h>
 

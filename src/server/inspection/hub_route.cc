@@ -1,4 +1,4 @@
-#include "server/operations/hub_route.h"
+#include "server/inspection/hub_route.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/operations/log_route.h"
+#include "server/inspection/log_route.h"
 
 #include <cstdint>
 #include <utility>

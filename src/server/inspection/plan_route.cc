@@ -1,4 +1,4 @@
-#include "server/operations/plan_route.h"
+#include "server/inspection/plan_route.h"
 
 #include <fmt/core.h>
 
