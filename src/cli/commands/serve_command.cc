@@ -80,8 +80,8 @@ std::filesystem::path models_disk() {
 // Everything that serves until the end; destroyed from the last to the first.
 struct Serving {
   const std::shared_ptr<PowerGauge> power = std::make_shared<PowerGauge>(PowerMeter::open());
-  const std::shared_ptr<MachineGauge> machine = std::make_shared<MachineGauge>(models_disk());
-  ModelServices own;  // groups of this machine alone
+  std::shared_ptr<MachineGauge> machine;  // its thread must find the stop signals blocked
+  ModelServices own;                      // groups of this machine alone
   // Alone: memory that models may use, known before they are loaded; 0: unknown.
   int64_t budget_bytes = 0;
   std::vector<WantedModel> wanted;
@@ -361,6 +361,7 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
   if (flags.json_log) set_log_json(true);
   NodeStop stop(std::chrono::seconds(flags.drain_s), watchdog);
   StopSignals signals;  // destroyed before anything that its thread uses
+  serving.machine = std::make_shared<MachineGauge>(models_disk());
   signals.watch(
       [&] {
         claim(ending, Ending::kEnds);
