@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/machine/meminfo.h"
 #include "base/meters/machine_sensors.h"
 #include "support/comes_true.h"
 #include "support/temporary_folder.h"

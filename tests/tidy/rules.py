@@ -155,11 +155,9 @@ CODE_RULES = [
         re.compile(r"\bstd::ifstream\b|\bfopen\s*\("),
         "no std::ifstream: it waits at a named pipe; read_small_file() or open_regular()",
         {  # files of /proc and /sys, whose sizes mean nothing
-            "src/base/machine/available_memory.cc",
+            "src/base/machine/system_file.h",
             "src/base/machine/cgroup_memory.cc",
             "src/base/machine/machine.cc",
-            "src/base/machine/power_meter.cc",
-            "src/base/meters/machine_gauge.cc",
             "src/base/meters/machine_sensors.cc",
             "src/doctor/facts/system_files.cc",
             "src/node/network/network_speed.cc",

@@ -2,11 +2,10 @@
 
 #ifdef __linux__
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <string>
 
 #include "base/machine/cgroup_memory.h"
+#include "base/machine/meminfo.h"
+#include "base/machine/system_file.h"
 #elif defined(__APPLE__)
 #include <mach/mach.h>
 #include <unistd.h>
@@ -17,27 +16,9 @@
 namespace lockstep {
 
 #ifdef __linux__
-namespace {
-
-// "MemAvailable:    1234 kB", man 5 proc.
-std::optional<uint64_t> meminfo_available() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  uint64_t kilobytes = 0;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-    std::getline(file, unit);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<uint64_t> available_memory_bytes() {
-  std::optional<uint64_t> available = meminfo_available();
-  std::ifstream file("/proc/self/cgroup");
-  const std::string memberships{std::istreambuf_iterator<char>(file), {}};
-  const auto left = cgroup_memory_left("/sys/fs/cgroup", memberships);
+  std::optional<uint64_t> available = meminfo_bytes(text_in("/proc/meminfo"), "MemAvailable");
+  const auto left = cgroup_memory_left("/sys/fs/cgroup", text_in("/proc/self/cgroup"));
   if (left) available = available ? std::min(*available, *left) : *left;
   return available;
 }

@@ -3,28 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <system_error>
 
 #include "base/machine/mac_system.h"
+#include "base/machine/system_file.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<uint64_t> reading_in(const fs::path& path) {
-  std::ifstream file(path);
-  uint64_t value = 0;
-  return file >> value ? std::optional(value) : std::nullopt;
-}
-
-std::string word_in(const fs::path& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
 
 // Packages and their memory. A package's own parts (core, uncore) are included in its number; psys,
 // the whole board, would count packages twice
@@ -61,9 +48,9 @@ std::optional<PowerMeter> PowerMeter::open(const fs::path& folder) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("intel-rapl:") || !is_counted(entry.path())) continue;
     const fs::path counter = entry.path() / "energy_uj";
-    const auto now = reading_in(counter);
+    const auto now = number_in<uint64_t>(counter);
     if (!now || meter.zones_.size() == kZonesMax) continue;
-    const auto range = reading_in(entry.path() / "max_energy_range_uj");
+    const auto range = number_in<uint64_t>(entry.path() / "max_energy_range_uj");
     meter.zones_.push_back({.counter = counter, .range_uj = range.value_or(0), .last_uj = *now});
   }
   return meter.zones_.empty() ? std::nullopt : std::optional(std::move(meter));
@@ -77,7 +64,7 @@ std::optional<double> PowerMeter::joules() {
     return samples_.joules();
   }
   for (Zone& zone : zones_) {
-    const auto now = reading_in(zone.counter);
+    const auto now = number_in<uint64_t>(zone.counter);
     if (!now) continue;
     if (*now >= zone.last_uj) {
       sum_uj_ += *now - zone.last_uj;

@@ -1,10 +1,7 @@
 #include "base/meters/machine_gauge.h"
 
 #include <condition_variable>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -12,23 +9,19 @@
 #include <mach/mach.h>
 #endif
 
+#include "base/files/free_space.h"
 #include "base/log.h"
 #include "base/machine/available_memory.h"
 #include "base/machine/mac_system.h"
 #include "base/machine/machine.h"
+#include "base/machine/meminfo.h"
+#include "base/machine/system_file.h"
 #include "base/threads/guarded.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-#ifndef __APPLE__
-std::string text_in(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-#endif
 
 std::optional<CpuTimes> read_cpu_times() {
 #ifdef __APPLE__
@@ -61,15 +54,6 @@ std::optional<uint64_t> read_memory_bytes() {
 std::optional<int64_t> signed_bytes(std::optional<uint64_t> bytes) {
   if (!bytes || *bytes > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
   return static_cast<int64_t>(*bytes);
-}
-
-// The nearest folder that exists: a cache is made by the first download.
-std::optional<int64_t> free_bytes_at(fs::path folder) {
-  std::error_code failed;
-  while (!fs::exists(folder, failed) && folder.has_relative_path()) folder = folder.parent_path();
-  const fs::space_info space = fs::space(folder, failed);
-  if (failed || space.available > static_cast<uintmax_t>(INT64_MAX)) return std::nullopt;
-  return static_cast<int64_t>(space.available);
 }
 
 }  // namespace
@@ -107,8 +91,9 @@ void MachineGauge::watch(const std::shared_ptr<Disk>& disk) {
   std::unique_lock lock(disk->mutex);
   while (!disk->is_closed) {
     lock.unlock();
-    const auto bytes =
-        guarded([&]() -> Result<std::optional<int64_t>> { return free_bytes_at(disk->folder); });
+    const auto bytes = guarded([&]() -> Result<std::optional<int64_t>> {
+      return signed_bytes(free_bytes_at(disk->folder));
+    });
     lock.lock();
     disk->free_bytes = bytes.ok() ? bytes.value() : std::nullopt;
     disk->told_at = Clock::now();

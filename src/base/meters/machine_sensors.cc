@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <system_error>
+
+#include "base/machine/system_file.h"
 
 namespace lockstep {
 namespace {
@@ -19,20 +20,6 @@ namespace fs = std::filesystem;
 constexpr double kCelsiusMax = 200;
 // Children of one process.
 constexpr size_t kChildrenMax = 256;
-
-template <class Value>
-std::optional<Value> number_in(const fs::path& path) {
-  std::ifstream file(path);
-  Value value = 0;
-  return file >> value ? std::optional(value) : std::nullopt;
-}
-
-std::string first_word_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
 
 // Drivers of the sensors in processors: Intel, AMD, and what a system on a chip calls its own.
 bool is_processor_driver(std::string_view name) {
@@ -92,22 +79,6 @@ std::optional<double> busy_percent(const CpuTimes& before, const CpuTimes& after
   return std::min(percent, 100.0);
 }
 
-std::optional<uint64_t> meminfo_bytes(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
-    line.remove_prefix(key.size() + 1);
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    uint64_t kilobytes = 0;
-    const auto read = std::from_chars(line.data(), line.data() + line.size(), kilobytes);
-    if (read.ec != std::errc() || kilobytes > UINT64_MAX / 1024) return std::nullopt;
-    return kilobytes * 1024;
-  }
-  return std::nullopt;
-}
-
 // Each thread lists the children that it started.
 std::optional<uint64_t> family_bytes(const fs::path& proc) {
   auto bytes = resident_bytes(proc);
@@ -128,11 +99,11 @@ std::vector<fs::path> temperature_files(const fs::path& sys) {
   std::vector<fs::path> files;
   std::error_code ignored;
   for (const auto& chip : fs::directory_iterator(sys / "class/hwmon", ignored)) {
-    if (is_processor_driver(first_word_of(chip.path() / "name"))) add_inputs(chip.path(), files);
+    if (is_processor_driver(word_in(chip.path() / "name"))) add_inputs(chip.path(), files);
   }
   if (!files.empty()) return files;
   for (const auto& zone : fs::directory_iterator(sys / "class/thermal", ignored)) {
-    const bool is_meant = is_processor_zone(first_word_of(zone.path() / "type"));
+    const bool is_meant = is_processor_zone(word_in(zone.path() / "type"));
     if (is_meant && files.size() < kSensorsMax) files.push_back(zone.path() / "temp");
   }
   return files;

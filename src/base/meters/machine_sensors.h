@@ -2,7 +2,7 @@
 // that tests can write their own. On other systems nothing is found there. Used by
 // base/meters/machine_gauge.h.
 //
-// Formats: man 5 proc (/proc/stat, /proc/meminfo, /proc/PID/statm, /proc/PID/task/TID/children);
+// Formats: man 5 proc (/proc/stat, /proc/PID/statm, /proc/PID/task/TID/children);
 // https://docs.kernel.org/hwmon/sysfs-interface.html and
 // https://docs.kernel.org/driver-api/thermal/sysfs-api.html (temperatures in thousandths of a
 // degree Celsius).
@@ -26,9 +26,6 @@ struct CpuTimes {
 std::optional<CpuTimes> parse_cpu_times(std::string_view text);
 // The share of `after` - `before` that was busy, in percent; nullopt if no time has passed.
 std::optional<double> busy_percent(const CpuTimes& before, const CpuTimes& after);
-
-// A line of /proc/meminfo, such as "MemTotal".
-std::optional<uint64_t> meminfo_bytes(std::string_view text, std::string_view key);
 
 // Resident bytes of a process and of its children, but not of theirs. `proc` is /proc/PID.
 std::optional<uint64_t> family_bytes(const std::filesystem::path& proc);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 
@@ -14,7 +13,6 @@ class RateWindow {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kSpan{5};
   static constexpr std::chrono::milliseconds kNoteEvery{200};  // closer ones replace the last one
-  static constexpr size_t kNotesMax = kSpan / kNoteEvery + 2;
 
   // The count so far. A smaller one than before begins again.
   void note(Time now, uint64_t count);
@@ -26,7 +24,9 @@ class RateWindow {
     Time at;
     uint64_t count;
   };
-  std::deque<Note> notes_;  // the oldest first; all but the first within kSpan of the last
+  // The oldest first; all but the first within kSpan of the last, so kSpan / kNoteEvery + 2 at
+  // most.
+  std::deque<Note> notes_;
 };
 
 }  // namespace lockstep

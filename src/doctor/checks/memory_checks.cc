@@ -8,6 +8,7 @@
 #include "base/bytes_text.h"
 #include "base/machine/available_memory.h"
 #include "base/machine/mac_system.h"
+#include "base/machine/meminfo.h"
 
 namespace lockstep {
 namespace {
@@ -17,16 +18,8 @@ constexpr uint64_t kUsableBytesMin = uint64_t{1} << 30;
 constexpr uint64_t kSwappedBytesMax = uint64_t{1} << 30;
 constexpr double kScarceShare = 0.1;
 
-// "MemTotal:    1234 kB", man 5 proc.
-std::optional<uint64_t> meminfo(const SystemFiles& files, const std::string& key) {
-  std::istringstream lines(files.text("/proc/meminfo").value_or(""));
-  std::string word;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    uint64_t kilobytes = 0;
-    if (fields >> word >> kilobytes && word == key + ":") return kilobytes * 1024;
-  }
-  return std::nullopt;
+std::optional<uint64_t> meminfo(const SystemFiles& files, std::string_view key) {
+  return meminfo_bytes(files.text("/proc/meminfo").value_or(""), key);
 }
 
 // "always [madvise] never": the one in brackets.

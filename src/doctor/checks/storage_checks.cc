@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/bytes_text.h"
+#include "base/files/free_space.h"
 #include "cluster/identity.h"
 #include "hub/files/settings.h"
 
@@ -20,19 +21,6 @@ constexpr uint64_t kModelBytesUsual = uint64_t{20} << 30;
 constexpr uint64_t kHomeBytesMin = uint64_t{64} << 20;
 constexpr unsigned kOthers = 0077;
 constexpr unsigned kRightsMask = 0777;
-
-// The nearest existing folder: `path`, or the parent in which it would be created.
-fs::path nearest_there(fs::path path) {
-  std::error_code ignored;
-  while (!fs::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
-  return path;
-}
-
-std::optional<uint64_t> free_bytes(const fs::path& path) {
-  std::error_code failed;
-  const fs::space_info space = fs::space(nearest_there(path), failed);
-  return failed ? std::nullopt : std::optional<uint64_t>(space.available);
-}
 
 bool can_write(const fs::path& path) {
   return ::access(nearest_there(path).c_str(), W_OK | X_OK) == 0;
@@ -118,14 +106,14 @@ StorageFacts collect_storage() {
   const auto settings = hub_settings_from_environment();
   if (settings.ok()) {
     facts.models = settings.value().cache;
-    facts.models_free_bytes = free_bytes(facts.models);
+    facts.models_free_bytes = free_bytes_at(facts.models);
     facts.can_write_models = can_write(facts.models);
   } else {
     facts.settings_error = settings.error().message;
   }
   if (const auto home = Identity::default_folder(); home.ok()) {
     facts.home = home.value();
-    facts.home_free_bytes = free_bytes(facts.home);
+    facts.home_free_bytes = free_bytes_at(facts.home);
     facts.private_files = list_private_files(facts.home);
   }
   return facts;

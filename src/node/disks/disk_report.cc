@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/files/free_space.h"
 #include "hub/files/model_id.h"
 #include "hub/model_cache.h"
 
@@ -14,17 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kWholeCopy = "whole";
 constexpr std::string_view kShareCopy = "share";
-
-// The space at the folder, or at the nearest one above it that exists.
-std::optional<uint64_t> free_bytes_at(fs::path folder) {
-  std::error_code error;
-  while (!fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path()) {
-    folder = folder.parent_path();
-  }
-  const fs::space_info space = fs::space(folder, error);
-  if (error) return std::nullopt;
-  return space.available;
-}
 
 std::string name_of(const CachedModel& model) {
   const auto& names = model.revisions;

@@ -10,6 +10,7 @@
 
 #include "base/crypto/hasher.h"
 #include "base/files/file_io.h"
+#include "base/files/free_space.h"
 #include "base/files/unique_fd.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -208,12 +209,8 @@ std::shared_ptr<const ShelvedParts> LocalModels::begin_parts(const std::string& 
 }
 
 uint64_t LocalModels::room_for(const std::string& model) const {
-  std::error_code error;
-  fs::path folder = place_of(model, settings_, home_).cache;
-  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  const fs::space_info space = fs::space(folder, error);
-  if (error || space.available == static_cast<uintmax_t>(-1)) return 0;
-  return space.available - std::min<uint64_t>(space.available, kRoomSpareBytes);
+  const uint64_t free = free_bytes_at(place_of(model, settings_, home_).cache).value_or(0);
+  return free - std::min(free, kRoomSpareBytes);
 }
 
 LocalModels::Found LocalModels::find(const std::string& model) {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/files/free_space.h"
+
 namespace lockstep {
 namespace {
 
@@ -40,9 +42,8 @@ Result<DiskCache> disk_cache(uint64_t bytes) {
 
 Result<DiskCache> default_disk_cache() {
   const fs::path folder = TRY(pages_folder());
-  fs::path there = folder;
+  const fs::path there = nearest_there(folder);
   std::error_code error;
-  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
   const fs::space_info space = fs::space(there, error);
   if (error) {
     return Error{ErrorCode::kInternal, fmt::format("{} does not report its free space: {}",
