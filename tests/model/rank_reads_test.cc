@@ -116,8 +116,10 @@ Result<Weights> load_rank(const OpenedModel& model, const Placed& split, int ran
   const Cut cut =
       TRY(Cut::make(model.config, shares, {TRY(alignment_of(*model.source, model.config)), false}));
   auto device = TRY(open_device({.kernels = available_kernels().back()}));
-  return load_weights(*model.source, model.config,
-                      {cut, rank % ranks, layers[static_cast<size_t>(stage)]}, *device);
+  return load_weights({*model.source,
+                       model.config,
+                       {cut, rank % ranks, layers[static_cast<size_t>(stage)]},
+                       *device});
 }
 
 }  // namespace

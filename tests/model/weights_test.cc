@@ -45,9 +45,10 @@ int check_requests(const OpenedModel& model, const Cut& cut, int rank) {
   const RecordingSource source(*model.source);
   auto device = open_device({.kernels = available_kernels().back()});
   REQUIRE(device.ok());
-  const auto weights =
-      load_weights(source, model.config,
-                   {.cut = cut, .rank = rank, .layers = {0, model.config.layers}}, *device.value());
+  const auto weights = load_weights({source,
+                                     model.config,
+                                     {.cut = cut, .rank = rank, .layers = {0, model.config.layers}},
+                                     *device.value()});
   REQUIRE_MESSAGE(weights.ok(), weights.error().message);
   int empty_count = 0;
   for (const Weight& weight : weight_table(model.config)) {

@@ -162,9 +162,11 @@ void check_loads(const FetchedModel& fetched, const RankPlan& plan, size_t rank)
   REQUIRE(cut.ok());
   auto device = open_device({.kernels = available_kernels().back()});
   REQUIRE(device.ok());
-  const auto loaded = load_weights(
-      *model.value().source, model.value().config,
-      {cut.value(), static_cast<int>(rank), {0, model.value().config.layers}}, *device.value());
+  const auto loaded =
+      load_weights({*model.value().source,
+                    model.value().config,
+                    {cut.value(), static_cast<int>(rank), {0, model.value().config.layers}},
+                    *device.value()});
   CHECK_MESSAGE(loaded.ok(), (loaded.ok() ? "" : loaded.error().message));
 }
 

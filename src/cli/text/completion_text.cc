@@ -1,6 +1,6 @@
 #include "cli/text/completion_text.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -46,6 +46,10 @@ std::string words_of(const CommandText& command) {
   return words;
 }
 
+std::string choices_of(const FlagText& flag) {
+  return fmt::format("{}", fmt::join(flag.choices, " "));
+}
+
 std::string flags_of(const CommandText& command) {
   std::string flags;
   for (const FlagText& flag : command.flags) {
@@ -60,10 +64,8 @@ std::string bash_case(const CommandText& command, const std::string& path) {
   std::string values;
   for (const FlagText& flag : command.flags) {
     if (flag.value.empty()) continue;
-    std::string names, choices;
-    for (const std::string& name : flag.names) names += (names.empty() ? "" : "|") + name;
-    for (const std::string& choice : flag.choices) choices += (choices.empty() ? "" : " ") + choice;
-    values += fmt::format("        {}) is_value=1 words={} ;;\n", names, shell_word(choices));
+    values += fmt::format("        {}) is_value=1 words={} ;;\n", fmt::join(flag.names, "|"),
+                          shell_word(choices_of(flag)));
   }
   if (!values.empty()) text += "      case \"$before\" in\n" + values + "      esac\n";
   return text + "      ;;\n";
@@ -119,8 +121,7 @@ std::string fish_lines(const CommandText& command, const std::string& path) {
     for (const std::string& name : flag.names) {
       line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     }
-    std::string choices;
-    for (const std::string& choice : flag.choices) choices += (choices.empty() ? "" : " ") + choice;
+    const std::string choices = choices_of(flag);
     if (!flag.value.empty()) line += choices.empty() ? " -r" : " -x -a " + shell_word(choices);
     text += line + " -d " + shell_word(flag.about) + "\n";
   }

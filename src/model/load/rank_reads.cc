@@ -97,7 +97,7 @@ Result<std::vector<RankReads>> rank_reads(const OpenedModel& model, std::span<co
       const Cut cut = TRY(Cut::make(config, of_stage, {alignment, cuts_latents}));
       NullDevice device;
       const WeightShare share{cut, rank % ranks, layers[static_cast<size_t>(stage)]};
-      TRY(load_weights(recording, config, share, device));
+      TRY(load_weights({recording, config, share, device}));
     }
     reads.push_back(recording.reads());
   }

@@ -369,11 +369,6 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
   return bytes / static_cast<uint64_t>(config.layers);
 }
 
-Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
-                             const WeightShare& share, Device& device) {
-  return Loader({source, config, share, device}).load();
-}
-
 Result<Weights> load_weights(const LoadContext& context) {
   return Loader(context).load();
 }

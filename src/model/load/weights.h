@@ -61,10 +61,6 @@ struct WeightShare {
   Range layers;
 };
 bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers);
-// Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
-// Pages of the files are released as soon as their weights are laid out.
-Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
-                             const WeightShare& share, Device& device);
 
 struct LoadContext {
   const WeightSource& source;
@@ -73,6 +69,8 @@ struct LoadContext {
   Device& device;
   Progress* progress = nullptr;  // gets the bytes while they are read; null: nobody asks
 };
+// Errors name the tensor: missing, of another shape, or of a type that cannot be computed with.
+// Pages of the files are released as soon as their weights are laid out.
 Result<Weights> load_weights(const LoadContext& context);
 
 // The weight_bytes that load_weights() will have, without reading them.

@@ -24,19 +24,6 @@ Error invalid_disk_message() {
   return {ErrorCode::kCorrupt, "the node sent an invalid message about its disk"};
 }
 
-bool is_named(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kNotFound:
-    case ErrorCode::kExhausted:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kInternal:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Result<std::string> message_text(const Json& json, std::string_view key, size_t bytes_max) {
   const auto text = get_string(json, key);
   if (text.ok() && text.value() && text.value()->size() <= bytes_max) return *text.value();
@@ -66,11 +53,12 @@ Result<DiskAsk> decode_disk_ask(std::string_view frame) {
 
 std::string encode_disk_answer(const DiskAsk& ask, const Result<DiskAnswer>& answer) {
   if (!answer.ok()) {
-    const ErrorCode code =
-        is_named(answer.error().code) ? answer.error().code : ErrorCode::kInternal;
+    const std::string_view known = name_in(kDiskErrors, answer.error().code);
+    const std::string_view name =
+        known.empty() ? name_in(kDiskErrors, ErrorCode::kInternal) : known;
     const std::string sentence =
         replace_invalid_utf8(answer.error().message.substr(0, kSentenceBytesMax));
-    return dump_json(JsonObject{{"error", name_in(kDiskErrors, code)}, {"sentence", sentence}});
+    return dump_json(JsonObject{{"error", name}, {"sentence", sentence}});
   }
   if (ask.kind == DiskAsk::Kind::kList) return dump_json(disk_json(answer.value().disk));
   return dump_json(JsonObject{{"removed_bytes", answer.value().removed_bytes}});

@@ -10,9 +10,6 @@
 namespace lockstep {
 namespace {
 
-// As ModelFetch reports it.
-constexpr std::string_view kCheckingNote = "checking";
-
 PullPhase phase_of(const FetchProgress& progress) {
   if (progress.note.empty()) return PullPhase::kDownloading;
   return progress.note == kCheckingNote ? PullPhase::kChecking : PullPhase::kListing;

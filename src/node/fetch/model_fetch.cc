@@ -359,7 +359,7 @@ Status ModelFetch::bring_files(PieceStore& store, std::span<const HubFile> files
       cancelled_.store(true, std::memory_order_relaxed);
     }
     if (!events_.on_progress) return;
-    events_.on_progress({.note = progress.is_checking ? "checking" : "",
+    events_.on_progress({.note = std::string(progress.is_checking ? kCheckingNote : ""),
                          .bytes_there = progress.bytes_there,
                          .bytes_wanted = progress.bytes_wanted,
                          .file = progress.file,

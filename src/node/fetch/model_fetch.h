@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -47,6 +48,9 @@ struct FetchedModel {
   bool has_weights = true;   // false: only the small files
   bool is_in_parts = false;  // only parts of the weights are here (PartialFiles::kAllowed)
 };
+
+// The note of a fetch whose files are being checked.
+inline constexpr std::string_view kCheckingNote = "checking";
 
 struct FetchProgress {
   std::string note;  // the beginning of a sentence about a wait; empty: data is arriving

@@ -98,6 +98,10 @@ void EventHub::happened(int64_t at_ms, std::string_view kind, std::string_view s
 
 JsonArray EventHub::happened() const {
   const std::lock_guard lock(mutex_);
+  return happened_list();
+}
+
+JsonArray EventHub::happened_list() const {
   JsonArray list;
   for (const Happened& one : happened_) list.push_back(one.json);
   return list;
@@ -194,9 +198,7 @@ const std::string& EventHub::snapshot(bool has_control) {
     const bool is_hidden = member.value.is_for_control && !has_control;
     if (!member.is_gone && !is_hidden) append_member(members, name, member.value.text);
   }
-  JsonArray list;
-  for (const Happened& one : happened_) list.push_back(one.json);
-  append_member(members, "happened", dump_json(list));
+  append_member(members, "happened", dump_json(happened_list()));
   text = sse_event("snapshot", members + "}");
   return text;
 }

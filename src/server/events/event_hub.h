@@ -103,6 +103,7 @@ class EventHub : public Housekeeper::Watched, public std::enable_shared_from_thi
   void on_taken(uint64_t number);
   void remove(uint64_t number);
   void write(uint64_t number, Stream& stream, std::string piece, Clock::time_point now);
+  JsonArray happened_list() const;
   std::string next_piece(Stream& stream);
   const std::string& snapshot(bool has_control);
   const std::string& change(uint64_t version, bool has_control);

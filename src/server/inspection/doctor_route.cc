@@ -9,6 +9,7 @@
 #include "doctor/doctor.h"
 #include "server/generation/api_context.h"
 #include "server/operations/cluster_status.h"
+#include "server/request/fresh_json.h"
 
 namespace lockstep {
 namespace {
@@ -33,9 +34,7 @@ void serve_cluster_doctor(ApiContext& context, const HttpRequest&, const HttpRep
         return dump_json(findings_json(examine(port, status)));
       },
       kExaminationTime);
-  if (found.ok()) {
-    return reply.send({200, "application/json", found.value(), {{"Cache-Control", "no-store"}}});
-  }
+  if (found.ok()) return reply.send(fresh_json(found.value()));
   const bool is_late = found.error().code == ErrorCode::kTimeout;
   reply.send(error_response(is_late ? late_doctor() : to_api_error(found.error())));
 }

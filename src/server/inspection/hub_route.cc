@@ -7,6 +7,8 @@
 #include "hub/http/hub_search.h"
 #include "json/json.h"
 #include "server/generation/api_context.h"
+#include "server/operations/disk_routes.h"
+#include "server/request/fresh_json.h"
 #include "server/request/query.h"
 
 namespace lockstep {
@@ -47,16 +49,13 @@ JsonObject found_json(const FoundModel& model) {
 }
 
 ApiResult<JsonObject> search(ApiContext& context, const HttpRequest& request) {
-  if (context.desk() == nullptr) {
-    return ApiError{409, "this node keeps no models on a disk", "", "no_disk"};
-  }
+  ModelDesk* const desk = TRY(desk_for(context));
   const auto query = TRY(parse_query(request.query));
   TRY(check_names(query, {"q", "limit"}));
   const auto words = text_in(query, "q");
-  if (!words) return ApiError{400, "\"q\" is required", "q", "missing_required_parameter"};
+  if (!words) return missing_field("q");
   const auto limit = TRY(number_in(query, "limit", 1, kSearchModelsMax));
-  const auto found =
-      context.desk()->search(*words, static_cast<int>(limit.value_or(kSearchModelsUsual)));
+  const auto found = desk->search(*words, static_cast<int>(limit.value_or(kSearchModelsUsual)));
   if (!found.ok()) return search_error(found.error());
   JsonArray models;
   for (const FoundModel& model : found.value()) models.push_back(found_json(model));
@@ -66,9 +65,7 @@ ApiResult<JsonObject> search(ApiContext& context, const HttpRequest& request) {
 }  // namespace
 
 void serve_hub_search(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  const auto result = search(context, request);
-  if (!result.ok()) return reply.send(error_response(result.error()));
-  reply.send({200, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
+  send_fresh(reply, search(context, request));
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include "base/log_ring.h"
 #include "json/json.h"
+#include "server/request/fresh_json.h"
 #include "server/request/query.h"
 
 namespace lockstep {
@@ -32,9 +33,7 @@ ApiResult<JsonObject> read_log(const HttpRequest& request) {
 }  // namespace
 
 void serve_cluster_log(ApiContext&, const HttpRequest& request, const HttpReply& reply) {
-  const auto result = read_log(request);
-  if (!result.ok()) return reply.send(error_response(result.error()));
-  reply.send({200, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
+  send_fresh(reply, read_log(request));
 }
 
 }  // namespace lockstep

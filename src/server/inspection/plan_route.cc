@@ -17,6 +17,7 @@
 #include "planner/plan_json.h"
 #include "server/generation/api_context.h"
 #include "server/operations/own_node.h"
+#include "server/request/fresh_json.h"
 #include "server/request/named_node.h"
 #include "server/request/request_fields.h"
 
@@ -51,8 +52,7 @@ ApiResult<AddedMachine> read_added(const Json& json) {
   added.link = TRY(fields.text("link")).value_or("");
   added.name = TRY(fields.text("name")).value_or("");
   if (added.profile.empty()) {
-    return ApiError{400, "\"add.profile\" is required", "add.profile",
-                    "missing_required_parameter"};
+    return missing_field("add.profile");
   }
   TRY(fields.refuse_ignored());
   return added;
@@ -64,7 +64,7 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
   PlanQuestion question;
   question.model = TRY(fields.text("model")).value_or("");
   if (question.model.empty()) {
-    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+    return missing_field("model");
   }
   const auto context = TRY(fields.integer("context", 1, kContextMax));
   const auto streams = TRY(fields.integer("streams", 1, kPlannedStreamsMax));
@@ -84,11 +84,6 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
   return question;
 }
 
-// The entry of a model that the cluster wants; null: it is none of them.
-const DesiredEntry* wanted_entry(const DesiredState& desired, const std::string& model) {
-  return find_model(desired, model).entry;
-}
-
 ApiError unknown_model(const std::string& model) {
   return {404,
           fmt::format("{} is neither loaded nor on this node's disk nor a published model that "
@@ -97,11 +92,10 @@ ApiError unknown_model(const std::string& model) {
           "model", "model_not_found"};
 }
 
-// The argument of open_model(). Callers name no paths: those of models that the cluster wants were
-// given by somebody with control.
-ApiResult<std::string> source_of(ApiContext& context, const DesiredState& desired,
+// The argument of open_model(). `entry`: of a model that the cluster wants, else null. Callers name
+// no paths: those of such models were given by somebody with control.
+ApiResult<std::string> source_of(ApiContext& context, const DesiredEntry* entry,
                                  PlanSubject& subject) {
-  const DesiredEntry* const entry = wanted_entry(desired, subject.model);
   const std::string path = entry == nullptr ? subject.model : entry->path;
   if (entry == nullptr && find_known_shape(path) != nullptr) {
     subject.format = kShapeFormat;
@@ -160,8 +154,8 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
   DesiredState desired;
   for (const ClusterModelReport& model : report.models) desired.merge(model.entry);
   PlanSubject subject{.model = question.model, .format = {}, .request = question.request};
-  const std::string source = TRY(source_of(context, desired, subject));
-  const DesiredEntry* const entry = wanted_entry(desired, question.model);
+  const DesiredEntry* const entry = find_model(desired, question.model).entry;
+  const std::string source = TRY(source_of(context, entry, subject));
   const auto nodes =
       TRY(context.cluster() == nullptr ? own_places(context, question)
                                        : places(report, entry ? entry->name : "", question));
@@ -179,9 +173,7 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
 }  // namespace
 
 void serve_cluster_plan(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  const auto result = plan(context, request);
-  if (!result.ok()) return reply.send(error_response(result.error()));
-  reply.send({200, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
+  send_fresh(reply, plan(context, request));
 }
 
 }  // namespace lockstep

@@ -167,7 +167,7 @@ ApiResult<std::string> required_model(RequestFields& fields) {
   std::string model = TRY(fields.text("model")).value_or("");
   if (model.empty()) model = TRY(fields.text("name")).value_or("");
   if (model.empty()) {
-    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+    return missing_field("model");
   }
   return model;
 }

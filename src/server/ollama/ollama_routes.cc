@@ -24,7 +24,7 @@ using ModelPointer = std::shared_ptr<ModelService>;
 // The name may end with the tag that Ollama appends.
 ApiResult<ModelPointer> ready_model(const ApiContext& context, const std::string& name) {
   if (name.empty()) {
-    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+    return missing_field("model");
   }
   return context.find_ready_model(ollama_model_name(context, name));
 }

@@ -9,6 +9,7 @@
 #include "server/generation/api_context.h"
 #include "server/operations/cluster_status.h"
 #include "server/request/errors.h"
+#include "server/request/fresh_json.h"
 
 namespace lockstep {
 namespace {
@@ -52,8 +53,8 @@ bool is_own(const RequestFigures& figures, const HttpReply& reply) {
   return figures.caller != 0 && figures.caller == reply.caller();
 }
 
-ApiResult<Ok> cancel(const ApiContext& context, const HttpRequest& request,
-                     const HttpReply& reply) {
+ApiResult<JsonObject> cancel(const ApiContext& context, const HttpRequest& request,
+                             const HttpReply& reply) {
   const std::string_view id = std::string_view(request.path).substr(kRequestsPrefix.size());
   const auto running = context.running_requests().find(id);
   const auto figures = running == nullptr ? std::nullopt : running->figures();
@@ -63,7 +64,7 @@ ApiResult<Ok> cancel(const ApiContext& context, const HttpRequest& request,
   }
   if (!is_own(*figures, reply)) TRY(context.access().check_control(request));
   running->stop();
-  return Ok{};
+  return JsonObject{{"id", id}};
 }
 
 }  // namespace
@@ -82,20 +83,11 @@ void serve_cluster_requests(ApiContext& context, const HttpRequest& request,
     if (has_control || is_own(figures, reply)) json["client"] = figures.client;
     list.push_back(std::move(json));
   }
-  reply.send({200,
-              "application/json",
-              dump_json(JsonObject{{"requests", std::move(list)}}),
-              {{"Cache-Control", "no-store"}}});
+  reply.send(fresh_json(dump_json(JsonObject{{"requests", std::move(list)}})));
 }
 
 void serve_request_cancel(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  const auto cancelled = cancel(context, request, reply);
-  if (!cancelled.ok()) return reply.send(error_response(cancelled.error()));
-  const std::string_view id = std::string_view(request.path).substr(kRequestsPrefix.size());
-  reply.send({200,
-              "application/json",
-              dump_json(JsonObject{{"id", id}}),
-              {{"Cache-Control", "no-store"}}});
+  send_fresh(reply, cancel(context, request, reply));
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "node/models/model_name.h"
 #include "server/generation/api_context.h"
 #include "server/operations/load_request.h"
+#include "server/request/fresh_json.h"
 #include "server/request/named_node.h"
 #include "server/request/request_fields.h"
 
@@ -54,7 +55,7 @@ ApiResult<JsonObject> unload(ApiContext& context, const HttpRequest& request) {
   RequestFields fields(json.get_object());
   const auto asked = TRY(fields.text("model"));
   if (!asked || asked->empty()) {
-    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+    return missing_field("model");
   }
   TRY(fields.refuse_ignored());
   auto name = wanted_name(cluster->report(), *asked);
@@ -81,7 +82,7 @@ ApiResult<JsonObject> restart(ApiContext& context, const HttpRequest& request) {
   RequestFields fields(json.get_object());
   const auto name = TRY(fields.text("node"));
   if (!name || name->empty()) {
-    return ApiError{400, "\"node\" is required", "node", "missing_required_parameter"};
+    return missing_field("node");
   }
   TRY(fields.refuse_ignored());
   const ClusterReport report = cluster->report();
@@ -98,28 +99,23 @@ ApiResult<JsonObject> token(ApiContext& context) {
   return JsonObject{{"token", made.value()}};
 }
 
-void answer_control(const HttpReply& reply, const ApiResult<JsonObject>& result) {
-  if (!result.ok()) return reply.send(error_response(result.error()));
-  reply.send({200, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
-}
-
 }  // namespace
 
 void serve_cluster_load(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  answer_control(reply, load(context, request));
+  send_fresh(reply, load(context, request));
 }
 
 void serve_cluster_unload(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  answer_control(reply, unload(context, request));
+  send_fresh(reply, unload(context, request));
 }
 
 void serve_cluster_restart(ApiContext& context, const HttpRequest& request,
                            const HttpReply& reply) {
-  answer_control(reply, restart(context, request));
+  send_fresh(reply, restart(context, request));
 }
 
 void serve_cluster_token(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
-  answer_control(reply, token(context));
+  send_fresh(reply, token(context));
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "server/generation/model_json.h"
 #include "server/operations/disk_routes.h"
 #include "server/operations/own_node.h"
+#include "server/request/fresh_json.h"
 
 namespace lockstep {
 namespace {
@@ -101,7 +102,7 @@ HttpResponse cluster_status(const ApiContext& context, const HttpRequest& reques
   status["control"] = has_control;
   status["happened"] = context.events().happened();
   if (context.cluster() != nullptr && has_control) status["pins"] = pins_json(report);
-  return {200, "application/json", dump_json(status), {{"Cache-Control", "no-store"}}};
+  return fresh_json(dump_json(status));
 }
 
 }  // namespace lockstep

@@ -6,16 +6,12 @@
 #include "json/json.h"
 #include "server/generation/api_context.h"
 #include "server/request/errors.h"
+#include "server/request/fresh_json.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kNonceField = "nonce=";
-
-void answer(const HttpReply& reply, const ApiResult<JsonObject>& result) {
-  if (!result.ok()) return reply.send(error_response(result.error()));
-  reply.send({200, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
-}
 
 ApiResult<JsonObject> proof(const ApiContext& context, const HttpRequest& request) {
   std::string_view nonce = request.query;
@@ -33,11 +29,11 @@ ApiResult<JsonObject> page_code(const ApiContext& context) {
 }  // namespace
 
 void serve_control_proof(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  answer(reply, proof(context, request));
+  send_fresh(reply, proof(context, request));
 }
 
 void serve_page_code(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
-  answer(reply, page_code(context));
+  send_fresh(reply, page_code(context));
 }
 
 void serve_page_entry(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {

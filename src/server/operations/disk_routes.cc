@@ -6,16 +6,12 @@
 #include <utility>
 
 #include "server/generation/api_context.h"
+#include "server/request/fresh_json.h"
 #include "server/request/named_node.h"
 #include "server/request/request_fields.h"
 
 namespace lockstep {
 namespace {
-
-ApiResult<ModelDesk*> desk_for(const ApiContext& context) {
-  if (context.desk() != nullptr) return context.desk();
-  return ApiError{409, "this node keeps no models on a disk", "", "no_disk"};
-}
 
 ClusterReport report_of(const ApiContext& context) {
   return context.cluster() == nullptr ? ClusterReport{} : context.cluster()->report();
@@ -60,7 +56,7 @@ ApiResult<JsonObject> list(ApiContext& context) {
 ApiResult<std::string> model_in(RequestFields& fields) {
   const auto model = TRY(fields.text("model"));
   if (!model || model->empty()) {
-    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+    return missing_field("model");
   }
   return *model;
 }
@@ -112,12 +108,6 @@ ApiResult<JsonObject> end_pull(ApiContext& context, const HttpRequest& request) 
   return JsonObject{{"model", model}};
 }
 
-void answer_disk(const HttpReply& reply, const ApiResult<JsonObject>& result, int status = 200) {
-  if (!result.ok()) return reply.send(error_response(result.error()));
-  reply.send(
-      {status, "application/json", dump_json(result.value()), {{"Cache-Control", "no-store"}}});
-}
-
 JsonObject pull_json(const ModelPull& pull) {
   JsonObject json{{"model", pull.model},
                   {"phase", pull_phase_name(pull.phase)},
@@ -132,20 +122,25 @@ JsonObject pull_json(const ModelPull& pull) {
 
 }  // namespace
 
+ApiResult<ModelDesk*> desk_for(const ApiContext& context) {
+  if (context.desk() != nullptr) return context.desk();
+  return ApiError{409, "this node keeps no models on a disk", "", "no_disk"};
+}
+
 void serve_cluster_disk(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
-  answer_disk(reply, list(context));
+  send_fresh(reply, list(context));
 }
 
 void serve_disk_removal(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  answer_disk(reply, remove(context, request));
+  send_fresh(reply, remove(context, request));
 }
 
 void serve_pull(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  answer_disk(reply, pull(context, request), 202);
+  send_fresh(reply, pull(context, request), 202);
 }
 
 void serve_pull_end(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
-  answer_disk(reply, end_pull(context, request));
+  send_fresh(reply, end_pull(context, request));
 }
 
 JsonArray pulls_json(const ApiContext& context) {

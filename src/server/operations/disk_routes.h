@@ -3,12 +3,17 @@
 // thread that may block. All but the list only for callers with control.
 #pragma once
 
+#include "access/api_error.h"
 #include "json/json.h"
 #include "net/http/http_server.h"
 
 namespace lockstep {
 
 class ApiContext;
+class ModelDesk;
+
+// 409 if this node has none.
+ApiResult<ModelDesk*> desk_for(const ApiContext& context);
 
 // {"nodes": [{"node", "name", "free_bytes", "models"} or {"node", "name", "sentence"}]}
 void serve_cluster_disk(ApiContext& context, const HttpRequest& request, const HttpReply& reply);

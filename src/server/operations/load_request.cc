@@ -66,7 +66,7 @@ ApiResult<DesiredEntry> parse_load_request(std::string_view body, const ClusterR
   const auto model = TRY(fields.text("model"));
   const auto path = TRY(fields.text("path"));
   if (!model || model->empty()) {
-    return ApiError{400, "\"model\" is required", "model", "missing_required_parameter"};
+    return missing_field("model");
   }
   DesiredEntry entry;
   entry.wanted = true;

@@ -83,6 +83,10 @@ ApiError bad_field(std::string param, std::string message) {
   return {400, std::move(message), std::move(param), "invalid_value"};
 }
 
+ApiError missing_field(std::string name) {
+  return {400, "\"" + name + "\" is required", std::move(name), "missing_required_parameter"};
+}
+
 ApiError unsupported_field(std::string param, std::string message) {
   return {400, std::move(message), std::move(param), "unsupported_parameter"};
 }

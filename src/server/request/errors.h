@@ -30,6 +30,8 @@ ApiError to_api_error(const Error& error);
 // successful one: a result that Work::is_over() cut short is incomplete.
 ApiResult<Ok> check_work();
 ApiError bad_field(std::string param, std::string message);
+// "\"name\" is required".
+ApiError missing_field(std::string name);
 ApiError unsupported_field(std::string param, std::string message);
 
 // `request_id` is included if the API does so, unless it is empty.
