@@ -50,6 +50,12 @@ ApiError no_key(bool has_one) {
           "", "invalid_api_key"};
 }
 
+// Not for the node itself: any program, or a page that was allowed.
+bool is_for_programs(RouteAccess access) {
+  return access == RouteAccess::kLook || access == RouteAccess::kUse ||
+         access == RouteAccess::kResume;
+}
+
 ApiError internal_error(const Error& error) {
   return {500, error.message, "", "internal_error"};
 }
@@ -109,10 +115,9 @@ ApiResult<HttpReply::Terms> AccessControl::admit(HttpRequest& request, RouteAcce
   const std::string_view origin = request.header("origin");
   const bool is_foreign_page =
       !origin.empty() && !is_own_page(request, origin) && !is_allowed_origin(origin);
-  const bool is_for_programs = access == RouteAccess::kLook || access == RouteAccess::kUse;
   // A page with a key was given it; any other may be anybody's, in a browser that can reach this
   // node.
-  if (is_foreign_page && is_for_programs && find_key(*keys, key_in(request)) == nullptr) {
+  if (is_foreign_page && is_for_programs(access) && find_key(*keys, key_in(request)) == nullptr) {
     return ApiError{
         403, "a page of another site sent this request; --allow-origin ORIGIN would allow it", "",
         "origin_not_allowed"};
@@ -129,12 +134,12 @@ ApiResult<uint64_t> AccessControl::caller(const HttpRequest& request, RouteAcces
   const std::string_view text = key_in(request);
   if (access == RouteAccess::kControl) TRY(check_control(request));
   if (const ApiKey* key = find_key(keys, text)) return key->id();
-  if (access == RouteAccess::kUse && !keys.empty()) return no_key(!text.empty());
+  const bool needs_key = access == RouteAccess::kUse || access == RouteAccess::kResume;
+  if (needs_key && !keys.empty()) return no_key(!text.empty());
   if (access == RouteAccess::kLook && !keys.empty() && !may_look(request, keys)) {
     return no_key(!text.empty());
   }
-  const bool is_for_programs = access == RouteAccess::kLook || access == RouteAccess::kUse;
-  if (is_for_programs && keys.empty()) TRY(check_without_keys(request));
+  if (is_for_programs(access) && keys.empty()) TRY(check_without_keys(request));
   return network_id(request.network);
 }
 
@@ -157,6 +162,15 @@ bool AccessControl::may_look(const HttpRequest& request, const Keys& keys) const
   if (find_key(keys, key_in(request)) != nullptr || request.is_proved) return true;
   if (keys.empty()) return check_without_keys(request).ok();
   return options_.takes_control && check_local_caller(request).ok();
+}
+
+AnswerOwner AccessControl::owner_of(const HttpRequest& request) const {
+  const std::shared_ptr<const Keys> keys = keys_.keys();
+  if (const ApiKey* key = find_key(*keys, key_in(request))) return {key->id(), {}};
+  const std::string_view origin = request.header("origin");
+  const bool is_foreign_page = !origin.empty() && !is_own_page(request, origin);
+  return {request.is_from_this_machine ? 0 : network_id(request.network),
+          std::string(is_foreign_page ? origin : "")};
 }
 
 ApiResult<Ok> AccessControl::check_without_keys(const HttpRequest& request) const {
@@ -264,7 +278,7 @@ std::vector<std::pair<std::string, std::string>> AccessControl::headers(
   list.emplace_back("Access-Control-Allow-Origin", origin);
   list.emplace_back("Access-Control-Expose-Headers",
                     "Retry-After, x-lockstep-ignored-fields, x-lockstep-warnings, x-request-id, "
-                    "request-id");
+                    "request-id, x-lockstep-stream");
   return list;
 }
 

@@ -34,11 +34,20 @@ struct AccessOptions {
   bool takes_control = true;
 };
 
+// Whom an answer that outlives its connection belongs to. Values.
+struct AnswerOwner {
+  uint64_t caller = 0;  // a key, else a network; 0: this machine
+  std::string page;     // without a key: the origin of the page of another site, if one sent it
+
+  bool operator==(const AnswerOwner&) const = default;
+};
+
 // The access that a route requires.
 enum class RouteAccess : uint8_t {
   kAnybody,  // reveals nothing important, or checks its callers itself
   kLook,     // a key, or a program on this machine
   kUse,      // a key if there are any; counts towards the client's limits
+  kResume,   // the same callers, for an answer that counts already
   kControl,  // the control secret or a page session, on this machine
 };
 
@@ -74,6 +83,8 @@ class AccessControl {
   // The checks of admit() for kControl and kLook.
   ApiResult<Ok> check_control(const HttpRequest& request) const;
   bool may_look(const HttpRequest& request) const;
+  // Of the answer to an admitted request.
+  AnswerOwner owner_of(const HttpRequest& request) const;
 
   // A nonce for one request of a caller with the secret, and the proof that this server made it.
   struct ControlOffer {

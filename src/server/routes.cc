@@ -24,6 +24,7 @@
 #include "server/openai/openai_embeddings.h"
 #include "server/openai/openai_models.h"
 #include "server/openai/openai_responses.h"
+#include "server/openai/stream_routes.h"
 #include "server/operations/cluster_events.h"
 #include "server/operations/cluster_requests.h"
 #include "server/operations/cluster_routes.h"
@@ -132,6 +133,9 @@ constexpr Route kRoutes[] = {
     {"GET", kModelPrefix, true, ServedBy::kLoop, RouteAccess::kUse, serve_model},
     {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},
     {"POST", "/chat/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_chat},
+    {"GET", kStreamsPath, true, ServedBy::kLoop, RouteAccess::kResume, serve_streams},
+    {"GET", kStreamPrefix, true, ServedBy::kLoop, RouteAccess::kResume, serve_stream},
+    {"DELETE", kStreamPrefix, true, ServedBy::kLoop, RouteAccess::kResume, serve_stream_end},
     {"POST", "/responses", true, ServedBy::kWorker, RouteAccess::kUse, serve_responses},
     {"POST", "/responses/", true, ServedBy::kLoop, RouteAccess::kUse, serve_stored_response},
     {"GET", "/responses/", true, ServedBy::kLoop, RouteAccess::kUse, serve_stored_response},
@@ -248,7 +252,8 @@ HttpResponse no_such_route(const HttpRequest& request, const std::string& allowe
 // Requests about the node itself and orders to the cluster are short. A stream of events is not: it
 // would keep a connection that is reserved for them.
 bool is_control(const Route& route) {
-  return route.access != RouteAccess::kUse && route.path != kEventsPath;
+  return route.access != RouteAccess::kUse && route.access != RouteAccess::kResume &&
+         route.path != kEventsPath;
 }
 
 }  // namespace
@@ -287,6 +292,12 @@ void route(ApiContext& context, HttpRequest request, const HttpReply& reply) {
   LOCKSTEP_CHECK(found != nullptr);  // else admit() has answered
   if (const auto body = context.access().check_body(request); !body.ok()) {
     return reply.send(error_response(body.error(), error_style_of(request), request_id(request)));
+  }
+  if (found->serve != serve_chat && found->serve != serve_completion) {
+    if (const auto header = refuse_stream_header(request); !header.ok()) {
+      const auto style = error_style_of(request);
+      return reply.send(error_response(header.error(), style, request_id(request)));
+    }
   }
   serve_route(*found, context, std::move(request), reply);
 }

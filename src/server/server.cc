@@ -16,10 +16,11 @@ struct Server::Impl {
 
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
-      : context(std::move(models), cluster,
-                {options.version, options.silence_max, options.draft_tokens, options.claude_model,
-                 options.power, options.machine, options.budget_bytes, options.desk},
-                std::move(access)) {}
+      : context(
+            std::move(models), cluster,
+            {options.version, options.silence_max, options.draft_tokens, options.claude_model,
+             options.power, options.machine, options.budget_bytes, options.desk, options.streams},
+            std::move(access)) {}
 };
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelServices models) {

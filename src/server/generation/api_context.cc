@@ -17,12 +17,14 @@ ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* c
       created_(static_cast<int64_t>(std::time(nullptr))),
       access_(std::move(access)),
       events_(std::make_shared<EventHub>(settings_.silence_max)),
+      streams_(std::make_shared<KeptStreams>(settings_.streams)),
       housekeeper_(std::make_shared<Housekeeper>(
           std::max(settings_.silence_max / 4, std::chrono::milliseconds(1)))),
       workers_(RequestWorkers::thread_count(available_core_count())),
       cluster_workers_(cluster ? std::make_unique<RequestWorkers>(RequestWorkers::kThreadsMin)
                                : nullptr) {
   housekeeper_->watch(events_);
+  housekeeper_->watch(streams_);
 }
 
 RequestWorkers::Clock::duration ApiContext::oldest_busy() const {
@@ -69,7 +71,7 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::strin
 
 void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                           const OpenAiFormat& format, ChoiceWriters choices,
-                          const GenerationOptions& options, const HttpReply& reply) {
+                          const GenerationOptions& options, const AnswerTarget& target) {
   OpenAiAnswer answer{.model = model->status().name,
                       .fingerprint = "lockstep-" + settings_.version,
                       .choices = std::move(choices),
@@ -77,13 +79,14 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
                       .includes_usage = options.includes_usage,
                       .ignored = options.ignored,
                       .warnings = options.warnings};
-  generate(model, std::move(plan), options, make_openai_answer(format, std::move(answer), reply),
-           reply);
+  auto events = target.kept ? target.kept->writer() : make_event_stream(target.reply);
+  generate(model, std::move(plan), options,
+           make_openai_answer(format, std::move(answer), target.reply, std::move(events)), target);
 }
 
 void ApiContext::generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                           const GenerationOptions& options, std::unique_ptr<GenerationSink> sink,
-                          const HttpReply& reply) {
+                          const AnswerTarget& target) {
   PlanSize size;
   for (const auto& choice : plan.choices) {
     const auto fits = size.add(1, choice.prompt.size(), choice.echo.size());
@@ -96,10 +99,15 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
   plan.min_tokens = options.min_tokens;
   plan.ignores_end = options.ignores_end;
   plan.top_logprobs = options.top_logprobs;
-  Generation::start(
-      model,
-      {housekeeper_, settings_.silence_max, metrics_, settings_.draft_tokens, running_requests_},
-      std::move(plan), std::move(sink), reply);
+  Generation::Setup setup{housekeeper_, settings_.silence_max, metrics_, settings_.draft_tokens,
+                          running_requests_};
+  if (target.kept != nullptr) {
+    // Weak: the stream's events must not live as long as the generation.
+    setup.on_unwanted = [weak = std::weak_ptr(target.kept)](std::function<void()> abandon) {
+      if (const auto kept = weak.lock()) kept->on_cancel(std::move(abandon));
+    };
+  }
+  Generation::start(model, std::move(setup), std::move(plan), std::move(sink), target.reply);
 }
 
 const char* model_state_name(ModelStatus::State state) {

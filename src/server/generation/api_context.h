@@ -28,6 +28,7 @@
 #include "server/request/request_metrics.h"
 #include "server/request/running_requests.h"
 #include "server/request/slow_answer.h"
+#include "server/streams/kept_streams.h"
 
 namespace lockstep {
 
@@ -40,6 +41,13 @@ struct ApiSettings {
   std::shared_ptr<MachineGauge> machine = nullptr;  // likewise
   int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // outlives the server; null: none
+  StreamLimits streams = {};
+};
+
+// Where OpenAI's answers go.
+struct AnswerTarget {
+  HttpReply reply;
+  std::shared_ptr<KeptStream> kept;  // null: the answer ends when its client leaves
 };
 
 class ApiContext {
@@ -101,6 +109,8 @@ class ApiContext {
   size_t waiting_to_be_read() const { return workers_.waiting(); }
   // The streams of GET /cluster/events; replies may outlive this.
   EventHub& events() const { return *events_; }
+  // The streams that outlive their reader.
+  KeptStreams& streams() const { return *streams_; }
 
   // For work that must not run on an event's thread; it ends with the server.
   std::weak_ptr<Housekeeper> housekeeper() const { return housekeeper_; }
@@ -108,10 +118,10 @@ class ApiContext {
   // `sink` writes the answer.
   void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                 const GenerationOptions& options, std::unique_ptr<GenerationSink> sink,
-                const HttpReply& reply);
+                const AnswerTarget& target);
   void generate(const std::shared_ptr<ModelService>& model, GenerationPlan plan,
                 const OpenAiFormat& format, ChoiceWriters choices, const GenerationOptions& options,
-                const HttpReply& reply);
+                const AnswerTarget& target);
 
  private:
   const std::shared_ptr<ModelDirectory> models_;
@@ -122,6 +132,7 @@ class ApiContext {
   const std::shared_ptr<RequestMetrics> metrics_ = std::make_shared<RequestMetrics>();
   const std::shared_ptr<EventHub> events_;
   const std::shared_ptr<RunningRequests> running_requests_ = std::make_shared<RunningRequests>();
+  const std::shared_ptr<KeptStreams> streams_;
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
   OwnOffer own_offer_;

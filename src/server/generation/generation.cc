@@ -18,7 +18,12 @@ void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup
   if (const auto& running = generation->setup_.running) {
     generation->entry_ = running->add(generation, random_id("run-"));
   }
-  reply.on_disconnect([generation] { generation->abandon(); });
+  const auto abandon = [generation] { generation->abandon(); };
+  if (const auto& on_unwanted = generation->setup_.on_unwanted) {
+    on_unwanted(abandon);
+  } else {
+    reply.on_disconnect(abandon);
+  }
   for (size_t choice = 0; choice < generation->plan_.choices.size(); ++choice) {
     if (!generation->submit(*service, choice)) return;
   }
@@ -85,6 +90,7 @@ void Generation::open() {
   is_open_ = true;
   meter_.accepted(plan_.prompt_tokens);
   for (const ChoiceEvent& event : std::exchange(early_, {})) process(event);
+  if (sink_ != nullptr) sink_->on_accept();
 }
 
 void Generation::handle(ChoiceEvent event) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,8 @@ struct GenerationUsage {
 class GenerationSink {
  public:
   virtual ~GenerationSink() = default;
+  // The model has accepted every part of the request.
+  virtual void on_accept() {}
   // The first token or end has come: from now on the answer cannot have an error status. `usage` is
   // what is known by then: all but completion_tokens; with several prompts, cached_tokens may cover
   // only the first.
@@ -90,6 +93,9 @@ class Generation : public Housekeeper::Watched,
     std::shared_ptr<RequestMetrics> metrics;
     int draft_tokens = 0;                                // GenerateRequest::draft_tokens
     std::shared_ptr<RunningRequests> running = nullptr;  // null: in no list
+    // Registers how to end the answer when nobody wants it any more; null: its client's
+    // disconnection ends it.
+    std::function<void(std::function<void()> abandon)> on_unwanted = nullptr;
   };
 
   // Submits everything. Refusals reach the sink as on_error.

@@ -23,10 +23,9 @@ JsonObject usage_object(GenerationUsage usage, const ChoiceWriters& choices) {
 // Shared by both kinds of answer: the frame around the choices.
 class OpenAiSink : public GenerationSink {
  public:
-  OpenAiSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
+  OpenAiSink(const OpenAiFormat& format, OpenAiAnswer answer)
       : format_(format),
         answer_(std::move(answer)),
-        reply_(std::move(reply)),
         id_(random_id(format.id_prefix)),
         created_(static_cast<int64_t>(std::time(nullptr))) {}
 
@@ -48,7 +47,6 @@ class OpenAiSink : public GenerationSink {
 
   const OpenAiFormat& format_;
   const OpenAiAnswer answer_;
-  const HttpReply reply_;
 
  private:
   const std::string id_;
@@ -62,7 +60,7 @@ constexpr size_t kWholeLogprobsMax = 1 << 20;
 class WholeSink final : public OpenAiSink {
  public:
   WholeSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
-      : OpenAiSink(format, std::move(answer), std::move(reply)) {}
+      : OpenAiSink(format, std::move(answer)), reply_(std::move(reply)) {}
 
   void on_start(const GenerationUsage&) override {}
   void on_silence() override {}
@@ -91,14 +89,19 @@ class WholeSink final : public OpenAiSink {
   }
 
  private:
+  const HttpReply reply_;
   size_t logprob_count_ = 0;
 };
 
 class StreamSink final : public OpenAiSink {
  public:
-  StreamSink(const OpenAiFormat& format, OpenAiAnswer answer, HttpReply reply)
-      : OpenAiSink(format, std::move(answer), std::move(reply)) {}
+  StreamSink(const OpenAiFormat& format, OpenAiAnswer answer, std::unique_ptr<EventStream> events)
+      : OpenAiSink(format, std::move(answer)), events_(std::move(events)) {}
 
+  void on_accept() override {
+    if (events_->opens_early()) open();
+  }
+  std::optional<ApiError> problem() const override { return events_->problem(); }
   void on_start(const GenerationUsage&) override { open(); }
   void on_logprobs(size_t choice, std::vector<TokenLogprobs> tokens) override {
     answer_.choices[choice]->logprobs(std::move(tokens));
@@ -113,28 +116,26 @@ class StreamSink final : public OpenAiSink {
   }
   // An empty delta, because some clients reject comment lines.
   void on_silence() override {
+    if (events_->keep_alive()) return;
     open();
     write_choice(answer_.choices.front()->silence());
   }
   void on_end(GenerationUsage usage) override {
     if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage, answer_.choices));
-    reply_.write(std::string(kSseDone));
-    reply_.finish();
+    events_->event(kSseDoneData);
+    events_->done();
   }
   void on_error(const ApiError& error) override {
-    if (!has_head_) return reply_.send(error_response(error));
-    reply_.write(sse_event(error_json(error)));
-    reply_.finish();
+    if (!has_head_) return events_->refuse(error_response(error));
+    events_->event(error_json(error));
+    events_->done();
   }
 
  private:
   // The head waits for the first event, so that a refusal can still have its own status.
   void open() {
     if (std::exchange(has_head_, true)) return;
-    auto headers = this->headers();
-    headers.emplace_back("Cache-Control", "no-cache");
-    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would buffer the pieces
-    reply_.start(200, kSseContentType, std::move(headers));
+    events_->open(headers());
     for (const auto& choice : answer_.choices) write_choices(choice->begin());
   }
   void write_choices(ChoiceWriter::Objects choices) {
@@ -148,9 +149,10 @@ class StreamSink final : public OpenAiSink {
   void write_chunk(JsonArray choices, Json usage) {
     JsonObject chunk = frame(format_.chunk_object, std::move(choices));
     if (answer_.includes_usage) chunk["usage"] = std::move(usage);
-    reply_.write(sse_event(dump_json(chunk)));
+    events_->event(dump_json(chunk));
   }
 
+  const std::unique_ptr<EventStream> events_;
   bool has_head_ = false;
 };
 
@@ -184,9 +186,10 @@ std::vector<std::pair<std::string, std::string>> warnings_header(
 }
 
 std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
-                                                   HttpReply reply) {
+                                                   HttpReply reply,
+                                                   std::unique_ptr<EventStream> events) {
   if (answer.is_streamed) {
-    return std::make_unique<StreamSink>(format, std::move(answer), std::move(reply));
+    return std::make_unique<StreamSink>(format, std::move(answer), std::move(events));
   }
   return std::make_unique<WholeSink>(format, std::move(answer), std::move(reply));
 }

@@ -13,6 +13,7 @@
 #include "net/http/http_server.h"
 #include "server/generation/choice_writer.h"
 #include "server/generation/generation.h"
+#include "server/streams/event_stream.h"
 
 namespace lockstep {
 
@@ -42,7 +43,9 @@ std::vector<std::pair<std::string, std::string>> ignored_fields_header(
 std::vector<std::pair<std::string, std::string>> warnings_header(
     const std::vector<std::string>& warnings);
 
+// `events` is where a streamed answer goes, `reply` where a whole one does.
 std::unique_ptr<GenerationSink> make_openai_answer(const OpenAiFormat& format, OpenAiAnswer answer,
-                                                   HttpReply reply);
+                                                   HttpReply reply,
+                                                   std::unique_ptr<EventStream> events);
 
 }  // namespace lockstep

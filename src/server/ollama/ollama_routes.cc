@@ -125,7 +125,7 @@ void serve_generation(ApiContext& context, const ApiResult<OllamaRequest>& parse
                                reply);
   context.generate(model.value(), std::move(plan.value().generation),
                    with_defaults(request.chat.options, model.value()->sampling_defaults()),
-                   std::move(sink), reply);
+                   std::move(sink), {reply, nullptr});
   // Not earlier: the time starts when no request of this model runs any more.
   if (request.keep_alive) context.keep(model.value()->status().name, *request.keep_alive);
 }

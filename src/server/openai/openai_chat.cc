@@ -9,6 +9,7 @@
 #include "server/chat/chat_messages.h"
 #include "server/chat/chat_plan.h"
 #include "server/generation/api_context.h"
+#include "server/openai/stream_routes.h"
 
 namespace lockstep {
 namespace {
@@ -113,8 +114,11 @@ void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply
   for (OutputParser::Options& parser : plan.value().parsers) {
     choices.push_back(make_chat_choice(choices.size(), std::move(parser), context.sampled_calls()));
   }
+  const GenerationOptions& options = parsed.value().options;
+  const auto target = answer_target(context, request, *model.value(), options.is_streamed, reply);
+  if (!target.ok()) return reply.send(error_response(target.error()));
   context.generate(model.value(), std::move(plan.value().generation), kChatFormat,
-                   std::move(choices), parsed.value().options, reply);
+                   std::move(choices), options, target.value());
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "server/chat/chat_prompt.h"
 #include "server/generation/api_context.h"
 #include "server/generation/fim_prompt.h"
+#include "server/openai/stream_routes.h"
 
 namespace lockstep {
 namespace {
@@ -176,8 +177,11 @@ void serve_completion(ApiContext& context, const HttpRequest& request, const Htt
   for (size_t i = 0; i < plan.value().choices.size(); ++i) {
     choices.push_back(std::make_unique<CompletionChoice>(i));
   }
+  const GenerationOptions& options = parsed.value().options;
+  const auto target = answer_target(context, request, *model.value(), options.is_streamed, reply);
+  if (!target.ok()) return reply.send(error_response(target.error()));
   context.generate(model.value(), std::move(plan.value()), kCompletionFormat, std::move(choices),
-                   parsed.value().options, reply);
+                   options, target.value());
 }
 
 }  // namespace lockstep

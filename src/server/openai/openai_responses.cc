@@ -34,7 +34,7 @@ ApiResult<Ok> answer_responses(ApiContext& context, const HttpRequest& http,
   answer.headers = ignored_fields_header(ignored);
   for (auto& header : warnings_header(plan.warnings)) answer.headers.push_back(std::move(header));
   context.generate(model, std::move(plan.generation), request.chat.options,
-                   make_chat_answer(std::move(answer), reply), reply);
+                   make_chat_answer(std::move(answer), reply), {reply, nullptr});
   return Ok{};
 }
 

@@ -156,6 +156,24 @@ void add_pages(MetricsText& text, const std::vector<ModelStatus>& models) {
        "Pages that could not be written, or were found broken.", &PageStoreCounts::dropped);
 }
 
+void add_streams(MetricsText& text, const StreamFigures& streams) {
+  const auto one = [&](std::string_view name, std::string_view type, std::string_view meaning,
+                       uint64_t value) {
+    text.head(name, type, meaning);
+    text.value(name, "", value);
+  };
+  one("lockstep_kept_streams", "gauge", "Streams that outlive their readers, running or ended.",
+      streams.streams);
+  one("lockstep_kept_stream_readers", "gauge", "Clients that read them.", streams.readers);
+  one("lockstep_kept_stream_bytes", "gauge", "Bytes of their events.", streams.bytes);
+  one("lockstep_kept_streams_resumed_total", "counter", "Readers that came later.",
+      streams.resumed);
+  one("lockstep_kept_streams_abandoned_total", "counter",
+      "Answers that ended because nobody read their stream.", streams.abandoned);
+  one("lockstep_kept_streams_full_total", "counter",
+      "Answers that ended because their stream was full.", streams.overfull);
+}
+
 void add_cluster_metrics(MetricsText& text, const ClusterReport& cluster) {
   std::map<std::string, int> states{{"alive", 0}};
   for (const ClusterNodeReport& node : cluster.nodes) ++states[node.state];
@@ -195,6 +213,7 @@ std::string node_metrics(const NodeFigures& figures) {
   text.head("lockstep_event_streams", "gauge", "Open streams of GET /cluster/events.");
   text.value("lockstep_event_streams", "", figures.event_streams);
   add_requests(text, figures.requests);
+  add_streams(text, figures.streams);
   add_models(text, figures.models);
   add_pages(text, figures.models);
   if (figures.cluster) add_cluster_metrics(text, *figures.cluster);
@@ -209,6 +228,7 @@ HttpResponse serve_metrics(const ApiContext& context) {
                       .waiting_to_be_read = context.waiting_to_be_read(),
                       .oldest_read_s = std::chrono::duration<double>(context.oldest_busy()).count(),
                       .event_streams = context.events().stream_count(),
+                      .streams = context.streams().figures(),
                       .cluster = {}};
   for (const auto& model : context.models()) figures.models.push_back(model->status());
   if (context.cluster() != nullptr) figures.cluster = context.cluster()->report();

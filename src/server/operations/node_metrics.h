@@ -10,6 +10,7 @@
 #include "node/cluster/cluster_control.h"
 #include "node/models/model_service.h"
 #include "server/request/request_metrics.h"
+#include "server/streams/kept_streams.h"
 
 namespace lockstep {
 
@@ -20,9 +21,10 @@ struct NodeFigures {
   std::optional<double> power_w;
   std::map<std::string, ModelRequests> requests;
   std::vector<ModelStatus> models;
-  size_t waiting_to_be_read = 0;         // requests
-  double oldest_read_s = 0;              // how long the oldest read in progress has taken
-  size_t event_streams = 0;              // of GET /cluster/events
+  size_t waiting_to_be_read = 0;  // requests
+  double oldest_read_s = 0;       // how long the oldest read in progress has taken
+  size_t event_streams = 0;       // of GET /cluster/events
+  StreamFigures streams;
   std::optional<ClusterReport> cluster;  // nullopt: no cluster
 };
 

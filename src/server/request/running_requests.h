@@ -65,7 +65,7 @@ class RunningRequests : public std::enable_shared_from_this<RunningRequests> {
     uint64_t number_ = 0;
   };
 
-  // There are no more of them than connections.
+  // There are no more of them than connections and kept streams.
   [[nodiscard]] Entry add(std::weak_ptr<RunningRequest> request, std::string id);
   // In the order of their arrival.
   std::vector<RequestFigures> list() const;

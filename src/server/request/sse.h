@@ -7,7 +7,7 @@
 namespace lockstep {
 
 inline constexpr const char* kSseContentType = "text/event-stream; charset=utf-8";
-inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
+inline constexpr std::string_view kSseDoneData = "[DONE]";
 
 // `json` is one line.
 std::string sse_event(std::string_view json);
