@@ -12,10 +12,10 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kCompletions = "/v1/completions";
-constexpr const char* kChat = "/v1/chat/completions";
-constexpr const char* kKeep = "X-Lockstep-Stream: keep\r\n";
-const std::string kBody = R"({"prompt":"p","max_tokens":100000,"stream":true})";
+constexpr const char* kCompletionsPath = "/v1/completions";
+constexpr const char* kChatPath = "/v1/chat/completions";
+constexpr const char* kKeepHeader = "X-Lockstep-Stream: keep\r\n";
+const std::string kCompletionBody = R"({"prompt":"p","max_tokens":100000,"stream":true})";
 
 struct MovedClock {
   std::atomic<int64_t> seconds_passed{0};
@@ -33,8 +33,9 @@ class Keeping {
           change(options);
         }) {}
 
-  StreamClient post(std::string_view headers = kKeep, std::string_view path = kCompletions,
-                    std::string_view body = kBody, int receive_buffer = 0) {
+  StreamClient post(std::string_view headers = kKeepHeader,
+                    std::string_view path = kCompletionsPath,
+                    std::string_view body = kCompletionBody, int receive_buffer = 0) {
     return {served.port(), "POST", path, headers, body, receive_buffer};
   }
   StreamClient attach(const std::string& id, std::string_view query = "",
@@ -62,7 +63,7 @@ class Keeping {
   Served served;
 };
 
-std::string code_of(const Answer& answer) {
+std::string error_code_of(const Answer& answer) {
   return text_at(at(answer.json(), "error", "code"));
 }
 
@@ -87,12 +88,12 @@ void finish(const FakeModel::Running& running, std::string_view text) {
 }  // namespace
 
 TEST_CASE("a reload in mid-answer gives exactly the bytes of an undisturbed stream") {
-  for (const char* path : {kCompletions, kChat}) {
+  for (const char* path : {kCompletionsPath, kChatPath}) {
     Keeping keeping;
-    const std::string body = path == std::string(kChat)
+    const std::string body = path == std::string(kChatPath)
                                  ? R"({"messages":[{"role":"user","content":"p"}],"stream":true})"
-                                 : kBody;
-    StreamClient first = keeping.post(kKeep, path, body);
+                                 : kCompletionBody;
+    StreamClient first = keeping.post(kKeepHeader, path, body);
     const auto running = keeping.served.model->request(0);
     FakeModel::say(running, "Once upon");
     const std::string before = first.read(5);
@@ -191,7 +192,7 @@ TEST_CASE("an ended stream stays for a while, then it is unknown") {
   keeping.clock.seconds_passed += 2;
   const Answer gone = keeping.ask("GET", "/v1/streams/" + client.id());
   CHECK(gone.status == 404);
-  CHECK(code_of(gone) == "stream_not_found");
+  CHECK(error_code_of(gone) == "stream_not_found");
   CHECK(keeping.list() == Json(JsonArray()));
 }
 
@@ -244,7 +245,7 @@ TEST_CASE("a stream belongs to its key, and to no other") {
   const std::string a = "x-api-key: " + add_api_key(file, "a", 1).value() + "\r\n";
   const std::string b = "x-api-key: " + add_api_key(file, "b", 1).value() + "\r\n";
   Keeping keeping([&](ServerOptions& options) { options.access.keys = file; });
-  StreamClient client = keeping.post(kKeep + a);
+  StreamClient client = keeping.post(kKeepHeader + a);
   const std::string path = "/v1/streams/" + client.id();
   for (const char* method : {"GET", "DELETE"}) {
     CHECK(keeping.ask(method, path).status == 401);
@@ -267,7 +268,7 @@ TEST_CASE("without keys a stream belongs to this machine, or to the page that as
     options.access.origins = {"https://a.example", "https://b.example"};
   });
   const std::string a = "Origin: https://a.example\r\n", b = "Origin: https://b.example\r\n";
-  StreamClient of_a = keeping.post(kKeep + a);
+  StreamClient of_a = keeping.post(kKeepHeader + a);
   StreamClient of_machine = keeping.post();
   CHECK(of_a.head().find("Expose-Headers") != std::string::npos);
   CHECK(keeping.ask("GET", "/v1/streams/" + of_a.id(), b).status == 404);
@@ -275,6 +276,16 @@ TEST_CASE("without keys a stream belongs to this machine, or to the page that as
   CHECK(keeping.ask("DELETE", "/v1/streams/" + of_machine.id(), a).status == 404);
   CHECK(keeping.ask("GET", "/v1/streams", "Origin: https://c.example\r\n").status == 403);
   CHECK(keeping.ask("GET", "/v1/streams", "Host: evil.example\r\n").status >= 400);
+  for (const char* method : {"GET", "DELETE"}) {
+    const Answer refused =
+        keeping.ask(method, "/v1/streams/" + of_machine.id(), "Origin: https://c.example\r\n");
+    CHECK(refused.status == 403);
+    CHECK(error_code_of(refused) == "origin_not_allowed");
+    CHECK(keeping.ask(method, "/v1/streams/" + of_machine.id(), "Host: evil.example\r\n").status >=
+          400);
+  }
+  StreamClient foreign = keeping.post(std::string(kKeepHeader) + "Origin: https://c.example\r\n");
+  CHECK(foreign.status() == 403);
   CHECK(keeping.list(a).get_array().size() == 1);
   CHECK(keeping.list().get_array().size() == 1);
   const std::string own = "Origin: http://localhost\r\n";  // the node's own page
@@ -298,7 +309,7 @@ TEST_CASE("kept streams are limited, and an ended one makes room for the next") 
   CHECK(third.read_to_end().find("too_many_streams") != std::string::npos);
   CHECK(keeping.served.model->request_count() == 2);
 
-  const std::string other = std::string(kKeep) + "Origin: https://a.example\r\n";
+  const std::string other = std::string(kKeepHeader) + "Origin: https://a.example\r\n";
   CHECK(keeping.post(other).status() == 200);
   CHECK(keeping.post(other).status() == 429);  // all three
 
@@ -306,7 +317,7 @@ TEST_CASE("kept streams are limited, and an ended one makes room for the next") 
   CHECK(reader.status() == 200);
   const Answer refused = keeping.ask("GET", "/v1/streams/" + first.id());
   CHECK(refused.status == 429);
-  CHECK(code_of(refused) == "too_many_readers");
+  CHECK(error_code_of(refused) == "too_many_readers");
 
   finish(keeping.served.model->request(0), "a");
   first.read_to_end();
@@ -384,7 +395,7 @@ TEST_CASE("events that were read make room, and asking for them is an error that
   }
   const Answer gone = keeping.ask("GET", "/v1/streams/" + client.id());
   CHECK(gone.status == 410);
-  CHECK(code_of(gone) == "stream_events_gone");
+  CHECK(error_code_of(gone) == "stream_events_gone");
   StreamClient late = keeping.attach(client.id(), "?from=195");
   CHECK(late.status() == 200);
   finish(running, "y");
@@ -429,13 +440,26 @@ TEST_CASE("the header of a kept stream is checked") {
   const std::string message =
       R"({"messages":[{"role":"user","content":"p"}],"input":"p","max_tokens":1,"stream":true})";
   for (const Answer& refused :
-       {post("yes", kCompletions, kBody), post("keep", kCompletions, whole),
+       {post("yes", kCompletionsPath, kCompletionBody), post("keep", kCompletionsPath, whole),
         post("keep", "/v1/responses", message), post("keep", "/v1/messages", message),
         post("keep", "/api/chat", message)}) {
     CHECK(refused.status == 400);
     CHECK(refused.body.find("X-Lockstep-Stream") != std::string::npos);
   }
   CHECK(keeping.served.model->request_count() == 0);
+}
+
+TEST_CASE("a body that is no request leaves no stream, and a route of streams takes none") {
+  Keeping keeping;
+  for (const char* body : {"", "{", "[]", R"({"stream":true})", R"({"prompt":1,"stream":true})"}) {
+    StreamClient refused = keeping.post(kKeepHeader, kCompletionsPath, body);
+    CHECK_MESSAGE(refused.status() == 400, body);
+    CHECK(refused.head().find("X-Lockstep-Stream") == std::string::npos);
+  }
+  CHECK(keeping.metric("lockstep_kept_streams") == 0);
+  const std::string large(100'000, ' ');
+  const std::string path = "/v1/streams/" + std::string(32, '0');
+  CHECK(keeping.served.exchange(stream_request("DELETE", path, "", large)).status == 413);
 }
 
 TEST_CASE("a refused answer keeps its status and no stream") {
