@@ -1,6 +1,6 @@
 # `make` lists the targets. run and test need only make, git and root or sudo to start from.
 .DEFAULT_GOAL := help
-.PHONY: help run test build package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-macos test-clients test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
+.PHONY: help run test build page package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-macos test-clients test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -14,6 +14,10 @@ test: ## build everything and run all tests
 
 build: ## only the program: build/release/lockstep
 	@tools/build.sh release lockstep
+
+page: ## the program with the web page (Node and npm are installed; other targets use them if they are there)
+	@tools/install_packages.sh base page
+	@LOCKSTEP_PAGE=ON tools/build.sh release lockstep
 
 package: ## a Debian package and its bill of materials (CycloneDX): build/release/packages/
 	@tools/package.sh

@@ -12,6 +12,9 @@ if(LOCKSTEP_TOLD)
 endif()
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep RENAME copyright)
+if(LOCKSTEP_PAGE_LICENSES)  # of cmake/page.cmake: what the page in the program is made of
+  install(FILES ${LOCKSTEP_PAGE_LICENSES} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
+endif()
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)
 install(DIRECTORY packaging/kubernetes packaging/slurm packaging/container packaging/launchd packaging/systemd
   packaging/ansible packaging/homebrew DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep/examples)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, configures a preset and builds it.
 #   tools/build.sh PRESET [TARGET...]     release dev asan tsan fuzz; without targets everything
+# LOCKSTEP_PAGE=ON: an error unless the web page can be compiled; OFF: the plain page; without it, what is possible.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,18 +11,25 @@ started=$SECONDS
 packages=base
 [ "$preset" = fuzz ] && packages="base clang"
 tools/install_packages.sh $packages
+page="${LOCKSTEP_PAGE:-AUTO}"
+case "$page" in
+  ON) tools/page_packages.sh --needed ;;
+  AUTO) tools/page_packages.sh ;;
+esac
 
-options=()
+options=("-DLOCKSTEP_PAGE=$page")
 if [ "$(uname -s)" = Darwin ]; then # Homebrew keeps its OpenSSL out of the usual places
-  options=("-DOPENSSL_ROOT_DIR=$(brew --prefix openssl@3)")
+  options+=("-DOPENSSL_ROOT_DIR=$(brew --prefix openssl@3)")
 fi
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
-cmake --preset "$preset" ${options[@]+"${options[@]}"} >"$log" 2>&1 || {
+cmake --preset "$preset" "${options[@]}" >"$log" 2>&1 || {
   cat "$log" >&2
   echo "build: cmake could not configure the preset \"$preset\"; its messages are above" >&2
   exit 1
 }
+
+sed -n 's/^-- \(The plain page is built in\)/\1/p' "$log"
 
 # On a terminal ninja redraws one line; elsewhere only every tenth of the way is printed.
 show_progress() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages that a build needs and that are missing; silent when nothing is missing.
-#   tools/install_packages.sh [--dry-run] [base] [clang] [format] [aarch64] [rdma] [clients] [ansible] [macos]
+#   tools/install_packages.sh [--dry-run] [base] [clang] [format] [aarch64] [rdma] [clients] [ansible] [macos] [page]
 # Debian 12 and newer, Ubuntu 24.04 and newer (apt), macOS (Homebrew). --dry-run prints and changes nothing.
 # LOCKSTEP_SKIP_PACKAGES=1 assumes that everything is installed. LOCKSTEP_OS_RELEASE names another os-release file.
 set -euo pipefail
@@ -10,9 +10,9 @@ groups=""
 for argument in "$@"; do
   case "$argument" in
     --dry-run) dry_run=1 ;;
-    base | clang | format | aarch64 | rdma | clients | ansible | macos) groups="$groups $argument" ;;
+    base | clang | format | aarch64 | rdma | clients | ansible | macos | page) groups="$groups $argument" ;;
     *)
-      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, format, aarch64, rdma, clients, ansible, macos" >&2
+      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, format, aarch64, rdma, clients, ansible, macos, page" >&2
       exit 2
       ;;
   esac
@@ -42,6 +42,7 @@ packages_debian() {
       rdma) echo qemu-system-x86_64:qemu-system-x86 cpio:cpio gzip:gzip xz:xz-utils flock:util-linux ;;
       clients) echo node:nodejs npm:npm unshare:util-linux ip:iproute2 ;;
       ansible) echo ansible-core ansible-lint python3-apt dpkg-dev procps unshare:util-linux ip:iproute2 ;;
+      page) echo node:nodejs npm:npm ;;
       macos) echo node:nodejs npm:npm libc++1 libc++abi1 ;; # the libraries: what they export (tools/macos/make_stubs.py)
     esac
   done
@@ -55,7 +56,7 @@ packages_macos() {
       format) echo clang-format:clang-format ;;
       aarch64) ;; # a Mac with Apple silicon runs these tests natively
       rdma) ;;    # the emulated machine is a Linux one
-      clients) echo node:node npm:node ;;
+      clients | page) echo node:node npm:node ;;
       ansible) echo ansible-playbook:ansible ansible-lint:ansible-lint ;; # the test needs Linux
       macos) ;; # a Mac compiles for itself
     esac

@@ -15,6 +15,8 @@ folders=("$work/first" "$work/second of another length")
 build() { # build FOLDER UMASK
   mkdir -p "$1"
   git ls-files -co --exclude-standard -z | tar -c --null -T - | tar -x -C "$1"
+  # What compiles the page, so that the page is compared too.
+  [ ! -f web/node_modules/.package-lock.json ] || tar -c web/node_modules | tar -x -C "$1"
   (
     cd "$1"
     umask "$2"

@@ -1,5 +1,5 @@
 """Writes the program's components as CycloneDX 1.5 (JSON): the Debian packages of the libraries that it loads, those
-whose headers are compiled in, and the model that is shipped with it; versions, licenses, purls, SHA-256.
+whose headers are compiled in, the packages of npm in its web page, and the model that is shipped with it; versions, licenses, purls, SHA-256.
 
   sbom.py --program build/release/lockstep --source . --output FILE [--package FILE.deb] [--build-folder build/release]
 
@@ -21,6 +21,7 @@ import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import elf
+import page_parts
 
 # Debian's short names (https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/#license-short-name) and names that
 # its packages use, in those of SPDX.
@@ -192,6 +193,23 @@ def model_component(source):
             "components": [file_component(path, ref, f"models/{folder.name}/{path.name}") for path in files]}
 
 
+def page_components(options):
+    """What the web page in the program carries; nothing, if the build folder has the plain page or is not named."""
+    if not options.build_folder:
+        return []
+    cache = pathlib.Path(options.build_folder, "CMakeCache.txt").read_text(encoding="utf-8")
+    if "LOCKSTEP_HAS_PAGE:INTERNAL=ON" not in cache:
+        return []
+    components = []
+    for part in page_parts.parts(pathlib.Path(options.source, "web")):
+        ref = f"pkg:npm/{urllib.parse.quote(part['name'], safe='')}@{part['version']}"
+        components.append({"type": "library", "bom-ref": ref, "name": part["name"], "version": part["version"], "purl": ref,
+                           "licenses": [{"license": {"id": part["license"]}}],
+                           "hashes": [{"alg": "SHA-512", "content": part["sha512"]}],  # of the package
+                           "properties": [{"name": "lockstep:use", "value": "compiled into the web page"}]})
+    return components
+
+
 def version_of(source):
     text = pathlib.Path(source, "src/base/version.h").read_text(encoding="utf-8")
     return re.search(r'kVersion = "([\d.]+)"', text)[1]
@@ -249,8 +267,12 @@ def bill(options):
     edges = libraries.edges(program["bom-ref"])
     edges[program["bom-ref"]].add(model["bom-ref"])
     edges[model["bom-ref"]] = set()
+    page = page_components(options)
+    for component in page:
+        edges[program["bom-ref"]].add(component["bom-ref"])
+        edges[component["bom-ref"]] = set()
     content = {"metadata": {"timestamp": timestamp(), "component": program},
-               "components": [*libraries.components.values(), model],
+               "components": [*libraries.components.values(), *page, model],
                "dependencies": [{"ref": ref, "dependsOn": sorted(on)} for ref, on in sorted(edges.items())]}
     serial = uuid.uuid5(NAMESPACE, json.dumps(content, sort_keys=True))
     return {"bomFormat": "CycloneDX", "specVersion": "1.5", "serialNumber": f"urn:uuid:{serial}", "version": 1, **content}

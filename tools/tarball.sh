@@ -2,7 +2,7 @@
 # Makes an archive of what `cmake --install` installs, for machines without a .deb or Homebrew:
 # lockstep-VERSION-SYSTEM-PROCESSOR.tar.gz with one folder of that name, which holds bin/ and share/.
 #   tools/tarball.sh [--build FOLDER] [--output FOLDER]
-# Without --build the preset release is built first. Default output: build/release/packages. The same build gives the same
+# Without --build the preset release is built first, with the web page, for which Node is needed (LOCKSTEP_PAGE=OFF: the plain page). Default output: build/release/packages. The same build gives the same
 # bytes: times are the commit's, or SOURCE_DATE_EPOCH's. On macOS the program is signed: ad hoc, or by the identity in
 # LOCKSTEP_SIGN (docs/macs.md).
 set -euo pipefail
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
 done
 epoch="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 if [ -z "$build" ]; then
-  SOURCE_DATE_EPOCH="$epoch" tools/build.sh release lockstep
+  SOURCE_DATE_EPOCH="$epoch" LOCKSTEP_PAGE="${LOCKSTEP_PAGE:-ON}" tools/build.sh release lockstep
   build=build/release
 fi
 

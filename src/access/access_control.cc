@@ -33,7 +33,7 @@ std::string_view key_in(const HttpRequest& request) {
   return request.header("x-api-key");
 }
 
-// Whether a page comes from this server itself: the status page.
+// Whether a page comes from this server itself.
 bool is_own_page(const HttpRequest& request, std::string_view origin) {
   const std::string_view host = request.header("host");
   for (const std::string_view scheme : {"http://", "https://"}) {

@@ -1,4 +1,4 @@
-// PageSessions: the browsers that have control on the status page. `lockstep page` uses the control
+// PageSessions: the browsers that have control on the page. `lockstep page` uses the control
 // secret to get a code, and prints an address with it; the first browser that opens it gets a
 // session, identified by a cookie that scripts cannot read. Codes and sessions are only in memory,
 // limited in number, and expire. Any thread.

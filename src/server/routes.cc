@@ -33,7 +33,7 @@
 #include "server/operations/disk_routes.h"
 #include "server/operations/health.h"
 #include "server/operations/node_metrics.h"
-#include "server/operations/status_page.h"
+#include "server/operations/page_routes.h"
 #include "server/request/request_id.h"
 #include "server/token_routes.h"
 
@@ -87,18 +87,9 @@ void serve_cluster_status(ApiContext& context, const HttpRequest& request, const
   reply.send(cluster_status(context, request));
 }
 
-// Browsers accept text/html. Programs that accept only something else are checking, like Ollama's
-// clients, whether a server runs.
-void serve_status_page(ApiContext&, const HttpRequest& request, const HttpReply& reply) {
-  const std::string_view accepted = request.header("accept");
-  if (accepted.empty() || accepted.find("text/html") != std::string_view::npos) {
-    return reply.send(status_page());
-  }
-  reply.send({200, "text/plain; charset=utf-8", "Ollama is running", {{"Vary", "Accept"}}});
-}
-
 constexpr Route kRoutes[] = {
-    {"GET", "/", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_status_page},
+    {"GET", "/", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_page},
+    {"GET", kAssetsPrefix, false, ServedBy::kLoop, RouteAccess::kAnybody, serve_asset},
     {"GET", "/health", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_health},
     {"GET", "/metrics", false, ServedBy::kClusterWorker, RouteAccess::kLook, serve_node_metrics},
     {"GET", "/cluster/status", false, ServedBy::kClusterWorker, RouteAccess::kLook,

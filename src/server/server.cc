@@ -16,11 +16,18 @@ struct Server::Impl {
 
   Impl(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
        const ServerOptions& options, std::unique_ptr<AccessControl> access)
-      : context(
-            std::move(models), cluster,
-            {options.version, options.silence_max, options.draft_tokens, options.claude_model,
-             options.power, options.machine, options.budget_bytes, options.desk, options.streams},
-            std::move(access)) {}
+      : context(std::move(models), cluster,
+                {.version = options.version,
+                 .silence_max = options.silence_max,
+                 .draft_tokens = options.draft_tokens,
+                 .claude_model = options.claude_model,
+                 .power = options.power,
+                 .machine = options.machine,
+                 .budget_bytes = options.budget_bytes,
+                 .desk = options.desk,
+                 .streams = options.streams,
+                 .page = options.page},
+                std::move(access)) {}
 };
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, ModelServices models) {

@@ -16,6 +16,7 @@
 #include "node/cluster/cluster_control.h"
 #include "node/disks/model_desk.h"
 #include "node/models/model_directory.h"
+#include "server/page/page_file.h"
 #include "server/streams/kept_stream.h"
 
 namespace lockstep {
@@ -37,6 +38,7 @@ struct ServerOptions {
   int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
   StreamLimits streams = {};  // of answers that outlive their connection
+  PageFiles page = {};        // empty: the plain page
 };
 
 class Server {

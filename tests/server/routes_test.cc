@@ -82,16 +82,8 @@ TEST_CASE("health tells strangers only that no model is ready, neither names nor
   }
 }
 
-TEST_CASE("the status page is self-contained and the status is complete") {
+TEST_CASE("the status is complete") {
   Served server;
-  const Answer page = server.get("/");
-  CHECK(page.status == 200);
-  CHECK(page.has_header("Content-Type: text/html; charset=utf-8\r\n"));
-  CHECK(page.has_header("Content-Security-Policy: default-src 'none'"));
-  CHECK(page.body.find("NONCE") == std::string::npos);
-  CHECK(page.body.find("src=") == std::string::npos);
-  CHECK(page.body.find("https://") == std::string::npos);
-  CHECK(page.head != server.get("/").head);  // a fresh nonce
   const Json status = server.get("/cluster/status").json();
   CHECK(at(status, "version") == "0.1.0");
   CHECK(at(status, "models", 0, "state") == "ready");

@@ -186,5 +186,17 @@ CODE_RULES = [
 # Text files of these folders and of the root are checked. Generated and foreign ones are left out.
 TEXT_SUFFIXES = {".cc", ".h", ".inl", ".py", ".sh", ".md", ".cmake", ".txt", ".yml", ".json"}
 TEXT_NAMES = {"Makefile", "run", ".clang-tidy", ".clang-format", ".gitignore"}
-FOLDERS_LEFT_OUT = {".git", ".cache", "build", "data", "corpus", "__pycache__", "tidy"}
+# The page's sources: nothing turns a text into HTML or code, since texts of models and strangers are in it. The page's policy
+# (src/server/operations/page_routes.cc) refuses inline styles; `style:name={...}` sets a property without one.
+WEB_FILE = re.compile(r"^web/src/.*\.(svelte|ts|js|mjs|html)$")
+WEB_RULES = [
+    (re.compile(r"\{@html\b"), "text that becomes HTML: render it with components"),
+    (re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML|srcdoc|createContextualFragment|setHTMLUnsafe|parseFromString)\b"),
+     "text that becomes HTML: textContent, or a component"),
+    (re.compile(r"\bdocument\s*\.\s*write(ln)?\b"), "document.write: a component"),
+    (re.compile(r"(?<![\w.])eval\s*\(|\bnew\s+Function\b"), "text that becomes code"),
+    (re.compile(r"\sstyle\s*=\s*[\"'{`]|\bsetAttribute\(\s*[\"'`]style\b"), "an inline style, which the policy refuses: style:name={value}"),
+]
+
+FOLDERS_LEFT_OUT = {".git", ".cache", "build", "node_modules", "data", "corpus", "__pycache__", "tidy"}
 ROOT_FOLDERS_LEFT_OUT = {"models"}

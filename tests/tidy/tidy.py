@@ -242,6 +242,14 @@ def check_banned_words(file):
             yield file.finding(cpp_text.line_of(file.text, match.start()), f"{match.group()}: {reason}")
 
 
+def check_web_rules(file):
+    if not rules.WEB_FILE.match(file.path):
+        return
+    for pattern, reason in rules.WEB_RULES:
+        for match in pattern.finditer(file.text):
+            yield file.finding(cpp_text.line_of(file.text, match.start()), f"{match.group().strip()}: {reason}")
+
+
 def found_phrases(phrases, text):
     """(position, reason) of each."""
     for pattern, instead in phrases:
@@ -378,6 +386,7 @@ FILE_CHECKS = [
     check_code_rules,
     check_namespace,
     check_banned_words,
+    check_web_rules,
     check_comment_words,
     check_other_words,
 ]
@@ -409,7 +418,8 @@ def read_files(root):
             continue
         if not path.is_file():
             continue
-        if path.suffix in rules.TEXT_SUFFIXES or path.name in rules.TEXT_NAMES:
+        is_text = path.suffix in rules.TEXT_SUFFIXES or path.name in rules.TEXT_NAMES
+        if is_text or rules.WEB_FILE.match(relative.as_posix()):
             files.append(SourceFile(relative.as_posix(), path.read_text(encoding="utf-8")))
     return files
 

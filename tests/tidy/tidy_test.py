@@ -336,6 +336,22 @@ class Words(Case):
             self.passes(check, "docs/a.md", text)
 
 
+class Page(Case):
+    def test_text_never_becomes_html_code_or_an_inline_style(self):
+        check = tidy.check_web_rules
+        for bad in ["{@html answer}", "box.innerHTML = text;", "box.outerHTML = text;", 'box.insertAdjacentHTML("beforeend", text);',
+                    "document.write(text);", "document . writeln(text)", "eval(text);", "new Function(text)", "<p style='x'>",
+                    '<p style="color: red">', "<p style={text}>", 'box.setAttribute("style", text)', "frame.srcdoc = text",
+                    'new DOMParser().parseFromString(text, "text/html")']:
+            for path in ["web/src/chat/A.svelte", "web/src/lib/a.ts"]:
+                self.refused(check, path, "first line\n" + bad + "\n")
+        for good in ["<p style:width={share}>", "box.textContent = text;", "retrieval(text)", "parser.eval(text)", "<style>p { margin: 0; }</style>",
+                     "new FunctionTable(text)", "document.writes(text)"]:
+            self.passes(check, "web/src/chat/A.svelte", good)
+        self.passes(check, "docs/a.md", "{@html answer}")
+        self.passes(check, "web/tests/a.ts", "box.innerHTML = text;")
+
+
 class CommentWords(Case):
     def test_stilted_phrases_are_refused_and_plain_ones_pass(self):
         for bad, good in [

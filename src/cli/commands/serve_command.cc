@@ -34,6 +34,7 @@
 #include "node/cluster/cluster_node.h"
 #include "node/disks/alone_desk.h"
 #include "planner/facts/measured_machine.h"
+#include "server/page/built_in_page.h"
 #include "server/server.h"
 
 namespace lockstep {
@@ -318,6 +319,7 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.desk = serving.node ? &serving.node->desk() : &serving.alone->desk();
   options.machine = serving.machine;
   options.budget_bytes = serving.budget_bytes;
+  options.page = built_in_page();
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {

@@ -24,6 +24,7 @@
 #include "server/generation/generation.h"
 #include "server/generation/generation_options.h"
 #include "server/generation/openai_answer.h"
+#include "server/page/page_file.h"
 #include "server/request/errors.h"
 #include "server/request/request_metrics.h"
 #include "server/request/running_requests.h"
@@ -42,6 +43,7 @@ struct ApiSettings {
   int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // outlives the server; null: none
   StreamLimits streams = {};
+  PageFiles page = {};  // empty: the plain page
 };
 
 // Where OpenAI's answers go.
@@ -66,6 +68,7 @@ class ApiContext {
     return settings_.power ? settings_.power->watts() : std::nullopt;
   }
 
+  PageFiles page() const { return settings_.page; }
   // Models on disks; null: this server has none.
   ModelDesk* desk() const { return settings_.desk; }
   // This machine as a place for models, without a cluster.

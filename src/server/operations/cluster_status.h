@@ -1,4 +1,4 @@
-// GET /cluster/status for people, the status page and `lockstep status`, and its members for the
+// GET /cluster/status for people, the page and `lockstep status`, and its members for the
 // events of GET /cluster/events.
 #pragma once
 
