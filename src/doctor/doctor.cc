@@ -30,7 +30,7 @@ struct SeverityText {
   std::string_view symbol;
 };
 
-SeverityText text_of(Severity severity) {
+SeverityText severity_text(Severity severity) {
   switch (severity) {
     case Severity::kOk:
       return {"ok", "ok     ", "\u2713"};
@@ -117,7 +117,7 @@ Json findings_json(const Findings& findings) {
   JsonArray list;
   for (const Finding& finding : findings) {
     list.push_back(JsonObject{{"check", finding.check},
-                              {"severity", text_of(finding.severity).name},
+                              {"severity", severity_text(finding.severity).name},
                               {"sentence", finding.sentence},
                               {"mend", finding.mend}});
   }
@@ -128,7 +128,7 @@ std::string findings_text(const Findings& findings, Signs signs) {
   std::string text;
   const std::string indent(signs == Signs::kSymbols ? 3 : 9, ' ');
   for (const Finding& finding : findings) {
-    const SeverityText severity = text_of(finding.severity);
+    const SeverityText severity = severity_text(finding.severity);
     text += fmt::format("{}  {}\n", signs == Signs::kSymbols ? severity.symbol : severity.word,
                         finding.sentence);
     if (!finding.mend.empty()) text += fmt::format("{}{}\n", indent, finding.mend);

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kOwnProbeBytes = uint64_t{64} << 20;
 constexpr size_t kMachineNameBytesMax = 100;
 
-int64_t bytes_of(const ClusterReport& report, std::string_view model, const NodeId& node) {
+int64_t model_bytes_on(const ClusterReport& report, std::string_view model, const NodeId& node) {
   int64_t bytes = 0;
   for (const ClusterModelReport& one : report.models) {
     if (one.entry.name != model) continue;
@@ -86,7 +86,7 @@ std::vector<NodeOffer> offers_for(const ClusterReport& report, std::string_view 
   std::vector<NodeOffer> offers;
   for (const ClusterNodeReport& node : report.nodes) {
     if (node.state != "alive") continue;
-    const int64_t free = node.budget_bytes - node.promised_bytes + bytes_of(report, model, node.id);
+    const int64_t free = node.budget_bytes - node.promised_bytes + model_bytes_on(report, model, node.id);
     offers.push_back(
         {.node = node.id,
          .name = node_name_text(node.id, node.name, is_shared_name(report.nodes, node)),

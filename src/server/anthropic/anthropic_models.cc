@@ -33,13 +33,13 @@ JsonObject anthropic_model_object(const ModelService& model) {
 }
 
 // Indices of models, `last` excluded.
-struct Range {
+struct ModelRange {
   size_t first = 0;
   size_t last = 0;
   bool has_more = false;  // in the direction of the cursor
 };
 
-ApiResult<Range> range_of(const ModelPage& page, const ModelServices& models) {
+ApiResult<ModelRange> range_of(const ModelPage& page, const ModelServices& models) {
   const std::string& cursor = page.after_id.empty() ? page.before_id : page.after_id;
   size_t place = 0;
   if (!cursor.empty()) {
@@ -56,16 +56,16 @@ ApiResult<Range> range_of(const ModelPage& page, const ModelServices& models) {
   }
   if (!page.before_id.empty()) {
     const size_t first = place - std::min(place, page.limit);
-    return Range{first, place, first > 0};
+    return ModelRange{first, place, first > 0};
   }
   const size_t first = page.after_id.empty() ? 0 : place + 1;
   const size_t last = first + std::min(models.size() - first, page.limit);
-  return Range{first, last, last < models.size()};
+  return ModelRange{first, last, last < models.size()};
 }
 
 ApiResult<std::string> list_text(const ModelServices& models, std::string_view query) {
   const ModelPage page = TRY(parse_model_page(query));
-  const Range range = TRY(range_of(page, models));
+  const ModelRange range = TRY(range_of(page, models));
   JsonArray data;
   for (size_t i = range.first; i < range.last; ++i)
     data.push_back(anthropic_model_object(*models[i]));
