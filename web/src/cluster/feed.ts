@@ -1,0 +1,90 @@
+// One stream of /cluster/events for all tabs of this browser: HTTP/1.1 gives a browser six connections to a node, for all tabs together.
+// A tab that can be seen holds the lease, reads the stream and passes each event to the others.
+import { ApiError } from "../lib/api";
+import { streamEvents } from "../lib/event_stream";
+
+export type FeedEvent =
+  | { kind: "event"; name: string; data: string }
+  | { kind: "open" }
+  | { kind: "lost"; sentence: string; status: number };
+
+const CHANNEL = "lockstep.events";
+const LEASE = "lockstep.events.lease";
+const LEASE_MS = 3_500;
+const RENEW_MS = 1_000;
+const RETRY_MS = 2_000;
+
+export class SharedFeed {
+  private readonly tab = Math.random().toString(36).slice(2);
+  private readonly channel = new BroadcastChannel(CHANNEL);
+  private stream: AbortController | undefined;
+  private retryAt = 0;
+
+  // `snapshot` is what a tab that has just opened gets to begin with.
+  constructor(private readonly take: (event: FeedEvent) => void, private readonly snapshot: () => string | undefined) {
+    this.channel.onmessage = ({ data }) => this.hear(data);
+    addEventListener("pagehide", () => this.release());
+    addEventListener("pageshow", () => this.renew());
+    setInterval(() => this.renew(), RENEW_MS);
+    this.channel.postMessage({ hello: this.tab });
+    this.renew();
+  }
+
+  private hear(message: { hello?: string; feed?: FeedEvent }): void {
+    if (message.feed && !this.stream) this.take(message.feed);
+    const snapshot = message.hello && this.stream ? this.snapshot() : undefined;
+    if (snapshot) this.channel.postMessage({ feed: { kind: "event", name: "snapshot", data: snapshot } });
+  }
+
+  private lease(): { tab: string; until: number } | undefined {
+    try {
+      return JSON.parse(localStorage.getItem(LEASE) ?? "") as { tab: string; until: number };
+    } catch {
+      return undefined;
+    }
+  }
+
+  private renew(): void {
+    const lease = this.lease();
+    const now = Date.now();
+    const isFree = !lease || lease.until < now || lease.until > now + 10 * LEASE_MS;
+    if (lease?.tab !== this.tab && (!isFree || document.hidden)) return this.stop();
+    try {
+      localStorage.setItem(LEASE, JSON.stringify({ tab: this.tab, until: now + LEASE_MS }));
+    } catch {
+      // Without storage each tab reads a stream of its own.
+    }
+    if (!this.stream && now >= this.retryAt) void this.read();
+  }
+
+  private release(): void {
+    if (this.lease()?.tab === this.tab) localStorage.removeItem(LEASE);
+    this.stop();
+  }
+
+  private stop(): void {
+    this.stream?.abort();
+    this.stream = undefined;
+  }
+
+  private pass(event: FeedEvent): void {
+    this.take(event);
+    this.channel.postMessage({ feed: event });
+  }
+
+  private async read(): Promise<void> {
+    const stream = new AbortController();
+    this.stream = stream;
+    let lost = { sentence: "The node ended the stream of events.", status: 0 };
+    try {
+      await streamEvents("GET", "/cluster/events", undefined, stream.signal,
+        ({ event, data }) => this.pass({ kind: "event", name: event, data }));
+    } catch (error) {
+      if (error instanceof ApiError) lost = { sentence: error.message, status: error.status };
+    }
+    if (this.stream !== stream) return;
+    this.stream = undefined;
+    this.retryAt = Date.now() + RETRY_MS;
+    this.pass({ kind: "lost", ...lost });
+  }
+}

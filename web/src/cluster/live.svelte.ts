@@ -1,0 +1,70 @@
+// The cluster as it is now, for every view: the status, the meters of the last hour, and what has happened.
+import { SharedFeed, type FeedEvent } from "./feed";
+import type { Happening, Meters, ModelStatus, NodeStatus, Status } from "./types";
+
+const METERS_KEPT = 3600; // one a second
+const HAPPENINGS_KEPT = 200;
+
+class Live {
+  status = $state.raw<Status | undefined>(undefined);
+  meters = $state.raw<Meters | undefined>(undefined);
+  // The newest last; views read `meters` to follow it.
+  readonly history: Meters[] = [];
+  happened = $state.raw<Happening[]>([]);
+  // Why there is no stream of events now; empty while there is one, or before the first try has ended.
+  lost = $state("");
+  lostStatus = $state(0);
+
+  private feed: SharedFeed | undefined;
+
+  start(): void {
+    this.feed ??= new SharedFeed((event) => this.take(event), () => this.status && JSON.stringify(this.status));
+  }
+
+  private take(event: FeedEvent): void {
+    if (event.kind === "lost") {
+      this.lost = event.sentence;
+      this.lostStatus = event.status;
+    }
+    if (event.kind !== "event") return;
+    this.lost = "";
+    const data = JSON.parse(event.data);
+    if (event.name === "snapshot") this.begin(data as Status);
+    if (event.name === "change" && this.status) this.status = changed(this.status, data);
+    if (event.name === "meters") this.addMeters(data as Meters);
+    if (event.name === "happened") this.happened = [...this.happened, data as Happening].slice(-HAPPENINGS_KEPT);
+  }
+
+  private begin(status: Status): void {
+    this.status = status;
+    this.happened = status.happened ?? [];
+  }
+
+  private addMeters(meters: Meters): void {
+    this.history.push(meters);
+    if (this.history.length > METERS_KEPT) this.history.shift();
+    this.meters = meters;
+  }
+
+  get nodes(): NodeStatus[] { return this.status?.nodes ?? []; }
+  get models(): ModelStatus[] { return this.status?.models ?? []; }
+  get ready(): ModelStatus[] { return this.models.filter((model) => model.state === "ready"); }
+  get control(): boolean { return this.status?.control ?? false; }
+  get self(): NodeStatus | undefined { return this.nodes.find((node) => node.is_self); }
+  // Of all machines whose power is known; undefined if none is.
+  get watts(): number | undefined { return sum(this.meters?.nodes.map((node) => node.power_w)); }
+  get tokensPerSecond(): number | undefined { return sum(this.meters?.models.map((model) => model.tokens_s)); }
+}
+
+function changed(status: Status, members: Record<string, unknown>): Status {
+  const next: Record<string, unknown> = { ...status, ...members };
+  for (const [name, value] of Object.entries(members)) if (value === null) delete next[name];
+  return next as unknown as Status;
+}
+
+function sum(values: (number | undefined)[] | undefined): number | undefined {
+  const known = (values ?? []).filter((value) => value !== undefined);
+  return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0);
+}
+
+export const live = new Live();
