@@ -1,0 +1,28 @@
+// What the browser's tests put into the page: #/gallery/bench shows it, `window.lockstepBench` sets it.
+import { flushSync, tick } from "svelte";
+import type { Seam } from "../answer/types";
+
+export interface BenchMessage { text: string; isGrowing: boolean; seams?: Seam[] }
+
+class Bench {
+  messages = $state.raw<BenchMessage[]>([]);
+
+  show(...messages: BenchMessage[]): void {
+    this.messages = messages;
+    flushSync();
+  }
+
+  // Gives the last message another text; done when it is drawn, if frames are microtasks.
+  async grow(text: string, isGrowing = true): Promise<void> {
+    this.messages = [...this.messages.slice(0, -1), { ...this.messages.at(-1), text, isGrowing }];
+    flushSync();
+    await tick();
+    await tick();
+  }
+}
+
+export const bench = new Bench();
+
+declare global {
+  interface Window { lockstepBench?: Bench }
+}
