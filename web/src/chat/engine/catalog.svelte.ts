@@ -1,0 +1,129 @@
+// The models that can answer, and what each one is. Kept current by the live status, or by /v1/models where that is not to be had.
+import { live } from "../../cluster/live.svelte";
+import type { Loading, ModelStatus } from "../../cluster/types";
+import { ApiError, json } from "../../lib/api";
+
+const LOOK_MS = 250;
+const STANDSTILL_MS = 600_000; // a model that neither reads nor changes for so long is not waited for any longer
+
+export interface Choice {
+  name: string;
+  state: "ready" | "loading" | "waiting" | "failed" | "stored"; // stored: on a disk, not loaded
+  sentence: string;
+  loading?: Loading;
+  context?: number;
+  bytes?: number;
+  machines?: number;
+}
+
+// What a loaded model is. Without a template its answers continue a text.
+export interface Kind { isChat: boolean; tools: boolean; thinking: boolean; context?: number }
+
+interface Shown { template?: string; capabilities?: string[]; model_info?: Record<string, unknown> }
+interface DiskNodes { nodes: { models?: { name: string; bytes: number; whole_bytes?: number; complete: boolean; copies: string }[] }[] }
+
+class Catalog {
+  private listed = $state.raw<string[]>([]);
+  private stored = $state.raw<{ name: string; bytes: number }[]>([]);
+  private kinds = $state.raw<Record<string, Kind>>({});
+  private asked = new Map<string, Promise<Kind>>();
+  refusal = $state(""); // why the list is not to be had
+
+  readonly loaded = $derived.by<Choice[]>(() => (live.status ? live.models.map(choiceOf) : this.listed.map((name) => ({ name,
+    state: "ready" as const, sentence: "" }))));
+  // Models on disks that are not loaded: for a callers with control, who may load them.
+  readonly choices = $derived.by<Choice[]>(() => {
+    const names = new Set(live.models.flatMap((model) => [model.name, String(model.wanted?.path ?? "")]));
+    const others = this.stored.filter(({ name }) => !names.has(name));
+    return [...this.loaded, ...others.map(({ name, bytes }) => ({ name, bytes, state: "stored" as const, sentence: "" }))];
+  });
+  readonly isKnown = $derived(live.status !== undefined || this.listed.length > 0);
+
+  // Asks for the models where the status is refused.
+  async refresh(): Promise<void> {
+    try {
+      this.listed = (await json<{ data: { id: string }[] }>("GET", "/v1/models")).data.map(({ id }) => id);
+      this.refusal = "";
+    } catch (error) {
+      this.refusal = (error as Error).message;
+    }
+  }
+
+  // Looks at the disks; a node that has none says so by an error, which leaves the list as it was.
+  async refreshStored(): Promise<void> {
+    try {
+      const { nodes } = await json<DiskNodes>("GET", "/cluster/disk");
+      const models = nodes.flatMap((node) => node.models ?? []).filter((model) => model.complete);
+      this.stored = [...new Map(models.map(({ name, bytes, whole_bytes }) => [name, { name, bytes: whole_bytes ?? bytes }])).values()];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+    }
+  }
+
+  find(name: string): Choice | undefined { return this.choices.find((choice) => choice.name === name); }
+  kind(name: string): Kind | undefined { return this.kinds[name]; }
+
+  // Asks once for each model. Rejects with ApiError if the node does not say.
+  learn(name: string): Promise<Kind> {
+    let asked = this.asked.get(name);
+    if (!asked) {
+      asked = this.ask(name);
+      this.asked.set(name, asked);
+      asked.catch(() => this.asked.delete(name));
+    }
+    return asked;
+  }
+
+  private async ask(name: string): Promise<Kind> {
+    const shown = await json<Shown>("POST", "/api/show", { model: name });
+    const length = Object.entries(shown.model_info ?? {}).find(([key]) => key.endsWith(".context_length"))?.[1];
+    const kind: Kind = { isChat: (shown.template ?? "") !== "", tools: shown.capabilities?.includes("tools") ?? false,
+      thinking: shown.capabilities?.includes("thinking") ?? false, context: typeof length === "number" ? length : undefined };
+    this.kinds = { ...this.kinds, [name]: kind };
+    return kind;
+  }
+
+  contextOf(name: string): number | undefined {
+    return live.models.find((model) => model.name === name)?.context ?? this.kinds[name]?.context;
+  }
+
+  // Resolves with the model's name once it can answer, and loads it before if nobody has. Throws Error with a sentence.
+  async ready(name: string, signal: AbortSignal): Promise<string> {
+    if (!live.status) return name;
+    let wanted = name;
+    if (!live.models.some((model) => model.name === name)) {
+      if (this.find(name)?.state !== "stored") return name; // The node knows more names than we: it says what is wrong.
+      if (!live.control) throw new Error(`${name} is not loaded, and only a browser on the node's own machine may load it.`);
+      wanted = (await json<{ model: string }>("POST", "/cluster/load", { model: name }, { signal })).model;
+    }
+    await untilReady(wanted, signal);
+    return wanted;
+  }
+}
+
+async function untilReady(name: string, signal: AbortSignal): Promise<void> {
+  let seen = "";
+  let movedAt = performance.now();
+  while (!signal.aborted) {
+    const model = live.models.find((one) => one.name === name);
+    if (model?.state === "ready" || model?.state === "restarting") return;
+    if (model?.state === "failed") throw new Error(model.last_error || `${name} could not be loaded.`);
+    const now = JSON.stringify([model?.phase, model?.sentence, model?.loading?.read_bytes]);
+    if (now !== seen) movedAt = performance.now();
+    seen = now;
+    if (performance.now() - movedAt > STANDSTILL_MS) throw new Error(`${name} has not come nearer to being loaded for ten minutes. ${model?.sentence ?? ""}`);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  throw new DOMException("stopped", "AbortError");
+}
+
+function choiceOf(model: ModelStatus): Choice {
+  const phase = model.phase ?? (model.state === "ready" ? "ready" : "loading");
+  const state = model.state === "ready" ? "ready" : model.state === "failed" ? "failed"
+    : phase === "waiting" || phase === "placing" ? "waiting" : "loading";
+  const machines = new Set((model.ranks ?? []).map((rank) => rank.node)).size;
+  return { name: model.name, state, sentence: model.sentence || model.last_error || "", loading: model.loading, context: model.context,
+    machines: machines || undefined };
+}
+
+export const catalog = new Catalog();

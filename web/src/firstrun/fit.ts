@@ -1,0 +1,33 @@
+// Models that would fit here, by the planner: the first door.
+import { json } from "../lib/api";
+
+export interface Fit { id: string; title: string; bytes: number; tokensPerSecond: number; machines: number }
+
+interface Planned { choice: { decode_tok_s: number; machines: number; groups: { ranks: { weight_bytes: number }[] }[] } | null }
+
+// Largest first: the planner's short names and where the weights are. All of them are trained for chat and tools, open and not gated.
+const CANDIDATES: { name: string; id: string; title: string }[] = [
+  { name: "gpt-oss-120b", id: "openai/gpt-oss-120b", title: "gpt-oss 120B" },
+  { name: "qwen3-coder-30b-a3b", id: "Qwen/Qwen3-Coder-30B-A3B-Instruct", title: "Qwen3 Coder 30B" },
+  { name: "gpt-oss-20b", id: "openai/gpt-oss-20b", title: "gpt-oss 20B" },
+  { name: "qwen3-8b", id: "Qwen/Qwen3-8B", title: "Qwen3 8B" },
+  { name: "qwen3-4b", id: "Qwen/Qwen3-4B", title: "Qwen3 4B" },
+  { name: "qwen3-1.7b", id: "Qwen/Qwen3-1.7B", title: "Qwen3 1.7B" },
+  { name: "qwen3-0.6b", id: "Qwen/Qwen3-0.6B", title: "Qwen3 0.6B" },
+];
+export const FITS_MAX = 3;
+const CONTEXT = 8_192;
+const PLAN_MS = 20_000;
+
+// Asks the planner for one candidate after the other until three fit. Throws ApiError if it cannot be asked at all.
+export async function modelsThatFit(): Promise<Fit[]> {
+  const fits: Fit[] = [];
+  for (const { name, id, title } of CANDIDATES) {
+    const { choice } = await json<Planned>("POST", "/cluster/plan", { model: name, context: CONTEXT }, { timeout: PLAN_MS });
+    if (!choice) continue;
+    const bytes = choice.groups.flatMap(({ ranks }) => ranks).reduce((sum, rank) => sum + rank.weight_bytes, 0);
+    fits.push({ id, title, bytes, tokensPerSecond: choice.decode_tok_s, machines: choice.machines });
+    if (fits.length === FITS_MAX) break;
+  }
+  return fits;
+}
