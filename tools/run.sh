@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The steps of `make run`: two worker processes tell a story, the text is compared with that of one rank, and
-# the page is served: on a terminal until Ctrl-C, elsewhere until it has answered once.
+# the page is served: on a terminal until Ctrl-C, elsewhere until it has answered once. The served model is slowed down, so that
+# an eye can follow, and its workers may be killed from the page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,6 +44,10 @@ fi
 echo "One rank gives the same text, byte for byte."
 echo "Took $((SECONDS - started)) s."
 
+demo=(--alone --ranks 2 --demo --link-delay-us 2000)
+echo "The page serves it on a link that is slowed to 2 ms a message, so that you can watch; \`lockstep serve\` without"
+echo "--link-delay-us has the real speed. Its \"Pull a plug\" kills one of the two workers: the text goes on unchanged."
+
 is_port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 port=8600
 if is_port_taken "$port"; then
@@ -53,10 +58,10 @@ fi
 if [ -t 0 ] && [ -t 1 ]; then
   rm -rf "$work"
   trap - EXIT
-  exec "$program" serve "$model" --alone --ranks 2 --port "$port"
+  exec "$program" serve "$model" "${demo[@]}" --port "$port"
 fi
 
-"$program" serve "$model" --alone --ranks 2 --port "$port" </dev/null >"$work/serve" 2>&1 &
+"$program" serve "$model" "${demo[@]}" --port "$port" </dev/null >"$work/serve" 2>&1 &
 server=$!
 address=""
 for _ in $(seq 300); do # 30 s until the node has printed its address

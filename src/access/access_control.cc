@@ -7,6 +7,8 @@
 
 #include "access/host_names.h"
 #include "access/local_caller.h"
+#include "access/own_page.h"
+#include "access/sent_key.h"
 #include "net/caller_network.h"
 
 namespace lockstep {
@@ -14,41 +16,6 @@ namespace {
 
 constexpr std::string_view kAnyOrigin = "*";
 constexpr const char* kPreflightSeconds = "600";
-
-bool is_same_letters(std::string_view a, std::string_view lower) {
-  return std::equal(a.begin(), a.end(), lower.begin(), lower.end(), [](char x, char y) {
-    return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
-  });
-}
-
-// "Authorization: Bearer KEY" from OpenAI's clients, "x-api-key: KEY" from Anthropic's.
-std::string_view key_in(const HttpRequest& request) {
-  constexpr std::string_view kScheme = "bearer ";
-  std::string_view text = request.header("authorization");
-  if (text.size() > kScheme.size() && is_same_letters(text.substr(0, kScheme.size()), kScheme)) {
-    text.remove_prefix(kScheme.size());
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    return text;
-  }
-  return request.header("x-api-key");
-}
-
-// Whether a page comes from this server itself.
-bool is_own_page(const HttpRequest& request, std::string_view origin) {
-  const std::string_view host = request.header("host");
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == host) return true;
-  }
-  return false;
-}
-
-ApiError no_key(bool has_one) {
-  return {401,
-          has_one
-              ? "this API key is unknown here: create one with `lockstep key add NAME` on the node"
-              : "an API key is needed, as `Authorization: Bearer KEY` or `x-api-key: KEY`",
-          "", "invalid_api_key"};
-}
 
 // Not for the node itself: any program, or a page that was allowed.
 bool is_for_programs(RouteAccess access) {
@@ -112,12 +79,9 @@ ApiResult<HttpReply::Terms> AccessControl::admit(HttpRequest& request, RouteAcce
   const std::shared_ptr<const Keys> keys = keys_.keys();
   HttpReply::Terms terms;
   terms.headers = headers(request);
-  const std::string_view origin = request.header("origin");
-  const bool is_foreign_page =
-      !origin.empty() && !is_own_page(request, origin) && !is_allowed_origin(origin);
   // A page with a key was given it; any other may be anybody's, in a browser that can reach this
   // node.
-  if (is_foreign_page && is_for_programs(access) && find_key(*keys, key_in(request)) == nullptr) {
+  if (is_foreign_page(request) && is_for_programs(access) && key_of(request, *keys) == nullptr) {
     return ApiError{
         403, "a page of another site sent this request; --allow-origin ORIGIN would allow it", "",
         "origin_not_allowed"};
@@ -133,9 +97,10 @@ ApiResult<uint64_t> AccessControl::caller(const HttpRequest& request, RouteAcces
                                           const Keys& keys) const {
   const std::string_view text = key_in(request);
   if (access == RouteAccess::kControl) TRY(check_control(request));
-  if (const ApiKey* key = find_key(keys, text)) return key->id();
+  if (const ApiKey* key = key_of(request, keys)) return key->id();
   const bool needs_key = access == RouteAccess::kUse || access == RouteAccess::kResume;
-  if (needs_key && !keys.empty()) return no_key(!text.empty());
+  // Whoever may change the node, and thereby make keys, needs none.
+  if (needs_key && !keys.empty() && !check_control(request).ok()) return no_key(!text.empty());
   if (access == RouteAccess::kLook && !keys.empty() && !may_look(request, keys)) {
     return no_key(!text.empty());
   }
@@ -145,12 +110,13 @@ ApiResult<uint64_t> AccessControl::caller(const HttpRequest& request, RouteAcces
 
 bool AccessControl::is_preferred(const HttpRequest& request) const {
   const std::shared_ptr<const Keys> keys = keys_.keys();
-  return keys->empty() ? request.is_from_this_machine : find_key(*keys, key_in(request)) != nullptr;
+  if (keys->empty()) return request.is_from_this_machine;
+  return key_of(request, *keys) != nullptr || check_control(request).ok();
 }
 
 std::string AccessControl::client_name(const HttpRequest& request) const {
   const std::shared_ptr<const Keys> keys = keys_.keys();
-  const ApiKey* const key = find_key(*keys, key_in(request));
+  const ApiKey* const key = key_of(request, *keys);
   return key != nullptr ? key->name : request.address;
 }
 
@@ -159,18 +125,18 @@ bool AccessControl::may_look(const HttpRequest& request) const {
 }
 
 bool AccessControl::may_look(const HttpRequest& request, const Keys& keys) const {
-  if (find_key(keys, key_in(request)) != nullptr || request.is_proved) return true;
+  if (key_of(request, keys) != nullptr || request.is_proved) return true;
   if (keys.empty()) return check_without_keys(request).ok();
   return options_.takes_control && check_local_caller(request).ok();
 }
 
 AnswerOwner AccessControl::owner_of(const HttpRequest& request) const {
   const std::shared_ptr<const Keys> keys = keys_.keys();
-  if (const ApiKey* key = find_key(*keys, key_in(request))) return {key->id(), {}};
+  if (const ApiKey* key = key_of(request, *keys)) return {key->id(), {}};
   const std::string_view origin = request.header("origin");
-  const bool is_foreign_page = !origin.empty() && !is_own_page(request, origin);
+  const bool is_another_page = !origin.empty() && !is_own_page(request, origin);
   return {request.is_from_this_machine ? 0 : network_id(request.network),
-          std::string(is_foreign_page ? origin : "")};
+          std::string(is_another_page ? origin : "")};
 }
 
 ApiResult<Ok> AccessControl::check_without_keys(const HttpRequest& request) const {
@@ -226,8 +192,7 @@ ApiResult<Ok> AccessControl::check_control(const HttpRequest& request) const {
   TRY(check_local_caller(request));
   if (request.is_proved) return Ok{};
   const bool has_session = sessions_.has(request.header("cookie"), PageSessions::Clock::now());
-  // A browser sends the page's origin with each POST; check_local_caller has compared it.
-  if (has_session && (request.method == "GET" || !request.header("origin").empty())) return Ok{};
+  if (has_session && may_use_cookies(request)) return Ok{};
   return no_control(
       "this needs the node's control secret: run the command as the user who runs the node, with "
       "its LOCKSTEP_HOME, or open the page at the address that `lockstep page` prints");
@@ -261,6 +226,11 @@ ApiResult<std::string> AccessControl::open_page(const HttpRequest& request, std:
   if (cookie.ok()) return std::move(cookie.value());
   if (cookie.error().code != ErrorCode::kNotFound) return internal_error(cookie.error());
   return no_control(cookie.error().message);
+}
+
+bool AccessControl::is_foreign_page(const HttpRequest& request) const {
+  const std::string_view origin = request.header("origin");
+  return !origin.empty() && !is_own_page(request, origin) && !is_allowed_origin(origin);
 }
 
 bool AccessControl::is_allowed_origin(std::string_view origin) const {

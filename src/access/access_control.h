@@ -16,6 +16,7 @@
 #include "access/api_keys.h"
 #include "access/control_nonces.h"
 #include "access/control_secret.h"
+#include "access/key_sessions.h"
 #include "access/page_sessions.h"
 #include "access/request_limiter.h"
 #include "net/http/http_server.h"
@@ -46,7 +47,7 @@ struct AnswerOwner {
 enum class RouteAccess : uint8_t {
   kAnybody,  // reveals nothing important, or checks its callers itself
   kLook,     // a key, or a program on this machine
-  kUse,      // a key if there are any; counts towards the client's limits
+  kUse,      // a key or control if there are keys; counts towards the client's limits
   kResume,   // the same callers, for an answer that counts already
   kControl,  // the control secret or a page session, on this machine
 };
@@ -59,7 +60,10 @@ class AccessControl {
   // key nor is_open.
   Status check_host(const std::string& host) const;
   // The server's port, part of what is proved; set before it serves.
-  void set_port(uint16_t port) { port_ = port; }
+  void set_port(uint16_t port) {
+    port_ = port;
+    key_sessions_.set_port(port);
+  }
   uint16_t port() const { return port_; }
 
   // 401, 403 or 429; else the terms of the answer: its caller, its permit, and the headers that let
@@ -85,6 +89,9 @@ class AccessControl {
   bool may_look(const HttpRequest& request) const;
   // Of the answer to an admitted request.
   AnswerOwner owner_of(const HttpRequest& request) const;
+  // Whether the sender is a program or the page of this machine, not through a proxy; 403 on a node
+  // that is behind one.
+  ApiResult<Ok> check_this_machine(const HttpRequest& request) const;
 
   // A nonce for one request of a caller with the secret, and the proof that this server made it.
   struct ControlOffer {
@@ -97,6 +104,24 @@ class AccessControl {
   // The value of Set-Cookie for a browser that has a code.
   ApiResult<std::string> open_page(const HttpRequest& request, std::string_view code);
 
+  // A sender that the page stands for, as the page needs to know it.
+  struct SessionFacts {
+    bool has_control = false;
+    bool has_key = false;   // or a session of one
+    bool has_keys = false;  // the node has some, so that senders without control need one
+  };
+  // 403 for a sender whose requests are refused anyway.
+  ApiResult<SessionFacts> session_facts(const HttpRequest& request) const;
+  // The value of Set-Cookie for the own page, which sends a key: 401 for an invalid key, 403 for
+  // another page, 409 if there are no keys.
+  ApiResult<std::string> open_key_session(const HttpRequest& request);
+  // Ends the session of the sender's cookie.
+  struct EndedSession {
+    bool has_ended = false;  // there was one
+    std::string set_cookie;
+  };
+  ApiResult<EndedSession> close_key_session(const HttpRequest& request);
+
  private:
   using Keys = std::vector<ApiKey>;
 
@@ -104,10 +129,14 @@ class AccessControl {
                 ControlNonces nonces, PageSessions sessions);
 
   bool is_allowed_origin(std::string_view origin) const;
+  bool is_foreign_page(const HttpRequest& request) const;
   // Uses up the nonce of the request's header.
   bool proves_secret(const HttpRequest& request);
   ApiResult<Ok> check_takes_control() const;
   bool may_look(const HttpRequest& request, const Keys& keys) const;
+  // The key that a request sends or whose session it has; null: none. A key that is sent counts
+  // alone, right or wrong.
+  const ApiKey* key_of(const HttpRequest& request, const Keys& keys) const;
   ApiResult<uint64_t> caller(const HttpRequest& request, RouteAccess access,
                              const Keys& keys) const;
   ApiResult<Ok> check_without_keys(const HttpRequest& request) const;
@@ -119,6 +148,7 @@ class AccessControl {
   const std::optional<ControlSecret> secret_;
   ControlNonces nonces_;
   PageSessions sessions_;
+  KeySessions key_sessions_;
   uint16_t port_ = 0;
   RequestLimiter limiter_;
 };

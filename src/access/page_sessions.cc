@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "access/own_page.h"
 #include "base/byte_text.h"
 #include "base/crypto/secrets.h"
 
@@ -15,12 +16,6 @@ constexpr size_t kNameBytes = 4;
 
 bool is_same(std::string_view a, std::string_view b) {
   return is_same_secret(bytes_of(a), bytes_of(b));
-}
-
-std::string_view without_spaces(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
 }
 
 template <class Secrets>
@@ -68,13 +63,7 @@ Result<std::string> PageSessions::open(std::string_view code, Clock::time_point 
 bool PageSessions::has(std::string_view cookies, Clock::time_point now) const {
   const std::lock_guard lock(mutex_);
   bool is_known = false;
-  while (!cookies.empty()) {
-    const std::string_view pair = cookies.substr(0, cookies.find(';'));
-    cookies.remove_prefix(std::min(cookies.size(), pair.size() + 1));
-    const size_t equals = pair.find('=');
-    if (equals == std::string_view::npos) continue;
-    if (without_spaces(pair.substr(0, equals)) != cookie_) continue;
-    const std::string_view value = without_spaces(pair.substr(equals + 1));
+  for (const std::string_view value : cookie_values(cookies, cookie_)) {
     for (const Secret& session : sessions_) {
       is_known |= is_same(session.text, value) && session.ends > now;
     }

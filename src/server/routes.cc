@@ -11,6 +11,9 @@
 #include "base/utf8.h"
 #include "server/anthropic/anthropic_messages.h"
 #include "server/anthropic/anthropic_models.h"
+#include "server/browser/demo_routes.h"
+#include "server/browser/page_routes.h"
+#include "server/browser/session_routes.h"
 #include "server/generation/api_context.h"
 #include "server/inspection/doctor_route.h"
 #include "server/inspection/hub_route.h"
@@ -33,7 +36,6 @@
 #include "server/operations/disk_routes.h"
 #include "server/operations/health.h"
 #include "server/operations/node_metrics.h"
-#include "server/operations/page_routes.h"
 #include "server/request/request_id.h"
 #include "server/token_routes.h"
 
@@ -120,6 +122,10 @@ constexpr Route kRoutes[] = {
     {"GET", "/control/proof", false, ServedBy::kLoop, RouteAccess::kAnybody, serve_control_proof},
     {"POST", "/control/page", false, ServedBy::kLoop, RouteAccess::kControl, serve_page_code},
     {"GET", kPagePrefix, false, ServedBy::kLoop, RouteAccess::kAnybody, serve_page_entry},
+    {"GET", "/session", true, ServedBy::kLoop, RouteAccess::kAnybody, serve_session},
+    {"POST", "/session", true, ServedBy::kLoop, RouteAccess::kAnybody, serve_session_start},
+    {"DELETE", "/session", true, ServedBy::kLoop, RouteAccess::kAnybody, serve_session_end},
+    {"POST", "/demo/kill", false, ServedBy::kLoop, RouteAccess::kLook, serve_demo_kill},
     {"GET", "/models", true, ServedBy::kLoop, RouteAccess::kUse, serve_models},
     {"GET", kModelPrefix, true, ServedBy::kLoop, RouteAccess::kUse, serve_model},
     {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},

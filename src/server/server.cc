@@ -26,7 +26,8 @@ struct Server::Impl {
                  .budget_bytes = options.budget_bytes,
                  .desk = options.desk,
                  .streams = options.streams,
-                 .page = options.page},
+                 .page = options.page,
+                 .kill_worker = options.kill_worker},
                 std::move(access)) {}
 };
 

@@ -17,6 +17,7 @@
 #include "node/disks/model_desk.h"
 #include "node/models/model_directory.h"
 #include "server/page/page_file.h"
+#include "server/request/demo_plug.h"
 #include "server/streams/kept_stream.h"
 
 namespace lockstep {
@@ -39,6 +40,7 @@ struct ServerOptions {
   ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
   StreamLimits streams = {};  // of answers that outlive their connection
   PageFiles page = {};        // empty: the plain page
+  KillWorker kill_worker = {};  // allows POST /demo/kill; empty: not allowed
 };
 
 class Server {

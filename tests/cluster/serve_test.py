@@ -336,6 +336,41 @@ class Serving(unittest.TestCase):
                 with self.subTest(link=link, rank=rank):
                     self.lose_worker(link, rank, signal.SIGKILL, "SIGKILL")
 
+    def test_a_plug_that_is_pulled_in_a_demo_changes_no_byte(self):
+        body = {**LONG, "max_tokens": 200}
+        with harness.Node("--ranks", "2", "--link-delay-us", "2000", "--demo") as node:
+            self.assertTrue(node.request("GET", "/v1/session")[1]["demo"])
+            undisturbed = node.complete(**body)[1]["choices"][0]["text"]
+            for rank in (1, 0):
+                with self.subTest(rank=rank):
+                    pids = node.worker_pids()
+                    connection, response = node.stream(body)
+                    text, answer = "", None
+                    for event in harness.events(response):
+                        if event == "[DONE]":
+                            break
+                        self.assertNotIn("error", event)
+                        text += event["choices"][0]["text"]
+                        if answer is None:
+                            answer = node.request("POST", "/demo/kill", {"rank": rank})
+                            early = node.request("POST", "/demo/kill", {"rank": rank})
+                    response.close()
+                    connection.close()
+                    self.assertEqual(answer, (200, {"rank": rank, "pid": pids[rank]}))
+                    self.assertEqual(early[0], 429)
+                    self.assertEqual(text, undisturbed)
+                    self.assertEqual([old == new for old, new in zip(pids, node.worker_pids())], [each != rank for each in (0, 1)])
+            self.assertEqual(node.status()["restarts"], 2)
+            self.assertEqual(node.request("POST", "/demo/kill", {"rank": 2})[0], 404)
+
+    def test_a_node_that_is_no_demo_kills_no_worker(self):
+        with harness.Node("--ranks", "2") as node:
+            pids = node.worker_pids()
+            status, answer = node.request("POST", "/demo/kill", {"rank": 0})
+            self.assertEqual(status, 404)
+            self.assertIn("--demo", answer["error"]["message"])
+            self.assertEqual(node.worker_pids(), pids)
+
     def test_a_stopped_worker_is_named_and_replaced(self):
         for link in ("shm", "tcp"):
             for rank in (0, 1):

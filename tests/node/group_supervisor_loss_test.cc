@@ -76,6 +76,31 @@ TEST_CASE("a killed worker ends the stream with its name and signal, and the nex
   }
 }
 
+TEST_CASE("a worker that is killed on request is replaced like one that dies") {
+  const TemporaryModel model;
+  GroupSupervisorOptions options = echo_options(model, 2, "shm");
+  options.spec.context = kEndlessContext;
+  const auto group = start_echo(options);
+  CHECK(group->kill_worker(2).error().code == ErrorCode::kInvalidArgument);
+  CHECK(group->kill_worker(-1).error().code == ErrorCode::kInvalidArgument);
+  const std::vector<RankStatus> before = group->status().ranks;
+  Client client;
+  client.start(*group, prompt({1}, 1'000'000'000));
+  client.wait_tokens(10);
+  const auto killed = group->kill_worker(std::nullopt);
+  REQUIRE(killed.ok());
+  CHECK(killed.value().rank == 1);
+  CHECK(killed.value().pid == before[1].pid);
+  const auto outcome = client.wait_end();
+  CHECK(contains(outcome.error().message, "was killed by signal 9 (SIGKILL)"));
+  check_serves(*group);  // waits for the new group
+  const std::vector<RankStatus> after = group->status().ranks;
+  CHECK(after[0].pid == before[0].pid);
+  CHECK(after[1].pid != before[1].pid);
+  group->stop();
+  CHECK(group->kill_worker(0).error().code == ErrorCode::kPeerLost);
+}
+
 TEST_CASE("a stopped worker is detected by its silence within 2 s") {
   const TemporaryModel model;
   for (const char* link : {"shm", "tcp"}) {

@@ -5,78 +5,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <map>
 
-#include "access/api_keys.h"
 #include "base/files/unique_fd.h"
-#include "server/served.h"
-#include "support/comes_true.h"
-#include "support/temporary_folder.h"
+#include "server/served_keys.h"
 
 namespace lockstep {
-namespace {
-
-const char* const kBody = R"({"prompt":"p","max_tokens":1})";
-constexpr const char* kPath = "/v1/completions";
-
-// A server with a file of keys, which does not exist at first.
-class ServedKeys {
- public:
-  explicit ServedKeys(const std::function<void(AccessOptions&)>& change = [](AccessOptions&) {})
-      : server([&](ServerOptions& options) {
-          options.access.keys = folder.path() / kApiKeyFile;
-          change(options.access);
-        }) {
-    server.model->says("a");
-  }
-
-  // Both return once the server has read the change.
-  std::string add(const std::string& name) {
-    const std::string key = add_api_key(folder.path() / kApiKeyFile, name, 1).value();
-    REQUIRE(comes_true([&] { return knows(key); }));
-    keys_[name] = key;
-    return key;
-  }
-  void remove(const std::string& name) {
-    REQUIRE(remove_api_key(folder.path() / kApiKeyFile, name).ok());
-    const std::string key = std::exchange(keys_[name], "");
-    REQUIRE(comes_true([&] { return !knows(key); }));
-    keys_.erase(name);
-  }
-  // `headers` end with line ends; the default Host is localhost.
-  Answer ask(const std::string& method, const std::string& path, const std::string& headers = "",
-             const std::string& body = "") {
-    const bool has_host = ("\n" + headers).find("\nHost:") != std::string::npos;
-    return server.exchange(
-        method + " " + path + " HTTP/1.1\r\n" + (has_host ? "" : "Host: localhost\r\n") + headers +
-        "Connection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
-  }
-  Answer post(const std::string& headers = "") { return ask("POST", kPath, headers, kBody); }
-
-  const TemporaryFolder folder;
-  Served server;
-
- private:
-  // A page of another site can read only with a key, and reading counts against no limit.
-  bool knows(const std::string& key) {
-    return ask("GET", "/metrics",
-               "Origin: http://probe.example\r\nAuthorization: Bearer " + key + "\r\n")
-               .status == 200;
-  }
-
-  std::map<std::string, std::string> keys_;
-};
-
-std::string bearer(const std::string& key) {
-  return "Authorization: Bearer " + key + "\r\n";
-}
-
-std::string code_of(const Answer& answer) {
-  return text_at(at(answer.json(), "error", "code"));
-}
-
-}  // namespace
-
 TEST_CASE("without keys local programs need none, and one that is sent is ignored") {
   ServedKeys served;
   CHECK(served.post().status == 200);
@@ -210,7 +143,7 @@ TEST_CASE("a page of another site is refused unless its origin is allowed or it 
   CHECK(closed.post("Origin: null\r\n").status == 403);
   CHECK(closed.post("Origin: http://localhost\r\n").status == 200);  // its own page
   const std::string ask = "Access-Control-Request-Method: POST\r\n";
-  CHECK(closed.ask("OPTIONS", kPath, origin + ask).status == 405);
+  CHECK(closed.ask("OPTIONS", kCompletionsPath, origin + ask).status == 405);
 
   ServedKeys allowing([](AccessOptions& access) { access.origins = {"https://chat.example"}; });
   const Answer answer = allowing.post(origin);
@@ -218,12 +151,15 @@ TEST_CASE("a page of another site is refused unless its origin is allowed or it 
   CHECK(answer.has_header("Access-Control-Allow-Origin: https://chat.example\r\n"));
   CHECK(answer.has_header("Vary: Origin\r\n"));
   CHECK(allowing.post("Origin: https://chat.example.evil\r\n").status == 403);
-  const Answer preflight = allowing.ask(
-      "OPTIONS", kPath, origin + ask + "Access-Control-Request-Headers: authorization,x-a\r\n");
+  const Answer preflight =
+      allowing.ask("OPTIONS", kCompletionsPath,
+                   origin + ask + "Access-Control-Request-Headers: authorization,x-a\r\n");
   CHECK(preflight.status == 200);
   CHECK(preflight.has_header("Access-Control-Allow-Origin: https://chat.example\r\n"));
   CHECK(preflight.has_header("Access-Control-Allow-Headers: authorization,x-a\r\n"));
-  CHECK(allowing.ask("OPTIONS", kPath, "Origin: https://other.example\r\n" + ask).status == 405);
+  CHECK(
+      allowing.ask("OPTIONS", kCompletionsPath, "Origin: https://other.example\r\n" + ask).status ==
+      405);
 
   const std::string key = allowing.add("a");
   CHECK(allowing.post(origin).status == 401);
@@ -235,7 +171,7 @@ TEST_CASE("a page of another site is refused unless its origin is allowed or it 
 
 TEST_CASE("a streamed answer has the CORS headers too") {
   ServedKeys served([](AccessOptions& access) { access.origins = {"*"}; });
-  const Answer answer = served.ask("POST", kPath, "Origin: app://notes\r\n",
+  const Answer answer = served.ask("POST", kCompletionsPath, "Origin: app://notes\r\n",
                                    R"({"prompt":"p","max_tokens":1,"stream":true})");
   CHECK(answer.status == 200);
   CHECK(answer.has_header("Access-Control-Allow-Origin: app://notes\r\n"));
@@ -263,38 +199,41 @@ TEST_CASE("a key's concurrent answers are limited; they end with the answer or i
   Served server([](ServerOptions& options) { options.access.limits.requests_at_once = 1; });
   const std::string body = R"({"prompt":"p","max_tokens":9,"stream":true})";
   auto streaming = std::make_unique<RawClient>(server.port());
-  streaming->send(Served::post_text(kPath, body));
+  streaming->send(Served::post_text(kCompletionsPath, body));
   const FakeModel::Running running = server.model->request(0);
-  CHECK(server.post(kPath, kBody).status == 429);
+  CHECK(server.post(kCompletionsPath, kShortBody).status == 429);
   FakeModel::say(running, "a");
   streaming->read_until("\"a\"");
-  CHECK(server.post(kPath, kBody).status == 429);
+  CHECK(server.post(kCompletionsPath, kShortBody).status == 429);
   running.end(FinishReason::kStop);
   streaming->read_to_end();
   // The answer is over, but its thread releases the last handle a little later.
   server.model->says("b");
   int status = 429;
-  for (int i = 0; i < 1000 && status == 429; ++i) status = server.post(kPath, kBody).status;
+  for (int i = 0; i < 1000 && status == 429; ++i)
+    status = server.post(kCompletionsPath, kShortBody).status;
   CHECK(status == 200);
 }
 
 TEST_CASE("a client that disconnects makes room for the next") {
   Served server([](ServerOptions& options) { options.access.limits.requests_at_once = 1; });
   auto streaming = std::make_unique<RawClient>(server.port());
-  streaming->send(Served::post_text(kPath, R"({"prompt":"p","stream":true})"));
+  streaming->send(Served::post_text(kCompletionsPath, R"({"prompt":"p","stream":true})"));
   const FakeModel::Running running = server.model->request(0);
   streaming->close();
   CHECK(server.model->waits_for_cancel(running.id));
   server.model->says("b");
   int status = 429;
-  for (int i = 0; i < 1000 && status == 429; ++i) status = server.post(kPath, kBody).status;
+  for (int i = 0; i < 1000 && status == 429; ++i)
+    status = server.post(kCompletionsPath, kShortBody).status;
   CHECK(status == 200);
 }
 
 TEST_CASE("a client that does not read its stream is dropped and its request cancelled") {
   Served server([](ServerOptions& options) { options.limits.unsent_bytes_max = 100'000; });
   RawClient client(server.port(), 4096);
-  client.send(Served::post_text(kPath, R"({"prompt":"p","max_tokens":900,"stream":true})"));
+  client.send(
+      Served::post_text(kCompletionsPath, R"({"prompt":"p","max_tokens":900,"stream":true})"));
   const FakeModel::Running running = server.model->request(0);
   // Each token is an event of about 200 bytes: more than the sockets and the limit hold together.
   const std::string text(1000, 'x');

@@ -8,7 +8,7 @@
 
 #include "base/files/mapped_file.h"
 #include "server/fake_page.h"
-#include "server/operations/page_routes.h"
+#include "server/browser/page_routes.h"
 #include "server/served.h"
 
 namespace lockstep {

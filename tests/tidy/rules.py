@@ -187,7 +187,7 @@ CODE_RULES = [
 TEXT_SUFFIXES = {".cc", ".h", ".inl", ".py", ".sh", ".md", ".cmake", ".txt", ".yml", ".json"}
 TEXT_NAMES = {"Makefile", "run", ".clang-tidy", ".clang-format", ".gitignore"}
 # The page's sources: nothing turns a text into HTML or code, since texts of models and strangers are in it. The page's policy
-# (src/server/operations/page_routes.cc) refuses inline styles; `style:name={...}` sets a property without one.
+# (src/server/browser/page_routes.cc) refuses inline styles; `style:name={...}` sets a property without one.
 WEB_FILE = re.compile(r"^web/src/.*\.(svelte|ts|js|mjs|html)$")
 WEB_RULES = [
     (re.compile(r"\{@html\b"), "text that becomes HTML: render it with components"),

@@ -60,6 +60,7 @@ struct ServeFlags {
   bool json = false;
   bool json_log = false;
   bool core_dumps = false;
+  bool demo = false;
 };
 
 // Why a node ends; the first cause wins: a signal, or a user who wants it to start again. Shared
@@ -82,7 +83,8 @@ std::filesystem::path models_disk() {
 struct Serving {
   const std::shared_ptr<PowerGauge> power = std::make_shared<PowerGauge>(PowerMeter::open());
   std::shared_ptr<MachineGauge> machine;  // its thread must find the stop signals blocked
-  ModelServices own;                      // groups of this machine alone
+  std::vector<std::shared_ptr<GroupSupervisor>> groups;  // of this machine alone
+  ModelServices own;                                     // the same
   // Alone: memory that models may use, known before they are loaded; 0: unknown.
   int64_t budget_bytes = 0;
   std::vector<WantedModel> wanted;
@@ -104,8 +106,9 @@ Result<DiskCache> disk_cache_for(const ServeFlags& flags) {
   return DiskCache{};
 }
 
-Result<ModelServices> start_groups(const ServeFlags& flags, const DiskCache& cache) {
-  ModelServices models;
+Result<std::vector<std::shared_ptr<GroupSupervisor>>> start_groups(const ServeFlags& flags,
+                                                                   const DiskCache& cache) {
+  std::vector<std::shared_ptr<GroupSupervisor>> models;
   for (const std::string& model : flags.models) {
     GroupFlags group = flags.group;
     group.model = model;
@@ -294,6 +297,11 @@ void announce(const ServeFlags& flags, const Serving& serving, bool has_founded)
                     "another)",
                     page));
   }
+  if (flags.demo) {
+    print_line(
+        "A demo: the page and programs of this machine may kill a worker (POST /demo/kill), to see "
+        "that answers go on unchanged.");
+  }
   print_line(fmt::format("Serving at {} (the page), {}v1 (OpenAI API). Ctrl-C ends.", url, url));
 }
 
@@ -320,6 +328,11 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.machine = serving.machine;
   options.budget_bytes = serving.budget_bytes;
   options.page = built_in_page();
+  if (flags.demo) {
+    options.kill_worker = [group = serving.groups.front()](std::optional<int> rank) {
+      return group->kill_worker(rank);
+    };
+  }
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
   if (serving.node == nullptr) return Server::start(options, models, nullptr);
   if (serving.own.empty()) {
@@ -376,7 +389,8 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
   const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
   serving.budget_bytes = flags.alone ? static_cast<int64_t>(default_budget_bytes().value_or(0)) : 0;
   const DiskCache cache = TRY(disk_cache_for(flags));
-  if (runs_groups) serving.own = TRY(start_groups(flags, cache));
+  if (runs_groups) serving.groups = TRY(start_groups(flags, cache));
+  serving.own.assign(serving.groups.begin(), serving.groups.end());
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
     serving.node =
@@ -432,6 +446,12 @@ void add_serve_command(CLI::App& app, Command& chosen, Command restart_program) 
   for (CLI::Option* option : add_cluster_flags(*command, flags->cluster)) {
     if (option->get_envname().empty()) alone->excludes(option);
   }
+  command
+      ->add_flag("--demo", flags->demo,
+                 "let the page and programs of this machine kill worker processes of the one model "
+                 "(POST /demo/kill), to show that nothing is lost")
+      ->needs(alone)
+      ->excludes("--no-control");
   command->add_flag("--json", flags->json, "print the address as one JSON value");
   command->add_flag("--log-json", flags->json_log, "log lines as JSON");
   add_core_dump_flag(*command, flags->core_dumps);
@@ -444,6 +464,9 @@ void add_serve_command(CLI::App& app, Command& chosen, Command restart_program) 
     flags->groups_here = !flags->models.empty() && says_how_grouped(*command);
     if (flags->alone && flags->models.empty()) {
       throw CLI::RequiredError("MODEL (with --alone)");
+    }
+    if (flags->demo && flags->models.size() != 1) {
+      throw CLI::ValidationError("--demo", "it shows one model: name one");
     }
     chosen = [flags, restart_program] {
       const auto restarts = serve(*flags, restart_program);

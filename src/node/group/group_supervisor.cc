@@ -158,6 +158,31 @@ Status GroupSupervisor::check(const GenerateRequest& request) const {
                                  .running_max = options_.spec.sequences_max + options_.queue_max});
 }
 
+Result<RankStatus> GroupSupervisor::kill_worker(std::optional<int> rank) {
+  RankStatus killed;
+  {
+    std::lock_guard lock(mutex_);
+    if (status_.state != ModelStatus::State::kReady) {
+      return Error{ErrorCode::kPeerLost,
+                   fmt::format("{} is not serving now, so no worker is killed: wait until it is "
+                               "ready",
+                               status_.name)};
+    }
+    const int wanted = rank.value_or(static_cast<int>(status_.ranks.size()) - 1);
+    const auto found = std::find_if(status_.ranks.begin(), status_.ranks.end(),
+                                    [&](const RankStatus& each) { return each.rank == wanted; });
+    if (found == status_.ranks.end()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{} has no rank {}: its ranks are 0 to {}", status_.name, wanted,
+                               status_.ranks.size() - 1)};
+    }
+    killed = *found;
+    inbox_.killed.push_back(killed);
+  }
+  wake_.wake();
+  return killed;
+}
+
 void GroupSupervisor::cancel(uint64_t request) {
   {
     std::lock_guard lock(mutex_);

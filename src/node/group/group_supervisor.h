@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -86,6 +87,11 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   Result<uint64_t> generate(GenerateRequest request, EventSink events) override;
   void cancel(uint64_t request) override;
 
+  // Kills the worker of a rank (none: the highest), as a machine that loses power would; the group
+  // then forms again like after any loss. Returns the worker as it was, without waiting for its
+  // end. kInvalidArgument: there is no such rank; kPeerLost: the group is not serving.
+  Result<RankStatus> kill_worker(std::optional<int> rank);
+
  private:
   // From other threads to the supervising one.
   struct Submitted {
@@ -96,6 +102,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   struct Inbox {
     std::vector<Submitted> submitted;
     std::vector<uint64_t> cancelled;
+    std::vector<RankStatus> killed;
   };
 
   GroupSupervisor(GroupSupervisorOptions options, ModelFolder folder, WakePipe wake);

@@ -163,6 +163,9 @@ void GroupSupervisor::take_inbox(WorkerGroup* workers) {
   for (uint64_t id : inbox.cancelled) {
     if (requests_.cancel(id) && workers) workers->cancel(id);
   }
+  for (const RankStatus& each : inbox.killed) {
+    if (workers) workers->kill(each.rank, each.pid);
+  }
   if (requests_.next_deadline() <= Clock::now()) {
     const ModelStatus now = status();
     requests_.fail_expired(

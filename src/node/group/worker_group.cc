@@ -312,6 +312,12 @@ Status WorkerGroup::submit(uint64_t id, const GenerateRequest& request) {
   return Ok{};
 }
 
+// The process is our child and not reaped yet, so its id cannot be another's by now.
+void WorkerGroup::kill(int rank, int64_t pid) {
+  WorkerProcess& process = *worker(rank).process;
+  if (process.pid() == pid) process.kill_now();
+}
+
 void WorkerGroup::cancel(uint64_t id) {
   send(0, Message::kCancel, encode_id(id));
 }

@@ -91,6 +91,9 @@ class WorkerGroup {
   Status submit(uint64_t id, const GenerateRequest& request);
   void cancel(uint64_t id);
 
+  // Kills a rank's process if it is still this one; pump() then finds that it has ended.
+  void kill(int rank, int64_t pid);
+
   // Lets the step in flight finish; kills what has not exited after `limit`. Reports nothing more.
   void stop(std::chrono::milliseconds limit);
   // At once, with a short time for the ranks to leave in order. Reaps all processes.

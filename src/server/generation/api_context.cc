@@ -20,6 +20,7 @@ ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* c
       streams_(std::make_shared<KeptStreams>(settings_.streams)),
       housekeeper_(std::make_shared<Housekeeper>(
           std::max(settings_.silence_max / 4, std::chrono::milliseconds(1)))),
+      demo_(settings_.kill_worker ? std::make_unique<DemoPlug>(settings_.kill_worker) : nullptr),
       workers_(RequestWorkers::thread_count(available_core_count())),
       cluster_workers_(cluster ? std::make_unique<RequestWorkers>(RequestWorkers::kThreadsMin)
                                : nullptr) {

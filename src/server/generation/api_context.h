@@ -25,6 +25,7 @@
 #include "server/generation/generation_options.h"
 #include "server/generation/openai_answer.h"
 #include "server/page/page_file.h"
+#include "server/request/demo_plug.h"
 #include "server/request/errors.h"
 #include "server/request/request_metrics.h"
 #include "server/request/running_requests.h"
@@ -43,7 +44,8 @@ struct ApiSettings {
   int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // outlives the server; null: none
   StreamLimits streams = {};
-  PageFiles page = {};  // empty: the plain page
+  PageFiles page = {};          // empty: the plain page
+  KillWorker kill_worker = {};  // for `serve --demo`; empty: not allowed
 };
 
 // Where OpenAI's answers go.
@@ -69,6 +71,8 @@ class ApiContext {
   }
 
   PageFiles page() const { return settings_.page; }
+  // Null without `serve --demo`.
+  DemoPlug* demo() const { return demo_.get(); }
   // Models on disks; null: this server has none.
   ModelDesk* desk() const { return settings_.desk; }
   // This machine as a place for models, without a cluster.
@@ -138,6 +142,7 @@ class ApiContext {
   const std::shared_ptr<KeptStreams> streams_;
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
+  const std::unique_ptr<DemoPlug> demo_;
   OwnOffer own_offer_;
   SlowAnswer examination_;
   // Last: their jobs use all of the above.

@@ -1,4 +1,4 @@
-#include "server/operations/page_routes.h"
+#include "server/browser/page_routes.h"
 
 #include <fmt/core.h>
 
