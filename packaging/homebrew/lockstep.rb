@@ -47,6 +47,6 @@ class Lockstep < Formula
   test do
     assert_match version.to_s, shell_output("#{bin}/lockstep --version")
     model = pkgshare/"models/stories260K"
-    assert_match "there was", shell_output("#{bin}/lockstep run #{model} 'Once upon a time' --raw --max-tokens 8")
+    assert_match "there was", shell_output("#{bin}/lockstep run #{model} 'Once upon a time' --raw --max-tokens 8 --local")
   end
 end

@@ -100,6 +100,7 @@ int run_command_line(int argc, char** argv) {
   add_bench_command(app, chosen);
   add_status_command(app, chosen);
   add_ps_command(app, chosen);
+  add_top_command(app, chosen);
   add_logs_command(app, chosen);
   add_page_command(app, chosen);
   add_load_command(app, chosen);

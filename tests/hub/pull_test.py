@@ -117,13 +117,14 @@ class Pull(HubTest):
     def test_a_model_is_found_by_its_name_and_served_under_it(self):
         stories = {path.name: path.read_bytes() for path in pathlib.Path(harness.STORIES).iterdir()}
         with fake_hub.Hub(stories, "karpathy/stories") as hub:
-            missing = self.lockstep("run", "karpathy/stories", "Once", HF_ENDPOINT=hub.url)
+            missing = self.lockstep("run", "karpathy/stories", "Once", "--local", HF_ENDPOINT=hub.url)
             self.assertEqual(missing.returncode, 2)
             self.assertIn("`lockstep pull karpathy/stories`", missing.stderr)
             self.assertEqual(len(missing.stderr.splitlines()), 1)
             self.pull(model="karpathy/stories", HF_ENDPOINT=hub.url)
-        local = self.lockstep("run", harness.STORIES, "Once", "-n", "8", "--temperature", "0")
-        pulled = self.lockstep("run", "karpathy/stories", "Once", "-n", "8", "--temperature", "0", HF_HUB_OFFLINE="1")
+        local = self.lockstep("run", harness.STORIES, "Once", "--local", "-n", "8", "--temperature", "0")
+        pulled = self.lockstep("run", "karpathy/stories", "Once", "--local", "-n", "8", "--temperature", "0",
+                               HF_HUB_OFFLINE="1")
         self.assertEqual((pulled.returncode, pulled.stdout), (0, local.stdout), pulled.stderr)
         shown = self.lockstep("show", "karpathy/stories", "--json")
         self.assertEqual(json.loads(shown.stdout)["layers"], 5)

@@ -1,32 +1,15 @@
 #include "cli/client/generate.h"
 
-#include <signal.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "cli/flags/interrupt.h"
+
 namespace lockstep {
 namespace {
-
-// A signal handler can do no more than set this; the waiting thread checks it.
-volatile sig_atomic_t interrupted = 0;
-
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = 0;
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };
-    sigaction(SIGINT, &action, &previous_);
-  }
-  ~InterruptGuard() { sigaction(SIGINT, &previous_, nullptr); }
-
- private:
-  struct sigaction previous_ {};
-};
 
 struct Shared {
   std::mutex mutex;
@@ -77,7 +60,7 @@ Result<Generated> finish_generation(ModelService& service, const Started& starte
   // Terminates: the service reports one end for each request, within its own deadlines.
   while (!shared.outcome) {
     shared.ended.wait_for(lock, kLook);
-    if (interrupted && !is_cancelled) {
+    if (InterruptGuard::is_interrupted() && !is_cancelled) {
       is_cancelled = true;
       lock.unlock();
       service.cancel(started.id);

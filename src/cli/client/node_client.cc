@@ -24,11 +24,6 @@ Error no_node(const NodeFlags& flags, std::string_view reason) {
                                             flags.port, where, reason)};
 }
 
-ErrorCode code_of(int status) {
-  if (status == 404) return ErrorCode::kNotFound;
-  return status < 500 && status != 429 ? ErrorCode::kInvalidArgument : ErrorCode::kPeerLost;
-}
-
 // Required by a node of another machine that has keys.
 constexpr const char* kKeyVariable = "LOCKSTEP_API_KEY";
 
@@ -44,11 +39,7 @@ std::string sentence_of(const Json& error, const NodeControl& control) {
 Result<Json> call(const NodeFlags& flags, HttpCall call) {
   const NodeControl control = control_of(flags, call);
   if (control.header) call.headers.emplace_back(kControlHeader, *control.header);
-  if (const char* key = std::getenv(kKeyVariable)) {
-    call.headers.emplace_back("Authorization", "Bearer " + std::string(key));
-  }
-  call.host = flags.host;
-  call.port = static_cast<uint16_t>(flags.port);
+  address_call(flags, call);
   call.timeout = kAnswerTimeout;
   const auto answer = call_http(call);
   if (!answer.ok()) return no_node(flags, answer.error().message);
@@ -61,10 +52,28 @@ Result<Json> call(const NodeFlags& flags, HttpCall call) {
   if (error == nullptr || !error->is_object()) {
     return no_node(flags, "the program that answers there is not a lockstep node");
   }
-  return Error{code_of(answer.value().status), sentence_of(*error, control)};
+  return Error{error_code_of_status(answer.value().status), sentence_of(*error, control)};
 }
 
 }  // namespace
+
+ErrorCode error_code_of_status(int status) {
+  if (status == 404) return ErrorCode::kNotFound;
+  return status < 500 && status != 429 ? ErrorCode::kInvalidArgument : ErrorCode::kPeerLost;
+}
+
+void add_control(const NodeFlags& flags, HttpCall& call) {
+  const NodeControl control = control_of(flags, call);
+  if (control.header) call.headers.emplace_back(kControlHeader, *control.header);
+}
+
+void address_call(const NodeFlags& flags, HttpCall& call) {
+  if (const char* key = std::getenv(kKeyVariable)) {
+    call.headers.emplace_back("Authorization", "Bearer " + std::string(key));
+  }
+  call.host = flags.host;
+  call.port = static_cast<uint16_t>(flags.port);
+}
 
 void add_node_flags(CLI::App& command, NodeFlags& flags) {
   command.add_option("--port", flags.port, "HTTP port of the node (default 8600)")
@@ -76,11 +85,19 @@ Result<Json> ask_node(const NodeFlags& flags, std::string_view path) {
   return call(flags, {.target = std::string(path)});
 }
 
+HttpCall post_call(std::string_view path, const JsonObject& body) {
+  return {.method = "POST",
+          .target = std::string(path),
+          .headers = {{"Content-Type", "application/json"}},
+          .body = dump_json(body)};
+}
+
 Result<Json> tell_node(const NodeFlags& flags, std::string_view path, const JsonObject& body) {
-  return call(flags, {.method = "POST",
-                      .target = std::string(path),
-                      .headers = {{"Content-Type", "application/json"}},
-                      .body = dump_json(body)});
+  return call(flags, post_call(path, body));
+}
+
+Result<Json> delete_at_node(const NodeFlags& flags, std::string_view path) {
+  return call(flags, {.method = "DELETE", .target = std::string(path)});
 }
 
 std::string text_in(const Json& object, std::string_view key) {

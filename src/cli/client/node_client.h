@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "json/json.h"
+#include "net/http/http_client.h"
 
 // Declared so that includers need not read CLI11.
 namespace CLI {
@@ -26,6 +27,16 @@ void add_node_flags(CLI::App& command, NodeFlags& flags);
 // sentence.
 Result<Json> ask_node(const NodeFlags& flags, std::string_view path);
 Result<Json> tell_node(const NodeFlags& flags, std::string_view path, const JsonObject& body);
+Result<Json> delete_at_node(const NodeFlags& flags, std::string_view path);
+
+// Building blocks of these, for answers that are read as they arrive.
+HttpCall post_call(std::string_view path, const JsonObject& body);
+// Adds the node's address, and LOCKSTEP_API_KEY if it is set.
+void address_call(const NodeFlags& flags, HttpCall& call);
+// Adds the proof that this user may control the node, if it can be made. Asks the node, with a
+// deadline.
+void add_control(const NodeFlags& flags, HttpCall& call);
+ErrorCode error_code_of_status(int status);
 
 // Fields that exist: the node may be of another version.
 std::string text_in(const Json& object, std::string_view key);

@@ -51,6 +51,7 @@ void add_page_command(CLI::App& app, Command& chosen);
 void add_key_command(CLI::App& app, Command& chosen);
 void add_ps_command(CLI::App& app, Command& chosen);
 void add_logs_command(CLI::App& app, Command& chosen);
+void add_top_command(CLI::App& app, Command& chosen);
 void add_launch_command(CLI::App& app, Command& chosen);
 void add_completion_command(CLI::App& app, Command& chosen);
 

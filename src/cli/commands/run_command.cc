@@ -1,248 +1,128 @@
-// `lockstep run`: answers one prompt, or chats in the terminal.
-#include <editline/readline.h>
+// `lockstep run`: answers one prompt, or chats in the terminal, by the node of this machine or with
+// workers of its own.
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "chat/calls/output_parser.h"
-#include "cli/client/generate.h"
+#include "base/files/mapped_file.h"
+#include "cli/client/node_client.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/group_flags.h"
+#include "cli/repl/one_answer.h"
+#include "cli/repl/repl.h"
+#include "cli/talk/local_answerer.h"
+#include "cli/talk/model_picker.h"
+#include "cli/talk/node_answerer.h"
 #include "cli/text/output.h"
-#include "server/chat/chat_choice.h"
-#include "server/chat/chat_prompt.h"
-#include "tokenizer/tokenizer.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kPromptBytesMax = size_t{16} << 20;
-constexpr float kTemperatureDefault = 0.8f;  // if neither the user nor the model sets one
+constexpr size_t kSchemaBytesMax = size_t{1} << 20;
 
 struct RunFlags {
   GroupFlags group;
+  NodeFlags node;
   std::string prompt;
-  bool has_prompt = false;
-  int max_tokens = 0;  // 0: as many as fit the context
-  bool raw = false;
-  std::optional<float> temperature;
-  std::optional<int> top_k;
-  std::optional<float> top_p;
-  uint64_t seed = 0;
-  bool has_seed = false;
+  std::vector<std::string> files;
+  std::string schema;
+  JsonObject options;  // of the request: temperature...
   int draft_tokens = 0;
+  bool has_prompt = false;
+  bool raw = false;
+  bool local = false;       // asked for, or meant by a flag of own workers
+  bool names_node = false;  // --host or --port
+  bool goes_on = false;     // -c
+  bool code_only = false;   // -x
+  bool plain = false;
+  bool keeps_history = true;
   bool json = false;
 };
 
-struct Answer {
-  OutputMessage message;
-  size_t prompt_tokens = 0;
-  Generated generation;
-  std::optional<Error> cancelled;  // by Ctrl-C; the message is the answer so far
-};
-
-GenerateRequest request_for(const RunFlags& flags, std::vector<int32_t> prompt,
-                            const ModelService& model) {
-  const int room = model.status().context - static_cast<int>(prompt.size()) + 1;
-  const SamplingDefaults defaults = model.sampling_defaults();
-  SamplingOptions sampling;
-  sampling.temperature =
-      flags.temperature.value_or(defaults.temperature.value_or(kTemperatureDefault));
-  sampling.top_k = flags.top_k.value_or(defaults.top_k.value_or(0));
-  sampling.top_p = flags.top_p.value_or(defaults.top_p.value_or(1.0f));
-  sampling.seed = flags.has_seed ? flags.seed : std::random_device{}();
-  return {.prompt = std::move(prompt),
-          .max_tokens = flags.max_tokens > 0 ? flags.max_tokens : std::max(room, 1),
-          .stop_ids = model.stop_ids(),
-          .sampling = sampling,
-          .draft_tokens = flags.draft_tokens};
+AnswerViewOptions view_of(const RunFlags& flags) {
+  AnswerViewOptions view;
+  view.out = stdout_manner();
+  view.err = stderr_manner();
+  view.is_plain = flags.plain || flags.raw;
+  if (flags.plain) view.out.has_colour = view.err.has_colour = false;
+  return view;
 }
 
-// Whether the model's chat template is used. An unreadable template is an error: plain text would
-// be a different question.
-Result<bool> has_template(const RunFlags& flags, const ModelService& model) {
-  if (flags.raw) return false;
-  const ModelChatFormat format = model.chat_format();
-  if (format.ok()) return format.value() != nullptr;
-  return Error{format.error().code,
-               fmt::format("the chat template cannot be used: {}; --raw works without it",
-                           format.error().message)};
+void say_dim(std::string_view text) {
+  const TerminalManner manner = stderr_manner();
+  if (!manner.is_terminal) return;  // a script's stderr is for errors
+  fmt::print(stderr, "{}\n", styled(manner, TextStyle::kDim, text));
 }
 
-Result<ChatPrompt> prompt_of(bool is_chat, const ModelService& model, const Json& messages) {
-  if (!is_chat) {
-    return ChatPrompt{encode_prompt(*model.tokenizer(), plain_conversation(messages))};
+Result<TalkSettings> settings_of(const RunFlags& flags) {
+  TalkSettings settings;
+  settings.options = flags.options;
+  settings.is_raw = flags.raw;
+  if (flags.schema.empty()) return settings;
+  const std::string text = TRY(read_small_file(flags.schema, kSchemaBytesMax));
+  auto schema = parse_untrusted_json(text);
+  if (!schema.ok()) {
+    return Error{ErrorCode::kCorrupt, fmt::format("the schema {} is not JSON: {}", flags.schema,
+                                                  schema.error().message)};
   }
-  ChatInput input;
-  input.messages = &messages;
-  input.now = local_time_now();
-  return chat_prompt(model, input);
+  settings.schema = std::move(schema.value());
+  return settings;
 }
 
-// Takes an answer's tokens: parses the output in the format of the model's family, and prints the
-// answer on stdout and its reasoning on stderr, as they arrive.
-class AnswerPrinter {
- public:
-  AnswerPrinter(const ModelService& model, bool is_chat, bool reasoning_is_open, bool is_silent)
-      : parser_(options(model, is_chat, reasoning_is_open)),
-        decoder_(model.tokenizer(), is_chat, printed_tokens(model, is_chat)),
-        is_silent_(is_silent) {}
-
-  void push(int32_t token) { take(parser_.push(decoder_.push(token))); }
-  OutputMessage finish(bool is_truncated) {
-    take(parser_.push(decoder_.finish()));
-    take(parser_.finish(is_truncated));
-    set_dim(false);
-    return message_.message();
-  }
-
- private:
-  static const ToolFormat* format_of(const ModelService& model, bool is_chat) {
-    const ModelChatFormat format = model.chat_format();
-    return is_chat && format.ok() && format.value() ? format.value()->tool_format(false) : nullptr;
-  }
-  static OutputParser::Options options(const ModelService& model, bool is_chat, bool is_open) {
-    OutputParser::Options options;
-    options.format = format_of(model, is_chat);
-    options.reasoning_is_open = is_open;
-    return options;
-  }
-  static std::map<int32_t, std::string> printed_tokens(const ModelService& model, bool is_chat) {
-    const ToolFormat* format = format_of(model, is_chat);
-    if (format == nullptr) return {};
-    return marker_tokens(*format, *model.tokenizer());
-  }
-
-  void take(const std::vector<OutputDelta>& deltas) {
-    for (const OutputDelta& delta : deltas) {
-      message_.add(delta);
-      if (is_silent_) continue;
-      const bool is_reasoning = delta.kind == OutputDelta::Kind::kReasoning;
-      set_dim(is_reasoning);
-      std::FILE* const file = is_reasoning ? stderr : stdout;
-      fmt::print(file, "{}", delta.text);
-      std::fflush(file);
-    }
-  }
-  // A terminal shows reasoning dim; the answer then begins on a new line.
-  void set_dim(bool is_dim) {
-    if (is_silent_ || is_dim == is_dim_) return;
-    is_dim_ = is_dim;
-    const bool has_colours = isatty(STDERR_FILENO) != 0;
-    fmt::print(stderr, "{}{}", has_colours ? (is_dim ? "\x1b[2m" : "\x1b[0m") : "",
-               is_dim ? "" : "\n\n");
-    std::fflush(stderr);
-  }
-
-  OutputParser parser_;
-  StreamDecoder decoder_;
-  MessageBuilder message_;
-  const bool is_silent_;
-  bool is_dim_ = false;
-};
-
-// Answers the last message; prints the pieces as they arrive unless the whole is wanted as JSON.
-Result<Answer> answer_messages(const RunFlags& flags, ModelService& model, const Json& messages) {
-  Answer answer;
-  const bool is_chat = TRY(has_template(flags, model));
-  ChatPrompt prompt = TRY(prompt_of(is_chat, model, messages));
-  answer.prompt_tokens = prompt.ids.size();
-  TRY(check_context(prompt.ids.size(), model.status()));
-  AnswerPrinter printer(model, is_chat, prompt.reasoning_is_open, flags.json);
-  auto generation = generate_and_wait(model, request_for(flags, std::move(prompt.ids), model),
-                                      [&](int32_t token) { printer.push(token); });
-  if (generation.ok()) {
-    answer.generation = std::move(generation.value());
-  } else if (generation.error().code == ErrorCode::kCancelled) {
-    answer.cancelled = generation.error();
-  } else {
-    return generation.error();
-  }
-  const bool is_truncated = answer.cancelled || answer.generation.reason == FinishReason::kLength;
-  answer.message = printer.finish(is_truncated);
-  return answer;
+// stdin and PROMPT together are one message, stdin first, as in `cat log | lockstep run MODEL
+// Why?`.
+Result<std::string> message_of(const RunFlags& flags) {
+  std::string text;
+  for (const std::string& file : flags.files) text += TRY(attached_file(file));
+  // A prompt is whole by itself: the stdin of a service or a remote shell is not awaited.
+  const bool reads_stdin = !flags.has_prompt || stdin_is_given();
+  std::string input = reads_stdin ? TRY(read_stdin(kPromptBytesMax)) : "";
+  if (!flags.has_prompt) return text + input;
+  if (!input.empty() && !input.ends_with('\n')) input += '\n';
+  if (!input.empty()) input += '\n';
+  return text + input + flags.prompt;
 }
 
-Json chat_message(std::string_view role, std::string_view content) {
-  return JsonObject{{"role", role}, {"content", content}};
+bool is_chat(const RunFlags& flags) {
+  return !flags.has_prompt && !flags.json && !flags.code_only && isatty(STDIN_FILENO) != 0;
 }
 
-Json answer_json(const Answer& answer, const ModelStatus& status) {
-  const Generated& g = answer.generation;
-  JsonObject object{{"text", answer.message.content},
-                    {"tokens", JsonArray(g.tokens.begin(), g.tokens.end())},
-                    {"prompt_tokens", answer.prompt_tokens},
-                    {"completion_tokens", g.tokens.size()},
-                    {"finish_reason", g.reason == FinishReason::kStop ? "stop" : "length"}};
-  if (!answer.message.reasoning.empty()) object["reasoning"] = answer.message.reasoning;
-  if (!g.tokens.empty()) {
-    object["first_token_s"] = seconds_between(g.started, g.first_token);
-    object["total_s"] = seconds_between(g.started, g.last_token);
+Result<int> talk(const RunFlags& flags, Answerer& answerer, const std::string& node) {
+  const TalkSettings settings = TRY(settings_of(flags));
+  const AnswerViewOptions view = view_of(flags);
+  const RunMemory memory(flags.keeps_history);
+  std::optional<Dialogue> last;
+  if (flags.goes_on) {
+    last = TRY(memory.conversation());
+    if (!last) return Error{ErrorCode::kNotFound, "there is no conversation to go on with (-c)"};
   }
-  JsonArray pids;
-  for (const RankStatus& rank : status.ranks) pids.push_back(rank.pid);
-  object["pids"] = std::move(pids);
-  return object;
-}
-
-int answer_once(const RunFlags& flags, ModelService& model, const std::string& prompt) {
-  auto answer = answer_messages(flags, model, JsonArray{chat_message("user", prompt)});
-  if (!answer.ok()) return fail(answer.error());
-  if (answer.value().cancelled) return fail(*answer.value().cancelled);
-  if (flags.json) {
-    print_json(answer_json(answer.value(), model.status()));
-  } else {
-    print_line("");
+  if (is_chat(flags)) {
+    Repl repl(answerer, {settings, view, flags.keeps_history, std::move(last)});
+    for (const std::string& file : flags.files) repl.attach(TRY(attached_file(file)));
+    return repl.run();
   }
+  Dialogue conversation = std::move(last).value_or(Dialogue());
+  conversation.ask(TRY(message_of(flags)));
+  TRY(answer_once(answerer, conversation, {settings, view, flags.json, flags.code_only, node}));
+  // Scripts leave nothing on the disk unless they ask for it.
+  if (flags.goes_on || view.out.is_terminal) TRY(memory.keep(conversation));
   return 0;
 }
 
-// An interrupted answer stays in the history as far as it was generated, so that questions and
-// answers alternate, as templates require.
-int chat(const RunFlags& flags, ModelService& model) {
-  fmt::print(stderr, "{} on {} rank{}. Ctrl-C ends an answer, Ctrl-D the conversation.\n",
-             model.status().name, model.status().ranks.size(),
-             model.status().ranks.size() == 1 ? "" : "s");
-  JsonArray messages;
-  while (true) {
-    const std::unique_ptr<char, decltype(&std::free)> line(readline(">>> "), &std::free);
-    if (!line) break;
-    if (*line == '\0') continue;
-    add_history(line.get());
-    messages.push_back(chat_message("user", line.get()));
-    auto answer = answer_messages(flags, model, messages);
-    print_line("");
-    if (answer.ok()) {
-      Json said = chat_message("assistant", answer.value().message.content);
-      const std::string& reasoning = answer.value().message.reasoning;
-      if (!reasoning.empty()) said.get_object()["reasoning_content"] = reasoning;
-      messages.push_back(std::move(said));
-      continue;
-    }
-    fail(answer.error());
-    messages.pop_back();
-    if (answer.error().code == ErrorCode::kExhausted && !messages.empty()) {
-      messages.clear();
-      fmt::print(stderr, "The conversation starts again.\n");
-    }
+Result<int> run_locally(const RunFlags& flags) {
+  if (flags.group.model.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "name a model: a folder, a .gguf file or a pulled model (org/name)"};
   }
-  print_line("");
-  return 0;
-}
-
-Result<int> run_run_command(const RunFlags& flags) {
-  const bool is_chat = !flags.has_prompt && isatty(STDIN_FILENO) != 0;
   GroupSupervisorOptions options = TRY(group_options(flags.group));
-  options.restarts = is_chat;  // a single answer is lost with its group
+  options.restarts = is_chat(flags);  // a single answer is lost with its group
   const auto model = TRY(start_group(options));
   print_quantisation(flags.group, model->status());
   if (!model->tokenizer()) {
@@ -252,27 +132,113 @@ Result<int> run_run_command(const RunFlags& flags) {
             "{} has no tokenizer, so it cannot read text; `lockstep logits` takes token ids",
             flags.group.model)};
   }
-  if (flags.has_prompt) return answer_once(flags, *model, flags.prompt);
-  if (is_chat) return chat(flags, *model);
-  return answer_once(flags, *model, TRY(read_stdin(kPromptBytesMax)));
+  LocalAnswerer answerer(*model, flags.draft_tokens);
+  return talk(flags, answerer, "");
+}
+
+Result<int> run_at_node(const RunFlags& flags) {
+  const std::string text =
+      flags.group.model.empty() ? TRY(pick_model(flags.node, false)) : flags.group.model;
+  const TerminalManner manner = stderr_manner();
+  NodeModel model = TRY(open_node_model(flags.node, text, manner));
+  NodeAnswerer answerer(flags.node, std::move(model), manner);
+  return talk(flags, answerer, fmt::format("http://{}:{}", flags.node.host, flags.node.port));
+}
+
+// Whether a node is to answer. Own workers are the way out if none runs here, or one that can load
+// no models and has others.
+Result<bool> uses_node(const RunFlags& flags) {
+  if (flags.local) return false;
+  const auto status = ask_node(flags.node, "/cluster/status");
+  const bool is_named = !flags.group.model.empty();
+  if (!status.ok()) {
+    const bool may_run_here = status.error().code == ErrorCode::kPeerLost && !flags.names_node;
+    if (!may_run_here) return status.error();
+    if (!is_named) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "no node runs on this machine, so name a model: a folder, a .gguf file or a "
+                   "pulled model (org/name)"};
+    }
+    say_dim("No node runs on this machine, so the model runs in this process (--local).");
+    return false;
+  }
+  if (!is_named || flags.names_node || !can_load_nothing(status.value())) return true;
+  if (serves_model(status.value(), flags.group.model)) return true;
+  say_dim(
+      "The node of this machine has other models and loads none (serve --alone), so this one "
+      "runs in this process (--local).");
+  return false;
+}
+
+Result<int> run_run_command(const RunFlags& flags) {
+  return TRY(uses_node(flags)) ? run_at_node(flags) : run_locally(flags);
 }
 
 void add_sampling_flags(CLI::App& command, RunFlags& flags) {
-  command.add_option("-n,--max-tokens", flags.max_tokens, "at most this many new tokens")
+  const auto whole = [&flags](const char* name) {
+    return [&flags, name](const int64_t& value) { flags.options[name] = value; };
+  };
+  const auto real = [&flags](const char* name) {
+    return [&flags, name](const double& value) { flags.options[name] = value; };
+  };
+  command
+      .add_option_function<int64_t>("-n,--max-tokens", whole("max_tokens"),
+                                    "at most this many new tokens")
       ->check(at_least(1));
   command
-      .add_option("--temperature", flags.temperature,
-                  "0 takes the most probable token (default: the model's, else 0.8)")
+      .add_option_function<double>(
+          "--temperature", real("temperature"),
+          "0 takes the most probable token (default: the model's, else 0.8, of a node 1)")
       ->check(CLI::Range(0.0, 100.0));
   command
-      .add_option("--top-k", flags.top_k,
-                  "choose among this many tokens; 0: all (default: the model's, else all)")
+      .add_option_function<int64_t>(
+          "--top-k", whole("top_k"),
+          "choose among this many tokens; 0: all (default: the model's, else all)")
       ->check(at_least(0));
   command
-      .add_option("--top-p", flags.top_p,
-                  "choose among the most probable tokens with this total probability (default: the "
-                  "model's, else 1)")
+      .add_option_function<double>(
+          "--top-p", real("top_p"),
+          "choose among the most probable tokens with this total probability (default: the "
+          "model's, else 1)")
       ->check(CLI::Range(0.0, 1.0));
+  command.add_option_function<int64_t>("--seed", whole("seed"),
+                                       "the same seed gives the same text");
+}
+
+void add_answer_flags(CLI::App& command, RunFlags& flags) {
+  command.add_flag("--raw", flags.raw,
+                   "continue the plain text, without the model's chat template");
+  command.add_option("-f,--file", flags.files, "a text file before the prompt (may be repeated)")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  command.add_flag("-c,--continue", flags.goes_on, "go on with the last conversation");
+  command.add_flag("-x,--extract", flags.code_only, "print only the answer's first block of code");
+  command
+      .add_option("--schema", flags.schema,
+                  "the answer is JSON that matches this schema (of a "
+                  "node only)")
+      ->type_name("FILE");
+  command.add_flag("--plain", flags.plain, "no colours and no Markdown on a terminal");
+  command.add_flag("!--no-history", flags.keeps_history,
+                   "neither read nor keep what is typed and answered");
+  command.add_flag("--json", flags.json, "one JSON value instead of text");
+}
+
+// Flags of own workers; each of them means --local.
+std::set<const CLI::Option*> add_local_flags(CLI::App& command, RunFlags& flags) {
+  const auto known = command.get_options();
+  const std::set<const CLI::Option*> before(known.begin(), known.end());
+  command.add_flag("--local", flags.local,
+                   "with own workers, even if a node runs; meant by every flag that follows");
+  add_draft_flag(command, flags.draft_tokens);
+  add_group_flags(command, flags.group);
+  add_cache_flag(command, flags.group, "default 0");
+  add_bits_flag(command, flags.group);
+  std::set<const CLI::Option*> added;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!before.contains(option)) added.insert(option);
+  }
+  return added;
 }
 
 }  // namespace
@@ -281,24 +247,21 @@ void add_run_command(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command =
       app.add_subcommand("run", "answer one prompt and exit, or chat in the terminal");
-  command
-      ->add_option("MODEL", flags->group.model,
-                   "a model folder, a .gguf file or a pulled model (org/name)")
-      ->required();
+  command->add_option("MODEL", flags->group.model,
+                      "a model of the node, a model folder, a .gguf file or a model of the hub "
+                      "(org/name); default: the node's, or a list");
   auto* prompt = command->add_option("PROMPT", flags->prompt,
-                                     "what to answer (default: stdin, or a chat on a terminal)");
-  command->add_flag("--raw", flags->raw,
-                    "continue the plain text, without the model's chat template");
+                                     "what to answer, after stdin (default: a chat on a terminal)");
   add_sampling_flags(*command, *flags);
-  auto* seed = command->add_option("--seed", flags->seed, "the same seed gives the same text");
-  add_draft_flag(*command, flags->draft_tokens);
-  command->add_flag("--json", flags->json, "one JSON value instead of text");
-  add_group_flags(*command, flags->group);
-  add_cache_flag(*command, flags->group, "default 0");
-  add_bits_flag(*command, flags->group);
-  command->callback([flags, prompt, seed, &chosen] {
+  add_answer_flags(*command, *flags);
+  add_node_flags(*command, flags->node);
+  const auto* host = command->get_option("--host");
+  const auto* port = command->get_option("--port");
+  const auto local_flags = add_local_flags(*command, *flags);
+  command->callback([flags, prompt, host, port, local_flags, &chosen] {
     flags->has_prompt = prompt->count() > 0;
-    flags->has_seed = seed->count() > 0;
+    flags->names_node = host->count() > 0 || port->count() > 0;
+    for (const CLI::Option* option : local_flags) flags->local |= option->count() > 0;
     chosen = [flags] {
       auto status = run_run_command(*flags);
       return status.ok() ? status.value() : fail(status.error());

@@ -1,6 +1,7 @@
 #include "cli/text/output.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -54,6 +55,11 @@ void show_progress(std::string_view text) {
 
 void clear_progress() {
   show_progress("");
+}
+
+bool stdin_is_given() {
+  struct stat facts {};
+  return ::fstat(STDIN_FILENO, &facts) == 0 && (S_ISFIFO(facts.st_mode) || S_ISREG(facts.st_mode));
 }
 
 Result<std::string> read_stdin(size_t bytes_max) {

@@ -30,6 +30,8 @@ bool stdout_is_terminal();
 void show_progress(std::string_view text);
 void clear_progress();
 
+// Whether stdin is a pipe or a file, which somebody has given to be read.
+bool stdin_is_given();
 // All of stdin. kCorrupt above `bytes_max`.
 Result<std::string> read_stdin(size_t bytes_max);
 

@@ -1,0 +1,203 @@
+#include "cli/repl/repl_commands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+struct ReplCommandEntry {
+  std::string_view name;
+  ReplCommand command;
+  std::string_view argument;
+  std::string_view about;
+};
+
+constexpr std::array kReplCommands = std::to_array<ReplCommandEntry>({
+    {"/model", ReplCommand::kModel, "[NAME]", "talk to another model, loaded if need be"},
+    {"/new", ReplCommand::kNew, "", "begin a new conversation"},
+    {"/retry", ReplCommand::kRetry, "", "answer the last question again"},
+    {"/undo", ReplCommand::kUndo, "", "forget the last question and its answer"},
+    {"/edit", ReplCommand::kEdit, "", "edit the last question in $EDITOR, and ask it again"},
+    {"/system", ReplCommand::kSystem, "[TEXT|off]", "the system message"},
+    {"/set", ReplCommand::kSet, "[NAME VALUE|off]", "temperature, top_p, seed, max_tokens..."},
+    {"/think", ReplCommand::kThink, "[on|off|low|medium|high|auto|show]",
+     "reasoning before an answer; show: the last one's"},
+    {"/file", ReplCommand::kFile, "PATH", "add a text file to the next message"},
+    {"/copy", ReplCommand::kCopy, "", "copy the last answer to the terminal's clipboard"},
+    {"/save", ReplCommand::kSave, "PATH", "write the conversation to a file"},
+    {"/load", ReplCommand::kLoad, "PATH", "go on with a saved conversation"},
+    {"/export", ReplCommand::kExport, "PATH", "write the conversation as Markdown"},
+    {"/stats", ReplCommand::kStats, "", "tokens and speed of this conversation"},
+    {"/nodes", ReplCommand::kNodes, "", "the machines, and where the models are"},
+    {"/help", ReplCommand::kHelp, "", "this list"},
+    {"/quit", ReplCommand::kQuit, "", "leave, as Ctrl-D does"},
+});
+
+constexpr std::array<std::string_view, 7> kThinkValues = {"on",   "off",  "low", "medium",
+                                                          "high", "auto", "show"};
+constexpr std::array<std::string_view, 12> kSetNames = {"temperature",
+                                                        "top_p",
+                                                        "top_k",
+                                                        "min_p",
+                                                        "typical_p",
+                                                        "repetition_penalty",
+                                                        "presence_penalty",
+                                                        "frequency_penalty",
+                                                        "max_tokens",
+                                                        "seed",
+                                                        "stop",
+                                                        "off"};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\n";
+  const size_t first = text.find_first_not_of(kSpaces);
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
+// Levenshtein's distance.
+size_t distance_of(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string unknown_sentence(std::string_view name) {
+  constexpr size_t kNameMax = 32, kDistanceMax = 2;
+  const std::string_view shown = name.substr(0, kNameMax);
+  std::string_view nearest;
+  size_t least = kDistanceMax + 1;
+  for (const ReplCommandEntry& entry : kReplCommands) {
+    const size_t distance = distance_of(shown, entry.name);
+    if (distance < least) nearest = entry.name;
+    least = std::min(least, distance);
+  }
+  return nearest.empty()
+             ? fmt::format("there is no command {}; /help lists them, // begins a message with /",
+                           shown)
+             : fmt::format("there is no command {}; did you mean {}?", shown, nearest);
+}
+
+void add_matching(std::vector<std::string>& found, std::string_view word,
+                  std::span<const std::string_view> values) {
+  for (const std::string_view value : values) {
+    if (value.starts_with(word)) found.emplace_back(value);
+  }
+}
+
+}  // namespace
+
+ReplInput parse_repl_input(std::string_view text) {
+  ReplInput input;
+  if (!text.starts_with('/')) {
+    input.rest = text;
+    return input;
+  }
+  if (text.starts_with("//")) {
+    input.rest = text.substr(1);
+    return input;
+  }
+  const size_t end = std::min(text.find_first_of(" \t\n"), text.size());
+  const std::string_view name = text.substr(0, end);
+  input.rest = trimmed(text.substr(end));
+  const std::string_view meant = name == "/bye" || name == "/exit" ? "/quit"
+                                 : name == "/?"                    ? "/help"
+                                                                   : name;
+  const auto* entry = std::find_if(kReplCommands.begin(), kReplCommands.end(),
+                                   [&](const ReplCommandEntry& one) { return one.name == meant; });
+  input.kind = ReplInput::Kind::kUnknown;
+  if (entry == kReplCommands.end()) {
+    input.unknown = unknown_sentence(name);
+    return input;
+  }
+  if (entry->argument.empty() && !input.rest.empty()) {
+    input.unknown = fmt::format("{} takes no argument", name);
+    return input;
+  }
+  input.kind = ReplInput::Kind::kCommand;
+  input.command = entry->command;
+  return input;
+}
+
+std::vector<std::string> complete_repl_line(std::string_view line,
+                                            const std::vector<std::string>& models) {
+  std::vector<std::string> found;
+  if (!line.starts_with('/')) return found;
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos) {
+    for (const ReplCommandEntry& entry : kReplCommands) {
+      if (entry.name.starts_with(line)) found.emplace_back(entry.name);
+    }
+    return found;
+  }
+  const std::string_view command = line.substr(0, space);
+  const std::string_view word = line.substr(space + 1);
+  if (word.find(' ') != std::string_view::npos) return found;
+  if (command == "/think") add_matching(found, word, kThinkValues);
+  if (command == "/set") add_matching(found, word, kSetNames);
+  if (command == "/model") {
+    std::copy_if(models.begin(), models.end(), std::back_inserter(found),
+                 [&](const std::string& model) { return model.starts_with(word); });
+  }
+  return found;
+}
+
+bool completes_path(std::string_view line) {
+  constexpr std::array<std::string_view, 4> kWithPath = {"/file ", "/save ", "/load ", "/export "};
+  return std::any_of(kWithPath.begin(), kWithPath.end(),
+                     [&](std::string_view command) { return line.starts_with(command); });
+}
+
+std::vector<std::string> repl_help_lines() {
+  std::vector<std::string> lines;
+  for (const ReplCommandEntry& entry : kReplCommands) {
+    const std::string usage = fmt::format("{} {}", entry.name, entry.argument);
+    lines.push_back(fmt::format("  {:<28} {}", usage, entry.about));
+  }
+  lines.emplace_back("  \"\"\"                          a message of several lines, up to \"\"\"");
+  lines.emplace_back("  Alt-Enter, Ctrl-G            a new line; the whole message in $EDITOR");
+  lines.emplace_back("  Ctrl-R, Tab                  search what was typed; complete a command");
+  lines.emplace_back("  Ctrl-C, Ctrl-D               stop the answer, or clear the line; leave");
+  return lines;
+}
+
+std::optional<std::string> MessageLines::push(std::string_view line) {
+  constexpr std::string_view kMarks = "\"\"\"";
+  if (!is_open_) {
+    if (!line.starts_with(kMarks)) return std::string(line);
+    is_open_ = true;
+    text_.clear();
+    line.remove_prefix(kMarks.size());
+    if (line.empty()) return std::nullopt;
+  }
+  const bool is_end = line.ends_with(kMarks);
+  if (is_end) line.remove_suffix(kMarks.size());
+  text_ += line;
+  if (!is_end) {
+    text_ += '\n';
+    return std::nullopt;
+  }
+  is_open_ = false;
+  if (text_.ends_with('\n')) text_.pop_back();
+  return std::exchange(text_, {});
+}
+
+void MessageLines::drop() {
+  is_open_ = false;
+  text_.clear();
+}
+
+}  // namespace lockstep

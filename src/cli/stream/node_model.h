@@ -1,0 +1,27 @@
+// The models of a node's status, as `lockstep run` sees them. Pure functions of its JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json/json.h"
+
+namespace lockstep {
+
+// The model that a user means: by what it was loaded from (`path`, empty if the text is none), its
+// name, an alias, or the last part of its name, in any case. Null: the status has none.
+const Json* find_served_model(const Json& status, std::string_view text, std::string_view path);
+// Null: no model of this exact name.
+const Json* model_named(const Json& status, std::string_view name);
+
+// It answers now.
+bool is_model_ready(const Json& model);
+// It answers now, or is loaded by its next request.
+bool is_model_on_demand(const Json& model);
+
+// "12.5 MB of 93.4 MB, 6.20 MB/s, 0:13 left" while its weights are read, with a rate of 0 when that
+// stalls; otherwise its phase and why it waits. Harmless, one line.
+std::string model_progress(const Json& model);
+
+}  // namespace lockstep
