@@ -18,6 +18,11 @@ struct LinkUse {
   int tcp_rails = 0;  // of `rails` when RDMA is used, those that stayed on TCP
   bool is_encrypted = false;
   std::string reason;  // why TCP replaces RDMA; empty: the link is as requested
+  // The numeric addresses of both ends, of the first rail; empty with shared memory.
+  std::string own_host{};
+  std::string peer_host{};
+  std::string device{};        // this end's RDMA device, of the first rail with one
+  std::string network_note{};  // why no data network is used, and what to do; empty: none is missed
 };
 
 Result<LinkPath> parse_link_path(std::string_view name);

@@ -8,12 +8,16 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "fake_verbs/fake_wire.h"
@@ -22,12 +26,34 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int kDevicesMax = 2;
+constexpr int kDevicesMax = 16;
+constexpr int kLoopbackDevicesMax = 2;
 constexpr uint32_t kPageBytes = 4096;
 constexpr int kErrorUnsupportedApple = 102;
 constexpr int kAllAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-constexpr const char* kAddresses[kDevicesMax] = {"127.0.0.1", "127.0.0.2"};
+
+// The port of a device.
+struct Port {
+  std::string address;  // IPv4
+  bool is_down = false;
+};
+
+// LOCKSTEP_FAKE_VERBS_ADDRESSES: the ports of this process's machine, "10.9.0.1,!10.9.1.1"; one
+// with an exclamation mark is down. Empty: the controls decide.
+const std::vector<Port>& told_ports() {
+  static const std::vector<Port> ports = [] {
+    std::vector<Port> found;
+    const char* const told = std::getenv("LOCKSTEP_FAKE_VERBS_ADDRESSES");
+    std::stringstream list(told == nullptr ? "" : told);
+    for (std::string one; std::getline(list, one, ',') && found.size() < kDevicesMax;) {
+      const bool is_down = one.starts_with('!');
+      found.push_back({one.substr(is_down ? 1 : 0), is_down});
+    }
+    return found;
+  }();
+  return ports;
+}
 
 struct Receive {
   uint64_t id;
@@ -199,6 +225,18 @@ int poll_cq(ibv_cq* base, int count, ibv_wc* found) {
   return taken;
 }
 
+std::string address_of(const Context& context) {
+  if (told_ports().empty()) return "127.0.0." + std::to_string(context.index + 1);
+  return told_ports()[static_cast<size_t>(context.index)].address;
+}
+
+// The cable of a told port leads to addresses with the same first 24 bits only.
+bool is_reached(const Context& context, const ibv_gid& there) {
+  std::array<uint8_t, 4> own{};
+  ::inet_pton(AF_INET, address_of(context).c_str(), own.data());
+  return told_ports().empty() || std::equal(own.begin(), own.begin() + 3, &there.raw[12]);
+}
+
 bool is_allowed(const QueuePair& queue_pair, ibv_qp_state to) {
   switch (to) {
     case IBV_QPS_INIT:
@@ -257,10 +295,11 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
   if (fails(FakeCall::kGetDeviceList)) return refuse<ibv_device*>(ENOSYS);
-  *count = std::clamp(controls().device_count.load(), 0, kDevicesMax);
+  *count = told_ports().empty() ? std::clamp(controls().device_count.load(), 0, kLoopbackDevicesMax)
+                                : static_cast<int>(told_ports().size());
   auto* const list = new ibv_device*[kDevicesMax + 1]();
   for (int i = 0; i < *count; ++i) {
-    std::strcpy(the_devices[i].name, i == 0 ? "fake0" : "fake1");
+    std::strcpy(the_devices[i].name, ("fake" + std::to_string(i)).c_str());
     const int transport = mode() == FakeMode::kApple ? kFakeAppleTransport : IBV_TRANSPORT_IB;
     std::memcpy(&the_devices[i].transport_type, &transport, sizeof(transport));
     list[i] = &the_devices[i];
@@ -305,10 +344,13 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   return 0;
 }
 
-int ibv_query_port(ibv_context*, uint8_t port, struct _compat_ibv_port_attr* compat) {
+int ibv_query_port(ibv_context* context, uint8_t port, struct _compat_ibv_port_attr* compat) {
   if (fails(FakeCall::kQueryPort) || port != 1) return EINVAL;
   auto* const attributes = reinterpret_cast<ibv_port_attr*>(compat);
-  attributes->state = controls().is_port_down != 0 ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+  const int index = static_cast<Context*>(context)->index;
+  const bool is_down = controls().is_port_down != 0 ||
+                       (!told_ports().empty() && told_ports()[static_cast<size_t>(index)].is_down);
+  attributes->state = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   attributes->active_mtu = IBV_MTU_4096;
   attributes->gid_tbl_len = 4;
   return 0;
@@ -320,7 +362,8 @@ int ibv_query_gid(ibv_context* context, uint8_t, int index, ibv_gid* gid) {
     gid->raw[0] = 0xfe, gid->raw[1] = 0x80, gid->raw[15] = 1;
   } else if (index <= usable_gid()) {
     gid->raw[10] = gid->raw[11] = 0xff;
-    ::inet_pton(AF_INET, kAddresses[static_cast<Context*>(context)->index], &gid->raw[12]);
+    const std::string address = address_of(*static_cast<Context*>(context));
+    ::inet_pton(AF_INET, address.c_str(), &gid->raw[12]);
   }
   return index < 4 ? 0 : -1;
 }
@@ -425,6 +468,10 @@ int ibv_modify_qp(ibv_qp* base, ibv_qp_attr* attributes, int mask) {
   if (fails(call_of(to))) return EIO;
   if (!is_allowed(queue_pair, to) || !has_all_attributes(queue_pair, to, *attributes, mask)) {
     return EINVAL;
+  }
+  if (to == IBV_QPS_RTR &&
+      !is_reached(static_cast<Context&>(*queue_pair.context), attributes->ah_attr.grh.dgid)) {
+    return ETIMEDOUT;
   }
   if (to == IBV_QPS_INIT) {
     if (mode() == FakeMode::kApple && attributes->qp_access_flags != kAllAccess) return EINVAL;

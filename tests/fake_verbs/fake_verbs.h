@@ -1,7 +1,8 @@
 // The controls of libfakeverbs.so: an RDMA library without devices, which tests load instead of
 // libibverbs. Queue pairs exchange messages through memory that threads and forked processes share;
 // other processes share it if the environment variable LOCKSTEP_FAKE_VERBS_FILE names one file for
-// all of them. LOCKSTEP_FAKE_VERBS_MODE (rc, apple or lossy) sets the initial mode.
+// all of them. LOCKSTEP_FAKE_VERBS_MODE (rc, apple or lossy) sets the initial mode,
+// LOCKSTEP_FAKE_VERBS_ADDRESSES the devices of a process (fake_verbs.cc), one for each cable.
 #pragma once
 
 #include <atomic>

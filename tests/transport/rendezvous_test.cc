@@ -147,6 +147,51 @@ TEST_CASE("a rank calls from the address at which it listens") {
   CHECK(ntohl(from.sin_addr.s_addr) == 0x7f000002);
 }
 
+TEST_CASE("a rank calls each other from the address that is given for that one") {
+  const auto opened = TcpListener::open("127.0.0.2");
+  if (!opened.ok()) {
+    MESSAGE("skipped: this machine has one loopback address: ", opened.error().message);
+    return;
+  }
+  Ranks ranks(3, "0.0.0.0");
+  for (TcpAddress& address : ranks.addresses) address.host = "127.0.0.1";
+  const auto connect = [&](int rank, const char* from_to_0, const char* from_to_1) {
+    std::vector<TcpAddress> addresses = ranks.addresses;
+    addresses[0].from = from_to_0;
+    addresses[1].from = from_to_1;
+    addresses[static_cast<size_t>(rank)].host = "0.0.0.0";
+    return connect_sockets(ranks.listeners[static_cast<size_t>(rank)], addresses,
+                           {.rank = rank, .token = kToken});
+  };
+  Result<PeerConnections> of[3] = {PeerConnections{}, PeerConnections{}, PeerConnections{}};
+  std::thread second([&] { of[1] = connect(1, "127.0.0.2", ""); });
+  std::thread third([&] { of[2] = connect(2, "127.0.0.3", "127.0.0.4"); });
+  of[0] = connect(0, "", "");
+  second.join();
+  third.join();
+  for (const auto& each : of) REQUIRE_MESSAGE(each.ok(), each.error().message);
+  const auto ends = [&](size_t rank, size_t peer) {
+    return socket_ends(of[rank].value()[peer][0].socket.get()).value();
+  };
+  CHECK(ends(0, 1).peer == "127.0.0.2");
+  CHECK(ends(0, 2).peer == "127.0.0.3");
+  CHECK(ends(1, 2).peer == "127.0.0.4");
+  CHECK(ends(1, 0).own == "127.0.0.2");
+  CHECK(ends(2, 1).own == "127.0.0.4");
+  CHECK(ends(2, 1).peer == "127.0.0.1");
+}
+
+TEST_CASE("the ends of a connection are IPv4 addresses also on a socket for IPv6") {
+  Ranks ranks(1, "::");
+  UniqueFd calling = greet({"127.0.0.1", ranks.addresses[0].port}, "", 0);
+  const UniqueFd called(::accept(ranks.listeners[0].fd(), nullptr, nullptr));
+  REQUIRE(called.is_open());
+  const SocketEnds ends = socket_ends(called.get()).value();
+  CHECK(ends.own == "127.0.0.1");
+  CHECK(ends.peer == "127.0.0.1");
+  CHECK_FALSE(socket_ends(ranks.listeners[0].fd()).ok());
+}
+
 TEST_CASE("a missing rank is an error at the deadline that names it") {
   Ranks ranks(3);
   const auto links =

@@ -18,7 +18,7 @@ constexpr std::string_view kNames[] = {
     "GLIBC_TUNABLES", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS",
     // Ours: kernels, RDMA links, including the library that simulates RDMA in tests.
     "LOCKSTEP_ISA", "LOCKSTEP_VERBS_LIBRARY", "LOCKSTEP_VERBS_QP", "LOCKSTEP_FAKE_VERBS_FILE",
-    "LOCKSTEP_FAKE_VERBS_MODE"};
+    "LOCKSTEP_FAKE_VERBS_MODE", "LOCKSTEP_FAKE_VERBS_ADDRESSES"};
 
 constexpr std::string_view kPrefixes[] = {
     "LC_",

@@ -171,7 +171,8 @@ void Rendezvous::start_calls() {
     if (call.state != Call::State::kWaiting || Clock::now() < call.retry_at) continue;
     const TcpAddress& other = addresses_[static_cast<size_t>(call.rank)];
     const bool is_free = is_wildcard(own) || is_loopback(own) != is_loopback(other);
-    Result<UniqueFd> socket = start_connect(other, is_free ? "" : own.host);
+    Result<UniqueFd> socket =
+        start_connect(other, !other.from.empty() ? other.from : (is_free ? "" : own.host));
     if (!socket.ok()) {
       fail_call(call, std::move(socket.error().message));
       continue;
@@ -320,23 +321,27 @@ Result<PeerConnections> connect_sockets(const TcpListener& listener,
   return Rendezvous(listener, addresses, options).run();
 }
 
-Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
-                                                         std::span<const TcpAddress> addresses,
-                                                         const RendezvousOptions& options) {
-  PeerConnections connections = TRY(connect_sockets(listener, addresses, options));
-  std::vector<std::unique_ptr<Link>> links(addresses.size());
+Result<std::vector<std::unique_ptr<Link>>> open_tcp_links(PeerConnections connections,
+                                                          const LinkOptions& link, uint32_t epoch) {
+  std::vector<std::unique_ptr<Link>> links(connections.size());
   for (size_t peer = 0; peer < links.size(); ++peer) {
     if (connections[peer].empty()) continue;
     const int rank = static_cast<int>(peer);
     std::vector<std::unique_ptr<Link>> rails;
     for (PeerConnection& connection : connections[peer]) {
-      rails.push_back(
-          TRY(TcpLink::open(std::move(connection.socket),
-                            {.peer = rank, .epoch = options.epoch, .keys = connection.keys})));
+      rails.push_back(TRY(TcpLink::open(std::move(connection.socket),
+                                        {.peer = rank, .epoch = epoch, .keys = connection.keys})));
     }
-    links[peer] = join_rails(std::move(rails), options.link, rank);
+    links[peer] = join_rails(std::move(rails), link, rank);
   }
   return links;
+}
+
+Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
+                                                         std::span<const TcpAddress> addresses,
+                                                         const RendezvousOptions& options) {
+  return open_tcp_links(TRY(connect_sockets(listener, addresses, options)), options.link,
+                        options.epoch);
 }
 
 }  // namespace lockstep

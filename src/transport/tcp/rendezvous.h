@@ -25,6 +25,9 @@ namespace lockstep {
 struct TcpAddress {
   std::string host;  // numeric, IPv4 or IPv6: name resolution has no deadline
   uint16_t port = 0;
+  // Numeric: this machine's address to call it from, which stands for a network, or for an RDMA
+  // device. Empty: the own listening address, unless that is a wildcard.
+  std::string from{};
 };
 
 class TcpListener {
@@ -78,7 +81,11 @@ Result<PeerConnections> connect_sockets(const TcpListener& listener,
                                         std::span<const TcpAddress> addresses,
                                         const RendezvousOptions& options);
 
-// TCP links over such connections to all ranks, by rank; null if there is none.
+// TCP links over such connections.
+Result<std::vector<std::unique_ptr<Link>>> open_tcp_links(PeerConnections connections,
+                                                          const LinkOptions& link, uint32_t epoch);
+
+// connect_sockets() and open_tcp_links(): TCP links to all ranks, by rank; null if there is none.
 Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
                                                          std::span<const TcpAddress> addresses,
                                                          const RendezvousOptions& options);

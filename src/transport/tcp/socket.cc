@@ -29,6 +29,18 @@ void stop_pacing(int fd) {
 #endif
 }
 
+std::string host_text(const sockaddr_storage& address, socklen_t length) {
+  char text[NI_MAXHOST] = {};
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text, sizeof(text),
+                    nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  const std::string_view host(text);
+  constexpr std::string_view kMapped = "::ffff:";
+  const bool is_ipv4 = host.starts_with(kMapped) && host.find('.') != std::string_view::npos;
+  return std::string(is_ipv4 ? host.substr(kMapped.size()) : host);
+}
+
 }  // namespace
 
 Result<AddressInfo> resolve_numeric(const std::string& host, uint16_t port) {
@@ -63,6 +75,16 @@ Status set_up_socket(int fd) {
   ::setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof(on));
 #endif
   return Ok{};
+}
+
+Result<SocketEnds> socket_ends(int fd) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_length = sizeof(own), peer_length = sizeof(peer);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0) {
+    return socket_error(ErrorCode::kPeerLost, "asking for the addresses of a connection failed");
+  }
+  return SocketEnds{host_text(own, own_length), host_text(peer, peer_length)};
 }
 
 bool is_try_later(int error_number) {

@@ -26,6 +26,14 @@ Result<UniqueFd> open_tcp_socket(int family);
 // Non-blocking, close-on-exec, no SIGPIPE, no delay for small segments.
 Status set_up_socket(int fd);
 
+// The numeric addresses of a connection's ends; an IPv4 address that is mapped into an IPv6 one is
+// that IPv4 address.
+struct SocketEnds {
+  std::string own;
+  std::string peer;
+};
+Result<SocketEnds> socket_ends(int fd);
+
 // The call would have blocked, or was interrupted.
 bool is_try_later(int error_number);
 // "<what>: <the text of errno>"

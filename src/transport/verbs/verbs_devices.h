@@ -27,6 +27,7 @@ using IpBytes = std::array<uint8_t, 16>;
 // The port of an address.
 struct VerbsPort {
   size_t device = 0;
+  std::string device_name{};
   uint8_t port = 1;
   int gid_index = 0;
   IpBytes gid{};

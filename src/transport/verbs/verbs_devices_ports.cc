@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "transport/verbs/verbs_devices.h"
 
@@ -26,20 +27,29 @@ bool is_ipv4(const IpBytes& address) {
 Result<VerbsPort> VerbsDevices::find(const IpBytes& address) {
   const std::lock_guard lock(mutex_);
   bool is_known = false;
+  std::optional<Error> failure;  // of a device that may have been the one
   for (size_t i = 0; i < devices_.size(); ++i) {
     const Device& device = devices_[i];
     for (uint8_t port = 1; port <= std::max<uint8_t>(device.attributes.phys_port_cnt, 1); ++port) {
       ibv_port_attr attributes{};
       if (const int failed = api_.query_port(device.context, port, &attributes); failed != 0) {
-        return device_error(device, "asking for its port failed", failed);
+        failure = device_error(device, "asking for its port failed", failed);
+        continue;
       }
       const int gid_index = find_gid(device, port, attributes, address);
       if (gid_index < 0) continue;
       is_known = true;
       if (attributes.state != IBV_PORT_ACTIVE) continue;
-      return VerbsPort{i, port, gid_index, address, attributes.lid, attributes.active_mtu};
+      return VerbsPort{.device = i,
+                       .device_name = device.name,
+                       .port = port,
+                       .gid_index = gid_index,
+                       .gid = address,
+                       .lid = attributes.lid,
+                       .mtu = attributes.active_mtu};
     }
   }
+  if (failure && !is_known) return *failure;
   return Error{ErrorCode::kUnsupported,
                is_known ? "the RDMA port of this address is not active: is the cable in, and RDMA "
                           "switched on at both ends?"

@@ -111,6 +111,7 @@ struct Attempt {
   std::unique_ptr<Link> link;
   bool is_reliable = false;
   std::string refusal;
+  std::string device;
 };
 
 Result<Attempt> try_verbs(Candidate& candidate, VerbsDevices* devices,
@@ -125,6 +126,7 @@ Result<Attempt> try_verbs(Candidate& candidate, VerbsDevices* devices,
                     .limits = limits});
     attempt.link = TRY(pair.run());
     attempt.is_reliable = pair.is_reliable();
+    attempt.device = candidate.port.device_name;
     attempt.refusal = pair.refusal();
     return attempt;
   }
@@ -150,11 +152,22 @@ Clock::duration turns_max(size_t ranks, const LinkOptions& link) {
 #endif
 }
 
+// The use of a pair before its rails are counted.
+Result<LinkUse> first_use(const Candidate& candidate) {
+  SocketEnds ends = TRY(socket_ends(candidate.connection.socket.get()));
+  return LinkUse{.peer = candidate.peer,
+                 .path = LinkPath::kTcp,
+                 .rails = 0,
+                 .own_host = std::move(ends.own),
+                 .peer_host = std::move(ends.peer)};
+}
+
 // Records the outcome of one more rail of a pair.
 void note_rail(LinkUse& use, const Attempt& attempt, bool is_encrypted) {
   ++use.rails;
   if (attempt.link) {
     use.path = attempt.is_reliable ? LinkPath::kVerbsRc : LinkPath::kVerbsUc;
+    if (use.device.empty()) use.device = attempt.device;
     return;
   }
   ++use.tcp_rails;
@@ -219,11 +232,12 @@ Result<VerbsUpgrade> upgrade_to_verbs(PeerConnections connections,
   for (Candidate& candidate : candidates) {
     PeerConnection& connection = candidate.connection;
     TRY(set_up_socket(connection.socket.get()));
+    // First, because a link over RDMA takes the socket.
+    if (upgrade.uses.empty() || upgrade.uses.back().peer != candidate.peer) {
+      upgrade.uses.push_back(TRY(first_use(candidate)));
+    }
     const ExchangeLimits limits{candidate.peer, deadline, options.cancelled};
     Attempt attempt = TRY(try_verbs(candidate, devices, options, limits));
-    if (upgrade.uses.empty() || upgrade.uses.back().peer != candidate.peer) {
-      upgrade.uses.push_back({.peer = candidate.peer, .path = LinkPath::kTcp, .rails = 0});
-    }
     note_rail(upgrade.uses.back(), attempt, connection.keys.has_value());
     if (!attempt.link) {
       if (upgrade.refusal.empty()) upgrade.refusal = attempt.refusal;
