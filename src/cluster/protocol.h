@@ -17,8 +17,9 @@ struct ProtocolRange {
   bool operator==(const ProtocolRange&) const = default;
 };
 
-// 2: prompts and events of requests are bytes. 3: workers report the bytes that they load.
-inline constexpr ProtocolRange kProtocols{.oldest = 3, .newest = 3};
+// 2: prompts and events of requests are bytes. 3: workers report the bytes that they load. 4: ranks
+// tell each other their RDMA addresses.
+inline constexpr ProtocolRange kProtocols{.oldest = 4, .newest = 4};
 
 // The newest version that both speak.
 inline std::optional<uint16_t> common_protocol(const ProtocolRange& a, const ProtocolRange& b) {

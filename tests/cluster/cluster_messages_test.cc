@@ -62,7 +62,8 @@ TEST_CASE("every message survives the way to another node") {
                  .cores = 16};
   beat.loads = {{"m", epoch, 3, INT64_MAX, 9}};
   beat.name = "berta";
-  beat.data_host = "10.9.0.2";
+  beat.data_addresses.assign(kDataAddressesMax, {"10.9.0.2", 30});
+  beat.data_addresses.back() = {"fd00:9::2", kAddressBitsMax};
   beat.coordinator = node(1);
   beat.hears = {node(1), node(2)};
   beat.parts = {
@@ -88,7 +89,7 @@ TEST_CASE("every message survives the way to another node") {
   CHECK(heard.meters == beat.meters);
   CHECK(heard.loads == beat.loads);
   CHECK(heard.name == "berta");
-  CHECK(heard.data_host == "10.9.0.2");
+  CHECK(heard.data_addresses == beat.data_addresses);
   again(RestartOrder{});
 
   CHECK(std::get<DesiredUpdate>(again(DesiredUpdate{{some_entry()}})).entries[0] == some_entry());
@@ -128,6 +129,15 @@ TEST_CASE("figures of a machine that nobody knows are left out, and impossible o
   CHECK_FALSE(with(R"("meters":{"uptime_s":"7"})").ok());
 }
 
+// So that a change of the form is noticed, and gets a version of its own.
+TEST_CASE("a node's addresses for links have this form") {
+  NodeHeartbeat beat;
+  beat.data_addresses = {{"10.86.12.1", 30}, {"fd00:9::2", 64}};
+  const std::string text = encode_cluster_message(beat);
+  CHECK(text.find(R"("data_addresses":[{"host":"10.86.12.1","bits":30},)"
+                  R"({"host":"fd00:9::2","bits":64}],"version":4})") != std::string::npos);
+}
+
 TEST_CASE("a message of another version is named and not read further") {
   const auto decoded =
       decode_cluster_message(R"({"version":9,"type":"unheard","program":"9.1","x":[]})");
@@ -140,9 +150,9 @@ TEST_CASE("a message of another version is named and not read further") {
 
 TEST_CASE("an invalid message is corrupt") {
   for (const std::string text :
-       {"", "{}", "[]", R"({"version":3})", R"({"version":3,"type":"vote"})",
-        R"({"version":3,"type":"start","model":"m"})", R"({"version":-1})",
-        R"({"version":3,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
+       {"", "{}", "[]", R"({"version":4})", R"({"version":4,"type":"vote"})",
+        R"({"version":4,"type":"start","model":"m"})", R"({"version":-1})",
+        R"({"version":4,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
     CAPTURE(text);
     CHECK(!decode_cluster_message(text).ok());
   }
@@ -150,6 +160,14 @@ TEST_CASE("an invalid message is corrupt") {
   NodeHeartbeat boasting;  // the sum over all nodes must not overflow
   boasting.budget_bytes = INT64_MAX / 64;
   CHECK(!decode_cluster_message(encode_cluster_message(boasting)).ok());
+  NodeHeartbeat many;
+  many.data_addresses.assign(kDataAddressesMax + 1, {"10.9.0.2", 30});
+  CHECK(!decode_cluster_message(encode_cluster_message(many)).ok());
+  NodeHeartbeat wide;
+  wide.data_addresses = {{"10.9.0.2", kAddressBitsMax + 1}};
+  CHECK(!decode_cluster_message(encode_cluster_message(wide)).ok());
+  wide.data_addresses = {{std::string(65, '1'), 24}};
+  CHECK(!decode_cluster_message(encode_cluster_message(wide)).ok());
   NodeHeartbeat uneven;
   uneven.parts.resize(1);
   uneven.parts[0].model = "m";

@@ -74,6 +74,24 @@ TEST_CASE("links: missing ones are counted, slow and late ones named") {
   CHECK(severity_of(judge_cluster(facts), "model") == Severity::kProblem);
 }
 
+TEST_CASE("links: the addresses of each are named, and those outside the data networks") {
+  ReportedCluster facts = good_cluster();
+  CHECK(!found(judge_cluster(facts), "link_address").has_value());
+  auto& links = facts.models[0].links;
+  links[0].a_host = "10.86.12.1", links[0].b_host = "10.86.12.2", links[0].device = "rdma_en5";
+  links[1].a_host = "10.0.0.1", links[1].b_host = "10.0.0.3", links[1].network_note = "join them";
+  const Findings findings = judge_cluster(facts);
+  CHECK(found(findings, "link_address")->sentence ==
+        "the links of m: anna 10.86.12.1 (rdma_en5) - bert 10.86.12.2, anna 10.0.0.1 - carl "
+        "10.0.0.3");
+  CHECK(severity_of(findings, "link_address") == Severity::kOk);
+  CHECK(found(findings, "data_network")->sentence ==
+        "the link anna - carl (tcp) is in no data network: join them");
+  CHECK(severity_of(findings, "data_network") == Severity::kNote);
+  links.assign(8, {"anna", "bert", "tcp", "", 30, 10, "10.9.0.1", "10.9.0.2"});
+  CHECK(found(judge_cluster(facts), "link_address")->sentence.ends_with(" and 2 more"));
+}
+
 TEST_CASE("facts are read from a node's answer, with machines in place of ranks") {
   const ReportedCluster facts = reported_cluster(parsed(R"({
     "version": "1.2", "cluster": "12345678", "nodes": [
@@ -85,7 +103,9 @@ TEST_CASE("facts are read from a node's answer, with machines in place of ranks"
                     {"rank": 1, "node": "aa", "node_name": "anna"},
                     {"rank": 2, "node": "bb", "node_name": "bert"}],
       "links": [{"a": 0, "b": 1, "path": "shm", "gbit_s": 90},
-                {"a": 1, "b": 2, "path": "tcp", "gbit_s": 9, "p50_us": 31, "reason": "no card"}]}]
+                {"a": 1, "b": 2, "path": "tcp", "gbit_s": 9, "p50_us": 31, "reason": "no card",
+                 "a_host": "10.9.0.1", "b_host": "10.9.0.2", "device": "rdma_en5",
+                 "network_note": "join them"}]}]
   })"));
   CHECK(facts.answers);
   REQUIRE(facts.nodes.size() == 2);
@@ -97,6 +117,10 @@ TEST_CASE("facts are read from a node's answer, with machines in place of ranks"
   CHECK(facts.models[0].links[0].a == "anna");
   CHECK(facts.models[0].links[0].b == "bert");
   CHECK(facts.models[0].links[0].reason == "no card");
+  CHECK(facts.models[0].links[0].a_host == "10.9.0.1");
+  CHECK(facts.models[0].links[0].b_host == "10.9.0.2");
+  CHECK(facts.models[0].links[0].device == "rdma_en5");
+  CHECK(facts.models[0].links[0].network_note == "join them");
 }
 
 TEST_CASE("a node that serves alone is no cluster of one") {

@@ -223,8 +223,10 @@ Probes node() {
           [](const std::string& text) { return decode_request(text).ok(); }),
       text_probe(
           "frames: the ports of ranks", 3000,
-          [](size_t n) { return encode_ports(std::vector<int>(n, 8600)); },
-          [](const std::string& text) { return decode_ports(text).ok(); }),
+          [](size_t n) {
+            return encode_listening(std::vector<RankListening>(n, {8600, {"10.9.0.1"}}));
+          },
+          [](const std::string& text) { return decode_listening(text).ok(); }),
       text_probe(
           "frames: a status", 16,
           [](size_t n) {

@@ -83,5 +83,9 @@ TEST_CASE("the status shows rails and encryption of TCP links") {
   CHECK(status.links[0].use.path == LinkPath::kTcp);
   CHECK(status.links[0].use.rails == 3);
   CHECK(status.links[0].use.is_encrypted);
+  CHECK(status.links[0].use.own_host == "127.0.0.1");
+  CHECK(status.links[0].use.peer_host == "127.0.0.1");
+  CHECK(status.links[0].use.device == "");
+  CHECK(status.links[0].use.network_note == "");
   CHECK(status.links[0].use.reason == "");
 }

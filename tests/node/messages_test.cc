@@ -111,8 +111,8 @@ TEST_CASE("small messages arrive unchanged") {
   const auto error = decode_error(encode_error({ErrorCode::kExhausted, "full"})).value().error;
   CHECK(error.code == ErrorCode::kExhausted);
   CHECK(error.message == "full");
-  const std::vector<int> ports{1, 65535};
-  CHECK(decode_ports(encode_ports(ports)).value() == ports);
+  const std::vector<RankListening> ports{{1, {"10.86.12.1", "fd00::1"}}, {65535, {}}};
+  CHECK(decode_listening(encode_listening(ports)).value() == ports);
   const CollectiveTimes times{1, 2, 3, 4, 5};
   CHECK(decode_times(encode_times(times)).value().p99_us == 3);
   const PairTimes pairs[] = {{.a = 0, .b = 1, .p50_us = 2}, {.a = 0, .b = 2, .gbit_s = 9}};
@@ -148,7 +148,11 @@ TEST_CASE("a rank's report of its epoch arrives unchanged") {
                           .path = LinkPath::kVerbsUc,
                           .rails = 3,
                           .tcp_rails = 1,
-                          .reason = "a \"quoted\" reason"});
+                          .reason = "a \"quoted\" reason",
+                          .own_host = "10.86.12.1",
+                          .peer_host = "10.86.12.2",
+                          .device = "rdma_en5",
+                          .network_note = "join the two"});
   report.links.push_back({.peer = 3, .path = LinkPath::kTcp, .is_encrypted = true});
   report.pairs.push_back({.a = 1, .b = 2, .p50_us = 0.1, .p99_us = 1.0 / 3, .gbit_s = 40});
   const auto copy = decode_epoch_report(encode_epoch_report(report));
@@ -164,6 +168,10 @@ TEST_CASE("a rank's report of its epoch arrives unchanged") {
   CHECK(first.tcp_rails == 1);
   CHECK_FALSE(first.is_encrypted);
   CHECK(first.reason == "a \"quoted\" reason");
+  CHECK(first.own_host == "10.86.12.1");
+  CHECK(first.peer_host == "10.86.12.2");
+  CHECK(first.device == "rdma_en5");
+  CHECK(first.network_note == "join the two");
   CHECK(copy.value().links[1].is_encrypted);
   REQUIRE(copy.value().pairs.size() == 1);
   CHECK(copy.value().pairs[0].p50_us == 0.1);
@@ -187,6 +195,16 @@ TEST_CASE("invalid payloads are errors") {
   WorkerSetup setup;
   setup.rank = 1;
   CHECK_FALSE(decode_setup(encode_setup(setup)).ok());
+  for (const char* text :
+       {"", "{}", "[1]", R"([{"port":0,"rdma_hosts":[]}])", R"([{"port":65536,"rdma_hosts":[]}])",
+        R"([{"port":1}])", R"([{"port":1,"rdma_hosts":[2]}])"}) {
+    CAPTURE(text);
+    CHECK_FALSE(decode_listening(text).ok());
+  }
+  const std::vector<std::string> many(kDataAddressesMax + 1, "10.9.0.1");
+  CHECK_FALSE(decode_listening(encode_listening(std::vector<RankListening>{{1, many}})).ok());
+  const std::vector<std::string> one_long{std::string(kHostBytesMax + 1, '1')};
+  CHECK_FALSE(decode_listening(encode_listening(std::vector<RankListening>{{1, one_long}})).ok());
   CHECK_FALSE(decode_epoch("1234567").ok());
   CHECK_FALSE(decode_epoch_report("12345678").ok());
   CHECK_FALSE(decode_epoch_report(R"({"epoch": 1, "late_calls": 0, "late_frames": 0})").ok());

@@ -21,6 +21,7 @@ TEST_CASE("worker flags: a worker reads the flags that its node writes") {
   const WorkerFlags flags{.control_fd = 3,
                           .model = "/models/a b",
                           .hosts = {"::", "fe80::1%eth0", "10.0.0.2"},
+                          .paths = {{}, {{{"10.86.12.1", "10.86.12.2"}}, ""}, {{}, "no, \"why\""}},
                           .machine_ranks = 2,
                           .cache = {.folder = "/caches/a b", .bytes = uint64_t{1} << 40},
                           .forbids_core_dumps = true};
@@ -29,6 +30,7 @@ TEST_CASE("worker flags: a worker reads the flags that its node writes") {
   CHECK(read.value().control_fd == 3);
   CHECK(read.value().model == flags.model);
   CHECK(read.value().hosts == flags.hosts);
+  CHECK(read.value().paths == flags.paths);
   CHECK(read.value().machine_ranks == 2);
   CHECK(read.value().cache.folder == flags.cache.folder);
   CHECK(read.value().cache.bytes == flags.cache.bytes);
@@ -44,13 +46,17 @@ TEST_CASE("worker flags: an invalid flag is named") {
         "a worker has no flag --size");
   CHECK_FALSE(parse({"--control-fd", "3", "--machine-ranks", "0"}).ok());
   CHECK_FALSE(parse({"--control-fd", "3", "--cache-bytes", "-1"}).ok());
+  CHECK_FALSE(parse({"--control-fd", "3", "--data-paths", R"([{"paths":[{"own":"a"}]}])"}).ok());
   CHECK_FALSE(parse({"--control-fd", "3", "--cache-bytes", "1152921504606846976"}).ok());
 }
 
 TEST_CASE("worker flags: the ranks of one machine connect over loopback") {
-  const MachineHosts machine{.ranks = {0, 2}, .hosts = {"::", "10.0.0.2", "::"}};
+  const MachineHosts machine{.ranks = {0, 2},
+                             .hosts = {"::", "10.0.0.2", "::"},
+                             .paths = {{}, {{{"10.9.0.1", "10.9.0.2"}}, ""}, {}}};
   const WorkerFlags flags = flags_of_rank(2, "/m", machine);
   CHECK(flags.hosts == std::vector<std::string>{"127.0.0.1", "10.0.0.2", "::"});
+  CHECK(flags.paths == machine.paths);
   CHECK(flags.machine_ranks == 2);
   CHECK(flags.model == "/m");
   const MachineHosts known{.ranks = {0, 1}, .hosts = {"10.0.0.1", "10.0.0.1"}};

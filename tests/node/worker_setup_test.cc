@@ -95,7 +95,7 @@ TEST_CASE("no field of a set-up is left out") {
   for_each_setup_field(setup, [&](std::string_view, const auto&) { ++of_setup; });
   CHECK(of_link == field_count<LinkOptions>());
   CHECK(of_spec == field_count<GroupSpec>());
-  const int not_listed = 2;  // the spec itself, and the hosts, which are not sent
+  const int not_listed = 3;  // the spec itself, and the hosts and paths, which are not sent
   CHECK(of_setup - of_spec + not_listed == field_count<WorkerSetup>());
 }
 

@@ -59,7 +59,10 @@ TEST_CASE("the status shows nodes, placements, and waiting models with the reaso
   CHECK(at(status, "nodes", 0, "read_bytes_s") == 50);
   CHECK(at(status, "nodes", 1, "name") == "beta");
   CHECK(at(status, "nodes", 1, "address") == "10.0.0.2:8601");
+  CHECK(at(status, "nodes", 0, "data_host") == "");
+  CHECK(dump_json(at(status, "nodes", 0, "data_addresses")) == "[]");
   CHECK(at(status, "nodes", 1, "data_host") == "10.9.0.2");
+  CHECK(dump_json(at(status, "nodes", 1, "data_addresses")) == R"(["10.9.0.2/24","fd00:9::2/64"])");
   CHECK(at(status, "nodes", 1, "state") == "suspect");
   CHECK(at(status, "nodes", 1, "note") == "silent for 2 s");
   CHECK(at(status, "nodes", 0, "life") == "00000000000000a1");

@@ -38,7 +38,7 @@ class FakeCluster : public ClusterControl {
                              .address = "10.0.0.2:8601",
                              .state = "suspect",
                              .note = "silent for 2 s",
-                             .data_host = "10.9.0.2",
+                             .data_addresses = {{"10.9.0.2", 24}, {"fd00:9::2", 64}},
                              .life = "00000000000000b1",
                              .clock_ahead_s = -2.5});
     ClusterModelReport ready;

@@ -70,9 +70,15 @@ class FakeModel : public ModelService {
                              .read_bytes = 410,
                              .token_bytes = 300,
                              .state_bytes = 50});
-    status_.links.push_back(
-        {.use = {.peer = 1, .path = LinkPath::kTcp, .rails = 2, .reason = "no \"library\""},
-         .times = {.a = 0, .b = 1, .p50_us = 2.5, .p99_us = 8, .gbit_s = 40}});
+    status_.links.push_back({.use = {.peer = 1,
+                                     .path = LinkPath::kTcp,
+                                     .rails = 2,
+                                     .reason = "no \"library\"",
+                                     .own_host = "10.9.0.1",
+                                     .peer_host = "10.9.0.2",
+                                     .device = "rdma_en5",
+                                     .network_note = "join the two"},
+                             .times = {.a = 0, .b = 1, .p50_us = 2.5, .p99_us = 8, .gbit_s = 40}});
     status_.late_calls = 2;
     status_.late_frames = 3;
   }

@@ -105,6 +105,10 @@ TEST_CASE("the status is complete") {
   CHECK(at(link, "tcp_rails") == 0);
   CHECK(at(link, "encrypted") == false);
   CHECK(at(link, "reason") == "no \"library\"");
+  CHECK(at(link, "a_host") == "10.9.0.1");
+  CHECK(at(link, "b_host") == "10.9.0.2");
+  CHECK(at(link, "device") == "rdma_en5");
+  CHECK(at(link, "network_note") == "join the two");
   CHECK(at(status, "models", 0, "late_calls") == 2);
   CHECK(at(status, "models", 0, "late_frames") == 5);
 }

@@ -141,9 +141,11 @@ std::vector<CLI::Option*> add_cluster_flags(CLI::App& command, ClusterFlags& fla
                       "least 0.5, or a quarter on a small machine)")
           ->check(CLI::PositiveNumber),
       command.add_flag("--spare", flags.spare, "use this node only when the others are not enough"),
-      command.add_option("--data-network", flags.data_network,
-                         "network for ranks of different machines, such as 10.9.0.0/24 (default: "
-                         "the one the nodes use)"),
+      command
+          .add_option("--data-network", flags.data_network,
+                      "network for ranks of different machines, such as 10.9.0.0/24; several with "
+                      "commas, or repeated (default: the one the nodes use)")
+          ->allow_extra_args(false),
       command
           .add_option("--keep", flags.keep,
                       "what to keep on this disk of the models that run here: all, or shares (what "

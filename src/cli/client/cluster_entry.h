@@ -30,7 +30,7 @@ struct ClusterFlags {
   bool no_beacon = false;
   double memory_gib = 0;  // 0: most of the free memory
   bool spare = false;
-  std::string data_network;
+  std::vector<std::string> data_network;
   std::string keep = "all";
 };
 

@@ -197,8 +197,7 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
   peers.uses_beacon = !flags.no_beacon;
   peers.join = entry.join;
   peers.version = kVersion;
-  std::optional<DataNetwork> data_network;
-  if (!flags.data_network.empty()) data_network = TRY(DataNetwork::parse(flags.data_network));
+  DataNetworks data_networks = TRY(DataNetworks::parse(flags.data_network));
   return ClusterNode::start({.identity = entry.identity,
                              .peers = std::move(peers),
                              .budget_bytes = std::max<int64_t>(0, budget_bytes),
@@ -209,7 +208,7 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                              .power = serving.power,
                              .machine = serving.machine,
                              .link = link,
-                             .data_network = std::move(data_network),
+                             .data_networks = std::move(data_networks),
                              .on_restart = std::move(on_restart),
                              .models_here = std::move(own_models)});
 }

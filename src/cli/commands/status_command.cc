@@ -40,6 +40,14 @@ std::string path_text(const Json& link) {
   return on_tcp > 0 ? path + fmt::format(" ({} on tcp)", on_tcp) : path;
 }
 
+// The addresses of a link between machines.
+std::string ends_text(const Json& link) {
+  const std::string a = text_in(link, "a_host"), b = text_in(link, "b_host");
+  if (a.empty() || a == "::1" || a.starts_with("127.")) return "";
+  const std::string device = text_in(link, "device");
+  return fmt::format("{} - {}{}", a, b, device.empty() ? "" : ", " + device);
+}
+
 void print_links(std::span<const Json> links) {
   if (links.empty()) return;
   print_line("  link     by          encrypted    64 B p50     bandwidth");
@@ -52,6 +60,9 @@ void print_links(std::span<const Json> links) {
                            gbit_s > 0 ? fmt::format("{:.3g} Gbit/s", gbit_s) : "-"));
     const std::string reason = text_in(link, "reason");
     if (!reason.empty()) print_line(fmt::format("           no RDMA: {}", reason));
+    const std::string ends = ends_text(link), note = text_in(link, "network_note");
+    if (!ends.empty()) print_line("           " + ends);
+    if (!note.empty()) print_line(fmt::format("           no data network: {}", note));
   }
 }
 

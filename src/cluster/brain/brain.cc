@@ -164,6 +164,11 @@ void Brain::set_round_trips(std::vector<RoundTrip> round_trips) {
   round_trips_ = std::move(round_trips);
 }
 
+void Brain::set_data_addresses(std::vector<DataAddress> addresses) {
+  LOCKSTEP_CHECK(addresses.size() <= kDataAddressesMax);
+  data_addresses_ = std::move(addresses);
+}
+
 const std::vector<ModelProgress>& Brain::progress() const {
   static const std::vector<ModelProgress> kNothing;
   const NodeId id = coordinator();
@@ -424,7 +429,7 @@ NodeHeartbeat Brain::own_beat(ClusterTime now) const {
   beat.incarnation = options_.incarnation;
   beat.program = options_.program;
   beat.name = options_.name;
-  beat.data_host = options_.data_host;
+  beat.data_addresses = data_addresses_;
   beat.budget_bytes = options_.budget_bytes;
   beat.speed = options_.speed;
   beat.operations_s = options_.operations_s;

@@ -75,7 +75,6 @@ struct BrainOptions {
   int64_t incarnation = 0;  // random, not negative: differs at each start
   std::string program;      // lockstep's version
   std::string name;
-  std::string data_host;  // numeric; empty: ranks use the node's control address
   int64_t budget_bytes = 0;
   int64_t speed = 0;
   int64_t operations_s = 0;
@@ -133,8 +132,11 @@ class Brain {
   // Loads of the groups that this node leads; at most kPartsMax.
   void set_loads(std::vector<LoadProgress> loads) { loads_ = std::move(loads); }
   const std::vector<LoadProgress>& loads() const { return loads_; }
+  // At most kDataAddressesMax; empty: ranks use the node's control address.
+  void set_data_addresses(std::vector<DataAddress> addresses);
 
   int64_t power_mw() const { return power_mw_; }
+  const std::vector<DataAddress>& data_addresses() const { return data_addresses_; }
 
   NodeId coordinator() const { return membership_.coordinator(); }
   const DesiredState& desired() const { return desired_; }
@@ -198,6 +200,7 @@ class Brain {
   int64_t power_mw_ = 0;
   MachineMeters meters_;
   std::vector<LoadProgress> loads_;
+  std::vector<DataAddress> data_addresses_;
   int64_t revision_ = 0;  // of asked_
   int64_t persisted_ = 0;
   int64_t persisting_ = 0;  // 0: none in flight

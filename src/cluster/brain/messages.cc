@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kProgramBytesMax = 64;
 constexpr size_t kNodeNameBytesMax = 64;  // cluster/identity.h allows 63
-constexpr size_t kHostBytesMax = 64;
 
 Result<std::string> model_field(const Json& value) {
   return text_field(value, "model", kModelNameBytesMax);
@@ -71,6 +70,17 @@ Result<RoundTrip> round_trip_of(const Json& value) {
   trip.node = TRY(node_field(value, "node"));
   trip.us = TRY(number_field(value, "us"));
   return trip;
+}
+
+Json data_address_json(const DataAddress& address) {
+  return JsonObject{{"host", address.host}, {"bits", address.bits}};
+}
+
+Result<DataAddress> data_address_of(const Json& value) {
+  DataAddress address;
+  address.host = TRY(text_field(value, "host", kHostBytesMax));
+  address.bits = TRY(number_field(value, "bits", kAddressBitsMax));
+  return address;
 }
 
 Json part_json(const PlacementShare& part) {
@@ -170,7 +180,7 @@ JsonObject fields_of(const NodeHeartbeat& beat) {
           {"loads", list_json(beat.loads, load_json)},
           {"program", beat.program},
           {"name", beat.name},
-          {"data_host", beat.data_host}};
+          {"data_addresses", list_json(beat.data_addresses, data_address_json)}};
 }
 
 Result<ClusterMessage> read_heartbeat(const Json& value) {
@@ -179,7 +189,8 @@ Result<ClusterMessage> read_heartbeat(const Json& value) {
   beat.sequence = TRY(number_field(value, "sequence"));
   beat.program = TRY(text_field(value, "program", kProgramBytesMax));
   beat.name = TRY(text_field(value, "name", kNodeNameBytesMax));
-  beat.data_host = TRY(text_field(value, "data_host", kHostBytesMax));
+  beat.data_addresses =
+      TRY(list_of<DataAddress>(value, "data_addresses", kDataAddressesMax, data_address_of));
   beat.budget_bytes = TRY(number_field(value, "budget_bytes", INT64_MAX / (2 * kNodesMax)));
   beat.speed = TRY(number_field(value, "speed"));
   beat.operations_s = TRY(number_field(value, "operations_s"));

@@ -13,12 +13,14 @@
 #include "base/meters/machine_meters.h"
 #include "base/named_values.h"
 #include "base/result.h"
+#include "cluster/data_address.h"
 #include "cluster/part.h"
 #include "cluster/state/desired_state.h"
 
 namespace lockstep {
 
-inline constexpr int64_t kClusterVersion = 3;
+// 4: nodes announce several addresses for links between ranks.
+inline constexpr int64_t kClusterVersion = 4;
 inline constexpr size_t kClusterMessageBytesMax =
     (1 << 20) - 1;                       // the limit of cluster/peers/peers.h
 inline constexpr size_t kNodesMax = 64;  // known to one node
@@ -75,7 +77,6 @@ struct NodeHeartbeat {
   int64_t sequence = 0;
   std::string program;       // its version, for people
   std::string name;          // its name, for people
-  std::string data_host;     // its address for links between ranks; empty: same as for control
   int64_t budget_bytes = 0;  // memory that models may use, in use or not
   int64_t speed = 0;         // memory bandwidth, bytes/s
   int64_t operations_s = 0;  // multiplications and additions of a prompt; 0: unknown
@@ -87,6 +88,8 @@ struct NodeHeartbeat {
   MachineMeters meters;      // of its machine, recent
   NodeId coordinator;        // the one that the node obeys
   int64_t desired_digest = 0;
+  // For links between ranks, in the order of its preference; empty: the same as for control.
+  std::vector<DataAddress> data_addresses;
   std::vector<NodeId> hears;  // nodes whose heartbeats reach it
   std::vector<RoundTrip> round_trips;
   std::vector<PlacementShare> parts;

@@ -148,6 +148,28 @@ void judge_speeds(const ClusterModelFacts& model, Findings& findings) {
   }
 }
 
+// The network of each link: one of its own for each cable, or that of the nodes.
+void judge_networks(const ClusterModelFacts& model, Findings& findings) {
+  std::vector<std::string> used;
+  size_t count = 0;
+  for (const ClusterLinkFacts& link : model.links) {
+    if (!link.network_note.empty()) {
+      add_note(findings, "data_network",
+               fmt::format("the link {} - {} ({}) is in no data network: {}", link.a, link.b,
+                           link.path, link.network_note));
+    }
+    if (link.a_host.empty() || ++count > kNamedMax) continue;
+    const std::string device = link.device.empty() ? "" : fmt::format(" ({})", link.device);
+    used.push_back(
+        fmt::format("{} {}{} - {} {}", link.a, link.a_host, device, link.b, link.b_host));
+  }
+  if (used.empty()) return;
+  const std::string more =
+      count > kNamedMax ? fmt::format(" and {} more", count - kNamedMax) : std::string();
+  add_ok(findings, "link_address",
+         fmt::format("the links of {}: {}{}", model.name, fmt::join(used, ", "), more));
+}
+
 void judge_cluster_models(const ReportedCluster& facts, Findings& findings) {
   for (const ClusterModelFacts& model : facts.models) {
     if (model.state == "failed") {
@@ -160,6 +182,7 @@ void judge_cluster_models(const ReportedCluster& facts, Findings& findings) {
     }
     judge_mesh(model, findings);
     judge_speeds(model, findings);
+    judge_networks(model, findings);
   }
 }
 

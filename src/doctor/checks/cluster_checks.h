@@ -1,5 +1,6 @@
 // The cluster, as the node on this machine reports it: its nodes, their versions and clocks, the
-// models, and the links between machines: those missing, slow, or over TCP instead of RDMA.
+// models, and the links between machines: their addresses, and those missing, slow, over TCP
+// instead of RDMA, or outside the data networks.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,10 @@ struct ClusterLinkFacts {
   std::string reason;     // why there is no RDMA; empty: it was not refused
   double latency_us = 0;  // 0: not measured
   double gbit_s = 0;
+  std::string a_host{};  // the addresses in use; empty: not said
+  std::string b_host{};
+  std::string device{};        // the RDMA device of `a`; empty: none is used
+  std::string network_note{};  // why it uses no data network; empty: none is missed
 };
 
 struct ClusterModelFacts {

@@ -73,7 +73,11 @@ ClusterLinkFacts link_of(const Json& model, const Json& link) {
           .path = text(link, "path"),
           .reason = text(link, "reason"),
           .latency_us = real(link, "p50_us"),
-          .gbit_s = real(link, "gbit_s")};
+          .gbit_s = real(link, "gbit_s"),
+          .a_host = text(link, "a_host"),
+          .b_host = text(link, "b_host"),
+          .device = text(link, "device"),
+          .network_note = text(link, "network_note")};
 }
 
 ClusterModelFacts model_of(const Json& model) {

@@ -34,8 +34,9 @@ struct ClusterNodeReport {
   int64_t operations_s = 0;              // of prompts; 0: not known
   int64_t link_bytes_s = 0;              // of its network; 0: not known
   std::vector<RoundTrip> round_trips{};  // measured by it; empty for this node
-  std::string data_host;  // its address for links between ranks; empty: same as for control
-  std::string life;       // differs after each start; empty: unknown
+  // For links between ranks, by preference; empty: the same as for control.
+  std::vector<DataAddress> data_addresses{};
+  std::string life;  // differs after each start; empty: unknown
   // Its wall clock minus this node's when its last heartbeat arrived; 0 for this node.
   std::optional<double> clock_ahead_s;
   std::optional<double> power_w;  // of the processors and memory, recent

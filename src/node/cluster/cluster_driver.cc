@@ -217,6 +217,7 @@ void ClusterDriver::Impl::look_around() {
   brain.set_round_trips(std::move(trips));
   brain.set_loads(runner.loads());
   if (options.machine) brain.set_meters(options.machine->meters());
+  if (options.data_addresses) brain.set_data_addresses(options.data_addresses());
   if (options.power) brain.set_power_mw(std::llround(options.power->watts().value_or(0) * 1e3));
 }
 

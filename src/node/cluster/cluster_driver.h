@@ -36,6 +36,9 @@ class ClusterDriver final : public ClusterControl {
     // Null: not in heartbeats.
     std::shared_ptr<PowerGauge> power;
     std::shared_ptr<MachineGauge> machine;
+    // This machine's for links between ranks, now: asked every few seconds by the loop's thread, so
+    // that cables may be plugged in later. Null: none.
+    std::function<std::vector<DataAddress>()> data_addresses;
     int64_t tick_ms = kTickMs;
     std::chrono::milliseconds answer_timeout{10'000};  // of load and unload
   };

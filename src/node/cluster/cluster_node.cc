@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/files/private_file.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "node/fetch/piece_host.h"
 #include "node/network/network_speed.h"
 #include "node/network/own_addresses.h"
+#include "node/network/shared_networks.h"
 #include "node/requests/stream_route.h"
 #include "node/worker/worker_stream.h"
 #include "planner/facts/measured_machine.h"
@@ -49,6 +51,42 @@ Result<std::string> path_for_plan(const std::string& model, const FetchSettings&
   return Error{ErrorCode::kTimeout, "its files are being fetched to the node that places it"};
 }
 
+// A sum waits for the slowest of its links.
+int64_t slowest_bytes_s(const std::vector<DataAddress>& addresses) {
+  int64_t slowest = 0;
+  for (const DataAddress& one : addresses) {
+    const int64_t bytes_s = network_bytes_s(one.host);
+    slowest = slowest == 0 ? bytes_s : std::min(slowest, bytes_s);
+  }
+  return slowest == 0 ? kNetworkBytesDefault : slowest;
+}
+
+// The addresses for links as they are now; the log says when they have changed.
+class AnnouncedAddresses {
+ public:
+  AnnouncedAddresses(DataNetworks networks, std::vector<DataAddress> at_start)
+      : networks_(std::move(networks)), last_(std::move(at_start)) {}
+
+  std::vector<DataAddress> operator()() {
+    Result<std::vector<DataAddress>> now = networks_.own(own_addresses());
+    const std::string problem = now.ok() ? "" : now.error().message;
+    std::vector<DataAddress> found = now.ok() ? std::move(now.value()) : std::vector<DataAddress>();
+    if (found == last_ && problem == problem_) return found;
+    std::string list;
+    for (const DataAddress& one : found) list += (list.empty() ? "" : ", ") + one.host;
+    log_info("node: addresses for links between ranks are now {}{}",
+             list.empty() ? "those of the nodes" : list, problem.empty() ? "" : ": " + problem);
+    last_ = found;
+    problem_ = problem;
+    return found;
+  }
+
+ private:
+  DataNetworks networks_;
+  std::vector<DataAddress> last_;
+  std::string problem_;
+};
+
 }  // namespace
 
 struct ClusterNode::Impl {
@@ -57,7 +95,7 @@ struct ClusterNode::Impl {
   void close();
   void drain(milliseconds limit);
   Result<ClusterDriver::Options> driver_options(const MeasuredSpeed& speed) const;
-  std::string data_host_of(const NodeId& node) const;
+  Result<DataPaths> data_paths_to(const NodeId& node) const;
   void open_desk();
   bool needs(const ModelId& id) const;
   void connect();
@@ -104,21 +142,31 @@ Result<ClusterDriver::Options> ClusterNode::Impl::driver_options(const MeasuredS
   driver_options.brain.is_spare = options.is_spare;
   driver_options.brain.speed = speed.read_bytes_s;
   driver_options.brain.operations_s = speed.operations_s;
-  std::string network_host = options.peers.host;
-  if (options.data_network) {
-    network_host = TRY(options.data_network->own_host(own_addresses()));
-    driver_options.brain.data_host = network_host;
+  if (options.data_networks.is_empty()) {
+    driver_options.brain.link_bytes_s = network_bytes_s(options.peers.host);
+    return driver_options;
   }
-  driver_options.brain.link_bytes_s = network_bytes_s(network_host);
+  const std::vector<OwnAddress> all = own_addresses();
+  const std::vector<DataAddress> announced = TRY(options.data_networks.own(all));
+  const std::string ambiguity = options.data_networks.ambiguity(all);
+  if (!ambiguity.empty()) log_warn("node: {}", ambiguity);
+  driver_options.data_addresses = AnnouncedAddresses(options.data_networks, announced);
+  driver_options.brain.link_bytes_s = slowest_bytes_s(announced);
   return driver_options;
 }
 
-// Empty: ranks there use the node's control address.
-std::string ClusterNode::Impl::data_host_of(const NodeId& node) const {
-  const Member* const member = driver->brain().membership().find(node);
-  if (!options.data_network || member == nullptr || member->last == nullptr) return "";
-  const std::string& host = member->last->data_host;
-  return options.data_network->contains(host) ? host : "";
+// kPeerLost while that node has announced nothing yet.
+Result<DataPaths> ClusterNode::Impl::data_paths_to(const NodeId& node) const {
+  const Brain& brain = driver->brain();
+  const Member* const member = brain.membership().find(node);
+  const DataNode own{self, options.identity.name(), brain.data_addresses()};
+  if (member == nullptr || member->last == nullptr) {
+    if (options.data_networks.is_empty()) return DataPaths{};
+    return Error{ErrorCode::kPeerLost,
+                 "node " + driver->peers().name_of(node) + " has not said its addresses yet"};
+  }
+  const DataNode peer{node, driver->peers().name_of(node), member->last->data_addresses};
+  return paths_between(options.data_networks, own, peer, own_address_towards);
 }
 
 Status ClusterNode::Impl::open() {
@@ -163,7 +211,7 @@ void ClusterNode::Impl::connect() {
   parts->connect(
       {.peers = driver->peers(),
        .fetcher = *fetcher,
-       .data_host_of = [this](const NodeId& node) { return data_host_of(node); },
+       .data_paths_to = [this](const NodeId& node) { return data_paths_to(node); },
        .on_event = [this](const std::string& model, const PlacementEpoch& epoch,
                           const PartEvent& event) { driver->part_event(model, epoch, event); },
        .on_change = [this] { models->update(); }});

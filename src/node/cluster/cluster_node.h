@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +38,8 @@ struct ClusterNodeOptions {
   std::shared_ptr<PowerGauge> power;
   std::shared_ptr<MachineGauge> machine;
   LinkOptions link = {.kind = LinkKind::kTcp};  // of groups over several machines
-  // The network of these links between two machines that are both in it; else the control network.
-  std::optional<DataNetwork> data_network;
+  // The networks of these links; two machines that share none use the control network.
+  DataNetworks data_networks{};
   // A user wants this node to drain, exit and start again; called by the node's loop until the node
   // has ended.
   std::function<void()> on_restart;

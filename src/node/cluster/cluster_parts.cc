@@ -49,6 +49,15 @@ Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry,
   return options;
 }
 
+bool is_ipv6(const std::string& host) {
+  return host.find(':') != std::string::npos;
+}
+
+bool has_any(const std::vector<DataPaths>& paths) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [](const DataPaths& one) { return one != DataPaths{}; });
+}
+
 }  // namespace
 
 ClusterParts::ClusterParts(EventLoop& loop, Options options)
@@ -121,13 +130,15 @@ void ClusterParts::prepare(const Name& name) {
   allowed.ok() ? ready(name) : failed(name, allowed.error().message);
 }
 
-// The addresses at which this machine reaches those of the other ranks.
+// The addresses at which this machine reaches those of the other ranks. A rank calls those with
+// lower numbers, so of two machines the one that calls decides on the network.
 Result<MachineHosts> ClusterParts::machine_hosts(const PlacementShare& report) const {
   MachineHosts machine;
   const std::vector<Peer> connected = around_->peers.report().connected;
   bool has_ipv6 = false;
   for (const RankPart& rank : report.ranks) {
     machine.hosts.emplace_back();
+    machine.paths.emplace_back();
     if (rank.node == options_.self) {
       machine.ranks.push_back(static_cast<int>(machine.hosts.size()) - 1);
       continue;
@@ -138,11 +149,14 @@ Result<MachineHosts> ClusterParts::machine_hosts(const PlacementShare& report) c
       return Error{ErrorCode::kPeerLost, fmt::format("there is no connection to node {}",
                                                      around_->peers.name_of(rank.node))};
     }
-    std::string& host = machine.hosts.back();
-    host = around_->data_host_of(rank.node);
-    if (host.empty()) host = peer->address.host;
-    has_ipv6 = has_ipv6 || host.find(':') != std::string::npos;
+    machine.hosts.back() = peer->address.host;
+    machine.paths.back() = TRY(around_->data_paths_to(rank.node));
+    has_ipv6 = has_ipv6 || is_ipv6(peer->address.host);
+    for (const DataPath& path : machine.paths.back().paths) {
+      has_ipv6 = has_ipv6 || is_ipv6(path.own);
+    }
   }
+  if (!has_any(machine.paths)) machine.paths.clear();
   for (const int rank : machine.ranks) {
     machine.hosts[static_cast<size_t>(rank)] = has_ipv6 ? "::" : "0.0.0.0";
   }
@@ -171,6 +185,7 @@ ClusterPlacesOptions ClusterParts::places_of(const Part& part, const MachineHost
                                .epoch = part.report.epoch,
                                .path = part.path,
                                .hosts = hosts.hosts,
+                               .paths = hosts.paths,
                                .command = options_.command};
   for (const RankPart& rank : part.report.ranks) {
     options.ranks.push_back({.node = rank.node, .name = around_->peers.name_of(rank.node)});

@@ -37,8 +37,8 @@ class ClusterParts final : public PartRunner {
   struct Surroundings {
     Peers& peers;
     ModelFetcher& fetcher;
-    // Address for links to ranks of a node; empty: the node's control address.
-    std::function<std::string(const NodeId&)> data_host_of;
+    // How to reach ranks of a node over data networks; without paths: at its control address.
+    std::function<Result<DataPaths>(const NodeId&)> data_paths_to;
     std::function<void(const std::string& model, const PlacementEpoch&, const PartEvent&)> on_event;
     std::function<void()> on_change;  // the answer of group() may have changed
   };

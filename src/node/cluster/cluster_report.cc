@@ -58,7 +58,7 @@ void add_member(NodeReports& nodes, const NodeId& id, const Member& member, int6
   node.operations_s = member.last->operations_s;
   node.link_bytes_s = member.last->link_bytes_s;
   node.round_trips = member.last->round_trips;
-  node.data_host = member.last->data_host;
+  node.data_addresses = member.last->data_addresses;
   node.life = life_text(member.last->incarnation);
   if (node.name.empty()) node.name = member.last->name;
   node.power_w = watts(member.last->power_mw);
@@ -80,7 +80,7 @@ ClusterNodeReport own_report(const Brain& brain, const BrainOptions& own,
   node.read_bytes_s = own.speed;
   node.operations_s = own.operations_s;
   node.link_bytes_s = own.link_bytes_s;
-  node.data_host = own.data_host;
+  node.data_addresses = brain.data_addresses();
   node.life = life_text(own.incarnation);
   node.power_w = watts(brain.power_mw());
   node.meters = brain.meters();

@@ -285,19 +285,19 @@ void WorkerGroup::misbehaved(int rank, const Error& error) {
 
 // Once all ranks listen, all get the ports.
 Status WorkerGroup::handle_port(Worker& worker, std::string_view payload) {
-  const std::vector<int> own = TRY(decode_ports(payload));
-  if (own.size() != 1 || worker.port >= 0) {
+  std::vector<RankListening> own = TRY(decode_listening(payload));
+  if (own.size() != 1 || worker.listening) {
     return Error{ErrorCode::kCorrupt, "a worker listens on exactly one port"};
   }
-  worker.port = own[0];
-  std::vector<int> ports;
+  worker.listening = std::move(own[0]);
+  std::vector<RankListening> all;
   if (phase_ != Phase::kJoining) return Ok{};
   for (const auto& each : workers_) {
-    if (each->port < 0) return Ok{};
-    ports.push_back(each->port);
+    if (!each->listening) return Ok{};
+    all.push_back(*each->listening);
   }
   for (int rank = 0; rank < size(); ++rank) {
-    send(rank, Message::kPorts, encode_ports(ports));
+    send(rank, Message::kPorts, encode_listening(all));
   }
   return Ok{};
 }

@@ -106,9 +106,9 @@ class WorkerGroup {
     LoadReport report{};
     LoadBytes bytes{};
     bool is_loaded = false;
-    bool in_epoch = false;  // it was ordered to join and has not left
-    bool is_ready = false;  // it has joined
-    int port = -1;
+    bool in_epoch = false;                     // it was ordered to join and has not left
+    bool is_ready = false;                     // it has joined
+    std::optional<RankListening> listening{};  // in the epoch that it joins
     int blames = 0;
     EpochReport epoch{};    // of the epoch it joined last
     bool is_going = false;  // it was killed, or has sent its last message

@@ -105,7 +105,7 @@ Status WorkerGroup::join_epoch() {
     Worker& each = worker(rank);
     each.in_epoch = true;
     each.is_ready = false;
-    each.port = -1;
+    each.listening.reset();
     send(rank, Message::kJoin, setup, std::move(regions[static_cast<size_t>(rank)]));
   }
   return Ok{};

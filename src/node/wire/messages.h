@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/data_address.h"
 #include "collective/group/bench.h"
 #include "collective/group/probe.h"
 #include "engine/engine.h"
@@ -23,7 +24,7 @@ enum class Message : uint8_t {
   // From the node.
   kSetup = 1,  // WorkerSetup: load
   kJoin,       // EpochSetup: form the group of this epoch; sent to a worker that is in none
-  kPorts,      // every rank's port, once all listen (tcp)
+  kPorts,      // every rank's RankListening, once all listen (tcp)
   kSubmit,     // a request for rank 0
   kCancel,     // a request id
   kLeave,      // the epoch is over: stop waiting for other ranks, keep what is loaded
@@ -31,7 +32,7 @@ enum class Message : uint8_t {
   kAbort,      // stop waiting for other ranks and exit
   // From a worker.
   kLoaded = 32,  // LoadReport: it can join now
-  kListening,    // its port
+  kListening,    // a list with its RankListening
   kReady,        // EpochReport: it has joined
   kLeft,         // why it is no longer in an epoch; exactly one for each kJoin
   kHeartbeat,
@@ -48,6 +49,15 @@ enum class Message : uint8_t {
 struct EpochSetup {
   uint64_t epoch = 0;
   std::string token;  // tcp: the secret that a connection of this group must present
+};
+
+// Where a rank waits for the calls of others.
+struct RankListening {
+  int port = 0;
+  // Its addresses in data networks that an active RDMA port has; none if RDMA is not asked for.
+  std::vector<std::string> rdma_hosts{};
+
+  bool operator==(const RankListening&) const = default;
 };
 
 struct EpochReport {
@@ -78,8 +88,8 @@ Result<EpochSetup> decode_epoch(std::string_view payload);
 std::string encode_epoch_report(const EpochReport& report);
 Result<EpochReport> decode_epoch_report(std::string_view payload);
 
-std::string encode_ports(std::span<const int> ports);
-Result<std::vector<int>> decode_ports(std::string_view payload);
+std::string encode_listening(std::span<const RankListening> ranks);
+Result<std::vector<RankListening>> decode_listening(std::string_view payload);
 
 // The id, the number of the prompt's tokens and these as bytes, then the options as JSON.
 std::string encode_request(uint64_t id, const GenerateRequest& request);

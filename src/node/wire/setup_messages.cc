@@ -28,6 +28,21 @@ Result<PairTimes> get_pair(const Json& json) {
   return pair;
 }
 
+Result<RankListening> get_listening(const Json& json) {
+  RankListening rank;
+  rank.port = TRY(need_int32(json, "port"));
+  const auto hosts = TRY(need_array(json, "rdma_hosts"));
+  const bool is_port = rank.port > 0 && rank.port <= UINT16_MAX;
+  if (!is_port || hosts.size() > kDataAddressesMax) return corrupt_message("port");
+  for (const Json& host : hosts) {
+    if (!host.is_string() || host.get_string().size() > kHostBytesMax) {
+      return corrupt_message("rdma_hosts");
+    }
+    rank.rdma_hosts.emplace_back(text_of(host.get_string()));
+  }
+  return rank;
+}
+
 }  // namespace
 
 std::string encode_epoch(const EpochSetup& setup) {
@@ -48,7 +63,11 @@ std::string encode_epoch_report(const EpochReport& report) {
                                {"rails", link.rails},
                                {"tcp_rails", link.tcp_rails},
                                {"is_encrypted", link.is_encrypted},
-                               {"reason", link.reason}});
+                               {"reason", link.reason},
+                               {"own_host", link.own_host},
+                               {"peer_host", link.peer_host},
+                               {"device", link.device},
+                               {"network_note", link.network_note}});
   }
   return dump_json(JsonObject{{"epoch", as_signed(report.epoch)},
                               {"late_calls", as_signed(report.late_calls)},
@@ -71,6 +90,10 @@ Result<EpochReport> decode_epoch_report(std::string_view payload) {
     use.tcp_rails = TRY(need_int32(link, "tcp_rails"));
     use.is_encrypted = TRY(get_bool(link, "is_encrypted")).value_or(false);
     use.reason = TRY(need_string(link, "reason"));
+    use.own_host = TRY(need_string(link, "own_host"));
+    use.peer_host = TRY(need_string(link, "peer_host"));
+    use.device = TRY(need_string(link, "device"));
+    use.network_note = TRY(need_string(link, "network_note"));
   }
   for (const Json& pair : TRY(need_array(json, "pairs"))) {
     report.pairs.push_back(TRY(get_pair(pair)));
@@ -78,12 +101,20 @@ Result<EpochReport> decode_epoch_report(std::string_view payload) {
   return report;
 }
 
-std::string encode_ports(std::span<const int> ports) {
-  return pack_span(ports);
+std::string encode_listening(std::span<const RankListening> ranks) {
+  JsonArray array;
+  for (const RankListening& rank : ranks) {
+    array.push_back(JsonObject{{"port", rank.port}, {"rdma_hosts", json_array(rank.rdma_hosts)}});
+  }
+  return dump_json(array);
 }
 
-Result<std::vector<int>> decode_ports(std::string_view payload) {
-  return take_all<int>(payload, "list of ports");
+Result<std::vector<RankListening>> decode_listening(std::string_view payload) {
+  const Json json = TRY(parse_json(payload));
+  if (!json.is_array()) return corrupt_message("list of ports");
+  std::vector<RankListening> ranks;
+  for (const Json& one : json.get_array()) ranks.push_back(TRY(get_listening(one)));
+  return ranks;
 }
 
 std::string encode_report(const LoadReport& report) {

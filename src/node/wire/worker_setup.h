@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "engine/group_spec.h"
+#include "node/wire/data_paths.h"
 
 namespace lockstep {
 
@@ -23,6 +24,7 @@ struct WorkerSetup {
   bool probes = false;  // measure the links of each pair instead
   // Not sent: filled in by the worker's own node (node/worker/worker_flags.h).
   std::vector<std::string> hosts{};
+  std::vector<DataPaths> paths{};
 
   int size() const { return spec.size(); }
   friend bool operator==(const WorkerSetup&, const WorkerSetup&) = default;
@@ -31,8 +33,8 @@ struct WorkerSetup {
 // As for_each_group_field(), for the fields that are sent, those of the spec included.
 template <class Setup, class Visit>
 void for_each_setup_field(Setup& setup, Visit&& visit) {
-  auto& [spec, rank, first_core, group_timeout_ms, bench_bytes, bench_rounds, probes, hosts] =
-      setup;
+  auto& [spec, rank, first_core, group_timeout_ms, bench_bytes, bench_rounds, probes, hosts,
+         paths] = setup;
   for_each_group_field(spec, visit);
   visit("rank", rank);
   visit("first_core", first_core);

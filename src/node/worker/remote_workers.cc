@@ -147,6 +147,7 @@ class ClusterPlaces final : public WorkerPlaces {
       if (is_own(rank)) own_.ranks.push_back(rank);
     }
     own_.hosts = options_.hosts;
+    own_.paths = options_.paths;
   }
 
   Result<StartedWorker> start(int rank) override;

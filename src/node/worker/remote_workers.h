@@ -30,6 +30,7 @@ struct ClusterPlacesOptions {
   std::vector<RankPlace> ranks{};
   std::string path{};                // of the model, for own ranks
   std::vector<std::string> hosts{};  // MachineHosts::hosts of this node
+  std::vector<DataPaths> paths{};    // MachineHosts::paths
   WorkerCommand command{};
   std::chrono::milliseconds answer_max{3'000};  // for another node to start a rank
 };

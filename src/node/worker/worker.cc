@@ -169,6 +169,7 @@ Status measure(Worker& worker) {
 WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
   if (!flags.model.empty()) setup.spec.model = flags.model;
   setup.hosts = flags.hosts;
+  setup.paths = flags.paths;
   int& threads = setup.spec.threads;
   if (threads == 0) threads = std::max(1, available_core_count() / flags.machine_ranks);
   allow_naps(threads * flags.machine_ranks <= available_core_count());

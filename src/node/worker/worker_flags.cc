@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kControlFd = "--control-fd";
 constexpr std::string_view kModel = "--model";
 constexpr std::string_view kHosts = "--hosts";
+constexpr std::string_view kDataPaths = "--data-paths";
 constexpr std::string_view kMachineRanks = "--machine-ranks";
 constexpr std::string_view kCacheFolder = "--cache-folder";
 constexpr std::string_view kCacheBytes = "--cache-bytes";
@@ -54,6 +55,8 @@ Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view val
     flags.model = value;
   } else if (flag == kHosts) {
     flags.hosts = split_hosts(value);
+  } else if (flag == kDataPaths) {
+    flags.paths = TRY(decode_data_paths(value));
   } else if (flag == kMachineRanks) {
     flags.machine_ranks = TRY(parse_number(flag, value, 1, kFlagNumberMax));
   } else if (flag == kCacheFolder) {
@@ -71,7 +74,7 @@ Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view val
 }  // namespace
 
 WorkerFlags flags_of_rank(int rank, const std::string& model, const MachineHosts& machine) {
-  WorkerFlags flags{.model = model, .hosts = machine.hosts};
+  WorkerFlags flags{.model = model, .hosts = machine.hosts, .paths = machine.paths};
   flags.machine_ranks = std::max(1, static_cast<int>(machine.ranks.size()));
   for (const int other : machine.ranks) {
     std::string& host = flags.hosts[static_cast<size_t>(other)];
@@ -88,6 +91,7 @@ std::vector<std::string> worker_arguments(const WorkerFlags& flags) {
   };
   if (!flags.model.empty()) add(kModel, flags.model);
   if (!flags.hosts.empty()) add(kHosts, fmt::format("{}", fmt::join(flags.hosts, ",")));
+  if (!flags.paths.empty()) add(kDataPaths, encode_data_paths(flags.paths));
   if (flags.machine_ranks != 1) add(kMachineRanks, std::to_string(flags.machine_ranks));
   if (flags.cache.bytes > 0) {
     add(kCacheFolder, flags.cache.folder);

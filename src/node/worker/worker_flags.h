@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "node/wire/data_paths.h"
 #include "node/worker/disk_cache.h"
 
 namespace lockstep {
@@ -18,6 +19,9 @@ struct WorkerFlags {
   // By rank: the numeric address at which this machine reaches it, and for the worker's own rank
   // the one to listen on, "0.0.0.0" or "::" for all. Empty: all ranks are on this machine.
   std::vector<std::string> hosts{};
+  // By rank: how this machine reaches it over data networks, instead of at its host. Empty: there
+  // is none.
+  std::vector<DataPaths> paths{};
   int machine_ranks = 1;  // of the group on this machine, which share its cores
   DiskCache cache{};
   bool forbids_core_dumps = false;  // as the node does (base/process/core_dumps.h)
@@ -29,6 +33,7 @@ struct MachineHosts {
   // By rank of the whole group: the numeric address at which this machine reaches its machine; for
   // this machine's own ranks the one to listen on.
   std::vector<std::string> hosts{};
+  std::vector<DataPaths> paths{};  // as in WorkerFlags
 };
 
 // For one of the machine's ranks. Ranks of one machine meet at loopback, unless they listen

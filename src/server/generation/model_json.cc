@@ -1,6 +1,7 @@
 #include "server/generation/model_json.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "server/generation/api_context.h"
@@ -16,6 +17,10 @@ JsonObject pair_object(const PairStatus& pair) {
           {"tcp_rails", pair.use.tcp_rails},
           {"encrypted", pair.use.is_encrypted},
           {"reason", pair.use.reason},
+          {"a_host", pair.use.own_host},
+          {"b_host", pair.use.peer_host},
+          {"device", pair.use.device},
+          {"network_note", pair.use.network_note},
           {"p50_us", pair.times.p50_us},
           {"p99_us", pair.times.p99_us},
           {"gbit_s", pair.times.gbit_s}};
@@ -111,12 +116,25 @@ JsonObject status_json(const ModelStatus& status) {
   return model;
 }
 
+std::string first_data_host(const ClusterNodeReport& node) {
+  return node.data_addresses.empty() ? "" : node.data_addresses.front().host;
+}
+
+JsonArray data_addresses_json(const ClusterNodeReport& node) {
+  JsonArray addresses;
+  for (const DataAddress& one : node.data_addresses) {
+    addresses.emplace_back(one.host + "/" + std::to_string(one.bits));
+  }
+  return addresses;
+}
+
 JsonObject node_json(const ClusterNodeReport& node) {
   JsonObject json{{"id", node.id.text()},
                   {"name", node.name},
                   {"version", node.version},
                   {"address", node.address},
-                  {"data_host", node.data_host},
+                  {"data_host", first_data_host(node)},
+                  {"data_addresses", data_addresses_json(node)},
                   {"state", node.state},
                   {"note", node.note},
                   {"is_self", node.is_self},
