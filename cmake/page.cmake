@@ -77,3 +77,5 @@ add_custom_command(OUTPUT ${LOCKSTEP_PAGE_SOURCE} ${LOCKSTEP_PAGE_LICENSES}
   COMMAND ${Python3_EXECUTABLE} -B ${embedder} ${page_folder} ${LOCKSTEP_PAGE_SOURCE}
   DEPENDS ${page_inputs} ${embedder}
   COMMENT "The web page" VERBATIM)
+# The library is described in another folder, where only this target knows how the file is made.
+add_custom_target(lockstep_page DEPENDS ${LOCKSTEP_PAGE_SOURCE})
