@@ -23,7 +23,7 @@ Repl::Repl(Answerer& answerer, ReplOptions options)
 }
 
 int Repl::run() {
-  say(fmt::format("{} {}. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.",
+  say(fmt::format("{} {}. /help; Ctrl-C stops, Ctrl-D leaves.",
                   harmless_line(answerer_.model()), answerer_.place()));
   if (!conversation_.is_empty()) {
     say(fmt::format("The last conversation goes on, {}.",
