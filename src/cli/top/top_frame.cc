@@ -67,7 +67,7 @@ void add_pane(FrameWriter& out, const TopFacts& facts, const TopScreenState& scr
   const bool is_chosen = pane == screen.pane();
   const auto number = static_cast<int>(pane) + 1;
   const std::string title = fmt::format("{} {}", number, top_pane_title(pane));
-  const std::string heading = top_pane_heading(pane);
+  const std::string heading = "  " + top_pane_heading(pane);  // as far in as the rows
   std::string line = title;
   if (heading.size() > title.size() + 1) line += heading.substr(title.size());
   if (rows.size() > shown) line += fmt::format("  ({} of {})", shown, rows.size());
@@ -126,13 +126,14 @@ std::string foot_text(const TopScreenState& screen) {
     case TopScreenState::Mode::kAskLoad:
       return fmt::format("Load which model? {}_", harmless_line(screen.input()));
     case TopScreenState::Mode::kText:
-    case TopScreenState::Mode::kDetail:
       return "Esc back   up/down scroll   q quit";
+    case TopScreenState::Mode::kDetail:
+      return "Esc back   q quit";
     case TopScreenState::Mode::kPanes:
       break;
   }
   if (!screen.told().empty()) return harmless_line(screen.told());
-  return "1-5 pane  Enter more  s sort  l load  u unload  L log  d doctor  p PIN  ? help  q quit";
+  return "1-5 Enter Esc  s sort  l load  u unload  L log  d doctor  p PIN  ? help  q quit";
 }
 
 }  // namespace
