@@ -23,8 +23,8 @@ Repl::Repl(Answerer& answerer, ReplOptions options)
 }
 
 int Repl::run() {
-  say(fmt::format("{} {}. /help; Ctrl-C stops, Ctrl-D leaves.",
-                  harmless_line(answerer_.model()), answerer_.place()));
+  say(fmt::format("{} {}. /help; Ctrl-C stops, Ctrl-D leaves.", harmless_line(answerer_.model()),
+                  answerer_.place()));
   if (!conversation_.is_empty()) {
     say(fmt::format("The last conversation goes on, {}.",
                     counted(conversation_.messages().size(), "message")));
