@@ -87,7 +87,7 @@ class AccessControl {
   // The checks of admit() for kControl and kLook.
   ApiResult<Ok> check_control(const HttpRequest& request) const;
   bool may_look(const HttpRequest& request) const;
-  // Of the answer to an admitted request.
+  // The owner of the answer to an admitted request.
   AnswerOwner owner_of(const HttpRequest& request) const;
   // Whether the sender is a program or the page of this machine, not through a proxy; 403 on a node
   // that is behind one.

@@ -332,6 +332,7 @@ class Words(Case):
             self.refused(check, "docs/a.md", text)
             self.refused(check, "src/base/a.cc", text)
         own_folder = "/".join(["~", "work", "lockstep"])
+        self.passes(check, "web/src/a.ts", "ghcr.io/open-webui/open-webui:main")
         for text in ["// TODO(#12): later", "the work/ folder", "https://brew.sh/home/", own_folder]:
             self.passes(check, "docs/a.md", text)
 
@@ -346,7 +347,7 @@ class Page(Case):
             for path in ["web/src/chat/A.svelte", "web/src/lib/a.ts"]:
                 self.refused(check, path, "first line\n" + bad + "\n")
         for good in ["<p style:width={share}>", "box.textContent = text;", "retrieval(text)", "parser.eval(text)", "<style>p { margin: 0; }</style>",
-                     "new FunctionTable(text)", "document.writes(text)"]:
+                     "new FunctionTable(text)", "document.writes(text)", "const { style = {} } = node;"]:
             self.passes(check, "web/src/chat/A.svelte", good)
         self.passes(check, "docs/a.md", "{@html answer}")
         self.passes(check, "web/tests/a.ts", "box.innerHTML = text;")

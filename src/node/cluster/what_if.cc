@@ -86,7 +86,8 @@ std::vector<NodeOffer> offers_for(const ClusterReport& report, std::string_view 
   std::vector<NodeOffer> offers;
   for (const ClusterNodeReport& node : report.nodes) {
     if (node.state != "alive") continue;
-    const int64_t free = node.budget_bytes - node.promised_bytes + model_bytes_on(report, model, node.id);
+    const int64_t free =
+        node.budget_bytes - node.promised_bytes + model_bytes_on(report, model, node.id);
     offers.push_back(
         {.node = node.id,
          .name = node_name_text(node.id, node.name, is_shared_name(report.nodes, node)),

@@ -1,4 +1,4 @@
-// What was measured last of a model, to stand beside what is predicted.
+// What was measured last of a model, to stand next to what is predicted.
 import type { Meters } from "./types";
 
 const SECONDS = 10;
