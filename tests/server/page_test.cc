@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/files/mapped_file.h"
-#include "server/fake_page.h"
 #include "server/browser/page_routes.h"
+#include "server/fake_page.h"
 #include "server/served.h"
 
 namespace lockstep {
