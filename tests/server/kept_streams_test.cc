@@ -67,7 +67,7 @@ std::string error_code_of(const Answer& answer) {
   return text_at(at(answer.json(), "error", "code"));
 }
 
-// The text of an answer, without the frame that differs between two answers.
+// The choices of an answer, without the frame that differs between two answers.
 std::vector<std::string> choices_of(const std::vector<std::string>& data) {
   std::vector<std::string> choices;
   for (const std::string& one : data) {

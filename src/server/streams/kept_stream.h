@@ -43,7 +43,7 @@ struct StreamLimits {
   std::function<Clock::time_point()> now = [] { return Clock::now(); };  // tests move it
 };
 
-// Counts of all streams, for the metrics; also holds the bytes in use.
+// For the metrics, of all streams together; also holds the bytes in use.
 struct StreamCounts {
   std::atomic<size_t> bytes{0};
   std::atomic<uint64_t> resumed{0};    // readers that came later
