@@ -18,7 +18,7 @@ struct ProtocolRange {
 };
 
 // 2: prompts and events of requests are bytes. 3: workers report the bytes that they load. 4: ranks
-// tell each other their RDMA addresses.
+// tell each other their RDMA addresses; progress, pauses and guesses of requests.
 inline constexpr ProtocolRange kProtocols{.oldest = 4, .newest = 4};
 
 // The newest version that both speak.

@@ -59,6 +59,7 @@ struct GenerateRequest {
   // Up to this many tokens are guessed from the text so far and computed together with the next
   // one; the answer does not change. At most kDraftTokensMax.
   int draft_tokens = 0;
+  bool reports_progress = false;  // of the prompt, see RequestEvent::Progress
   int chunk = 0;  // process the prompt in chunks of at most this; 0: the engine's choice
 
   // How many of the prompt's last tokens are an answer begun elsewhere and resumed here.

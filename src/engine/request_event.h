@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -42,11 +43,26 @@ struct RequestEvent {
   struct Ended {
     Result<FinishReason> outcome;
   };
+  // With reports_progress: this much of the prompt is computed or was cached. First when the
+  // request gets its turn, then after each step of the prompt but the last.
+  struct Progress {
+    int done = 0;           // tokens of the prompt
+    int cached_tokens = 0;  // of these, as in Started
+  };
+  // From the one who keeps the request: its group is lost, and it waits for the next.
+  struct Paused {
+    std::string reason;
+  };
+  // It goes on, after one or more of Paused: everything that the lost group had computed is there
+  // again.
+  struct Resumed {
+    int recomputed_tokens = 0;  // of that, computed a second time
+  };
   // From a route only: the group is full. The request has not begun and may be submitted again.
   struct Busy {};
 
   // The position of an alternative is its number between nodes (cluster/protocol.h).
-  using Kind = std::variant<Started, Token, Logprobs, Row, Ended, Busy>;
+  using Kind = std::variant<Started, Token, Logprobs, Row, Ended, Busy, Progress, Paused, Resumed>;
 
   uint64_t id = 0;  // of the request, as the receiver of the event knows it
   Kind what;

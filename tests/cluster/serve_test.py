@@ -330,6 +330,35 @@ class Serving(unittest.TestCase):
                              [each != rank for each in range(len(pids))])
             self.assertEqual(status["epoch"], 2)
 
+    def test_a_stream_tells_where_a_rank_was_lost(self):
+        with harness.Node("--ranks", "2", "--link-delay-us", "1000") as node:
+            connection, response = node.stream(
+                {**LONG, "stream_options": {"include_events": True, "include_timings": True}})
+            text, seams, last = "", [], None
+            for event in harness.events(response):
+                if event == "[DONE]":
+                    break
+                seam = event.get("lockstep", {}).get("event")
+                if seam:
+                    seams.append((len(text), seam))
+                if not text and event["choices"]:
+                    os.kill(node.worker_pids()[1], signal.SIGKILL)
+                text += "".join(choice["text"] for choice in event["choices"])
+                last = event
+            connection.close()
+            self.assertEqual([seam["kind"] for _, seam in seams], ["pause", "resume"])
+            (paused_at, pause), (resumed_at, resume) = seams
+            self.assertEqual(paused_at, resumed_at)
+            self.assertGreater(len(text), resumed_at)
+            self.assertIn("rank 1", pause["reason"])
+            self.assertGreater(resume["after_s"], 0)
+            self.assertLess(resume["after_s"], RECOVERY_LIMIT_S)
+            self.assertGreater(resume["recomputed_tokens"], 0)
+            self.assertEqual(last["lockstep"]["machines"], 1)
+            self.assertEqual(last["timings"]["predicted_n"], LONG["max_tokens"])
+        with harness.Node() as node:
+            self.assertEqual(node.complete(**LONG)[1]["choices"][0]["text"], text)
+
     def test_a_killed_worker_is_named_and_replaced(self):
         for link in ("shm", "tcp"):
             for rank in (0, 1):

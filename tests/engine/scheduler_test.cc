@@ -26,10 +26,14 @@ struct Events final : EventReader {
     ends[request] = reason == FinishReason::kStop ? "stop" : "length";
   }
   void on_error(uint64_t request, const Error& error) override { ends[request] = error.message; }
+  void on_progress(uint64_t request, const RequestEvent::Progress& progress) override {
+    done[request].push_back(progress.done);
+  }
 
   std::map<uint64_t, std::vector<int32_t>> tokens;
   std::map<uint64_t, int> rows;
   std::map<uint64_t, std::string> ends;
+  std::map<uint64_t, std::vector<int>> done;
 };
 
 // Plans one step and completes it with tokens that count up from `token`.
@@ -37,6 +41,7 @@ Step run_step(Scheduler& scheduler, Events& events, int32_t token) {
   static const float kRow[1] = {0};
   Step step;
   REQUIRE(scheduler.plan(step));
+  scheduler.report_begun(events);
   REQUIRE(step.batch.outputs.size() == step.requests.size());
   std::vector<SampledToken> choices;
   for (const ChoiceRequest& request : step.requests) {
@@ -96,6 +101,20 @@ TEST_CASE("NaN logits end only their own sequence, and say after how many tokens
   run_step(scheduler, events, 10);
   CHECK(events.ends[2] == "length");
   CHECK(is_idle(scheduler));
+}
+
+TEST_CASE("the progress of a prompt is reported once a step, to those who ask for it") {
+  Scheduler scheduler(kTwoSequences);
+  Events events;
+  REQUIRE(scheduler.submit(1, {.prompt = prompt_of(25), .max_tokens = 2, .reports_progress = true})
+              .ok());
+  for (int step = 0; step < 4; ++step) run_step(scheduler, events, 20 + step);
+  CHECK(events.done[1] == std::vector<int>{0, 10, 20});
+  CHECK(events.ends[1] == "length");
+  REQUIRE(scheduler.submit(2, {.prompt = prompt_of(25), .max_tokens = 1}).ok());
+  for (int step = 0; step < 3; ++step) run_step(scheduler, events, 20);
+  CHECK(events.ends[2] == "length");
+  CHECK(events.done.size() == 1);
 }
 
 TEST_CASE("an end of sequence is not reported as a token") {

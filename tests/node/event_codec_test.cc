@@ -36,6 +36,15 @@ std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Ended>) {
 std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Busy>) {
   return {RequestEvent::Busy{}};
 }
+std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Progress>) {
+  return {RequestEvent::Progress{0, 0}, RequestEvent::Progress{4'096, 64}};
+}
+std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Paused>) {
+  return {RequestEvent::Paused{""}, RequestEvent::Paused{"rank 1 was lost"}};
+}
+std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Resumed>) {
+  return {RequestEvent::Resumed{0}, RequestEvent::Resumed{58}};
+}
 
 bool is_same(const RequestEvent::Started& a, const RequestEvent::Started& b) {
   return a.cached_tokens == b.cached_tokens;
@@ -61,6 +70,15 @@ bool is_same(const RequestEvent::Ended& a, const RequestEvent::Ended& b) {
 }
 bool is_same(const RequestEvent::Busy&, const RequestEvent::Busy&) {
   return true;
+}
+bool is_same(const RequestEvent::Progress& a, const RequestEvent::Progress& b) {
+  return a.done == b.done && a.cached_tokens == b.cached_tokens;
+}
+bool is_same(const RequestEvent::Paused& a, const RequestEvent::Paused& b) {
+  return a.reason == b.reason;
+}
+bool is_same(const RequestEvent::Resumed& a, const RequestEvent::Resumed& b) {
+  return a.recomputed_tokens == b.recomputed_tokens;
 }
 
 template <size_t kIndex>
@@ -93,7 +111,8 @@ std::string raw_event(size_t kind, const std::string& rest) {
   return bytes + std::string(sizeof(uint64_t), '\x01') + rest;
 }
 
-constexpr size_t kStarted = 0, kToken = 1, kLogprobs = 2, kRow = 3, kEnded = 4, kBusy = 5;
+constexpr size_t kStarted = 0, kToken = 1, kLogprobs = 2, kRow = 3, kEnded = 4, kBusy = 5,
+                 kProgress = 6, kPaused = 7, kResumed = 8;
 
 }  // namespace
 
@@ -125,6 +144,14 @@ TEST_CASE("invalid events are refused") {
   CHECK(decode_event(raw_event(kEnded, error + std::string(kErrorBytesMax, 'x'))).ok());
   CHECK_FALSE(decode_event(raw_event(kEnded, error + std::string(kErrorBytesMax + 1, 'x'))).ok());
   CHECK_FALSE(decode_event(raw_event(kBusy, "1")).ok());
+  CHECK(decode_event(raw_event(kProgress, "12341234")).ok());
+  CHECK_FALSE(decode_event(raw_event(kProgress, "1234123")).ok());
+  CHECK_FALSE(decode_event(raw_event(kProgress, "\xff\xff\xff\xff" + std::string(4, '\1'))).ok());
+  CHECK_FALSE(decode_event(raw_event(kProgress, std::string(4, '\1') + "\xff\xff\xff\xff")).ok());
+  CHECK(decode_event(raw_event(kPaused, std::string(kErrorBytesMax, 'x'))).ok());
+  CHECK_FALSE(decode_event(raw_event(kPaused, std::string(kErrorBytesMax + 1, 'x'))).ok());
+  CHECK_FALSE(decode_event(raw_event(kResumed, "123")).ok());
+  CHECK_FALSE(decode_event(raw_event(kResumed, "\xff\xff\xff\xff")).ok());
 }
 
 TEST_CASE("a long sentence is cut between characters") {

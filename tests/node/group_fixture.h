@@ -72,6 +72,10 @@ class Client {
         tokens_.push_back(token->token);
       } else if (auto* row = event.as<RequestEvent::Row>()) {
         rows_.push_back(std::move(row->values));
+      } else if (const auto* paused = event.as<RequestEvent::Paused>()) {
+        pauses_.push_back(paused->reason);
+      } else if (const auto* resumed = event.as<RequestEvent::Resumed>()) {
+        recomputed_.push_back(resumed->recomputed_tokens);
       } else if (auto* ended = event.as<RequestEvent::Ended>()) {
         ++ends_;
         outcome_ = std::move(ended->outcome);
@@ -108,6 +112,16 @@ class Client {
     std::lock_guard lock(mutex_);
     return cached_tokens_;
   }
+  // Why it stood still, each time.
+  std::vector<std::string> pauses() const {
+    std::lock_guard lock(mutex_);
+    return pauses_;
+  }
+  // Tokens computed a second time, each time that it went on.
+  std::vector<int> recomputed() const {
+    std::lock_guard lock(mutex_);
+    return recomputed_;
+  }
   std::vector<std::vector<float>> rows() const {
     std::lock_guard lock(mutex_);
     return rows_;
@@ -123,6 +137,8 @@ class Client {
   std::vector<int> cached_tokens_;
   std::vector<int32_t> tokens_;
   std::vector<std::vector<float>> rows_;
+  std::vector<std::string> pauses_;
+  std::vector<int> recomputed_;
   std::optional<Result<FinishReason>> outcome_;
   std::chrono::steady_clock::time_point ended_at_;
   int ends_ = 0;

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <vector>
 
 using namespace lockstep;
@@ -17,6 +18,9 @@ struct Told {
   std::vector<int32_t> tokens;
   std::vector<std::pair<size_t, float>> logprobs;  // tokens sent before, and the first logprob
   int rows = 0;
+  std::vector<int> progress;
+  std::vector<std::string> pauses;
+  std::vector<int> resumed;  // tokens computed a second time
   std::vector<Result<FinishReason>> ends;
 
   EventSink events() {
@@ -29,6 +33,12 @@ struct Told {
         logprobs.emplace_back(tokens.size(), of->logprobs[0].logprob);
       } else if (event.as<RequestEvent::Row>()) {
         ++rows;
+      } else if (const auto* done = event.as<RequestEvent::Progress>()) {
+        progress.push_back(done->done);
+      } else if (const auto* paused = event.as<RequestEvent::Paused>()) {
+        pauses.push_back(paused->reason);
+      } else if (const auto* goes_on = event.as<RequestEvent::Resumed>()) {
+        resumed.push_back(goes_on->recomputed_tokens);
       } else if (auto* ended = event.as<RequestEvent::Ended>()) {
         ends.push_back(std::move(ended->outcome));
       }
@@ -84,6 +94,61 @@ TEST_CASE("the first group's cached prompt tokens are reported, and no later one
   submit(table);
   table.take({1, RequestEvent::Started{0}});
   CHECK(told.starts == std::vector<int>{64});
+}
+
+TEST_CASE("a loss in mid-answer is a pause, and the next start says how much was computed again") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7, 8, 9}, 5), told.events(), Time::max());
+  submit(table);
+  table.take({1, RequestEvent::Started{0}});
+  for (const int32_t token : {10, 11, 12}) table.take({1, RequestEvent::Token{token}});
+  table.hold_submitted({Time::max(), 5, 100}, kRankLost);
+  CHECK(told.pauses == std::vector<std::string>{"rank 1 was lost"});
+  submit(table);
+  table.hold_submitted({Time::max(), 5, 100}, kRankLost);  // before it had computed anything
+  CHECK(told.pauses.size() == 2);
+  submit(table);
+  table.take({1, RequestEvent::Progress{4, 2}});  // the client knows its prompt to be computed
+  CHECK(told.resumed.empty());
+  table.take({1, RequestEvent::Started{2}});
+  // The state of 3 + 3 tokens but the last had been computed, and 2 were cached.
+  CHECK(told.resumed == std::vector<int>{3});
+  CHECK(told.progress.empty());
+  CHECK(told.starts == std::vector<int>{0});
+  table.take({1, RequestEvent::Token{13}});
+  table.hold_submitted({Time::max(), 5, 100}, kRankLost);
+  submit(table);
+  table.take({1, RequestEvent::Started{6}});
+  CHECK(told.resumed == std::vector<int>{3, 0});
+}
+
+TEST_CASE("a loss while the prompt is read is a pause, and the progress begins again") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7, 8, 9, 10}, 5), told.events(), Time::max());
+  table.hold_submitted({Time::max(), 5, 100}, kRankLost);  // it was not submitted
+  CHECK(told.pauses.empty());
+  submit(table);
+  table.take({1, RequestEvent::Progress{0, 0}});
+  table.take({1, RequestEvent::Progress{3, 0}});
+  table.hold_submitted({Time::max(), 5, 100}, kRankLost);
+  submit(table);
+  table.take({1, RequestEvent::Progress{1, 1}});
+  table.take({1, RequestEvent::Started{1}});
+  CHECK(told.progress == std::vector<int>{0, 3, 1});
+  CHECK(told.resumed == std::vector<int>{2});
+  CHECK(told.starts == std::vector<int>{1});
+}
+
+TEST_CASE("a request that fails with its group has no pause") {
+  RequestTable table([] {});
+  Told told;
+  table.add(1, request({7}, 5), told.events(), Time::max());
+  submit(table);
+  table.hold_submitted({Time::max(), 0, 100}, kRankLost);
+  CHECK(told.pauses.empty());
+  CHECK(told.ends.size() == 1);
 }
 
 TEST_CASE("logprobs are sent with their token, and only once if it comes again") {

@@ -49,6 +49,12 @@ TEST_CASE("streams continue after a rank is lost, without lost or repeated token
       CHECK(second.wait_end().value() == FinishReason::kLength);
       CHECK(first.tokens() == numbers(2, kTokens));
       CHECK(second.tokens() == numbers(500'001, kTokens));
+      for (const Client* client : {&first, &second}) {
+        REQUIRE(client->pauses().size() == 1);
+        CHECK(client->pauses()[0].find("rank " + std::to_string(rank)) != std::string::npos);
+        REQUIRE(client->recomputed().size() == 1);
+        CHECK(client->recomputed()[0] == 0);  // the worker claims to have cached all of it
+      }
     }
     CHECK(group->status().restarts == 2);
     CHECK(group->status().running == 0);

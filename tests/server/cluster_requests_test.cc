@@ -73,6 +73,26 @@ TEST_CASE("requests in progress are listed with phase, place and tokens until th
   CHECK(listed(server).get_array().empty());
 }
 
+TEST_CASE("the list shows how much of a prompt is read, and a pause while it is read") {
+  Served server;
+  RawClient client(server.port());
+  client.send(Served::post_text("/v1/completions", R"({"prompt":"hello","stream":true})"));
+  const FakeModel::Running running = server.model->request(0);
+  REQUIRE(comes_true([&] { return listed(server).get_array().size() == 1; }));
+  running.send(RequestEvent::Progress{0, 0});
+  CHECK(at(listed(server), 0, "phase") == "prompt");
+  CHECK(at(listed(server), 0, "prompt_done") == 0);
+  running.send(RequestEvent::Progress{4, 1});
+  CHECK(at(listed(server), 0, "prompt_done") == 4);
+  running.send(RequestEvent::Paused{"rank 1 was killed"});
+  CHECK(at(listed(server), 0, "phase") == "paused");
+  running.send(RequestEvent::Resumed{4});
+  running.start(0);
+  CHECK(at(listed(server), 0, "phase") == "answer");
+  CHECK(at(listed(server), 0, "prompt_done") == 6);
+  running.end(FinishReason::kStop);
+}
+
 TEST_CASE("a request is cancelled by its own client, and its answer says so") {
   Served server;
   RawClient client(server.port());

@@ -116,6 +116,11 @@ class FakeModel : public ModelService {
     std::lock_guard lock(mutex_);
     status_.context = context;
   }
+  // The names of the ranks' nodes.
+  void set_nodes(const std::vector<std::string>& nodes) {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < nodes.size(); ++i) status_.ranks.at(i).node = nodes[i];
+  }
   void set_state(ModelStatus::State state, std::string last_error) {
     std::lock_guard lock(mutex_);
     status_.state = state;

@@ -1,6 +1,7 @@
 // EventReader: calls a function for each kind of RequestEvent, for tests that look at a few kinds.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "engine/request_event.h"
@@ -24,6 +25,9 @@ class EventReader {
   virtual void on_end(uint64_t /*request*/, FinishReason) {}
   virtual void on_error(uint64_t /*request*/, const Error&) {}
   virtual void on_busy(uint64_t /*request*/) {}
+  virtual void on_progress(uint64_t /*request*/, const RequestEvent::Progress&) {}
+  virtual void on_pause(uint64_t /*request*/, const std::string& /*reason*/) {}
+  virtual void on_resume(uint64_t /*request*/, int /*recomputed_tokens*/) {}
 
  private:
   void read(uint64_t id, const RequestEvent::Started& what) { on_start(id, what.cached_tokens); }
@@ -34,6 +38,11 @@ class EventReader {
     what.outcome.ok() ? on_end(id, what.outcome.value()) : on_error(id, what.outcome.error());
   }
   void read(uint64_t id, const RequestEvent::Busy&) { on_busy(id); }
+  void read(uint64_t id, const RequestEvent::Progress& what) { on_progress(id, what); }
+  void read(uint64_t id, const RequestEvent::Paused& what) { on_pause(id, what.reason); }
+  void read(uint64_t id, const RequestEvent::Resumed& what) {
+    on_resume(id, what.recomputed_tokens);
+  }
 };
 
 }  // namespace lockstep

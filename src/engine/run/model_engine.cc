@@ -66,6 +66,7 @@ Result<bool> ModelEngine::begin_step(const EventSink& events) {
   const StagePlace& place = pipeline_->place();
   if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
   if (!scheduler_->plan(step_, budget_.get())) return false;
+  scheduler_->report_begun(events);
   choice_leader_->attach_slots(step_);
   set_progress(Progress::kComputing);
   const auto begin = std::chrono::steady_clock::now();

@@ -160,6 +160,15 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   return has_planned;
 }
 
+void Scheduler::report_begun(const EventSink& events) {
+  if (in_flight_.empty()) return;
+  for (const Planned& planned : in_flight_.back().sequences) {
+    Sequence& sequence = *planned.sequence;
+    if (std::exchange(sequence.is_begun, true) || !sequence.request.reports_progress) continue;
+    events({sequence.id, RequestEvent::Progress{sequence.completed, sequence.cached}});
+  }
+}
+
 Scheduler::PlannedStep Scheduler::take_spare() {
   PlannedStep planned;
   if (spare_.empty()) return planned;
@@ -364,6 +373,8 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const SampledToke
   if (sequence.is_cancelled) return sequence.steps_in_flight == 0;
   if (planned.end >= sequence.prompt_size() && !std::exchange(sequence.is_started, true)) {
     events({sequence.id, RequestEvent::Started{sequence.cached}});
+  } else if (planned.end < sequence.prompt_size() && sequence.request.reports_progress) {
+    events({sequence.id, RequestEvent::Progress{planned.end, sequence.cached}});
   }
   bool has_ended = false;
   int right = 0;                                 // guesses

@@ -81,6 +81,8 @@ class Scheduler {
   // Fills `step` with the next work; false if there is none until a step in flight is completed.
   // `budget` limits the prompts added to decoding sequences; null: no limit.
   bool plan(Step& step, const StepBudget* budget = nullptr);
+  // Of the requests that the last planned step is the first of: RequestEvent::Progress.
+  void report_begun(const EventSink& events);
   // For when there is no other work: fills `step` with the order to save a page, if there is one
   // and the disk has room for it.
   bool plan_save(Step& step);
@@ -113,6 +115,7 @@ class Scheduler {
     int fed = 0;                  // tokens whose state is computed, or will be by steps in flight
     int completed = 0;            // tokens whose state is computed
     int cached = 0;               // tokens whose state was cached
+    bool is_begun = false;        // its turn has come
     bool is_started = false;      // its start was reported
     int steps_in_flight = 0;
     bool is_loading = false;      // a step in flight loads its next pages

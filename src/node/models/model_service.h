@@ -26,7 +26,7 @@ inline constexpr int kQueueDefault = 64;
 struct RankStatus {
   int rank = 0;
   int64_t pid = 0;   // on its machine; 0: not known
-  std::string node;  // the node it is on; empty: this one
+  std::string node;  // the name of the node it is on; empty: the one that leads the group
   uint64_t weight_bytes = 0;
   uint64_t read_bytes = 0;
   uint64_t token_bytes = 0;  // those of weight_bytes that every new token reads

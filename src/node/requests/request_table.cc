@@ -47,27 +47,40 @@ void RequestTable::take(RequestEvent event) {
     entry.logprobs = std::move(event);
     return;
   }
-  const bool is_new = std::visit([&](const auto& what) { return note(entry, what); }, event.what);
+  const bool is_new =
+      std::visit([&](const auto& what) { return note(event.id, entry, what); }, event.what);
   if (is_new) entry.events(std::move(event));
 }
 
-bool RequestTable::note(Entry& entry, const RequestEvent::Started&) {
+bool RequestTable::note(uint64_t id, Entry& entry, const RequestEvent::Started& started) {
+  entry.prompt_done = static_cast<int>(entry.request.prompt.size());
+  if (std::exchange(entry.is_paused, false)) {
+    const int again = std::exchange(entry.lost_positions, 0) - started.cached_tokens;
+    entry.events({id, RequestEvent::Resumed{std::max(0, again)}});
+  }
   return !std::exchange(entry.is_started, true);
 }
 
-bool RequestTable::note(Entry& entry, const RequestEvent::Token& token) {
+bool RequestTable::note(uint64_t, Entry& entry, const RequestEvent::Progress& progress) {
+  entry.prompt_done = progress.done;
+  return !entry.is_started;
+}
+
+bool RequestTable::note(uint64_t, Entry& entry, const RequestEvent::Token& token) {
   if (entry.request.max_tokens <= 0) return false;
   entry.request.prompt.push_back(token.token);
   ++entry.request.resumed_tokens;
   --entry.request.max_tokens;
   entry.losses = 0;
+  entry.prompt_done =
+      static_cast<int>(entry.request.prompt.size()) - 1;  // its own state comes later
   if (auto logprobs = std::exchange(entry.logprobs, std::nullopt)) {
     entry.events(std::move(*logprobs));
   }
   return true;
 }
 
-bool RequestTable::note(Entry& entry, const RequestEvent::Row&) {
+bool RequestTable::note(uint64_t, Entry& entry, const RequestEvent::Row&) {
   if (entry.rows_to_skip > 0) {
     --entry.rows_to_skip;
     return false;
@@ -101,7 +114,8 @@ void RequestTable::hold_submitted(const Resumption& resumption, const Error& err
   std::vector<std::pair<uint64_t, Result<FinishReason>>> ended;
   for (auto& [id, entry] : entries_) {
     if (!entry.submitted) continue;
-    if (auto outcome = lose(entry, resumption, error)) ended.emplace_back(id, std::move(*outcome));
+    if (auto outcome = lose(id, entry, resumption, error))
+      ended.emplace_back(id, std::move(*outcome));
   }
   for (auto& [id, outcome] : ended) end(id, std::move(outcome));
 }
@@ -110,10 +124,11 @@ void RequestTable::hold(uint64_t id, const Resumption& resumption, const Error& 
   const auto found = entries_.find(id);
   if (found == entries_.end() || !found->second.submitted) return;
   context_ = resumption.context;
-  if (auto outcome = lose(found->second, resumption, error)) end(id, std::move(*outcome));
+  if (auto outcome = lose(id, found->second, resumption, error)) end(id, std::move(*outcome));
 }
 
-std::optional<Result<FinishReason>> RequestTable::lose(Entry& entry, const Resumption& resumption,
+std::optional<Result<FinishReason>> RequestTable::lose(uint64_t id, Entry& entry,
+                                                       const Resumption& resumption,
                                                        const Error& error) const {
   if (is_complete(entry)) return FinishReason::kLength;
   if (entry.is_cancelled) return cancelled_error();
@@ -122,6 +137,9 @@ std::optional<Result<FinishReason>> RequestTable::lose(Entry& entry, const Resum
   entry.logprobs.reset();  // its token is generated again
   entry.deadline = resumption.deadline;
   entry.retry_at = resumption.retry_at;
+  entry.is_paused = true;
+  entry.lost_positions = std::max(entry.lost_positions, std::exchange(entry.prompt_done, 0));
+  entry.events({id, RequestEvent::Paused{error.message}});
   return std::nullopt;
 }
 

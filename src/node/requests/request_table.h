@@ -33,9 +33,10 @@ class RequestTable {
                    Time now = Time::max());
 
   // Passes the event on, unless the client has had it. Ignored: ids that have ended, tokens beyond
-  // max_tokens, and what a later group repeats (the start, rows). Logprobs are reported together
-  // with their token. kExhausted ends a resumed request as kLength: its tokens fill the context.
-  // Not for Busy, see put_back().
+  // max_tokens, and what a later group repeats (the start, progress after it, rows). The first
+  // start after a loss is also reported as Resumed. Logprobs are reported together with their
+  // token. kExhausted ends a resumed request as kLength: its tokens fill the context. Not for Busy,
+  // see put_back().
   void take(RequestEvent event);
   void end(uint64_t id, Result<FinishReason> outcome);
   // A held request ends at once. True: it is submitted, and the group must be told to end it; if
@@ -48,7 +49,7 @@ class RequestTable {
     int context = 0;              // positions of a sequence; 0: not known
     Time retry_at = Time::min();  // earliest time for the next attempt
   };
-  // The group is lost: holds the requests that it had, or fails them.
+  // The group is lost: holds the requests that it had, which are Paused, or fails them.
   void hold_submitted(const Resumption& resumption, const Error& error);
   // The same for one request, whose group continues.
   void hold(uint64_t id, const Resumption& resumption, const Error& error);
@@ -74,6 +75,9 @@ class RequestTable {
     bool was_submitted = false;  // at least once
     bool is_cancelled = false;   // and the group knows
     bool is_started = false;
+    bool is_paused = false;
+    int prompt_done = 0;      // of the prompt as it was submitted last
+    int lost_positions = 0;   // that the groups lost since the last start had computed
     size_t prompt_size = 0;   // of the client's prompt; `request` has sent tokens after it
     size_t rows_told = 0;     // logits sent to the client
     size_t rows_to_skip = 0;  // that this group repeats
@@ -82,15 +86,16 @@ class RequestTable {
   };
 
   // Each: false if the client is not to have it (again).
-  static bool note(Entry& entry, const RequestEvent::Started& started);
-  static bool note(Entry& entry, const RequestEvent::Token& token);
-  static bool note(Entry& entry, const RequestEvent::Row& row);
+  static bool note(uint64_t id, Entry& entry, const RequestEvent::Started& started);
+  static bool note(uint64_t id, Entry& entry, const RequestEvent::Token& token);
+  static bool note(uint64_t id, Entry& entry, const RequestEvent::Row& row);
+  static bool note(uint64_t id, Entry& entry, const RequestEvent::Progress& progress);
   template <class Other>
-  static bool note(Entry&, const Other&) {
+  static bool note(uint64_t, Entry&, const Other&) {
     return true;
   }
   // The outcome of a submitted request whose group is lost; none: it is held.
-  std::optional<Result<FinishReason>> lose(Entry& entry, const Resumption& resumption,
+  std::optional<Result<FinishReason>> lose(uint64_t id, Entry& entry, const Resumption& resumption,
                                            const Error& error) const;
   bool is_complete(const Entry& entry) const;
   static void prepare(Entry& entry);

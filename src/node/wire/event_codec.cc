@@ -85,6 +85,37 @@ Result<RequestEvent::Busy> read_body(Tag<RequestEvent::Busy>, std::string_view b
   return RequestEvent::Busy{};
 }
 
+std::string body_of(const RequestEvent::Progress& progress) {
+  return pack(int32_t{progress.done}, int32_t{progress.cached_tokens});
+}
+
+Result<RequestEvent::Progress> read_body(Tag<RequestEvent::Progress>, std::string_view bytes) {
+  if (bytes.size() != 2 * sizeof(int32_t)) return corrupt_message("progress of a prompt");
+  const int32_t done = take<int32_t>(bytes);
+  const int32_t cached_tokens = take<int32_t>(bytes);
+  if (done < 0 || cached_tokens < 0) return corrupt_message("progress of a prompt");
+  return RequestEvent::Progress{done, cached_tokens};
+}
+
+std::string body_of(const RequestEvent::Paused& paused) {
+  return cut_sentence(paused.reason);
+}
+
+Result<RequestEvent::Paused> read_body(Tag<RequestEvent::Paused>, std::string_view bytes) {
+  if (bytes.size() > kErrorBytesMax) return corrupt_message("pause of a request");
+  return RequestEvent::Paused{std::string(bytes)};
+}
+
+std::string body_of(const RequestEvent::Resumed& resumed) {
+  return pack(int32_t{resumed.recomputed_tokens});
+}
+
+Result<RequestEvent::Resumed> read_body(Tag<RequestEvent::Resumed>, std::string_view bytes) {
+  const int32_t tokens = TRY(take_only<int32_t>(bytes, "resumption of a request"));
+  if (tokens < 0) return corrupt_message("resumption of a request");
+  return RequestEvent::Resumed{tokens};
+}
+
 template <size_t kIndex>
 Result<EventKind> read_kind(std::string_view bytes) {
   return EventKind(std::in_place_index<kIndex>,

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kIntMax = INT32_MAX;
 constexpr size_t kLinkBytesMax = 256;
+constexpr size_t kNodeNameBytesMax = 256;
 constexpr size_t kRanksMax = 64;
 constexpr size_t kReplacementBytes = 3;  // for an invalid byte
 
@@ -29,6 +30,7 @@ Result<RankStatus> decode_rank(const Json& json) {
   RankStatus rank;
   rank.rank = static_cast<int>(TRY(number_field(json, "rank", kRanksMax - 1)));
   rank.pid = TRY(number_field(json, "pid"));
+  rank.node = TRY(text_field(json, "node", kNodeNameBytesMax));
   rank.weight_bytes = static_cast<uint64_t>(TRY(number_field(json, "weight_bytes")));
   rank.read_bytes = static_cast<uint64_t>(TRY(number_field(json, "read_bytes")));
   rank.token_bytes = static_cast<uint64_t>(TRY(number_field(json, "token_bytes")));
@@ -49,6 +51,7 @@ std::string encode_status(const ModelStatus& status) {
   for (const RankStatus& rank : status.ranks) {
     ranks.push_back(JsonObject{{"rank", rank.rank},
                                {"pid", rank.pid},
+                               {"node", json_text(rank.node, kNodeNameBytesMax)},
                                {"weight_bytes", as_number(rank.weight_bytes)},
                                {"read_bytes", as_number(rank.read_bytes)},
                                {"token_bytes", as_number(rank.token_bytes)},

@@ -77,7 +77,7 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
                       .fingerprint = "lockstep-" + settings_.version,
                       .choices = std::move(choices),
                       .is_streamed = options.is_streamed,
-                      .includes_usage = options.includes_usage,
+                      .extras = options.extras,
                       .ignored = options.ignored,
                       .warnings = options.warnings};
   auto events = target.kept ? target.kept->writer() : make_event_stream(target.reply);

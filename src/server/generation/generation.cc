@@ -6,6 +6,26 @@
 #include "server/request/random_id.h"
 
 namespace lockstep {
+namespace {
+
+// Each prompt once, see AnswerClock.
+std::vector<int64_t> prompt_sizes(const GenerationPlan& plan) {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < plan.choices.size(); ++i) {
+    const auto& prompt = plan.choices[i].prompt;
+    const bool is_shared = i > 0 && prompt == plan.choices[i - 1].prompt;
+    sizes.push_back(is_shared ? 0 : static_cast<int64_t>(prompt.size()));
+  }
+  return sizes;
+}
+
+// Of how the answer is doing, not a part of it: nothing is written for it unless somebody asks.
+bool is_report(const RequestEvent& event) {
+  return event.as<RequestEvent::Progress>() || event.as<RequestEvent::Paused>() ||
+         event.as<RequestEvent::Resumed>();
+}
+
+}  // namespace
 
 void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup,
                        GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
@@ -42,7 +62,9 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
       sink_(std::move(sink)),
       meter_(setup_.metrics, service->status().name, plan_.choices.size(),
              Housekeeper::Clock::now()),
-      last_event_(Housekeeper::Clock::now()) {
+      last_event_(began_),
+      clock_(prompt_sizes(plan_), began_),
+      machines_(machines_of(service->status())) {
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
     choices_.push_back({StreamDecoder(tokenizer_, plan_.strips_leading_space, plan_.printed_tokens),
                         StopMatcher(plan_.stop),
@@ -71,6 +93,7 @@ bool Generation::submit(ModelService& service, size_t choice) {
   request.min_tokens = plan_.min_tokens;
   request.top_logprobs = plan_.top_logprobs;
   request.draft_tokens = setup_.draft_tokens;
+  request.reports_progress = true;
   const auto accepted =
       service.generate(std::move(request), [self = shared_from_this(), choice](RequestEvent event) {
         self->handle({choice, std::move(event)});
@@ -104,13 +127,14 @@ void Generation::handle(ChoiceEvent event) {
 
 void Generation::process(const ChoiceEvent& event) {
   if (sink_ == nullptr || choices_[event.choice].has_ended) return;
-  last_event_ = Housekeeper::Clock::now();
+  if (!is_report(event.event)) last_event_ = Housekeeper::Clock::now();
   std::visit([&](const auto& what) { process(event.choice, what); }, event.event.what);
 }
 
 // Each prompt counts once: further choices reuse what the first one computed.
 void Generation::process(size_t choice, const RequestEvent::Started& started) {
   is_computed_ = true;
+  clock_.started(choice, started.cached_tokens, last_event_);
   meter_.started(choice);
   const auto& choices = plan_.choices;
   if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
@@ -127,6 +151,7 @@ void Generation::process(size_t choice, const RequestEvent::Logprobs& logprobs) 
 void Generation::process(size_t choice, const RequestEvent::Token& token) {
   begin();
   meter_.token(choice, last_event_);
+  clock_.token(last_event_);
   ++completion_tokens_;
   Choice& state = choices_[choice];
   pass_on(choice, state.decoder.push(token.token));
@@ -202,6 +227,7 @@ void Generation::end_choice(size_t choice, std::string_view reason) {
   const auto has_ended = [](const Choice& other) { return other.has_ended; };
   if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
   meter_.end(RequestOutcome::kEnded, last_event_);
+  sink_->on_facts(facts());
   sink_->on_end(usage());
   sink_.reset();
 }

@@ -17,6 +17,7 @@
 
 #include "net/http/http_server.h"
 #include "node/models/model_service.h"
+#include "server/generation/answer_clock.h"
 #include "server/generation/logprob_queue.h"
 #include "server/generation/stop_matcher.h"
 #include "server/generation/token_logprobs.h"
@@ -31,6 +32,26 @@ struct GenerationUsage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of prompt_tokens, those not computed again
   int64_t completion_tokens = 0;
+};
+
+// Where an answer stood still or moved to other machines.
+struct AnswerSeam {
+  enum class Kind : uint8_t {
+    kPause,   // the group was lost
+    kResume,  // it goes on
+    kNode,    // with other machines than before
+  };
+  Kind kind = Kind::kPause;
+  std::string reason;             // a sentence; not of kResume
+  double after_s = 0;             // of kResume: since the pause
+  int64_t recomputed_tokens = 0;  // of kResume: that had been computed before the loss
+};
+
+// What is known about a whole answer.
+struct AnswerFacts {
+  GenerationUsage usage;
+  AnswerTimes times;
+  size_t machines = 0;  // that computed it, as far as known
 };
 
 // Writes an answer. Calls come one at a time, none after on_end or on_error.
@@ -50,10 +71,14 @@ class GenerationSink {
   virtual void on_token(size_t) {}
   virtual void on_stop_string(size_t, std::string_view) {}  // the one that ends the choice
   virtual void on_choice_end(size_t choice, std::string_view finish_reason) = 0;
+  // Before on_start: how much of the prompts is computed.
+  virtual void on_progress(const PromptProgress&) {}
+  virtual void on_seam(const AnswerSeam&) {}
   virtual void on_silence() = 0;  // also before on_start, while the prompt is computed
   // Why the answer cannot continue: it is too large. Checked after each token; generation then ends
   // with on_error.
   virtual std::optional<ApiError> problem() const { return std::nullopt; }
+  virtual void on_facts(const AnswerFacts&) {}  // right before on_end
   virtual void on_end(GenerationUsage usage) = 0;
   virtual void on_error(const ApiError& error) = 0;
 };
@@ -82,6 +107,10 @@ struct GenerationPlan {
   std::string client_name{};                      // HttpReply::client()
   std::string route{};                            // HttpReply::route()
 };
+
+// The names of the machines that the model's ranks are on, each once; the leading node's is empty
+// there.
+std::vector<std::string> machines_of(const ModelStatus& status);
 
 class Generation : public Housekeeper::Watched,
                    public RunningRequest,
@@ -131,6 +160,11 @@ class Generation : public Housekeeper::Watched,
   void process(size_t, const RequestEvent::Row&) {}  // of no answer in text
   void process(size_t choice, const RequestEvent::Ended& ended);
   void process(size_t, const RequestEvent::Busy&) {}  // services report none
+  void process(size_t choice, const RequestEvent::Progress& progress);
+  void process(size_t choice, const RequestEvent::Paused& paused);
+  void process(size_t choice, const RequestEvent::Resumed& resumed);
+  void look_at_machines();
+  AnswerFacts facts() const;
   ApiError end_error(size_t choice, const Error& error) const;
   GenerationUsage usage() const;
   void begin();
@@ -155,14 +189,17 @@ class Generation : public Housekeeper::Watched,
   mutable std::mutex mutex_;              // all below
   std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
   std::vector<Choice> choices_;
-  std::vector<ChoiceEvent> early_;  // before open(); at most 2 max_tokens + 2 per choice
+  // Before open(): a few for each token and each step of a prompt.
+  std::vector<ChoiceEvent> early_;
   bool is_open_ = false;
   bool has_begun_ = false;
   RequestMeter meter_;
   bool is_computed_ = false;  // the prompt of a choice
   int64_t cached_tokens_ = 0;
   int64_t completion_tokens_ = 0;
-  Housekeeper::Clock::time_point last_event_;
+  Housekeeper::Clock::time_point last_event_;  // of those that are written
+  AnswerClock clock_;
+  std::vector<std::string> machines_;  // of the group, by name
 };
 
 }  // namespace lockstep

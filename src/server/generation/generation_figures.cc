@@ -1,4 +1,6 @@
-// A Generation in the list of running requests.
+// How a Generation is doing: in the list of running requests, and as reports to its sink.
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "server/generation/generation.h"
@@ -10,6 +12,7 @@ std::optional<RequestFigures> Generation::figures() const {
   const auto service = service_.lock();
   if (service == nullptr) return std::nullopt;
   const ModelStatus status = service->status();
+  const bool is_ready = status.state == ModelStatus::State::kReady;
   const std::lock_guard lock(mutex_);
   if (sink_ == nullptr) return std::nullopt;
   const bool has_token = completion_tokens_ > 0;
@@ -23,12 +26,67 @@ std::optional<RequestFigures> Generation::figures() const {
                          .prompt_done = std::nullopt,
                          .tokens = completion_tokens_,
                          .began = began_};
+  if (clock_.has_turn()) {
+    figures.phase = RequestPhase::kPrompt;
+    figures.prompt_done = clock_.prompt(Housekeeper::Clock::now()).done;
+  }
   if (is_computed_ || has_token) {
     figures.phase = RequestPhase::kAnswer;
     figures.prompt_done = plan_.prompt_tokens;
-    if (status.state != ModelStatus::State::kReady) figures.phase = RequestPhase::kPaused;
   }
+  const bool stands = figures.phase != RequestPhase::kWaiting && !is_ready;
+  if (stands || clock_.is_paused()) figures.phase = RequestPhase::kPaused;
   return figures;
+}
+
+void Generation::process(size_t choice, const RequestEvent::Progress& progress) {
+  const auto now = Housekeeper::Clock::now();
+  clock_.progress(choice, progress.done, progress.cached_tokens, now);
+  if (!has_begun_) sink_->on_progress(clock_.prompt(now));
+}
+
+void Generation::process(size_t, const RequestEvent::Paused& paused) {
+  if (!clock_.pause(Housekeeper::Clock::now())) return;
+  sink_->on_seam({.kind = AnswerSeam::Kind::kPause, .reason = paused.reason});
+}
+
+void Generation::process(size_t, const RequestEvent::Resumed& resumed) {
+  const auto seconds = clock_.resume(Housekeeper::Clock::now());
+  if (!seconds) return;
+  sink_->on_seam({.kind = AnswerSeam::Kind::kResume,
+                  .after_s = *seconds,
+                  .recomputed_tokens = resumed.recomputed_tokens});
+  const auto housekeeper = setup_.housekeeper.lock();
+  if (housekeeper == nullptr) return;
+  housekeeper->run_soon([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->look_at_machines();
+  });
+}
+
+// Not inside an event, see figures().
+void Generation::look_at_machines() {
+  const auto service = service_.lock();
+  if (service == nullptr) return;
+  std::vector<std::string> machines = machines_of(service->status());
+  const std::lock_guard lock(mutex_);
+  if (sink_ == nullptr || machines == machines_) return;
+  std::string names;
+  for (const std::string& machine : machines) {
+    if (!names.empty()) names += ", ";
+    names += machine.empty() ? "the leading node" : machine;
+  }
+  machines_ = std::move(machines);
+  sink_->on_seam({.kind = AnswerSeam::Kind::kNode, .reason = "the answer goes on with " + names});
+}
+
+AnswerFacts Generation::facts() const {
+  return {.usage = usage(), .times = clock_.times(), .machines = machines_.size()};
+}
+
+std::vector<std::string> machines_of(const ModelStatus& status) {
+  std::set<std::string> names;
+  for (const RankStatus& rank : status.ranks) names.insert(rank.node);
+  return {names.begin(), names.end()};
 }
 
 // Not one of the statuses after which clients ask again by themselves.

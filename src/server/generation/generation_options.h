@@ -20,6 +20,14 @@ inline constexpr size_t kStopStringsMax = 16;
 inline constexpr size_t kStopBytesMax = 1024;  // of one stop string
 inline constexpr size_t kDryBreakerStringsMax = 64;
 
+// What a streamed answer tells besides itself.
+struct AnswerExtras {
+  bool usage = false;
+  bool timings = false;   // at its end
+  bool progress = false;  // of its prompt
+  bool events = false;    // where it stood still, see AnswerSeam
+};
+
 struct GenerationOptions {
   std::string model;              // empty: the only one
   std::optional<int> max_tokens;  // nullopt: up to the context
@@ -37,7 +45,7 @@ struct GenerationOptions {
   std::vector<std::string> stop;
   int n = 1;
   bool is_streamed = false;
-  bool includes_usage = false;
+  AnswerExtras extras;
   std::vector<std::string> ignored;   // unknown fields of the request
   std::vector<std::string> warnings;  // requested but not enforced
 };

@@ -1,5 +1,6 @@
 #include "server/generation/openai_answer.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -20,6 +21,51 @@ JsonObject usage_object(GenerationUsage usage, const ChoiceWriters& choices) {
           {"completion_tokens_details", JsonObject{{"reasoning_tokens", reasoning_tokens}}}};
 }
 
+// The names are llama.cpp's (tools/server/README.md, "timings" and "prompt_progress").
+JsonObject timings_object(const AnswerFacts& facts) {
+  const GenerationUsage& usage = facts.usage;
+  const AnswerTimes& times = facts.times;
+  const int64_t computed = std::max<int64_t>(0, usage.prompt_tokens - usage.cached_tokens);
+  JsonObject timings{{"cache_n", usage.cached_tokens},
+                     {"prompt_n", computed},
+                     {"prompt_ms", times.prompt_ms},
+                     {"predicted_n", usage.completion_tokens},
+                     {"predicted_ms", times.answer_ms}};
+  if (times.prompt_ms > 0) {
+    timings["prompt_per_second"] = static_cast<double>(computed) * 1000 / times.prompt_ms;
+  }
+  if (usage.completion_tokens > 1 && times.answer_ms > 0) {
+    const auto later = static_cast<double>(usage.completion_tokens - 1);
+    timings["predicted_per_second"] = later * 1000 / times.answer_ms;
+  }
+  return timings;
+}
+
+JsonObject progress_object(const PromptProgress& progress) {
+  return {{"total", progress.total},
+          {"cache", progress.cached},
+          {"processed", progress.done},
+          {"time_ms", progress.ms}};
+}
+
+JsonObject seam_object(const AnswerSeam& seam) {
+  switch (seam.kind) {
+    case AnswerSeam::Kind::kPause:
+      return {{"kind", "pause"}, {"reason", seam.reason}};
+    case AnswerSeam::Kind::kResume:
+      return {{"kind", "resume"},
+              {"after_s", seam.after_s},
+              {"recomputed_tokens", seam.recomputed_tokens}};
+    case AnswerSeam::Kind::kNode:
+      return {{"kind", "node"}, {"reason", seam.reason}};
+  }
+  return {};
+}
+
+void add_members(JsonObject& object, JsonObject more) {
+  for (auto& [name, value] : more) object[name] = std::move(value);
+}
+
 // Shared by both kinds of answer: the frame around the choices.
 class OpenAiSink : public GenerationSink {
  public:
@@ -28,6 +74,14 @@ class OpenAiSink : public GenerationSink {
         answer_(std::move(answer)),
         id_(random_id(format.id_prefix)),
         created_(static_cast<int64_t>(std::time(nullptr))) {}
+
+  void on_facts(const AnswerFacts& facts) override {
+    if (!answer_.extras.timings) return;
+    last_["timings"] = timings_object(facts);
+    JsonObject own{{"first_token_ms", facts.times.first_token_ms}};
+    if (facts.machines > 0) own["machines"] = facts.machines;
+    last_["lockstep"] = std::move(own);
+  }
 
  protected:
   JsonObject frame(const char* object, JsonArray choices) const {
@@ -47,6 +101,7 @@ class OpenAiSink : public GenerationSink {
 
   const OpenAiFormat& format_;
   const OpenAiAnswer answer_;
+  JsonObject last_;  // members of a whole answer, or of a stream's last event
 
  private:
   const std::string id_;
@@ -85,6 +140,7 @@ class WholeSink final : public OpenAiSink {
     for (const auto& choice : answer_.choices) choices.push_back(choice->whole());
     JsonObject body = frame(format_.whole_object, std::move(choices));
     body["usage"] = usage_object(usage, answer_.choices);
+    add_members(body, std::move(last_));
     reply_.send({200, "application/json", dump_json(body), headers()});
   }
 
@@ -120,8 +176,16 @@ class StreamSink final : public OpenAiSink {
     open();
     write_choice(answer_.choices.front()->silence());
   }
+  void on_progress(const PromptProgress& progress) override {
+    if (answer_.extras.progress) write_report("prompt_progress", progress_object(progress));
+  }
+  void on_seam(const AnswerSeam& seam) override {
+    if (!answer_.extras.events) return;
+    write_report("lockstep", JsonObject{{"event", seam_object(seam)}});
+  }
   void on_end(GenerationUsage usage) override {
-    if (answer_.includes_usage) write_chunk(JsonArray(), usage_object(usage, answer_.choices));
+    if (answer_.extras.usage) last_["usage"] = usage_object(usage, answer_.choices);
+    if (!last_.empty()) write_chunk(JsonArray(), std::move(last_));
     events_->event(kSseDoneData);
     events_->done();
   }
@@ -144,14 +208,22 @@ class StreamSink final : public OpenAiSink {
   void write_choice(JsonObject choice) {
     JsonArray choices;
     choices.push_back(std::move(choice));
-    write_chunk(std::move(choices), nullptr);
+    write_chunk(std::move(choices), nothing());
   }
-  void write_chunk(JsonArray choices, Json usage) {
+  void write_report(const char* name, JsonObject report) {
+    open();
+    JsonObject more = nothing();
+    more[name] = std::move(report);
+    write_chunk(JsonArray(), std::move(more));
+  }
+  JsonObject nothing() const {
+    return answer_.extras.usage ? JsonObject{{"usage", nullptr}} : JsonObject();
+  }
+  void write_chunk(JsonArray choices, JsonObject more) {
     JsonObject chunk = frame(format_.chunk_object, std::move(choices));
-    if (answer_.includes_usage) chunk["usage"] = std::move(usage);
+    add_members(chunk, std::move(more));
     events_->event(dump_json(chunk));
   }
-
   const std::unique_ptr<EventStream> events_;
   bool has_head_ = false;
 };

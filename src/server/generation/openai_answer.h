@@ -13,6 +13,7 @@
 #include "net/http/http_server.h"
 #include "server/generation/choice_writer.h"
 #include "server/generation/generation.h"
+#include "server/generation/generation_options.h"
 #include "server/streams/event_stream.h"
 
 namespace lockstep {
@@ -30,7 +31,7 @@ struct OpenAiAnswer {
   std::string fingerprint;
   ChoiceWriters choices;
   bool is_streamed = false;
-  bool includes_usage = false;
+  AnswerExtras extras = {};
   std::vector<std::string> ignored;   // sent in the header x-lockstep-ignored-fields
   std::vector<std::string> warnings;  // sent in the header x-lockstep-warnings
 };
