@@ -48,6 +48,7 @@ enum class Pooling {
 };
 
 inline constexpr int kDraftTokensMax = 16;
+inline constexpr int kGuessTokensMax = 64;  // of GenerateRequest::guess, in one step
 
 struct GenerateRequest {
   std::vector<int32_t> prompt;    // not empty
@@ -59,6 +60,9 @@ struct GenerateRequest {
   // Up to this many tokens are guessed from the text so far and computed together with the next
   // one; the answer does not change. At most kDraftTokensMax.
   int draft_tokens = 0;
+  // What the answer probably is, from its first token on: as much of it as is right is computed in
+  // steps of kGuessTokensMax. The answer does not change.
+  std::vector<int32_t> guess;
   bool reports_progress = false;  // of the prompt, see RequestEvent::Progress
   int chunk = 0;  // process the prompt in chunks of at most this; 0: the engine's choice
 
@@ -86,6 +90,8 @@ struct LoadReport {
   uint64_t state_bytes = 0;   // keys and values
   int context = 0;
   int vocab_size = 0;
+  // answer_identity() as hex digits; rank 0 only. Empty: nothing identifies the model's answers.
+  std::string identity;
   // The layers of this rank's stage; -1: not known.
   int first_layer = -1;
   int last_layer = -1;

@@ -184,3 +184,29 @@ TEST_CASE("model identity: random weights are identified by shape, format and la
   spec.model = "shape:qwen3-0.6b?format=fp8&layers=2";
   CHECK(Folder::identity_of(spec) != one);
 }
+
+TEST_CASE("answers of a model: the same files are the same model on any machine and ranks") {
+  const Folder here, there;
+  fs::last_write_time(there.folder.path() / "model.safetensors", kThen + std::chrono::hours(1));
+  const auto identity = answer_identity(here.spec());
+  REQUIRE(identity.ok());
+  CHECK(answer_identity(there.spec()).value() == identity.value());
+  CHECK(here.identity() != there.identity());
+  CHECK(here.identity() != identity.value());
+  GroupSpec spec = here.spec();
+  spec.shares = {3, 1, 1};
+  CHECK(answer_identity(spec).value() == identity.value());
+  spec.bits = 8;
+  CHECK(answer_identity(spec).value() != identity.value());
+  there.write("config.json", "{ }");
+  CHECK(answer_identity(there.spec()).value() != identity.value());
+}
+
+TEST_CASE("answers of a model: none are the same if sums are rounded on their way") {
+  const Folder model;
+  GroupSpec spec = model.spec();
+  spec.wire = Wire::kBf16;
+  const auto identity = answer_identity(spec);
+  REQUIRE_FALSE(identity.ok());
+  CHECK(identity.error().code == ErrorCode::kUnsupported);
+}

@@ -75,6 +75,71 @@ TEST_CASE("a text ends at its length and at the end of the context, whatever was
   CHECK(early.answer.tokens == run(stopped).answer.tokens);
 }
 
+TEST_CASE("an answer that was expected takes few steps, one that was not the usual ones") {
+  GenerateRequest request = drafting_request(7, 600, 0);
+  const CountedRun plain = run(request);
+  REQUIRE(plain.answer.tokens.size() == 600);
+  request.guess = plain.answer.tokens;
+  const CountedRun right = run(request);
+  CHECK(right.answer.tokens == plain.answer.tokens);
+  CHECK(right.answer.end == plain.answer.end);
+  CHECK(right.steps == 1 + (599 + 63) / 64);  // the prompt, then 63 guesses and a choice a step
+  CHECK(right.computed == plain.computed);
+  for (const size_t wrong : {0u, 1u, 63u, 64u, 300u, 599u}) {
+    CAPTURE(wrong);
+    request.guess = plain.answer.tokens;
+    ++request.guess[wrong];
+    const CountedRun other = run(request);
+    CHECK(other.answer.tokens == plain.answer.tokens);
+    CHECK(other.steps >= 600 - static_cast<int>(wrong));
+    CHECK(other.computed <= plain.computed + 64);
+  }
+}
+
+TEST_CASE("an expected answer may go on from elsewhere, be too short and end early") {
+  GenerateRequest request = drafting_request(7, 200, 0);
+  const CountedRun plain = run(request);
+  GenerateRequest resumed = request;
+  resumed.guess = plain.answer.tokens;
+  const auto begin = plain.answer.tokens.begin();
+  resumed.prompt.insert(resumed.prompt.end(), begin, begin + 100);
+  resumed.max_tokens = 100;
+  resumed.resumed_tokens = 100;
+  const CountedRun rest = run(resumed);
+  CHECK(rest.answer.tokens == std::vector<int32_t>(begin + 100, begin + 200));
+  CHECK(rest.steps <= 3);
+  GenerateRequest half = request;
+  half.guess.assign(begin, begin + 100);
+  const CountedRun longer = run(half);
+  CHECK(longer.answer.tokens == plain.answer.tokens);
+  CHECK(longer.steps <= 3 + 100);
+  GenerateRequest stopped = request;
+  stopped.stop_ids = {plain.answer.tokens[150]};
+  const CountedRun early = run(stopped);
+  stopped.guess = plain.answer.tokens;
+  CHECK(run(stopped).answer.tokens == early.answer.tokens);
+  CHECK(run(stopped).answer.end == "stop");
+}
+
+TEST_CASE("an expected answer is computed next to other sequences") {
+  FakeEngine engine(kFewSequences);
+  GenerateRequest request = drafting_request(7, 300, 0);
+  const CountedRun plain = run(request);
+  request.guess = plain.answer.tokens;
+  for (uint64_t id = 0; id < 4; ++id) {
+    engine.submit(id, id == 3 ? request : drafting_request(id, 300, 0));
+  }
+  bool has_guessed = false;
+  while (engine.plan()) {
+    has_guessed |= engine.scheduler.shape().guesses > 0;
+    CHECK(engine.scheduler.shape().decoding + engine.scheduler.shape().guesses <=
+          kFewSequences.tokens_max);
+    engine.complete();
+  }
+  CHECK(has_guessed);
+  CHECK(engine.answer(3).tokens == plain.answer.tokens);
+}
+
 TEST_CASE("guesses that fail cost little") {
   Drafts drafts;
   int guesses = 0;

@@ -23,7 +23,7 @@ int look_up(std::span<const int32_t> tokens, std::span<int32_t> guesses);
 struct Drafts {
   static constexpr int kPauseMax = 64;
 
-  std::array<int32_t, kDraftTokensMax> tokens{};
+  std::array<int32_t, kGuessTokensMax> tokens{};
   int count = 0;       // in the step in flight
   int size = 2;        // to make next
   int pause = 0;       // steps until the next guesses

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "device/open/slowed_device.h"
 #include "engine/run/model_engine.h"
@@ -22,6 +23,12 @@ std::filesystem::path tokenizer_place(const std::filesystem::path& model) {
   if (!shape.ok()) return model;
   const std::filesystem::path place = shape.value().shape;
   return place.extension() == ".json" ? place.parent_path() : place;
+}
+
+// Empty: nothing identifies it.
+std::string identity_text(const GroupSpec& spec) {
+  const auto identity = answer_identity(spec);
+  return identity.ok() ? to_hex(identity.value()) : "";
 }
 
 }  // namespace
@@ -61,6 +68,7 @@ Status ModelEngine::load(const EngineOptions& options) {
              .vocab_size = config.vocab_size,
              .first_layer = report_.first_layer,
              .last_layer = report_.last_layer};
+  if (pipeline_->is_leader()) report_.identity = identity_text(spec);
   if (quantising) report_.quantised = quantisation_report(*quantising, config);
   return Ok{};
 }

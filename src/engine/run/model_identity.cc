@@ -47,6 +47,10 @@ class Description {
   void add(std::span<const std::byte> bytes) {
     add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
+  // Times of files count only for what stays on this machine.
+  explicit Description(bool has_times) : has_times_(has_times) {}
+  bool has_times() const { return has_times_; }
+
   Digest finish() {
     Digest digest{};
     LOCKSTEP_CHECK(from_hex(hasher_.finish_hex(), digest));
@@ -54,6 +58,7 @@ class Description {
   }
 
  private:
+  const bool has_times_;
   Hasher hasher_{HashKind::kSha256};
 };
 
@@ -82,7 +87,9 @@ Status describe_content(const fs::path& path, size_t samples, Description& descr
   if (::fstat(fd.get(), &facts) != 0) return file_error(path);
   const auto size = static_cast<uint64_t>(facts.st_size);
   description.add("size", size);
-  description.add("changed_ns", static_cast<uint64_t>(changed_ns(facts)));
+  if (description.has_times()) {
+    description.add("changed_ns", static_cast<uint64_t>(changed_ns(facts)));
+  }
   const size_t head = TRY(head_bytes_of(path, fd.get(), size));
   description.add(std::span<const std::byte>(TRY(read_some(path, fd.get(), 0, head))));
   for (size_t i = 0; i < samples; ++i) {  // the last one ends with the file
@@ -172,20 +179,36 @@ Status describe_shape(const std::string& model, Description& description) {
   return Ok{};
 }
 
-}  // namespace
-
-Result<Digest> model_identity(const GroupSpec& spec) {
-  Description description;
-  description.add("lockstep pages");
-  description.add("format", kPageFormat);
-  description.add("positions", kPagePositions);
+Status describe_model(const GroupSpec& spec, Description& description) {
   description.add(kVersion);
   description.add("exact", spec.exact ? 1 : 0);
   description.add("bits", static_cast<uint64_t>(spec.bits));
   const std::string model = spec.model.string();
   const bool is_shape = is_shape_model(model);
   description.add(is_shape ? "shape" : "checkpoint");
-  TRY(is_shape ? describe_shape(model, description) : describe_checkpoint(model, description));
+  return is_shape ? describe_shape(model, description) : describe_checkpoint(model, description);
+}
+
+}  // namespace
+
+Result<Digest> model_identity(const GroupSpec& spec) {
+  Description description(true);
+  description.add("lockstep pages");
+  description.add("format", kPageFormat);
+  description.add("positions", kPagePositions);
+  TRY(describe_model(spec, description));
+  return description.finish();
+}
+
+Result<Digest> answer_identity(const GroupSpec& spec) {
+  if (spec.wire != Wire::kF32) {
+    return Error{ErrorCode::kUnsupported,
+                 "sums between ranks are rounded (--wire), so answers depend on the ranks"};
+  }
+  Description description(false);
+  description.add("lockstep answers");
+  description.add("format", kPageFormat);
+  TRY(describe_model(spec, description));
   return description.finish();
 }
 

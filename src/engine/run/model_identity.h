@@ -23,6 +23,10 @@ inline constexpr int kPageFormat = 1;
 // kUnsupported for incomplete files that have no hash.
 Result<Digest> model_identity(const GroupSpec& spec);
 
+// The same for answers, which another machine may have: without the times of files and the layout
+// of pages. Also kUnsupported if sums are rounded on their way, since bits then depend on the cut.
+Result<Digest> answer_identity(const GroupSpec& spec);
+
 inline constexpr size_t kSampleBytesMax = size_t{1} << 20;
 
 }  // namespace lockstep

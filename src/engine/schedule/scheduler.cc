@@ -212,11 +212,35 @@ int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   if (ready_.size() > count) ready_.resize(count);
   const bool may_draft =
       limits_.stages == 1 && decoding <= kDraftingSequencesMax && ready_.size() == running_.size();
-  for (Sequence* sequence : ready_) {
-    sequence->drafts.count = may_draft ? draft(*sequence) : 0;
-    add(*sequence, 1 + sequence->drafts.count, step, planned);
+  for (size_t i = 0; i < ready_.size(); ++i) {
+    Sequence& sequence = *ready_[i];
+    const int others = static_cast<int>(ready_.size() - i);
+    sequence.drafts.count =
+        expect(sequence, limits_.tokens_max - step.batch.token_count() - others);
+    if (sequence.drafts.count == 0 && may_draft) sequence.drafts.count = draft(sequence);
+    add(sequence, 1 + sequence.drafts.count, step, planned);
   }
   return decoding;
+}
+
+// None after a wrong one. Only the last tokens are compared: earlier steps have compared the
+// others.
+int Scheduler::expect(Sequence& sequence, int room) const {
+  const GenerateRequest& request = sequence.request;
+  const auto size = static_cast<int>(sequence.tokens.size());
+  const int prompt = sequence.prompt_size() - request.resumed_tokens;
+  const int answered = size - prompt;
+  const int expected = static_cast<int>(request.guess.size());
+  if (limits_.stages > 1 || answered >= expected) return 0;
+  const int compared = std::min(answered, kGuessTokensMax + 1);
+  const auto guess = request.guess.begin() + answered;
+  if (!std::equal(guess - compared, guess, sequence.tokens.end() - compared)) return 0;
+  const int wanted = request.max_tokens - (size - sequence.prompt_size()) - 1;
+  const int count =
+      std::min({room, kGuessTokensMax, wanted, limits_.context - size, expected - answered});
+  if (count <= 0) return 0;
+  std::copy_n(guess, count, sequence.drafts.tokens.begin());
+  return count;
 }
 
 int Scheduler::draft(Sequence& sequence) const {

@@ -13,7 +13,8 @@
 // If few sequences decode and there is no other work, the next tokens of each are guessed
 // (prompt_lookup.h) and computed together. The choice after each guess is the same as without
 // guessing, as long as all earlier guesses were chosen too; the rest is discarded, and its
-// positions are overwritten.
+// positions are overwritten. A request may also say what it expects its answer to be, which is
+// computed in the same way.
 //
 // In a pipeline several steps are in flight: they are planned ahead and return in the same order. A
 // decoding sequence is in at most one of them, since its next token needs the choice; chunks of a
@@ -166,8 +167,10 @@ class Scheduler {
   int plan_decoding(Step& step, PlannedStep& planned);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
   PlannedStep take_spare();
-  // Guesses the next tokens of a decoding sequence and returns their number.
+  // Both guess the next tokens of a decoding sequence and return their number: from its text, and
+  // from what its request expects. `room`: for guesses in the step.
   int draft(Sequence& sequence) const;
+  int expect(Sequence& sequence, int room) const;
   // Puts the prompts into ready_, first the longest-running one that need not wait.
   void find_prompts();
   int chunk_of(const Sequence& sequence, int room) const;

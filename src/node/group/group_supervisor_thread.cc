@@ -188,6 +188,7 @@ void GroupSupervisor::announce_ready(const WorkerGroup& workers) {
   status_.links = workers.links();
   status_.context = workers.report().context;
   status_.vocab_size = workers.report().vocab_size;
+  status_.identity = workers.report().identity;
   status_.quantised = std::make_shared<const QuantisationReport>(workers.quantised());
   started_.notify_all();
   lock.unlock();

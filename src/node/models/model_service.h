@@ -65,6 +65,7 @@ struct ModelStatus {
   int threads = 1;
   int context = 0;
   int vocab_size = 0;
+  std::string identity;                   // as in LoadReport; empty also while it is not known
   int running = 0;                        // requests that have not ended
   std::optional<PageStoreCounts> pages;   // on rank 0's disk; none: not known, or no pages are kept
   Pooling pooling = Pooling::kLast;       // how the model makes embeddings

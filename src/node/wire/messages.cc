@@ -69,6 +69,7 @@ std::string encode_request(uint64_t id, const GenerateRequest& request) {
   object["reports_progress"] = request.reports_progress;
   object["chunk"] = request.chunk;
   object["draft_tokens"] = request.draft_tokens;
+  object["guess"] = json_array(request.guess);
   object["pooling"] = static_cast<int>(request.pooling);
   object["told"] = request.resumed_tokens;
   object["constraint"] = request.constraint;
@@ -106,6 +107,7 @@ Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view pay
   request.reports_progress = TRY(get_bool(json, "reports_progress")).value_or(false);
   request.chunk = TRY(need_int32(json, "chunk"));
   request.draft_tokens = TRY(need_int32(json, "draft_tokens"));
+  request.guess = TRY(get_numbers<int32_t>(json, "guess"));
   const int pooling = TRY(need_int32(json, "pooling"));
   if (pooling < 0 || pooling > static_cast<int>(Pooling::kMean)) return corrupt_message("pooling");
   request.pooling = static_cast<Pooling>(pooling);

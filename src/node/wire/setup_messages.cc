@@ -125,6 +125,7 @@ std::string encode_report(const LoadReport& report) {
   object["state_bytes"] = as_signed(report.state_bytes);
   object["context"] = report.context;
   object["vocab_size"] = report.vocab_size;
+  object["identity"] = report.identity;
   object["first_layer"] = report.first_layer;
   object["last_layer"] = report.last_layer;
   JsonArray quantised;
@@ -160,6 +161,7 @@ Result<LoadReport> decode_report(std::string_view payload) {
   report.state_bytes = TRY(need_uint64(json, "state_bytes"));
   report.context = TRY(need_int32(json, "context"));
   report.vocab_size = TRY(need_int32(json, "vocab_size"));
+  report.identity = TRY(need_string(json, "identity"));
   report.first_layer = TRY(need_int32(json, "first_layer"));
   report.last_layer = TRY(need_int32(json, "last_layer"));
   for (const Json& tensor : TRY(need_array(json, "quantised"))) {

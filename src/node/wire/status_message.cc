@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kIntMax = INT32_MAX;
 constexpr size_t kLinkBytesMax = 256;
 constexpr size_t kNodeNameBytesMax = 256;
+constexpr size_t kIdentityBytesMax = 256;
 constexpr size_t kRanksMax = 64;
 constexpr size_t kReplacementBytes = 3;  // for an invalid byte
 
@@ -71,6 +72,7 @@ std::string encode_status(const ModelStatus& status) {
                               {"context", status.context},
                               {"running", status.running},
                               {"vocab_size", status.vocab_size},
+                              {"identity", json_text(status.identity, kIdentityBytesMax)},
                               {"pooling", static_cast<int>(status.pooling)},
                               {"ranks", std::move(ranks)}});
 }
@@ -91,6 +93,7 @@ Result<ModelStatus> decode_status(std::string_view text) {
   status.context = static_cast<int>(TRY(number_field(json, "context", kIntMax)));
   status.running = static_cast<int>(TRY(number_field(json, "running", kIntMax)));
   status.vocab_size = static_cast<int>(TRY(number_field(json, "vocab_size", kIntMax)));
+  status.identity = TRY(text_field(json, "identity", kIdentityBytesMax));
   const int64_t poolings = static_cast<int64_t>(Pooling::kMean);
   status.pooling = static_cast<Pooling>(TRY(number_field(json, "pooling", poolings)));
   for (const Json& rank : *TRY(list_field(json, "ranks", kRanksMax))) {
