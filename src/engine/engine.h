@@ -60,8 +60,8 @@ struct GenerateRequest {
   // Up to this many tokens are guessed from the text so far and computed together with the next
   // one; the answer does not change. At most kDraftTokensMax.
   int draft_tokens = 0;
-  // What the answer probably is, from its first token on: as much of it as is right is computed in
-  // steps of kGuessTokensMax. The answer does not change.
+  // The probable answer, from its first token on: as much of it as is right is computed in steps of
+  // kGuessTokensMax. The answer does not change.
   std::vector<int32_t> guess;
   bool reports_progress = false;  // of the prompt, see RequestEvent::Progress
   int chunk = 0;  // process the prompt in chunks of at most this; 0: the engine's choice

@@ -28,6 +28,7 @@
 #include "server/openai/openai_models.h"
 #include "server/openai/openai_responses.h"
 #include "server/openai/stream_routes.h"
+#include "server/openai/verify_route.h"
 #include "server/operations/cluster_events.h"
 #include "server/operations/cluster_requests.h"
 #include "server/operations/cluster_routes.h"
@@ -130,6 +131,7 @@ constexpr Route kRoutes[] = {
     {"GET", kModelPrefix, true, ServedBy::kLoop, RouteAccess::kUse, serve_model},
     {"POST", "/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_completion},
     {"POST", "/chat/completions", true, ServedBy::kWorker, RouteAccess::kUse, serve_chat},
+    {"POST", "/verify", true, ServedBy::kWorker, RouteAccess::kUse, serve_verify},
     {"GET", kStreamsPath, true, ServedBy::kLoop, RouteAccess::kResume, serve_streams},
     {"GET", kStreamPrefix, true, ServedBy::kLoop, RouteAccess::kResume, serve_stream},
     {"DELETE", kStreamPrefix, true, ServedBy::kLoop, RouteAccess::kResume, serve_stream_end},

@@ -359,6 +359,50 @@ class Serving(unittest.TestCase):
         with harness.Node() as node:
             self.assertEqual(node.complete(**LONG)[1]["choices"][0]["text"], text)
 
+    def receipted(self, node, body):
+        """The answer's claim for /v1/verify."""
+        connection, response = node.stream({**body, "stream_options": {"include_receipt": True}})
+        last = [event for event in harness.events(response) if event != "[DONE]"][-1]
+        connection.close()
+        own = last["lockstep"]
+        return {"model": "stories260K", **body, "route": "completions", "receipt": own["receipt"],
+                "answer_ids": own["answer_ids"]}
+
+    def verified(self, node, claim):
+        status, answer = node.request("POST", "/v1/verify", claim)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def test_an_answer_is_verified_on_other_ranks(self):
+        bodies = [
+            {**LONG, "max_tokens": 200},
+            {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 300},
+            {"prompt": "Tom", "temperature": 1, "top_p": 0.9, "min_p": 0.01, "max_tokens": 150, "repetition_penalty": 1.2,
+             "presence_penalty": 0.3, "dry_multiplier": 0.8, "logit_bias": {"400": 1.5}},
+            {"prompt": "Lily", "temperature": 1, "seed": 4, "max_tokens": 150, "guided_regex": "( [a-z]{1,7}){30}"},
+        ]
+        claims = []
+        for ranks, others in ((2, 1), (1, 2)):
+            with harness.Node("--ranks", str(ranks)) as node:
+                claims = [self.receipted(node, body) for body in bodies]
+                self.assertTrue(self.verified(node, claims[0])["same"])
+            with harness.Node("--ranks", str(others)) as node:
+                for claim in claims:
+                    size = len(claim["answer_ids"])
+                    self.assertGreater(size, 30)
+                    answer = self.verified(node, claim)
+                    self.assertEqual((answer["same"], answer["ranks"]), (True, others), answer)
+                    print(f"{size} tokens of {ranks} ranks verified on {others} in {answer['seconds']:.3f} s", flush=True)
+                    for at in (0, size // 2, size - 1):
+                        changed = [id + (i == at) for i, id in enumerate(claim["answer_ids"])]
+                        told = self.verified(node, {**claim, "answer_ids": changed})
+                        self.assertEqual((told["same"], told["first_difference"]), (False, at), told)
+        with tempfile.TemporaryDirectory() as folder:
+            model = copy_stories(folder, config={"rope_theta": 10001.0})
+            with harness.Node(model=model) as node:
+                status, answer = node.request("POST", "/v1/verify", claims[0])
+                self.assertEqual((status, answer["error"]["code"]), (409, "other_model"))
+
     def test_a_killed_worker_is_named_and_replaced(self):
         for link in ("shm", "tcp"):
             for rank in (0, 1):

@@ -107,7 +107,7 @@ TEST_CASE("an expected answer may go on from elsewhere, be too short and end ear
   resumed.resumed_tokens = 100;
   const CountedRun rest = run(resumed);
   CHECK(rest.answer.tokens == std::vector<int32_t>(begin + 100, begin + 200));
-  CHECK(rest.steps <= 3);
+  CHECK(rest.steps <= 4);  // two of the prompt
   GenerateRequest half = request;
   half.guess.assign(begin, begin + 100);
   const CountedRun longer = run(half);

@@ -8,6 +8,17 @@
 
 using namespace lockstep;
 
+TEST_CASE("a request's hints for speed and reports reach the worker") {
+  GenerateRequest request;
+  request.prompt = {1};
+  request.guess = {4, -1};
+  request.reports_progress = true;
+  const auto decoded = decode_request(encode_request(1, request));
+  REQUIRE(decoded.ok());
+  CHECK(decoded.value().second.guess == request.guess);
+  CHECK(decoded.value().second.reports_progress);
+}
+
 TEST_CASE("a request reaches the worker bit for bit") {
   GenerateRequest request;
   request.prompt = {0, 1, 2'147'483'647};
@@ -122,10 +133,11 @@ TEST_CASE("small messages arrive unchanged") {
   CHECK(copies.value()[0].p50_us == 2);
   CHECK(copies.value()[1].b == 2);
   CHECK(copies.value()[1].gbit_s == 9);
-  const auto report =
-      decode_report(encode_report({.weight_bytes = 1, .state_bytes = 3, .vocab_size = 5}));
+  const auto report = decode_report(
+      encode_report({.weight_bytes = 1, .state_bytes = 3, .vocab_size = 5, .identity = "ab"}));
   CHECK(report.value().state_bytes == 3);
   CHECK(report.value().vocab_size == 5);
+  CHECK(report.value().identity == "ab");
   CHECK(report.value().quantised.empty());
   LoadReport quantised;
   quantised.quantised.add({"a", 4, uint64_t{1} << 40, {0.1, 1.0 / 3, 0.25f}});

@@ -522,12 +522,15 @@ TEST_CASE("a model's status is sent whole") {
   status.context = 4096;
   status.running = 12;
   status.vocab_size = 32'000;
-  status.ranks = {{.rank = 1, .pid = 77, .weight_bytes = 5, .state_bytes = 6}};
+  status.identity = "ab";
+  status.ranks = {{.rank = 1, .pid = 77, .node = "box", .weight_bytes = 5, .state_bytes = 6}};
   const auto read = decode_status(encode_status(status));
   REQUIRE(read.ok());
   CHECK(encode_status(read.value()) == encode_status(status));
   CHECK(read.value().last_error == "rank 1 at \xef\xbf\xbd was killed");
   CHECK(read.value().ranks[0].state_bytes == 6);
   CHECK(read.value().running == 12);
+  CHECK(read.value().identity == "ab");
+  CHECK(read.value().ranks[0].node == "box");
   CHECK(!decode_status("{\"state\":9}").ok());
 }

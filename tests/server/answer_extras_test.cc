@@ -14,7 +14,7 @@ std::string extras_body(std::string_view options) {
          std::string(options) + "}}";
 }
 
-// A request whose answer the test gives, and the events that came of it.
+// A request whose answer the test gives, and the events of its stream.
 class Extras {
  public:
   explicit Extras(std::string_view options) : client_(served.port()) {
@@ -31,7 +31,7 @@ class Extras {
     }
     return parsed;
   }
-  // What comes until then; events() gives it again.
+  // All bytes until then; events() gives them again.
   std::string read_until(std::string_view text) { return read_ += client_.read_until(text); }
 
   Served served;

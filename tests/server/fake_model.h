@@ -62,6 +62,7 @@ class FakeModel : public ModelService {
     status_.state = ModelStatus::State::kReady;
     status_.name = "org/Tiny-Model";
     status_.context = 1000;
+    status_.identity = std::string(64, 'a');
     status_.link = "shm";
     status_.ranks.push_back({.rank = 0, .pid = 41, .weight_bytes = 600});
     status_.ranks.push_back({.rank = 1,
@@ -115,6 +116,11 @@ class FakeModel : public ModelService {
   void set_context(int context) {
     std::lock_guard lock(mutex_);
     status_.context = context;
+  }
+  // As hex digits; empty: nothing identifies it.
+  void set_identity(std::string identity) {
+    std::lock_guard lock(mutex_);
+    status_.identity = std::move(identity);
   }
   // The names of the ranks' nodes.
   void set_nodes(const std::vector<std::string>& nodes) {

@@ -82,7 +82,7 @@ class Scheduler {
   // Fills `step` with the next work; false if there is none until a step in flight is completed.
   // `budget` limits the prompts added to decoding sequences; null: no limit.
   bool plan(Step& step, const StepBudget* budget = nullptr);
-  // Of the requests that the last planned step is the first of: RequestEvent::Progress.
+  // Reports RequestEvent::Progress of the requests that begin with the last planned step.
   void report_begun(const EventSink& events);
   // For when there is no other work: fills `step` with the order to save a page, if there is one
   // and the disk has room for it.

@@ -93,13 +93,16 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
     const auto fits = size.add(1, choice.prompt.size(), choice.echo.size());
     if (!fits.ok()) return sink->on_error(fits.error());
   }
-  plan.sampling = sampling_of(options, model->sampling_defaults());
-  plan.stop = options.stop;
-  plan.logit_bias = options.logit_bias;
-  plan.dry_breakers = dry_breaker_tokens(options, *model->tokenizer());
-  plan.min_tokens = options.min_tokens;
-  plan.ignores_end = options.ignores_end;
-  plan.top_logprobs = options.top_logprobs;
+  if (options.extras.receipt) {
+    if (plan.choices.size() != 1) {
+      return sink->on_error(bad_field("stream_options.include_receipt",
+                                      "a receipt is of one answer: ask with one prompt and \"n\": "
+                                      "1, or without \"include_receipt\""));
+    }
+    const ModelStatus status = model->status();
+    if (status.identity.empty()) return sink->on_error(no_identity(status));
+  }
+  plan = complete_plan(std::move(plan), options, *model);
   Generation::Setup setup{housekeeper_, settings_.silence_max, metrics_, settings_.draft_tokens,
                           running_requests_};
   if (target.kept != nullptr) {
@@ -109,6 +112,28 @@ void ApiContext::generate(const std::shared_ptr<ModelService>& model, Generation
     };
   }
   Generation::start(model, std::move(setup), std::move(plan), std::move(sink), target.reply);
+}
+
+ApiError ApiContext::no_identity(const ModelStatus& status) {
+  return {
+      409,
+      fmt::format("answers of \"{}\" have no receipts now: it is not loaded yet, its files have "
+                  "nothing that identifies them, or its ranks round sums on their way (--wire)",
+                  status.name),
+      "", "no_identity"};
+}
+
+GenerationPlan complete_plan(GenerationPlan plan, const GenerationOptions& options,
+                             const ModelService& model) {
+  plan.sampling = sampling_of(options, model.sampling_defaults());
+  plan.stop = options.stop;
+  plan.logit_bias = options.logit_bias;
+  plan.dry_breakers = dry_breaker_tokens(options, *model.tokenizer());
+  plan.min_tokens = options.min_tokens;
+  plan.ignores_end = options.ignores_end;
+  plan.top_logprobs = options.top_logprobs;
+  plan.makes_receipt = options.extras.receipt;
+  return plan;
 }
 
 const char* model_state_name(ModelStatus::State state) {

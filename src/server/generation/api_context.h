@@ -54,11 +54,18 @@ struct AnswerTarget {
   std::shared_ptr<KeptStream> kept;  // null: the answer ends when its client leaves
 };
 
+// The plan with everything that the options say.
+GenerationPlan complete_plan(GenerationPlan plan, const GenerationOptions& options,
+                             const ModelService& model);
+
 class ApiContext {
  public:
   // `cluster` outlives this; null: this machine serves without a cluster.
   ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster, ApiSettings settings,
              std::unique_ptr<AccessControl> access);
+
+  // Why there are no receipts of the model's answers.
+  static ApiError no_identity(const ModelStatus& status);
 
   ModelServices models() const { return models_->models(); }
   ClusterControl* cluster() const { return cluster_; }

@@ -19,13 +19,32 @@ std::vector<int64_t> prompt_sizes(const GenerationPlan& plan) {
   return sizes;
 }
 
-// Of how the answer is doing, not a part of it: nothing is written for it unless somebody asks.
+// Tells how the answer is doing and is no part of it: nothing is written unless somebody asks.
 bool is_report(const RequestEvent& event) {
   return event.as<RequestEvent::Progress>() || event.as<RequestEvent::Paused>() ||
          event.as<RequestEvent::Resumed>();
 }
 
 }  // namespace
+
+GenerateRequest request_of(const GenerationPlan& plan, size_t choice,
+                           const std::vector<int32_t>& stop_ids) {
+  GenerateRequest request;
+  request.prompt = plan.choices[choice].prompt;
+  request.max_tokens = plan.max_tokens;
+  if (!plan.ignores_end) {
+    request.stop_ids = stop_ids;
+    request.stop_ids.insert(request.stop_ids.end(), plan.stop_ids.begin(), plan.stop_ids.end());
+  }
+  request.constraint = plan.constraint;
+  request.sampling = plan.sampling;
+  request.sampling.seed = plan.choices[choice].seed;
+  request.logit_bias = plan.logit_bias;
+  request.dry_breakers = plan.dry_breakers;
+  request.min_tokens = plan.min_tokens;
+  request.top_logprobs = plan.top_logprobs;
+  return request;
+}
 
 void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup,
                        GenerationPlan plan, std::unique_ptr<GenerationSink> sink,
@@ -64,7 +83,8 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
              Housekeeper::Clock::now()),
       last_event_(began_),
       clock_(prompt_sizes(plan_), began_),
-      machines_(machines_of(service->status())) {
+      machines_(machines_of(service->status())),
+      identity_(service->status().identity) {
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
     choices_.push_back({StreamDecoder(tokenizer_, plan_.strips_leading_space, plan_.printed_tokens),
                         StopMatcher(plan_.stop),
@@ -77,21 +97,8 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
 // The service may report events before generate() returns, from other threads; no lock is held
 // across the call.
 bool Generation::submit(ModelService& service, size_t choice) {
-  GenerateRequest request;
-  request.prompt = plan_.choices[choice].prompt;
-  request.max_tokens = plan_.max_tokens;
-  if (!plan_.ignores_end) {
-    request.stop_ids = service.stop_ids();
-    request.stop_ids.insert(request.stop_ids.end(), plan_.stop_ids.begin(), plan_.stop_ids.end());
-  }
-  request.constraint = plan_.constraint;
-  request.sampling = plan_.sampling;
-  request.sampling.seed = plan_.choices[choice].seed;
+  GenerateRequest request = request_of(plan_, choice, service.stop_ids());
   request.client = plan_.client;
-  request.logit_bias = plan_.logit_bias;
-  request.dry_breakers = plan_.dry_breakers;
-  request.min_tokens = plan_.min_tokens;
-  request.top_logprobs = plan_.top_logprobs;
   request.draft_tokens = setup_.draft_tokens;
   request.reports_progress = true;
   const auto accepted =
@@ -153,12 +160,14 @@ void Generation::process(size_t choice, const RequestEvent::Token& token) {
   meter_.token(choice, last_event_);
   clock_.token(last_event_);
   ++completion_tokens_;
+  if (plan_.makes_receipt) answer_ids_.push_back(token.token);
   Choice& state = choices_[choice];
   pass_on(choice, state.decoder.push(token.token));
   sink_->on_token(choice);
   if (const auto problem = sink_->problem()) return fail(*problem);
   if (!state.matcher.is_stopped()) return;
   cancel_soon({*state.request});
+  end_ = AnswerEnd::kString;
   end_choice(choice, "stop");
 }
 
@@ -175,6 +184,7 @@ void Generation::process(size_t choice, const RequestEvent::Ended& ended) {
   if (!state.matcher.is_stopped() && plan_.top_logprobs >= 0) {
     sink_->on_logprobs(choice, state.logprobs.take_rest());
   }
+  if (end.value() == FinishReason::kStop) end_ = AnswerEnd::kToken;
   const bool is_stop = end.value() == FinishReason::kStop || state.matcher.is_stopped();
   end_choice(choice, is_stop ? "stop" : "length");
 }

@@ -19,6 +19,7 @@
 #include "node/models/model_service.h"
 #include "server/generation/answer_clock.h"
 #include "server/generation/logprob_queue.h"
+#include "server/generation/receipt.h"
 #include "server/generation/stop_matcher.h"
 #include "server/generation/token_logprobs.h"
 #include "server/request/errors.h"
@@ -47,11 +48,14 @@ struct AnswerSeam {
   int64_t recomputed_tokens = 0;  // of kResume: that had been computed before the loss
 };
 
-// What is known about a whole answer.
+// Known at the end of an answer.
 struct AnswerFacts {
   GenerationUsage usage;
   AnswerTimes times;
   size_t machines = 0;  // that computed it, as far as known
+  // With makes_receipt; empty if nothing identifies the model.
+  std::string receipt;
+  std::vector<int32_t> answer_ids;
 };
 
 // Writes an answer. Calls come one at a time, none after on_end or on_error.
@@ -106,7 +110,12 @@ struct GenerationPlan {
   uint64_t client = 0;                            // HttpReply::caller()
   std::string client_name{};                      // HttpReply::client()
   std::string route{};                            // HttpReply::route()
+  bool makes_receipt = false;                     // with one choice
 };
+
+// The request that is submitted for a choice. `stop_ids`: the model's.
+GenerateRequest request_of(const GenerationPlan& plan, size_t choice,
+                           const std::vector<int32_t>& stop_ids);
 
 // The names of the machines that the model's ranks are on, each once; the leading node's is empty
 // there.
@@ -165,6 +174,7 @@ class Generation : public Housekeeper::Watched,
   void process(size_t choice, const RequestEvent::Resumed& resumed);
   void look_at_machines();
   AnswerFacts facts() const;
+  std::string receipt() const;
   ApiError end_error(size_t choice, const Error& error) const;
   GenerationUsage usage() const;
   void begin();
@@ -200,6 +210,9 @@ class Generation : public Housekeeper::Watched,
   Housekeeper::Clock::time_point last_event_;  // of those that are written
   AnswerClock clock_;
   std::vector<std::string> machines_;  // of the group, by name
+  std::string identity_;               // ModelStatus::identity
+  std::vector<int32_t> answer_ids_;    // with makes_receipt
+  AnswerEnd end_ = AnswerEnd::kLength;
 };
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "base/version.h"
 #include "server/generation/generation.h"
 
 namespace lockstep {
@@ -67,20 +68,39 @@ void Generation::process(size_t, const RequestEvent::Resumed& resumed) {
 void Generation::look_at_machines() {
   const auto service = service_.lock();
   if (service == nullptr) return;
-  std::vector<std::string> machines = machines_of(service->status());
+  const ModelStatus status = service->status();
+  const std::vector<std::string> machines = machines_of(status);
   const std::lock_guard lock(mutex_);
-  if (sink_ == nullptr || machines == machines_) return;
+  if (machines.empty()) return;                         // lost again
+  if (status.identity != identity_) identity_.clear();  // a receipt would name one model of two
+  const std::vector<std::string> before = std::exchange(machines_, machines);
+  if (sink_ == nullptr || before.empty() || machines == before) return;
   std::string names;
   for (const std::string& machine : machines) {
     if (!names.empty()) names += ", ";
     names += machine.empty() ? "the leading node" : machine;
   }
-  machines_ = std::move(machines);
   sink_->on_seam({.kind = AnswerSeam::Kind::kNode, .reason = "the answer goes on with " + names});
 }
 
 AnswerFacts Generation::facts() const {
-  return {.usage = usage(), .times = clock_.times(), .machines = machines_.size()};
+  return {.usage = usage(),
+          .times = clock_.times(),
+          .machines = machines_.size(),
+          .receipt = plan_.makes_receipt ? receipt() : "",
+          .answer_ids = answer_ids_};
+}
+
+std::string Generation::receipt() const {
+  const auto service = service_.lock();
+  if (identity_.empty() || service == nullptr) return "";
+  const GenerateRequest request = request_of(plan_, 0, service->stop_ids());
+  return receipt_text({.version = kVersion,
+                       .model = identity_,
+                       .request = request_hash(request, plan_.stop),
+                       .answer = answer_hash(answer_ids_, end_),
+                       .end = end_,
+                       .seed = request.sampling.seed});
 }
 
 std::vector<std::string> machines_of(const ModelStatus& status) {

@@ -148,10 +148,11 @@ ApiResult<GenerationOptions> parse_generation_options(RequestFields& fields) {
   options.is_streamed = TRY(fields.boolean("stream")).value_or(false);
   if (const JsonObject* object = TRY(fields.object("stream_options"))) {
     RequestFields stream(*object, "stream_options.");
-    options.extras = {.usage = TRY(stream.boolean("include_usage")).value_or(false),
-                      .timings = TRY(stream.boolean("include_timings")).value_or(false),
-                      .progress = TRY(stream.boolean("include_progress")).value_or(false),
-                      .events = TRY(stream.boolean("include_events")).value_or(false)};
+    options.extras.usage = TRY(stream.boolean("include_usage")).value_or(false);
+    options.extras.timings = TRY(stream.boolean("include_timings")).value_or(false);
+    options.extras.progress = TRY(stream.boolean("include_progress")).value_or(false);
+    options.extras.events = TRY(stream.boolean("include_events")).value_or(false);
+    options.extras.receipt = TRY(stream.boolean("include_receipt")).value_or(false);
     stream.get("include_obfuscation");  // padding against traffic analysis; leaving it out is fine
     options.ignored = stream.ignored();
   }

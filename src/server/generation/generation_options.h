@@ -20,12 +20,13 @@ inline constexpr size_t kStopStringsMax = 16;
 inline constexpr size_t kStopBytesMax = 1024;  // of one stop string
 inline constexpr size_t kDryBreakerStringsMax = 64;
 
-// What a streamed answer tells besides itself.
+// Things that an answer tells besides itself.
 struct AnswerExtras {
   bool usage = false;
   bool timings = false;   // at its end
   bool progress = false;  // of its prompt
   bool events = false;    // where it stood still, see AnswerSeam
+  bool receipt = false;   // at its end, see receipt.h
 };
 
 struct GenerationOptions {

@@ -76,11 +76,17 @@ class OpenAiSink : public GenerationSink {
         created_(static_cast<int64_t>(std::time(nullptr))) {}
 
   void on_facts(const AnswerFacts& facts) override {
-    if (!answer_.extras.timings) return;
-    last_["timings"] = timings_object(facts);
-    JsonObject own{{"first_token_ms", facts.times.first_token_ms}};
-    if (facts.machines > 0) own["machines"] = facts.machines;
-    last_["lockstep"] = std::move(own);
+    JsonObject own;
+    if (answer_.extras.timings) {
+      last_["timings"] = timings_object(facts);
+      own["first_token_ms"] = facts.times.first_token_ms;
+      if (facts.machines > 0) own["machines"] = facts.machines;
+    }
+    if (!facts.receipt.empty()) {
+      own["receipt"] = facts.receipt;
+      own["answer_ids"] = JsonArray(facts.answer_ids.begin(), facts.answer_ids.end());
+    }
+    if (!own.empty()) last_["lockstep"] = std::move(own);
   }
 
  protected:

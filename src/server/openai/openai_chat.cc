@@ -70,11 +70,6 @@ ApiResult<Ok> refuse_unsupported_chat(RequestFields& fields) {
   return Ok{};
 }
 
-ApiResult<ChatPlan> plan_answer(const ChatRequest& request, const ModelService& model,
-                                const SampledCalls& sampled) {
-  return plan_chat(request, model, TRY(make_chat_prompt(request, model, sampled)));
-}
-
 constexpr OpenAiFormat kChatFormat = {"chatcmpl-", "chat.completion", "chat.completion.chunk"};
 
 }  // namespace
@@ -102,12 +97,17 @@ ApiResult<ChatRequest> parse_chat_fields(const JsonObject& body) {
   return request;
 }
 
+ApiResult<ChatPlan> plan_chat_answer(const ChatRequest& request, const ModelService& model,
+                                     const SampledCalls& sampled) {
+  return plan_chat(request, model, TRY(make_chat_prompt(request, model, sampled)));
+}
+
 void serve_chat(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {
   auto parsed = parse_chat_request(request.body);
   if (!parsed.ok()) return reply.send(error_response(parsed.error()));
   auto model = context.find_ready_model(parsed.value().options.model);
   if (!model.ok()) return reply.send(error_response(model.error()));
-  auto plan = plan_answer(parsed.value(), *model.value(), *context.sampled_calls());
+  auto plan = plan_chat_answer(parsed.value(), *model.value(), *context.sampled_calls());
   if (!plan.ok()) return reply.send(error_response(plan.error()));
   parsed.value().options.warnings = std::move(plan.value().warnings);
   ChoiceWriters choices;

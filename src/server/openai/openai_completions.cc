@@ -35,34 +35,6 @@ ApiResult<std::string> prompt_text(const TextInput& prompt, const Tokenizer& tok
   return std::move(text.value());
 }
 
-ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
-                                          const ModelService& model) {
-  const ModelStatus status = model.status();
-  const std::shared_ptr<const Tokenizer> tokenizer = model.tokenizer();
-  GenerationPlan plan;
-  plan.max_tokens = request.options.max_tokens.value_or(kCompletionTokensDefault);
-  PlanSize size;
-  for (const TextInput& prompt : request.prompts) {
-    GenerationPlan::Choice choice;
-    if (request.suffix) {
-      FimPrompt fim = TRY(fim_prompt(*tokenizer, std::get<std::string>(prompt), *request.suffix));
-      choice.prompt = std::move(fim.ids);
-      plan.stop_ids = std::move(fim.stop_ids);
-      TRY(check_prompt(choice.prompt, status, "prompt"));
-    } else {
-      choice.prompt = TRY(prompt_ids(prompt, *tokenizer, status));
-    }
-    if (request.echoes) choice.echo = TRY(prompt_text(prompt, *tokenizer));
-    plan.prompt_tokens += static_cast<int64_t>(choice.prompt.size());
-    TRY(size.add(static_cast<size_t>(request.options.n), choice.prompt.size(), choice.echo.size()));
-    for (int i = 0; i < request.options.n; ++i) {
-      choice.seed = request.options.seed + static_cast<uint64_t>(i);
-      plan.choices.push_back(choice);
-    }
-  }
-  return plan;
-}
-
 class CompletionChoice final : public ChoiceWriter {
  public:
   explicit CompletionChoice(size_t index) : index_(index) {}
@@ -143,7 +115,11 @@ constexpr OpenAiFormat kCompletionFormat = {"cmpl-", "text_completion", "text_co
 
 ApiResult<CompletionRequest> parse_completion_request(std::string_view body) {
   const Json json = TRY(parse_body(body));
-  RequestFields fields(json.get_object());
+  return parse_completion_fields(json.get_object());
+}
+
+ApiResult<CompletionRequest> parse_completion_fields(const JsonObject& body) {
+  RequestFields fields(body);
   CompletionRequest request;
   request.options = TRY(parse_generation_options(fields));
   request.prompts = TRY(parse_text_inputs(fields.get("prompt"), "prompt", kChoicesMax));
@@ -164,6 +140,34 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body) {
   }
   for (std::string& name : fields.ignored()) request.options.ignored.push_back(std::move(name));
   return request;
+}
+
+ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
+                                          const ModelService& model) {
+  const ModelStatus status = model.status();
+  const std::shared_ptr<const Tokenizer> tokenizer = model.tokenizer();
+  GenerationPlan plan;
+  plan.max_tokens = request.options.max_tokens.value_or(kCompletionTokensDefault);
+  PlanSize size;
+  for (const TextInput& prompt : request.prompts) {
+    GenerationPlan::Choice choice;
+    if (request.suffix) {
+      FimPrompt fim = TRY(fim_prompt(*tokenizer, std::get<std::string>(prompt), *request.suffix));
+      choice.prompt = std::move(fim.ids);
+      plan.stop_ids = std::move(fim.stop_ids);
+      TRY(check_prompt(choice.prompt, status, "prompt"));
+    } else {
+      choice.prompt = TRY(prompt_ids(prompt, *tokenizer, status));
+    }
+    if (request.echoes) choice.echo = TRY(prompt_text(prompt, *tokenizer));
+    plan.prompt_tokens += static_cast<int64_t>(choice.prompt.size());
+    TRY(size.add(static_cast<size_t>(request.options.n), choice.prompt.size(), choice.echo.size()));
+    for (int i = 0; i < request.options.n; ++i) {
+      choice.seed = request.options.seed + static_cast<uint64_t>(i);
+      plan.choices.push_back(choice);
+    }
+  }
+  return plan;
 }
 
 void serve_completion(ApiContext& context, const HttpRequest& request, const HttpReply& reply) {

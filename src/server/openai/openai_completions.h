@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "json/json.h"
 #include "net/http/http_server.h"
+#include "server/generation/generation.h"
 #include "server/generation/generation_options.h"
 #include "server/request/text_inputs.h"
 
@@ -24,6 +26,10 @@ struct CompletionRequest {
 };
 
 ApiResult<CompletionRequest> parse_completion_request(std::string_view body);
+ApiResult<CompletionRequest> parse_completion_fields(const JsonObject& body);
+// 400 if a prompt does not fit the model.
+ApiResult<GenerationPlan> plan_completion(const CompletionRequest& request,
+                                          const ModelService& model);
 
 void serve_completion(ApiContext& context, const HttpRequest& request, const HttpReply& reply);
 
