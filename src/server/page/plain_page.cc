@@ -84,18 +84,18 @@ async function look() {
 look();
 )js";
 
-std::string hash_of(std::string_view text) {
+std::string short_hash(std::string_view text) {
   Hasher hasher(HashKind::kSha256);
   hasher.add(text);
   return hasher.finish_hex().substr(0, kHashDigits);
 }
 
 struct PlainPage {
-  const std::string style_hash = hash_of(kStyle), script_hash = hash_of(kScript);
+  const std::string style_hash = short_hash(kStyle), script_hash = hash_of(kScript);
   const std::string style_path = "/assets/plain." + style_hash + ".css";
   const std::string script_path = "/assets/plain." + script_hash + ".js";
   const std::string page = with_addresses();
-  const std::string page_hash = hash_of(page);
+  const std::string page_hash = short_hash(page);
   const std::array<PageFile, 3> files = {{
       {"/", "text/html; charset=utf-8", page_hash, page, ""},
       {style_path, "text/css; charset=utf-8", style_hash, kStyle, ""},
