@@ -217,6 +217,7 @@ class InATerminal(unittest.TestCase):
             terminal.wait_for(r"> $")
             terminal.type("/stats\r")
             terminal.wait_for("since the start: 1 answer,")
+            terminal.wait_for(r"> $")
             terminal.type("\x04")
             self.assertEqual(terminal.end(), 0)
             self.assertFalse(os.path.exists(os.path.join(terminal.home.name, "home", "run-history")))
@@ -230,6 +231,7 @@ class InATerminal(unittest.TestCase):
             terminal.wait_for("stopped")
             harness.wait_until(lambda: self.node.request("GET", "/cluster/requests")[1]["requests"] == [],
                                harness.PATIENCE_S, "the end of the request")
+            terminal.wait_for(r"> $")
             terminal.type("\x04")
             self.assertEqual(terminal.end(), 0)
 
@@ -252,6 +254,7 @@ class InATerminal(unittest.TestCase):
             text = terminal.wait_for(r"reused \+ \d+ new")
             self.assertNotIn("\x1b[K", text)
             self.assertNotIn("\x1b[?2004h", text)
+            terminal.wait_for(r"> $")
             terminal.type("\x04")
             self.assertEqual(terminal.end(), 0)
         with Terminal("top", *at(self.node), env={"ACCESSIBLE": "1"}) as terminal:

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/flags/interrupt.h"
 #include "cli/talk/talk_text.h"
 #include "cli/text/output.h"
 
@@ -23,6 +24,7 @@ Repl::Repl(Answerer& answerer, ReplOptions options)
 }
 
 int Repl::run() {
+  const InterruptGuard guard;  // also between two prompts Ctrl-C does not end the chat
   say(fmt::format("{} {}. /help; Ctrl-C stops, Ctrl-D leaves.", harmless_line(answerer_.model()),
                   answerer_.place()));
   if (!conversation_.is_empty()) {
