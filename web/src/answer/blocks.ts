@@ -79,7 +79,8 @@ export class BlockReader {
   }
 
   private table(token: Tokens.Table): Block {
-    const cells = (row: Tokens.TableCell[]): Inline[][] => this.part(row, "", () => row.map((cell) => this.cell(this.sources.get(cell.tokens) ?? "")));
+    const cells = (row: Tokens.TableCell[]): Inline[][] =>
+      this.part(row, "", () => row.map((cell) => this.cell(this.sources.get(cell.tokens) ?? "")));
     return { kind: "table", align: token.align, head: cells(token.header), rows: token.rows.map(cells) };
   }
 

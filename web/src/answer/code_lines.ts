@@ -5,18 +5,31 @@ import type { Seam } from "./types";
 
 export interface CodeLeaf { text: string; scope: string } // scope "": plain; "seam": `text` is the label
 
-export function codeLines(): { chunks(leaves: CodeLeaf[], seams: Seam[]): CodeLeaf[][] } {
+// The first `coloured` chunks have their colours.
+export function codeLines(): { chunks(leaves: CodeLeaf[], seams: Seam[], coloured: number): CodeLeaf[][] } {
   let before: CodeLeaf[][] = [];
   return {
-    chunks(leaves, seams) {
-      before = split(cut(leaves, seams)).map((chunk, at) => (isSame(chunk, before[at]) ? before[at] : chunk));
+    chunks(leaves, seams, coloured) {
+      const all = split(cut(leaves, seams)).map((chunk, at) => (at < coloured ? chunk : plain(chunk)));
+      before = all.map((chunk, at) => (isSame(chunk, before[at]) ? before[at] : chunk));
       return before;
     },
   };
 }
 
+function plain(chunk: CodeLeaf[]): CodeLeaf[] {
+  const all: CodeLeaf[] = [];
+  for (const leaf of chunk) {
+    const last = all.at(-1);
+    if (leaf.scope !== "seam" && last?.scope === "") last.text += leaf.text;
+    else all.push(leaf.scope === "seam" ? leaf : { text: leaf.text, scope: "" });
+  }
+  return all;
+}
+
 function isSame(chunk: CodeLeaf[], old: CodeLeaf[] | undefined): boolean {
-  return old !== undefined && old.length === chunk.length && chunk.every(({ text, scope }, at) => old[at].text === text && old[at].scope === scope);
+  return old !== undefined && old.length === chunk.length &&
+    chunk.every(({ text, scope }, at) => old[at].text === text && old[at].scope === scope);
 }
 
 function cut(leaves: CodeLeaf[], seams: Seam[]): CodeLeaf[] {

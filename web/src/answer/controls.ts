@@ -2,8 +2,8 @@
 // They can hide what code does, so code shows their names; in prose they act inside an isolate only.
 
 const BIDI = "\\u061C\\u200E\\u200F\\u202A-\\u202E\\u2066-\\u2069";
-const INVISIBLE = "\\u00AD\\u034F\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200D\\u2060-\\u2065\\u206A-\\u206F\\u3164\\uFE00-\\uFE0F" +
-  "\\uFEFF\\uFFA0\\uFFF0-\\uFFFB\\u{1D173}-\\u{1D17A}\\u{E0000}-\\u{E0FFF}";
+const INVISIBLE = "\\u00AD\\u034F\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200D\\u2060-\\u2065\\u206A-\\u206F\\u3164" +
+  "\\uFE00-\\uFE0F\\uFEFF\\uFFA0\\uFFF0-\\uFFFB\\u{1D173}-\\u{1D17A}\\u{E0000}-\\u{E0FFF}";
 const OTHER = "\\u0000-\\u0008\\u000B-\\u001F\\u007F-\\u009F";
 const turning = new RegExp(`[${BIDI}]`, "u");
 const hidden = new RegExp(`[${BIDI}${INVISIBLE}${OTHER}]`, "u");

@@ -1,14 +1,15 @@
 // Colours for code. highlight.js and its languages are loaded with the first block of a language that they know.
 import type { CodeLeaf } from "./code_lines";
 
-const ALIASES: Record<string, string> = {
-  sh: "bash", shell: "bash", zsh: "bash", console: "bash", "c++": "cpp", cc: "cpp", hpp: "cpp", cxx: "cpp", h: "cpp", "c#": "csharp", cs: "csharp",
-  patch: "diff", golang: "go", js: "javascript", jsx: "javascript", mjs: "javascript", node: "javascript", jsonc: "json", json5: "json",
-  py: "python", python3: "python", rs: "rust", postgresql: "sql", mysql: "sql", sqlite: "sql", ts: "typescript", tsx: "typescript",
-  html: "xml", svg: "xml", xhtml: "xml", svelte: "xml", vue: "xml", yml: "yaml",
+// Each language with the other names that answers give it.
+const LANGUAGES: Record<string, string> = {
+  bash: "sh shell zsh console", c: "", cpp: "c++ cc hpp cxx h", csharp: "c# cs", css: "", diff: "patch", go: "golang", java: "",
+  javascript: "js jsx mjs node", json: "jsonc json5", python: "py python3", rust: "rs", sql: "postgresql mysql sqlite",
+  typescript: "ts tsx", xml: "html svg xhtml svelte vue", yaml: "yml",
 };
-const LANGUAGES = new Set(["bash", "c", "cpp", "csharp", "css", "diff", "go", "java", "javascript", "json", "python", "rust", "sql",
-  "typescript", "xml", "yaml"]);
+const languageOf = new Map(Object.entries(LANGUAGES).flatMap(([language, others]) =>
+  [language, ...others.split(" ")].map((name): [string, string] => [name, language])));
+languageOf.delete("");
 
 type Engine = (code: string, language: string) => CodeLeaf[];
 
@@ -18,8 +19,8 @@ class Highlighting {
 
   // The code in leaves, or undefined while there is nothing to colour it with.
   leaves(code: string, written: string): CodeLeaf[] | undefined {
-    const language = ALIASES[written] ?? written;
-    if (!LANGUAGES.has(language)) return undefined;
+    const language = languageOf.get(written);
+    if (!language) return undefined;
     if (!this.engine && !this.asked) this.load();
     return this.engine?.(code, language);
   }

@@ -22,9 +22,13 @@ export const HIGHLIGHT_MAX = 40_000;
 export const HIGHLIGHT_GROWING_MAX = 2_000;
 // Lines of code that are one element, so that a growing block lays out its last lines only.
 export const CODE_CHUNK_LINES = 64;
+// Chunks of a whole code block that get their colours in one frame, each some hundred elements.
+export const COLOURED_PER_FRAME = 2;
 // Blocks of an answer that are one element, for the same reason.
 export const GROUP_BLOCKS = 32;
-// Columns of a table and rows that are shown as a table.
+// Columns of a table; one with more stays text. Rows that are one table, since each row that is added lays out the whole table again;
+// the rows after them are another one with the same head.
 export const TABLE_COLUMNS_MAX = 64;
+export const TABLE_ROWS = 100;
 // Characters of a link's address.
 export const HREF_MAX = 2_048;

@@ -1,6 +1,6 @@
 // Markdown that grows as blocks of plain data. Blocks that nothing can change any more are frozen: the same objects again each time. So
 // are the first items of a list and the first rows of a table that is still growing.
-import type { Links, Token } from "marked";
+import type { Links, Token, Tokens } from "marked";
 import { BlockReader } from "./blocks";
 import { AnswerLexer } from "./lexer";
 import { joined, openPart, type OpenPart } from "./open_part";
@@ -24,6 +24,8 @@ export class GrowingMarkdown {
 
   // Characters that the rules were tried on so far: what the text has cost.
   get work(): number { return this.blockWork + this.reader.work; }
+
+  get length(): number { return this.text.length; }
 
   // The blocks of the whole text, of which those finished before are the same objects as last time.
   update(text: string): PlacedBlock[] {
@@ -70,9 +72,7 @@ export class GrowingMarkdown {
   // The first definition of a label counts.
   private definitions(tokens: Token[]): Links {
     const links = Object.assign(Object.create(null), this.frozenLinks) as Links;
-    for (const token of withinAll(tokens)) {
-      if (token.type === "def" && !(token.tag in links)) links[token.tag] = { href: token.href, title: token.title };
-    }
+    for (const { tag, href, title } of tokens.flatMap(definitionsIn) as Tokens.Def[]) links[tag] ??= { href, title };
     return links;
   }
 
@@ -125,12 +125,20 @@ function finishedCount(rest: Item[], unfrozen: number): number {
   return end;
 }
 
-function* withinAll(tokens: Token[]): Generator<Token> {
-  for (const token of tokens) {
-    yield token;
-    if (token.type === "list") for (const item of token.items) yield* withinAll(item.tokens);
-    if (token.type === "blockquote" || token.type === "footnote") yield* withinAll(token.tokens ?? []);
-  }
+const definitionsWithin = new WeakMap<object, Token[]>();
+const NONE: Token[] = [];
+
+// The definitions in a token, of which most have none. The items of a list that grows are the same objects each time.
+function definitionsIn(token: Token): Token[] {
+  if (token.type === "def") return [token];
+  const isContainer = token.type === "list_item" || token.type === "blockquote" || token.type === "footnote";
+  const parts: Token[] = token.type === "list" ? token.items : isContainer ? token.tokens ?? NONE : NONE;
+  if (parts.length === 0) return NONE;
+  const known = token.type === "list_item" ? definitionsWithin.get(token) : undefined;
+  if (known) return known;
+  const found = parts.flatMap(definitionsIn);
+  if (token.type === "list_item") definitionsWithin.set(token, found.length === 0 ? NONE : found);
+  return found;
 }
 
 function changedLabels(before: Links, after: Links): string[] {

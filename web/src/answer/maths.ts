@@ -5,22 +5,25 @@ import font from "temml/dist/Temml.woff2";
 import { MATHS_EXPANSIONS_MAX, MATHS_MAX, MATHS_NODES_MAX } from "./limits";
 import type { MathsShown } from "./maths_engine.svelte";
 
-export type MathsNode = string | { tag: string; attributes: [string, string][]; styles: [string, string][]; classes: string; children: MathsNode[] };
+export type MathsNode = string | {
+  tag: string; attributes: [string, string][]; styles: [string, string][]; classes: string; children: MathsNode[];
+};
 
 // What Temml builds (src/mathMLTree.js and src/domTree.js there).
 interface TemmlNode {
-  type?: string; text?: string; attributes?: Record<string, unknown>; style?: Record<string, unknown>; classes?: string[]; children?: TemmlNode[];
+  type?: string; text?: string; attributes?: Record<string, unknown>; style?: Record<string, unknown>; classes?: string[];
+  children?: TemmlNode[];
 }
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
-const TAGS = new Set(("math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle mtable mtd mtext " +
-  "mtr munder munderover msub msup msubsup none semantics merror").split(" "));
-const ATTRIBUTES = new Set(("width height depth stretchy scriptlevel lspace rspace mathvariant displaystyle fence voffset form minsize maxsize " +
-  "mathsize mathcolor mathbackground linethickness symmetric separator rowspacing movablelimits largeop display columnalign accent accentunder " +
-  "dir intent columnspan rowspan").split(" "));
+const TAGS = new Set(("math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle mtable mtd " +
+  "mtext mtr munder munderover msub msup msubsup none semantics merror").split(" "));
+const ATTRIBUTES = new Set(("width height depth stretchy scriptlevel lspace rspace mathvariant displaystyle fence voffset form minsize " +
+  "maxsize mathsize mathcolor mathbackground linethickness symmetric separator rowspacing movablelimits largeop display columnalign " +
+  "accent accentunder dir intent columnspan rowspan").split(" "));
 const STYLES = new Set(("border border-bottom border-left border-right border-top color background-color display font-weight font-style " +
-  "font-family font-size height width justify-content left bottom right top margin-left margin-right math-depth math-style padding padding-bottom " +
-  "padding-left padding-right padding-top position text-align transform vertical-align white-space").split(" "));
+  "font-family font-size height width justify-content left bottom right top margin-left margin-right math-depth math-style padding " +
+  "padding-bottom padding-left padding-right padding-top position text-align transform vertical-align white-space").split(" "));
 const SIZE_MAX_EM = 40;
 
 let hasFont = false;
@@ -54,7 +57,8 @@ export function copyTree(root: TemmlNode): MathsNode {
     if (typeof node.text === "string") return [node.text];
     const children = (node.children ?? []).flatMap(copy);
     if (!node.type || !TAGS.has(node.type)) return children;
-    return [{ tag: node.type, attributes: attributesOf(node), styles: stylesOf(node), classes: (node.classes ?? []).filter(isClass).join(" "), children }];
+    const classes = (node.classes ?? []).filter(isClass).join(" ");
+    return [{ tag: node.type, attributes: attributesOf(node), styles: stylesOf(node), classes, children }];
   };
   const made = copy(root);
   return made.length === 1 ? made[0] : { tag: "math", attributes: [], styles: [], classes: "", children: made };
@@ -68,7 +72,8 @@ function attributesOf({ attributes = {} }: TemmlNode): [string, string][] {
 
 function stylesOf({ style = {}, attributes = {} }: TemmlNode): [string, string][] {
   const written = String(attributes.style ?? "").split(";").map((part) => part.split(":", 2).map((side) => side.trim()));
-  const named = Object.entries(style).map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`), String(value)]);
+  const hyphened = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const named = Object.entries(style).map(([name, value]) => [hyphened(name), String(value)]);
   return [...written, ...named].filter(([name, value]) => STYLES.has(name) && value && !value.includes("(")) as [string, string][];
 }
 

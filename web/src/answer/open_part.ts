@@ -25,16 +25,25 @@ function openList(list: Tokens.List): OpenPart | undefined {
   return { token: { ...list, items, raw }, raw, length: raw.length, head: "" };
 }
 
+const blankLines = new WeakMap<Tokens.ListItem, boolean>(); // of items that were looked at before
+
 // What marked takes for a blank line inside an item or after one that another item follows (Tokenizer.list there).
-const hasBlankLine = (item: Tokens.ListItem): boolean =>
-  /\n[ \t]*\n[ \t]*$/.test(item.raw) || item.tokens.some((token) => token.type === "space" && /\n.*\n/.test(token.raw));
+function hasBlankLine(item: Tokens.ListItem): boolean {
+  const known = blankLines.get(item);
+  if (known !== undefined) return known;
+  const found = /\n[ \t]*\n[ \t]*$/.test(item.raw) || item.tokens.some((token) => token.type === "space" && /\n.*\n/.test(token.raw));
+  blankLines.set(item, found);
+  return found;
+}
 
 function openTable(table: Tokens.Table): OpenPart | undefined {
   const rows = table.rows.slice(0, -OPEN_PARTS);
   if (rows.length === 0) return undefined;
-  const lines = table.raw.split("\n");
-  const raw = lines.slice(0, 2 + rows.length).map((line) => `${line}\n`).join("");
-  return { token: { ...table, rows, raw }, raw, length: raw.length, head: lines.slice(0, 2).map((line) => `${line}\n`).join("") };
+  let end = table.raw.length; // each row is a line, and one line's end may follow the last
+  while (table.raw[end - 1] === "\n") end -= 1;
+  for (let part = 0; part < OPEN_PARTS; ++part) end = table.raw.lastIndexOf("\n", end - 1);
+  const raw = table.raw.slice(0, end + 1);
+  return { token: { ...table, rows, raw }, raw, length: raw.length, head: raw.slice(0, raw.indexOf("\n", raw.indexOf("\n") + 1) + 1) };
 }
 
 // The tokens of the rest, of which the first goes on with the open part; undefined if it does not.

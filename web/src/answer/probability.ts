@@ -1,8 +1,8 @@
 // How probable a token was, in words and in five steps of colour.
 
 export const LEVELS = [
-  { below: 0.05, name: "under 5 %" }, { below: 0.2, name: "5 to 20 %" }, { below: 0.5, name: "20 to 50 %" }, { below: 0.9, name: "50 to 90 %" },
-  { below: Infinity, name: "over 90 %" },
+  { below: 0.05, name: "under 5 %" }, { below: 0.2, name: "5 to 20 %" }, { below: 0.5, name: "20 to 50 %" },
+  { below: 0.9, name: "50 to 90 %" }, { below: Infinity, name: "over 90 %" },
 ] as const;
 
 // A logarithm that is no number (some servers send null for a probability of zero) counts as zero.

@@ -13,7 +13,7 @@ export function withSeams(placed: PlacedBlock[], seams: Seam[]): Block[] {
     while (next < sorted.length && sorted[next].at <= at) all.push(seamOf(sorted[next++]));
     const inside: Seam[] = [];
     while (next < sorted.length && sorted[next].at < at + raw.trimEnd().length) inside.push(sorted[next++]);
-    all.push(inside.length === 0 ? block : kept(block, inside, () => new Cutter(raw, at, inside).block(block)));
+    all.push(...(inside.length === 0 ? [block] : kept(block, inside, () => new Cutter(raw, at, inside).cut(block))));
   }
   while (next < sorted.length) all.push(seamOf(sorted[next++]));
   return all;
@@ -22,15 +22,15 @@ export function withSeams(placed: PlacedBlock[], seams: Seam[]): Block[] {
 const seamOf = ({ label }: Seam): { kind: "seam"; label: string } => ({ kind: "seam", label });
 
 // A block that stays the same object keeps its copy with seams.
-const copies = new WeakMap<Block, { key: string; copy: Block }>();
+const copies = new WeakMap<Block, { key: string; made: Block[] }>();
 
-function kept(block: Block, seams: Seam[], make: () => Block): Block {
+function kept(block: Block, seams: Seam[], make: () => Block[]): Block[] {
   const key = JSON.stringify(seams);
   const old = copies.get(block);
-  if (old?.key === key) return old.copy;
-  const copy = make();
-  copies.set(block, { key, copy });
-  return copy;
+  if (old?.key === key) return old.made;
+  const made = make();
+  copies.set(block, { key, made });
+  return made;
 }
 
 // Walks a block's text along its source and puts each seam where the source has passed its place.
@@ -40,13 +40,19 @@ class Cutter {
 
   constructor(private raw: string, private at: number, private seams: Seam[]) {}
 
-  block(block: Block): Block {
+  // Seams after the last of the text, as in the line under a heading, stand below the block.
+  cut(block: Block): Block[] {
+    const copy = this.block(block);
+    return [copy, ...this.seams.slice(this.next).map(seamOf)];
+  }
+
+  private block(block: Block): Block {
+    const inlines = (nodes: Inline[]): Inline[] => this.inlines(nodes);
     switch (block.kind) {
-      case "paragraph": case "line": case "heading": return { ...block, pieces: block.pieces.map((nodes) => this.inlines(nodes)) };
+      case "paragraph": case "line": case "heading": return { ...block, pieces: block.pieces.map(inlines) };
       case "quote": case "footnote": return { ...block, blocks: block.blocks.map((inner) => this.block(inner)) };
       case "list": return { ...block, items: block.items.map(({ blocks }) => ({ blocks: blocks.map((inner) => this.block(inner)) })) };
-      case "table":
-        return { ...block, head: block.head.map((nodes) => this.inlines(nodes)), rows: block.rows.map((row) => row.map((nodes) => this.inlines(nodes))) };
+      case "table": return { ...block, head: block.head.map(inlines), rows: block.rows.map((row) => row.map(inlines)) };
       case "code": return { ...block, seams: this.cuts(block.text).map(({ seam, at }) => ({ at, label: seam.label })) };
       case "plain": return { ...block, inlines: this.inlines(block.inlines) };
       default: return block;

@@ -2,7 +2,10 @@
 import { flushSync, tick } from "svelte";
 import type { Seam } from "../answer/types";
 
-export interface BenchMessage { text: string; isGrowing: boolean; seams?: Seam[] }
+export interface BenchMessage {
+  text: string; isGrowing: boolean; seams?: Seam[];
+  isEverywhere?: boolean; // not as an answer, but in every other part
+}
 
 class Bench {
   messages = $state.raw<BenchMessage[]>([]);

@@ -34,13 +34,24 @@ function servePage(out, node) {
   });
 }
 
+// The folder that LOCKSTEP_PAGE names, else a new build.
+function builtPage() {
+  if (process.env.LOCKSTEP_PAGE) return { out: process.env.LOCKSTEP_PAGE, remove: () => {} };
+  const out = mkdtempSync(join(tmpdir(), "lockstep-page-"));
+  buildGallery(out);
+  return { out, remove: () => rmSync(out, { recursive: true }) };
+}
+
+export function buildGallery(out) {
+  const { status } = spawnSync(process.execPath, [join(web, "build.mjs"), out, "--gallery"], { stdio: "inherit" });
+  if (status !== 0) throw new Error("the page was not built");
+}
+
 // `path` is a hash route, `context` goes to Playwright's newContext.
 export async function openPage(path, context = {}, flags = []) {
-  const out = mkdtempSync(join(tmpdir(), "lockstep-page-"));
-  const built = spawnSync(process.execPath, [join(web, "build.mjs"), join(out, "page"), "--gallery"], { stdio: "inherit" });
-  if (built.status !== 0) throw new Error("the page was not built");
+  const { out, remove } = builtPage();
   const node = await emptyNode();
-  const { child, address } = await servePage(join(out, "page"), `http://127.0.0.1:${node.address().port}`);
+  const { child, address } = await servePage(out, `http://127.0.0.1:${node.address().port}`);
   const browser = await chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", ...flags], timeout: START_MS });
   const close = async () => {
     await browser.close();
@@ -48,7 +59,7 @@ export async function openPage(path, context = {}, flags = []) {
     child.kill();
     node.closeAllConnections();
     node.close();
-    rmSync(out, { recursive: true });
+    remove();
   };
   const open = async (route, options) => {
     const page = await (await browser.newContext({ viewport: { width: 1000, height: 800 }, ...options })).newPage();

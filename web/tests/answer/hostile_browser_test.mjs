@@ -7,6 +7,10 @@ import { loadTypeScript } from "./load.mjs";
 
 const { hostileDocuments } = await loadTypeScript("hostile.ts");
 
+let it;
+test.before(async () => { it = await openPage("#/gallery/bench"); });
+test.after(() => it.close());
+
 // Runs in the page: what an answer must not hold.
 function strangers() {
   const TAGS = new Set(("div p span h3 h4 h5 h6 ul ol li blockquote pre code table thead tbody tr th td strong em del br a sup bdi hr button svg " +
@@ -25,7 +29,7 @@ function strangers() {
       if (name === "href" && !/^(https?:\/\/|mailto:)/.test(value)) found.push(value);
       if (name === "style" && /url|expression|image/i.test(value)) found.push(value);
     }
-    if (node.localName === "a" && (node.rel !== "noopener noreferrer" || node.target !== "_blank")) found.push(node.outerHTML);
+    if (node.localName === "a" && (node.rel !== "noopener noreferrer" || node.target !== "_blank")) found.push(`<a rel=${node.rel} target=${node.target}>`);
   }
   if (window.pwned) found.push("something ran");
   return found;
@@ -38,15 +42,14 @@ function reachesOut() {
   return hit?.closest("[data-bench]") || answer.left < 84 ? "the answer covers the rail of views" : "";
 }
 
-test("nothing of a hostile answer runs", async (run) => {
-  const it = await openPage("#/gallery/bench");
-  run.after(it.close);
-  const { page } = it;
+test("nothing of a hostile answer runs", async () => {
+  const bench = await it.open("#/gallery/bench");
+  const { page } = bench;
   await page.waitForFunction(() => window.lockstepBench);
   await page.evaluate(() => window.lockstepBench.show({ text: "```js\nlet a;\n```\n\n$x$", isGrowing: false }));
   await page.waitForSelector("[data-bench] math");
   await page.waitForSelector("[data-bench] .hl");
-  assert.deepEqual(await takeReports(it), []);
+  assert.deepEqual(await takeReports(bench), []);
   const documents = hostileDocuments();
   assert.ok(documents.length >= 300);
   for (const { name, text } of documents) {
@@ -63,16 +66,15 @@ test("nothing of a hostile answer runs", async (run) => {
     }, text);
     assert.deepEqual(await page.evaluate(strangers), [], name);
     assert.equal(await page.evaluate(reachesOut), "", name);
-    assert.deepEqual(await takeReports(it), [], name);
+    assert.deepEqual(await takeReports(bench), [], name);
   }
 });
 
 // The checks above see what they are for.
-test("a page where something runs is noticed", async (run) => {
-  const it = await openPage("#/gallery/bench");
-  run.after(it.close);
-  await it.page.waitForFunction(() => window.lockstepBench);
-  await it.page.evaluate(() => {
+test("a page where something runs is noticed", async () => {
+  const bench = await it.open("#/gallery/bench");
+  await bench.page.waitForFunction(() => window.lockstepBench);
+  await bench.page.evaluate(() => {
     window.lockstepBench.show({ text: "x", isGrowing: false });
     const answer = document.querySelector("[data-bench]");
     const image = document.createElement("img");
@@ -85,8 +87,28 @@ test("a page where something runs is noticed", async (run) => {
       // The policy refuses it, and reports it.
     }
   });
-  await it.page.waitForTimeout(500);
-  assert.deepEqual((await it.page.evaluate(strangers)).map((text) => text.split(" ")[0]).slice(0, 1), ["<img>"]);
-  const reports = (await takeReports(it)).map((text) => text.split(" ").slice(0, 2).join(" "));
+  await bench.page.waitForTimeout(500);
+  assert.deepEqual((await bench.page.evaluate(strangers)).map((text) => text.split(" ")[0]).slice(0, 1), ["<img>"]);
+  const reports = (await takeReports(bench)).map((text) => text.split(" ").slice(0, 2).join(" "));
   for (const expected of ["policy: img-src", "policy: require-trusted-types-for", "policy: style-src-attr"]) assert.ok(reports.includes(expected), `${expected}: ${reports}`);
+});
+
+test("nothing of it runs as reasoning, in a tool call or as tokens", async () => {
+  const bench = await it.open("#/gallery/bench");
+  const { page } = bench;
+  await page.waitForFunction(() => window.lockstepBench);
+  for (const { name, text } of hostileDocuments().filter((document) => document.name.endsWith(", plain"))) {
+    await page.evaluate((shown) => {
+      window.lockstepBench.show();
+      window.lockstepBench.show({ text: shown, isGrowing: false, isEverywhere: true });
+    }, text);
+    await page.evaluate(() => { for (const button of document.querySelectorAll("[data-bench] button[aria-expanded=false]")) button.click(); });
+    const found = await page.evaluate(() => [...document.querySelectorAll("[data-bench] *")].filter((node) =>
+      /^(script|img|iframe|object|embed|style|link|meta|base|video|audio|source|input)$/.test(node.localName) ||
+      [...node.attributes].some((attribute) => attribute.name.startsWith("on") || /^\s*(javascript|data):/i.test(attribute.value) &&
+        ["href", "src", "action", "formaction"].includes(attribute.name))).map((node) => node.localName));
+    assert.deepEqual(found, [], name);
+    assert.equal(await page.evaluate(() => window.pwned), undefined, name);
+    assert.deepEqual(await takeReports(bench), [], name);
+  }
 });

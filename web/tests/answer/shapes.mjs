@@ -24,7 +24,7 @@ export const SHAPES = {
   code: (length) => repeated(length, (at) => (at === 1 ? "```python\n" : `value_${at} = compute(${at}, "text ${at}")  # a remark\n`)),
   table: (length) => repeated(length, (at) => (at === 1 ? "| a | b | c |\n| - | - | - |\n" : `| row ${at} | **${at}** | \`x\` |\n`)),
   list: (length) => repeated(length, (at) => `- item ${at} with **bold** text and \`code\`\n`),
-  "loose list": (length) => repeated(length, (at) => `${at}. Step ${at}:\n\n   A paragraph with *emphasis*.\n\n`),
+  "loose list": (length) => repeated(length, (at) => `${at}. Step ${at}:\n\n      A paragraph with *emphasis*.\n\n`.replace("      ", " ".repeat(`${at}. `.length))),
   "nested list": (length) => repeated(length, (at) => `- item ${at}\n  - one\n  - two **bold**\n`),
   quote: (length) => repeated(length, (at) => `> line ${at} of a long quote with **bold** text\n`),
   maths: (length) => repeated(length, (at) => `We have $a_{${at}}$ here:\n\n$$\nx_{${at}} = \\frac{a}{b}\n$$\n\n`),

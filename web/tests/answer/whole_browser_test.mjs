@@ -8,6 +8,10 @@ import { loadTypeScript } from "./load.mjs";
 const { DOCUMENTS } = await loadTypeScript("documents.ts");
 const CHECK_EVERY = 10;
 
+let it;
+test.before(async () => { it = await openPage("#/gallery/bench"); });
+test.after(() => it.close());
+
 // Loads the engines for code and maths, which come when they are first needed.
 async function warm(page) {
   await page.waitForFunction(() => window.lockstepBench);
@@ -39,30 +43,28 @@ async function stream([text, every]) {
   return drawn() === wholes.get(`${text.length} false`) ? "" : `at the end: ${drawn()}\ninstead of ${wholes.get(`${text.length} false`)}`;
 }
 
-test("streamed character by character gives the DOM of the whole", async (run) => {
-  const it = await openPage("#/gallery/bench");
-  run.after(it.close);
-  await warm(it.page);
-  await it.page.evaluate(() => {
+test("streamed character by character gives the DOM of the whole", async () => {
+  const bench = await it.open("#/gallery/bench");
+  await warm(bench.page);
+  await bench.page.evaluate(() => {
     window.requestAnimationFrame = (callback) => { queueMicrotask(callback); return 1; };
     performance.now = () => 0; // no rest between two updates
   });
   for (const [name, text] of Object.entries(DOCUMENTS)) {
-    const difference = await it.page.evaluate(stream, [text, CHECK_EVERY]);
+    const difference = await bench.page.evaluate(stream, [text, CHECK_EVERY]);
     assert.equal(difference, "", name);
   }
-  assert.deepEqual(await takeReports(it), []);
+  assert.deepEqual(await takeReports(bench), []);
 });
 
-test("a late engine gives what an early one gives", async (run) => {
-  const it = await openPage("#/gallery/bench");
-  run.after(it.close);
+test("a late engine gives what an early one gives", async () => {
+  const bench = await it.open("#/gallery/bench");
   const text = "`a` $x^2$\n\n```js\nlet a;\n```\n\n$$\ny\n$$\n";
-  await it.page.waitForFunction(() => window.lockstepBench);
-  await it.page.evaluate((shown) => window.lockstepBench.show({ text: shown, isGrowing: false }), text);
-  await it.page.waitForFunction(() => document.querySelectorAll("[data-bench] math").length === 2);
-  await it.page.waitForSelector("[data-bench] .hl");
-  const [late, early] = await it.page.evaluate((shown) => {
+  await bench.page.waitForFunction(() => window.lockstepBench);
+  await bench.page.evaluate((shown) => window.lockstepBench.show({ text: shown, isGrowing: false }), text);
+  await bench.page.waitForFunction(() => document.querySelectorAll("[data-bench] math").length === 2);
+  await bench.page.waitForSelector("[data-bench] .hl");
+  const [late, early] = await bench.page.evaluate((shown) => {
     const drawn = () => window.outline(document.querySelector("[data-bench]"));
     const before = drawn();
     window.lockstepBench.show();
@@ -70,4 +72,14 @@ test("a late engine gives what an early one gives", async (run) => {
     return [before, drawn()];
   }, text);
   assert.equal(late, early);
+});
+
+test("an answer is announced in whole sentences, and the rest when it is whole", async () => {
+  const bench = await it.open("#/gallery/bench");
+  await bench.page.waitForFunction(() => window.lockstepBench);
+  const said = (text) => bench.page.waitForFunction((wanted) => document.querySelector("[role=log]").textContent === wanted, text);
+  await bench.page.evaluate(() => window.lockstepBench.show({ text: "The **first** one. The se", isGrowing: true }));
+  await said("The first one.");
+  await bench.page.evaluate(() => window.lockstepBench.grow("The **first** one. The second one", false));
+  await said("The second one");
 });
