@@ -14,7 +14,6 @@ class Palette {
   show(): void { this.isOpen = true; }
 
   // Returns the function that takes the commands away again, as effects want it.
-  // Untracked, since an effect that reads the list and writes it would run for ever.
   add(source: () => Command[]): () => void {
     this.sources = [...untrack(() => this.sources), source];
     return () => { this.sources = this.sources.filter((other) => other !== source); };

@@ -2,12 +2,13 @@
 import { toasts } from "../app/toasts.svelte";
 import { Answers } from "./engine/answers.svelte";
 import { titleOf, type Attached } from "./engine/attach";
+import { endStream } from "./engine/kept_stream";
 import { preferences } from "./engine/preferences.svelte";
 import type { Settings } from "./engine/settings";
 import { leafBelow, pathTo, removeBranch, removeOne, siblingsOf, treeOf, type Removal, type Tree } from "./engine/tree";
 import { freshId, type Conversation, type Message } from "./engine/types";
 import { answerWorld } from "./engine/world";
-import { answerBody } from "./engine/request";
+import { answerBody, fieldsOf } from "./engine/request";
 import { catalog } from "./engine/catalog.svelte";
 import { openDatabase } from "./store/database";
 import type { Change } from "./store/backend";
@@ -34,12 +35,14 @@ class Chat {
   readonly path = $derived(this.thread ? pathTo(this.thread.tree, this.thread.conversation.leaf) : []);
   readonly settings = $derived(this.thread?.conversation.settings ?? preferences.settings);
   readonly models = $derived.by(() => {
-    const wanted = this.thread?.conversation.models ?? preferences.models;
+    const wanted = (this.thread?.conversation.models ?? preferences.models).map((name) => catalog.resolve(name));
     const known = wanted.filter((name) => !catalog.isKnown || catalog.find(name));
     const first = catalog.loaded.find((choice) => choice.state === "ready") ?? catalog.loaded[0];
     return known.length > 0 ? known : first ? [first.name] : wanted;
   });
-  readonly isBusy = $derived(this.thread !== undefined && this.answers.of(this.thread.conversation.id).length > 0);
+  // An answer is written for the open conversation, by this tab or another one.
+  readonly isBusy = $derived(this.thread !== undefined && (this.answers.of(this.thread.conversation.id).length > 0 ||
+    this.path.some((message) => message.state === "running")));
 
   start(): Promise<void> { return (this.started ??= this.begin()); }
 
@@ -68,7 +71,8 @@ class Chat {
     for (const message of await this.history.running()) {
       if (this.answers.get(message.id) || !this.tabs.claim(message.id)) continue;
       if (message.stream) this.answers.start(message, this.world());
-      else await this.give({ ...message, state: "cut", running: undefined, note: "The page was closed before the node had answered." });
+      else await this.give({ ...message, state: "cut", running: undefined, note: message.text === ""
+        ? "The page was closed before the node had answered." : "The page was closed while this answer was written." });
     }
   }
 
@@ -149,6 +153,7 @@ class Chat {
     await this.start();
     const models = this.models.slice(0, MODELS_MAX);
     if (models.length === 0) throw new Error("No model is loaded yet.");
+    fieldsOf(this.settings, true); // Settings that cannot be sent stop it here, with what was typed still in the field.
     const length = files.reduce((sum, file) => sum + file.text.length, 0);
     if (length > 0 && await this.history.attachedLength() + length > ATTACHMENTS_LENGTH_MAX) {
       throw new Error(`All attached files together may have ${ATTACHMENTS_LENGTH_MAX >> 20} Mi characters. Delete conversations with files first.`);
@@ -229,6 +234,13 @@ class Chat {
     if (calls.every((one) => one.result !== undefined)) await this.ask(answered, [answer.model!], []);
   }
 
+  // Ends the answers of the open conversation, also those that another tab writes.
+  async stop(): Promise<void> {
+    if (!this.thread) return;
+    const others = this.path.filter((message) => message.state === "running" && message.stream && !this.answers.get(message.id));
+    await Promise.all([this.answers.stopAll(this.thread.conversation.id), ...others.map((message) => endStream(message.stream!.id))]);
+  }
+
   async choose(sibling: Message): Promise<void> {
     if (this.thread) await this.change({ leaf: leafBelow(this.thread.tree, sibling.id) });
   }
@@ -273,7 +285,8 @@ class Chat {
     await this.history.write(changes);
     this.setList(await this.history.conversations());
     for (const change of changes) {
-      if (change.store === "conversations" && "put" in change) this.tabs.tell({ kind: "conversation", id: (change.put as Conversation).id });
+      if (change.store === "conversations" && "put" in change) this.tabs.tell({ kind: "conversation",
+        id: (change.put as Conversation).id });
     }
   }
 

@@ -16,10 +16,12 @@ export function commandsOf(view: { edit: (message: string) => void; settings: ()
   const commands: (Command | false | undefined)[] = [
     { id: "chat.new", title: "New conversation", hint: "Ctrl Shift O", run: () => go("chat") },
     { id: "chat.settings", title: "Settings of the conversation", run: view.settings },
-    thread && chat.isBusy && { id: "chat.stop", title: "Stop the answer", hint: "Esc", run: () => void chat.answers.stopAll(thread.conversation.id).catch(tell) },
+    chat.isBusy && { id: "chat.stop", title: "Stop the answer", hint: "Esc", run: () => void chat.stop().catch(tell) },
     answer && { id: "chat.copy", title: "Copy the last answer", run: () => void copyText(answer.text).catch(tell) },
-    answer && answer.state !== "running" && { id: "chat.again", title: "Answer again", run: () => void chat.regenerate(answer).catch(tell) },
-    answer && canContinue(answer) && { id: "chat.continue", title: "Continue the answer", run: () => void chat.continueAnswer(answer).catch(tell) },
+    answer && answer.state !== "running" && { id: "chat.again", title: "Answer again",
+      run: () => void chat.regenerate(answer).catch(tell) },
+    answer && canContinue(answer) && { id: "chat.continue", title: "Continue the answer",
+      run: () => void chat.continueAnswer(answer).catch(tell) },
     question && { id: "chat.edit", title: "Edit the last message", hint: "↑ in the empty field", run: () => view.edit(question.id) },
     thread && { id: "chat.pin", title: thread.conversation.pinned ? "Unpin the conversation" : "Pin the conversation",
       run: () => void chat.change({ pinned: !thread.conversation.pinned }).catch(tell) },
@@ -28,7 +30,9 @@ export function commandsOf(view: { edit: (message: string) => void; settings: ()
       chat.removeConversation(thread.conversation.id).catch(tell);
     } },
   ];
-  const models = catalog.loaded.map(({ name }) => ({ id: `chat.model.${name}`, title: `Model: ${name}`, run: () => chat.setModels([name]) }));
-  const conversations = chat.list.map(({ id, title }) => ({ id: `chat.open.${id}`, title, hint: "conversation", run: () => go("chat", id) }));
+  const models = catalog.loaded.map(({ name }) => ({ id: `chat.model.${name}`, title: `Model: ${name}`,
+    run: () => chat.setModels([name]) }));
+  const conversations = chat.list.map(({ id, title }) => ({ id: `chat.open.${id}`, title, hint: "conversation", run: () => go("chat",
+    id) }));
   return [...commands.filter((command) => !!command), ...models, ...conversations];
 }

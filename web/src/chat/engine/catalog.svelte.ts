@@ -26,6 +26,7 @@ class Catalog {
   private listed = $state.raw<string[]>([]);
   private stored = $state.raw<{ name: string; bytes: number }[]>([]);
   private kinds = $state.raw<Record<string, Kind>>({});
+  private woken = new Set<string>(); // models that this page had loaded; the status shows them a little later
   private asked = new Map<string, Promise<Kind>>();
   refusal = $state(""); // why the list is not to be had
 
@@ -87,17 +88,26 @@ class Catalog {
     return live.models.find((model) => model.name === name)?.context ?? this.kinds[name]?.context;
   }
 
-  // Resolves with the model's name once it can answer, and loads it before if nobody has. Throws Error with a sentence.
-  async ready(name: string, signal: AbortSignal): Promise<string> {
-    if (!live.status) return name;
-    let wanted = name;
-    if (!live.models.some((model) => model.name === name)) {
-      if (this.find(name)?.state !== "stored") return name; // The node knows more names than we: it says what is wrong.
-      if (!live.control) throw new Error(`${name} is not loaded, and only a browser on the node's own machine may load it.`);
-      wanted = (await json<{ model: string }>("POST", "/cluster/load", { model: name }, { signal })).model;
-    }
-    await untilReady(wanted, signal);
-    return wanted;
+  // The name of a loaded model that was chosen by the path or the hub's name that it was loaded from.
+  resolve(name: string): string {
+    const { models } = live;
+    return models.some((model) => model.name === name) ? name : models.find((model) => model.wanted?.path === name)?.name ?? name;
+  }
+
+  // Has a model loaded that lies on a disk. Returns the name that it answers to. Throws Error with a sentence.
+  async wake(name: string, signal: AbortSignal): Promise<string> {
+    const here = this.resolve(name);
+    // The node knows more names than we do: it says what is wrong with one.
+    if (!live.status || live.models.some((model) => model.name === here) || this.find(name)?.state !== "stored") return here;
+    if (!live.control) throw new Error(`${name} is not loaded, and only a browser on the node's own machine may load it.`);
+    const { model } = await json<{ model: string }>("POST", "/cluster/load", { model: name }, { signal });
+    this.woken.add(model);
+    return model;
+  }
+
+  // Resolves once the model can answer. Names that the status does not have are left to the node.
+  async ready(name: string, signal: AbortSignal): Promise<void> {
+    if (this.woken.has(name) || live.models.some((model) => model.name === name)) await untilReady(name, signal);
   }
 }
 

@@ -7,12 +7,16 @@ import { requestOf } from "./world";
 
 const CHECK_MS = 300_000;
 
-export interface Verdict { same: boolean; first_difference?: number; ranks?: number; seconds?: number }
+// `same`: the model gives this very answer, and the receipt is of it. `first_difference`: the index of a token, from 0.
+export interface Verdict { same: boolean; first_difference?: number; matches_receipt?: boolean; ranks?: number; seconds?: number }
 
 export async function checkAnswer(answer: Message, tree: Tree, texts: ReadonlyMap<string, string>): Promise<Verdict> {
-  const kind = await catalog.learn(answer.model!);
-  const { body } = requestOf(answer, kind.isChat, tree, texts);
+  const { isChat } = await catalog.learn(answer.model!);
+  const { body } = requestOf(answer, isChat, tree, texts);
   const { stream: _, stream_options: __, ...request } = body;
-  return json<Verdict>("POST", "/v1/verify", { ...request, receipt: answer.receipt, answer: answer.text.slice(answer.continued_at ?? 0) },
-    { timeout: CHECK_MS });
+  const { text: receipt, answer_ids } = answer.receipt!;
+  // A text can be cut into tokens in several ways, so the tokens are sent where the node told them.
+  const said = answer_ids ? { answer_ids } : { answer: answer.text.slice(answer.continued_at ?? 0) };
+  return json<Verdict>("POST", "/v1/verify", { ...request, ...said, receipt, route: isChat ? "chat" : "completions" }, {
+    timeout: CHECK_MS });
 }

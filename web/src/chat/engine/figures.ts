@@ -58,6 +58,9 @@ function promptNow(show: Show): { text: string; part?: number } {
   return { text: parts.filter((part) => part !== "").join(", "), part: processed / Math.max(1, total) };
 }
 
+// From the times at which tokens came: how long each one after the first took.
+export const gapsOf = (times_ms: readonly number[]): number[] => times_ms.slice(1).map((time, at) => time - times_ms[at]);
+
 // An answer that can be written on: it was cut, or its longest length or the context ended it.
 export const canContinue = (message: Message): boolean => message.role === "assistant" && message.text !== "" &&
   (message.calls?.length ?? 0) === 0 && (message.state === "cut" || (message.state === "done" && message.finish === "length"));

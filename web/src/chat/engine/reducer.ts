@@ -18,12 +18,12 @@ interface Chunk {
   usage?: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details?: { cached_tokens?: number } } | null;
   timings?: { prompt_n?: number; predicted_n?: number; predicted_per_second?: number; cache_n?: number };
   prompt_progress?: { total: number; cache?: number; processed: number; time_ms: number };
-  lockstep?: { event?: StreamEvent; receipt?: string; first_token_ms?: number; machines?: number; joules?: number };
+  lockstep?: { event?: StreamEvent; receipt?: string; answer_ids?: number[]; first_token_ms?: number; machines?: number; joules?: number };
   error?: { message?: string; code?: string | null } | string;
 }
 interface Delta { content?: string | null; reasoning_content?: string | null; tool_calls?: CallDelta[] }
 interface CallDelta { index?: number; id?: string; function?: { name?: string; arguments?: string } }
-interface StreamEvent { kind: string; reason?: string; after_s?: number; recomputed_tokens?: number; node?: string }
+interface StreamEvent { kind: string; reason?: string; after_s?: number; recomputed_tokens?: number }
 interface ChatToken { token: string; logprob: number; top_logprobs?: { token: string; logprob: number }[] }
 interface Logprobs {
   content?: ChatToken[] | null; // of a chat completion
@@ -63,7 +63,7 @@ export class AnswerReducer {
         time_ms: progress.time_ms };
     }
     if (chunk.lockstep?.event) this.takeSeam(chunk.lockstep.event);
-    if (chunk.lockstep?.receipt) this.message.receipt = chunk.lockstep.receipt;
+    if (chunk.lockstep?.receipt) this.message.receipt = { text: chunk.lockstep.receipt, answer_ids: chunk.lockstep.answer_ids };
     this.takeFigures(chunk);
   }
 
@@ -114,13 +114,18 @@ export class AnswerReducer {
   }
 
   private takeSeam(event: StreamEvent): void {
-    if (event.kind === "pause") this.moment.paused = event.reason ?? event.node ?? "a machine was lost";
+    const { seams = [] } = this.message;
+    if (event.kind === "pause") this.moment.paused = withoutEnd(event.reason) || "a machine was lost";
+    const last = seams.at(-1);
+    if (event.kind === "node" && last?.at === this.message.text.length && event.reason) {
+      this.message.seams = [...seams.slice(0, -1), { ...last, label: `${last.label}; ${withoutEnd(event.reason)}` }];
+    }
     if (event.kind !== "resume") return;
-    const parts = [event.reason || this.moment.paused || "a machine was lost",
+    const parts = [withoutEnd(event.reason) || this.moment.paused || "a machine was lost",
       ...(event.after_s === undefined ? [] : [`${event.after_s.toFixed(1)} s`]),
       ...(event.recomputed_tokens === undefined ? [] : [`${event.recomputed_tokens} tokens computed again`]), "text unchanged"];
     this.moment.paused = undefined;
-    this.message.seams = [...(this.message.seams ?? []), { at: this.message.text.length, label: parts.join(", ") }];
+    this.message.seams = [...seams, { at: this.message.text.length, label: parts.join(", ") }];
   }
 
   private takeFigures({ usage, timings, lockstep }: Chunk): void {
@@ -159,6 +164,8 @@ function listOf(logprobs: Logprobs): TokenLogprob[] {
   return (logprobs.tokens ?? []).map((token, at) => ({ token, logprob: logprobs.token_logprobs?.[at] ?? 0,
     top: Object.entries(logprobs.top_logprobs?.[at] ?? {}).map(([token, logprob]) => ({ token, logprob })) }));
 }
+
+const withoutEnd = (sentence = ""): string => sentence.replace(/\.$/, "");
 
 function defined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as T;

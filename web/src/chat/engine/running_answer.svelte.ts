@@ -95,7 +95,18 @@ export class RunningAnswer {
     this.phase = "sent";
     this.storeNow();
     this.publish();
-    return stream.begin(request);
+    return this.begin(stream, request);
+  }
+
+  // Some models have no receipts (ranks that round on the wire): those are asked without one.
+  private async begin(stream: KeptStream, request: AnswerRequest): Promise<StreamEnd> {
+    try {
+      return await stream.begin(request);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "no_identity") throw error;
+      const { include_receipt: _, ...options } = request.body.stream_options as Record<string, unknown>;
+      return stream.begin({ ...request, body: { ...request.body, stream_options: options } });
+    }
   }
 
   private take(event: Parameters<AnswerReducer["take"]>[0]): void {

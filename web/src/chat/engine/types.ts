@@ -62,7 +62,7 @@ export interface Message {
   seams?: Seam[];
   tokens?: TokenLogprob[];
   times_ms?: number[]; // when the events with text arrived, from the start of the request
-  receipt?: string;
+  receipt?: { text: string; answer_ids?: number[] };
 }
 
 // A random name of 24 characters. Plain http has no crypto.randomUUID, but getRandomValues.

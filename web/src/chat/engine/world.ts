@@ -37,12 +37,13 @@ export function answerWorld(history: History, tabs: Tabs, shown: (conversation: 
 async function prepare(message: Message, load: (id: string) => Promise<Loaded>, phase: (phase: Phase) => void, signal: AbortSignal):
     Promise<AnswerRequest> {
   phase("loading");
-  const model = await catalog.ready(message.model!, signal);
+  const model = (message.model = await catalog.wake(message.model!, signal));
+  phase("loading"); // Now under the name that the status has.
+  await catalog.ready(model, signal);
   const isChat = await catalog.learn(model).then((kind) => kind.isChat, () => true);
   signal.throwIfAborted();
   const { conversation, tree, texts } = await load(message.conversation);
   message.body = { ...answerBody(model, conversation.settings, isChat, seedOf(message)), model };
-  message.model = model;
   message.system = conversation.settings.system;
   return requestOf(message, isChat, tree, texts);
 }

@@ -37,7 +37,8 @@ export class MemoryBackend implements Backend {
   async write(changes: readonly Change[]): Promise<void> {
     for (const change of changes) {
       if ("remove" in change) this.store(change.store).delete(change.remove);
-      else this.store(change.store).set((change.put as StoredRecord)[STORES[change.store].key] as string, structuredClone(change.put) as StoredRecord);
+      else this.store(change.store).set((change.put as StoredRecord)[STORES[change.store].key] as string,
+        structuredClone(change.put) as StoredRecord);
     }
   }
 }

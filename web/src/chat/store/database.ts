@@ -3,6 +3,7 @@ import type { Backend, Change } from "./backend";
 import { DATABASE, migrated, STORE_NAMES, STORES, VERSION, type StoredRecord, type StoreName } from "./schema";
 
 const OPEN_MS = 5_000;
+const BATCH = 200; // records
 
 function settled<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -56,15 +57,13 @@ class DatabaseBackend implements Backend {
     return settled(this.store(store).index(index).getAll(value));
   }
 
-  each(store: StoreName, visit: (record: StoredRecord) => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const request = this.store(store).openCursor();
-      request.onerror = () => reject(request.error);
-      request.onsuccess = () => {
-        if (!request.result || !visit(request.result.value as StoredRecord)) return resolve();
-        request.result.continue();
-      };
-    });
+  // In batches: a cursor goes to the database's process and back for each record.
+  async each(store: StoreName, visit: (record: StoredRecord) => boolean): Promise<void> {
+    for (let range: IDBKeyRange | undefined; ;) {
+      const records: StoredRecord[] = await settled(this.store(store).getAll(range, BATCH));
+      if (records.some((record) => !visit(record)) || records.length < BATCH) return;
+      range = IDBKeyRange.lowerBound(records[BATCH - 1][STORES[store].key], true);
+    }
   }
 
   write(changes: readonly Change[]): Promise<void> {

@@ -11,13 +11,14 @@ export const ATTACHMENTS_LENGTH_MAX = 64 << 20; // of all files in the history
 export const CONVERSATIONS_FOUND_MAX = 100;
 
 const NO_DATABASE = "This browser keeps no history here (a private window?). Conversations last until this tab is closed.";
-const NOT_STORED = "The browser did not store the last changes; they are kept until this tab is closed. Export what you need, or " +
-  "delete conversations to make room.";
+const NOT_STORED = "The browser did not store the last changes";
+const NO_ROOM = "The browser has no room left for the last changes";
+const STILL_HERE = ": they are kept until this tab is closed. Export what you need, or delete conversations to make room.";
 
 export class History {
   warning = "";
-  private overlay = new MemoryBackend(); // changes that could not be stored
-  private pending = new Map<string, Change>();
+  private readonly pending = new Map<string, { change: Change; number: number }>(); // what could not be stored, by store and key
+  private writes = 0;
 
   private constructor(private readonly backend: Backend, readonly isLasting: boolean, private readonly warn: (sentence: string) => void) {}
 
@@ -48,53 +49,65 @@ export class History {
     return `${change.store}/${key}`;
   }
 
-  // Never rejects: what cannot be stored is in the overlay, and tried again with the next changes.
+  // Never rejects: what cannot be stored is kept here, and tried again with the next changes.
   async write(changes: readonly Change[]): Promise<void> {
-    const all = [...this.pending.values(), ...changes];
+    const number = ++this.writes;
+    const all = [...[...this.pending.values()].map(({ change }) => change), ...changes];
     try {
       await this.backend.write(all);
-      this.pending.clear();
-      this.overlay = new MemoryBackend();
-      if (this.isLasting) this.setWarning("");
+      // Another write may have begun later and failed meanwhile: what that one holds is still pending.
+      for (const key of all.map(History.keyOf)) if ((this.pending.get(key)?.number ?? Infinity) <= number) this.pending.delete(key);
+      if (this.isLasting && this.pending.size === 0) this.setWarning("");
     } catch (error) {
-      for (const change of changes) this.pending.set(History.keyOf(change), change);
-      await this.overlay.write(changes);
-      const why = error instanceof DOMException && error.name === "QuotaExceededError" ? "It has no room left. " : "";
-      this.setWarning(why + NOT_STORED);
+      for (const change of changes) {
+        const key = History.keyOf(change);
+        if ((this.pending.get(key)?.number ?? 0) < number) this.pending.set(key, { change, number });
+      }
+      const isFull = error instanceof DOMException && error.name === "QuotaExceededError";
+      this.setWarning((isFull ? NO_ROOM : NOT_STORED) + STILL_HERE);
     }
   }
 
-  private async merged(store: StoreName, stored: StoredRecord[], fits: (record: StoredRecord) => boolean): Promise<StoredRecord[]> {
-    if (this.pending.size === 0) return stored;
+  // The records of a store that are pending and fit.
+  private kept(store: StoreName, fits: (record: StoredRecord) => boolean): StoredRecord[] {
+    const changes = [...this.pending.values()].map(({ change }) => change).filter((change) => change.store === store);
+    return changes.flatMap((change) => ("put" in change ? [change.put as StoredRecord] : [])).filter(fits);
+  }
+
+  private merged(store: StoreName, stored: StoredRecord[], fits: (record: StoredRecord) => boolean): StoredRecord[] {
     const { key } = STORES[store];
-    const kept = stored.filter((record) => !this.pending.has(`${store}/${record[key] as string}`));
-    return [...kept, ...(await this.overlay.all(store)).filter(fits)];
+    return [...stored.filter((record) => !this.pending.has(`${store}/${record[key] as string}`)), ...this.kept(store, fits)];
+  }
+
+  private async one(store: StoreName, key: string): Promise<StoredRecord | undefined> {
+    const change = this.pending.get(`${store}/${key}`)?.change;
+    if (change) return "put" in change ? change.put as StoredRecord : undefined;
+    return this.backend.get(store, key);
   }
 
   async conversations(): Promise<Conversation[]> {
-    const records = await this.merged("conversations", await this.backend.all("conversations"), () => true);
+    const records = this.merged("conversations", await this.backend.all("conversations"), () => true);
     return records.map((record) => cleanConversation(record) as unknown as Conversation);
   }
 
   async conversation(id: string): Promise<Conversation | undefined> {
-    const record = this.pending.has(`conversations/${id}`) ? await this.overlay.get("conversations", id)
-      : await this.backend.get("conversations", id);
+    const record = await this.one("conversations", id);
     return record && (cleanConversation(record) as unknown as Conversation);
   }
 
   async messages(conversation: string): Promise<Message[]> {
     const stored = await this.backend.find("messages", "conversation", conversation);
-    return await this.merged("messages", stored, (record) => record.conversation === conversation) as unknown as Message[];
+    return this.merged("messages", stored, (record) => record.conversation === conversation) as unknown as Message[];
   }
 
   async running(): Promise<Message[]> {
     const stored = await this.backend.find("messages", "running", 1);
-    return await this.merged("messages", stored, (record) => record.running === 1) as unknown as Message[];
+    return this.merged("messages", stored, (record) => record.running === 1) as unknown as Message[];
   }
 
   async attachments(conversation: string): Promise<StoredAttachment[]> {
     const stored = await this.backend.find("attachments", "conversation", conversation);
-    return await this.merged("attachments", stored, (record) => record.conversation === conversation) as unknown as StoredAttachment[];
+    return this.merged("attachments", stored, (record) => record.conversation === conversation) as unknown as StoredAttachment[];
   }
 
   // Characters of all files in the history.
@@ -108,9 +121,7 @@ export class History {
   }
 
   async draft(conversation: string): Promise<Draft | undefined> {
-    const record = this.pending.has(`drafts/${conversation}`) ? await this.overlay.get("drafts", conversation)
-      : await this.backend.get("drafts", conversation);
-    return record as Draft | undefined;
+    return await this.one("drafts", conversation) as Draft | undefined;
   }
 
   // Ids of conversations in whose texts all of the words occur, each with some text around the first one.
@@ -124,7 +135,7 @@ export class History {
       return !isCancelled() && found.size < CONVERSATIONS_FOUND_MAX;
     };
     if (wanted.length === 0) return found;
-    await this.overlay.each("messages", visit);
+    if (!this.kept("messages", () => true).every(visit)) return found;
     await this.backend.each("messages", visit);
     return found;
   }

@@ -9,7 +9,8 @@ const CHANNEL = "lockstep.chat";
 const LEASE = "lockstep.answer.";
 const LEASE_MS = 4_000;
 
-export interface LeaseStore { getItem(name: string): string | null; setItem(name: string, value: string): void; removeItem(name: string): void }
+export interface LeaseStore { getItem(name: string): string | null; setItem(name: string,
+  value: string): void; removeItem(name: string): void }
 
 export class Tabs {
   private readonly channel?: BroadcastChannel;

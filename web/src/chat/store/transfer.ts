@@ -10,7 +10,8 @@ const KINDS: Record<string, StoreName> = { conversation: "conversations", messag
 
 export function toLines(changes: readonly Change[]): string {
   const kindOf = Object.fromEntries(Object.entries(KINDS).map(([kind, store]) => [store, kind]));
-  const records = changes.flatMap((change) => ("put" in change && kindOf[change.store] ? [{ kind: kindOf[change.store], ...change.put }] : []));
+  const records = changes.flatMap((change) => ("put" in change && kindOf[change.store] ? [{ kind: kindOf[change.store],
+    ...change.put }] : []));
   return [{ format: FORMAT, version: VERSION }, ...records].map((line) => JSON.stringify(line)).join("\n") + "\n";
 }
 
