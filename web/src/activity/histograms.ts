@@ -1,6 +1,7 @@
 // Histograms of the text of /metrics (Prometheus text format 0.0.4; names: docs/operation.md), and the times that they tell.
 
-export interface Histogram { model: string; buckets: { until: number; count: number }[]; sum: number; count: number } // counts are cumulative
+export interface Histogram { model: string; buckets: { until: number; count: number }[]; sum: number;
+  count: number } // counts are cumulative
 
 const LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)$/;
 

@@ -1,7 +1,8 @@
 // Requests in progress, and what this page saw of each: when it changed its phase, and how fast its tokens came.
 
 export interface RequestInfo {
-  id: string; model: string; phase: "waiting" | "prompt" | "answer" | "paused"; place?: number; prompt_tokens?: number; prompt_done?: number;
+  id: string; model: string; phase: "waiting" | "prompt" | "answer" | "paused"; place?: number; prompt_tokens?: number;
+    prompt_done?: number;
   tokens?: number; age_s?: number; node?: string; client?: string; route?: string; own?: boolean;
 }
 export interface Span { phase: string; fromMs: number; toMs: number }

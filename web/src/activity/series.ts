@@ -65,7 +65,8 @@ export function paths(values: (number | undefined)[], end: number, width: number
     }
     const [x, y] = [(at + 0.5) * step, height - (Math.min(value, end) / end) * height];
     // A lone value is a short stroke, or it would not be seen.
-    piece += piece === "" ? `M${(x - step / 2).toFixed(1)} ${y.toFixed(1)}L${(x + step / 2).toFixed(1)} ${y.toFixed(1)}` : `L${(x + step / 2).toFixed(1)} ${y.toFixed(1)}`;
+    piece += piece === "" ? `M${(x - step / 2).toFixed(1)} ${y.toFixed(1)}L${(x + step / 2).toFixed(1)} ${y.toFixed(1)}` :
+      `L${(x + step / 2).toFixed(1)} ${y.toFixed(1)}`;
   });
   if (piece !== "") pieces.push(piece);
   return pieces;

@@ -27,7 +27,7 @@ export class Fates {
     this.asked = pairs.length;
     await Promise.all(pairs.map(async ([model, without]) => {
       // The limits of the form are for the model of the form only.
-      const fate = await askPlan(requestOf(desk, model, without, model === desk.model), current.signal)
+      const fate = await askPlan(requestOf(desk, model, without, model === desk.model.trim()), current.signal)
         .then((plan) => fateOf(plan, ""), (error: Error) => fateOf(undefined, error.message));
       if (current.signal.aborted) return;
       this.found = new Map(this.found).set(Fates.key(model, without), fate);

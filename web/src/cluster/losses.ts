@@ -4,11 +4,13 @@ import type { Happening, ModelStatus, Status } from "./types";
 const HEALED_MS = 30_000; // how long a model that serves again says so
 
 // Since when each lost node is lost. `before` is the last answer. A loss that nobody reported counts from `nowMs`.
-export function lossesAfter(before: Map<string, number>, status: Status | undefined, happened: Happening[], nowMs: number): Map<string, number> {
+export function lossesAfter(before: Map<string, number>, status: Status | undefined, happened: Happening[], nowMs: number): Map<string,
+  number> {
   const after = new Map<string, number>();
   for (const { id, name, state } of status?.nodes ?? []) {
     if (state !== "dead") continue;
-    const said = happened.findLast(({ kind, sentence }) => kind === "node_lost" && sentence.startsWith(`${name || id.slice(0, 8)} is lost`));
+    const said = happened.findLast(({ kind, sentence }) => kind === "node_lost" &&
+      sentence.startsWith(`${name || id.slice(0, 8)} is lost`));
     after.set(id, said?.at_ms ?? before.get(id) ?? nowMs);
   }
   return after;

@@ -10,7 +10,7 @@ export interface Tile {
 }
 export type Tone = "good" | "busy" | "bad" | "";
 export interface Machine {
-  node: NodeStatus; id: string; name: string; word: string; mark: string; tone: Tone;
+  node: NodeStatus; id: string; name: string; leads: boolean; word: string; mark: string; tone: Tone;
   lostSeconds?: number; // since it was lost, as far as this page knows
   parts: Part[]; other: number; // promised bytes that belong to no model of the list
   tiles: Tile[]; meters: NodeMeters | undefined;
@@ -37,7 +37,8 @@ export function machinesOf(status: Status | undefined, meters: Meters | undefine
     const used = parts.reduce((sum, part) => sum + part.bytes, 0);
     const at = lost.get(node.id);
     return {
-      node, id: node.id, name: nameOf(node), word, mark, tone, parts, tiles: own, other: Math.max(0, (node.promised_bytes ?? 0) - used),
+      node, id: node.id, leads: node.is_coordinator && nodes.length > 1, name: nameOf(node), word, mark, tone, parts, tiles: own,
+        other: Math.max(0, (node.promised_bytes ?? 0) - used),
       lostSeconds: at === undefined ? undefined : Math.max(0, (nowMs - at) / 1000),
       meters: meters?.nodes.find((other) => other.node === node.id),
     };
@@ -89,7 +90,7 @@ function partsOf(tiles: Tile[]): Part[] {
 export function tileText({ rank, layers, part }: Tile, letters: number): string {
   const share = part !== undefined && part < 0.999 ? ` ${Math.round(part * 100)} %` : "";
   if (!layers) return `rank ${rank}${share}`;
-  const long = `rank ${rank}, layers ${layers[0]}–${layers[1]}${share}`;
+  const long = `rank ${rank}, layers ${layers[0]}–${layers[1]}${share && `,${share} of each`}`;
   return long.length <= letters ? long : `${rank}: ${layers[0]}–${layers[1]}${share}`;
 }
 

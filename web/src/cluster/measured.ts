@@ -20,6 +20,7 @@ export function measuredOf(history: Meters[], model: string): Measured | undefin
   return { tokS: tokens / seconds, answers: Math.max(1, answers), agoS: (history.at(-1)!.now_ms - history[last]!.now_ms) / 1000 };
 }
 
+// Without an answer in progress a rate belongs to one that has just ended in part of a second, and would be too small.
 function busy(meters: Meters, model: string) {
-  return meters.models?.find((other) => other.name === model && (other.tokens_s ?? 0) > 0);
+  return meters.models?.find((other) => other.name === model && (other.tokens_s ?? 0) > 0 && other.running > 0);
 }

@@ -1,4 +1,4 @@
-// POST /cluster/plan: what the planner predicts (docs/planner.md). At most two plans are computed at a time, since each takes processor time.
+// POST /cluster/plan: what the planner predicts (docs/planner.md). At most two at a time, since each takes processor time.
 import { json } from "../lib/api";
 import { Lane } from "./lane";
 import type { ModelStatus } from "./types";

@@ -1,6 +1,6 @@
 // The form that loads a model: its fields as text, and the bodies of /cluster/load and /cluster/plan that they make.
 import type { PlanRequest } from "../cluster/plan";
-import type { NodeStatus } from "../cluster/types";
+import type { ModelStatus, NodeStatus } from "../cluster/types";
 
 export interface LoadFields {
   model: string; context: number; streams: number; ranks: number; parallelism: string; nodes: string[]; replicas: number; aliases: string;
@@ -10,8 +10,11 @@ export const EMPTY: LoadFields = { model: "", context: 0, streams: 0, ranks: 0, 
   idleUnloadS: 0, areOptionsOpen: false };
 
 // 0 and empty mean that the cluster decides; such fields are left out.
-export function loadBody(fields: LoadFields): Record<string, unknown> {
+export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<string, unknown> {
   const body: Record<string, unknown> = { model: fields.model.trim() };
+  // A model that is wanted already is placed again; its name is not its path.
+  const path = models.find(({ name }) => name === body.model)?.wanted?.path;
+  if (typeof path === "string" && path !== body.model) body.path = path;
   const aliases = fields.aliases.split(/[\s,]+/).filter((alias) => alias !== "");
   if (fields.context > 0) body.context = fields.context;
   if (fields.streams > 0) body.streams = fields.streams;
@@ -24,14 +27,28 @@ export function loadBody(fields: LoadFields): Record<string, unknown> {
   return body;
 }
 
+// As /cluster/load takes ids of nodes.
+const shortId = (id: string): string => id.slice(0, 8);
+
+// The form for a model that is wanted already, with what it was loaded with.
+export function fieldsOf({ name, wanted = {} }: ModelStatus): LoadFields {
+  const number = (value: unknown, otherwise: number): number => (typeof value === "number" ? value : otherwise);
+  const list = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
+  return { model: name, context: number(wanted.context, 0), streams: number(wanted.streams, 0), ranks: number(wanted.parallel, 0),
+    parallelism: typeof wanted.parallelism === "string" ? wanted.parallelism : "auto", nodes: list(wanted.nodes).map(shortId),
+    replicas: number(wanted.replicas, 1), aliases: list(wanted.aliases).join(", "), idleUnloadS: number(wanted.idle_unload_s, 0),
+    areOptionsOpen: true };
+}
+
 // The planner does not know ranks, parallelism and replicas of a load; `unplanned` names those that were set.
 export function previewOf(fields: LoadFields, nodes: NodeStatus[]): { request: PlanRequest; unplanned: string[] } {
   const request: PlanRequest = { model: fields.model.trim() };
   if (fields.context > 0) request.context = fields.context;
   if (fields.streams > 0) request.streams = fields.streams;
-  const left = fields.nodes.length === 0 ? [] : nodes.filter(({ id, state }) => state === "alive" && !fields.nodes.includes(id.slice(0, 8)));
+  const isLeft = ({ id, state }: NodeStatus): boolean => state === "alive" && !fields.nodes.includes(shortId(id));
+  const left = fields.nodes.length === 0 ? [] : nodes.filter(isLeft);
   if (left.length > 0) request.remove = left.map(({ id }) => id);
-  const unplanned = [fields.ranks > 0 ? "ranks" : "", fields.parallelism !== "auto" ? "parallelism" : "", fields.replicas > 1 ? "groups" : ""]
-    .filter((name) => name !== "");
+  const set = { ranks: fields.ranks > 0, parallelism: fields.parallelism !== "auto", groups: fields.replicas > 1 };
+  const unplanned = Object.entries(set).filter(([, isSet]) => isSet).map(([name]) => name);
   return { request, unplanned };
 }

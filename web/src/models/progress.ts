@@ -9,7 +9,7 @@ export function progressPart(read: number | undefined, whole: number | undefined
 
 export interface Still { bytes: number; sinceMs: number; isStill: boolean }
 
-// Since when each download and each load that is in progress has had its bytes; `isStill` once the node's own rate of the last seconds is 0.
+// Since when each download and each load in progress has had its bytes; `isStill` once the node's own rate of the last seconds is 0.
 export function stillAfter(before: Map<string, Still>, status: Status | undefined, nowMs: number): Map<string, Still> {
   const after = new Map<string, Still>();
   const look = (key: string, bytes: number, rate: number | undefined): void => {
