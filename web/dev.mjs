@@ -30,6 +30,7 @@ createServer((from, to) => {
     to.writeHead(answer.statusCode, answer.headers);
     to.flushHeaders();
     answer.pipe(to);
+    answer.on("close", () => { if (!answer.complete) to.destroy(); }); // A connection that the node lost is lost for the page too.
   });
   onward.on("error", () => to.writeHead(502).end());
   to.on("close", () => onward.destroy());

@@ -35,7 +35,7 @@ export const CLIENTS: Client[] = [
       { title: "In a terminal, with Docker", text: [
         `docker run -d ${isLoopback(target.origin) ? "--network=host" : "-p 3000:8080"} -v open-webui:/app/backend/data \\`,
         `  -e OPENAI_API_BASE_URL=${shellWord(openAiBase(target))} -e OPENAI_API_KEY=${shellWord(keyText(target))} \\`,
-        "  ghcr.io/open-webui/open-webui:main"].join("\n"),
+        "  openwebui/open-webui:main"].join("\n"),
       note: isLoopback(target.origin)
         ? "With the network of the host, which Docker has on Linux, the page is on port 8080. A container's own localhost is the container."
         : "The page is then on port 3000." },

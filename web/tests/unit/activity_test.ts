@@ -9,7 +9,8 @@ import { metersOf } from "./many_nodes";
 
 const FIRST = "lockstep_time_to_first_token_seconds";
 const at = (ms: number, tokens_s?: number, watts?: number): Meters => ({ now_ms: ms, links: [],
-  nodes: watts === undefined ? [{ node: "a" }] : [{ node: "a", power_w: watts }], models: tokens_s === undefined ? [] : [{ name: "m", tokens_s, running: 0, waiting: 0 }] });
+  nodes: watts === undefined ? [{ node: "a" }] : [{ node: "a", power_w: watts }], models: tokens_s === undefined ? [] :
+    [{ name: "m", tokens_s, running: 0, waiting: 0 }] });
 
 test("columns are means of equal spans; a gap stays a gap", () => {
   const history = [at(500, 10), at(1_000, 20), at(1_900, 40), at(3_500, 8), at(4_000, 6), at(9_999, 1)];
@@ -32,7 +33,8 @@ test("the span grows with what was measured, to an hour", () => {
 });
 
 test("axes end at 1, 2 or 5 times a power of ten", () => {
-  assert.deepEqual([0, 0.3, 1, 1.2, 4, 7, 23, 180, 999].map((value) => axisEnd([value, undefined], 0.01)), [0.01, 0.5, 1, 2, 5, 10, 50, 200, 1000]);
+  assert.deepEqual([0, 0.3, 1, 1.2, 4, 7, 23, 180, 999].map((value) => axisEnd([value, undefined], 0.01)), [0.01, 0.5, 1, 2, 5, 10, 50,
+    200, 1000]);
   assert.equal(axisEnd([0.2], 1), 1);
 });
 
@@ -56,26 +58,30 @@ test("histograms of a recorded /metrics", () => {
 });
 
 test("quantiles inside buckets, beyond the last one, and of what came since", () => {
-  const text = ["b_bucket{model=\"a \\\"x\\\"\",le=\"1\"} 2", "b_bucket{le=\"2\",model=\"a \\\"x\\\"\"} 6", "b_bucket{model=\"a \\\"x\\\"\",le=\"+Inf\"} 8",
+  const text = ["b_bucket{model=\"a \\\"x\\\"\",le=\"1\"} 2", "b_bucket{le=\"2\",model=\"a \\\"x\\\"\"} 6",
+    "b_bucket{model=\"a \\\"x\\\"\",le=\"+Inf\"} 8",
     "b_sum{model=\"a \\\"x\\\"\"} 14", "b_count{model=\"a \\\"x\\\"\"} 8"].join("\n");
   const [histogram] = histogramsOf(text, "b");
   assert.equal(histogram!.model, 'a "x"');
   assert.deepEqual(quantile(histogram!, 0.5), { value: 1.5, isAbove: false });
   assert.deepEqual(quantile(histogram!, 0.99), { value: 2, isAbove: true });
-  const before = { ...histogram!, count: 2, sum: 1, buckets: [{ until: 1, count: 2 }, { until: 2, count: 2 }, { until: Infinity, count: 2 }] };
+  const before = { ...histogram!, count: 2, sum: 1, buckets: [{ until: 1, count: 2 }, { until: 2, count: 2 },
+    { until: Infinity, count: 2 }] };
   assert.deepEqual(quantile(since(histogram!, before), 0.5), { value: 1.75, isAbove: false });
   assert.equal(since(histogram!, { ...histogram!, count: 99 }), histogram);
   assert.equal(quantile({ ...histogram!, count: 0 }, 0.5), undefined);
 });
 
 test("a request's phases and rate, as looks at it tell them", () => {
-  const request = (phase: RequestInfo["phase"], tokens: number, age_s: number): RequestInfo => ({ id: "r", model: "m", phase, tokens, age_s });
+  const request = (phase: RequestInfo["phase"], tokens: number, age_s: number): RequestInfo =>
+    ({ id: "r", model: "m", phase, tokens, age_s });
   let traces: Trace[] = tracesAfter([], [request("waiting", 0, 2)], 10_000);
   assert.deepEqual(traces[0]!.spans, [{ phase: "waiting", fromMs: 8_000, toMs: 10_000 }]);
   assert.equal(rateOf(traces[0]!), undefined);
   traces = tracesAfter(traces, [request("answer", 10, 3)], 11_000);
   traces = tracesAfter(traces, [request("answer", 50, 5)], 13_000);
-  assert.deepEqual(traces[0]!.spans.map(({ phase, fromMs, toMs }) => [phase, fromMs, toMs]), [["waiting", 8_000, 11_000], ["answer", 11_000, 13_000]]);
+  assert.deepEqual(traces[0]!.spans.map(({ phase, fromMs, toMs }) => [phase, fromMs, toMs]), [["waiting", 8_000, 11_000], ["answer",
+    11_000, 13_000]]);
   assert.equal(traces[0]!.firstMs, 11_000);
   assert.equal(rateOf(traces[0]!), 50 / 3);
   traces = tracesAfter(traces, [], 14_000);

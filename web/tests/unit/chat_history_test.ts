@@ -12,11 +12,13 @@ import { fromLines, toLines, toMarkdown } from "../../src/chat/store/transfer";
 // Its listeners would keep the test running.
 delete (globalThis as { BroadcastChannel?: unknown }).BroadcastChannel;
 
-const conversation = (id: string, more: Partial<Conversation> = {}): Conversation => ({ id, title: `title ${id}`, created_ms: 1, updated_ms: 2,
+const conversation = (id: string, more: Partial<Conversation> = {}): Conversation => ({ id, title: `title ${id}`, created_ms: 1,
+  updated_ms: 2,
   pinned: false, leaf: null, models: ["m"], settings: NO_SETTINGS, ...more });
 const message = (id: string, owner: string, more: Partial<Message> = {}): Message => ({ id, conversation: owner, parent: null, role: "user",
   text: `text ${id}`, created_ms: 1, ...more });
-const putAll = (...records: (Conversation | Message)[]): Change[] => records.map((put) => ({ store: "conversation" in put ? "messages" : "conversations", put }));
+const putAll = (...records: (Conversation | Message)[]): Change[] => records.map((put) => ({
+  store: "conversation" in put ? "messages" : "conversations", put }));
 
 test("what was written is read again", async () => {
   const history = History.inMemory();
@@ -53,9 +55,53 @@ test("a full browser loses nothing: it is read from memory, said, and stored onc
   assert.deepEqual((await backend.all("messages")).map((one) => one.id), ["old", "m", "m4"]);
 });
 
+test("a write that ends after another one has failed does not forget what that one could not store", async () => {
+  const backend = new FullBackend();
+  backend.isFull = false;
+  let end!: () => void;
+  const slow = new Promise<void>((resolve) => { end = resolve; });
+  const { write } = backend;
+  backend.write = async (changes) => {
+    if (changes.some((change) => change.store === "drafts")) await slow;
+    return write.call(backend, changes);
+  };
+  const history = History.inMemory(backend);
+  const draft = history.write([{ store: "drafts", put: { conversation: "", text: "x", attachments: [] } }]);
+  backend.isFull = true;
+  await history.write(putAll(message("m", "c")));
+  backend.isFull = false;
+  end();
+  await draft;
+  assert.deepEqual((await history.messages("c")).map((one) => one.id), ["m"]);
+  await history.write([]);
+  assert.deepEqual((await backend.all("messages")).map((one) => one.id), ["m"]);
+});
+
+test("an older change that could not be stored does not replace a newer one that was", async () => {
+  const backend = new FullBackend();
+  let fail!: () => void;
+  const late = new Promise<void>((resolve) => { fail = resolve; });
+  const write = MemoryBackend.prototype.write.bind(backend);
+  let count = 0;
+  backend.write = async (changes) => {
+    if (++count > 1) return write(changes);
+    await late;
+    throw new DOMException("full", "QuotaExceededError");
+  };
+  const history = History.inMemory(backend);
+  const older = history.write(putAll(message("m", "c", { text: "older" })));
+  await history.write(putAll(message("m", "c", { text: "newer" })));
+  fail();
+  await older;
+  await history.write(putAll(message("m", "c", { text: "newest" })));
+  await history.write([]);
+  assert.deepEqual((await backend.all("messages")).map((one) => one.text), ["newest"]);
+});
+
 test("a private window works in memory, and says so", async () => {
   let warning = "";
-  const history = await History.open(() => Promise.reject(new DOMException("no", "InvalidStateError")), (sentence) => { warning = sentence; });
+  const history = await History.open(() => Promise.reject(new DOMException("no", "InvalidStateError")), (sentence) => {
+    warning = sentence; });
   assert.match(warning, /until this tab is closed/);
   await history.write(putAll(conversation("c")));
   assert.equal((await history.conversations()).length, 1);
@@ -72,8 +118,10 @@ test("the search finds all words of one text and shows where", async () => {
 });
 
 test("an export read in again is the same; what is here already gets new ids and stays", () => {
-  const changes: Change[] = [...putAll(conversation("c", { leaf: "m2" }), message("m1", "c", { attachments: [{ id: "f", name: "n", length: 1 }] }),
-    message("m2", "c", { role: "assistant", parent: "m1", state: "done" })), { store: "attachments", put: { id: "f", conversation: "c", name: "n", text: "t" } }];
+  const changes: Change[] = [...putAll(conversation("c", { leaf: "m2" }), message("m1", "c", { attachments: [{ id: "f", name: "n",
+    length: 1 }] }),
+    message("m2", "c", { role: "assistant", parent: "m1", state: "done" })), { store: "attachments", put: { id: "f", conversation: "c",
+      name: "n", text: "t" } }];
   const lines = toLines(changes);
   assert.deepEqual(fromLines(lines, () => false), changes);
   const again = fromLines(lines, () => true).map((change) => (change as { put: Record<string, any> }).put);
@@ -92,7 +140,8 @@ test("files that are no export are refused with a sentence", () => {
 });
 
 test("an answer that ran while it was exported is cut, and belongs to no stream", () => {
-  const [{ put }] = fromLines(toLines(putAll(message("m", "c", { role: "assistant", state: "running", running: 1, stream: { id: "s", next: 3 } }))),
+  const [{ put }] = fromLines(toLines(putAll(message("m", "c", { role: "assistant", state: "running", running: 1, stream: { id: "s",
+    next: 3 } }))),
     () => false) as { put: Message }[];
   assert.equal(put.state, "cut");
   assert.equal(put.running, undefined);
@@ -100,7 +149,8 @@ test("an answer that ran while it was exported is cut, and belongs to no stream"
 });
 
 test("Markdown has the branch that is shown", () => {
-  const text = toMarkdown(conversation("c", { leaf: "a" }), [message("u", "c", { text: "Q" }), message("a", "c", { role: "assistant", parent: "u", model: "m", text: "A" }),
+  const text = toMarkdown(conversation("c", { leaf: "a" }), [message("u", "c", { text: "Q" }), message("a", "c", { role: "assistant",
+    parent: "u", model: "m", text: "A" }),
     message("b", "c", { role: "assistant", parent: "u", text: "not this" })], []);
   assert.equal(text, "# title c\n\n## You\n\nQ\n\n## m\n\nA\n");
 });
@@ -129,7 +179,8 @@ test("a history of version 1 opens", () => {
 
 test("one tab writes an answer; another may once the first has gone", () => {
   const values = new Map<string, string>();
-  const store: LeaseStore = { getItem: (name) => values.get(name) ?? null, setItem: (name, value) => void values.set(name, value), removeItem: (name) => void values.delete(name) };
+  const store: LeaseStore = { getItem: (name) => values.get(name) ?? null, setItem: (name, value) => void values.set(name, value),
+    removeItem: (name) => void values.delete(name) };
   let now = 1_000;
   const [one, other] = [0, 1].map(() => new Tabs(() => {}, store, () => now));
   assert.equal(one.claim("m"), true);

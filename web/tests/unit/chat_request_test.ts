@@ -4,7 +4,8 @@ import { answerBody, answerRequest, chatMessages, countBody, fieldsOf, promptOf 
 import { cleanSettings, countSet, faultsOf, NO_SETTINGS, SAMPLING_FIELDS, type Settings } from "../../src/chat/engine/settings";
 import type { Message } from "../../src/chat/engine/types";
 
-const said = (role: "user" | "assistant", text: string, more: Partial<Message> = {}): Message => ({ id: text, conversation: "c", parent: null,
+const said = (role: "user" | "assistant", text: string, more: Partial<Message> = {}): Message => ({ id: text, conversation: "c",
+  parent: null,
   role, text, created_ms: 0, ...more });
 const settings = (more: Partial<Settings>): Settings => ({ ...NO_SETTINGS, ...more });
 const none = new Map<string, string>();
@@ -17,7 +18,8 @@ test("a conversation becomes messages: files folded, calls with their results, f
   assert.deepEqual(chatMessages(path, "be short", new Map([["f", "```\nx\n```"]])), [
     { role: "system", content: "be short" },
     { role: "user", content: "a.md:\n````\n```\nx\n```\n````\n\nread it" },
-    { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [{ id: "k", type: "function", function: { name: "add", arguments: "{}" } }] },
+    { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [{ id: "k", type: "function", function: { name: "add",
+      arguments: "{}" } }] },
     { role: "tool", tool_call_id: "k", content: "3" },
     { role: "assistant", content: "three" },
   ]);
@@ -58,10 +60,12 @@ test("every sampling field reaches the request, and none that is not set", () =>
 });
 
 test("tools, schema, effort and template go to chat only; other fields come last", () => {
-  const all = settings({ tools: '[{"name":"f"}]', tool_choice: "required", schema: "{}", effort: "low", template: '{"a":1}', other: '{"x":1,"top_p":0.5}',
+  const all = settings({ tools: '[{"name":"f"}]', tool_choice: "required", schema: "{}", effort: "low", template: '{"a":1}',
+    other: '{"x":1,"top_p":0.5}',
     sampling: { top_p: 1 } });
   assert.deepEqual(fieldsOf(all, true), { top_p: 0.5, tools: [{ type: "function", function: { name: "f" } }], tool_choice: "required",
-    response_format: { type: "json_schema", json_schema: { name: "answer", schema: {} } }, chat_template_kwargs: { a: 1 }, reasoning_effort: "low", x: 1 });
+    response_format: { type: "json_schema", json_schema: { name: "answer", schema: {} } }, chat_template_kwargs: { a: 1 },
+      reasoning_effort: "low", x: 1 });
   assert.deepEqual(fieldsOf(all, false), { top_p: 0.5, x: 1 });
 });
 
@@ -87,7 +91,8 @@ test("a seed for several models does not replace the person's", () => {
 test("counting asks for the same conversation in Anthropic's form", () => {
   const body = countBody("m", settings({ system: "s", tools: '[{"name":"f","parameters":{"type":"object"}}]' }),
     [said("user", "a"), said("assistant", "b", { calls: [{ id: "k", name: "f", arguments: '{"x":1}', result: "r" }] })], none);
-  assert.deepEqual(body, { model: "m", system: "s", tools: [{ name: "f", description: undefined, input_schema: { type: "object" } }], messages: [
+  assert.deepEqual(body, { model: "m", system: "s", tools: [{ name: "f", description: undefined, input_schema: { type: "object" } }],
+    messages: [
     { role: "user", content: "a" },
     { role: "assistant", content: [{ type: "text", text: "b" }, { type: "tool_use", id: "k", name: "f", input: { x: 1 } }] },
     { role: "user", content: [{ type: "tool_result", tool_use_id: "k", content: "r" }] }] });

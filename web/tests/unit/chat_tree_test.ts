@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { below, childrenOf, groupOf, leafBelow, pathTo, removeBranch, removeOne, siblingsOf, treeOf, type Tree } from "../../src/chat/engine/tree";
+import { below, childrenOf, groupOf, leafBelow, pathTo, removeBranch, removeOne, siblingsOf, treeOf,
+  type Tree } from "../../src/chat/engine/tree";
 import type { Message } from "../../src/chat/engine/types";
 
 let age = 0;

@@ -7,7 +7,8 @@ import { canContinue, figuresLine, ordinal, runningLine } from "../../src/chat/e
 import { Speed } from "../../src/chat/engine/speed";
 import type { Conversation, Message } from "../../src/chat/engine/types";
 
-const answer = (text: string, more: Partial<Message> = {}): Message => ({ id: text, conversation: "c", parent: "u", role: "assistant", text, created_ms: 0,
+const answer = (text: string, more: Partial<Message> = {}): Message => ({ id: text, conversation: "c", parent: "u", role: "assistant",
+  text, created_ms: 0,
   model: "m", state: "done", ...more });
 
 test("the line under an answer says what is known", () => {
@@ -22,12 +23,14 @@ test("a running answer says what it waits for", () => {
   assert.match(runningLine({ ...show, place: 3 }, "m").text, /3rd in the queue, 3.00 s/);
   const prompt = runningLine({ ...show, phase: "prompt", progress: { total: 9_300, cached: 300, processed: 2_300, time_ms: 4_000 } }, "m");
   assert.equal(prompt.text, "Reading 2,300 of 9,300 tokens, 300 reused, 14.0 s left");
-  assert.match(runningLine({ ...show, phase: "loading" }, "m", { read_bytes: 1 << 30, whole_bytes: 2 << 29, bytes_s: 0 }).text, /1.0 GiB of 1.0 GiB, 0 B\/s/);
+  assert.match(runningLine({ ...show, phase: "loading" }, "m", { read_bytes: 1 << 30, whole_bytes: 2 << 29, bytes_s: 0 }).text,
+    /1.0 GiB of 1.0 GiB, 0 B\/s/);
   assert.match(runningLine({ ...show, paused: "box was lost" }, "m").text, /Paused: box was lost/);
   assert.equal(runningLine({ ...show, phase: "text", tokens: 5, tokens_s: 0 }, "m").text, "5 tokens, 0 tok/s");
 });
 
-test("ordinals", () => assert.deepEqual([1, 2, 3, 4, 11, 12, 13, 21, 111].map(ordinal), ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th"]));
+test("ordinals", () => assert.deepEqual([1, 2, 3, 4, 11, 12, 13, 21, 111].map(ordinal), ["1st", "2nd", "3rd", "4th", "11th", "12th",
+  "13th", "21st", "111th"]));
 
 test("the speed falls to nothing when nothing comes", () => {
   const speed = new Speed();
@@ -48,18 +51,21 @@ test("answers that can go on: cut ones, and those that a length ended", () => {
 
 test("the first difference, with both distributions", () => {
   const tokens = (...list: string[]) => list.map((token) => ({ token, logprob: -1, top: [{ token: `${token}!`, logprob: -2 }] }));
-  const found = firstDifference([answer("a big dog", { tokens: tokens("a", " big", " dog") }), answer("a big cat", { tokens: tokens("a", " big", " cat") })])!;
+  const found = firstDifference([answer("a big dog", { tokens: tokens("a", " big", " dog") }), answer("a big cat", { tokens: tokens("a",
+    " big", " cat") })])!;
   assert.equal(found.at, 6);
   assert.deepEqual(found.sides.map((side) => side.next), [" dog", " cat"]);
   assert.equal(firstDifference([answer("same"), answer("same")]), undefined);
-  assert.equal(firstDifference([answer("a", { state: "running" }), answer("ab", { state: "running" })]), undefined, "the slower one may yet write it");
+  assert.equal(firstDifference([answer("a", { state: "running" }), answer("ab", { state: "running" })]), undefined,
+    "the slower one may yet write it");
   assert.equal(firstDifference([answer("a"), answer("ab")])!.sides[1].next, "b");
   assert.equal(commonLength(["x😀", "x😁"]), 1, "a pair of surrogates is one character");
 });
 
 test("conversations in groups by age", () => {
   const now = new Date(2026, 10, 26, 12).getTime();
-  const at = (hours: number, pinned = false): Conversation => ({ id: String(hours), pinned, updated_ms: now - hours * 3_600_000 }) as Conversation;
+  const at = (hours: number, pinned = false): Conversation => ({ id: String(hours), pinned,
+    updated_ms: now - hours * 3_600_000 }) as Conversation;
   assert.deepEqual(agesOf([at(900, true), at(1), at(20), at(60), at(400), at(2_000)], now).map((group) => group.title),
     ["Pinned", "Today", "Yesterday", "Last 7 days", "Last 30 days", "Older"]);
 });

@@ -35,14 +35,15 @@ test("ranks on machines: shares of a layer, two models in the bar, meters of the
   assert.equal(machines[2]!.meters, undefined);
   // Shares 1 and 2 in turn, 24 together.
   assert.equal(machines[0]!.tiles[0]!.part, 1 / 24);
-  assert.equal(tileText(machines[1]!.tiles[0]!, 40), "rank 1, layers 0–79 8 %");
+  assert.equal(tileText(machines[1]!.tiles[0]!, 40), "rank 1, layers 0–79, 8 % of each");
   assert.equal(tileText(machines[1]!.tiles[0]!, 12), "1: 0–79 8 %");
   assert.equal(tileSentence(machines[1]!.tiles[1]!), "small, rank 1: layers 7 to 13");
 });
 
 test("a model that runs on this node alone has no placement: its ranks are here", () => {
   const alone = { version: "", control: false, pulls: [], happened: [], nodes: [{ ...two.nodes[0]!, is_self: true }],
-    models: [{ name: "m", state: "ready", restarts: 0, last_error: "", ranks: [{ rank: 0, weight_bytes: 5 }, { rank: 1, state_bytes: 2 }, { rank: 2 }] }] } as Status;
+    models: [{ name: "m", state: "ready", restarts: 0, last_error: "", ranks: [{ rank: 0, weight_bytes: 5 }, { rank: 1, state_bytes: 2 },
+      { rank: 2 }] }] } as Status;
   const [machine] = machinesOf(alone, undefined, NONE, 0);
   assert.equal(machine!.tiles.length, 3);
   assert.deepEqual(machine!.parts.map(({ bytes }) => bytes), [7]);

@@ -16,7 +16,8 @@ function node(at: number): NodeStatus {
 
 function link(a: number, b: number): LinkStatus {
   const path = PATHS[(a + b) % PATHS.length]!;
-  return { a, b, path, rails: 1 + (a % 2), tcp_rails: 0, encrypted: path === "tcp", reason: path === "tcp" ? "no RDMA device on studio-2" : "",
+  return { a, b, path, rails: 1 + (a % 2), tcp_rails: 0, encrypted: path === "tcp", reason: path === "tcp" ? "no RDMA device on studio-2" :
+    "",
     p50_us: 4 + 10 * ((a * 7 + b) % 9), p99_us: 120, gbit_s: path === "tcp" ? 9.4 : 52 };
 }
 
@@ -47,7 +48,8 @@ export function metersOf(count: number, nowMs: number): Meters {
     now_ms: nowMs,
     nodes: Array.from({ length: count }, (_, at) => at).filter((at) => at !== 2).map((at) => ({ node: idOf(at), cpu_percent: 12 * (at % 8),
       memory_bytes: 128 * GIB, memory_used_bytes: (60 + at) * GIB, temperature_c: 51 + at, power_w: 85 + at, disk_free_bytes: 400 * GIB })),
-    models: [{ name: "big", tokens_s: 23.5, prompt_tokens_s: 0, running: 2, waiting: 1 }, { name: "small", tokens_s: 0, running: 0, waiting: 0 }],
+    models: [{ name: "big", tokens_s: 23.5, prompt_tokens_s: 0, running: 2, waiting: 1 },
+      { name: "small", tokens_s: 0, running: 0, waiting: 0 }],
     links: [{ model: "big", a: 0, b: 1, p50_us: 17, bytes_s: 3_000_000 }],
   };
 }

@@ -4,7 +4,7 @@ import { byUrgency } from "../../src/cluster/findings";
 import { appended, filtered, hasRestarted, LINES_KEPT, type LogLine } from "../../src/cluster/log_lines";
 import { merged } from "../../src/cluster/stored";
 import type { ModelStatus, Pull, Status } from "../../src/cluster/types";
-import { EMPTY, loadBody, previewOf } from "../../src/models/load_form";
+import { EMPTY, fieldsOf, loadBody, previewOf } from "../../src/models/load_form";
 import { progressPart, stillAfter } from "../../src/models/progress";
 import { isActive, matching, rowsOf, type DiskReport } from "../../src/models/rows";
 import recorded from "./data/two_nodes.json";
@@ -19,7 +19,8 @@ const loaded = (name: string, path?: string): ModelStatus =>
   ({ name, state: "ready", restarts: 0, last_error: "", ...(path ? { wanted: { path } } : {}) });
 
 test("a row joins what is loaded, downloaded and on disks", () => {
-  const pulls: Pull[] = [{ model: "org/part", phase: "downloading", read_bytes: 30, whole_bytes: 80 }, { model: "org/new", phase: "failed" }];
+  const pulls: Pull[] = [{ model: "org/part", phase: "downloading", read_bytes: 30, whole_bytes: 80 },
+    { model: "org/new", phase: "failed" }];
   const rows = rowsOf([loaded("whole", "org/whole"), loaded("stories", "/a/stories")], pulls, disk);
   assert.deepEqual(rows.map(({ name }) => name), ["org/whole", "stories", "org/new", "org/part"]);
   assert.deepEqual(rows[0]!.copies.map(({ nodeName }) => nodeName), ["anna", "berta"]);
@@ -65,11 +66,24 @@ test("a download stands still once the node's rate is 0, since its bytes last ch
 });
 
 test("a load's body has what was set and nothing else", () => {
-  assert.deepEqual(loadBody({ ...EMPTY, model: " org/m " }), { model: "org/m" });
+  assert.deepEqual(loadBody({ ...EMPTY, model: " org/m " }, []), { model: "org/m" });
   assert.deepEqual(loadBody({ ...EMPTY, model: "m", context: 4096, streams: 2, ranks: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2,
-    aliases: "one, two  three,", idleUnloadS: 60 }),
+    aliases: "one, two  three,", idleUnloadS: 60 }, []),
   { model: "m", context: 4096, streams: 2, parallel: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2, aliases: ["one", "two", "three"],
     idle_unload_s: 60 });
+});
+
+test("a model that is wanted already keeps its path, and the form shows what it was loaded with", () => {
+  const { models, nodes } = recorded as unknown as Status;
+  const model = { ...models[0]!, wanted: { ...models[0]!.wanted, aliases: ["a", "b"], nodes: [nodes[0]!.id], context: 512,
+    idle_unload_s: 9 } };
+  const fields = fieldsOf(model);
+  assert.deepEqual(fields, { model: "stories260K", context: 512, streams: 0, ranks: 2, parallelism: "auto", nodes: [nodes[0]!.id.slice(0,
+    8)],
+    replicas: 1, aliases: "a, b", idleUnloadS: 9, areOptionsOpen: true });
+  assert.equal(loadBody(fields, [model]).path, "/models/stories260K");
+  assert.equal(loadBody({ ...fields, model: "/models/stories260K" }, [model]).path, undefined);
+  assert.deepEqual(fieldsOf({ name: "m" } as ModelStatus), { ...EMPTY, model: "m", areOptionsOpen: true });
 });
 
 test("the preview leaves out the machines that were not chosen, and says what it cannot plan", () => {
@@ -95,7 +109,8 @@ test("a stored form is taken as far as it has the form of today's", () => {
 
 test("findings: problems first, in the doctor's order", () => {
   const of = (check: string, severity: "ok" | "note" | "problem") => ({ check, severity, sentence: "", mend: "" });
-  assert.deepEqual(byUrgency([of("a", "ok"), of("b", "note"), of("c", "problem"), of("d", "note")]).map(({ check }) => check), ["c", "b", "d", "a"]);
+  assert.deepEqual(byUrgency([of("a", "ok"), of("b", "note"), of("c", "problem"), of("d", "note")]).map(({ check }) => check), ["c", "b",
+    "d", "a"]);
 });
 
 test("lines of the log: kept to a limit, filtered by words and level", () => {

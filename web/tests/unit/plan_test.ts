@@ -19,7 +19,8 @@ test("a recorded plan: what each machine holds, and where a token's time goes", 
   const shares = sharesOf(pipeline);
   assert.equal(shares.length, 2);
   assert.match(shares[0]!.ranks[0]!.text, /^layers 0 to \d$/);
-  assert.equal(shares.reduce((sum, share) => sum + share.bytes, 0), pipeline.groups[0]!.ranks.reduce((sum, rank) => sum + rank.memory_bytes, 0));
+  assert.equal(shares.reduce((sum, share) => sum + share.bytes, 0), pipeline.groups[0]!.ranks.reduce((sum, rank) => sum +
+    rank.memory_bytes, 0));
   const tensor = plan.placements.find((other) => other.kind === "tensor")!;
   assert.match(sharesOf(tensor)[0]!.ranks[0]!.text, /^\d+ % of layers 0 to 4$/);
   const parts = timeParts(tensor.token_us);
@@ -95,7 +96,7 @@ test("what was measured last", () => {
     ({ now_ms: second * 1000, nodes: [], links: [], models: [{ name: "m", tokens_s: tokens, running, waiting: 0 }] });
   assert.equal(measuredOf([], "m"), undefined);
   assert.equal(measuredOf([at(1, 0, 0)], "m"), undefined);
-  assert.deepEqual(measuredOf([at(1, 90, 9), at(2, 0, 0), at(3, 10, 1), at(4, 20, 2), at(5, 0, 0), at(6, 0, 0)], "m"),
+  assert.deepEqual(measuredOf([at(1, 90, 9), at(2, 500, 0), at(3, 10, 1), at(4, 20, 2), at(5, 0, 0), at(6, 0, 0)], "m"),
     { tokS: 15, answers: 2, agoS: 2 });
   assert.equal(measuredOf([at(3, 10, 1)], "other"), undefined);
 });

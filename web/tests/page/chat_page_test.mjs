@@ -1,0 +1,155 @@
+// The chat over a real node with two slowed ranks: everything that happens to an answer on its way.
+import assert from "node:assert/strict";
+import test, { after, before } from "node:test";
+import { answers, assertQuiet, openBrowser, sendMessage, untilText } from "./browser.mjs";
+import { startAlone, undisturbed, until } from "./node.mjs";
+import { messagesOf, setSettings } from "./stored.mjs";
+
+const MODEL = "stories260K";
+const LENGTH = 120; // tokens of an answer: long enough to be met in its middle
+let node;
+let browser;
+
+before(async () => {
+  node = await startAlone();
+  browser = await openBrowser(node);
+});
+after(async () => {
+  await browser?.close();
+  await node?.stop();
+});
+
+async function openChat(sampling = { temperature: "0", max_tokens: String(LENGTH) }) {
+  const tab = await browser.open("#/chat");
+  await setSettings(tab.page, sampling);
+  return tab;
+}
+
+const last = (page) => answers(page).last();
+const isWhole = (page, many = 1) => page.waitForFunction((count) => {
+  const shown = document.querySelectorAll("article.answer");
+  return shown.length === count && [...shown].every((one) => one.querySelector("button[aria-label='Copy the answer']"));
+}, many);
+const hasBegun = (page, length = 20) => untilText(last(page), (text) => text.length > MODEL.length + length, "the answer begins");
+
+// The text that a node without page, loss or reload gives for the same request.
+async function expectedText(message, prompt) {
+  return undisturbed(node, "/v1/completions", { ...message.body, prompt });
+}
+
+test("a message is sent, its answer streams, and is the text of an undisturbed request", async () => {
+  const tab = await openChat();
+  await sendMessage(tab.page, "Once upon a time");
+  await tab.page.getByRole("button", { name: "Stop" }).waitFor();
+  await hasBegun(tab.page);
+  await isWhole(tab.page);
+  const [question, answer] = await messagesOf(tab.page);
+  assert.equal(question.text, "Once upon a time");
+  assert.equal(answer.state, "done");
+  assert.equal(answer.text, await expectedText(answer, question.text));
+  assert.match(await last(tab.page).innerText(), new RegExp(`${LENGTH} tokens`));
+  assertQuiet(tab);
+});
+
+test("stop ends an answer on the node too, and continue goes on with the same text", async () => {
+  const tab = await openChat();
+  await sendMessage(tab.page, "Lily and Tom");
+  await hasBegun(tab.page);
+  await tab.page.getByRole("button", { name: "Stop" }).click();
+  await tab.page.getByRole("button", { name: "Continue" }).waitFor();
+  await until(async () => (await node.get("/cluster/requests")).requests.length === 0, "the node has no request left");
+  const [, stopped] = await messagesOf(tab.page);
+  assert.equal(stopped.state, "cut");
+  await tab.page.getByRole("button", { name: "Continue" }).click();
+  await tab.page.getByRole("button", { name: "Stop" }).waitFor();
+  await tab.page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+  const [, whole] = await messagesOf(tab.page);
+  assert.ok(whole.text.startsWith(stopped.text) && whole.text.length > stopped.text.length);
+  assertQuiet(tab);
+});
+
+test("an edited question and an answer again are versions beside the old ones", async () => {
+  const tab = await openChat({ temperature: "0", max_tokens: "12" });
+  const { page } = tab;
+  await sendMessage(page, "The cat");
+  await isWhole(page);
+  await page.getByRole("article", { name: "You" }).hover();
+  await page.getByRole("button", { name: "Edit and send again" }).click();
+  await page.getByRole("textbox", { name: "Edit your message" }).fill("The dog");
+  await page.getByRole("button", { name: "Send", exact: true }).first().click();
+  await isWhole(page);
+  const question = page.getByRole("article", { name: "You" });
+  assert.match(await question.innerText(), /The dog/);
+  await question.hover();
+  await page.getByLabel("Version 2 of 2").waitFor();
+  await page.getByRole("button", { name: "Earlier version" }).click();
+  await question.getByText("The cat").waitFor();
+  await last(page).hover();
+  await page.getByRole("button", { name: "Answer again" }).click();
+  await page.getByLabel("Version 2 of 2").nth(0).waitFor();
+  await isWhole(page);
+  const messages = await messagesOf(page);
+  assert.deepEqual(messages.map(({ role }) => role).sort(), ["assistant", "assistant", "assistant", "user", "user"]);
+  assertQuiet(tab);
+});
+
+test("a reload in mid-answer goes on, and the text is that of an undisturbed request", async () => {
+  const tab = await openChat();
+  await sendMessage(tab.page, "One day, a small bird");
+  await hasBegun(tab.page, 40);
+  await tab.page.reload();
+  await hasBegun(tab.page, 40);
+  await isWhole(tab.page);
+  const [question, answer] = await messagesOf(tab.page);
+  assert.equal(answer.state, "done");
+  assert.equal(answer.text, await expectedText(answer, question.text));
+  assertQuiet(tab);
+});
+
+test("two tabs show one answer as it grows, and a closed tab leaves it to the other", async () => {
+  const tab = await openChat();
+  await sendMessage(tab.page, "Tom had a red ball");
+  await hasBegun(tab.page);
+  const hash = new URL(tab.page.url()).hash;
+  const other = await browser.open(hash, { context: tab.context });
+  await hasBegun(other.page);
+  await tab.page.close();
+  await isWhole(other.page);
+  const [question, answer] = await messagesOf(other.page);
+  assert.equal(answer.state, "done");
+  assert.equal(answer.text, await expectedText(answer, question.text));
+  assertQuiet(other);
+});
+
+test("a worker killed in mid-answer: a seam, the text of an undisturbed request, and Check says same", async () => {
+  const tab = await openChat();
+  const { page } = tab;
+  await sendMessage(page, "There was a little boat");
+  await hasBegun(page, 40);
+  await node.killRank(MODEL, 1);
+  await isWhole(page);
+  const [question, answer] = await messagesOf(page);
+  assert.equal(answer.state, "done");
+  assert.equal(answer.text, await expectedText(answer, question.text));
+  assert.equal(answer.seams?.length, 1, "the answer has one seam");
+  assert.ok(answer.seams[0].at > 0 && answer.seams[0].at < answer.text.length);
+  await page.getByText(answer.seams[0].label).first().waitFor();
+  await last(page).hover();
+  await page.getByRole("button", { name: "Check", exact: true }).click();
+  await page.getByText("✓ same, bit for bit").waitFor();
+  assertQuiet(tab);
+});
+
+test("an answer goes on while another conversation is open", async () => {
+  const tab = await openChat();
+  await sendMessage(tab.page, "Mia found a key");
+  await hasBegun(tab.page);
+  const hash = new URL(tab.page.url()).hash;
+  await tab.page.getByRole("link", { name: "New" }).click();
+  await tab.page.getByText(`${MODEL} answers.`).waitFor();
+  await tab.page.goto(`${browser.address}/${hash}`);
+  await isWhole(tab.page);
+  const [question, answer] = await messagesOf(tab.page);
+  assert.equal(answer.text, await expectedText(answer, question.text));
+  assertQuiet(tab);
+});
