@@ -1,6 +1,6 @@
 # `make` lists the targets. run and test need only make, git and root or sudo to start from.
 .DEFAULT_GOAL := help
-.PHONY: help run test build page package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-macos test-clients test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
+.PHONY: help run test build page package test-asan test-tsan test-asan-quick test-tsan-quick test-faults test-cluster test-simulation test-aarch64 test-rdma test-macos test-clients test-page test-ansible tarball homebrew-formula reproducible fuzz bench format check-format lint tidy clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /:/' | \
@@ -61,6 +61,9 @@ test-macos: ## compile and link for macOS on Linux, check the programs' files (n
 
 test-clients: ## real clients against the real server: npm packages and coding agents (npm, root; 2 GB of downloads)
 	@tools/test_clients.sh
+
+test-page: ## the web page in Chromium against real nodes (Debian's nodejs, npm and chromium; 300 MB)
+	@tools/test_page.sh
 
 test-ansible: ## the Ansible role on three machines of its own, with played service managers (Debian, root)
 	@tools/install_packages.sh base ansible

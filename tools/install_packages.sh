@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages that a build needs and that are missing; silent when nothing is missing.
-#   tools/install_packages.sh [--dry-run] [base] [clang] [format] [aarch64] [rdma] [clients] [ansible] [macos] [page]
+#   tools/install_packages.sh [--dry-run] [base] [clang] [format] [aarch64] [rdma] [clients] [ansible] [macos] [page] [browser]
 # Debian 12 and newer, Ubuntu 24.04 and newer (apt), macOS (Homebrew). --dry-run prints and changes nothing.
 # LOCKSTEP_SKIP_PACKAGES=1 assumes that everything is installed. LOCKSTEP_OS_RELEASE names another os-release file.
 set -euo pipefail
@@ -10,9 +10,9 @@ groups=""
 for argument in "$@"; do
   case "$argument" in
     --dry-run) dry_run=1 ;;
-    base | clang | format | aarch64 | rdma | clients | ansible | macos | page) groups="$groups $argument" ;;
+    base | clang | format | aarch64 | rdma | clients | ansible | macos | page | browser) groups="$groups $argument" ;;
     *)
-      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, format, aarch64, rdma, clients, ansible, macos, page" >&2
+      echo "install_packages: unknown argument \"$argument\"; known are --dry-run, base, clang, format, aarch64, rdma, clients, ansible, macos, page, browser" >&2
       exit 2
       ;;
   esac
@@ -43,6 +43,7 @@ packages_debian() {
       clients) echo node:nodejs npm:npm unshare:util-linux ip:iproute2 ;;
       ansible) echo ansible-core ansible-lint python3-apt dpkg-dev procps unshare:util-linux ip:iproute2 ;;
       page) echo node:nodejs npm:npm ;;
+      browser) echo chromium:chromium script:bsdutils ;; # script: the terminal on which a machine joins in the tests of the page
       macos) echo node:nodejs npm:npm libc++1 libc++abi1 ;; # the libraries: what they export (tools/macos/make_stubs.py)
     esac
   done
@@ -57,6 +58,7 @@ packages_macos() {
       aarch64) ;; # a Mac with Apple silicon runs these tests natively
       rdma) ;;    # the emulated machine is a Linux one
       clients | page) echo node:node npm:node ;;
+      browser) ;; # CHROMIUM names the browser; the tests of the page run on Linux
       ansible) echo ansible-playbook:ansible ansible-lint:ansible-lint ;; # the test needs Linux
       macos) ;; # a Mac compiles for itself
     esac
