@@ -91,7 +91,7 @@ std::string short_hash(std::string_view text) {
 }
 
 struct PlainPage {
-  const std::string style_hash = short_hash(kStyle), script_hash = hash_of(kScript);
+  const std::string style_hash = short_hash(kStyle), script_hash = short_hash(kScript);
   const std::string style_path = "/assets/plain." + style_hash + ".css";
   const std::string script_path = "/assets/plain." + script_hash + ".js";
   const std::string page = with_addresses();
