@@ -27,6 +27,7 @@ struct Server::Impl {
                  .desk = options.desk,
                  .streams = options.streams,
                  .page = options.page,
+                 .own_paths = options.own_paths,
                  .kill_worker = options.kill_worker},
                 std::move(access)) {}
 };

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -40,6 +41,8 @@ struct ServerOptions {
   ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
   StreamLimits streams = {};  // of answers that outlive their connection
   PageFiles page = {};        // empty: the plain page
+  // Models of this machine's own groups: name -> path, or name of a hub, for plans.
+  std::map<std::string, std::string> own_paths = {};
   KillWorker kill_worker = {};  // allows POST /demo/kill; empty: not allowed
 };
 

@@ -69,6 +69,11 @@ class DeskTest(unittest.TestCase):
         self.assertEqual(status, 200, planned)
         self.assertEqual(planned["choice"]["groups"][0]["ranks"][0]["machine"], "this machine")
 
+    def test_plan_of_the_model_that_this_node_serves_by_itself(self):
+        status, planned = self.node.request("POST", "/cluster/plan", {"model": "stories260K"})
+        self.assertEqual(status, 200, planned)
+        self.assertEqual(planned["choice"]["groups"][0]["ranks"][0]["machine"], "this machine")
+
     def test_pull_stalls_and_goes_on_without_its_caller(self):
         gate = self.hub.faults.gate = threading.Event()  # no body gets past its half
         self.addCleanup(gate.set)

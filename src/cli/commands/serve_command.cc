@@ -327,6 +327,10 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.machine = serving.machine;
   options.budget_bytes = serving.budget_bytes;
   options.page = built_in_page();
+  const std::vector<std::string> paths = models_here(flags);
+  for (size_t i = 0; i < serving.groups.size(); ++i) {  // the same order
+    options.own_paths[serving.groups[i]->status().name] = paths[i];
+  }
   if (flags.demo) {
     options.kill_worker = [group = serving.groups.front()](std::optional<int> rank) {
       return group->kill_worker(rank);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct ApiSettings {
   ModelDesk* desk = nullptr;  // outlives the server; null: none
   StreamLimits streams = {};
   PageFiles page = {};          // empty: the plain page
+  // Models of this machine's own groups: name -> path, or name of a hub.
+  std::map<std::string, std::string> own_paths = {};
   KillWorker kill_worker = {};  // for `serve --demo`; empty: not allowed
 };
 
@@ -78,6 +81,8 @@ class ApiContext {
   }
 
   PageFiles page() const { return settings_.page; }
+  // ApiSettings::own_paths.
+  const std::map<std::string, std::string>& own_paths() const { return settings_.own_paths; }
   // Null without `serve --demo`.
   DemoPlug* demo() const { return demo_.get(); }
   // Models on disks; null: this server has none.

@@ -92,16 +92,25 @@ ApiError unknown_model(const std::string& model) {
           "model", "model_not_found"};
 }
 
+// Empty for a model that neither the cluster wants (`entry`: null) nor this node serves by itself.
+std::string path_of(const ApiContext& context, const DesiredEntry* entry,
+                    const std::string& model) {
+  if (entry != nullptr) return entry->path;
+  const auto own = context.own_paths().find(model);
+  return own == context.own_paths().end() ? "" : own->second;
+}
+
 // The argument of open_model(). `entry`: of a model that the cluster wants, else null. Callers name
-// no paths: those of such models were given by somebody with control.
+// no paths: those of loaded models were given by somebody with control.
 ApiResult<std::string> source_of(ApiContext& context, const DesiredEntry* entry,
                                  PlanSubject& subject) {
-  const std::string path = entry == nullptr ? subject.model : entry->path;
-  if (entry == nullptr && find_known_shape(path) != nullptr) {
+  const std::string known = path_of(context, entry, subject.model);
+  const std::string path = known.empty() ? subject.model : known;
+  if (known.empty() && find_known_shape(path) != nullptr) {
     subject.format = kShapeFormat;
     return shape_model_text({.shape = path, .format = subject.format});
   }
-  if (entry == nullptr && !parse_model_id(path).ok()) return unknown_model(path);
+  if (known.empty() && !parse_model_id(path).ok()) return unknown_model(path);
   if (context.desk() == nullptr) return unknown_model(path);
   const auto files = context.desk()->files_of(path);
   if (files.ok()) return files.value().string();

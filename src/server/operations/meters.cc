@@ -65,10 +65,11 @@ JsonArray Meters::models(const ApiContext& context, Time now) {
     const ModelRequests requests = found == counted.end() ? ModelRequests{} : found->second;
     JsonObject json{{"name", name}, {"running", requests.decoding}, {"waiting", requests.waiting}};
     const Counts now_counted{requests.generated_tokens, requests.computed_prompt_tokens};
-    if (looked_ && now > *looked_) {
+    // The counters of a model that is loaded again go on: what they count was not of this second.
+    const auto last = counts_.find(name);
+    if (looked_ && now > *looked_ && last != counts_.end()) {
       const double seconds = std::chrono::duration<double>(now - *looked_).count();
-      const auto last = counts_.find(name);
-      const Counts before = last == counts_.end() ? Counts{} : last->second;
+      const Counts& before = last->second;
       json["tokens_s"] = rate(before.generated_tokens, now_counted.generated_tokens, seconds);
       json["prompt_tokens_s"] = rate(before.prompt_tokens, now_counted.prompt_tokens, seconds);
     }
