@@ -83,10 +83,6 @@ struct DeskNode {
   Served server;
 };
 
-std::string code_of(const Answer& answer) {
-  return text_at(at(answer.json(), "error", "code"));
-}
-
 std::string param_of(const Answer& answer) {
   const Json param = at(answer.json(), "error", "param");
   return param.is_string() ? text_at(param) : "";

@@ -63,10 +63,6 @@ class Keeping {
   Served served;
 };
 
-std::string error_code_of(const Answer& answer) {
-  return text_at(at(answer.json(), "error", "code"));
-}
-
 // The choices of an answer, without the frame that differs between two answers.
 std::vector<std::string> choices_of(const std::vector<std::string>& data) {
   std::vector<std::string> choices;
@@ -192,7 +188,7 @@ TEST_CASE("an ended stream stays for a while, then it is unknown") {
   keeping.clock.seconds_passed += 2;
   const Answer gone = keeping.ask("GET", "/v1/streams/" + client.id());
   CHECK(gone.status == 404);
-  CHECK(error_code_of(gone) == "stream_not_found");
+  CHECK(code_of(gone) == "stream_not_found");
   CHECK(keeping.list() == Json(JsonArray()));
 }
 
@@ -280,7 +276,7 @@ TEST_CASE("without keys a stream belongs to this machine, or to the page that as
     const Answer refused =
         keeping.ask(method, "/v1/streams/" + of_machine.id(), "Origin: https://c.example\r\n");
     CHECK(refused.status == 403);
-    CHECK(error_code_of(refused) == "origin_not_allowed");
+    CHECK(code_of(refused) == "origin_not_allowed");
     CHECK(keeping.ask(method, "/v1/streams/" + of_machine.id(), "Host: evil.example\r\n").status >=
           400);
   }
@@ -317,7 +313,7 @@ TEST_CASE("kept streams are limited, and an ended one makes room for the next") 
   CHECK(reader.status() == 200);
   const Answer refused = keeping.ask("GET", "/v1/streams/" + first.id());
   CHECK(refused.status == 429);
-  CHECK(error_code_of(refused) == "too_many_readers");
+  CHECK(code_of(refused) == "too_many_readers");
 
   finish(keeping.served.model->request(0), "a");
   first.read_to_end();
@@ -395,7 +391,7 @@ TEST_CASE("events that were read make room, and asking for them is an error that
   }
   const Answer gone = keeping.ask("GET", "/v1/streams/" + client.id());
   CHECK(gone.status == 410);
-  CHECK(error_code_of(gone) == "stream_events_gone");
+  CHECK(code_of(gone) == "stream_events_gone");
   StreamClient late = keeping.attach(client.id(), "?from=195");
   CHECK(late.status() == 200);
   finish(running, "y");

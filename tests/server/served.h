@@ -57,6 +57,11 @@ inline std::string text_at(const Json& json) {
   return std::string(json.get_string());
 }
 
+// The code of an error in OpenAI's form.
+inline std::string code_of(const Answer& answer) {
+  return text_at(at(answer.json(), "error", "code"));
+}
+
 // The message of an answer that is an error in OpenAI's shape.
 inline std::string message_of(const Answer& answer) {
   return text_at(at(answer.json(), "error", "message"));

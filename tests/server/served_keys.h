@@ -70,8 +70,4 @@ inline std::string bearer(const std::string& key) {
   return "Authorization: Bearer " + key + "\r\n";
 }
 
-inline std::string code_of(const Answer& answer) {
-  return text_at(at(answer.json(), "error", "code"));
-}
-
 }  // namespace lockstep
