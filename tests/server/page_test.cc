@@ -186,13 +186,16 @@ TEST_CASE("without a built-in page, a plain one of the same rules says how to ge
   CHECK(page.has_header("Cache-Control: no-cache\r\n"));
   check_safe_headers(page);
   size_t files = 0;
+  bool shows_pins = false;
   for (size_t at = 0; (at = page.body.find("\"/assets/", at)) != std::string::npos; ++files) {
     const size_t end = page.body.find('"', ++at);
     const Answer file = server.get(page.body.substr(at, end - at));
     CHECK(file.status == 200);
     CHECK(file.has_header("immutable\r\n"));
     CHECK(file.body.find("innerHTML") == std::string::npos);
+    shows_pins |= file.body.find("asks to join") != std::string::npos;
   }
+  CHECK(shows_pins);
   CHECK(files == 2);  // the style and the script
 }
 
