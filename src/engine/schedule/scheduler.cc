@@ -223,8 +223,8 @@ int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   return decoding;
 }
 
-// None until the last kGuessTokensMax + 1 tokens were as expected, or all if there are fewer: after a
-// wrong one the usual steps go on for that long.
+// None until the last kGuessTokensMax + 1 tokens were as expected, or all if there are fewer: after
+// a wrong one the usual steps go on for that long.
 int Scheduler::expect(Sequence& sequence, int room) const {
   const GenerateRequest& request = sequence.request;
   const auto size = static_cast<int>(sequence.tokens.size());

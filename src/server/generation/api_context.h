@@ -45,7 +45,7 @@ struct ApiSettings {
   int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
   ModelDesk* desk = nullptr;  // outlives the server; null: none
   StreamLimits streams = {};
-  PageFiles page = {};          // empty: the plain page
+  PageFiles page = {};  // empty: the plain page
   // Models of this machine's own groups: name -> path, or name of a hub.
   std::map<std::string, std::string> own_paths = {};
   KillWorker kill_worker = {};  // for `serve --demo`; empty: not allowed
