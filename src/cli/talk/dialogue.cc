@@ -172,7 +172,6 @@ JsonObject talk_request_body(const Dialogue& conversation, const TalkSettings& s
   if (is_completion) {
     body["prompt"] = conversation.plain_text();
     if (!body.contains("max_tokens") && context > 0) body["max_tokens"] = context;
-    if (settings.schema) body["json_schema"] = *settings.schema;
     return body;
   }
   body["messages"] = conversation.request_messages();
