@@ -25,9 +25,8 @@ TEST_CASE("events are split wherever the bytes are cut") {
     EventReader reader;
     std::vector<ServerEvent> events;
     for (size_t at = 0; at < stream.size(); at += piece) {
-      for (ServerEvent& event : reader.take(stream.substr(at, piece)).value()) {
-        events.push_back(std::move(event));
-      }
+      auto taken = reader.take(stream.substr(at, piece));
+      for (ServerEvent& event : taken.value()) events.push_back(std::move(event));
     }
     REQUIRE(events.size() == 2);
     CHECK(events[0].name == "change");

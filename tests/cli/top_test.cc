@@ -81,10 +81,11 @@ TEST_CASE("80 columns and 24 rows show all five panes") {
   const TopFacts facts = some_facts();
   const std::string frame =
       joined_frame(top_frame(facts, TopScreenState(), plain_manner(true), {80, 24}));
-  for (const char* part : {"2 machines, 40 W, 23.1 tok/s, 1 running", "1 machines", "2 models",
-                           "3 requests", "4 links", "5 events", "box1", "16/64 GB", "on", "laptop",
-                           "9.4 Gbit/s", "30.0 us", "q quit"}) {
+  for (const std::string part : {"2 machines, 40 W, 23.1 tok/s, 1 running", "1 machines",
+                                 "2 models", "3 requests", "4 links", "5 events", "box1",
+                                 "16/64 GB", "here", "laptop", "9.4 Gbit/s", "30.0 us", "q quit"}) {
     CAPTURE(part);
+    CAPTURE(frame);
     CHECK(frame.find(part) != std::string::npos);
   }
   CHECK(frame.find('\x1b') == std::string::npos);

@@ -155,6 +155,23 @@ std::array<size_t, kTopPanes> share_rows(const std::array<size_t, kTopPanes>& wa
   return shares;
 }
 
+namespace {
+
+// Without UTF-8, names of others have a ? for each character that is not ASCII.
+std::vector<std::string> for_terminal(std::vector<std::string> lines,
+                                      const TerminalManner& manner) {
+  if (manner.has_utf8) return lines;
+  for (std::string& line : lines) {
+    std::erase_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; });
+    for (char& c : line) {
+      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
 std::vector<std::string> top_frame(const TopFacts& facts, const TopScreenState& screen,
                                    const TerminalManner& manner, const TopSize& size) {
   FrameWriter out(manner, size);
@@ -171,7 +188,7 @@ std::vector<std::string> top_frame(const TopFacts& facts, const TopScreenState& 
     add_panes(out, facts, screen, manner, left);
   }
   out.add_foot(foot_text(screen));
-  return out.take();
+  return for_terminal(out.take(), manner);
 }
 
 std::vector<std::string> top_lines(const TopFacts& facts, const TerminalManner& manner) {
@@ -191,7 +208,7 @@ std::vector<std::string> top_lines(const TopFacts& facts, const TerminalManner& 
         pane == TopPane::kEvents ? std::min(rows.size(), kEventsShown) : rows.size();
     for (size_t i = 0; i < count; ++i) lines.push_back("  " + rows[i]);
   }
-  return lines;
+  return for_terminal(std::move(lines), manner);
 }
 
 }  // namespace lockstep
