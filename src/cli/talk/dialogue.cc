@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "base/double_chars.h"
 
 namespace lockstep {
 namespace {
@@ -141,7 +142,7 @@ Result<Json> parse_talk_option(std::string_view name, std::string_view value) {
   }
   double number = 0;
   const char* const end = value.data() + value.size();
-  const auto parsed = std::from_chars(value.data(), end, number);
+  const auto parsed = double_from_chars(value.data(), end, number);
   const bool is_number = parsed.ec == std::errc() && parsed.ptr == end && std::isfinite(number);
   const bool is_right = is_number && number >= option->least && number <= option->most &&
                         (!option->is_whole || number == std::floor(number));
