@@ -79,7 +79,9 @@ Result<Json> await_model(const NodeFlags& flags, const std::string& name,
     if (step.kind == NodeStream::Kind::kEnd) {
       return Error{ErrorCode::kPeerLost, "the node stopped while the model was loading"};
     }
-    for (const ServerEvent& event : TRY(reader.take(step.piece))) TRY(state.take(event));
+    for (const ServerEvent& event : TRY(reader.take(step.piece))) {
+      static_cast<void>(TRY(state.take(event)));
+    }
     if (!state.has_status()) continue;
     const Json* model = model_named(state.status(), name);
     was_wanted = was_wanted || model != nullptr;
