@@ -15,7 +15,7 @@ folders=("$work/first" "$work/second of another length")
 build() { # build FOLDER UMASK
   mkdir -p "$1"
   git ls-files -co --exclude-standard -z | tar -c --null -T - | tar -x -C "$1"
-  # What compiles the page, so that the page is compared too.
+  # The packages that compile the page, so that it is compared too.
   [ ! -f web/node_modules/.package-lock.json ] || tar -c web/node_modules | tar -x -C "$1"
   (
     cd "$1"

@@ -194,7 +194,7 @@ def model_component(source):
 
 
 def page_components(options):
-    """What the web page in the program carries; nothing, if the build folder has the plain page or is not named."""
+    """Components of npm that the built-in web page contains; none with the plain page or without a build folder."""
     if not options.build_folder:
         return []
     cache = pathlib.Path(options.build_folder, "CMakeCache.txt").read_text(encoding="utf-8")

@@ -99,7 +99,7 @@ ApiResult<uint64_t> AccessControl::caller(const HttpRequest& request, RouteAcces
   if (access == RouteAccess::kControl) TRY(check_control(request));
   if (const ApiKey* key = key_of(request, keys)) return key->id();
   const bool needs_key = access == RouteAccess::kUse || access == RouteAccess::kResume;
-  // Whoever may change the node, and thereby make keys, needs none.
+  // A caller with control could make a key, so it needs none.
   if (needs_key && !keys.empty() && !check_control(request).ok()) return no_key(!text.empty());
   if (access == RouteAccess::kLook && !keys.empty() && !may_look(request, keys)) {
     return no_key(!text.empty());

@@ -102,7 +102,8 @@ QUOTED_PATH = re.compile(r"`(?P<path>(?:[a-z_*][\w*-]*/)*[a-z_*][\w*]*\.(?:cc|h|
 # In comments of C++ files besides, and in documents, where a heading, an item or a cell begins a sentence too.
 SUBJECT_FIRST = "a sentence begins with its subject: name the thing instead of 'what', 'who' or 'of ...'; questions are fine"
 NO_SUBJECT = r"(?P<bad>(?:What|Who|Of)\b)(?![^.!?]*\?)"
-COMMENT_PHRASES = PHRASES + [(re.compile(r"(?:^|(?<=[.!?:] )|(?<=[.!?]\) ))" + NO_SUBJECT), SUBJECT_FIRST)]
+SUBJECT_PHRASES = [(re.compile(r"(?:^|(?<=[.!?:] )|(?<=[.!?]\) ))" + NO_SUBJECT), SUBJECT_FIRST)]
+COMMENT_PHRASES = PHRASES + SUBJECT_PHRASES
 DOCUMENT_PHRASES = PHRASES + [
     (re.compile(r"(?:^ *(?:#+ |[-*>] |\d+\. )?|[.!?:|] |[.!?]\) |[.!?]\*\* )(?:\*\*|\[)*" + NO_SUBJECT, re.MULTILINE), SUBJECT_FIRST)
 ]
@@ -189,6 +190,9 @@ TEXT_SUFFIXES = {".cc", ".h", ".inl", ".py", ".sh", ".md", ".cmake", ".txt", ".y
 TEXT_NAMES = {"Makefile", "run", ".clang-tidy", ".clang-format", ".gitignore"}
 # The page's sources: nothing turns a text into HTML or code, since texts of models and strangers are in it. The page's policy
 # (src/server/browser/page_routes.cc) refuses inline styles; `style:name={...}` sets a property without one.
+# Lines of the web page's sources that are comments and follow each other.
+WEB_COMMENT = re.compile(r"^ *// ?.*(?:\n *// ?.*)*", re.MULTILINE)
+WEB_SCRIPT = re.compile(r"^web/.*\.(svelte|ts|mjs)$")
 WEB_FILE = re.compile(r"^web/src/.*\.(svelte|ts|js|mjs|html)$")
 WEB_RULES = [
     (re.compile(r"\{@html\b"), "text that becomes HTML: render it with components"),

@@ -10,6 +10,7 @@ The rules are data in rules.py. Each finding is one line "path:line: reason"; an
 import argparse
 import collections
 import fnmatch
+import itertools
 import re
 import subprocess
 import sys
@@ -266,6 +267,19 @@ def check_comment_words(file):
             yield file.finding(comment.line_at(position), reason)
 
 
+def check_web_comments(file):
+    """The phrases of every text are check_other_words' task; these are for the beginnings of sentences."""
+    if not rules.WEB_SCRIPT.match(file.path):
+        return
+    for block in rules.WEB_COMMENT.finditer(file.text):
+        lines = [re.sub(r"^ *// ?", "", line) for line in block.group().split("\n")]
+        text = " ".join(lines)
+        ends = list(itertools.accumulate(len(line) + 1 for line in lines))
+        for position, reason in found_phrases(rules.SUBJECT_PHRASES, text):
+            line = sum(end <= position for end in ends)
+            yield file.finding(cpp_text.line_of(file.text, block.start()) + line, reason)
+
+
 def check_other_words(file):
     """Strings of C++ files with a space in them, and everything in files of other languages."""
     if file.is_cpp():
@@ -388,6 +402,7 @@ FILE_CHECKS = [
     check_banned_words,
     check_web_rules,
     check_comment_words,
+    check_web_comments,
     check_other_words,
 ]
 

@@ -406,6 +406,15 @@ class CommentWords(Case):
             self.passes(check, "docs/a.md", f"First.\n\n{good}\n")
         self.passes(check, "tools/a.sh", "# What works\n")
 
+    def test_comments_of_the_page_begin_with_their_subject(self):
+        check = tidy.check_web_comments
+        for path in ("web/src/chat/a.ts", "web/src/chat/A.svelte", "web/tests/page/a.mjs"):
+            self.refused(check, path, "let a;\n// What is left.\n", lines=[2])
+            self.refused(check, path, "  // Ends it.\n  // Of each rank.\n", lines=[2])
+            self.refused(check, path, "// It ends. Who waits\n// is told.\n", lines=[1])
+            self.passes(check, path, "// Shows all of it, and says\n// What the API calls it.\nconst text = 'What is left';\n")
+        self.passes(check, "web/src/styles/base.css", "// What is left.\n")
+
     def test_a_file_that_a_comment_names_exists(self):
         def reasons_of(comment):
             files = [tidy.SourceFile("src/base/log.h", ""), tidy.SourceFile("src/net/a.cc", comment)]

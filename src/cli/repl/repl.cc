@@ -39,7 +39,7 @@ int Repl::run() {
     editor_.remember(*message);
     const Status added = memory_.add_line(*message);
     if (!added.ok() && !std::exchange(is_memory_broken_, true)) {
-      say(fmt::format("What is typed is not remembered: {}.", added.error().message));
+      say(fmt::format("Cannot save the input history: {}.", added.error().message));
     }
     if (input.kind == ReplInput::Kind::kMessage) {
       ask(input.rest);
@@ -127,7 +127,7 @@ void Repl::answer() {
 void Repl::keep_conversation() {
   const Status kept = memory_.keep(conversation_);
   if (kept.ok() || std::exchange(is_memory_broken_, true)) return;
-  say(fmt::format("The conversation is not remembered: {}.", kept.error().message));
+  say(fmt::format("Cannot save the conversation: {}.", kept.error().message));
 }
 
 void Repl::say(std::string_view text) {

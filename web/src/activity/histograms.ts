@@ -33,7 +33,7 @@ export function histogramsOf(text: string, name: string): Histogram[] {
   return [...found.values()].filter(({ count }) => count > 0);
 }
 
-// What came after `before`; all of `now` if the node has restarted since.
+// The counts added since `before`; all of `now` if the node has restarted since.
 export function since(now: Histogram, before: Histogram | undefined): Histogram {
   if (!before || before.count > now.count) return now;
   return { model: now.model, sum: now.sum - before.sum, count: now.count - before.count,

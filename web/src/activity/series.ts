@@ -33,7 +33,7 @@ export const running: Reading = (meters) => total(meters.models?.map((model) => 
 export const waiting: Reading = (meters) => total(meters.models?.map((model) => model.waiting));
 export const power: Reading = (meters) => total(meters.nodes?.map((node) => node.power_w));
 
-// Of all machines whose power is known, while tokens are made.
+// Joules a token: the power of all machines that tell it, while tokens are generated.
 export const joules: Reading = (meters) => {
   const [watts, rate] = [power(meters), tokens(meters)];
   return watts === undefined || !rate ? undefined : watts / rate;

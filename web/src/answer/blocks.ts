@@ -1,4 +1,4 @@
-// The tokens of blocks as Block nodes. What a text in a block says is read here, once: a text that was read for the last update is kept.
+// Turns the tokens of blocks into Block nodes. Inline text is parsed here, once; results of the last update are kept.
 import type { Links, Token, Tokens } from "marked";
 import { pieces, plain, readPiece } from "./inlines";
 import { AnswerLexer } from "./lexer";
@@ -84,7 +84,7 @@ export class BlockReader {
     return { kind: "table", align: token.align, head: cells(token.header), rows: token.rows.map(cells) };
   }
 
-  // What is made of an item or a row, which is the same token again while its list or table grows.
+  // The finished form of an item or a row, kept by its token, which stays the same while the list or table grows.
   private part<T>(token: object, key: string, make: () => T): T {
     const old = this.parts.get(token) as { key: string; made: T } | undefined;
     if (old?.key === key) return old.made;

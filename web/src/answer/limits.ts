@@ -1,4 +1,4 @@
-// What an answer may cost. Text beyond a limit is shown as it was written, never cut.
+// Limits on the work of rendering an answer. Text beyond a limit is shown unformatted, never cut.
 
 // Containers (quotes, lists) within each other; markers further in are plain text.
 export const NESTING_MAX = 16;

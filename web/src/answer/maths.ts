@@ -9,7 +9,7 @@ export type MathsNode = string | {
   tag: string; attributes: [string, string][]; styles: [string, string][]; classes: string; children: MathsNode[];
 };
 
-// What Temml builds (src/mathMLTree.js and src/domTree.js there).
+// A node of Temml's tree (its src/mathMLTree.js and src/domTree.js).
 interface TemmlNode {
   type?: string; text?: string; attributes?: Record<string, unknown>; style?: Record<string, unknown>; classes?: string[];
   children?: TemmlNode[];

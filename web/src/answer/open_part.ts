@@ -27,7 +27,7 @@ function openList(list: Tokens.List): OpenPart | undefined {
 
 const blankLines = new WeakMap<Tokens.ListItem, boolean>(); // of items that were looked at before
 
-// What marked takes for a blank line inside an item or after one that another item follows (Tokenizer.list there).
+// Whether the item has a blank line inside, or between itself and the next item, as marked's Tokenizer.list decides it.
 function hasBlankLine(item: Tokens.ListItem): boolean {
   const known = blankLines.get(item);
   if (known !== undefined) return known;

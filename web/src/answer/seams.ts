@@ -93,7 +93,7 @@ class Cutter {
     return found;
   }
 
-  // Where a line of the text stands in the source. What is written otherwise there (an entity) is taken to begin at once.
+  // The position of a line of the text in the source; the current one if the line is written otherwise there (an entity).
   private find(line: string): number {
     const whole = line.replace(/\n$/, "");
     if (whole === "") return this.read;

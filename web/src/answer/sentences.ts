@@ -1,11 +1,11 @@
-// What a screen reader says of a growing answer: whole sentences, without the marks of markdown, and code by its size.
+// Announces a growing answer to screen readers in whole sentences, without markdown; code is announced by its size.
 
 const SAID_MAX = 2_000; // characters of one announcement
 
 export class SentenceReader {
   private read = 0; // characters of the text that have been said
 
-  // What there is to say now, "" for nothing.
+  // The text to announce now; "" for none.
   next(text: string, isGrowing: boolean): string {
     if (text.length < this.read) this.read = 0; // another answer
     const end = isGrowing ? lastEnd(text, this.read) : text.length;

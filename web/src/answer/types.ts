@@ -1,4 +1,4 @@
-// What an answer carries besides its text.
+// Parts of an answer besides its text.
 
 // A call that the model asks for. `arguments` is JSON text that may still grow; `result` is absent until somebody has answered.
 export interface ToolCall { id: string; name: string; arguments: string; result?: string }

@@ -1,4 +1,4 @@
-// Who the node takes this browser for: asked at the start and again when an answer says that a key is needed.
+// The rights of this browser at the node, asked for at the start and again when a response says that a key is needed.
 import { ask, json, type Session } from "../lib/api";
 
 class PageSession {

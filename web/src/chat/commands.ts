@@ -1,4 +1,4 @@
-// What Ctrl-K offers while the chat is shown.
+// Commands of Ctrl-K while the chat is shown.
 import type { Command } from "../app/palette.svelte";
 import { go } from "../app/router.svelte";
 import { toasts } from "../app/toasts.svelte";

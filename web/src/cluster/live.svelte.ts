@@ -51,7 +51,7 @@ class Live {
   get ready(): ModelStatus[] { return this.models.filter((model) => model.state === "ready"); }
   get control(): boolean { return this.status?.control ?? false; }
   get self(): NodeStatus | undefined { return this.nodes.find((node) => node.is_self); }
-  // Of all machines whose power is known; undefined if none is.
+  // The sum over all machines whose power is known; undefined if none is.
   get watts(): number | undefined { return sum(this.meters?.nodes.map((node) => node.power_w)); }
   get tokensPerSecond(): number | undefined { return sum(this.meters?.models.map((model) => model.tokens_s)); }
 }

@@ -1,4 +1,4 @@
-// What was measured last of a model, to stand next to what is predicted.
+// The last measured speed of a model, shown next to the prediction.
 import type { Meters } from "./types";
 
 const SECONDS = 10;

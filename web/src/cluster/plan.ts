@@ -39,7 +39,7 @@ function withDeadline(signal: AbortSignal | undefined): AbortSignal {
 
 export interface MachineShare { machine: string; bytes: number; available: number; ranks: { text: string; bytes: number }[] }
 
-// What each machine would hold, in the order of the ranks.
+// The share of each machine, in the order of the ranks.
 export function sharesOf(placement: Placement): MachineShare[] {
   const shares: MachineShare[] = [];
   for (const group of placement.groups) {

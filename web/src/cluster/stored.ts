@@ -1,4 +1,4 @@
-// What was stored, as far as it has the form of `initial`: another version of the page may have stored it.
+// Stored values that have the form of `initial`; another version of the page may have stored others.
 export function merged<T extends object>(initial: T, stored: string | null): T {
   const result: Record<string, unknown> = { ...(initial as Record<string, unknown>) };
   let found: Record<string, unknown> = {};

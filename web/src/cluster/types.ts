@@ -1,4 +1,4 @@
-// What /cluster/status and /cluster/events say (docs/http-api.md). Values that the node does not know are absent or null.
+// Types of /cluster/status and /cluster/events (docs/http-api.md). Values that the node does not know are absent or null.
 
 export interface NodeStatus {
   id: string; name: string; version: string; address: string; data_host: string;

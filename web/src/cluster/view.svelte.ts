@@ -1,4 +1,4 @@
-// What the cluster's view shows now, computed once for its picture, table and panel.
+// The state of the Cluster view, computed once for its picture, tables and panel.
 import { linesOf } from "./lines";
 import { lossesAfter } from "./losses";
 import { live } from "./live.svelte";

@@ -1,4 +1,4 @@
-// What the settings of a client are made of: where the node is, which model, which key.
+// The parts of a client's settings: address of the node, model, key.
 
 export interface Target {
   origin: string; // "http://192.168.1.20:8600"

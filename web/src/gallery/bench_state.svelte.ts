@@ -1,4 +1,4 @@
-// What the browser's tests put into the page: #/gallery/bench shows it, `window.lockstepBench` sets it.
+// Content for browser tests: `window.lockstepBench` sets it, #/gallery/bench shows it.
 import { flushSync, tick } from "svelte";
 import type { Seam } from "../answer/types";
 

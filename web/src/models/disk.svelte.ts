@@ -1,4 +1,4 @@
-// What lies on the disks, asked again when a download or a removal may have changed it.
+// Models on the nodes' disks, asked for again when a download or a removal may have changed them.
 import { json } from "../lib/api";
 import type { DiskReport } from "./rows";
 

@@ -82,7 +82,7 @@ async function watch(page, address) {
     reports.push(`request: ${request.url()}`));
   await page.addInitScript(() => {
     globalThis.reports = [];
-    // What a person could see of an element: tags, attributes and text, without the comments that Svelte leaves.
+    // The visible content of an element: tags, attributes and text, without the comments that Svelte leaves.
     globalThis.outline = function outline(node) {
       if (node.nodeType === Node.TEXT_NODE) return node.data;
       if (node.nodeType !== Node.ELEMENT_NODE) return "";

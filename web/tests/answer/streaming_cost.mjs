@@ -1,4 +1,4 @@
-// What drawing an answer costs while it streams: node web/tests/answer/streaming_cost.mjs [--json FILE] [--quick] [--only SHAPE,...]
+// Measures the cost of rendering a streamed answer: node web/tests/answer/streaming_cost.mjs [--json FILE] [--quick] [--only SHAPE,...]
 // 1. Curves: processor time of the page's main thread per update (20 characters, what 300 tokens/s bring in a frame), by the shape of the
 //    answer, its length so far and the messages before it. A curve should be flat.
 // 2. A stream: 20,000 tokens at 300 tokens/s through real frames: frames, the longest task by processor time, and the heap on the way.

@@ -1,4 +1,4 @@
-// What a browser loads before it shows the page stays small; what is loaded later is listed.
+// The size of the first load has a limit; the parts that are loaded later are listed.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What the page keeps in the browser, read and set as a test needs it.
+// Reads and writes the page's storage in the browser.
 const DATABASE = "lockstep.chat";
 
 // The messages of the conversation that is open, in the order of their time, as they are stored.

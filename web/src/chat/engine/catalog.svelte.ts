@@ -16,7 +16,7 @@ export interface Choice {
   machines?: number;
 }
 
-// What a loaded model is. Without a template its answers continue a text.
+// Abilities of a loaded model. Without a template its answers continue a text.
 export interface Kind { isChat: boolean; tools: boolean; thinking: boolean; context?: number }
 
 interface Shown { template?: string; capabilities?: string[]; model_info?: Record<string, unknown> }

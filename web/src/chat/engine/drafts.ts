@@ -1,4 +1,4 @@
-// What was typed and not sent, for each conversation; "" is the one that does not exist yet.
+// Unsent text of each conversation; "" is the conversation that does not exist yet.
 import type { Draft, History } from "../store/history";
 
 const KEEP_MS = 300;

@@ -29,7 +29,7 @@ export function loadingLine({ read_bytes, whole_bytes, bytes_s, seconds_left }: 
     .filter((part) => part !== "").join(", ");
 }
 
-// What a running answer does now, and how much of it is done (0 to 1) where that is known.
+// The phase of a running answer in words, and how much of it is done (0 to 1) if that is known.
 export function runningLine(show: Show, model: string, loading?: Loading, sentence?: string): { text: string; part?: number } {
   if (show.lost) return { text: show.lost };
   if (show.paused) return { text: `Paused: ${show.paused}. The text goes on once the machines are together again.` };

@@ -10,7 +10,7 @@ const TIMES_KEPT = 32_768;
 
 export interface Progress { total: number; cached: number; processed: number; time_ms: number }
 
-// What is only of interest while the answer runs.
+// State that matters only while the answer runs.
 export interface Moment { progress?: Progress; paused?: string; ended: boolean; error?: string; code?: string }
 
 interface Chunk {
@@ -148,7 +148,7 @@ export class AnswerReducer {
     this.message.figures.tokens_s ??= this.measured();
   }
 
-  // Of the page's own clock, if the node gives no rate: tokens after the first by the time that they took.
+  // Tokens a second by the page's own clock, without the first token; for nodes that give no rate.
   private measured(): number | undefined {
     const times = this.message.times_ms ?? [];
     const took = times.length < 2 ? 0 : times[times.length - 1] - times[0];

@@ -18,7 +18,7 @@ export interface Show {
   phase: Phase; progress?: Progress; paused?: string; lost?: string; place?: number; tokens_s?: number; tokens: number; waited_s: number;
 }
 
-// What an answer needs of the world. `prepare` makes the model ready and builds the request.
+// The surroundings of a running answer. `prepare` makes the model ready and builds the request.
 export interface AnswerWorld {
   prepare(message: Message, phase: (phase: Phase) => void, signal: AbortSignal): Promise<AnswerRequest>;
   store(message: Message): Promise<void>;

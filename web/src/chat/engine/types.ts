@@ -18,7 +18,7 @@ export interface Attachment { id: string; name: string; length: number } // leng
 
 export interface Usage { prompt_tokens: number; completion_tokens: number; cached_tokens?: number }
 
-// What is known of an answer's speed. Times are those of the node where it says them, else those of the page.
+// Speed of an answer. Times are the node's, or the page's if the node sends none.
 export interface Figures {
   prompt_new?: number; // tokens of the prompt that were computed
   prompt_cached?: number;

@@ -1,4 +1,4 @@
-// What a running answer needs: its model, its request from the stored branch, and a place to store how far it has come.
+// Gives a running answer its model and its request from the stored branch, and stores its progress.
 import type { History } from "../store/history";
 import type { Tabs } from "../store/tabs";
 import { catalog } from "./catalog.svelte";

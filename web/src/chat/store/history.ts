@@ -1,4 +1,4 @@
-// The history of conversations. What the browser does not store is kept in memory, with a warning, until it can be stored.
+// The history of conversations. Changes that the browser refuses to store stay in memory, with a warning, until it takes them.
 import type { Conversation, Message } from "../engine/types";
 import { MemoryBackend, type Backend, type Change } from "./backend";
 import { cleanConversation, STORES, type StoredRecord, type StoreName } from "./schema";

@@ -1,4 +1,4 @@
-// What the browser's database holds, and how older databases become today's.
+// The schema of the browser's database, and the migrations from older ones.
 import { cleanSettings } from "../engine/settings";
 
 export const DATABASE = "lockstep.chat";

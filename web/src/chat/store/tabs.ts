@@ -1,4 +1,4 @@
-// Tabs of this browser that show the same history. What one changes the others are told; an answer is written by one tab only.
+// Tabs of this browser that show the same history. Each tells the others of its changes; one tab alone writes an answer.
 import type { Message } from "../engine/types";
 
 export type TabNews =
