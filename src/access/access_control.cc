@@ -133,10 +133,8 @@ bool AccessControl::may_look(const HttpRequest& request, const Keys& keys) const
 AnswerOwner AccessControl::owner_of(const HttpRequest& request) const {
   const std::shared_ptr<const Keys> keys = keys_.keys();
   if (const ApiKey* key = key_of(request, *keys)) return {key->id(), {}};
-  const std::string_view origin = request.header("origin");
-  const bool is_another_page = !origin.empty() && !is_own_page(request, origin);
   return {request.is_from_this_machine ? 0 : network_id(request.network),
-          std::string(is_another_page ? origin : "")};
+          std::string(is_of_another_page(request) ? request.header("origin") : "")};
 }
 
 ApiResult<Ok> AccessControl::check_without_keys(const HttpRequest& request) const {
@@ -188,8 +186,7 @@ ApiResult<Ok> AccessControl::check_takes_control() const {
 }
 
 ApiResult<Ok> AccessControl::check_control(const HttpRequest& request) const {
-  TRY(check_takes_control());
-  TRY(check_local_caller(request));
+  TRY(check_this_machine(request));
   if (request.is_proved) return Ok{};
   const bool has_session = sessions_.has(request.header("cookie"), PageSessions::Clock::now());
   if (has_session && may_use_cookies(request)) return Ok{};
@@ -220,8 +217,7 @@ ApiResult<std::string> AccessControl::make_page_code() {
 }
 
 ApiResult<std::string> AccessControl::open_page(const HttpRequest& request, std::string_view code) {
-  TRY(check_takes_control());
-  TRY(check_local_caller(request));
+  TRY(check_this_machine(request));
   auto cookie = sessions_.open(code, PageSessions::Clock::now());
   if (cookie.ok()) return std::move(cookie.value());
   if (cookie.error().code != ErrorCode::kNotFound) return internal_error(cookie.error());
@@ -229,8 +225,7 @@ ApiResult<std::string> AccessControl::open_page(const HttpRequest& request, std:
 }
 
 bool AccessControl::is_foreign_page(const HttpRequest& request) const {
-  const std::string_view origin = request.header("origin");
-  return !origin.empty() && !is_own_page(request, origin) && !is_allowed_origin(origin);
+  return is_of_another_page(request) && !is_allowed_origin(request.header("origin"));
 }
 
 bool AccessControl::is_allowed_origin(std::string_view origin) const {

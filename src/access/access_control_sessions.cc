@@ -16,10 +16,8 @@ ApiError not_the_own_page(std::string message) {
 
 // A program that is no browser sends neither header.
 bool is_sent_by_another_page(const HttpRequest& request) {
-  const std::string_view origin = request.header("origin");
   const std::string_view site = request.header("sec-fetch-site");
-  return (!origin.empty() && !is_own_page(request, origin)) ||
-         (!site.empty() && site != "same-origin");
+  return is_of_another_page(request) || (!site.empty() && site != "same-origin");
 }
 
 }  // namespace

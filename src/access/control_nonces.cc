@@ -41,7 +41,7 @@ Result<std::string> ControlNonces::mac_of(std::string_view begin) const {
 bool ControlNonces::use(std::string_view nonce, Clock::time_point now) {
   if (!is_hex(nonce, kBeginDigits + kMacDigits)) return false;
   const auto mac = mac_of(nonce.substr(0, kBeginDigits));
-  if (!mac.ok() || !is_same_secret(bytes_of(mac.value()), bytes_of(nonce.substr(kBeginDigits)))) {
+  if (!mac.ok() || !is_same_secret(mac.value(), nonce.substr(kBeginDigits))) {
     return false;
   }
   uint64_t time = 0;

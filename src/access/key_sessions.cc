@@ -6,16 +6,11 @@
 #include <utility>
 
 #include "access/own_page.h"
-#include "base/byte_text.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kSessionBytes = 32;
-
-bool is_session(std::string_view a, std::string_view b) {
-  return is_same_secret(bytes_of(a), bytes_of(b));
-}
 
 }  // namespace
 
@@ -46,8 +41,7 @@ Result<std::string> KeySessions::open(const Digest& key, bool is_encrypted, Cloc
   const std::lock_guard lock(mutex_);
   make_room(key, now);
   sessions_.push_back({session, key, now + kSessionLife});
-  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{}", cookie_, session,
-                     std::chrono::seconds(kSessionLife).count(), is_encrypted ? "; Secure" : "");
+  return session_cookie(cookie_, session, kSessionLife) + (is_encrypted ? "; Secure" : "");
 }
 
 std::optional<Digest> KeySessions::key_of(std::string_view cookies, Clock::time_point now) const {
@@ -55,7 +49,7 @@ std::optional<Digest> KeySessions::key_of(std::string_view cookies, Clock::time_
   std::optional<Digest> key;
   for (const std::string_view value : cookie_values(cookies, cookie_)) {
     for (const Session& session : sessions_) {
-      if (is_session(session.text, value) && session.ends > now) key = session.key;
+      if (is_same_secret(session.text, value) && session.ends > now) key = session.key;
     }
   }
   return key;
@@ -65,14 +59,14 @@ bool KeySessions::close(std::string_view cookies) {
   const std::lock_guard lock(mutex_);
   size_t count = 0;
   for (const std::string_view value : cookie_values(cookies, cookie_)) {
-    count += std::erase_if(sessions_,
-                           [&](const Session& session) { return is_session(session.text, value); });
+    count += std::erase_if(
+        sessions_, [&](const Session& session) { return is_same_secret(session.text, value); });
   }
   return count > 0;
 }
 
 std::string KeySessions::forgetting() const {
-  return fmt::format("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict", cookie_);
+  return session_cookie(cookie_, "", std::chrono::seconds(0));
 }
 
 }  // namespace lockstep

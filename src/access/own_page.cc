@@ -1,5 +1,7 @@
 #include "access/own_page.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace lockstep {
@@ -13,19 +15,20 @@ std::string_view without_spaces(std::string_view text) {
 
 }  // namespace
 
-bool is_own_page(const HttpRequest& request, std::string_view origin) {
+bool is_of_another_page(const HttpRequest& request) {
+  const std::string_view origin = request.header("origin");
   const std::string_view host = request.header("host");
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == host) return true;
+    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == host) return false;
   }
-  return false;
+  return !origin.empty();
 }
 
 bool may_use_cookies(const HttpRequest& request) {
   const bool only_reads = request.method == "GET";
   const std::string_view origin = request.header("origin");
   const std::string_view site = request.header("sec-fetch-site");
-  if (!origin.empty() && !is_own_page(request, origin)) return false;
+  if (is_of_another_page(request)) return false;
   // "none": the user typed the address.
   const bool is_own_site = site == "same-origin" || (site == "none" && only_reads);
   if (!site.empty() && !is_own_site) return false;
@@ -43,6 +46,12 @@ std::vector<std::string_view> cookie_values(std::string_view header, std::string
     values.push_back(without_spaces(pair.substr(equals + 1)));
   }
   return values;
+}
+
+std::string session_cookie(std::string_view name, std::string_view value,
+                           std::chrono::seconds life) {
+  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", name, value,
+                     life.count());
 }
 
 }  // namespace lockstep

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "access/own_page.h"
-#include "base/byte_text.h"
 #include "base/crypto/secrets.h"
 
 namespace lockstep {
@@ -13,10 +12,6 @@ namespace {
 
 constexpr size_t kCookieBytes = 32;
 constexpr size_t kNameBytes = 4;
-
-bool is_same(std::string_view a, std::string_view b) {
-  return is_same_secret(bytes_of(a), bytes_of(b));
-}
 
 template <class Secrets>
 void make_room(Secrets& secrets, size_t count_max, PageSessions::Clock::time_point now) {
@@ -46,8 +41,9 @@ Result<std::string> PageSessions::make_code(Clock::time_point now) {
 Result<std::string> PageSessions::open(std::string_view code, Clock::time_point now) {
   std::string session = TRY(random_hex(kCookieBytes));
   const std::lock_guard lock(mutex_);
-  const size_t count = std::erase_if(
-      codes_, [&](const Secret& known) { return is_same(known.text, code) && known.ends > now; });
+  const size_t count = std::erase_if(codes_, [&](const Secret& known) {
+    return is_same_secret(known.text, code) && known.ends > now;
+  });
   if (count == 0) {
     return Error{ErrorCode::kNotFound,
                  fmt::format("this address was already opened or is older than {} minutes: "
@@ -56,8 +52,7 @@ Result<std::string> PageSessions::open(std::string_view code, Clock::time_point 
   }
   make_room(sessions_, kSessionsMax, now);
   sessions_.push_back({session, now + kSessionLife});
-  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", cookie_, session,
-                     std::chrono::seconds(kSessionLife).count());
+  return session_cookie(cookie_, session, kSessionLife);
 }
 
 bool PageSessions::has(std::string_view cookies, Clock::time_point now) const {
@@ -65,7 +60,7 @@ bool PageSessions::has(std::string_view cookies, Clock::time_point now) const {
   bool is_known = false;
   for (const std::string_view value : cookie_values(cookies, cookie_)) {
     for (const Secret& session : sessions_) {
-      is_known |= is_same(session.text, value) && session.ends > now;
+      is_known |= is_same_secret(session.text, value) && session.ends > now;
     }
   }
   return is_known;

@@ -124,8 +124,11 @@ struct LeaderAndHost {
   std::shared_ptr<WorkerPlaces> places() {
     ClusterPlacesOptions options{.own = a.id(), .model = "echo", .epoch = epoch, .ranks = ranks};
     options.path = model.path();
-    options.hosts.assign(ranks.size(), "::");
-    options.hosts.back() = "127.0.0.1";
+    options.hosts.hosts.assign(ranks.size(), "::");
+    options.hosts.hosts.back() = "127.0.0.1";
+    for (size_t rank = 0; rank + 1 < ranks.size(); ++rank) {
+      options.hosts.ranks.push_back(static_cast<int>(rank));
+    }
     options.command = test_command();
     options.answer_max = answer_max;
     return cluster_worker_places(a.loop(), a.peers(), std::move(options));
@@ -284,7 +287,7 @@ TEST_CASE("worker host: refuses nodes that do not lead, ranks of other nodes, an
     ClusterPlacesOptions options{.own = from.id(), .model = "echo", .epoch = nodes.epoch};
     for (int i = 0; i < 2; ++i)
       options.ranks.push_back({i == own_rank ? from.id() : nodes.b->id()});
-    options.hosts.assign(2, "127.0.0.1");
+    options.hosts.hosts.assign(2, "127.0.0.1");
     const auto started =
         cluster_worker_places(from.loop(), from.peers(), std::move(options))->start(rank);
     return started.ok() ? std::string("started") : started.error().message;

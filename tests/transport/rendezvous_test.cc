@@ -19,6 +19,13 @@ namespace {
 constexpr GroupToken kToken{std::byte{1}, std::byte{2}, std::byte{3}};
 using Links = std::vector<std::unique_ptr<Link>>;
 
+// Sockets to all ranks, and links over them.
+Result<Links> connect_ranks(const TcpListener& listener, std::span<const TcpAddress> addresses,
+                            const RendezvousOptions& options) {
+  return open_tcp_links(TRY(connect_sockets(listener, addresses, options)), options.link,
+                        options.epoch);
+}
+
 struct Ranks {
   std::vector<TcpListener> listeners;
   std::vector<TcpAddress> addresses;

@@ -63,4 +63,8 @@ bool is_same_secret(std::span<const std::byte> a, std::span<const std::byte> b) 
   return difference == 0;
 }
 
+bool is_same_secret(std::string_view a, std::string_view b) {
+  return is_same_secret(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
+}
+
 }  // namespace lockstep

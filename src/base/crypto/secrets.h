@@ -31,5 +31,6 @@ Result<Digest> hkdf_sha256(std::span<const std::byte> secret, std::span<const st
 
 // Compares all bytes, so that the time does not reveal how many were equal.
 bool is_same_secret(std::span<const std::byte> a, std::span<const std::byte> b);
+bool is_same_secret(std::string_view a, std::string_view b);
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ int look_up(std::span<const int32_t> tokens, std::span<int32_t> guesses);
 struct Drafts {
   static constexpr int kPauseMax = 64;
 
+  static_assert(kDraftTokensMax <= kGuessTokensMax);
   std::array<int32_t, kGuessTokensMax> tokens{};
   int count = 0;       // in the step in flight
   int size = 2;        // to make next

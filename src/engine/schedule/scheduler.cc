@@ -235,22 +235,23 @@ int Scheduler::expect(Sequence& sequence, int room) const {
   const int compared = std::min(answered, kGuessTokensMax + 1);
   const auto guess = request.guess.begin() + answered;
   if (!std::equal(guess - compared, guess, sequence.tokens.end() - compared)) return 0;
-  const int wanted = request.max_tokens - (size - sequence.prompt_size()) - 1;
-  const int count =
-      std::min({room, kGuessTokensMax, wanted, limits_.context - size, expected - answered});
+  const int count = std::min({room, kGuessTokensMax, guesses_max(sequence), expected - answered});
   if (count <= 0) return 0;
   std::copy_n(guess, count, sequence.drafts.tokens.begin());
   return count;
 }
 
+// The choice after the last guess must be wanted too, and every guess needs a position.
+int Scheduler::guesses_max(const Sequence& sequence) const {
+  const int size = static_cast<int>(sequence.tokens.size());
+  const int wanted = sequence.request.max_tokens - (size - sequence.prompt_size()) - 1;
+  return std::min(wanted, limits_.context - size);
+}
+
 int Scheduler::draft(Sequence& sequence) const {
   Drafts& drafts = sequence.drafts;
-  const GenerateRequest& request = sequence.request;
-  const int size = static_cast<int>(sequence.tokens.size());
-  // The choice after the last guess must be wanted too, and every guess needs a position.
-  const int wanted = request.max_tokens - (size - sequence.prompt_size()) - 1;
   const int most =
-      std::min({drafts.size, request.draft_tokens, kDraftTokensMax, wanted, limits_.context - size,
+      std::min({drafts.size, sequence.request.draft_tokens, kDraftTokensMax, guesses_max(sequence),
                 limits_.tokens_max / kDraftingSequencesMax - 1});
   if (most <= 0) return 0;
   if (drafts.pause > 0) {

@@ -171,6 +171,7 @@ class Scheduler {
   // from what its request expects. `room`: for guesses in the step.
   int draft(Sequence& sequence) const;
   int expect(Sequence& sequence, int room) const;
+  int guesses_max(const Sequence& sequence) const;
   // Puts the prompts into ready_, first the longest-running one that need not wait.
   void find_prompts();
   int chunk_of(const Sequence& sequence, int room) const;

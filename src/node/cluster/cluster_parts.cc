@@ -184,8 +184,7 @@ ClusterPlacesOptions ClusterParts::places_of(const Part& part, const MachineHost
                                .model = part.report.model,
                                .epoch = part.report.epoch,
                                .path = part.path,
-                               .hosts = hosts.hosts,
-                               .paths = hosts.paths,
+                               .hosts = hosts,
                                .command = options_.command};
   for (const RankPart& rank : part.report.ranks) {
     options.ranks.push_back({.node = rank.node, .name = around_->peers.name_of(rank.node)});

@@ -142,13 +142,7 @@ class RemoteWorker final : public WorkerProcess {
 class ClusterPlaces final : public WorkerPlaces {
  public:
   ClusterPlaces(EventLoop& loop, Peers& peers, ClusterPlacesOptions options)
-      : loop_(loop), peers_(peers), options_(std::move(options)) {
-    for (int rank = 0; rank < static_cast<int>(options_.ranks.size()); ++rank) {
-      if (is_own(rank)) own_.ranks.push_back(rank);
-    }
-    own_.hosts = options_.hosts;
-    own_.paths = options_.paths;
-  }
+      : loop_(loop), peers_(peers), options_(std::move(options)) {}
 
   Result<StartedWorker> start(int rank) override;
   std::string node_name(int rank) const override { return is_own(rank) ? "" : name(rank); }
@@ -166,7 +160,6 @@ class ClusterPlaces final : public WorkerPlaces {
   EventLoop& loop_;
   Peers& peers_;
   const ClusterPlacesOptions options_;
-  MachineHosts own_;
 
   std::mutex mutex_;  // guards what follows
   bool is_stopped_ = false;
@@ -175,7 +168,7 @@ class ClusterPlaces final : public WorkerPlaces {
 
 Result<StartedWorker> ClusterPlaces::start(int rank) {
   if (!is_own(rank)) return start_remote(rank);
-  return start_worker_process(options_.command, flags_of_rank(rank, options_.path, own_));
+  return start_worker_process(options_.command, flags_of_rank(rank, options_.path, options_.hosts));
 }
 
 Result<StartedWorker> ClusterPlaces::start_remote(int rank) {
@@ -218,7 +211,7 @@ void ClusterPlaces::stop() {
 
 std::unique_ptr<WorkerPlaces> cluster_worker_places(EventLoop& loop, Peers& peers,
                                                     ClusterPlacesOptions options) {
-  LOCKSTEP_CHECK(options.hosts.size() == options.ranks.size());
+  LOCKSTEP_CHECK(options.hosts.hosts.size() == options.ranks.size());
   return std::make_unique<ClusterPlaces>(loop, peers, std::move(options));
 }
 

@@ -1,5 +1,7 @@
 #include "server/chat/chat_answer.h"
 
+#include "server/request/sse.h"
+
 namespace lockstep {
 namespace {
 
@@ -24,9 +26,9 @@ class ChatSink final : public GenerationSink {
     open();
     tell(answer_.writer->silence());
   }
-  void on_end(GenerationUsage usage) override {
+  void on_end(const AnswerFacts& facts) override {
     end_.finish_reason = parser_.finish_reason();
-    end_.usage = usage;
+    end_.usage = facts.usage;
     end_.reasoning_tokens = reasoning_tokens_;
     tell(answer_.writer->end(end_));
     if (answer_.is_streamed) return reply_.finish();
@@ -42,10 +44,7 @@ class ChatSink final : public GenerationSink {
   // The head waits for the first event, so that a refusal can still have its own status.
   void open() {
     if (!answer_.is_streamed || std::exchange(has_head_, true)) return;
-    auto headers = answer_.headers;
-    headers.emplace_back("Cache-Control", "no-cache");
-    headers.emplace_back("X-Accel-Buffering", "no");  // nginx would buffer the pieces
-    reply_.start(200, answer_.stream_type, std::move(headers));
+    reply_.start(200, answer_.stream_type, stream_headers(answer_.headers));
   }
   void take(const std::vector<OutputDelta>& deltas) {
     std::string pieces;

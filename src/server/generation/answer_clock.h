@@ -43,6 +43,8 @@ class AnswerClock {
 
   // Whether the turn of a prompt has come.
   bool has_turn() const { return turn_.has_value(); }
+  // Whether a prompt has been computed.
+  bool is_computed() const { return computed_.has_value(); }
   PromptProgress prompt(Time now) const;
   AnswerTimes times() const;
 

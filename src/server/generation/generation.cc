@@ -8,13 +8,17 @@
 namespace lockstep {
 namespace {
 
+// Whether the choice before has the same prompt, whose pages this one then reuses.
+bool shares_prompt(const GenerationPlan& plan, size_t choice) {
+  return choice > 0 && plan.choices[choice].prompt == plan.choices[choice - 1].prompt;
+}
+
 // Each prompt once, see AnswerClock.
 std::vector<int64_t> prompt_sizes(const GenerationPlan& plan) {
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < plan.choices.size(); ++i) {
-    const auto& prompt = plan.choices[i].prompt;
-    const bool is_shared = i > 0 && prompt == plan.choices[i - 1].prompt;
-    sizes.push_back(is_shared ? 0 : static_cast<int64_t>(prompt.size()));
+    const auto size = static_cast<int64_t>(plan.choices[i].prompt.size());
+    sizes.push_back(shares_prompt(plan, i) ? 0 : size);
   }
   return sizes;
 }
@@ -52,8 +56,8 @@ void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup
   plan.client = reply.caller();
   plan.client_name = reply.client();
   plan.route = reply.route();
-  const auto generation =
-      std::make_shared<Generation>(service, std::move(setup), std::move(plan), std::move(sink));
+  const auto generation = std::make_shared<Generation>(service, service->status(), std::move(setup),
+                                                       std::move(plan), std::move(sink));
   if (const auto& running = generation->setup_.running) {
     generation->entry_ = running->add(generation, random_id("run-"));
   }
@@ -72,19 +76,18 @@ void Generation::start(const std::shared_ptr<ModelService>& service, Setup setup
   }
 }
 
-Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup,
-                       GenerationPlan plan, std::unique_ptr<GenerationSink> sink)
+Generation::Generation(const std::shared_ptr<ModelService>& service, const ModelStatus& status,
+                       Setup setup, GenerationPlan plan, std::unique_ptr<GenerationSink> sink)
     : service_(service),
       setup_(std::move(setup)),
       plan_(std::move(plan)),
       tokenizer_(service->tokenizer()),
       sink_(std::move(sink)),
-      meter_(setup_.metrics, service->status().name, plan_.choices.size(),
-             Housekeeper::Clock::now()),
+      meter_(setup_.metrics, status.name, plan_.choices.size(), Housekeeper::Clock::now()),
       last_event_(began_),
       clock_(prompt_sizes(plan_), began_),
-      machines_(machines_of(service->status())),
-      identity_(service->status().identity) {
+      machines_(machines_of(status)),
+      identity_(status.identity) {
   for (size_t i = 0; i < plan_.choices.size(); ++i) {
     choices_.push_back({StreamDecoder(tokenizer_, plan_.strips_leading_space, plan_.printed_tokens),
                         StopMatcher(plan_.stop),
@@ -98,6 +101,7 @@ Generation::Generation(const std::shared_ptr<ModelService>& service, Setup setup
 // across the call.
 bool Generation::submit(ModelService& service, size_t choice) {
   GenerateRequest request = request_of(plan_, choice, service.stop_ids());
+  if (plan_.makes_receipt) request_hash_ = request_hash(request, plan_.stop);
   request.client = plan_.client;
   request.draft_tokens = setup_.draft_tokens;
   request.reports_progress = true;
@@ -140,14 +144,12 @@ void Generation::process(const ChoiceEvent& event) {
 
 // Each prompt counts once: further choices reuse what the first one computed.
 void Generation::process(size_t choice, const RequestEvent::Started& started) {
-  is_computed_ = true;
   clock_.started(choice, started.cached_tokens, last_event_);
   meter_.started(choice);
-  const auto& choices = plan_.choices;
-  if (choice > 0 && choices[choice].prompt == choices[choice - 1].prompt) return;
+  if (shares_prompt(plan_, choice)) return;
   cached_tokens_ += started.cached_tokens;
   meter_.cached(started.cached_tokens);
-  const auto prompt_tokens = static_cast<int64_t>(choices[choice].prompt.size());
+  const auto prompt_tokens = static_cast<int64_t>(plan_.choices[choice].prompt.size());
   meter_.computed(std::max<int64_t>(0, prompt_tokens - started.cached_tokens));
 }
 
@@ -237,8 +239,7 @@ void Generation::end_choice(size_t choice, std::string_view reason) {
   const auto has_ended = [](const Choice& other) { return other.has_ended; };
   if (!std::all_of(choices_.begin(), choices_.end(), has_ended)) return;
   meter_.end(RequestOutcome::kEnded, last_event_);
-  sink_->on_facts(facts());
-  sink_->on_end(usage());
+  sink_->on_end(facts());
   sink_.reset();
 }
 

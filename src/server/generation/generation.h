@@ -82,8 +82,7 @@ class GenerationSink {
   // Why the answer cannot continue: it is too large. Checked after each token; generation then ends
   // with on_error.
   virtual std::optional<ApiError> problem() const { return std::nullopt; }
-  virtual void on_facts(const AnswerFacts&) {}  // right before on_end
-  virtual void on_end(GenerationUsage usage) = 0;
+  virtual void on_end(const AnswerFacts& facts) = 0;
   virtual void on_error(const ApiError& error) = 0;
 };
 
@@ -140,8 +139,9 @@ class Generation : public Housekeeper::Watched,
   static void start(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
                     std::unique_ptr<GenerationSink> sink, const HttpReply& reply);
 
-  Generation(const std::shared_ptr<ModelService>& service, Setup setup, GenerationPlan plan,
-             std::unique_ptr<GenerationSink> sink);
+  // `status`: of the service, now.
+  Generation(const std::shared_ptr<ModelService>& service, const ModelStatus& status, Setup setup,
+             GenerationPlan plan, std::unique_ptr<GenerationSink> sink);
   void on_tick(Housekeeper::Clock::time_point now) override;
   std::optional<RequestFigures> figures() const override;
   void stop() override;
@@ -195,6 +195,7 @@ class Generation : public Housekeeper::Watched,
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const Housekeeper::Clock::time_point began_ = Housekeeper::Clock::now();
   RunningRequests::Entry entry_;  // of start()
+  std::string request_hash_;      // with makes_receipt; set before the request is submitted
 
   mutable std::mutex mutex_;              // all below
   std::unique_ptr<GenerationSink> sink_;  // null when the answer is over
@@ -204,7 +205,6 @@ class Generation : public Housekeeper::Watched,
   bool is_open_ = false;
   bool has_begun_ = false;
   RequestMeter meter_;
-  bool is_computed_ = false;  // the prompt of a choice
   int64_t cached_tokens_ = 0;
   int64_t completion_tokens_ = 0;
   Housekeeper::Clock::time_point last_event_;  // of those that are written

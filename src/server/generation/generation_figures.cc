@@ -31,7 +31,7 @@ std::optional<RequestFigures> Generation::figures() const {
     figures.phase = RequestPhase::kPrompt;
     figures.prompt_done = clock_.prompt(Housekeeper::Clock::now()).done;
   }
-  if (is_computed_ || has_token) {
+  if (clock_.is_computed() || has_token) {
     figures.phase = RequestPhase::kAnswer;
     figures.prompt_done = plan_.prompt_tokens;
   }
@@ -92,15 +92,13 @@ AnswerFacts Generation::facts() const {
 }
 
 std::string Generation::receipt() const {
-  const auto service = service_.lock();
-  if (identity_.empty() || service == nullptr) return "";
-  const GenerateRequest request = request_of(plan_, 0, service->stop_ids());
+  if (identity_.empty()) return "";
   return receipt_text({.version = kVersion,
                        .model = identity_,
-                       .request = request_hash(request, plan_.stop),
+                       .request = request_hash_,
                        .answer = answer_hash(answer_ids_, end_),
                        .end = end_,
-                       .seed = request.sampling.seed});
+                       .seed = plan_.choices.front().seed});
 }
 
 std::vector<std::string> machines_of(const ModelStatus& status) {

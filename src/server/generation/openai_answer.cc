@@ -75,10 +75,12 @@ class OpenAiSink : public GenerationSink {
         id_(random_id(format.id_prefix)),
         created_(static_cast<int64_t>(std::time(nullptr))) {}
 
-  void on_facts(const AnswerFacts& facts) override {
-    JsonObject own;
+ protected:
+  // Members of a whole answer, or of a stream's last event, as far as they were asked for.
+  JsonObject last_members(const AnswerFacts& facts) const {
+    JsonObject last, own;
     if (answer_.extras.timings) {
-      last_["timings"] = timings_object(facts);
+      last["timings"] = timings_object(facts);
       own["first_token_ms"] = facts.times.first_token_ms;
       if (facts.machines > 0) own["machines"] = facts.machines;
     }
@@ -86,10 +88,10 @@ class OpenAiSink : public GenerationSink {
       own["receipt"] = facts.receipt;
       own["answer_ids"] = JsonArray(facts.answer_ids.begin(), facts.answer_ids.end());
     }
-    if (!own.empty()) last_["lockstep"] = std::move(own);
+    if (!own.empty()) last["lockstep"] = std::move(own);
+    return last;
   }
 
- protected:
   JsonObject frame(const char* object, JsonArray choices) const {
     return {{"id", id_},
             {"object", object},
@@ -107,7 +109,6 @@ class OpenAiSink : public GenerationSink {
 
   const OpenAiFormat& format_;
   const OpenAiAnswer answer_;
-  JsonObject last_;  // members of a whole answer, or of a stream's last event
 
  private:
   const std::string id_;
@@ -141,12 +142,12 @@ class WholeSink final : public OpenAiSink {
     answer_.choices[choice]->end(reason);
   }
   void on_error(const ApiError& error) override { reply_.send(error_response(error)); }
-  void on_end(GenerationUsage usage) override {
+  void on_end(const AnswerFacts& facts) override {
     JsonArray choices;
     for (const auto& choice : answer_.choices) choices.push_back(choice->whole());
     JsonObject body = frame(format_.whole_object, std::move(choices));
-    body["usage"] = usage_object(usage, answer_.choices);
-    add_members(body, std::move(last_));
+    body["usage"] = usage_object(facts.usage, answer_.choices);
+    add_members(body, last_members(facts));
     reply_.send({200, "application/json", dump_json(body), headers()});
   }
 
@@ -189,9 +190,10 @@ class StreamSink final : public OpenAiSink {
     if (!answer_.extras.events) return;
     write_report("lockstep", JsonObject{{"event", seam_object(seam)}});
   }
-  void on_end(GenerationUsage usage) override {
-    if (answer_.extras.usage) last_["usage"] = usage_object(usage, answer_.choices);
-    if (!last_.empty()) write_chunk(JsonArray(), std::move(last_));
+  void on_end(const AnswerFacts& facts) override {
+    JsonObject last = last_members(facts);
+    if (answer_.extras.usage) last["usage"] = usage_object(facts.usage, answer_.choices);
+    if (!last.empty()) write_chunk(JsonArray(), std::move(last));
     events_->event(kSseDoneData);
     events_->done();
   }
@@ -214,19 +216,16 @@ class StreamSink final : public OpenAiSink {
   void write_choice(JsonObject choice) {
     JsonArray choices;
     choices.push_back(std::move(choice));
-    write_chunk(std::move(choices), nothing());
+    write_chunk(std::move(choices));
   }
   void write_report(const char* name, JsonObject report) {
     open();
-    JsonObject more = nothing();
-    more[name] = std::move(report);
-    write_chunk(JsonArray(), std::move(more));
+    write_chunk(JsonArray(), JsonObject{{name, std::move(report)}});
   }
-  JsonObject nothing() const {
-    return answer_.extras.usage ? JsonObject{{"usage", nullptr}} : JsonObject();
-  }
-  void write_chunk(JsonArray choices, JsonObject more) {
+  // Of OpenAI's chunks only the last has usage; the others have null in its place.
+  void write_chunk(JsonArray choices, JsonObject more = {}) {
     JsonObject chunk = frame(format_.chunk_object, std::move(choices));
+    if (answer_.extras.usage) chunk["usage"] = nullptr;
     add_members(chunk, std::move(more));
     events_->event(dump_json(chunk));
   }

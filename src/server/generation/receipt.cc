@@ -3,37 +3,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
 #include "base/hex.h"
+#include "base/named_values.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kHead = "lockstep-receipt-1";
-constexpr size_t kHashDigits = 64;
 constexpr size_t kVersionBytesMax = 64;
 constexpr size_t kFields = 7;
-constexpr std::array<std::pair<AnswerEnd, std::string_view>, 3> kEndNames{
+constexpr NamedValues<AnswerEnd, 3> kEndNames{
     {{AnswerEnd::kToken, "end"}, {AnswerEnd::kLength, "length"}, {AnswerEnd::kString, "string"}}};
-
-std::string_view end_name(AnswerEnd end) {
-  for (const auto& [value, name] : kEndNames) {
-    if (value == end) return name;
-  }
-  return "";
-}
-
-std::optional<AnswerEnd> parse_end(std::string_view name) {
-  for (const auto& [value, known] : kEndNames) {
-    if (known == name) return value;
-  }
-  return std::nullopt;
-}
 
 std::optional<uint64_t> parse_seed(std::string_view text) {
   uint64_t seed = 0;
@@ -47,7 +33,7 @@ bool is_version(std::string_view text) {
 }
 
 bool is_hash(std::string_view text) {
-  return is_hex(text, kHashDigits);
+  return is_hex(text, kSha256Digits);
 }
 
 std::vector<std::string_view> split(std::string_view text) {
@@ -62,9 +48,7 @@ std::vector<std::string_view> split(std::string_view text) {
 }
 
 std::string hash_of(std::string_view text) {
-  Hasher hasher(HashKind::kSha256);
-  hasher.add(text);
-  return hasher.finish_hex();
+  return to_hex(sha256(bytes_of(text)));
 }
 
 std::string ids_line(std::string_view name, std::span<const int32_t> ids) {
@@ -102,7 +86,7 @@ std::string sampling_text(const SamplingOptions& sampling) {
 
 std::string receipt_text(const Receipt& receipt) {
   return fmt::format("{}:{}:{}:{}:{}:{}:{}", kHead, receipt.version, receipt.model, receipt.request,
-                     receipt.answer, end_name(receipt.end), receipt.seed);
+                     receipt.answer, name_in(kEndNames, receipt.end), receipt.seed);
 }
 
 ApiResult<Receipt> parse_receipt(std::string_view text) {
@@ -111,14 +95,14 @@ ApiResult<Receipt> parse_receipt(std::string_view text) {
       "receipt", "\"receipt\" must be the text that include_receipt gave, whole and unchanged");
   if (parts.size() != kFields || parts[0] != kHead || !is_version(parts[1])) return broken;
   if (!is_hash(parts[2]) || !is_hash(parts[3]) || !is_hash(parts[4])) return broken;
-  const auto end = parse_end(parts[5]);
+  const auto end = value_named(kEndNames, parts[5], "end");
   const auto seed = parse_seed(parts[6]);
-  if (!end || !seed) return broken;
+  if (!end.ok() || !seed) return broken;
   return Receipt{.version = std::string(parts[1]),
                  .model = std::string(parts[2]),
                  .request = std::string(parts[3]),
                  .answer = std::string(parts[4]),
-                 .end = *end,
+                 .end = end.value(),
                  .seed = *seed};
 }
 
@@ -144,8 +128,8 @@ std::string request_hash(const GenerateRequest& request, const std::vector<std::
 }
 
 std::string answer_hash(std::span<const int32_t> ids, AnswerEnd end) {
-  return hash_of(
-      fmt::format("lockstep answer 1\n{}end {}\n", ids_line("tokens", ids), end_name(end)));
+  return hash_of(fmt::format("lockstep answer 1\n{}end {}\n", ids_line("tokens", ids),
+                             name_in(kEndNames, end)));
 }
 
 }  // namespace lockstep

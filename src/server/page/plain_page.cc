@@ -4,7 +4,9 @@
 #include <array>
 #include <string>
 
+#include "base/byte_text.h"
 #include "base/crypto/hasher.h"
+#include "base/hex.h"
 
 namespace lockstep {
 namespace {
@@ -85,9 +87,7 @@ look();
 )js";
 
 std::string short_hash(std::string_view text) {
-  Hasher hasher(HashKind::kSha256);
-  hasher.add(text);
-  return hasher.finish_hex().substr(0, kHashDigits);
+  return to_hex(sha256(bytes_of(text))).substr(0, kHashDigits);
 }
 
 struct PlainPage {

@@ -4,6 +4,12 @@
 
 namespace lockstep {
 
+StreamHeaders stream_headers(StreamHeaders headers) {
+  headers.emplace_back("Cache-Control", "no-cache");
+  headers.emplace_back("X-Accel-Buffering", "no");  // nginx would buffer the pieces
+  return headers;
+}
+
 std::string sse_event(std::string_view json) {
   LOCKSTEP_CHECK(json.find('\n') == std::string_view::npos);
   std::string event = "data: ";

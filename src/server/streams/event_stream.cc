@@ -10,7 +10,7 @@ class ClientStream final : public EventStream {
   explicit ClientStream(HttpReply reply) : reply_(std::move(reply)) {}
 
   void refuse(HttpResponse response) override { reply_.send(std::move(response)); }
-  void open(Headers headers) override {
+  void open(StreamHeaders headers) override {
     reply_.start(200, kSseContentType, stream_headers(std::move(headers)));
   }
   void event(std::string_view json) override { reply_.write(sse_event(json)); }
@@ -21,12 +21,6 @@ class ClientStream final : public EventStream {
 };
 
 }  // namespace
-
-EventStream::Headers stream_headers(EventStream::Headers headers) {
-  headers.emplace_back("Cache-Control", "no-cache");
-  headers.emplace_back("X-Accel-Buffering", "no");  // nginx would buffer the pieces
-  return headers;
-}
 
 std::unique_ptr<EventStream> make_event_stream(HttpReply reply) {
   return std::make_unique<ClientStream>(std::move(reply));

@@ -7,23 +7,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "access/api_error.h"
 #include "net/http/http_server.h"
+#include "server/request/sse.h"
 
 namespace lockstep {
 
 class EventStream {
  public:
-  using Headers = std::vector<std::pair<std::string, std::string>>;
-
   virtual ~EventStream() = default;
   // Instead of a stream.
   virtual void refuse(HttpResponse response) = 0;
   // The head of the answer; `headers` besides those of every stream.
-  virtual void open(Headers headers) = 0;
+  virtual void open(StreamHeaders headers) = 0;
   virtual void event(std::string_view json) = 0;  // one line
   virtual void done() = 0;
   // The answer has been silent for long. False: the writer must send an event that says nothing.
@@ -33,9 +30,6 @@ class EventStream {
   // Why the answer cannot continue.
   virtual std::optional<ApiError> problem() const { return std::nullopt; }
 };
-
-// The headers that every stream of events has.
-EventStream::Headers stream_headers(EventStream::Headers headers);
 
 // To one client.
 std::unique_ptr<EventStream> make_event_stream(HttpReply reply);

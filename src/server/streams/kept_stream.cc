@@ -38,7 +38,7 @@ class KeptWriter final : public EventStream {
   ~KeptWriter() override { stream_->lost(); }
 
   void refuse(HttpResponse response) override { stream_->refuse(std::move(response)); }
-  void open(Headers headers) override { stream_->open(std::move(headers)); }
+  void open(StreamHeaders headers) override { stream_->open(std::move(headers)); }
   void event(std::string_view json) override { stream_->event(json); }
   void done() override { stream_->done(); }
   bool keep_alive() override {
@@ -112,7 +112,7 @@ bool KeptStream::is_abandoned() const {
 
 bool KeptStream::is_over() const {
   const std::lock_guard lock(mutex_);
-  if (is_refused_) return true;
+  if (is_ended_ && !is_open_) return true;  // refused
   return is_ended_ && readers_.empty() && limits_->now() - ended_at_ >= limits_->ended_max;
 }
 
@@ -157,9 +157,7 @@ void KeptStream::end(const ApiError& error) {
     if (is_open_) {
       add(error_json(error));
     } else {
-      for (const Reader& reader : readers_) reader.reply.send(error_response(error));
-      readers_.clear();
-      is_refused_ = true;
+      send_to_all(error_response(error));
     }
     cancel = std::exchange(cancel_, nullptr);
     finish();
@@ -170,13 +168,16 @@ void KeptStream::end(const ApiError& error) {
 void KeptStream::refuse(HttpResponse response) {
   const std::lock_guard lock(mutex_);
   if (is_ended_) return;
-  for (const Reader& reader : readers_) reader.reply.send(response);
-  readers_.clear();
-  is_refused_ = true;
+  send_to_all(response);
   finish();
 }
 
-void KeptStream::open(EventStream::Headers headers) {
+void KeptStream::send_to_all(const HttpResponse& response) {
+  for (const Reader& reader : readers_) reader.reply.send(response);
+  readers_.clear();
+}
+
+void KeptStream::open(StreamHeaders headers) {
   const std::lock_guard lock(mutex_);
   if (is_ended_) return;
   is_open_ = true;
@@ -217,7 +218,6 @@ void KeptStream::lost() {
   const std::lock_guard lock(mutex_);
   if (is_ended_) return;
   if (is_open_) add(error_json({500, "the answer was dropped", "", "answer_dropped"}));
-  is_refused_ = !is_open_;
   finish();
 }
 

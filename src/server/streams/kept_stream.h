@@ -74,7 +74,6 @@ class KeptStream : public std::enable_shared_from_this<KeptStream> {
   ~KeptStream();
 
   const AnswerOwner& owner() const { return setup_.owner; }
-  const std::string& id() const { return setup_.id; }
   StreamFacts facts() const;
   size_t readers() const;
 
@@ -113,7 +112,7 @@ class KeptStream : public std::enable_shared_from_this<KeptStream> {
 
   // From the writer.
   void refuse(HttpResponse response);
-  void open(EventStream::Headers headers);
+  void open(StreamHeaders headers);
   void event(std::string_view json);
   void keep_alive();
   void done();
@@ -121,6 +120,7 @@ class KeptStream : public std::enable_shared_from_this<KeptStream> {
   void lost();  // the writer is gone
 
   // All below: under the lock.
+  void send_to_all(const HttpResponse& response);  // in the place of a stream
   uint64_t end_number() const { return first_ + events_.size(); }
   void add(std::string_view data);
   void make_room();
@@ -151,7 +151,6 @@ class KeptStream : public std::enable_shared_from_this<KeptStream> {
   Time unread_since_;  // while there is no reader
   Time ended_at_;
   bool is_open_ = false;
-  bool is_refused_ = false;
   bool is_full_ = false;  // the answer must end
   bool is_ended_ = false;
 };

@@ -337,11 +337,4 @@ Result<std::vector<std::unique_ptr<Link>>> open_tcp_links(PeerConnections connec
   return links;
 }
 
-Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
-                                                         std::span<const TcpAddress> addresses,
-                                                         const RendezvousOptions& options) {
-  return open_tcp_links(TRY(connect_sockets(listener, addresses, options)), options.link,
-                        options.epoch);
-}
-
 }  // namespace lockstep

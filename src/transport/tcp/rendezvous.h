@@ -81,13 +81,8 @@ Result<PeerConnections> connect_sockets(const TcpListener& listener,
                                         std::span<const TcpAddress> addresses,
                                         const RendezvousOptions& options);
 
-// TCP links over such connections.
+// TCP links over such connections, by rank; null if there is none.
 Result<std::vector<std::unique_ptr<Link>>> open_tcp_links(PeerConnections connections,
                                                           const LinkOptions& link, uint32_t epoch);
-
-// connect_sockets() and open_tcp_links(): TCP links to all ranks, by rank; null if there is none.
-Result<std::vector<std::unique_ptr<Link>>> connect_ranks(const TcpListener& listener,
-                                                         std::span<const TcpAddress> addresses,
-                                                         const RendezvousOptions& options);
 
 }  // namespace lockstep
