@@ -17,6 +17,7 @@ class Cables(unittest.TestCase):
     def start(self, names, flags_of=None, environment_of=None, flags=()):
         self.cluster = Cluster(names, serve_flags=[*ALL_CABLES, *flags], flags_of=flags_of, environment_of=environment_of)
         self.cluster.__enter__()
+        self.ends = {name: set() for name in names}
         self.addCleanup(self.cluster.__exit__)
 
     def join(self, number, low, high):
@@ -28,6 +29,21 @@ class Cables(unittest.TestCase):
         for end, machine in enumerate(ends):
             machine.inside("ip", "addr", "add", f"10.87.{number}.{end + 1}/30", "dev", name)
             machine.inside("ip", "link", "set", name, "up")
+            self.ends[machine.name].add(f"10.87.{number}.{end + 1}/30")
+
+    def start_and_meet(self):
+        """Starts the nodes and waits until every machine knows the address of every end of a cable. Linux takes up to a
+        second to report that a cable carries, so a node that has just started may tell fewer."""
+        self.cluster.start()
+        self.cluster.wait_until_together()
+        for machine in self.cluster.machines:
+            wait_for(lambda m=machine: {name: set(told) for name, told in self.told(m).items()} == self.ends,
+                     lambda m=machine: f"{m.name} knows {self.ends}: {self.told(m)}")
+
+    @staticmethod
+    def told(machine):
+        """{name: data addresses in their order} of all nodes, as `machine` knows them."""
+        return {node["name"]: node["data_addresses"] for node in machine.status()["nodes"]}
 
     def load(self, names):
         self.cluster.machine(names[0]).load("--ranks", str(len(names)), "--nodes", ",".join(names))
@@ -66,11 +82,10 @@ class TcpTest(Cables):
         self.start(NAMES)
         for (low, high), number in MESH.items():
             self.join(number, low, high)
-        self.cluster.start()
-        self.cluster.wait_until_together()
-        told = {node["name"]: node["data_addresses"] for node in self.cluster.machines[1].status()["nodes"]}
-        self.assertEqual(told, {"anna": ["10.87.1.1/30", "10.87.2.1/30"], "berta": ["10.87.1.2/30", "10.87.3.1/30"],
-                                "carla": ["10.87.2.2/30", "10.87.3.2/30"]})
+        self.start_and_meet()
+        self.assertEqual(self.told(self.cluster.machines[1]),
+                         {"anna": ["10.87.1.1/30", "10.87.2.1/30"], "berta": ["10.87.1.2/30", "10.87.3.1/30"],
+                          "carla": ["10.87.2.2/30", "10.87.3.2/30"]})
         self.load(NAMES)
         links = self.links()
         self.check_cables(MESH, links)
@@ -87,8 +102,7 @@ class TcpTest(Cables):
         self.start(NAMES)
         self.join(1, "anna", "berta")
         self.join(2, "anna", "carla")
-        self.cluster.start()
-        self.cluster.wait_until_together()
+        self.start_and_meet()
         self.load(NAMES)
         links = self.links()
         (pair, missing), = [item for item in links.items() if set(item[0]) == {"berta", "carla"}]
@@ -120,10 +134,8 @@ class TcpTest(Cables):
         self.cluster.serve_flags = ["--data-network", "10.87.2.0/30,10.87.9.0/30", "--data-network", "10.87.1.0/30"]
         self.join(1, "anna", "berta")
         self.join(2, "anna", "berta")
-        self.cluster.start()
-        self.cluster.wait_until_together()
-        told = {node["name"]: node["data_addresses"] for node in self.cluster.machines[0].status()["nodes"]}
-        self.assertEqual(told["anna"], ["10.87.2.1/30", "10.87.1.1/30"])
+        self.start_and_meet()
+        self.assertEqual(self.told(self.cluster.machines[0])["anna"], ["10.87.2.1/30", "10.87.1.1/30"])
         self.load(["anna", "berta"])
         self.check_cables({("anna", "berta"): 2}, self.links())
         for machine in self.cluster.machines:
@@ -151,8 +163,7 @@ class RdmaTest(Cables):
         self.start_with_rdma(NAMES, ports_of)
         for (low, high), number in MESH.items():
             self.join(number, low, high)
-        self.cluster.start()
-        self.cluster.wait_until_together()
+        self.start_and_meet()
         self.load(NAMES)
         links = self.links()
         self.check_cables(MESH, links)
@@ -171,8 +182,7 @@ class RdmaTest(Cables):
                                                  "berta": ["10.87.3.2", "10.87.2.2"]})
         for number in (1, 2, 3):
             self.join(number, "anna", "berta")
-        self.cluster.start()
-        self.cluster.wait_until_together()
+        self.start_and_meet()
         self.load(["anna", "berta"])
         links = self.links()
         self.check_cables({("anna", "berta"): 3}, links)
