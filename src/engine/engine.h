@@ -3,6 +3,7 @@
 // node/worker.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -36,6 +37,8 @@ struct EngineOptions {
   // 0: no cache.
   std::filesystem::path cache_folder;
   uint64_t cache_disk_bytes = 0;
+  // At least this long between two measurements of links, see engine/run/link_turns.h; 0: never.
+  std::chrono::milliseconds measure_links_every{0};
   const KernelTable* kernels = nullptr;
   Progress* progress = nullptr;
 };

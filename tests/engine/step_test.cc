@@ -231,6 +231,17 @@ TEST_CASE("a stop arrives") {
   CHECK(got.is_stop);
 }
 
+TEST_CASE("a measurement arrives, and is forgotten by the next step") {
+  Step sent;
+  sent.measured = RankPair{3, LinkGraph::kRanksMax - 1};
+  Step got;
+  REQUIRE(decode_step(encoded(sent), kBatchLimits, got).ok());
+  CHECK(got.measured == sent.measured);
+  CHECK(!got.is_stop);
+  REQUIRE(decode_step(encoded(some_step()), kBatchLimits, got).ok());
+  CHECK(!got.measured);
+}
+
 TEST_CASE("truncated, lengthened and scrambled steps are corrupt or valid, never a crash") {
   for (const Step& step : {some_step(), step_with_orders(), step_with_page_orders()}) {
     const std::vector<std::byte> whole = encoded(step);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "node/group_fixture.h"
+#include "support/comes_true.h"
 #include "support/pair_times.h"
 
 using namespace lockstep;
@@ -40,6 +41,14 @@ TEST_CASE("any number of ranks serve over every link") {
       CHECK(group->status().running == 0);
     }
   }
+}
+
+TEST_CASE("the status says what links carry: bytes while there is work, nothing when it is over") {
+  const TemporaryModel model;
+  const auto group = start_echo(echo_options(model, 2));
+  const auto bytes_s = [&] { return group->status().links.at(0).bytes_s; };
+  CHECK(comes_true([&] { return check_serves(*group), bytes_s() > 0; }));
+  CHECK(comes_true([&] { return bytes_s() == 0; }));
 }
 
 TEST_CASE("a request's stop reason, its stop ids and its logits are passed on") {

@@ -113,6 +113,12 @@ TEST_CASE("small messages arrive unchanged") {
   CHECK(decode_heartbeat(encode_heartbeat({3, -2})).value().state == -2);
   CHECK(decode_load_bytes(encode_load_bytes({5, UINT64_MAX})).value() == LoadBytes{5, UINT64_MAX});
   CHECK_FALSE(decode_load_bytes("short").ok());
+  const std::vector<LinkReading> links{{0, 1, 2, 3, 4}, {63, UINT64_MAX, 0, 0, UINT32_MAX}};
+  CHECK(decode_link_readings(encode_link_readings(links)).value() == links);
+  CHECK(decode_link_readings("").value().empty());
+  CHECK_FALSE(decode_link_readings("not a multiple of a link's bytes").ok());
+  CHECK_FALSE(decode_link_readings(encode_link_readings(std::vector{links[0], links[0]})).ok());
+  CHECK_FALSE(decode_link_readings(encode_link_readings(std::vector(65, links[0]))).ok());
   const PageStoreCounts counts{.bytes = ~uint64_t{0}, .pages = 2, .saved = 3, .loaded = 4};
   CHECK(decode_page_counts(encode_page_counts(counts)).value() == counts);
   CHECK_FALSE(decode_page_counts(encode_id(5)).ok());

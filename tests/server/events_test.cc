@@ -113,7 +113,8 @@ TEST_CASE("meters have what is known of machines, models and links, and nothing 
             R"(","cpu_percent":12.5,"memory_bytes":1000,"memory_used_bytes":400,)"
             R"("process_bytes":300,"temperature_c":61.5,"power_w":12.5,"disk_free_bytes":7000})");
   CHECK(dump_json(at(first, "links")) ==
-        R"([{"model":"org/Tiny-Model","a":0,"b":1,"p50_us":2.5}])");
+
+        R"([{"model":"org/Tiny-Model","a":0,"b":1,"bytes_s":0.0,"p50_us":2.5}])");
   CHECK(dump_json(at(first, "models")) == R"([{"name":"org/Tiny-Model","running":0,"waiting":0}])");
   CHECK(server.post("/v1/completions", R"({"prompt":"hello","max_tokens":3})").status == 200);
   const auto rate_is_known = [&](const char* name) {

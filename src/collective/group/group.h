@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +23,14 @@
 #include "collective/sums/group_plans.h"
 
 namespace lockstep {
+
+// Two ranks that have a link, low < high.
+struct RankPair {
+  int32_t low = 0;
+  int32_t high = 0;
+
+  bool operator==(const RankPair&) const = default;
+};
 
 class Group {
  public:
@@ -51,6 +60,9 @@ class Group {
   size_t piece_bytes() const { return options_.piece_bytes; }
   // Null for this rank and for a rank without a link. For measurements between two exchanges.
   Link* link_to(int rank) { return options_.links[static_cast<size_t>(rank)].get(); }
+  // Measures the link between two ranks again, between two exchanges; the other ranks return at
+  // once. Rank `low` writes the result to its meter. The costs that plans use stay as they were.
+  Status measure_again(RankPair pair);
   // The algorithm for a sum of `count` floats.
   SumAlgorithm algorithm(const LeafShares& shares, size_t count);
 
@@ -159,5 +171,8 @@ class Group {
   std::vector<TreePart> parts_;
   TreeAdder adder_;
 };
+
+// About how long measure_again() takes on a link with this cost.
+std::chrono::nanoseconds measuring_time(const LinkCost& cost);
 
 }  // namespace lockstep

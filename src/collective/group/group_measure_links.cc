@@ -1,9 +1,11 @@
 // The link costs of a new group, for the choice of an algorithm and for the group's status. Each
 // pair of linked ranks plays ping-pong, pair after pair in one order, so that pairs with a rank in
 // common do not disturb each other; then every rank gets the figures of all. The rank that begins
-// decides the number of messages and their length.
+// decides the number of messages and their length. Later one pair after the other is measured
+// again, for the status alone.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <vector>
 
 #include "base/percentile.h"
@@ -106,6 +108,33 @@ Status Group::measure_links() {
   options_.link_costs = std::move(costs);
   plans_ = std::make_unique<GroupPlans>(options_, options_.graph);
   return Ok{};
+}
+
+Status Group::measure_again(RankPair pair) {
+  if (pair.low < 0 || pair.low >= pair.high || pair.high >= size() ||
+      !graph().has(pair.low, pair.high)) {
+    return finish(Error{ErrorCode::kCorrupt, "a link that does not exist is to be measured"});
+  }
+  if (rank() == pair.high) return finish(answer_measure(pair.low));
+  if (rank() != pair.low) return Ok{};
+  const Result<LinkCost> cost = measure_link(pair.high);
+  if (!cost.ok()) return finish(cost.error());
+  if (options_.meters) {
+    (*options_.meters)[static_cast<size_t>(options_.name_of(pair.high))].measured(
+        cost.value().p50_ns, cost.value().p99_ns, cost.value().bytes_per_us);
+  }
+  return Ok{};
+}
+
+std::chrono::nanoseconds measuring_time(const LinkCost& cost) {
+  const auto rounds_ns = [](double round_ns, size_t rounds_max) {
+    const double rounds = std::ceil(kBudgetNs / round_ns);
+    return round_ns * std::clamp(rounds, double{kRoundsMin}, static_cast<double>(rounds_max));
+  };
+  const double short_ns = 2.0 * std::max<uint32_t>(cost.p50_ns, 1);
+  const double long_ns = short_ns + double{kPieceBytes} * 1e3 / cost.bytes_per_us;
+  return std::chrono::nanoseconds(static_cast<int64_t>(
+      rounds_ns(short_ns, kShortRounds) + kLongRounds * std::min(long_ns, kBudgetNs + short_ns)));
 }
 
 Result<LinkCost> Group::measure_link(int peer) {

@@ -14,6 +14,7 @@
 #include "collective/plan/wire.h"
 #include "kernels/kernels.h"
 #include "transport/link.h"
+#include "transport/metered_link.h"
 
 namespace lockstep {
 
@@ -32,6 +33,7 @@ struct GroupOptions {
   const std::atomic<bool>* cancelled = nullptr;
   Progress* progress = nullptr;  // shows the rank we wait for
   const KernelTable* kernels = nullptr;
+  std::shared_ptr<LinkMeters> meters{};  // by rank of the world, for measurements; null: none
 
   // The rest must be the same on every rank. Group::form() lowers `piece_bytes` to what all links
   // can carry and finds out `graph` and `link_costs`.

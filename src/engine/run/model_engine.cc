@@ -20,6 +20,7 @@ void ModelEngine::begin_epoch() {
   save_again_ = {};
   scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
+  link_turns_.emplace(pipeline_->group(), measure_links_every_, std::chrono::steady_clock::now());
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarCache>(*grammar_maker_);
   if (pipeline_->is_leader()) {
@@ -47,6 +48,7 @@ Status ModelEngine::lead(const EventSink& sink) {
   while (true) {
     const bool has_stop = TRY(take_requests(events));
     TRY(pipeline_->poll());
+    TRY(measure_in_turn());
     if (pipeline_->has_message()) {
       TRY(finish_step(events));
     } else if (!has_stop && TRY(begin_step(events))) {
@@ -90,27 +92,47 @@ Status ModelEngine::stop_others() {
   step_.clear();
   step_.is_stop = true;
   TRY(broadcast());
-  return pass_stop_on();
+  return stop_here();
 }
 
-Status ModelEngine::pass_stop_on() {
-  if (!pipeline_->place().is_last()) {
-    encode_work(step_, {}, outgoing_);
-    TRY(pipeline_->send(outgoing_));
-    TRY(pipeline_->flush());
-  }
+Status ModelEngine::stop_here() {
+  TRY(pass_on_as_it_is());
+  TRY(pipeline_->flush());
   flush_store();
   return Ok{};
+}
+
+Status ModelEngine::pass_on_as_it_is() {
+  if (pipeline_->place().is_last()) return Ok{};
+  encode_work(step_, {}, outgoing_);
+  return pipeline_->send(outgoing_);
+}
+
+Status ModelEngine::measure_in_turn() {
+  const auto now = std::chrono::steady_clock::now();
+  const std::optional<RankPair> pair = link_turns_->take(now);
+  if (!pair) return Ok{};
+  step_.clear();
+  step_.measured = pair;
+  TRY(broadcast());
+  return measure();
+}
+
+// The next stages begin before this one measures.
+Status ModelEngine::measure() {
+  TRY(pass_on_as_it_is());
+  return pipeline_->group().measure_again(*step_.measured);
 }
 
 Status ModelEngine::follow() {
   while (true) {
     const StageWork work = TRY(receive());
-    if (!step_.is_stop) {
+    if (step_.is_stop) return stop_here();
+    if (step_.measured) {
+      TRY(measure());
+    } else {
       TRY(compute(work));
-      continue;
     }
-    return pass_stop_on();
   }
 }
 

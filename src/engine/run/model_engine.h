@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/pages/page_mover.h"
 #include "engine/pages/page_store.h"
+#include "engine/run/link_turns.h"
 #include "engine/run/pipeline.h"
 #include "engine/run/stage_messages.h"
 #include "engine/schedule/choice_leader.h"
@@ -73,8 +74,14 @@ class ModelEngine final : public Engine {
   Status finish_step(const EventSink& events);
   Status complete(const StepResult& result, const EventSink& events);
   Status stop_others();
-  // To the next stage; then this rank only has to write its pages to disk.
-  Status pass_stop_on();
+  // Passes the stop on; then this rank only has to write its pages to disk.
+  Status stop_here();
+  // step_ to the next stage, which does all of it by itself.
+  Status pass_on_as_it_is();
+  // Rank 0: has a link measured, if it is time for that.
+  Status measure_in_turn();
+  // This rank's part of it.
+  Status measure();
 
   // When there is no other work: orders a page to be saved, false if there is none.
   Result<bool> begin_save(const EventSink& events);
@@ -115,6 +122,8 @@ class ModelEngine final : public Engine {
   std::chrono::steady_clock::time_point save_again_{};  // the earliest time
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepBudget> budget_;
+  std::chrono::milliseconds measure_links_every_{0};
+  std::optional<LinkTurns> link_turns_;
   std::unique_ptr<GrammarMaker> grammar_maker_;  // destroyed before the inbox, which it wakes
   std::unique_ptr<GrammarCache> grammars_;
   std::unique_ptr<ChoiceLeader> choice_leader_;  // on rank 0

@@ -36,6 +36,7 @@ std::string identity_text(const GroupSpec& spec) {
 Status ModelEngine::load(const EngineOptions& options) {
   // Converting reads whole matrices, whatever this rank's part of them is.
   const GroupSpec& spec = options.spec;
+  measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
   const OpenedModel opened = TRY(open_model(spec.model.string(), partial));
   const ModelConfig& config = opened.config;

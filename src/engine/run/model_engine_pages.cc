@@ -53,9 +53,11 @@ Result<bool> ModelEngine::begin_save(const EventSink& events) {
 // If this rank's own store has no room, its thread wakes the inbox later.
 void ModelEngine::idle() {
   set_progress(Progress::kIdle);
-  const auto pause = std::chrono::ceil<milliseconds>(save_again_ - Clock::now());
-  if (pause.count() <= 0) return inbox_.wait();
-  inbox_.wait_for(pause);
+  const auto now = Clock::now();
+  std::optional<Clock::time_point> until = link_turns_->next();
+  if (save_again_ > now) until = std::min(save_again_, until.value_or(save_again_));
+  if (!until) return inbox_.wait();
+  inbox_.wait_for(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(*until - now)));
 }
 
 Status ModelEngine::save_rest(const EventSink& events) {

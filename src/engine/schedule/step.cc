@@ -13,7 +13,15 @@ struct StepHeader {
   int32_t hidden_outputs;
   uint32_t order_bytes;  // for pages, if the flags say so, and for choices
 };
-constexpr int32_t kIsStop = 1, kHasPageOrders = 2;
+// With kMeasures the second byte is the pair's lower rank, the third the higher one.
+constexpr int32_t kIsStop = 1, kHasPageOrders = 2, kMeasures = 4;
+static_assert(LinkGraph::kRanksMax <= 256);
+
+int32_t flags_of(const Step& step) {
+  int32_t flags = (step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders);
+  if (step.measured) flags |= kMeasures | step.measured->low << 8 | step.measured->high << 16;
+  return flags;
+}
 
 // Position and previous token of a row are those of its token in the batch.
 struct RequestRecord {
@@ -71,6 +79,7 @@ bool within(int32_t value, int32_t most) {
 
 void Step::clear() {
   is_stop = false;
+  measured.reset();
   pages.clear();
   batch.clear();
   requests.clear();
@@ -98,7 +107,7 @@ void encode_step(const Step& step, std::vector<std::byte>& bytes) {
 
 void append_step(const Step& step, std::vector<std::byte>& bytes) {
   const Batch& batch = step.batch;
-  StepHeader header{(step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders),
+  StepHeader header{flags_of(step),
                     batch.token_count(),
                     static_cast<int32_t>(batch.page_lists.size()),
                     static_cast<int32_t>(batch.outputs.size()),
@@ -137,6 +146,9 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   if (bytes.size() + sizeof(header) != expected + header.order_bytes) return broken_step();
   step.clear();
   step.is_stop = (header.flags & kIsStop) != 0;
+  if ((header.flags & kMeasures) != 0) {
+    step.measured = RankPair{header.flags >> 8 & 0xff, header.flags >> 16 & 0xff};
+  }
   for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {
     take_values(bytes, *ints, header.tokens);
   }

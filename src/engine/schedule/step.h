@@ -1,13 +1,16 @@
-// Step: what rank 0 sends the others to compute: a batch and the choices after it, or a stop.
+// Step: what rank 0 sends the others to compute: a batch and the choices after it; or to measure a
+// link, or to stop.
 // Encoded as a flat message in the machines' byte order, which all ranks of a group share.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "collective/group/group.h"
 #include "engine/choices/choice_orders.h"
 #include "engine/pages/page_orders.h"
 #include "model/forward/batch.h"
@@ -17,6 +20,7 @@ namespace lockstep {
 
 struct Step {
   bool is_stop = false;                 // followers leave their loop
+  std::optional<RankPair> measured{};   // each stage measures the link of this pair, nothing else
   PageOrders pages;                     // executed before anything is computed
   Batch batch;                          // may be empty if there are orders
   std::vector<ChoiceRequest> requests;  // one for each of batch.outputs

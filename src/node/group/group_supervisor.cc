@@ -119,6 +119,25 @@ void GroupSupervisor::on_page_counts(int rank, const PageStoreCounts& counts) {
   status_.pages = counts;
 }
 
+// The lower rank of a pair reports for both directions.
+void GroupSupervisor::on_link_readings(int rank, std::span<const LinkReading> links) {
+  const std::lock_guard lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < status_.links.size(); ++i) {
+    PairTimes& times = status_.links[i].times;
+    const auto is_same = [&](const LinkReading& link) {
+      return times.a == rank && times.b == link.peer;
+    };
+    const auto link = std::find_if(links.begin(), links.end(), is_same);
+    if (link == links.end()) continue;
+    link_rates_[i].note(now, link->bytes);
+    if (link->p50_ns == 0) continue;
+    times.p50_us = link->p50_ns / 1e3;
+    times.p99_us = link->p99_ns / 1e3;
+    times.gbit_s = link->bytes_per_us * 8 / 1e3;
+  }
+}
+
 void GroupSupervisor::on_load_bytes(const LoadBytes& bytes) {
   const std::lock_guard lock(mutex_);
   if (status_.state == ModelStatus::State::kReady) return;
@@ -129,7 +148,9 @@ void GroupSupervisor::on_load_bytes(const LoadBytes& bytes) {
 ModelStatus GroupSupervisor::status() const {
   std::lock_guard lock(mutex_);
   ModelStatus status = status_;
-  if (status.loading) status.loading->bytes_s = load_rate_.at(std::chrono::steady_clock::now());
+  const auto now = std::chrono::steady_clock::now();
+  if (status.loading) status.loading->bytes_s = load_rate_.at(now);
+  for (size_t i = 0; i < status.links.size(); ++i) status.links[i].bytes_s = link_rates_[i].at(now);
   return status;
 }
 

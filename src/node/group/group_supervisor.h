@@ -125,6 +125,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
 
   void on_event(RequestEvent event) override { requests_.take(std::move(event)); }
   void on_page_counts(int rank, const PageStoreCounts& counts) override;
+  void on_link_readings(int rank, std::span<const LinkReading> links) override;
   void on_load_bytes(const LoadBytes& bytes) override;
 
   const GroupSupervisorOptions options_;
@@ -135,7 +136,8 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable started_;
   ModelStatus status_;
-  RateWindow load_rate_;  // of status_.loading
+  RateWindow load_rate_;                // of status_.loading
+  std::vector<RateWindow> link_rates_;  // of status_.links
   Error start_error_{ErrorCode::kInternal, ""};
   Inbox inbox_;
   bool stopping_ = false;

@@ -186,6 +186,7 @@ void GroupSupervisor::announce_ready(const WorkerGroup& workers) {
   status_.late_calls = workers.late_calls();
   status_.late_frames = workers.late_frames();
   status_.links = workers.links();
+  link_rates_.assign(status_.links.size(), {});
   status_.context = workers.report().context;
   status_.vocab_size = workers.report().vocab_size;
   status_.identity = workers.report().identity;

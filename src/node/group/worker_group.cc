@@ -207,6 +207,9 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kPages:
       events.on_page_counts(rank, TRY(decode_page_counts(frame.payload)));
       return Ok{};
+    case Message::kLinks:
+      events.on_link_readings(rank, TRY(decode_link_readings(frame.payload)));
+      return Ok{};
     case Message::kEvent:
       return handle_event(frame.payload, events);
     case Message::kBytes:

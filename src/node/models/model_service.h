@@ -44,10 +44,11 @@ struct ModelLoading {
   double bytes_s = 0;  // over the last seconds; 0 while nothing is read
 };
 
-// The link of one pair of ranks, measured when the group was formed.
+// The link of one pair of ranks.
 struct PairStatus {
-  LinkUse use;  // as rank times.a reports it; use.peer is times.b
-  PairTimes times;
+  LinkUse use;         // as rank times.a reports it; use.peer is times.b
+  PairTimes times;     // measured when the group was formed; again in turn within a stage
+  double bytes_s = 0;  // carried in both directions, over the last seconds
 };
 
 struct ModelStatus {

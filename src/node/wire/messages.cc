@@ -147,6 +147,34 @@ Result<LoadBytes> decode_load_bytes(std::string_view payload) {
   return LoadBytes{read, take<uint64_t>(payload)};
 }
 
+std::string encode_link_readings(std::span<const LinkReading> links) {
+  std::string bytes;
+  for (const LinkReading& link : links) {
+    bytes += pack(link.peer, link.bytes, link.p50_ns, link.p99_ns, link.bytes_per_us);
+  }
+  return bytes;
+}
+
+Result<std::vector<LinkReading>> decode_link_readings(std::string_view payload) {
+  constexpr size_t kBytes = sizeof(uint64_t) + 4 * sizeof(uint32_t);
+  if (payload.size() % kBytes != 0 || payload.size() / kBytes > LinkGraph::kRanksMax) {
+    return corrupt_message("readings of links");
+  }
+  std::vector<LinkReading> links;
+  while (!payload.empty()) {
+    LinkReading& link = links.emplace_back();
+    link.peer = take<int32_t>(payload);
+    link.bytes = take<uint64_t>(payload);
+    link.p50_ns = take<uint32_t>(payload);
+    link.p99_ns = take<uint32_t>(payload);
+    link.bytes_per_us = take<uint32_t>(payload);
+    if (link.peer < 0 || (links.size() > 1 && link.peer <= links[links.size() - 2].peer)) {
+      return corrupt_message("readings of links");
+    }
+  }
+  return links;
+}
+
 std::string encode_page_counts(const PageStoreCounts& counts) {
   return pack(counts);
 }

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "node/wire/worker_setup.h"
 #include "transport/link_use.h"
+#include "transport/metered_link.h"
 
 namespace lockstep {
 
@@ -42,6 +43,7 @@ enum class Message : uint8_t {
   kFatal,  // why this worker is about to exit
   kPages,  // PageStoreCounts, when they have changed
   kBytes,  // LoadBytes, while a model is loaded, when they have changed
+  kLinks,  // LinkReading of its links, when they have changed
 };
 
 // How a worker finds the other ranks of an epoch. Sent with the descriptors of its links' memory,
@@ -104,6 +106,10 @@ Result<Heartbeat> decode_heartbeat(std::string_view payload);
 
 std::string encode_load_bytes(const LoadBytes& bytes);
 Result<LoadBytes> decode_load_bytes(std::string_view payload);
+
+std::string encode_link_readings(std::span<const LinkReading> links);
+// The peers are in ascending order.
+Result<std::vector<LinkReading>> decode_link_readings(std::string_view payload);
 
 std::string encode_page_counts(const PageStoreCounts& counts);
 Result<PageStoreCounts> decode_page_counts(std::string_view payload);

@@ -16,6 +16,7 @@
 #include "node/wire/messages.h"
 #include "node/worker/worker_control.h"
 #include "node/worker/worker_links.h"
+#include "transport/metered_link.h"
 #include "transport/unformed_link.h"
 #include "transport/verbs/verbs_upgrade.h"
 
@@ -25,6 +26,7 @@ namespace {
 constexpr std::chrono::seconds kSetupWaitMax{30};  // for the node's next message
 // For the next epoch: another rank may have to load again. The node ends us if it gives up.
 constexpr std::chrono::hours kJoinWaitMax{24};
+constexpr std::chrono::seconds kMeasureLinksEvery{2};
 
 // Lets requests reach an engine only while it exists.
 class Attachment {
@@ -49,6 +51,7 @@ EngineOptions engine_options(const WorkerSetup& setup, const DiskCache& cache,
   options.cache_disk_bytes = cache.bytes;
   options.kernels = kernels;
   options.progress = progress;
+  options.measure_links_every = kMeasureLinksEvery;
   return options;
 }
 
@@ -83,9 +86,14 @@ Result<Group> Worker::form_group(const EpochOrder& order) {
   WorkerLinks opened = TRY(open_worker_links(setup, order, control, late_count));
   options.links = std::move(opened.links);
   links = std::move(opened.uses);
-  for (std::unique_ptr<Link>& link : options.links) {
-    if (link && wrap_link) link = wrap_link(std::move(link));
+  options.meters = std::make_shared<LinkMeters>(options.links.size());
+  for (size_t peer = 0; peer < options.links.size(); ++peer) {
+    std::unique_ptr<Link>& link = options.links[peer];
+    if (!link) continue;
+    if (wrap_link) link = wrap_link(std::move(link));
+    link = std::make_unique<MeteredLink>(std::move(link), (*options.meters)[peer]);
   }
+  control.watch(options.meters);
   return Group::form(std::move(options));
 }
 

@@ -85,6 +85,11 @@ void WorkerControl::attach(Engine* engine) {
   engine_ = engine;
 }
 
+void WorkerControl::watch(std::shared_ptr<const LinkMeters> meters) {
+  std::lock_guard lock(mutex_);
+  meters_ = std::move(meters);
+}
+
 void WorkerControl::send(Message type, std::string_view payload) {
   std::lock_guard lock(send_mutex_);
   if (!writer_.push(static_cast<uint8_t>(type), payload).ok()) leave();
@@ -144,12 +149,28 @@ void WorkerControl::beat() {
     push(Message::kPages, encode_page_counts(*pages));
     told_page_counts_ = *pages;
   }
+  std::vector<LinkReading> links = link_readings();
+  if (links != told_links_) {
+    push(Message::kLinks, encode_link_readings(links));
+    told_links_ = std::move(links);
+  }
   if (!writer_.flush(fd_.get()).ok()) leave();
 }
 
 std::optional<PageStoreCounts> WorkerControl::page_counts() {
   const std::lock_guard lock(mutex_);
   return engine_ == nullptr ? std::nullopt : engine_->page_store_counts();
+}
+
+// Of links that have carried something.
+std::vector<LinkReading> WorkerControl::link_readings() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LinkReading> links;
+  for (size_t peer = 0; meters_ && peer < meters_->size(); ++peer) {
+    const LinkReading figures = (*meters_)[peer].read(static_cast<int32_t>(peer));
+    if (figures.bytes > 0) links.push_back(figures);
+  }
+  return links;
 }
 
 void WorkerControl::handle(ControlFrame frame) {

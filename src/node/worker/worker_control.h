@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "node/wire/control_channel.h"
 #include "node/wire/messages.h"
+#include "transport/metered_link.h"
 
 namespace lockstep {
 
@@ -55,6 +56,8 @@ class WorkerControl {
 
   // From now on requests go to `engine`; null before it is destroyed.
   void attach(Engine* engine);
+  // From now on heartbeats report the links of the current group, which `meters` measure.
+  void watch(std::shared_ptr<const LinkMeters> meters);
 
   // Blocks while the node does not read; ends the process if that lasts long.
   void send(Message type, std::string_view payload);
@@ -68,6 +71,7 @@ class WorkerControl {
   void read_and_beat();
   void beat();
   std::optional<PageStoreCounts> page_counts();
+  std::vector<LinkReading> link_readings() const;
   void handle(ControlFrame frame);
   void end_epoch();
   Status handle_join(const ControlFrame& frame);
@@ -75,9 +79,10 @@ class WorkerControl {
 
   UniqueFd fd_;
   WakePipe wake_;
-  FrameReader reader_;                // the thread's
-  PageStoreCounts told_page_counts_;  // the thread's
-  LoadBytes told_bytes_;              // likewise
+  FrameReader reader_;                   // the thread's
+  PageStoreCounts told_page_counts_;     // the thread's
+  LoadBytes told_bytes_;                 // likewise
+  std::vector<LinkReading> told_links_;  // likewise
   Progress progress_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> finished_{false};
@@ -91,6 +96,7 @@ class WorkerControl {
   std::optional<EpochOrder> join_;
   std::string ports_;
   Engine* engine_ = nullptr;
+  std::shared_ptr<const LinkMeters> meters_;
   bool is_stopped_ = false;
   bool is_aborted_ = false;
 

@@ -23,7 +23,8 @@ JsonObject pair_object(const PairStatus& pair) {
           {"network_note", pair.use.network_note},
           {"p50_us", pair.times.p50_us},
           {"p99_us", pair.times.p99_us},
-          {"gbit_s", pair.times.gbit_s}};
+          {"gbit_s", pair.times.gbit_s},
+          {"bytes_s", pair.bytes_s}};
 }
 
 // The node's name; if it is unknown, the short form of its id.

@@ -222,7 +222,7 @@ class StreamSink final : public OpenAiSink {
     open();
     write_chunk(JsonArray(), JsonObject{{name, std::move(report)}});
   }
-  // Of OpenAI's chunks only the last has usage; the others have null in its place.
+  // The last chunk alone has usage; the others have null in its place.
   void write_chunk(JsonArray choices, JsonObject more = {}) {
     JsonObject chunk = frame(format_.chunk_object, std::move(choices));
     if (answer_.extras.usage) chunk["usage"] = nullptr;

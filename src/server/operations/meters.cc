@@ -17,7 +17,10 @@ JsonArray links_json(const ApiContext& context) {
   for (const auto& model : context.models()) {
     const ModelStatus status = model->status();
     for (const PairStatus& pair : status.links) {
-      JsonObject link{{"model", status.name}, {"a", pair.times.a}, {"b", pair.times.b}};
+      JsonObject link{{"model", status.name},
+                      {"a", pair.times.a},
+                      {"b", pair.times.b},
+                      {"bytes_s", pair.bytes_s}};
       if (pair.times.p50_us > 0) link["p50_us"] = pair.times.p50_us;
       links.push_back(std::move(link));
     }

@@ -14,8 +14,9 @@ namespace lockstep {
 namespace {
 
 // Values that move all the time are no change of the status: the meters carry them.
-constexpr std::string_view kMoving[] = {"power_w", "clock_skew_s", "uptime_s", "disk_free_bytes",
-                                        "running", "p50_us",       "p99_us",   "gbit_s"};
+constexpr std::string_view kMoving[] = {"power_w",         "clock_skew_s", "uptime_s",
+                                        "disk_free_bytes", "running",      "p50_us",
+                                        "p99_us",          "gbit_s",       "bytes_s"};
 
 bool is_moving(std::string_view name) {
   return std::find(std::begin(kMoving), std::end(kMoving), name) != std::end(kMoving);
