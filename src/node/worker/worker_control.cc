@@ -162,7 +162,7 @@ std::optional<PageStoreCounts> WorkerControl::page_counts() {
   return engine_ == nullptr ? std::nullopt : engine_->page_store_counts();
 }
 
-// Of links that have carried something.
+// Links that have carried nothing are left out.
 std::vector<LinkReading> WorkerControl::link_readings() const {
   const std::lock_guard lock(mutex_);
   std::vector<LinkReading> links;
