@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <boost/asio/ip/address.hpp>
+
 #include "base/byte_text.h"
 #include "cluster/cluster_fixture.h"
 #include "cluster/join/blocking_connection.h"
@@ -34,6 +36,12 @@ struct Stranger {
   TlsIdentity tls;
 };
 
+bool is_a_name(const std::string& host) {
+  boost::system::error_code error;
+  boost::asio::ip::make_address(host, error);
+  return error.failed();
+}
+
 }  // namespace
 
 TEST_CASE("peers: two nodes meet by --join, talk, and notice that the other is gone") {
@@ -64,6 +72,21 @@ TEST_CASE("peers: two nodes meet by --join, talk, and notice that the other is g
   CHECK(of_a.count("+b") == 1);
   REQUIRE(a.peers->report().absent.size() == 1);
   CHECK(a.peers->report().absent[0].name == "b");
+}
+
+TEST_CASE(
+    "peers: a node that is joined by its name is known by a numeric address, as ranks need it") {
+  const TemporaryFolder folder;
+  const ClusterKey key = new_cluster();
+  Diary of_a, of_b;
+  TestNode a(member_identity(folder, "a", key), local_options(), of_a.events());
+  TestNode b(member_identity(folder, "b", key), local_options({{"localhost", a.peers->port()}}),
+             of_b.events());
+  REQUIRE(of_b.waits_for("+a"));
+  const auto connected = b.peers->report().connected;
+  REQUIRE(connected.size() == 1);
+  CHECK(!is_a_name(connected[0].address.host));
+  CHECK(connected[0].address.port == a.peers->port());
 }
 
 TEST_CASE("peers: nodes that each know one address all meet, over one connection for each pair") {

@@ -286,7 +286,11 @@ void Peers::Impl::on_greeted(uint64_t number, FrameConnection connection,
   if (outcome.status.ok()) {
     const StreamReady ready = std::move(found->second.ready);
     calls.erase(found);
-    if (!ready) return establish(std::move(connection), details, target.address, &target);
+    if (!ready) {
+      // Ranks need a numeric address; `target` may have a name.
+      const NetAddress reached{connection.peer_host(), target.address.port};
+      return establish(std::move(connection), details, reached, &target);
+    }
     connection.set_silence_max(std::chrono::milliseconds(0));
     auto kept = keep_stream(details.id, connection);
     return kept.ok() ? ready(std::move(connection)) : ready(std::move(kept.error()));
