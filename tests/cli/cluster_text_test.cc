@@ -40,6 +40,17 @@ TEST_CASE("a cluster is shown as a table of its nodes and the PINs to type elsew
   CHECK(lines[6] == "beta (10.0.0.2) asks to join. If it is yours, type there: 12345678");
 }
 
+TEST_CASE("nodes that share a name are told apart by their ids") {
+  const auto lines = cluster_lines(json(R"({"cluster":"12345678","nodes":[
+      {"name":"box","id":"aaaaaaaa11111111","state":"alive"},
+      {"name":"box","id":"bbbbbbbb22222222","state":"dead"},
+      {"name":"desk","id":"cccccccc33333333","state":"alive"}]})"));
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[2].starts_with("  box (aaaaaaaa)       alive"));
+  CHECK(lines[3].starts_with("  box (bbbbbbbb)       dead"));
+  CHECK(lines[4].starts_with("  desk                 alive"));
+}
+
 TEST_CASE("a model shows how much of it is on the disk of the node that was asked") {
   CHECK(disk_text(json(R"({"disk":{"size_bytes":1200000000,"whole_bytes":4500000000}})")) ==
         "1.20 GB of 4.50 GB on this disk");

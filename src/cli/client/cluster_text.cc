@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "cli/client/node_client.h"
 #include "cli/text/output.h"
@@ -42,9 +43,17 @@ std::string notes_text(const Json& node) {
   return notes;
 }
 
-std::string node_line(const Json& node) {
-  std::string name = text_in(node, "name");
-  if (name.empty()) name = text_in(node, "id").substr(0, 8);
+// With the beginning of its id where another node has the same name, as --nodes takes it.
+std::string node_label(const Json& node, std::span<const Json> nodes) {
+  const std::string name = text_in(node, "name");
+  const std::string id = text_in(node, "id").substr(0, 8);
+  if (name.empty()) return id;
+  const auto has_name = [&](const Json& one) { return text_in(one, "name") == name; };
+  if (std::count_if(nodes.begin(), nodes.end(), has_name) < 2) return name;
+  return fmt::format("{} ({})", name, id);
+}
+
+std::string node_line(const Json& node, const std::string& name) {
   std::string line = fmt::format("  {:<20} {:<8} {:>22} {:>9}  {}", name, text_in(node, "state"),
                                  memory_text(node), speed_text(node), notes_text(node));
   line.erase(line.find_last_not_of(' ') + 1);
@@ -88,7 +97,7 @@ std::vector<std::string> cluster_lines(const Json& status) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("cluster {}, {}", cluster, counted(nodes.size(), "node")));
   lines.emplace_back("  node                 state            free for models     reads");
-  for (const Json& node : nodes) lines.push_back(node_line(node));
+  for (const Json& node : nodes) lines.push_back(node_line(node, node_label(node, nodes)));
   const std::string problem = text_in(status, "beacon_problem");
   if (!problem.empty()) lines.push_back("  " + problem);
   for (const Json& pin : list_in(status, "pins")) {

@@ -60,7 +60,10 @@ Status show_log(const LogsFlags& flags) {
       answered_at = Clock::now();
       has_answered = true;
       if (more.value()) continue;
-      if (!flags.follows) return Ok{};
+      if (!flags.follows) {
+        if (next == 0 && !flags.json) fmt::print(stderr, "The node has not logged anything yet.\n");
+        return Ok{};
+      }
     }
     std::this_thread::sleep_for(kLogPollPeriod);
   }

@@ -58,9 +58,12 @@ ApiResult<JsonObject> unload(ApiContext& context, const HttpRequest& request) {
     return missing_field("model");
   }
   TRY(fields.refuse_ignored());
-  auto name = wanted_name(cluster->report(), *asked);
+  const ClusterReport report = cluster->report();
+  auto name = wanted_name(report, *asked);
   if (!name.ok()) {
-    if (model_named(context.models(), *asked) == nullptr) return name.error();
+    // A request finds a model also by a name in other letters; unloading wants the exact one.
+    const auto served = model_named(context.models(), *asked);
+    if (served == nullptr || wanted_name(report, served->status().name).ok()) return name.error();
     return bad_field("model", fmt::format("the model \"{}\" belongs to this node, not to the "
                                           "cluster: it ends with the node",
                                           *asked));
