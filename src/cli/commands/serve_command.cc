@@ -186,6 +186,12 @@ Result<LinkOptions> link_between_machines(const ServeFlags& flags) {
   return link;
 }
 
+// A port in use: with the flag that chooses another one.
+Error with_port_flag(Error error, std::string_view flag) {
+  if (error.message.ends_with("choose another port")) error.message += fmt::format(" ({})", flag);
+  return error;
+}
+
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
                                                 const ClusterEntry& entry, int64_t budget_bytes,
                                                 const LinkOptions& link, const DiskCache& cache,
@@ -198,19 +204,25 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
   peers.join = entry.join;
   peers.version = kVersion;
   DataNetworks data_networks = TRY(DataNetworks::parse(flags.data_network));
-  return ClusterNode::start({.identity = entry.identity,
-                             .peers = std::move(peers),
-                             .budget_bytes = std::max<int64_t>(0, budget_bytes),
-                             .is_spare = flags.spare,
-                             .keeps_shares = flags.keep == "shares",
-                             .version = kVersion,
-                             .disk_cache = cache,
-                             .power = serving.power,
-                             .machine = serving.machine,
-                             .link = link,
-                             .data_networks = std::move(data_networks),
-                             .on_restart = std::move(on_restart),
-                             .models_here = std::move(own_models)});
+  auto node = ClusterNode::start({.identity = entry.identity,
+                                  .peers = std::move(peers),
+                                  .budget_bytes = std::max<int64_t>(0, budget_bytes),
+                                  .is_spare = flags.spare,
+                                  .keeps_shares = flags.keep == "shares",
+                                  .version = kVersion,
+                                  .disk_cache = cache,
+                                  .power = serving.power,
+                                  .machine = serving.machine,
+                                  .link = link,
+                                  .data_networks = std::move(data_networks),
+                                  .on_restart = std::move(on_restart),
+                                  .models_here = std::move(own_models)});
+  if (!node.ok()) {
+    return with_port_flag(node.error(),
+                          "--control-port; a second node on this machine also needs another "
+                          "--port and LOCKSTEP_HOME");
+  }
+  return node;
 }
 
 // An already wanted model keeps its promises, unless a flag sets another one.
@@ -337,13 +349,18 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
     };
   }
   std::shared_ptr<ModelDirectory> models = std::make_shared<FixedModels>(serving.own);
-  if (serving.node == nullptr) return Server::start(options, models, nullptr);
+  const auto start = [&](ClusterControl* control) -> Result<std::unique_ptr<Server>> {
+    auto server = Server::start(options, models, control);
+    if (!server.ok()) return with_port_flag(server.error(), "--port");
+    return server;
+  };
+  if (serving.node == nullptr) return start(nullptr);
   if (serving.own.empty()) {
     models = serving.node->models();
   } else {
     models = std::make_shared<JoinedModels>(models, serving.node->models());
   }
-  return Server::start(options, models, &serving.node->control());
+  return start(&serving.node->control());
 }
 
 // Ranks end with the process that started them: their channel closes, and Linux also kills them. A
