@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the pictures of docs/page.md from the page over real nodes, with 64 colours each.
+# Takes the pictures of docs/ from the page over real nodes, with 64 colours each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,7 @@ taken="$(mktemp -d)"
 trap 'rm -rf "$taken"' EXIT
 tools/test_page.sh --pictures "$taken" --only views
 tools/test_page.sh --pictures "$taken" --only first_run
+tools/test_page.sh --pictures "$taken" --only cluster
 mkdir -p docs/pictures
 keep() { # keep TAKEN NAME
   pngquant --force --strip --speed 1 64 --output "docs/pictures/$2.png" "$taken/$1.png"
@@ -19,3 +20,5 @@ keep chat-1440-light chat
 keep cluster-1440-light cluster
 keep connect-1440-light connect
 keep first-run-done first-run
+keep pin pin
+keep two-machines two-machines

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import test, { after, before } from "node:test";
-import { assertQuiet, openBrowser, untilText } from "./browser.mjs";
+import { assertQuiet, openBrowser, picture, untilText } from "./browser.mjs";
 import { startHub } from "./hub.mjs";
 import { program, startMember, startSecond, STORIES, temporary, until } from "./node.mjs";
 
@@ -45,7 +45,7 @@ function joinOnTerminal(name) {
 }
 
 test("a second machine joins with the PIN that every view shows", async () => {
-  const tab = await browser.open("#/connect", { control: true });
+  const tab = await browser.open("#/cluster", { control: true });
   const second = joinOnTerminal("second");
   try {
     const banner = tab.page.getByRole("status").filter({ hasText: "asks to join" });
@@ -53,6 +53,9 @@ test("a second machine joins with the PIN that every view shows", async () => {
     const pin = (await banner.locator("code").innerText()).trim();
     assert.match(pin, /^\d{8}$/);
     await until(() => /PIN/.test(second.said()), "the joining node asks for the PIN");
+    await picture(tab.page, "pin");
+    await tab.page.goto(`${browser.address}/#/connect`);
+    await banner.waitFor();
     second.type(pin);
     await banner.waitFor({ state: "detached" });
     await tab.page.goto(`${browser.address}/#/cluster`);

@@ -5,8 +5,8 @@ import { cpSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import test, { after, before } from "node:test";
-import { answers, assertQuiet, openBrowser, PHONE, picture, sendMessage, WIDE } from "./browser.mjs";
-import { startMember, startSecond, STORIES, temporary } from "./node.mjs";
+import { answers, assertQuiet, openBrowser, PHONE, picture, sendMessage, untilText, WIDE } from "./browser.mjs";
+import { run, startMember, startSecond, STORIES, temporary } from "./node.mjs";
 import { setSettings, storeConversations } from "./stored.mjs";
 
 const VIEWS = ["chat", "cluster", "models", "activity", "connect"];
@@ -15,9 +15,10 @@ const TABS_MAX = 400; // presses of Tab until a view must have been walked throu
 let node;
 let second;
 let browser;
+let model;
 
 before(async () => {
-  const model = join(temporary("models"), "stories260K"); // its path is in the pictures
+  model = join(temporary("models"), "stories260K"); // its path is in the pictures
   cpSync(STORIES, model, { recursive: true });
   node = await startMember([model, "--name", "anna"]);
   second = await startSecond(node, "berta");
@@ -133,4 +134,20 @@ test("views and commands by keys: Alt and a digit, Ctrl-K, Escape", async () => 
   await page.keyboard.press("Escape");
   await page.getByRole("dialog", { name: "Commands" }).waitFor({ state: "hidden" });
   assertQuiet(tab);
+});
+
+test("a model over two machines is a line between them, with both parts and the link in the tables", async () => {
+  run(["load", model, "--ranks", "2", "--parallel", "tensor", "--nodes", "anna,berta", "--port", String(node.port)], node.home);
+  const { placement } = await node.model("stories260K");
+  const leads = placement.find(({ rank }) => rank === 0).node_name === "anna"; // its node has measured the link
+  const other = leads ? browser : await openBrowser(second);
+  try {
+    const tab = await other.open("#/cluster", { control: true });
+    const isWhole = (text) => ["rank 0, layers 0–4", "rank 1, layers 0–4", "Gbit/s"].every((words) => text.includes(words));
+    await untilText(tab.page.getByRole("main"), isWhole, "both parts and their measured link are shown");
+    await picture(tab.page, "two-machines");
+    assertQuiet(tab);
+  } finally {
+    if (!leads) await other.close();
+  }
 });
