@@ -69,15 +69,15 @@ void remove_footers(CLI::App& app) {
 }
 
 // "lockstep cluster": the words of the innermost command that was named.
-std::string words_of(const CLI::App& app) {
+std::string command_words(const CLI::App& app) {
   const auto named = app.get_subcommands();
   if (named.empty()) return app.get_name();
-  return app.get_name() + " " + words_of(*named.front());
+  return app.get_name() + " " + command_words(*named.front());
 }
 
 int report(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-  fmt::print(stderr, "lockstep: {}; see `{} --help`\n", error.what(), words_of(app));
+  fmt::print(stderr, "lockstep: {}; see `{} --help`\n", error.what(), command_words(app));
   return kExitUsage;
 }
 
