@@ -176,8 +176,8 @@ void judge_rdma_port(const RdmaFacts& facts, const VerbsPortReport& port, bool a
   add_note(
       findings, "rdma_gid",
       fmt::format("the InfiniBand port {} carries no IP address, by which nodes find it", name),
-      "switch IP over InfiniBand on: sudo modprobe ib_ipoib, then sudo ip address add "
-      "10.86.0.1/24 dev ib0");
+      "for RDMA make it an Ethernet port (NVIDIA: sudo mlxconfig -d DEVICE set LINK_TYPE_P1=2); "
+      "for TCP: sudo modprobe ib_ipoib, then sudo ip address add 10.86.0.1/24 dev ib0");
 }
 
 void judge_lock(const RdmaFacts& facts, Findings& findings) {
