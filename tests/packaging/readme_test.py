@@ -4,7 +4,8 @@ somewhere, and README's commands that need no network are run, with the small mo
 place of a downloaded one.
 
 In docs/macs.md a block ```sh is run, and a block ```text right after it is its output; ```sh mac-not-run is for Macs and
-not run; each line of a block ```doctor is a sentence that stands in src/doctor.
+not run. In all pages each line of a block ```doctor is a sentence that stands in src/doctor, each of ```said one in src.
+guide_test.py follows other pages.
 
   LOCKSTEP_PROGRAM=... readme_test.py
 """
@@ -187,22 +188,46 @@ class Macs(unittest.TestCase):
                 self.assertEqual((checked.returncode, checked.stderr), (0, ""), lines)
         self.assertGreater(count, 5)
 
-    def test_sentences_of_the_doctor_stand_in_its_sources(self):
-        known = set()
-        for source in (SOURCE / "src/doctor").rglob("*.cc"):
+
+class Sentences(unittest.TestCase):
+    """Blocks ```doctor have sentences of the doctor, blocks ```said parts of what the program says elsewhere."""
+
+    @staticmethod
+    def literals(folder):
+        """The strings in the sources, as patterns: what is put into them later can be anything."""
+        for source in (SOURCE / folder).rglob("*.cc"):
             text = re.sub(r"(?<!:)//[^\n]*", "", source.read_text(encoding="utf-8"))
-            for literals in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', text):
-                sentence = re.sub(r'"\s*"', "", literals)[1:-1]
+            for parts in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', text):
+                sentence = re.sub(r'"\s*"', "", parts)[1:-1].replace('\\"', '"')
                 if len(sentence) > 8:
-                    known.add(re.compile(".+?".join(map(re.escape, re.split(r"\{[^}]*\}", sentence)))))
+                    yield sentence, re.compile(".+?".join(map(re.escape, re.split(r"\{[^}]*\}", sentence))))
+
+    @staticmethod
+    def lines(mark):
+        for page in PAGES:
+            for found, lines in marked_blocks(page.read_text(encoding="utf-8")):
+                yield from lines.splitlines() if found == mark else ()
+
+    def test_sentences_of_the_doctor_stand_in_its_sources(self):
+        known = {pattern for _, pattern in self.literals("src/doctor")}
         found = 0
-        for mark, lines in marked_blocks(self.PAGE):
-            for line in lines.splitlines() if mark == "doctor" else ():
-                found += 1
-                severity, sentence = re.fullmatch(r"(ok     |note   |PROBLEM)  (.+)", line).groups()
-                self.assertTrue(any(pattern.fullmatch(sentence) for pattern in known), f"src/doctor says nothing like: {sentence}")
+        for line in self.lines("doctor"):
+            found += 1
+            severity, sentence = re.fullmatch(r"(ok     |note   |PROBLEM)  (.+)", line).groups()
+            self.assertTrue(any(pattern.fullmatch(sentence) for pattern in known), f"src/doctor says nothing like: {sentence}")
         self.assertGreater(found, 10)
         self.assertFalse(any(pattern.fullmatch("RDMA over Thunderbolt is switched up") for pattern in known))
+
+    def test_sentences_of_the_program_stand_in_its_sources(self):
+        known = [(len(re.sub(r"\{[^}]*\}", "", text)), pattern) for text, pattern in self.literals("src")]
+        found = 0
+        for line in self.lines("said"):
+            found += 1
+            # The longest literal in it makes most of the line; names and numbers are put around it.
+            longest = max((length for length, pattern in known if length >= 20 and pattern.search(line)), default=0)
+            self.assertGreater(longest, len(line) / 2, f"src says nothing like: {line}")
+        self.assertGreater(found, 3)
+        self.assertFalse(any(pattern.search("no node answers at the door") for length, pattern in known if length >= 20))
 
 
 if __name__ == "__main__":
