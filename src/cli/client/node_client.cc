@@ -29,7 +29,7 @@ constexpr const char* kKeyVariable = "LOCKSTEP_API_KEY";
 
 // The node says what is needed, and this end why it was missing.
 std::string sentence_of(const Json& error, const NodeControl& control) {
-  const std::string message = text_in(error, "message");
+  const std::string message = refusal_text(error);
   const bool lacks_control = text_in(error, "code") == "control_needed";
   return lacks_control && !control.missing.empty()
              ? fmt::format("{} ({})", message, control.missing)
@@ -56,6 +56,13 @@ Result<Json> call(const NodeFlags& flags, HttpCall call) {
 }
 
 }  // namespace
+
+std::string refusal_text(const Json& error) {
+  const std::string message = text_in(error, "message");
+  return text_in(error, "code") == "invalid_api_key"
+             ? fmt::format("{} (this command sends the one in {})", message, kKeyVariable)
+             : message;
+}
 
 ErrorCode error_code_of_status(int status) {
   if (status == 404) return ErrorCode::kNotFound;

@@ -37,6 +37,8 @@ void address_call(const NodeFlags& flags, HttpCall& call);
 // deadline.
 void add_control(const NodeFlags& flags, HttpCall& call);
 ErrorCode error_code_of_status(int status);
+// The sentence of a node's "error", with the variable for the key where a key is missing or wrong.
+std::string refusal_text(const Json& error);
 
 // Fields that exist: the node may be of another version.
 std::string text_in(const Json& object, std::string_view key);

@@ -248,10 +248,14 @@ std::string self_name(const ClusterReport& report) {
   return "this machine";
 }
 
+// Such a --host is no address that a browser can open.
+bool is_every_address(const std::string& host) {
+  return host == "*" || host == "0.0.0.0" || host == "::";
+}
+
 // The control page, printed only on a terminal: the code in its address must not get into a log.
 std::string page_url(const ServeFlags& flags, const Serving& serving) {
-  const bool is_on_loopback = flags.host == "*" || flags.host == "0.0.0.0" || flags.host == "::" ||
-                              is_loopback_authority(flags.host);
+  const bool is_on_loopback = is_every_address(flags.host) || is_loopback_authority(flags.host);
   if (!stdout_is_terminal() || flags.no_control || !is_on_loopback) return "";
   const auto path = serving.server->make_page_path();
   if (!path.ok()) return "";
@@ -286,7 +290,9 @@ void announce_cluster(const ClusterNode& node, const ClusterReport& report, bool
 }
 
 void announce(const ServeFlags& flags, const Serving& serving, bool has_founded) {
-  const std::string url = fmt::format("http://{}:{}/", flags.host, serving.server->port());
+  const std::string url =
+      fmt::format("http://{}:{}/", is_every_address(flags.host) ? "localhost" : flags.host,
+                  serving.server->port());
   const std::string page = page_url(flags, serving);
   if (flags.json) return announce_json(url, page, serving);
   if (serving.node != nullptr) {
@@ -312,6 +318,10 @@ void announce(const ServeFlags& flags, const Serving& serving, bool has_founded)
     print_line(
         "A demo: the page and programs of this machine may kill a worker (POST /demo/kill), to see "
         "that answers go on unchanged.");
+  }
+  if (is_every_address(flags.host)) {
+    print_line(fmt::format("Other machines reach port {} of this one by its name and addresses.",
+                           serving.server->port()));
   }
   print_line(fmt::format("Serving at {} (the page), {}v1 (OpenAI API). Ctrl-C ends.", url, url));
 }

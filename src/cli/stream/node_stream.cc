@@ -23,7 +23,7 @@ namespace {
 Error refusal_of(int status, const std::string& body) {
   const auto json = parse_untrusted_json(body);
   const Json* error = json.ok() ? find(json.value(), "error") : nullptr;
-  std::string message = error != nullptr ? text_in(*error, "message") : "";
+  std::string message = error != nullptr ? refusal_text(*error) : "";
   if (message.empty()) message = "the program that answers there is not a lockstep node";
   return {error_code_of_status(status), std::move(message)};
 }
