@@ -27,6 +27,15 @@ export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<stri
   return body;
 }
 
+// A folder or a file. The planner reads none before they are loaded.
+export const isPath = (model: string): boolean => model.startsWith("/");
+
+// Such a name would be wanted for ever and wait for ever; empty if it may be one.
+export function whyNoModel(model: string): string {
+  if (isPath(model) || /^[^/~]+\/[^/]/.test(model)) return "";
+  return `"${model}" is neither a model of a hub, like org/name, nor the path of a folder or .gguf file, which begins with /.`;
+}
+
 // As /cluster/load takes ids of nodes.
 const shortId = (id: string): string => id.slice(0, 8);
 

@@ -4,7 +4,7 @@ import { byUrgency } from "../../src/cluster/findings";
 import { appended, filtered, hasRestarted, LINES_KEPT, type LogLine } from "../../src/cluster/log_lines";
 import { merged } from "../../src/cluster/stored";
 import type { ModelStatus, Pull, Status } from "../../src/cluster/types";
-import { EMPTY, fieldsOf, loadBody, previewOf } from "../../src/models/load_form";
+import { EMPTY, fieldsOf, isPath, loadBody, previewOf, whyNoModel } from "../../src/models/load_form";
 import { progressPart, stillAfter } from "../../src/models/progress";
 import { isActive, matching, rowsOf, type DiskReport } from "../../src/models/rows";
 import recorded from "./data/two_nodes.json";
@@ -71,6 +71,12 @@ test("a load's body has what was set and nothing else", () => {
     aliases: "one, two  three,", idleUnloadS: 60 }, []),
   { model: "m", context: 4096, streams: 2, parallel: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2, aliases: ["one", "two", "three"],
     idle_unload_s: 60 });
+});
+
+test("a name that can be no model is refused before it is sent", () => {
+  for (const model of ["org/name", "org/name@main", "org/name/file.gguf", "/models/stories260K", "/m.gguf"]) assert.equal(whyNoModel(model), "");
+  for (const model of ["nope", "~/models", "org/", "m.gguf"]) assert.match(whyNoModel(model), /org\/name/, model);
+  assert.deepEqual(["/m.gguf", "org/name"].map(isPath), [true, false]);
 });
 
 test("a model that is wanted already keeps its path, and the form shows what it was loaded with", () => {
