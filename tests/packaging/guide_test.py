@@ -15,6 +15,7 @@ The machine is called anna there, and its ports are 8600, 8601, 8610 and 8611; f
   LOCKSTEP_PROGRAM=... guide_test.py
 """
 
+import json
 import os
 import pty
 import re
@@ -110,7 +111,16 @@ class Walk:
                 said += os.read(ours, 4096)
             except OSError:  # a terminal whose program has ended
                 raise AssertionError(f"{lines}\n{said.decode()}{node.stderr.read().decode()}") from None
+        self.await_nodes(end)
         return said.decode().replace("\r\n", "\n")
+
+    def await_nodes(self, end):
+        """Until the first node sees all of them."""
+        alive = 0
+        while alive < len(self.nodes):
+            assert time.monotonic() < end, f"{alive} of {len(self.nodes)} nodes are alive"
+            status = json.loads(self.run("lockstep status --json"))
+            alive = sum(node["state"] == "alive" for node in status["nodes"])
 
     def stop(self):
         for node, ours in reversed(self.nodes):
