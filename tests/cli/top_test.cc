@@ -1,5 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "cli/client/node_client.h"
 #include "cli/top/top_frame.h"
 
@@ -146,6 +150,15 @@ TEST_CASE("the chosen row stays in sight, and Enter tells all about it") {
   press(screen, facts, "\x1b");
   press(screen, facts, "s");
   CHECK(top_rows(facts, TopPane::kMachines, screen.is_sorted(), {})[0].starts_with("box39"));
+}
+
+TEST_CASE("all about a model has a line for each of its links, without JSON") {
+  const auto lines = top_detail(some_facts(), TopPane::kModels, 0, false);
+  const auto is_link = [&](const std::string& line) {
+    return line.starts_with("links 0: a 0, b 1");
+  };
+  REQUIRE(std::count_if(lines.begin(), lines.end(), is_link) == 1);
+  for (const std::string& line : lines) CHECK(line.find('{') == std::string::npos);
 }
 
 TEST_CASE("rows are shared so that every pane shows something") {

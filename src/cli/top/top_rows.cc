@@ -170,7 +170,23 @@ std::string link_row(const Json& link, TopCharset charset) {
                      gbit_s > 0 ? fmt::format("{:.3g} Gbit/s", gbit_s) : "-");
 }
 
-// Members of an object, nested ones with a dot; lists of objects are counted.
+std::string value_text(const Json& value) {
+  return value.is_string() ? std::string(text_of(value.get_string())) : dump_json(value);
+}
+
+// "rank 0, pid 4711": on one line, without what is empty.
+std::string members_text(const Json& json) {
+  if (!json.is_object()) return value_text(json);
+  std::string line;
+  for (const auto& [key, value] : json.get_object()) {
+    const std::string text = value.is_null() ? "" : value_text(value);
+    if (text.empty()) continue;
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", std::string(key), text);
+  }
+  return line;
+}
+
+// Members of an object, nested ones with a dot; a line for each object of a list.
 void add_members(const Json& json, const std::string& prefix, std::vector<std::string>& lines) {
   constexpr size_t kLinesMax = 200;
   for (const auto& [key, value] : json.get_object()) {
@@ -181,11 +197,10 @@ void add_members(const Json& json, const std::string& prefix, std::vector<std::s
     } else if (value.is_array() && !value.get_array().empty() && value.get_array()[0].is_object()) {
       for (size_t i = 0; i < value.get_array().size() && lines.size() < kLinesMax; ++i) {
         lines.push_back(
-            harmless_line(fmt::format("{}[{}]: {}", name, i, dump_json(value.get_array()[i]))));
+            harmless_line(fmt::format("{} {}: {}", name, i, members_text(value.get_array()[i]))));
       }
     } else if (!value.is_null()) {
-      const std::string text =
-          value.is_string() ? std::string(text_of(value.get_string())) : dump_json(value);
+      const std::string text = value_text(value);
       if (!text.empty()) lines.push_back(harmless_line(fmt::format("{}: {}", name, text)));
     }
   }
