@@ -265,6 +265,13 @@ class InATerminal(unittest.TestCase):
             terminal.type("\x03")
             self.assertEqual(terminal.end(), 0)
 
+    def test_a_refusal_repaints_nothing_either(self):
+        for env in ({"ACCESSIBLE": "1"}, {"TERM": "dumb"}):
+            with Terminal("show", "no/such-folder/here", env=env) as terminal:
+                self.assertEqual(terminal.end(), 2)
+                self.assertIn("lockstep: ", terminal.seen)
+                self.assertNotIn("\x1b", terminal.seen)
+
     def test_top_leaves_the_screen_as_it_was(self):
         for end in (lambda terminal: terminal.type("q"), lambda terminal: terminal.process.send_signal(signal.SIGTERM)):
             with Terminal("top", *at(self.node)) as terminal:

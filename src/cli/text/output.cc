@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "cli/text/terminal_text.h"
+
 namespace lockstep {
 
 int fail(const Error& error) {
@@ -48,7 +50,7 @@ bool stderr_is_terminal() {
 }
 
 void show_progress(std::string_view text) {
-  if (!stderr_is_terminal()) return;
+  if (!stderr_manner().may_repaint) return;
   fmt::print(stderr, "\r\x1b[K{}", text);
   std::fflush(stderr);
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/text/output.h"
+#include "cli/text/terminal_text.h"
 
 namespace lockstep {
 namespace {
@@ -61,7 +62,7 @@ void TransferText::show(const DownloadProgress& progress, Clock::time_point now)
                                         duration_text(left / rate));
   const std::string file =
       progress.is_checking ? "checking " + short_name(progress.file) : short_name(progress.file);
-  if (stderr_is_terminal()) {
+  if (stderr_manner().may_repaint) {
     show_progress(fmt::format("{:3.0f} % |{}| {}, {}  {}", std::floor(fraction * 100),
                               bar_text(fraction, kBarWidth), amount, speed, file));
     return;

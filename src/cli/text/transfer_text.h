@@ -1,5 +1,5 @@
-// The progress of a download as text: on a terminal one line that is replaced, with a bar, the rate
-// and the time left; elsewhere a plain line for each tenth. On stderr. One thread.
+// The progress of a download as text: where a line may be repainted, one with a bar, the rate and
+// the time left; elsewhere a plain line for each tenth. On stderr. One thread.
 #pragma once
 
 #include <chrono>

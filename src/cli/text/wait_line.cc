@@ -6,9 +6,14 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
+
+#include "cli/text/output.h"
 
 namespace lockstep {
+namespace {
 
+// Of the terminal of stderr or stdout; 80 if unknown.
 size_t terminal_columns() {
   constexpr size_t kColumnsUnknown = 80;
   for (const int fd : {STDERR_FILENO, STDOUT_FILENO}) {
@@ -17,6 +22,8 @@ size_t terminal_columns() {
   }
   return kColumnsUnknown;
 }
+
+}  // namespace
 
 void WaitLine::show(std::string_view text, Clock::time_point now) {
   const auto period = manner_.may_repaint ? Clock::duration(kRepaintPeriod) : kHeartbeat;
@@ -32,17 +39,13 @@ void WaitLine::show(std::string_view text, Clock::time_point now) {
   const size_t columns = terminal_columns() - 1;
   const std::string line =
       columns_of(text) > columns ? fit_columns(text, columns, manner_.has_utf8) : std::string(text);
-  fmt::print(stderr, "\r\x1b[K{}", styled(manner_, TextStyle::kDim, line));
-  std::fflush(stderr);
+  show_progress(styled(manner_, TextStyle::kDim, line));
   is_shown_ = true;
 }
 
 void WaitLine::clear() {
   last_.reset();
-  if (!is_shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
-  is_shown_ = false;
+  if (std::exchange(is_shown_, false)) clear_progress();
 }
 
 }  // namespace lockstep

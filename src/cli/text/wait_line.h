@@ -32,7 +32,4 @@ class WaitLine {
   bool is_shown_ = false;
 };
 
-// Columns of the terminal of stderr or stdout; 80 if unknown.
-size_t terminal_columns();
-
 }  // namespace lockstep
