@@ -48,7 +48,8 @@ Result<TalkAnswer> NodeAnswerer::answer(const Dialogue& conversation, const Talk
                     post_call(is_completion ? "/v1/completions" : "/v1/chat/completions", body));
   EventReader reader;
   TalkStream talk(TalkStream::Clock::now());
-  AnswerWatch watch(flags_, model_.name);
+  std::optional<AnswerWatch> watch;  // only a terminal shows what it tells
+  if (manner_.is_terminal) watch.emplace(flags_, model_.name);
   std::optional<Error> error;
   while (!error) {
     if (InterruptGuard::is_interrupted()) {
@@ -65,9 +66,9 @@ Result<TalkAnswer> NodeAnswerer::answer(const Dialogue& conversation, const Talk
       const auto pieces = reader.take(step.piece);
       if (!pieces.ok()) return pieces.error();
       for (const ServerEvent& event : pieces.value()) TRY(talk.take(event, now, events));
-      if (talk.has_text()) watch.note_text(now);
+      if (watch && talk.has_text()) watch->note_text(now);
     }
-    watch.look(events, now);
+    if (watch) watch->look(events, now);
   }
   TalkAnswer answer = talk.answer();
   if (error) answer.error = std::move(error);
@@ -114,14 +115,21 @@ AnswerWatch::AnswerWatch(const NodeFlags& flags, std::string model)
 
 void AnswerWatch::look(TalkEvents& events, Clock::time_point now) {
   read_events(events);
+  const auto told = requests_ ? requests_->poll() : std::nullopt;
+  if (told) requests_.reset();
   const auto quiet = has_text_ ? Clock::duration(kQuietInAnswer) : kQuietBeforeWords;
-  if (now - last_text_ < quiet || now < next_look_) return;
+  const bool is_due = now >= next_look_;
+  if (now - last_text_ < quiet || (!told && !is_due)) return;
   next_look_ = now + kLookPeriod;
-  const auto requests = ask_node(flags_, "/cluster/requests");
+  if (!told && !requests_) {
+    requests_.emplace(flags_, HttpCall{.target = "/cluster/requests"});
+    return;
+  }
+  // A node that has not told yet does not hold up the words about the time.
   const double waited_s = std::chrono::duration<double>(now - last_text_).count();
   const Json none = JsonObject();
-  events.on_wait(
-      waiting_text(requests.ok() ? requests.value() : none, state_.status(), model_, waited_s));
+  const Json& requests = told && told->ok() ? told->value() : none;
+  events.on_wait(waiting_text(requests, state_.status(), model_, waited_s));
 }
 
 void AnswerWatch::read_events(TalkEvents& events) {

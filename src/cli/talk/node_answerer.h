@@ -3,11 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/client/node_client.h"
 #include "cli/stream/cluster_state.h"
+#include "cli/stream/node_call.h"
 #include "cli/stream/node_stream.h"
 #include "cli/talk/answerer.h"
 #include "cli/text/terminal_text.h"
@@ -65,6 +66,7 @@ class AnswerWatch {
     last_text_ = now;
     has_text_ = true;
   }
+  // Never waits for the node.
   void look(TalkEvents& events, Clock::time_point now);
 
  private:
@@ -75,6 +77,7 @@ class AnswerWatch {
   NodeStream stream_;  // of /cluster/events
   EventReader reader_;
   ClusterState state_;
+  std::optional<NodeCall> requests_;  // that the node has not told yet
   bool has_ended_ = false;
   bool has_text_ = false;
   Clock::time_point last_text_;

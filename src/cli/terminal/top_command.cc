@@ -12,6 +12,7 @@
 #include "cli/client/wanted_model.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/interrupt.h"
+#include "cli/stream/node_call.h"
 #include "cli/text/output.h"
 #include "cli/top/top_feed.h"
 #include "cli/top/top_frame.h"
@@ -37,7 +38,7 @@ struct TopFlags {
 // The answer that the user waits for, and its form as lines.
 struct TopWait {
   TopAction action;
-  TopCall call;
+  NodeCall call;
 };
 
 std::vector<std::string> lines_of_log(const Json& answer) {
@@ -63,20 +64,19 @@ std::vector<std::string> lines_of_doctor(const Json& answer) {
   return lines;
 }
 
-Result<TopCall> call_of(const TopFlags& flags, const TopAction& action) {
+Result<NodeCall> call_of(const TopFlags& flags, const TopAction& action) {
   switch (action.kind) {
     case TopAction::Kind::kLoad: {
       const WantedModel wanted = TRY(wanted_model(action.model));
       const JsonObject body{{"model", wanted.name}, {"path", wanted.path}};
-      return TopCall(flags.node, post_call("/cluster/load", body), true);
+      return NodeCall(flags.node, post_call("/cluster/load", body));
     }
     case TopAction::Kind::kUnload:
-      return TopCall(flags.node, post_call("/cluster/unload", JsonObject{{"model", action.model}}),
-                     true);
+      return NodeCall(flags.node, post_call("/cluster/unload", JsonObject{{"model", action.model}}));
     case TopAction::Kind::kDoctor:
-      return TopCall(flags.node, HttpCall{.target = "/cluster/doctor"}, true);
+      return NodeCall(flags.node, HttpCall{.target = "/cluster/doctor"});
     default:
-      return TopCall(flags.node, HttpCall{.target = "/cluster/log?after=0"}, true);
+      return NodeCall(flags.node, HttpCall{.target = "/cluster/log?after=0"});
   }
 }
 

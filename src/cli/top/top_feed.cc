@@ -15,19 +15,6 @@ constexpr std::chrono::seconds kConnectPeriod{1};
 
 }  // namespace
 
-std::optional<Result<Json>> TopCall::poll() {
-  while (true) {
-    NodeStream::Step step = stream_->next(std::chrono::milliseconds(0));
-    if (step.kind == NodeStream::Kind::kNothing) return std::nullopt;
-    if (step.kind == NodeStream::Kind::kFailure) return Result<Json>(*step.error);
-    if (step.kind == NodeStream::Kind::kEnd) return parse_json(body_);
-    body_ += step.piece;
-    if (body_.size() > kBodyBytesMax) {
-      return Result<Json>(Error{ErrorCode::kCorrupt, "the answer of the node is too long"});
-    }
-  }
-}
-
 TopFeed::TopFeed(NodeFlags flags) : flags_(std::move(flags)) {
   connect();
 }
@@ -75,7 +62,7 @@ void TopFeed::take_piece(const NodeStream::Step& step, TopFacts& facts) {
 void TopFeed::take_requests(TopFacts& facts, Clock::time_point now) {
   if (!requests_) {
     if (now < next_requests_ || !has_begun_) return;
-    requests_.emplace(flags_, HttpCall{.target = "/cluster/requests"}, true);
+    requests_.emplace(flags_, HttpCall{.target = "/cluster/requests"});
   }
   auto answer = requests_->poll();
   if (!answer) return;

@@ -10,24 +10,11 @@
 #include <string>
 
 #include "cli/client/node_client.h"
+#include "cli/stream/node_call.h"
 #include "cli/stream/node_stream.h"
 #include "cli/top/top_state.h"
 
 namespace lockstep {
-
-// A whole answer that arrives some time.
-class TopCall {
- public:
-  TopCall(const NodeFlags& flags, HttpCall call, bool with_control)
-      : stream_(std::make_unique<NodeStream>(flags, std::move(call), with_control)) {}
-  // nullopt: not yet.
-  std::optional<Result<Json>> poll();
-
- private:
-  static constexpr size_t kBodyBytesMax = 16 << 20;
-  std::unique_ptr<NodeStream> stream_;
-  std::string body_;
-};
 
 class TopFeed {
  public:
@@ -48,7 +35,7 @@ class TopFeed {
   const NodeFlags flags_;
   std::unique_ptr<NodeStream> events_;
   EventReader reader_;
-  std::optional<TopCall> requests_;
+  std::optional<NodeCall> requests_;
   Clock::time_point next_requests_;
   Clock::time_point next_connect_;
   std::function<void(const Json&)> on_happening_;
