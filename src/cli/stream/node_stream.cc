@@ -39,8 +39,6 @@ HttpStreamLimits node_limits() {
 
 NodeStream::NodeStream(const NodeFlags& flags, HttpCall call, bool with_control)
     : mailbox_(std::make_shared<Mailbox>()), loop_(EventLoop::start()) {
-  if (with_control) add_control(flags, call);
-  address_call(flags, call);
   const auto mailbox = mailbox_;
   const auto tell = [mailbox](auto&& change) {
     {
@@ -63,7 +61,10 @@ NodeStream::NodeStream(const NodeFlags& flags, HttpCall call, bool with_control)
   events.on_failure = [tell](Error error) {
     tell([&](Mailbox& box) { box.error = std::move(error); });
   };
-  loop_->must_run([&] {
+  // The destructor's own work on the loop comes after this, so it may use this object.
+  loop_->post([this, flags, call = std::move(call), with_control, events]() mutable {
+    if (with_control) add_control(flags, call);
+    address_call(flags, call);
     stream_ = HttpStream::start(*loop_, std::move(call), node_limits(), std::move(events));
   });
 }

@@ -36,7 +36,8 @@ class NodeStream {
   };
 
   // `call` needs a method, a target and a body; the rest is added. `with_control`: also the proof
-  // that this user may control the node, if it can be made.
+  // that this user may control the node, if it can be made. Does not wait; the proof is asked for on
+  // the own thread, and the destructor waits for its end.
   NodeStream(const NodeFlags& flags, HttpCall call, bool with_control = false);
   ~NodeStream();
   NodeStream(const NodeStream&) = delete;
