@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files/mapped_file.h"
@@ -136,20 +137,24 @@ Result<int> run_locally(const RunFlags& flags) {
   return talk(flags, answerer, "");
 }
 
-Result<int> run_at_node(const RunFlags& flags) {
-  const std::string text =
-      flags.group.model.empty() ? TRY(pick_model(flags.node, false)) : flags.group.model;
+// `status`: the node's.
+Result<int> run_at_node(const RunFlags& flags, Json status) {
+  std::string text = flags.group.model;
+  if (text.empty()) {
+    text = TRY(pick_model(flags.node, status, false));
+    status = TRY(ask_node(flags.node, "/cluster/status"));  // the user may have taken a while
+  }
   const TerminalManner manner = stderr_manner();
-  NodeModel model = TRY(open_node_model(flags.node, text, manner));
+  NodeModel model = TRY(open_node_model(flags.node, status, text, manner));
   NodeAnswerer answerer(flags.node, std::move(model), manner);
   return talk(flags, answerer, fmt::format("http://{}:{}", flags.node.host, flags.node.port));
 }
 
-// Whether a node is to answer. Own workers are the way out if none runs here, or one that can load
-// no models and has others.
-Result<bool> uses_node(const RunFlags& flags) {
-  if (flags.local) return false;
-  const auto status = ask_node(flags.node, "/cluster/status");
+// The status of the node that is to answer; nullopt: own workers are, the way out if no node runs
+// here, or one that can load no models and has others.
+Result<std::optional<Json>> status_of_node(const RunFlags& flags) {
+  if (flags.local) return std::optional<Json>();
+  auto status = ask_node(flags.node, "/cluster/status");
   const bool is_named = !flags.group.model.empty();
   if (!status.ok()) {
     const bool may_run_here = status.error().code == ErrorCode::kPeerLost && !flags.names_node;
@@ -160,18 +165,21 @@ Result<bool> uses_node(const RunFlags& flags) {
                    "pulled model (org/name)"};
     }
     say_dim("No node runs on this machine, so the model runs in this process (--local).");
-    return false;
+    return std::optional<Json>();
   }
-  if (!is_named || flags.names_node || !can_load_nothing(status.value())) return true;
-  if (serves_model(status.value(), flags.group.model)) return true;
+  if (!is_named || flags.names_node || !can_load_nothing(status.value()) ||
+      serves_model(status.value(), flags.group.model)) {
+    return std::optional(std::move(status.value()));
+  }
   say_dim(
       "The node of this machine has other models and loads none (serve --alone), so this one "
       "runs in this process (--local).");
-  return false;
+  return std::optional<Json>();
 }
 
 Result<int> run_run_command(const RunFlags& flags) {
-  return TRY(uses_node(flags)) ? run_at_node(flags) : run_locally(flags);
+  auto status = TRY(status_of_node(flags));
+  return status ? run_at_node(flags, std::move(*status)) : run_locally(flags);
 }
 
 void add_sampling_flags(CLI::App& command, RunFlags& flags) {

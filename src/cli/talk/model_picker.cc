@@ -74,8 +74,7 @@ const PickableModel* picked_model(const std::vector<PickableModel>& models,
   return found;
 }
 
-Result<std::string> pick_model(const NodeFlags& flags, bool asks_always) {
-  const Json status = TRY(ask_node(flags, "/cluster/status"));
+Result<std::string> pick_model(const NodeFlags& flags, const Json& status, bool asks_always) {
   auto models = pickable_models(status, JsonObject());
   if (models.size() == 1 && !asks_always) return models.front().name;
   const bool can_load = !text_in(status, "cluster").empty();

@@ -25,7 +25,7 @@ std::vector<std::string> picker_lines(const std::vector<PickableModel>& models);
 const PickableModel* picked_model(const std::vector<PickableModel>& models, std::string_view typed);
 
 // The only served model, unless `asks_always`; else the user's choice on a terminal.
-// kInvalidArgument with the names where nobody can be asked.
-Result<std::string> pick_model(const NodeFlags& flags, bool asks_always);
+// kInvalidArgument with the names where nobody can be asked. `status`: the node's.
+Result<std::string> pick_model(const NodeFlags& flags, const Json& status, bool asks_always);
 
 }  // namespace lockstep

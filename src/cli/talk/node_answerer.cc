@@ -79,8 +79,13 @@ Result<TalkAnswer> NodeAnswerer::answer(const Dialogue& conversation, const Talk
 }
 
 Status NodeAnswerer::choose_model(const std::string& model) {
-  const std::string name = model.empty() ? TRY(pick_model(flags_, true)) : model;
-  model_ = TRY(open_node_model(flags_, name, manner_));
+  std::string name = model;
+  Json status = TRY(ask_node(flags_, "/cluster/status"));
+  if (name.empty()) {
+    name = TRY(pick_model(flags_, status, true));
+    status = TRY(ask_node(flags_, "/cluster/status"));  // the user has taken a while
+  }
+  model_ = TRY(open_node_model(flags_, status, name, manner_));
   return Ok{};
 }
 

@@ -24,9 +24,10 @@ struct NodeModel {
 
 // Finds the model that `text` means, a served name, a path or a model of a hub, loads it if it is
 // not wanted yet, and waits until it can answer, with its progress on stderr. Ctrl-C stops waiting
-// (kCancelled), not loading. kUnsupported if the node can load no models (serve --alone).
-Result<NodeModel> open_node_model(const NodeFlags& flags, const std::string& text,
-                                  const TerminalManner& manner);
+// (kCancelled), not loading. kUnsupported if the node can load no models (serve --alone). `status`:
+// the node's of now.
+Result<NodeModel> open_node_model(const NodeFlags& flags, const Json& status,
+                                  const std::string& text, const TerminalManner& manner);
 
 // By its status: a node that can load no models (serve --alone), and one that has what `text`
 // means.

@@ -23,8 +23,8 @@ std::string source_of(const std::string& text) {
 }
 
 // Asks the cluster to load it, and returns its name.
-Result<std::string> order_model(const NodeFlags& flags, const Json& status,
-                                const std::string& text) {
+Result<std::string> order_model(const NodeFlags& flags, const Json& status, const std::string& text,
+                                const TerminalManner& manner) {
   if (can_load_nothing(status)) {
     std::string served;
     for (const Json& model : list_in(status, "models")) {
@@ -37,7 +37,7 @@ Result<std::string> order_model(const NodeFlags& flags, const Json& status,
   const WantedModel wanted = TRY(wanted_model(text));
   TRY(tell_node(flags, "/cluster/load", JsonObject{{"model", wanted.name}, {"path", wanted.path}}));
   fmt::print(stderr, "{}\n",
-             styled(stderr_manner(), TextStyle::kDim,
+             styled(manner, TextStyle::kDim,
                     fmt::format("{} stays loaded; `lockstep unload {}` frees its memory",
                                 wanted.name, wanted.name)));
   return wanted.name;
@@ -102,13 +102,13 @@ bool serves_model(const Json& status, const std::string& text) {
   return find_served_model(status, text, source_of(text)) != nullptr;
 }
 
-Result<NodeModel> open_node_model(const NodeFlags& flags, const std::string& text,
-                                  const TerminalManner& manner) {
-  const Json status = TRY(ask_node(flags, "/cluster/status"));
+Result<NodeModel> open_node_model(const NodeFlags& flags, const Json& status,
+                                  const std::string& text, const TerminalManner& manner) {
   const Json* served = find_served_model(status, text, source_of(text));
   const std::string name =
-      served != nullptr ? text_in(*served, "name") : TRY(order_model(flags, status, text));
-  const Json model = TRY(await_model(flags, name, manner));
+      served != nullptr ? text_in(*served, "name") : TRY(order_model(flags, status, text, manner));
+  const bool answers_now = served != nullptr && is_model_on_demand(*served);
+  const Json model = answers_now ? *served : TRY(await_model(flags, name, manner));
   NodeModel opened{.name = name, .context = number_in(model, "context"), .has_template = true};
   const auto card = tell_node(flags, "/api/show", JsonObject{{"model", name}});
   // A node that does not tell answers chats in any case.
