@@ -65,7 +65,7 @@ void AnswerView::on_note(std::string_view text) {
   fmt::print(stderr, "{}\n", styled(options_.err, TextStyle::kDim, text));
 }
 
-void AnswerView::finish() {
+void AnswerView::finish(bool is_answer) {
   progress_.clear();
   if (options_.is_silent) return;
   end_reasoning();
@@ -73,7 +73,8 @@ void AnswerView::finish() {
     if (has_carriage_return_) print(harmless_text("\r"));
     if (!options_.is_plain) print(markdown_.finish());
   }
-  if (is_inside_line_ || !has_content_ || !options_.out.is_terminal) print("\n");
+  const bool ends_answer = is_answer && (!has_content_ || !options_.out.is_terminal);
+  if (is_inside_line_ || ends_answer) print("\n");
 }
 
 void AnswerView::print(std::string_view text) {

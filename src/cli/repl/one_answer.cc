@@ -47,7 +47,7 @@ Status answer_once(Answerer& answerer, Dialogue& conversation, const OneAnswerOp
   view_options.is_silent = options.is_json || options.is_code;
   AnswerView view(view_options);
   auto made = answerer.answer(conversation, options.settings, view);
-  view.finish();
+  view.finish(made.ok());
   const TalkAnswer answer = TRY(std::move(made));
   if (answer.error) return *answer.error;
   conversation.answer(answer.content, answer.reasoning);

@@ -96,7 +96,7 @@ void Repl::answer() {
   conversation_.model = answerer_.model();
   AnswerView view(options_.view);
   auto made = answerer_.answer(conversation_, options_.settings, view);
-  view.finish();
+  view.finish(made.ok());
   if (!made.ok()) {
     conversation_.take_back();
     return complain(made.error());
