@@ -46,11 +46,11 @@ std::string notes_text(const Json& node) {
 // With the beginning of its id where another node has the same name, as --nodes takes it.
 std::string node_label(const Json& node, std::span<const Json> nodes) {
   const std::string name = text_in(node, "name");
-  const std::string id = text_in(node, "id").substr(0, 8);
-  if (name.empty()) return id;
   const auto has_name = [&](const Json& one) { return text_in(one, "name") == name; };
-  if (std::count_if(nodes.begin(), nodes.end(), has_name) < 2) return name;
-  return fmt::format("{} ({})", name, id);
+  if (name.empty() || std::count_if(nodes.begin(), nodes.end(), has_name) < 2) {
+    return name_of_node(node);
+  }
+  return fmt::format("{} ({})", name, text_in(node, "id").substr(0, 8));
 }
 
 std::string node_line(const Json& node, const std::string& name) {
@@ -100,12 +100,18 @@ std::vector<std::string> cluster_lines(const Json& status) {
   for (const Json& node : nodes) lines.push_back(node_line(node, node_label(node, nodes)));
   const std::string problem = text_in(status, "beacon_problem");
   if (!problem.empty()) lines.push_back("  " + problem);
-  for (const Json& pin : list_in(status, "pins")) {
-    lines.push_back(fmt::format("{} ({}) asks to join. If it is yours, type there: {}",
-                                text_in(pin, "name"), text_in(pin, "address"),
-                                text_in(pin, "pin")));
-  }
+  for (const Json& pin : list_in(status, "pins")) lines.push_back(pin_text(pin));
   return lines;
+}
+
+std::string name_of_node(const Json& node) {
+  const std::string name = text_in(node, "name");
+  return name.empty() ? text_in(node, "id").substr(0, kShortIdDigits) : name;
+}
+
+std::string pin_text(const Json& pin) {
+  return fmt::format("{} ({}) asks to join. If it is yours, type there: {}", text_in(pin, "name"),
+                     text_in(pin, "address"), text_in(pin, "pin"));
 }
 
 std::string state_text(const Json& model) {

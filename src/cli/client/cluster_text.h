@@ -11,6 +11,12 @@ namespace lockstep {
 // The nodes as a table, and the PINs to be typed elsewhere; empty if the node is in no cluster.
 std::vector<std::string> cluster_lines(const Json& status);
 
+inline constexpr size_t kShortIdDigits = 8;  // of a node's id, as shown to people
+// Its name; without one, the first digits of its id.
+std::string name_of_node(const Json& node);
+// The sentence about a machine that asks to join: an entry of "pins".
+std::string pin_text(const Json& pin);
+
 // "ready", or the progress of loading it.
 std::string state_text(const Json& model);
 // Why it waits, and which ranks are on which nodes: "alpha: rank 0, 1.20 GB".

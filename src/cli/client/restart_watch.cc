@@ -10,13 +10,6 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kShortDigits = 8;  // of an id, as shown to people
-
-std::string name_of(const Json& node) {
-  const std::string name = text_in(node, "name");
-  return name.empty() ? text_in(node, "id").substr(0, kShortDigits) : name;
-}
-
 bool is_alive(const Json& node) {
   const std::string state = text_in(node, "state");
   return state == "alive" || state == "suspect";
@@ -24,20 +17,20 @@ bool is_alive(const Json& node) {
 
 bool is_named(const Json& node, const std::string& name) {
   if (text_in(node, "name") == name) return true;
-  return name.size() >= kShortDigits && text_in(node, "id").starts_with(name);
+  return name.size() >= kShortIdDigits && text_in(node, "id").starts_with(name);
 }
 
 Result<const Json*> node_named(const Json& status, const std::string& name) {
   const Json* found = nullptr;
   std::string all;
   for (const Json& node : list_in(status, "nodes")) {
-    all += (all.empty() ? "" : ", ") + name_of(node);
+    all += (all.empty() ? "" : ", ") + name_of_node(node);
     if (!is_named(node, name)) continue;
     if (found != nullptr) {
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("several nodes are named {}: write the first {} digits of the id of "
                                "one",
-                               name, kShortDigits)};
+                               name, kShortIdDigits)};
     }
     found = &node;
   }
@@ -53,7 +46,7 @@ Result<std::vector<const Json*>> chosen_nodes(const Json& status,
     const Json* const node = TRY(node_named(status, name));
     if (!is_alive(*node)) {
       return Error{ErrorCode::kPeerLost,
-                   fmt::format("{} does not answer: start it on its own machine", name_of(*node))};
+                   fmt::format("{} does not answer: start it on its own machine", name_of_node(*node))};
     }
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
   }
@@ -80,7 +73,7 @@ Result<std::vector<NodeToRestart>> nodes_to_restart(const Json& status,
   std::vector<NodeToRestart> order;
   for (const Json* node : nodes) {
     order.push_back({.id = text_in(*node, "id"),
-                     .name = name_of(*node),
+                     .name = name_of_node(*node),
                      .life = text_in(*node, "life"),
                      .is_self = flag_in(*node, "is_self")});
   }

@@ -21,6 +21,7 @@
 #include "cli/talk/model_picker.h"
 #include "cli/talk/node_answerer.h"
 #include "cli/text/output.h"
+#include "cli/text/wait_line.h"
 
 namespace lockstep {
 namespace {
@@ -59,7 +60,7 @@ AnswerViewOptions view_of(const RunFlags& flags) {
 void say_dim(std::string_view text) {
   const TerminalManner manner = stderr_manner();
   if (!manner.is_terminal) return;  // a script's stderr is for errors
-  fmt::print(stderr, "{}\n", styled(manner, TextStyle::kDim, text));
+  print_dim(manner, text);
 }
 
 Result<TalkSettings> settings_of(const RunFlags& flags) {

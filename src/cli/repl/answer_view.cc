@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/talk/talk_text.h"
+#include "cli/text/output.h"
 
 namespace lockstep {
 
@@ -32,8 +33,7 @@ void AnswerView::end_reasoning() {
     fmt::print(stderr, "\n\n");
     return;
   }
-  const std::string line = thinking_text(std::exchange(thoughts_, 0), seconds, true);
-  fmt::print(stderr, "{}\n", styled(options_.err, TextStyle::kDim, line));
+  print_dim(options_.err, thinking_text(std::exchange(thoughts_, 0), seconds, true));
 }
 
 void AnswerView::on_content(std::string_view text) {
@@ -62,7 +62,7 @@ void AnswerView::on_note(std::string_view text) {
   if (options_.is_silent || !options_.err.is_terminal) return;
   leave_line();
   progress_.clear();
-  fmt::print(stderr, "{}\n", styled(options_.err, TextStyle::kDim, text));
+  print_dim(options_.err, text);
 }
 
 void AnswerView::finish(bool is_answer) {
@@ -85,10 +85,7 @@ void AnswerView::print(std::string_view text) {
 }
 
 void AnswerView::leave_line() {
-  if (options_.out.is_terminal && std::exchange(is_inside_line_, false)) {
-    fmt::print(stdout, "\n");
-    std::fflush(stdout);
-  }
+  if (options_.out.is_terminal && std::exchange(is_inside_line_, false)) print_line("");
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "cli/flags/interrupt.h"
 #include "cli/talk/talk_text.h"
 #include "cli/text/output.h"
+#include "cli/text/wait_line.h"
 
 namespace lockstep {
 
@@ -62,8 +63,7 @@ std::optional<std::string> Repl::read_message() {
   while (true) {
     const Typed typed = editor_.read(lines.is_open() ? "... " : prompt);
     if (typed.kind == Typed::Kind::kEnd) {
-      fmt::print(stdout, "\n");
-      std::fflush(stdout);
+      print_line("");
       return std::nullopt;
     }
     if (typed.kind == Typed::Kind::kInterrupted) {
@@ -131,7 +131,7 @@ void Repl::keep_conversation() {
 }
 
 void Repl::say(std::string_view text) {
-  fmt::print(stderr, "{}\n", styled(options_.view.err, TextStyle::kDim, text));
+  print_dim(options_.view.err, text);
 }
 
 void Repl::complain(const Error& error) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <span>
 
+#include "cluster/state/model_names.h"
+
 namespace lockstep {
 namespace {
 
@@ -59,29 +61,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
 }
 
-// Levenshtein's distance.
-size_t distance_of(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 std::string unknown_sentence(std::string_view name) {
   constexpr size_t kNameMax = 32, kDistanceMax = 2;
   const std::string_view shown = name.substr(0, kNameMax);
   std::string_view nearest;
   size_t least = kDistanceMax + 1;
   for (const ReplCommandEntry& entry : kReplCommands) {
-    const size_t distance = distance_of(shown, entry.name);
+    const size_t distance = edit_distance(shown, entry.name);
     if (distance < least) nearest = entry.name;
     least = std::min(least, distance);
   }

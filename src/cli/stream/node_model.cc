@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/bytes_text.h"
+#include "base/letters.h"
 #include "cli/client/cluster_text.h"
 #include "cli/client/node_client.h"
 #include "cli/text/terminal_text.h"
@@ -13,13 +14,8 @@
 namespace lockstep {
 namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-}
-
 bool is_same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
+  return lower_text(a) == lower_text(b);
 }
 
 std::string_view last_part(std::string_view name) {

@@ -36,10 +36,8 @@ Result<std::string> order_model(const NodeFlags& flags, const Json& status, cons
   }
   const WantedModel wanted = TRY(wanted_model(text));
   TRY(tell_node(flags, "/cluster/load", JsonObject{{"model", wanted.name}, {"path", wanted.path}}));
-  fmt::print(stderr, "{}\n",
-             styled(manner, TextStyle::kDim,
-                    fmt::format("{} stays loaded; `lockstep unload {}` frees its memory",
-                                wanted.name, wanted.name)));
+  print_dim(manner, fmt::format("{} stays loaded; `lockstep unload {}` frees its memory",
+                                wanted.name, wanted.name));
   return wanted.name;
 }
 

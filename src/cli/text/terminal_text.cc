@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/letters.h"
 #include "base/utf8.h"
 #include "cli/text/output.h"
 
@@ -68,9 +69,7 @@ size_t columns_of_code(uint32_t code) {
 }
 
 bool names_utf8(const char* locale) {
-  std::string text(locale);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  const std::string text = lower_text(locale);
   return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
 }
 

@@ -48,4 +48,8 @@ void WaitLine::clear() {
   if (std::exchange(is_shown_, false)) clear_progress();
 }
 
+void print_dim(const TerminalManner& manner, std::string_view text) {
+  fmt::print(stderr, "{}\n", styled(manner, TextStyle::kDim, text));
+}
+
 }  // namespace lockstep

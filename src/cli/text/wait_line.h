@@ -1,5 +1,6 @@
-// WaitLine: what a command waits for, on stderr. A terminal gets one dim line that is replaced
-// at most twice a second; where nothing may be repainted, a line is added now and then. One thread.
+// The dim lines of commands on stderr. WaitLine tells what a command waits for: a terminal gets one
+// line that is replaced at most twice a second; where nothing may be repainted, a line is added now
+// and then. One thread.
 #pragma once
 
 #include <chrono>
@@ -31,5 +32,8 @@ class WaitLine {
   std::optional<Clock::time_point> last_;
   bool is_shown_ = false;
 };
+
+// A line that stays, dim where the terminal can.
+void print_dim(const TerminalManner& manner, std::string_view text);
 
 }  // namespace lockstep

@@ -44,10 +44,9 @@ const Json& meters_of_model(const TopFacts& facts, const Json& model) {
 }
 
 std::string node_name(const Json& node) {
-  const std::string name = text_in(node, "name");
-  if (!name.empty()) return harmless_line(name);
-  return flag_in(node, "is_self") ? "this machine"
-                                  : harmless_line(text_in(node, "id").substr(0, 8));
+  const bool is_nameless = text_in(node, "name").empty();
+  return is_nameless && flag_in(node, "is_self") ? "this machine"
+                                                 : harmless_line(name_of_node(node));
 }
 
 double number_or(const Json& object, std::string_view key, double otherwise) {

@@ -1,10 +1,9 @@
 #include "cli/top/top_state.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "cli/client/cluster_text.h"
 #include "cli/client/node_client.h"
 #include "cli/text/terminal_text.h"
 #include "cli/top/top_rows.h"
@@ -192,11 +191,7 @@ std::vector<std::string> top_help_lines() {
 std::vector<std::string> top_pin_lines(const TopFacts& facts) {
   const Json& status = facts.cluster.status();
   std::vector<std::string> lines;
-  for (const Json& pin : list_in(status, "pins")) {
-    lines.push_back(harmless_line(
-        fmt::format("{} ({}) asks to join. If it is yours, type there: {}", text_in(pin, "name"),
-                    text_in(pin, "address"), text_in(pin, "pin"))));
-  }
+  for (const Json& pin : list_in(status, "pins")) lines.push_back(harmless_line(pin_text(pin)));
   if (!lines.empty()) return lines;
   if (!flag_in(status, "control")) {
     return {"PINs are shown only to this machine's own user of the node."};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/letters.h"
 #include "server/generation/api_context.h"
 #include "server/page/plain_page.h"
 #include "server/request/errors.h"
@@ -27,12 +28,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
-}
-
-bool is_same_word(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char x, char y) {
-    return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
-  });
 }
 
 // Takes the next element of a list with commas, without spaces around it.
@@ -90,10 +85,10 @@ bool accepts_gzip(std::string_view accept_encoding) {
   bool accepts_others = false;
   while (!accept_encoding.empty()) {
     const std::string_view element = take_element(accept_encoding);
-    const std::string_view coding = trimmed(element.substr(0, element.find(';')));
+    const std::string coding = lower_text(trimmed(element.substr(0, element.find(';'))));
     const bool is_accepted = element.find(';') == std::string_view::npos ||
                              !is_refused(element.substr(element.find(';') + 1));
-    if (is_same_word(coding, "gzip") || is_same_word(coding, "x-gzip")) return is_accepted;
+    if (coding == "gzip" || coding == "x-gzip") return is_accepted;
     if (coding == "*") accepts_others = is_accepted;
   }
   return accepts_others;
