@@ -32,11 +32,17 @@ TEST_CASE("commands and their values are completed") {
   CHECK(complete_repl_line("/model ", {"a", "b"}) == std::vector<std::string>{"a", "b"});
   CHECK(complete_repl_line("/model b", {"a", "b"}) == std::vector<std::string>{"b"});
   CHECK(complete_repl_line("/think m", {}) == std::vector<std::string>{"medium"});
+  CHECK(complete_repl_line("/think s", {}) == std::vector<std::string>{"show"});
+  CHECK(complete_repl_line("/set o", {}) == std::vector<std::string>{"off"});
+  CHECK(complete_repl_line("/set st", {}) == std::vector<std::string>{"stop"});
   CHECK(complete_repl_line("/set max", {}) == std::vector<std::string>{"max_tokens"});
   CHECK(complete_repl_line("hello", {}).empty());
   CHECK(complete_repl_line("/set seed 1", {}).empty());
   CHECK(completes_path("/file src/"));
+  CHECK(completes_path("/export "));
   CHECK_FALSE(completes_path("/files"));
+  CHECK_FALSE(completes_path("/file"));
+  CHECK_FALSE(completes_path("/model a"));
 }
 
 TEST_CASE("a completion inserts what all candidates have in common") {

@@ -123,8 +123,7 @@ void Repl::set_thinking(const std::string& text) {
     const bool has_any = last != nullptr && !last->reasoning.empty();
     return say(has_any ? harmless_text(last->reasoning) : "The last answer has no reasoning.");
   }
-  const bool is_known = text == "on" || text == "off" || text == "low" || text == "medium" ||
-                        text == "high" || text == "auto";
+  const bool is_known = is_think_value(text);
   if (!is_known && !text.empty()) return say("Write /think on, off, low, medium, high or auto.");
   if (is_known) options_.settings.thinking = text == "auto" ? "" : text;
   const std::string& thinking = options_.settings.thinking;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <iterator>
+#include <utility>
 
+#include "cli/talk/dialogue.h"
 #include "cluster/state/model_names.h"
 
 namespace lockstep {
@@ -39,21 +41,6 @@ constexpr std::array kReplCommands = std::to_array<ReplCommandEntry>({
     {"/quit", ReplCommand::kQuit, "", "leave, as Ctrl-D does"},
 });
 
-constexpr std::array<std::string_view, 7> kThinkValues = {"on",   "off",  "low", "medium",
-                                                          "high", "auto", "show"};
-constexpr std::array<std::string_view, 12> kSetNames = {"temperature",
-                                                        "top_p",
-                                                        "top_k",
-                                                        "min_p",
-                                                        "typical_p",
-                                                        "repetition_penalty",
-                                                        "presence_penalty",
-                                                        "frequency_penalty",
-                                                        "max_tokens",
-                                                        "seed",
-                                                        "stop",
-                                                        "off"};
-
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpaces = " \t\n";
   const size_t first = text.find_first_not_of(kSpaces);
@@ -77,11 +64,16 @@ std::string unknown_sentence(std::string_view name) {
              : fmt::format("there is no command {}; did you mean {}?", shown, nearest);
 }
 
-void add_matching(std::vector<std::string>& found, std::string_view word,
-                  std::span<const std::string_view> values) {
-  for (const std::string_view value : values) {
-    if (value.starts_with(word)) found.emplace_back(value);
+std::vector<std::string_view> values_of(std::string_view command) {
+  std::vector<std::string_view> values;
+  if (command == "/set") {
+    values = talk_option_names();
+    values.push_back("off");
+  } else if (command == "/think") {
+    values.assign(kThinkValues.begin(), kThinkValues.end());
+    values.push_back("show");
   }
+  return values;
 }
 
 }  // namespace
@@ -132,8 +124,9 @@ std::vector<std::string> complete_repl_line(std::string_view line,
   const std::string_view command = line.substr(0, space);
   const std::string_view word = line.substr(space + 1);
   if (word.find(' ') != std::string_view::npos) return found;
-  if (command == "/think") add_matching(found, word, kThinkValues);
-  if (command == "/set") add_matching(found, word, kSetNames);
+  for (const std::string_view value : values_of(command)) {
+    if (value.starts_with(word)) found.emplace_back(value);
+  }
   if (command == "/model") {
     std::copy_if(models.begin(), models.end(), std::back_inserter(found),
                  [&](const std::string& model) { return model.starts_with(word); });
@@ -142,9 +135,11 @@ std::vector<std::string> complete_repl_line(std::string_view line,
 }
 
 bool completes_path(std::string_view line) {
-  constexpr std::array<std::string_view, 4> kWithPath = {"/file ", "/save ", "/load ", "/export "};
-  return std::any_of(kWithPath.begin(), kWithPath.end(),
-                     [&](std::string_view command) { return line.starts_with(command); });
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos) return false;
+  return std::any_of(kReplCommands.begin(), kReplCommands.end(), [&](const ReplCommandEntry& one) {
+    return one.argument == "PATH" && one.name == line.substr(0, space);
+  });
 }
 
 std::vector<std::string> repl_help_lines() {

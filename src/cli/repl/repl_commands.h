@@ -44,7 +44,7 @@ ReplInput parse_repl_input(std::string_view text);
 // those that take a fixed set. Paths and models are left to the caller: see completes_path().
 std::vector<std::string> complete_repl_line(std::string_view line,
                                             const std::vector<std::string>& models);
-// Whether the word is a path: /file, /save, /load, /export.
+// Whether the word is a path: the argument of this command is PATH.
 bool completes_path(std::string_view line);
 
 std::vector<std::string> repl_help_lines();

@@ -1,6 +1,6 @@
 #include "cli/talk/dialogue.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -32,12 +32,6 @@ constexpr std::array kTalkOptions = std::to_array<TalkOption>({
     {"max_tokens", true, 1, 2147483647},
     {"seed", true, 0, 9e15},
 });
-
-std::string talk_option_names() {
-  std::string names;
-  for (const TalkOption& option : kTalkOptions) names += fmt::format("{}, ", option.name);
-  return names + "stop";
-}
 
 JsonObject role_message(std::string_view role, std::string_view content) {
   return {{"role", role}, {"content", content}};
@@ -132,13 +126,25 @@ std::string Dialogue::markdown() const {
   return text;
 }
 
+std::vector<std::string_view> talk_option_names() {
+  std::vector<std::string_view> names;
+  for (const TalkOption& option : kTalkOptions) names.push_back(option.name);
+  names.push_back("stop");
+  return names;
+}
+
+bool is_think_value(std::string_view text) {
+  return std::find(kThinkValues.begin(), kThinkValues.end(), text) != kThinkValues.end();
+}
+
 Result<Json> parse_talk_option(std::string_view name, std::string_view value) {
   if (name == "stop") return Json(value);
   const auto* option = std::find_if(kTalkOptions.begin(), kTalkOptions.end(),
                                     [&](const TalkOption& one) { return one.name == name; });
   if (option == kTalkOptions.end()) {
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("there is no option {}; there are {}", name, talk_option_names())};
+                 fmt::format("there is no option {}; there are {}", name,
+                             fmt::join(talk_option_names(), ", "))};
   }
   double number = 0;
   const char* const end = value.data() + value.size();

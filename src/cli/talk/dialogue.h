@@ -2,6 +2,7 @@
 // Values and pure functions; one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,9 +62,15 @@ class Dialogue {
   std::vector<TalkMessage> messages_;
 };
 
-// The value of an option of /set, as a request has it. kInvalidArgument with the options that exist
+// The names of the options of /set.
+std::vector<std::string_view> talk_option_names();
+// The value of such an option, as a request has it. kInvalidArgument with the options that exist
 // or what the value must be.
 Result<Json> parse_talk_option(std::string_view name, std::string_view value);
+// Whether TalkSettings::thinking can be it; "auto" is the empty one.
+inline constexpr std::array<std::string_view, 6> kThinkValues = {"on",     "off",  "low",
+                                                                 "medium", "high", "auto"};
+bool is_think_value(std::string_view text);
 // "temperature 0.5, seed 3"; "" if there is none.
 std::string talk_options_text(const JsonObject& options);
 
