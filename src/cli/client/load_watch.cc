@@ -6,6 +6,7 @@
 
 #include "cli/client/cluster_text.h"
 #include "cli/client/node_client.h"
+#include "cli/client/served_model.h"
 
 namespace lockstep {
 namespace {
@@ -33,10 +34,8 @@ Groups groups_of(const Json& model) {
 }  // namespace
 
 LoadWatch::Said LoadWatch::look(const Json& status, Clock::time_point now) {
-  const auto models = list_in(status, "models");
-  const auto model = std::find_if(models.begin(), models.end(),
-                                  [&](const Json& one) { return text_in(one, "name") == name_; });
-  if (model == models.end()) return {State::kGone, "another client unloaded " + name_};
+  const Json* model = model_named(status, name_);
+  if (model == nullptr) return {State::kGone, "another client unloaded " + name_};
   const std::string phase = text_in(*model, "phase");
   const std::string sentence = text_in(*model, "sentence");
   const Groups groups = groups_of(*model);

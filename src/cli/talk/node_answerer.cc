@@ -6,8 +6,8 @@
 
 #include "cli/client/cluster_text.h"
 #include "cli/client/model_lines.h"
+#include "cli/client/served_model.h"
 #include "cli/flags/interrupt.h"
-#include "cli/stream/node_model.h"
 #include "cli/talk/model_picker.h"
 #include "cli/talk/talk_stream.h"
 #include "cli/talk/talk_text.h"

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "cli/client/load_watch.h"
+#include "cli/client/served_model.h"
 #include "cli/client/wanted_model.h"
 #include "cli/flags/interrupt.h"
-#include "cli/stream/node_model.h"
 #include "cli/talk/node_answerer.h"
 #include "cli/text/wait_line.h"
 

@@ -7,10 +7,9 @@
 #include <ctime>
 #include <utility>
 
-#include "base/bytes_text.h"
 #include "cli/client/cluster_text.h"
 #include "cli/client/node_client.h"
-#include "cli/stream/node_model.h"
+#include "cli/client/served_model.h"
 #include "cli/text/output.h"
 #include "cli/text/terminal_text.h"
 #include "cli/text/transfer_text.h"

@@ -1,4 +1,4 @@
-#include "cli/stream/node_model.h"
+#include "cli/client/served_model.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
-// The models of a node's status, as `lockstep run` sees them. Pure functions of its JSON.
+// The models of a node's status: which of them a user means, and how far they are. Pure functions of
+// its JSON. Used by `lockstep run`, `load` and `top`.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "json/json.h"
 
