@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/version.h"
-#include "cli/text/output.h"
 #include "cluster/join/join_cluster.h"
 #include "cluster/peers/peers.h"
 

@@ -103,10 +103,6 @@ Result<Json> tell_node(const NodeFlags& flags, std::string_view path, const Json
   return call(flags, post_call(path, body));
 }
 
-Result<Json> delete_at_node(const NodeFlags& flags, std::string_view path) {
-  return call(flags, {.method = "DELETE", .target = std::string(path)});
-}
-
 std::string text_in(const Json& object, std::string_view key) {
   const auto value = get_string(object, key);
   return value.ok() ? value.value().value_or("") : "";

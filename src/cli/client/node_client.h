@@ -27,7 +27,6 @@ void add_node_flags(CLI::App& command, NodeFlags& flags);
 // sentence.
 Result<Json> ask_node(const NodeFlags& flags, std::string_view path);
 Result<Json> tell_node(const NodeFlags& flags, std::string_view path, const JsonObject& body);
-Result<Json> delete_at_node(const NodeFlags& flags, std::string_view path);
 
 // Building blocks of these, for answers that are read as they arrive.
 HttpCall post_call(std::string_view path, const JsonObject& body);

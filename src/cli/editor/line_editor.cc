@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <histedit.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 // time, on the main thread. Source of the calls: editline(3) and editrc(5).
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include "cli/talk/talk_text.h"
 #include "cli/text/output.h"
 
 namespace lockstep {
@@ -20,8 +19,7 @@ void print_code(const TalkAnswer& answer, const AnswerViewOptions& view) {
   std::fflush(stdout);
 }
 
-}  // namespace
-
+// The value of --json.
 Json answer_json(const TalkAnswer& answer, const std::string& node) {
   const TalkFigures& figures = answer.figures;
   JsonObject object{{"text", answer.content}};
@@ -40,6 +38,8 @@ Json answer_json(const TalkAnswer& answer, const std::string& node) {
   if (!node.empty()) object["node"] = node;
   return object;
 }
+
+}  // namespace
 
 Status answer_once(Answerer& answerer, Dialogue& conversation, const OneAnswerOptions& options) {
   conversation.model = answerer.model();

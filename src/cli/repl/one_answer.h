@@ -20,7 +20,4 @@ struct OneAnswerOptions {
 // Answers the conversation's last message, adds the answer to it and prints it.
 Status answer_once(Answerer& answerer, Dialogue& conversation, const OneAnswerOptions& options);
 
-// The JSON value of `lockstep run --json`.
-Json answer_json(const TalkAnswer& answer, const std::string& node);
-
 }  // namespace lockstep

@@ -19,7 +19,6 @@ Repl::Repl(Answerer& answerer, ReplOptions options)
       editor_(options_.view.out.may_repaint,
               [this](std::string_view line) { return complete(line); }) {
   if (options_.goes_on) conversation_ = std::move(*options_.goes_on);
-  if (conversation_.system.empty()) conversation_.system = options_.settings.system;
   conversation_.model = answerer_.model();
   for (const std::string& line : memory_.lines()) editor_.remember(line);
 }

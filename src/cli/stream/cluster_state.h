@@ -4,7 +4,6 @@
 #pragma once
 
 #include <deque>
-#include <string>
 
 #include "cli/stream/event_reader.h"
 #include "json/json.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <utility>
-
 namespace lockstep {
 
 Result<std::vector<ServerEvent>> EventReader::take(std::string_view piece) {

@@ -82,16 +82,16 @@ NodeStream::Step NodeStream::next(std::chrono::milliseconds limit) {
     // A refusal is read whole, up to its limit.
     const bool is_over = box.has_ended || box.error || box.pieces.size() > kErrorBytesMax;
     if (is_refusal && is_over) {
-      return {Kind::kFailure, "", refusal_of(box.status, box.pieces), box.status};
+      return {Kind::kFailure, "", refusal_of(box.status, box.pieces)};
     }
     if (is_refusal ? box.waits : !box.pieces.empty()) {
       if (std::exchange(box.waits, false)) loop_->post([this] { stream_.resume(); });
       if (is_refusal) continue;
       has_begun_ = true;
-      return {Kind::kPiece, std::exchange(box.pieces, {}), {}, 0};
+      return {Kind::kPiece, std::exchange(box.pieces, {}), {}};
     }
-    if (box.error) return {Kind::kFailure, "", box.error, 0};
-    if (box.has_ended) return {Kind::kEnd, "", {}, 0};
+    if (box.error) return {Kind::kFailure, "", box.error};
+    if (box.has_ended) return {Kind::kEnd, "", {}};
     if (box.changed.wait_until(lock, deadline) == std::cv_status::timeout) return {};
   }
 }

@@ -32,12 +32,11 @@ class NodeStream {
     Kind kind = Kind::kNothing;
     std::string piece;
     std::optional<Error> error;  // of kFailure; a refusal has the node's sentence
-    int status = 0;              // of a refusal, 0 otherwise
   };
 
   // `call` needs a method, a target and a body; the rest is added. `with_control`: also the proof
-  // that this user may control the node, if it can be made. Does not wait; the proof is asked for on
-  // the own thread, and the destructor waits for its end.
+  // that this user may control the node, if it can be made. Does not wait; the proof is asked for
+  // on the own thread, and the destructor waits for its end.
   NodeStream(const NodeFlags& flags, HttpCall call, bool with_control = false);
   ~NodeStream();
   NodeStream(const NodeStream&) = delete;

@@ -90,7 +90,7 @@ std::string Dialogue::saved() const {
   return dump_json(JsonObject{{"format", kFormat},
                               {"model", model},
                               {"system", system},
-                              {"messages", Dialogue(*this).request_messages()}}) +
+                              {"messages", request_messages()}}) +
          "\n";
 }
 

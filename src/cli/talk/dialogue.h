@@ -22,7 +22,6 @@ struct TalkMessage {
 
 // How answers are made.
 struct TalkSettings {
-  std::string system;  // the system message; empty: none
   JsonObject options;  // fields of a request: temperature, seed...
   // "on", "off", or an effort ("low", "medium", "high"); empty: the template decides.
   std::string thinking;

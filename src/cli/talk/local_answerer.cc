@@ -9,7 +9,6 @@
 
 #include "chat/calls/output_parser.h"
 #include "cli/client/generate.h"
-#include "cli/client/node_client.h"
 #include "cli/flags/group_flags.h"
 #include "cli/text/output.h"
 #include "server/chat/chat_choice.h"

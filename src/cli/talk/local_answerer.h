@@ -1,7 +1,6 @@
 // LocalAnswerer: answers with workers of this process (`lockstep run --local`). One thread.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "cli/talk/answerer.h"

@@ -24,7 +24,7 @@ void add_disk_models(const Json& disk, std::vector<PickableModel>& models) {
                                         [&](const PickableModel& one) { return one.name == name; });
       if (is_known || !flag_in(model, "complete") || name.starts_with("local/")) continue;
       const auto bytes = static_cast<uint64_t>(std::max<int64_t>(0, number_in(model, "bytes")));
-      models.push_back({name, fmt::format("{} on disk, not loaded", bytes_text(bytes)), false});
+      models.push_back({name, fmt::format("{} on disk, not loaded", bytes_text(bytes))});
     }
   }
 }
@@ -40,7 +40,7 @@ Error no_models() {
 std::vector<PickableModel> pickable_models(const Json& status, const Json& disk) {
   std::vector<PickableModel> models;
   for (const Json& model : list_in(status, "models")) {
-    models.push_back({harmless_line(text_in(model, "name")), state_text(model), true});
+    models.push_back({harmless_line(text_in(model, "name")), state_text(model)});
   }
   add_disk_models(disk, models);
   return models;

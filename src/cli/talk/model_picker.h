@@ -13,7 +13,6 @@ namespace lockstep {
 struct PickableModel {
   std::string name;   // for open_node_model()
   std::string about;  // "ready", "4.20 GB on this disk"
-  bool is_served = false;
 };
 
 // Those of a node's status and, without any there, of its GET /cluster/disk (an empty object: not

@@ -14,7 +14,6 @@
 #include "cli/client/launch_plan.h"
 #include "cli/client/node_client.h"
 #include "cli/commands/commands.h"
-#include "cli/text/output.h"
 
 namespace lockstep {
 namespace {

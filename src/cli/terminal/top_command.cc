@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "cli/client/cluster_text.h"
 #include "cli/client/wanted_model.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/interrupt.h"
@@ -72,7 +71,8 @@ Result<NodeCall> call_of(const TopFlags& flags, const TopAction& action) {
       return NodeCall(flags.node, post_call("/cluster/load", body));
     }
     case TopAction::Kind::kUnload:
-      return NodeCall(flags.node, post_call("/cluster/unload", JsonObject{{"model", action.model}}));
+      return NodeCall(flags.node,
+                      post_call("/cluster/unload", JsonObject{{"model", action.model}}));
     case TopAction::Kind::kDoctor:
       return NodeCall(flags.node, HttpCall{.target = "/cluster/doctor"});
     default:
@@ -101,7 +101,7 @@ Status run_screen(const TopFlags& flags, TopFacts& facts, TopFeed& feed) {
   while (!terminal.is_ending()) {
     feed.take(kTopLook, facts);
     bool is_pressed = false;
-    for (const TopKey& key : parse_top_keys(terminal.typed(0))) {
+    for (const TopKey& key : parse_top_keys(terminal.typed())) {
       is_pressed = true;
       TopAction action = screen.press(key, facts);
       if (action.kind == TopAction::Kind::kQuit) return Ok{};

@@ -1,7 +1,5 @@
 #include "cli/text/terminal_text.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -92,8 +90,7 @@ TerminalManner terminal_manner(bool is_terminal, const EnvironmentLookup& variab
   const char* term = variable("TERM");
   const bool is_dumb = !is_set(term) || std::string_view(term) == "dumb";
   manner.is_terminal = is_terminal;
-  manner.is_accessible = is_on(variable("ACCESSIBLE"));
-  manner.may_repaint = is_terminal && !is_dumb && !manner.is_accessible;
+  manner.may_repaint = is_terminal && !is_dumb && !is_on(variable("ACCESSIBLE"));
   manner.has_colour = (is_terminal && !is_dumb) || is_on(variable("CLICOLOR_FORCE"));
   if (is_set(variable("NO_COLOR"))) manner.has_colour = false;
   // The first that is set decides, as in POSIX's locales.

@@ -14,8 +14,9 @@ struct TerminalManner {
   bool is_terminal = false;
   bool has_colour = false;  // and bold
   bool has_utf8 = false;
-  bool may_repaint = false;    // a line or the screen may be written again in place
-  bool is_accessible = false;  // lines are only added, and a long wait says so from time to time
+  // A line or the screen may be written again in place; otherwise lines are only added, and a long
+  // wait says so from time to time.
+  bool may_repaint = false;
 };
 
 // `variable` returns a variable of the environment, or null.

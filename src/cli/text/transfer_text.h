@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <string_view>
 
 #include "hub/http/download.h"
 

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "cli/client/node_client.h"
 #include "cli/stream/node_call.h"

@@ -7,7 +7,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <string_view>
@@ -116,9 +115,9 @@ void TopScreen::draw(const std::vector<std::string>& lines) {
   std::fflush(stdout);
 }
 
-std::string TopScreen::typed(int wait_ms) {
+std::string TopScreen::typed() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
-  if (::poll(&input, 1, wait_ms) <= 0) return "";
+  if (::poll(&input, 1, 0) <= 0) return "";
   char buffer[256];
   const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
   if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {

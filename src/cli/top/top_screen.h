@@ -21,9 +21,8 @@ class TopScreen {
   TopSize size() const;
   // Draws the lines that differ from those on the screen.
   void draw(const std::vector<std::string>& lines);
-  void draw_all_next() { shown_.clear(); }
-  // The bytes that have been typed; waits at most this long for it. Empty: nothing.
-  std::string typed(int wait_ms);
+  // The bytes that have been typed; does not wait. Empty: nothing.
+  std::string typed();
   // A signal asks the program to end, or the terminal is gone.
   bool is_ending() const;
 

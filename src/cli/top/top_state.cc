@@ -72,7 +72,7 @@ TopAction TopScreenState::press(const TopKey& key, const TopFacts& facts) {
       mode_ = Mode::kPanes;
       const bool is_yes = key.character == 'y' || key.character == 'Y';
       if (!is_yes) return {};
-      return {TopAction::Kind::kUnload, std::exchange(model_, {})};
+      return {TopAction::Kind::kUnload, std::exchange(input_, {})};
     }
     default:
       return press_in_panes(key, facts);
@@ -122,12 +122,11 @@ TopAction TopScreenState::press_character(char c, const TopFacts& facts) {
     input_.clear();
   }
   if (c == 'u') {
-    model_ = pane_ == TopPane::kModels ? top_model_at(facts, selected(), is_sorted_) : "";
-    if (model_.empty()) {
+    input_ = pane_ == TopPane::kModels ? top_model_at(facts, selected(), is_sorted_) : "";
+    if (input_.empty()) {
       tell("Choose a model first: 2, then the arrow keys.");
     } else {
       mode_ = Mode::kAskUnload;
-      input_ = model_;
     }
   }
   return {};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,8 +72,7 @@ class TopScreenState {
   std::array<size_t, kTopPanes> selected_{};
   bool is_sorted_ = false;
   size_t scroll_ = 0;
-  std::string input_;
-  std::string model_;  // that may be unloaded
+  std::string input_;  // what is typed, or the model that may be unloaded
   std::string title_;
   std::vector<std::string> lines_;
   std::string told_;
