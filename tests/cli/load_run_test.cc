@@ -1,4 +1,4 @@
-#include "cli/client/load_run.h"
+#include "cli/bench/load_run.h"
 
 #include <doctest/doctest.h>
 

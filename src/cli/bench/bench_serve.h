@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/client/load_run.h"
+#include "cli/bench/load_run.h"
 #include "cli/flags/group_flags.h"
 #include "json/json.h"
 

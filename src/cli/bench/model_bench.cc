@@ -74,6 +74,11 @@ ModelTimes medians_of(const std::vector<ModelTimes>& times) {
           .token_j = median_of(&ModelTimes::token_j)};
 }
 
+int threads_of(const GroupSupervisorOptions& options) {
+  const GroupSpec& spec = options.spec;
+  return spec.threads > 0 ? spec.threads : std::max(1, available_core_count() / spec.size());
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -114,11 +119,6 @@ Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>
   std::vector<ModelTimes> medians;
   for (const std::vector<ModelTimes>& times : measured) medians.push_back(medians_of(times));
   return medians;
-}
-
-int threads_of(const GroupSupervisorOptions& options) {
-  const GroupSpec& spec = options.spec;
-  return spec.threads > 0 ? spec.threads : std::max(1, available_core_count() / spec.size());
 }
 
 Result<double> read_speed_gb_s(const GroupSupervisorOptions& options) {

@@ -41,7 +41,6 @@ Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>
                                                 const ModelBenchFlags& flags);
 // The best read speed of the threads that the model uses.
 Result<double> read_speed_gb_s(const GroupSupervisorOptions& options);
-int threads_of(const GroupSupervisorOptions& options);
 
 struct ModelSpeed {
   std::string name;

@@ -46,7 +46,7 @@ Result<std::vector<const Json*>> chosen_nodes(const Json& status,
     const Json* const node = TRY(node_named(status, name));
     if (!is_alive(*node)) {
       return Error{ErrorCode::kPeerLost,
-                   fmt::format("{} does not answer: start it on its own machine", name_of_node(*node))};
+                   name_of_node(*node) + " does not answer: start it on its own machine"};
     }
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
   }

@@ -32,8 +32,8 @@ class AnswerView : public TalkEvents {
   void on_wait(std::string_view text) override;
   void on_note(std::string_view text) override;
 
-  // The end: the cursor stands at the beginning of a line. `is_answer`: of an answer, which ends with
-  // a line end in a pipe too; false: of a refusal, which leaves stdout empty.
+  // The end: the cursor stands at the beginning of a line. `is_answer`: of an answer, which ends
+  // with a line end in a pipe too; false: of a refusal, which leaves stdout empty.
   void finish(bool is_answer);
 
  private:

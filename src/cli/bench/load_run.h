@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/client/load_plan.h"
+#include "cli/bench/load_plan.h"
 #include "cli/text/time_distribution.h"
 #include "net/frames/frame_connection.h"
 

@@ -1,4 +1,4 @@
-#include "cli/client/load_plan.h"
+#include "cli/bench/load_plan.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "cli/client/load_run.h"
+#include "cli/bench/load_run.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "cli/client/answer_stream.h"
+#include "cli/bench/answer_stream.h"
 #include "cli/client/node_client.h"
 #include "json/json.h"
 #include "net/event_loop.h"

@@ -1,4 +1,4 @@
-#include "cli/client/answer_stream.h"
+#include "cli/bench/answer_stream.h"
 
 #include <fmt/core.h>
 
