@@ -98,6 +98,8 @@ TEST_CASE("the first block of code is found between its own fences") {
   CHECK(first_code_block("~~~\nx\n```\n~~~") == "x\n```\n");
   CHECK(first_code_block("```\ncut off") == "cut off\n");
   CHECK(first_code_block("```\n```") == "");
+  CHECK(first_code_block("```x = `y`\n```\nc\n```") == "c\n");  // the first line is text
+  CHECK(first_code_block("```c\r\nd\r\n``` \r\nafter") == "d\r\n");
   CHECK_FALSE(first_code_block("no code ``` here"));
   CHECK_FALSE(first_code_block(""));
 }

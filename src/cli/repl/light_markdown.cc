@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/text/code_fence.h"
+
 namespace lockstep {
 namespace {
 
@@ -14,7 +16,6 @@ std::string_view without_indent(std::string_view line) {
   return line.substr(std::min(marks_of(line, ' '), line.size()));
 }
 
-constexpr size_t kIndentMax = 12;  // of a fence in a list; more is text
 constexpr size_t kHeadingMarksMax = 6;
 constexpr size_t kHeadingIndentMax = 3;
 
@@ -52,13 +53,11 @@ void LightMarkdown::take(char c, std::string& out) {
 // whole line of a fence.
 bool LightMarkdown::may_begin_block() const {
   const std::string_view text = without_indent(start_);
-  if (start_.size() - text.size() > kIndentMax) return false;
+  if (start_.size() - text.size() > kFenceIndentMax) return false;
   if (text.empty()) return true;
   const char mark = text[0];
   if (mark == '`' || mark == '~') {
-    const size_t marks = marks_of(text, mark);
-    if (marks == text.size()) return true;
-    return marks >= 3 && (mark == '~' || text.find('`', marks) == std::string_view::npos);
+    return marks_of(text, mark) == text.size() || code_fence(start_).has_value();
   }
   if (mark != '#' || is_code_ || start_.size() - text.size() > kHeadingIndentMax) return false;
   const size_t marks = marks_of(text, '#');
@@ -70,26 +69,24 @@ void LightMarkdown::begin_line(std::string& out) {
   is_at_start_ = false;
   const std::string line = std::exchange(start_, "");
   const std::string_view text = without_indent(line);
-  const char mark = text.empty() ? ' ' : text[0];
-  const size_t marks = marks_of(text, mark);
-  const bool is_fence = (mark == '`' || mark == '~') && marks >= 3 &&
-                        (mark == '~' || text.find('`', marks) == std::string_view::npos);
-  const std::string_view rest = text.substr(std::min(marks, text.size()));
   const std::string rule = manner_.has_utf8 ? "──" : "--";
-  if (is_fence && !is_code_) {
+  const auto fence = code_fence(line);
+  if (fence && !is_code_) {
     is_code_ = true;
-    fence_ = text.substr(0, marks);
-    const std::string name(without_indent(rest));
+    fence_ = fence->marks;
+    const std::string name(fence->info);
     const std::string frame = name.empty() ? rule + rule : rule + " " + name + " " + rule;
     out += styled(manner_, TextStyle::kDim, frame);
     return;
   }
-  if (is_fence && is_code_ && text.starts_with(fence_) && without_indent(rest).empty()) {
+  if (fence && fence->closes(fence_)) {
     is_code_ = false;
     out += styled(manner_, TextStyle::kDim, rule + rule);
     return;
   }
-  const bool is_title = mark == '#' && marks <= kHeadingMarksMax && rest.starts_with(' ') &&
+  const size_t marks = marks_of(text, '#');
+  const std::string_view rest = text.substr(marks);
+  const bool is_title = marks > 0 && marks <= kHeadingMarksMax && rest.starts_with(' ') &&
                         line.size() - text.size() <= kHeadingIndentMax;
   if (!is_code_ && is_title) {
     is_heading_ = true;

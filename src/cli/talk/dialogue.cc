@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/double_chars.h"
+#include "cli/text/code_fence.h"
 
 namespace lockstep {
 namespace {
@@ -194,21 +195,17 @@ JsonObject talk_request_body(const Dialogue& conversation, const TalkSettings& s
 
 std::optional<std::string> first_code_block(std::string_view markdown) {
   std::optional<std::string> block;
-  std::string fence;
+  std::string_view opening;
   while (!markdown.empty()) {
     const size_t end = std::min(markdown.find('\n'), markdown.size());
     const std::string_view line = markdown.substr(0, end);
     markdown.remove_prefix(std::min(end + 1, markdown.size()));
-    const std::string_view text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
-    const size_t marks =
-        std::min(text.find_first_not_of(text.empty() ? ' ' : text[0]), text.size());
-    const bool is_fence = !text.empty() && (text[0] == '`' || text[0] == '~') && marks >= 3;
+    const auto fence = code_fence(line);
     if (!block) {
-      if (!is_fence) continue;
-      fence = text.substr(0, marks);
+      if (!fence) continue;
+      opening = fence->marks;
       block.emplace();
-    } else if (is_fence && text.starts_with(fence) &&
-               text.find_first_not_of(fence[0]) == std::string_view::npos) {
+    } else if (fence && fence->closes(opening)) {
       return block;
     } else {
       *block += line;
