@@ -69,6 +69,10 @@ TEST_CASE("a text fits exactly, and shows that it was cut") {
   CHECK(fit_columns("abcdef", 4, false) == "abc~");
   CHECK(fit_columns("日本語", 4, false) == "日~ ");
   CHECK(fit_columns("abc", 0, true).empty());
+  CHECK(first_columns("日本語", 5) == "日本");
+  CHECK(first_columns("e\u0301a", 1) == "e\u0301");  // the mark stands on its letter
+  CHECK(first_columns("日", 1).empty());
+  CHECK(first_columns("abc", 9) == "abc");
 }
 
 }  // namespace

@@ -66,6 +66,19 @@ TopAction press(TopScreenState& screen, const TopFacts& facts, std::string_view 
   return last;
 }
 
+TEST_CASE("a long line of a text goes on below, cut between characters") {
+  TopScreenState screen;
+  screen.show_text("log", {"ab日本語ü", "end"});
+  const auto lines = top_frame(some_facts(), screen, plain_manner(true), {.columns = 5, .rows = 8});
+  REQUIRE(lines.size() == 8);
+  CHECK(lines[2] == "ab日");
+  CHECK(lines[3] == "本語ü");
+  CHECK(lines[4] == "end");
+  const auto narrow =
+      top_frame(some_facts(), screen, plain_manner(true), {.columns = 1, .rows = 8});
+  CHECK(narrow[4] == "…");  // 日 is wider than the terminal
+}
+
 TEST_CASE("a frame has exactly the terminal's size, whatever there is to show") {
   for (const int machines : {0, 1, 2, 40}) {
     const TopFacts facts = some_facts(machines);

@@ -66,6 +66,10 @@ size_t columns_of_code(uint32_t code) {
   return is_in(kWide, code) ? 2 : 1;
 }
 
+size_t columns_of_character(const Utf8Character& character) {
+  return character.state == Utf8State::kValid ? columns_of_code(character.code_point) : 1;
+}
+
 bool names_utf8(const char* locale) {
   const std::string text = lower_text(locale);
   return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
@@ -113,10 +117,7 @@ TerminalManner stderr_manner() {
 
 std::string styled(const TerminalManner& manner, TextStyle style, std::string_view text) {
   if (!manner.has_colour || text.empty()) return std::string(text);
-  const char* code = style == TextStyle::kDim       ? "2"
-                     : style == TextStyle::kBold    ? "1"
-                     : style == TextStyle::kReverse ? "7"
-                                                    : "31";
+  const char* code = style == TextStyle::kDim ? "2" : style == TextStyle::kBold ? "1" : "7";
   std::string out = "\x1b[";
   out += code;
   out += 'm';
@@ -156,30 +157,30 @@ size_t columns_of(std::string_view text) {
   size_t columns = 0;
   while (!text.empty()) {
     const Utf8Character character = first_utf8_character(text);
-    columns += character.state == Utf8State::kValid ? columns_of_code(character.code_point) : 1;
+    columns += columns_of_character(character);
     text.remove_prefix(std::max<size_t>(character.bytes, 1));
   }
   return columns;
+}
+
+std::string_view first_columns(std::string_view text, size_t columns) {
+  size_t bytes = 0, used = 0;
+  while (bytes < text.size()) {
+    const Utf8Character character = first_utf8_character(text.substr(bytes));
+    used += columns_of_character(character);
+    if (used > columns) break;
+    bytes += std::max<size_t>(character.bytes, 1);
+  }
+  return text.substr(0, bytes);
 }
 
 std::string fit_columns(std::string_view text, size_t columns, bool has_utf8) {
   const size_t whole = columns_of(text);
   if (whole <= columns) return std::string(text) + std::string(columns - whole, ' ');
   if (columns == 0) return "";
-  std::string out;
-  size_t used = 0;
-  while (!text.empty()) {
-    const Utf8Character character = first_utf8_character(text);
-    const size_t bytes = std::max<size_t>(character.bytes, 1);
-    const size_t wide =
-        character.state == Utf8State::kValid ? columns_of_code(character.code_point) : 1;
-    if (used + wide > columns - 1) break;
-    out += text.substr(0, bytes);
-    used += wide;
-    text.remove_prefix(bytes);
-  }
-  out += has_utf8 ? "…" : "~";
-  return out + std::string(columns - 1 - used, ' ');
+  const std::string_view shown = first_columns(text, columns - 1);
+  return std::string(shown) + (has_utf8 ? "…" : "~") +
+         std::string(columns - 1 - columns_of(shown), ' ');
 }
 
 }  // namespace lockstep

@@ -26,7 +26,7 @@ TerminalManner terminal_manner(bool is_terminal, const EnvironmentLookup& variab
 TerminalManner stdout_manner();
 TerminalManner stderr_manner();
 
-enum class TextStyle { kDim, kBold, kReverse, kRed };
+enum class TextStyle { kDim, kBold, kReverse };
 // The text in a style, if the terminal has any.
 std::string styled(const TerminalManner& manner, TextStyle style, std::string_view text);
 
@@ -41,6 +41,8 @@ std::string harmless_line(std::string_view text);
 // Columns that valid text takes on a terminal: 0 for combining characters, 2 for wide ones (East
 // Asian Width of Unicode's UAX #11, the ranges that terminals agree on).
 size_t columns_of(std::string_view text);
+// The longest beginning of the text that takes at most `columns`.
+std::string_view first_columns(std::string_view text, size_t columns);
 // Exactly `columns`: cut, with a sign that it was ("…" or "~"), or filled with spaces.
 std::string fit_columns(std::string_view text, size_t columns, bool has_utf8);
 

@@ -110,8 +110,8 @@ void add_text(FrameWriter& out, const std::string& title, const std::vector<std:
   for (size_t i = scroll; i < lines.size() && left > 0; ++i) {
     std::string_view rest = lines[i];
     do {  // long lines go on below
-      const std::string part =
-          columns_of(rest) <= columns ? std::string(rest) : std::string(rest.substr(0, columns));
+      std::string_view part = first_columns(rest, columns);
+      if (part.empty()) part = rest;  // a character is wider than the terminal
       out.add(part);
       rest.remove_prefix(part.size());
       --left;
