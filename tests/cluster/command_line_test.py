@@ -21,7 +21,7 @@ class CommandLine(unittest.TestCase):
         process = harness.run(*arguments, **options)
         self.assertEqual(process.returncode, 2, (arguments, process.stderr))
         self.assertEqual(process.stdout, "", arguments)
-        lines = process.stderr.strip().splitlines()
+        lines = process.stderr.splitlines()
         self.assertEqual(len(lines), 1, process.stderr)
         self.assertTrue(lines[0].startswith("lockstep: "), lines[0])
         self.assertIn(part, lines[0])
@@ -161,9 +161,9 @@ class CommandLine(unittest.TestCase):
                               ["logits", folder, "--ids", "1,2"], ["run", folder, "Once", "--top-k", "3"]):
                 process = harness.run(*arguments)
                 self.assertEqual(process.returncode, 1, (arguments, process.stderr))
-                self.assertEqual(process.stdout.strip(), "", arguments)
+                self.assertEqual(process.stdout, "", arguments)
                 self.assertRegex(process.stderr, r"^lockstep: the logits after \d+ tokens? are not numbers \(NaN")
-                self.assertEqual(len(process.stderr.strip().splitlines()), 1, process.stderr)
+                self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
 
     def test_a_prompt_that_is_too_long_names_the_flag_that_makes_room(self):
         for arguments in (["run", harness.STORIES, "Once upon a time", "--context", "3"],
@@ -214,7 +214,7 @@ class CommandLine(unittest.TestCase):
             process.communicate()
         self.assertEqual(process.returncode, 1, errors)
         self.assertNotIn("restarting", errors)
-        self.assertEqual(len(errors.strip().splitlines()), 1, errors)
+        self.assertEqual(len(errors.splitlines()), 1, errors)
         self.assertIn("rank 1", errors)
 
     def test_tokenize_batch(self):

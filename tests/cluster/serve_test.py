@@ -90,7 +90,7 @@ class Serving(unittest.TestCase):
             printed = harness.run("run", model, *arguments)
         self.assertEqual(answer["text"], "")
         self.assertNotEqual(answer["reasoning"], "")
-        self.assertEqual(printed.stdout.strip(), "")
+        self.assertEqual(printed.stdout, "\n")
         self.assertIn(answer["reasoning"], printed.stderr)
 
     def test_messages_answer_like_a_chat(self):

@@ -16,6 +16,7 @@ import time
 import unittest
 
 import harness
+from serve_test import copy_stories
 
 STORY = "Once upon a time"
 
@@ -143,9 +144,36 @@ class RunAtANode(unittest.TestCase):
             told = harness.run("run", "stories260K", "Hi", "--schema", file.name, "-n", 60, *at(self.node))
             self.assertEqual((told.returncode, told.stdout), (2, ""))
             self.assertIn("stories260K has no chat template", told.stderr)
-            local = harness.run("run", harness.STORIES, "Hi", "--schema", file.name)
-            self.assertEqual(local.returncode, 2)
-            self.assertIn("needs a node", local.stderr)
+
+    def test_an_answer_of_a_chat_matches_its_schema(self):
+        schema = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"], "additionalProperties": False}
+        with tempfile.TemporaryDirectory() as folder:
+            model = copy_stories(folder, tokenizer_config={"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"})
+            path = os.path.join(folder, "schema.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(schema, file)
+            with harness.Node(model=model) as node:
+                for seed in range(1, 4):
+                    told = harness.run_json("run", "stories260K", STORY, "--schema", path, "-n", 60, "--seed", seed, "--json",
+                                            *at(node))
+                    self.assertIn(json.loads(told["text"]), ({"a": "x"}, {"a": "y"}))
+                    self.assertEqual(told["finish_reason"], "stop")
+
+    def test_flags_and_files_are_read_before_a_model_is_loaded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "schema.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"type": "object"}, file)
+            texts = os.path.join(folder, "list.json")
+            with open(texts, "w", encoding="utf-8") as file:
+                json.dump(["object"], file)
+            nothing = os.path.join(folder, "nothing")
+            for arguments, said in ((("--schema", path), "needs a node"), (("--schema", path, "--raw"), "leave out --raw"),
+                                    (("--schema", texts), "is not a JSON schema"), (("--schema", nothing), nothing),
+                                    (("-f", nothing), nothing), (("-c",), "no conversation")):
+                refused = harness.run("run", "/nonexistent/model", "Hi", "--local", *arguments, env=self.env)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), arguments)
+                self.assertIn(said, refused.stderr)
 
     def test_what_cannot_be_is_one_sentence(self):
         other = harness.run("run", "other", "Hi", *at(self.node))
@@ -154,7 +182,7 @@ class RunAtANode(unittest.TestCase):
         nobody = harness.run("run", "stories260K", "Hi", "--port", 1)
         self.assertEqual(nobody.returncode, 1)
         self.assertIn("no node answers", nobody.stderr)
-        self.assertEqual(len(nobody.stderr.strip().splitlines()), 1)
+        self.assertEqual(len(nobody.stderr.splitlines()), 1)
 
     def test_top_prints_once(self):
         text = harness.run("top", "--once", *at(self.node))

@@ -48,6 +48,13 @@ struct RunFlags {
   bool json = false;
 };
 
+// The settings and texts of flags and files, read before a model is loaded, which may take long.
+struct Wanted {
+  TalkSettings settings;
+  std::string attached;          // the files
+  std::optional<Dialogue> last;  // with -c
+};
+
 AnswerViewOptions view_of(const RunFlags& flags) {
   AnswerViewOptions view;
   view.out = stdout_manner();
@@ -74,51 +81,64 @@ Result<TalkSettings> settings_of(const RunFlags& flags) {
     return Error{ErrorCode::kCorrupt, fmt::format("the schema {} is not JSON: {}", flags.schema,
                                                   schema.error().message)};
   }
+  if (!schema.value().is_object() && !schema.value().is_bool()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} is not a JSON schema, which is an object", flags.schema)};
+  }
+  if (flags.raw) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a schema holds only for answers of a chat; leave out --raw"};
+  }
   settings.schema = std::move(schema.value());
   return settings;
 }
 
-// stdin and PROMPT together are one message, stdin first, as in `cat log | lockstep run MODEL
-// Why?`.
-Result<std::string> message_of(const RunFlags& flags) {
-  std::string text;
-  for (const std::string& file : flags.files) text += TRY(attached_file(file));
+Result<Wanted> wanted_of(const RunFlags& flags) {
+  Wanted wanted{.settings = TRY(settings_of(flags))};
+  for (const std::string& file : flags.files) wanted.attached += TRY(attached_file(file));
+  if (!flags.goes_on) return wanted;
+  wanted.last = TRY(RunMemory(flags.keeps_history).conversation());
+  if (wanted.last) return wanted;
+  return Error{ErrorCode::kNotFound, "there is no conversation to go on with (-c)"};
+}
+
+// Files, stdin and PROMPT together are one message, in this order, as in `cat log | lockstep run
+// MODEL Why?`.
+Result<std::string> message_of(const RunFlags& flags, const std::string& attached) {
   // A prompt is whole by itself: the stdin of a service or a remote shell is not awaited.
   const bool reads_stdin = !flags.has_prompt || stdin_is_given();
   std::string input = reads_stdin ? TRY(read_stdin(kPromptBytesMax)) : "";
-  if (!flags.has_prompt) return text + input;
+  if (!flags.has_prompt) return attached + input;
   if (!input.empty() && !input.ends_with('\n')) input += '\n';
   if (!input.empty()) input += '\n';
-  return text + input + flags.prompt;
+  return attached + input + flags.prompt;
 }
 
 bool is_chat(const RunFlags& flags) {
   return !flags.has_prompt && !flags.json && !flags.code_only && isatty(STDIN_FILENO) != 0;
 }
 
-Result<int> talk(const RunFlags& flags, Answerer& answerer, const std::string& node) {
-  const TalkSettings settings = TRY(settings_of(flags));
+Result<int> talk(const RunFlags& flags, Wanted wanted, Answerer& answerer,
+                 const std::string& node) {
   const AnswerViewOptions view = view_of(flags);
-  const RunMemory memory(flags.keeps_history);
-  std::optional<Dialogue> last;
-  if (flags.goes_on) {
-    last = TRY(memory.conversation());
-    if (!last) return Error{ErrorCode::kNotFound, "there is no conversation to go on with (-c)"};
-  }
   if (is_chat(flags)) {
-    Repl repl(answerer, {settings, view, flags.keeps_history, std::move(last)});
-    for (const std::string& file : flags.files) repl.attach(TRY(attached_file(file)));
+    Repl repl(answerer, {std::move(wanted.settings), view, flags.keeps_history,
+                         std::move(wanted.last), std::move(wanted.attached)});
     return repl.run();
   }
-  Dialogue conversation = std::move(last).value_or(Dialogue());
-  conversation.ask(TRY(message_of(flags)));
-  TRY(answer_once(answerer, conversation, {settings, view, flags.json, flags.code_only, node}));
+  Dialogue conversation = std::move(wanted.last).value_or(Dialogue());
+  conversation.ask(TRY(message_of(flags, wanted.attached)));
+  TRY(answer_once(answerer, conversation,
+                  {wanted.settings, view, flags.json, flags.code_only, node}));
   // Scripts leave nothing on the disk unless they ask for it.
-  if (flags.goes_on || view.out.is_terminal) TRY(memory.keep(conversation));
+  if (flags.goes_on || view.out.is_terminal) {
+    TRY(RunMemory(flags.keeps_history).keep(conversation));
+  }
   return 0;
 }
 
-Result<int> run_locally(const RunFlags& flags) {
+Result<int> run_locally(const RunFlags& flags, Wanted wanted) {
+  TRY(LocalAnswerer::check(wanted.settings));
   if (flags.group.model.empty()) {
     return Error{ErrorCode::kInvalidArgument,
                  "name a model: a folder, a .gguf file or a pulled model (org/name)"};
@@ -135,11 +155,11 @@ Result<int> run_locally(const RunFlags& flags) {
             flags.group.model)};
   }
   LocalAnswerer answerer(*model, flags.draft_tokens);
-  return talk(flags, answerer, "");
+  return talk(flags, std::move(wanted), answerer, "");
 }
 
 // `status`: the node's.
-Result<int> run_at_node(const RunFlags& flags, Json status) {
+Result<int> run_at_node(const RunFlags& flags, Wanted wanted, Json status) {
   std::string text = flags.group.model;
   if (text.empty()) {
     text = TRY(pick_model(flags.node, status, false));
@@ -148,7 +168,8 @@ Result<int> run_at_node(const RunFlags& flags, Json status) {
   const TerminalManner manner = stderr_manner();
   NodeModel model = TRY(open_node_model(flags.node, status, text, manner));
   NodeAnswerer answerer(flags.node, std::move(model), manner);
-  return talk(flags, answerer, fmt::format("http://{}:{}", flags.node.host, flags.node.port));
+  return talk(flags, std::move(wanted), answerer,
+              fmt::format("http://{}:{}", flags.node.host, flags.node.port));
 }
 
 // The status of the node that is to answer; nullopt: own workers are, the way out if no node runs
@@ -179,8 +200,10 @@ Result<std::optional<Json>> status_of_node(const RunFlags& flags) {
 }
 
 Result<int> run_run_command(const RunFlags& flags) {
+  Wanted wanted = TRY(wanted_of(flags));
   auto status = TRY(status_of_node(flags));
-  return status ? run_at_node(flags, std::move(*status)) : run_locally(flags);
+  return status ? run_at_node(flags, std::move(wanted), std::move(*status))
+                : run_locally(flags, std::move(wanted));
 }
 
 void add_sampling_flags(CLI::App& command, RunFlags& flags) {

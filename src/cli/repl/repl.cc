@@ -17,7 +17,8 @@ Repl::Repl(Answerer& answerer, ReplOptions options)
       options_(std::move(options)),
       memory_(options_.keeps_history),
       editor_(options_.view.out.may_repaint,
-              [this](std::string_view line) { return complete(line); }) {
+              [this](std::string_view line) { return complete(line); }),
+      attached_(std::move(options_.attached)) {
   if (options_.goes_on) conversation_ = std::move(*options_.goes_on);
   conversation_.model = answerer_.model();
   for (const std::string& line : memory_.lines()) editor_.remember(line);

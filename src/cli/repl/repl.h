@@ -20,14 +20,13 @@ struct ReplOptions {
   AnswerViewOptions view;
   bool keeps_history = true;
   std::optional<Dialogue> goes_on;  // with this one
+  std::string attached;             // goes with the first message
 };
 
 class Repl {
  public:
   Repl(Answerer& answerer, ReplOptions options);
 
-  // Text that goes with the first message.
-  void attach(const std::string& text) { attached_ += text; }
   // Until the user leaves; returns the exit status.
   int run();
 

@@ -149,11 +149,14 @@ void add_generated(const Generated& generated, TalkAnswer& answer) {
 
 }  // namespace
 
+Status LocalAnswerer::check(const TalkSettings& settings) {
+  if (!settings.schema) return Ok{};
+  return Error{ErrorCode::kUnsupported, "a schema needs a node; start one with `lockstep serve`"};
+}
+
 Result<TalkAnswer> LocalAnswerer::answer(const Dialogue& conversation, const TalkSettings& settings,
                                          TalkEvents& events) {
-  if (settings.schema) {
-    return Error{ErrorCode::kUnsupported, "a schema needs a node; start one with `lockstep serve`"};
-  }
+  TRY(check(settings));
   const bool is_chat = TRY(uses_template(settings.is_raw, service_));
   ChatPrompt prompt = TRY(local_prompt(is_chat, service_, conversation, settings));
   TalkAnswer answer;

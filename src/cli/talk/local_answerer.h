@@ -14,6 +14,9 @@ class LocalAnswerer : public Answerer {
   LocalAnswerer(ModelService& service, int draft_tokens)
       : service_(service), draft_tokens_(draft_tokens) {}
 
+  // kUnsupported for what only a node can do; known before the model is loaded.
+  static Status check(const TalkSettings& settings);
+
   Result<TalkAnswer> answer(const Dialogue& conversation, const TalkSettings& settings,
                             TalkEvents& events) override;
   std::string model() const override { return service_.status().name; }

@@ -38,10 +38,10 @@ Result<TalkAnswer> NodeAnswerer::answer(const Dialogue& conversation, const Talk
   const InterruptGuard guard;
   const bool is_completion = settings.is_raw || !model_.has_template;
   if (is_completion && settings.schema) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a schema holds only for answers of a chat; {}",
-                             settings.is_raw ? "leave out --raw"
-                                             : conversation.model + " has no chat template")};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("a schema holds only for answers of a chat, and {} has no chat template",
+                    harmless_line(conversation.model))};
   }
   const JsonObject body = talk_request_body(conversation, settings, is_completion, model_.context);
   NodeStream stream(flags_,
