@@ -123,6 +123,10 @@ TEST_CASE("waiting for a model shows progress, the end, and a lasting reason") {
   CHECK(watch.look(status_of_model("waiting", "it is too large"), after(9)).state ==
         State::kWaiting);
   CHECK(watch.look(status_of_model("placing", ""), after(10)).text == "placing");
+  const Json loading = json(R"({"models":[{"name":"m","phase":"loading","sentence":"",
+      "loading":{"read_bytes":1000000,"whole_bytes":4000000,"bytes_s":500000}}]})");
+  CHECK(watch.look(loading, after(10)).text ==
+        "loading: 1.00 MB of 4.00 MB, 500.00 KB/s, 0:06 left");
   CHECK(watch.look(status_of_model("waiting", "again in 3 s"), after(11)).text ==
         "waiting: again in 3 s");
   CHECK(watch.look(status_of_model("waiting", "again in 2 s"), after(20)).state == State::kWaiting);

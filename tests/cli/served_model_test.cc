@@ -43,6 +43,7 @@ TEST_CASE("the progress of a model is bytes, rate and time, or why it waits") {
       "bytes_s":6200000,"seconds_left":13.05}})")
                            .value();
   CHECK(model_progress(loading) == "12.50 MB of 93.40 MB, 6.20 MB/s, 0:14 left");
+  CHECK(loading_text(parse_json(R"({"phase":"ready","loading":null})").value()).empty());
 }
 
 TEST_CASE("the state of a cluster follows its events") {

@@ -63,19 +63,21 @@ def children(pid):
 
 
 class Node:
-    """`lockstep serve` on its own port. Use as a context manager: it is always ended, by its pid."""
+    """`lockstep serve` on its own port. Use as a context manager: it is always ended, by its pid. Without a model it is a
+    cluster of its own, which can load some."""
 
     def __init__(self, *arguments, model=STORIES, env=None):
         # Results of one test must not be visible to another one.
         if "--cache-disk" not in arguments:
             arguments += ("--cache-disk", "0")
         self.said = tempfile.TemporaryFile("w+")  # an unread pipe would fill up at some point
-        # In no cluster, with its own keys: a test must not meet its user's nodes, nor become one.
+        # In no other cluster, with its own keys: a test must not meet its user's nodes, nor become one.
         self.home = tempfile.TemporaryDirectory(prefix="lockstep_node_")
-        own = {"LOCKSTEP_HOME": os.path.join(self.home.name, "home")}
-        self.process = subprocess.Popen([PROGRAM, "serve", model, "--alone", "--port", "0", *arguments],
+        self.own_env = {"LOCKSTEP_HOME": os.path.join(self.home.name, "home")}
+        what = [model, "--alone"] if model else ["--control-port", "0", "--no-beacon"]
+        self.process = subprocess.Popen([PROGRAM, "serve", *what, "--port", "0", *arguments],
                                         stdout=subprocess.PIPE, stderr=self.said, text=True,
-                                        env={**os.environ, **own, **(env or {})})
+                                        env={**os.environ, **self.own_env, **(env or {})})
         self.port = None
         for line in self.process.stdout:
             found = re.search(r"http://localhost:(\d+)/", line)

@@ -16,6 +16,7 @@ import time
 import unittest
 
 import harness
+from random_checkpoint import write_checkpoint
 from serve_test import copy_stories
 
 STORY = "Once upon a time"
@@ -317,6 +318,54 @@ class InATerminal(unittest.TestCase):
                 self.assertEqual(terminal.end(), 0)
                 self.assertIn("\x1b[?1049l", terminal.seen)
                 self.assertEqual(termios.tcgetattr(terminal.follower)[3], terminal.before[3])
+
+
+class ASlowLoad(unittest.TestCase):
+    """A model whose worker is let read only now and then."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="lockstep_load_"))
+        cls.model = os.path.join(cls.folder, "big")
+        write_checkpoint(cls.model, 8, is_hollow=True)
+
+    def worker_of(self, pid):
+        """The worker process that the program has started, as soon as it is one."""
+        def is_worker(child):
+            try:
+                with open(f"/proc/{child}/cmdline", "rb") as file:
+                    return b"worker" in file.read().split(b"\0")
+            except FileNotFoundError:
+                return False
+        harness.wait_until(lambda: any(map(is_worker, harness.children(pid))), harness.PATIENCE_S, "a worker starts")
+        return next(filter(is_worker, harness.children(pid)))
+
+    def check(self, terminal, pid):
+        """The line moves with the bytes; when they do not come, the rate falls to 0."""
+        worker = self.worker_of(pid)
+        deadline = time.monotonic() + harness.PATIENCE_S
+        moving = r"big.*?: [\d.]+ [KMG]B of [\d.]+ MB, [\d.]+ [KMG]B/s, [\d:]+ left"
+        while not re.search(moving, terminal.seen):
+            self.assertLess(time.monotonic(), deadline, terminal.seen)
+            os.kill(worker, signal.SIGCONT)
+            terminal.read(0.02)
+            os.kill(worker, signal.SIGSTOP)
+            terminal.read(0.6)
+        terminal.wait_for(moving)
+        terminal.wait_for(r"big.*?: [\d.]+ [KMG]B of [\d.]+ MB, 0\.00 KB/s\x1b")
+        os.kill(worker, signal.SIGCONT)
+
+    def test_of_own_workers(self):
+        with Terminal("run", self.model, "Hi", "--local", "-n", 1) as terminal:
+            self.check(terminal, terminal.process.pid)
+            self.assertEqual(terminal.end(), 0)
+
+    def test_of_a_node(self):
+        for command in (["run", self.model, "Hi", "-n", 1], ["load", self.model]):
+            with harness.Node("--memory", "2", model=None) as node:
+                with Terminal(*command, *at(node), env=node.own_env) as terminal:
+                    self.check(terminal, node.process.pid)
+                    self.assertEqual(terminal.end(), 0)
 
 
 if __name__ == "__main__":

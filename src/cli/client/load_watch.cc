@@ -44,7 +44,9 @@ LoadWatch::Said LoadWatch::look(const Json& status, Clock::time_point now) {
       groups.wanted == 1
           ? phase
           : fmt::format("{} of {} groups ready", std::max<int64_t>(0, groups.ready), groups.wanted);
-  const std::string progress = stands + (sentence.empty() ? "" : ": " + sentence);
+  const std::string loading = loading_text(*model);
+  const std::string& about = loading.empty() ? sentence : loading;
+  const std::string progress = stands + (about.empty() ? "" : ": " + about);
   if ((phase != "waiting" && phase != "ready") || groups.is_any_coming || sentence.empty()) {
     waits_since_.reset();
     return {State::kWaiting, progress};

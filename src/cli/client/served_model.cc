@@ -70,21 +70,20 @@ bool is_model_on_demand(const Json& model) {
   return is_model_ready(model) || (wanted != nullptr && number_in(*wanted, "idle_unload_s") > 0);
 }
 
-std::string model_progress(const Json& model) {
+std::string loading_text(const Json& model) {
   const Json* loading = find(model, "loading");
-  if (loading == nullptr || !loading->is_object()) {
-    const std::string sentence = text_in(model, "sentence");
-    return harmless_line(state_text(model) + (sentence.empty() ? "" : ": " + sentence));
-  }
-  const auto read = static_cast<uint64_t>(std::max<int64_t>(0, number_in(*loading, "read_bytes")));
-  const auto whole =
-      static_cast<uint64_t>(std::max<int64_t>(0, number_in(*loading, "whole_bytes")));
-  const auto rate = static_cast<uint64_t>(std::max(0.0, real_in(*loading, "bytes_s")));
-  std::string text =
-      fmt::format("{} of {}, {}/s", bytes_text(read), bytes_text(whole), bytes_text(rate));
-  const bool is_known = rate > 0 && find(*loading, "seconds_left") != nullptr;
-  if (is_known) text += fmt::format(", {} left", duration_text(real_in(*loading, "seconds_left")));
-  return text;
+  if (loading == nullptr || !loading->is_object()) return "";
+  const int64_t read = std::max<int64_t>(0, number_in(*loading, "read_bytes"));
+  const int64_t whole = std::max<int64_t>(0, number_in(*loading, "whole_bytes"));
+  return progress_text(static_cast<uint64_t>(read), static_cast<uint64_t>(whole),
+                       real_in(*loading, "bytes_s"));
+}
+
+std::string model_progress(const Json& model) {
+  const std::string loading = loading_text(model);
+  if (!loading.empty()) return loading;
+  const std::string sentence = text_in(model, "sentence");
+  return harmless_line(state_text(model) + (sentence.empty() ? "" : ": " + sentence));
 }
 
 }  // namespace lockstep

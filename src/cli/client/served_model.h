@@ -1,5 +1,5 @@
-// The models of a node's status: which of them a user means, and how far they are. Pure functions of
-// its JSON. Used by `lockstep run`, `load` and `top`.
+// The models of a node's status: which of them a user means, and how far they are. Pure functions
+// of its JSON. Used by `lockstep run`, `load` and `top`.
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ bool is_model_ready(const Json& model);
 // It answers now, or is loaded by its next request.
 bool is_model_on_demand(const Json& model);
 
-// "12.5 MB of 93.4 MB, 6.20 MB/s, 0:13 left" while its weights are read, with a rate of 0 when that
-// stalls; otherwise its phase and why it waits. Harmless, one line.
+// progress_text() of its weights while they are read, with the node's rate; else "".
+std::string loading_text(const Json& model);
+// The same; while none are read, its phase and why it waits. Harmless, one line.
 std::string model_progress(const Json& model);
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/flags/group_flags.h"
 #include "cli/text/output.h"
+#include "cli/text/wait_line.h"
 #include "cluster/state/desired_state.h"
 
 namespace lockstep {
@@ -58,6 +59,7 @@ JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted) 
 // Waits until the model is ready; returns where it is.
 Result<std::string> wait_until_ready(const LoadCommandFlags& flags, const std::string& name) {
   LoadWatch watch(name);
+  WaitLine progress(stderr_manner());
   const auto deadline = LoadWatch::Clock::now() + std::chrono::seconds(flags.timeout_s);
   while (true) {
     const Json status = TRY(ask_node(flags.node, "/cluster/status"));
@@ -83,7 +85,7 @@ Result<std::string> wait_until_ready(const LoadCommandFlags& flags, const std::s
           fmt::format("{} is not ready after {} s ({}); loading continues, see `lockstep status`",
                       name, flags.timeout_s, said.text)};
     }
-    show_progress(fmt::format("{}: {}", name, said.text));
+    progress.show(harmless_line(fmt::format("{}: {}", name, said.text)), now);
     std::this_thread::sleep_for(kLoadPollPeriod);
   }
 }
@@ -96,9 +98,7 @@ Status load(const LoadCommandFlags& flags) {
   if (flags.idle_unload_s > 0) {
     line = fmt::format("{} is loaded on its first request", wanted.name);
   } else if (flags.waits) {
-    auto where = wait_until_ready(flags, wanted.name);
-    clear_progress();
-    const std::string nodes = TRY(std::move(where));
+    const std::string nodes = TRY(wait_until_ready(flags, wanted.name));
     line = fmt::format("{} is ready{}{}", wanted.name, nodes.empty() ? "" : " on ", nodes);
     answer["state"] = "ready";
   }

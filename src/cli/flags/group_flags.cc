@@ -11,6 +11,9 @@
 #include "base/double_chars.h"
 #include "cli/text/output.h"
 #include "cli/text/quantisation_text.h"
+#include "cli/text/terminal_text.h"
+#include "cli/text/transfer_text.h"
+#include "cli/text/wait_line.h"
 #include "hub/files/model_id.h"
 #include "hub/model_cache.h"
 #include "model/load/shape_model.h"
@@ -29,6 +32,56 @@ CLI::Option& add_named(CLI::App& command, const std::string& flag, Value& value,
     if (const auto parsed = parse(name); parsed.ok()) value = parsed.value();
   };
   return *command.add_option_function<std::string>(flag, set, help);
+}
+
+// `text` is "3:1" or "2:1:1"; empty: equal shares for `ranks`.
+Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
+  const Error bad{ErrorCode::kInvalidArgument,
+                  fmt::format("--shares {} is invalid: write positive numbers such as 3:1", text)};
+  std::vector<double> shares;
+  if (text.empty()) return equal_shares(std::max(ranks, 1));
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    double share = 0;
+    const auto parsed = double_from_chars(at, end, share);
+    if (parsed.ec != std::errc() || !(share > 0)) return bad;
+    shares.push_back(share);
+    at = parsed.ptr;
+    if (at == end) break;
+    if (*at++ != ':') return bad;
+  }
+  if (ranks > 0 && static_cast<size_t>(ranks) != shares.size()) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("--shares {} names {} ranks, --ranks says {}", text, shares.size(), ranks)};
+  }
+  if (shares.size() > GroupSupervisor::kRanksMax) return bad;
+  return shares;
+}
+
+// For `ranks` ranks, by --parallel and --stages.
+Result<int> stage_count(const GroupFlags& flags, int ranks) {
+  if (flags.parallel == "tensor" && flags.stages > 1) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("--stages {} is a pipeline, leave out --parallel tensor", flags.stages)};
+  }
+  if (flags.parallel == "pipeline" && flags.stages == 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--parallel pipeline has more than one stage, not --stages 1"};
+  }
+  if (flags.parallel == "pipeline" && ranks == 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--parallel pipeline needs at least two ranks, like --ranks 2"};
+  }
+  const int own = flags.parallel == "pipeline" ? ranks : 1;
+  const int stages = flags.stages > 0 ? flags.stages : own;
+  if (ranks % stages != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--stages {} does not divide {} ranks", stages, ranks)};
+  }
+  return stages;
 }
 
 }  // namespace
@@ -142,54 +195,6 @@ Result<DiskCache> disk_cache_of(const GroupFlags& flags) {
   return disk_cache(static_cast<uint64_t>(gib * kGib));
 }
 
-Result<std::vector<double>> parse_shares(const std::string& text, int ranks) {
-  const Error bad{ErrorCode::kInvalidArgument,
-                  fmt::format("--shares {} is invalid: write positive numbers such as 3:1", text)};
-  std::vector<double> shares;
-  if (text.empty()) return equal_shares(std::max(ranks, 1));
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (true) {
-    double share = 0;
-    const auto parsed = double_from_chars(at, end, share);
-    if (parsed.ec != std::errc() || !(share > 0)) return bad;
-    shares.push_back(share);
-    at = parsed.ptr;
-    if (at == end) break;
-    if (*at++ != ':') return bad;
-  }
-  if (ranks > 0 && static_cast<size_t>(ranks) != shares.size()) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("--shares {} names {} ranks, --ranks says {}", text, shares.size(), ranks)};
-  }
-  if (shares.size() > GroupSupervisor::kRanksMax) return bad;
-  return shares;
-}
-
-Result<int> stage_count(const GroupFlags& flags, int ranks) {
-  if (flags.parallel == "tensor" && flags.stages > 1) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("--stages {} is a pipeline, leave out --parallel tensor", flags.stages)};
-  }
-  if (flags.parallel == "pipeline" && flags.stages == 1) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "--parallel pipeline has more than one stage, not --stages 1"};
-  }
-  if (flags.parallel == "pipeline" && ranks == 1) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "--parallel pipeline needs at least two ranks, like --ranks 2"};
-  }
-  const int own = flags.parallel == "pipeline" ? ranks : 1;
-  const int stages = flags.stages > 0 ? flags.stages : own;
-  if (ranks % stages != 0) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("--stages {} does not divide {} ranks", stages, ranks)};
-  }
-  return stages;
-}
-
 Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
   GroupSupervisorOptions options{.spec = flags.spec, .queue_max = flags.queue_max};
   GroupSpec& spec = options.spec;
@@ -217,11 +222,16 @@ Result<std::string> find_model(const std::string& model) {
 }
 
 Result<std::unique_ptr<GroupSupervisor>> start_group(const GroupSupervisorOptions& options) {
-  show_progress(fmt::format("loading {} on {} ...", options.spec.model.string(),
-                            counted(static_cast<uint64_t>(options.spec.size()), "rank")));
-  auto group = GroupSupervisor::start(options);
-  clear_progress();
-  return group;
+  WaitLine line(stderr_manner());
+  const std::string ranks = counted(static_cast<uint64_t>(options.spec.size()), "rank");
+  return GroupSupervisor::start(options, [&](const ModelStatus& status) {
+    const auto& loading = status.loading;
+    const std::string progress =
+        loading ? ": " + progress_text(loading->read_bytes, loading->whole_bytes, loading->bytes_s)
+                : " ...";
+    line.show(fmt::format("loading {} on {}{}", harmless_line(status.name), ranks, progress),
+              WaitLine::Clock::now());
+  });
 }
 
 Status check_context(size_t prompt_tokens, const ModelStatus& status) {

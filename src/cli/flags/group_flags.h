@@ -44,14 +44,10 @@ void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise)
 void add_draft_flag(CLI::App& command, int& draft_tokens);
 // The cache of --cache-disk; without it nothing is kept.
 Result<DiskCache> disk_cache_of(const GroupFlags& flags);
-// `text` is "3:1" or "2:1:1"; empty: equal shares for `ranks`.
-Result<std::vector<double>> parse_shares(const std::string& text, int ranks);
-// For `ranks` ranks, by --parallel and --stages.
-Result<int> stage_count(const GroupFlags& flags, int ranks);
 Result<GroupSupervisorOptions> group_options(const GroupFlags& flags);
 // Resolves MODEL: a path, or a hub's model that is on this disk (hub/model_cache.h).
 Result<std::string> find_model(const std::string& model);
-// Starts the group, showing a line of progress.
+// Starts the group and shows meanwhile, on a terminal, how far its weights are read.
 Result<std::unique_ptr<GroupSupervisor>> start_group(const GroupSupervisorOptions& options);
 // kExhausted, naming the flag to raise, for a prompt longer than the context.
 Status check_context(size_t prompt_tokens, const ModelStatus& status);

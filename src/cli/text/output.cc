@@ -1,6 +1,7 @@
 #include "cli/text/output.h"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,17 @@
 #include "cli/text/terminal_text.h"
 
 namespace lockstep {
+namespace {
+
+// The width of the terminal of stderr; 80 if unknown.
+size_t stderr_columns() {
+  constexpr size_t kColumnsUnknown = 80;
+  winsize size{};
+  const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : kColumnsUnknown;
+}
+
+}  // namespace
 
 int fail(const Error& error) {
   clear_progress();
@@ -50,8 +62,13 @@ bool stderr_is_terminal() {
 }
 
 void show_progress(std::string_view text) {
-  if (!stderr_manner().may_repaint) return;
-  fmt::print(stderr, "\r\x1b[K{}", text);
+  const TerminalManner manner = stderr_manner();
+  if (!manner.may_repaint) return;
+  // A line that wraps could not be replaced.
+  const size_t columns = stderr_columns() - 1;
+  std::string line = harmless_line(text);
+  if (columns_of(line) > columns) line = fit_columns(line, columns, manner.has_utf8);
+  fmt::print(stderr, "\r\x1b[K{}", styled(manner, TextStyle::kDim, line));
   std::fflush(stderr);
 }
 

@@ -26,8 +26,8 @@ std::string counted(uint64_t count, std::string_view noun);  // "1 rank", "2 ran
 
 bool stderr_is_terminal();
 bool stdout_is_terminal();
-// A line of progress, replaced by the next; no output where stderr is no terminal or nothing may be
-// repainted (TerminalManner::may_repaint).
+// A line of progress, dim, cut at the terminal's width and replaced by the next; no output where
+// stderr is no terminal or nothing may be repainted (TerminalManner::may_repaint).
 void show_progress(std::string_view text);
 void clear_progress();
 

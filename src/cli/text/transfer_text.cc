@@ -14,17 +14,34 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr size_t kFileNameMax = 36;
-constexpr std::chrono::seconds kRateWindow{5};
 constexpr double kDurationMax = 359'999;  // 99:59:59
 
-// The end of a long name is more useful than its beginning.
-std::string short_name(const std::string& name) {
-  return name.size() <= kFileNameMax ? name : "..." + name.substr(name.size() - kFileNameMax + 3);
+// The end of a long name is more useful than its beginning. In bytes, but never cut inside of a
+// character.
+std::string short_name(std::string_view name) {
+  if (name.size() <= kFileNameMax) return std::string(name);
+  name.remove_prefix(name.size() - kFileNameMax + 3);
+  while (!name.empty() && (static_cast<unsigned char>(name[0]) & 0xc0) == 0x80) {
+    name.remove_prefix(1);
+  }
+  return "..." + std::string(name);
 }
 
 }  // namespace
 
-std::string bar_text(double fraction, int width) {
+std::string progress_text(uint64_t bytes, uint64_t whole_bytes, double bytes_s) {
+  std::string text = fmt::format("{} of {}, {}/s", bytes_text(bytes), bytes_text(whole_bytes),
+                                 bytes_text(static_cast<uint64_t>(std::max(0.0, bytes_s))));
+  if (bytes_s < 1) return text;
+  const auto left = static_cast<double>(whole_bytes - std::min(bytes, whole_bytes));
+  return text + fmt::format(", {} left", duration_text(left / bytes_s));
+}
+
+std::string bar_text(double fraction, int width, bool has_utf8) {
+  if (!has_utf8) {
+    const auto full = static_cast<size_t>(std::lround(std::clamp(fraction, 0.0, 1.0) * width));
+    return std::string(full, '#') + std::string(static_cast<size_t>(width) - full, '.');
+  }
   constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const int eighths = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width * 8);
   std::string text;
@@ -42,35 +59,25 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
-double TransferText::bytes_per_second(uint64_t bytes, Clock::time_point now) {
-  if (!samples_.empty() && bytes < samples_.back().bytes) samples_.clear();  // fetched again
-  samples_.push_back({now, bytes});
-  while (samples_.size() > 2 && now - samples_[1].time > kRateWindow) samples_.pop_front();
-  const double seconds = std::chrono::duration<double>(now - samples_.front().time).count();
-  if (seconds <= 0) return 0;
-  return static_cast<double>(bytes - samples_.front().bytes) / seconds;
-}
-
 void TransferText::show(const DownloadProgress& progress, Clock::time_point now) {
-  const double rate = bytes_per_second(progress.bytes_there, now);
+  rate_.note(now, progress.bytes_there);
   const double wanted = static_cast<double>(std::max<uint64_t>(progress.bytes_wanted, 1));
   const double fraction = static_cast<double>(progress.bytes_there) / wanted;
-  const double left = static_cast<double>(progress.bytes_wanted - progress.bytes_there);
   const std::string amount =
-      fmt::format("{} of {}", bytes_text(progress.bytes_there), bytes_text(progress.bytes_wanted));
-  const std::string speed = fmt::format("{}/s, {} left", bytes_text(static_cast<uint64_t>(rate)),
-                                        duration_text(left / rate));
+      progress_text(progress.bytes_there, progress.bytes_wanted, rate_.at(now));
   const std::string file =
       progress.is_checking ? "checking " + short_name(progress.file) : short_name(progress.file);
-  if (stderr_manner().may_repaint) {
-    show_progress(fmt::format("{:3.0f} % |{}| {}, {}  {}", std::floor(fraction * 100),
-                              bar_text(fraction, kBarWidth), amount, speed, file));
+  const TerminalManner manner = stderr_manner();
+  if (manner.may_repaint) {
+    const std::string bar = bar_text(fraction, kBarWidth, manner.has_utf8);
+    show_progress(
+        fmt::format("{:3.0f} % |{}| {}  {}", std::floor(fraction * 100), bar, amount, file));
     return;
   }
   const int tenths = static_cast<int>(fraction * 10);
   if (tenths == tenths_) return;
   tenths_ = tenths;
-  fmt::print(stderr, "{}: {} %, {}, {}\n", model_, tenths * 10, amount, speed);
+  fmt::print(stderr, "{}: {} %, {}\n", model_, tenths * 10, amount);
 }
 
 }  // namespace lockstep

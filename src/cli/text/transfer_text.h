@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <string>
 
+#include "base/meters/rate_window.h"
 #include "hub/http/download.h"
 
 namespace lockstep {
@@ -20,20 +20,15 @@ class TransferText {
   void show(const DownloadProgress& progress, Clock::time_point now);
 
  private:
-  struct Sample {
-    Clock::time_point time;
-    uint64_t bytes;
-  };
-
-  double bytes_per_second(uint64_t bytes, Clock::time_point now);
-
   const std::string model_;
-  std::deque<Sample> samples_;  // of the last seconds
+  RateWindow rate_;
   int tenths_ = -1;
 };
 
-// "████▌     " of `width` characters.
-std::string bar_text(double fraction, int width);
+// "12.50 MB of 93.40 MB, 6.20 MB/s, 0:14 left"; while nothing moves, a rate of 0 and no time.
+std::string progress_text(uint64_t bytes, uint64_t whole_bytes, double bytes_s);
+// "████▌     " of `width` characters; "####......" without UTF-8.
+std::string bar_text(double fraction, int width, bool has_utf8);
 // "0:05", "12:07", "3:00:12"; "-" if unknown.
 std::string duration_text(double seconds);
 

@@ -1,6 +1,6 @@
 // The dim lines of commands on stderr. WaitLine tells what a command waits for: a terminal gets one
 // line that is replaced at most twice a second; where nothing may be repainted, a line is added now
-// and then. One thread.
+// and then. Without a terminal there is nothing. One thread.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class WaitLine {
   WaitLine(const WaitLine&) = delete;
   WaitLine& operator=(const WaitLine&) = delete;
 
-  // `text` is harmless.
+  // `text` is harmless (harmless_line).
   void show(std::string_view text, Clock::time_point now);
   // Removes the line, so that other text may follow.
   void clear();

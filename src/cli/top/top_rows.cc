@@ -107,13 +107,14 @@ std::string small_figure(double value, std::string_view unit) {
 }
 
 std::string machine_row(const TopFacts& facts, const Json& node, TopCharset charset) {
-  constexpr size_t kBarColumns = 8;
+  constexpr int kBarColumns = 8;
   const Json& meters = meters_of_node(facts, node);
   const double used = real_in(meters, "memory_used_bytes");
   const double whole = real_in(meters, "memory_bytes");
   const std::string memory =
-      whole > 0 ? fmt::format("{} {:>4.0f}/{:.0f} GB", top_bar(used, whole, kBarColumns, charset),
-                              used / 1e9, whole / 1e9)
+      whole > 0 ? fmt::format("{} {:>4.0f}/{:.0f} GB",
+                              bar_text(used / whole, kBarColumns, charset.has_utf8), used / 1e9,
+                              whole / 1e9)
                 : "-";
   std::string notes = flag_in(node, "is_coordinator") ? "coordinator" : "";
   if (flag_in(node, "is_spare")) notes += notes.empty() ? "spare" : ", spare";
@@ -297,13 +298,6 @@ std::string happening_line(const Json& happening) {
   localtime_r(&seconds, &here);
   return fmt::format("{:02}:{:02}:{:02}  {}", here.tm_hour, here.tm_min, here.tm_sec,
                      harmless_line(text_in(happening, "sentence")));
-}
-
-std::string top_bar(double used, double whole, size_t width, TopCharset charset) {
-  const double fraction = whole > 0 ? std::clamp(used / whole, 0.0, 1.0) : 0.0;
-  if (charset.has_utf8) return bar_text(fraction, static_cast<int>(width));
-  const auto full = static_cast<size_t>(std::lround(fraction * static_cast<double>(width)));
-  return std::string(full, '#') + std::string(width - full, '.');
 }
 
 }  // namespace lockstep

@@ -30,7 +30,4 @@ std::string top_summary(const TopFacts& facts);
 // "14:02:11  box was lost"
 std::string happening_line(const Json& happening);
 
-// A bar of `width` characters: how much of `whole` is used.
-std::string top_bar(double used, double whole, size_t width, TopCharset charset);
-
 }  // namespace lockstep

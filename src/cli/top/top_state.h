@@ -43,7 +43,6 @@ class TopScreenState {
  public:
   enum class Mode { kPanes, kDetail, kText, kAskUnload, kAskLoad };
 
-  // `rows`: of the list that is shown.
   TopAction press(const TopKey& key, const TopFacts& facts);
 
   // A text instead of the panes: the log, the doctor, the help.

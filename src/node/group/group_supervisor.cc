@@ -73,10 +73,19 @@ Result<std::unique_ptr<GroupSupervisor>> GroupSupervisor::open(GroupSupervisorOp
   return group;
 }
 
-Result<std::unique_ptr<GroupSupervisor>> GroupSupervisor::start(GroupSupervisorOptions options) {
+Result<std::unique_ptr<GroupSupervisor>> GroupSupervisor::start(
+    GroupSupervisorOptions options, const std::function<void(const ModelStatus&)>& on_look) {
   std::unique_ptr<GroupSupervisor> group = TRY(open(std::move(options)));
   std::unique_lock lock(group->mutex_);
-  group->started_.wait(lock, [&] { return group->status_.state != ModelStatus::State::kLoading; });
+  const auto is_over = [&] { return group->status_.state != ModelStatus::State::kLoading; };
+  while (!is_over()) {
+    if (on_look) {
+      lock.unlock();
+      on_look(group->status());
+      lock.lock();
+    }
+    group->started_.wait_for(lock, kLookPeriod, is_over);
+  }
   if (group->status_.state == ModelStatus::State::kFailed) return group->start_error_;
   lock.unlock();
   return group;

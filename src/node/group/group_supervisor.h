@@ -65,13 +65,15 @@ struct GroupSupervisorOptions {
 class GroupSupervisor final : public ModelService, private WorkerEvents {
  public:
   static constexpr int kRanksMax = 64;
+  static constexpr std::chrono::milliseconds kLookPeriod{200};
 
   // Checks the options, reads the model's folder, and returns: the state is kLoading, and requests
   // wait for restart_wait.
   static Result<std::unique_ptr<GroupSupervisor>> open(GroupSupervisorOptions options);
   // open(), but returns when all ranks are ready, or with the first error; then nothing of the
-  // group is left.
-  static Result<std::unique_ptr<GroupSupervisor>> start(GroupSupervisorOptions options);
+  // group is left. Meanwhile `on_look` gets the status every kLookPeriod, on the caller's thread.
+  static Result<std::unique_ptr<GroupSupervisor>> start(
+      GroupSupervisorOptions options, const std::function<void(const ModelStatus&)>& on_look = {});
   ~GroupSupervisor() override;  // stop()
 
   // Ends every request with kCancelled and every worker, even while loading. Takes little more than
