@@ -8,5 +8,6 @@ export function duration(value: number | null | undefined): string {
 
 // Whole seconds, for what counts up while one looks: 4 s, 2 min 5 s.
 export function elapsed(value: number): string {
-  return value < 60 ? `${Math.max(0, Math.round(value))} s` : seconds(value);
+  const whole = Math.max(0, Math.round(value));
+  return whole < 60 ? `${whole} s` : seconds(whole);
 }

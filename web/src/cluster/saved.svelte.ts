@@ -1,10 +1,10 @@
-// State of a form that survives a reload of the page, not the end of the tab.
+// State of a form that survives a reload of the page, not the end of the tab. Made while a component is made.
 import { merged } from "./stored";
 
 export function saved<T extends object>(name: string, initial: T): T {
   const key = `lockstep.form.${name}`;
   const state = $state(merged(initial, read(key)));
-  $effect.root(() => { $effect(() => write(key, JSON.stringify(state))); });
+  $effect(() => write(key, JSON.stringify(state)));
   return state;
 }
 

@@ -29,9 +29,11 @@ export function figure(value: number | null | undefined): string {
 
 export function seconds(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "";
-  if (value < 60) return `${figure(value)} s`;
-  if (value < 3600) return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
-  if (value < 172800) return `${Math.floor(value / 3600)} h ${Math.round((value % 3600) / 60)} min`;
+  if (Number(value.toFixed(1)) < 60) return `${figure(value)} s`;
+  const whole = Math.round(value);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(value / 60);
+  if (minutes < 2880) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   return `${Math.round(value / 86400)} days`;
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { assertQuiet, openBrowser, picture } from "./browser.mjs";
-import { SLOW, startAlone, STORIES, undisturbed } from "./node.mjs";
+import { SLOW, startAlone, startMember, STORIES, undisturbed } from "./node.mjs";
 
 // Every state of the card from now on, since the loss may last for less than a look from here takes.
 const keepWhatIsShown = (page) => page.evaluate(() => {
@@ -63,4 +63,23 @@ test("a text that differs is said in red, with its place", async (run) => {
   await page.getByText(/Another text from token \d+ on/).waitFor();
   await page.getByText(/wrong tokens [1-9]/).waitFor();
   assert.equal(stories, 2);
+});
+
+test("without a model, the first door fills the form that loads the model that was chosen there", async (run) => {
+  const node = await startMember();
+  run.after(() => node.stop());
+  const browser = await openBrowser(node);
+  run.after(() => browser.close());
+  const tab = await browser.open("#/chat", { control: true });
+  const { page } = tab;
+  await page.getByRole("heading", { name: "No model is loaded yet" }).waitFor();
+  const door = page.getByRole("region", { name: "Load a model that fits here" });
+  const link = door.getByRole("link").first();
+  await link.waitFor();
+  const wanted = new URLSearchParams((await link.getAttribute("href")).split("?")[1]).get("load");
+  assert.match(wanted, /^[^/]+\/[^/]+$/);
+  await link.click();
+  await page.getByRole("heading", { name: "Models", exact: true }).waitFor();
+  await page.waitForFunction((name) => document.getElementById("load-model")?.value === name, wanted);
+  assertQuiet(tab);
 });

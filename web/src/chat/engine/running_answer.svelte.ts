@@ -1,8 +1,9 @@
 // One answer while it is written: reads its stream, shows it once a frame, stores how far it has come, and stops when told to.
-import { ApiError, json } from "../../lib/api";
+import { ApiError } from "../../lib/api";
 import type { Loading } from "../../cluster/types";
 import { oncePerFrame } from "./frame";
 import { endStream, KeptStream, type StreamEnd } from "./kept_stream";
+import { placeOf, queueLook } from "./queue_look";
 import { AnswerReducer, type Progress } from "./reducer";
 import type { AnswerRequest } from "./request";
 import { Speed } from "./speed";
@@ -25,8 +26,6 @@ export interface AnswerWorld {
   claim(message: string): boolean; // false: another tab writes it now
   finished(message: Message): void;
 }
-
-interface WaitingRequest { model: string; phase: string; place?: number; age_s: number; own?: boolean }
 
 export class RunningAnswer {
   message = $state.raw<Message>() as Message;
@@ -142,14 +141,10 @@ export class RunningAnswer {
     if (this.phase === "sent" && performance.now() - this.began > PLACE_AFTER_MS) void this.askPlace();
   }
 
-  // The request among the waiting ones that is ours by its model and age.
   private async askPlace(): Promise<void> {
     try {
-      const { requests } = await json<{ requests: WaitingRequest[] }>("GET", "/cluster/requests", undefined, { timeout: TICK_MS * 2 });
-      const age = (performance.now() - this.began) / 1000;
-      const ours = requests.filter((one) => one.own !== false && one.phase === "waiting" && one.model === this.draft.model)
-        .sort((a, b) => Math.abs(a.age_s - age) - Math.abs(b.age_s - age))[0];
-      this.place = ours?.place;
+      const requests = await queueLook.requests();
+      if (this.phase === "sent") this.place = placeOf(requests, this.draft.model, (performance.now() - this.began) / 1000);
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof DOMException)) throw error; // The place is a comfort; the answer does not need it.
     }
