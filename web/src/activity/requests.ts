@@ -5,7 +5,7 @@ export interface RequestInfo {
     prompt_done?: number;
   tokens?: number; age_s?: number; node?: string; client?: string; route?: string; own?: boolean;
 }
-export interface Span { phase: string; fromMs: number; toMs: number }
+interface Span { phase: string; fromMs: number; toMs: number }
 export interface Trace {
   request: RequestInfo; spans: Span[]; isEnded: boolean;
   arrivedMs: number; firstMs?: number; // when it was first seen with a token

@@ -1,10 +1,9 @@
 // Curves of the last hour from the meters, which come once a second: values in columns of equal time, each the mean of what was measured.
 import type { Meters } from "../cluster/types";
 
-export const HOUR_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
 
 export interface Curve { name: string; hue: string; values: (number | undefined)[] }
-export interface Series { fromMs: number; stepMs: number; curves: Curve[] }
 export type Reading = (meters: Meters) => number | undefined;
 
 // `columns` steps that end now; a step without a measurement is undefined, so that a gap stays a gap.

@@ -11,7 +11,7 @@ const hiddenAll = new RegExp(`[${BIDI}${INVISIBLE}${OTHER}]`, "gu");
 
 export const turnsDirection = (text: string): boolean => turning.test(text);
 
-export interface CodePart { text: string; isControl: boolean }
+interface CodePart { text: string; isControl: boolean }
 
 // The text with every hidden character as a part of its own, by its code point.
 export function codeParts(text: string): CodePart[] {

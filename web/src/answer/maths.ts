@@ -49,7 +49,7 @@ export function readMaths(source: string, isDisplay: boolean): MathsShown {
   }
 }
 
-export function copyTree(root: TemmlNode): MathsNode {
+function copyTree(root: TemmlNode): MathsNode {
   let nodes = 0;
   const copy = (node: TemmlNode): MathsNode[] => {
     nodes += 1;

@@ -3,7 +3,7 @@
 // the search, so that a formula never reaches out of a code span, and so does a blank line.
 import { MATHS_MAX } from "./limits";
 
-export interface MathsFound { raw: string; source: string; isDisplay: boolean }
+interface MathsFound { raw: string; source: string; isDisplay: boolean }
 
 const INLINE: [RegExp, boolean][] = [
   [/^\$\$(?!\$)((?:\\[^`]|[^\\$`])+?)\$\$(?!\$)/, true],

@@ -1,6 +1,6 @@
 // The picture of a token timeline: one bar a token, as one path, and the figures that go with it.
 
-export interface TimelineShape {
+interface TimelineShape {
   width: number; bars: string; cut: string; // `cut`: the marks on bars that are taller than the picture
   top_ms: number; // what the full height stands for
   ghost_y: number | undefined; slowest: number; median_ms: number; slowest_x: number;

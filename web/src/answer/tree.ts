@@ -13,7 +13,7 @@ export type Inline =
   | { kind: "check"; isChecked: boolean }
   | { kind: "seam"; label: string };
 
-export type Align = "left" | "center" | "right" | null;
+type Align = "left" | "center" | "right" | null;
 export interface ListItem { blocks: Block[] }
 export interface CodeBlock { kind: "code"; language: string; text: string; isClosed: boolean; seams?: Seam[] }
 export interface TableBlock { kind: "table"; align: Align[]; head: Inline[][]; rows: Inline[][][] }

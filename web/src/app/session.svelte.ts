@@ -15,11 +15,6 @@ class PageSession {
     await ask("POST", "/v1/session", {}, { headers: { authorization: `Bearer ${key}` } });
     await this.refresh();
   }
-
-  async close(): Promise<void> {
-    await ask("DELETE", "/v1/session");
-    await this.refresh();
-  }
 }
 
 export const session = new PageSession();

@@ -1,5 +1,5 @@
 // auto follows the system; the choice is kept in this browser.
-export type Theme = "auto" | "light" | "dark";
+type Theme = "auto" | "light" | "dark";
 const KEY = "lockstep.theme";
 
 class ThemeChoice {

@@ -1,6 +1,6 @@
 // Short messages at the edge of the page. An error stays until it is closed; others go after some seconds.
 
-export interface Toast { id: number; text: string; kind: "note" | "error"; action?: { title: string; run: () => void } }
+interface Toast { id: number; text: string; kind: "note" | "error"; action?: { title: string; run: () => void } }
 
 const NOTE_MS = 5_000;
 const OFFER_MS = 15_000;

@@ -19,12 +19,11 @@ const LOOK_FOR_ORPHANS_MS = 5_000;
 const SEEDS = 2 ** 31;
 export const MODELS_MAX = 4; // side by side
 
-export interface Thread { conversation: Conversation; tree: Tree; texts: ReadonlyMap<string, string> }
+interface Thread { conversation: Conversation; tree: Tree; texts: ReadonlyMap<string, string> }
 
 class Chat {
   list = $state.raw<Conversation[]>([]);
   thread = $state.raw<Thread | undefined>(undefined);
-  isOpening = $state(false);
   isKnown = $state(false); // the list has been read
   warning = $state("");
   readonly answers = new Answers();
@@ -82,7 +81,7 @@ class Chat {
     const conversation = await this.history.conversation(news.id);
     this.setList([...this.list.filter((one) => one.id !== news.id), ...(conversation ? [conversation] : [])]);
     if (this.thread?.conversation.id !== news.id) return;
-    if (conversation) await this.load(conversation, false);
+    if (conversation) await this.load(conversation);
     else this.thread = undefined;
   }
 
@@ -114,17 +113,15 @@ class Chat {
     await this.start();
     if (this.thread?.conversation.id === id) return true;
     const conversation = this.list.find((one) => one.id === id);
-    if (conversation) await this.load(conversation, true);
+    if (conversation) await this.load(conversation);
     return conversation !== undefined;
   }
 
   close(): void { this.thread = undefined; }
 
-  private async load(conversation: Conversation, isNew: boolean): Promise<void> {
-    this.isOpening = isNew;
+  private async load(conversation: Conversation): Promise<void> {
     const [messages, files] = await Promise.all([this.history.messages(conversation.id), this.history.attachments(conversation.id)]);
     this.thread = { conversation, tree: treeOf(messages), texts: new Map(files.map(({ id, text }) => [id, text])) };
-    this.isOpening = false;
   }
 
   // Changes the open conversation, or the one with this id, and `others` with it.
@@ -266,7 +263,7 @@ class Chat {
     await this.write(old.id, [{ store: "conversations", put: conversation }, ...put.map((one): Change => ({ store: "messages", put: one })),
       ...remove.map((one): Change => ({ store: "messages", remove: one.id }))]);
     this.setList([...this.list.filter((one) => one.id !== old.id), conversation]);
-    if (this.thread?.conversation.id === old.id) await this.load(conversation, false);
+    if (this.thread?.conversation.id === old.id) await this.load(conversation);
   }
 
   async removeConversation(id: string): Promise<void> {

@@ -1,10 +1,10 @@
 // The what-if desk: the machines of the cluster and of the planner's shelf, and what becomes of each model without some of them.
 import { lackOf, type Plan, type PlanRequest } from "./plan";
 
-export interface Added { name: string; profile: string; link: string }
+interface Added { name: string; profile: string; link: string }
 export interface Desk { model: string; context: number; streams: number; link: string; add: Added[]; remove: string[] }
 
-export const ADDED_MAX = 64; // as /cluster/plan takes
+const ADDED_MAX = 64; // as /cluster/plan takes
 
 export function withMachine(desk: Desk, profile: string): Added[] {
   if (desk.add.length >= ADDED_MAX) return desk.add;
@@ -26,12 +26,11 @@ export function requestOf(desk: Desk, model: string, without = "", limits = true
   return request;
 }
 
-export interface Fate { word: string; isGood: boolean; tokS?: number; machines?: number; sentence: string }
+export interface Fate { word: string; isGood: boolean; tokS?: number; sentence: string }
 
 // Whether a model would live: `refusal` is the node's sentence if it could not plan at all (for example: no machine is left).
 export function fateOf(plan: Plan | undefined, refusal: string): Fate {
   if (!plan) return { word: "no plan", isGood: false, sentence: refusal };
   if (!plan.choice) return { word: "would wait", isGood: false, sentence: lackOf(plan) };
-  const { decode_tok_s: tokS, machines } = plan.choice;
-  return { word: "survives", isGood: true, tokS, machines, sentence: "" };
+  return { word: "survives", isGood: true, tokS: plan.choice.decode_tok_s, sentence: "" };
 }

@@ -5,7 +5,6 @@ import { streamEvents } from "../lib/event_stream";
 
 export type FeedEvent =
   | { kind: "event"; name: string; data: string }
-  | { kind: "open" }
   | { kind: "lost"; sentence: string; status: number };
 
 const CHANNEL = "lockstep.events";

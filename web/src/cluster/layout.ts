@@ -2,7 +2,7 @@
 // that every pair can have a line. Pure geometry in pixels.
 
 export interface Box { x: number; y: number; width: number; height: number }
-export interface Layout { width: number; height: number; boxes: Box[]; isCompact: boolean; isColumn: boolean }
+interface Layout { width: number; height: number; boxes: Box[]; isCompact: boolean; isColumn: boolean }
 export interface Curve { path: string; x: number; y: number } // a line, and where its label stands
 
 export const MACHINES_DRAWN = 16; // more are in the table only

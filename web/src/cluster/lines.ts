@@ -9,7 +9,7 @@ export interface LinkFact {
   isBusy: boolean; // bytes are known to flow, or the model makes tokens now
 }
 export interface Line { key: string; a: string; b: string; links: LinkFact[] }
-export interface Lines { between: Line[]; inside: Map<string, LinkFact[]> }
+interface Lines { between: Line[]; inside: Map<string, LinkFact[]> }
 
 export function linesOf(status: Status | undefined, meters: Meters | undefined): Lines {
   const lines: Lines = { between: [], inside: new Map() };

@@ -25,8 +25,8 @@ class Live {
     if (event.kind === "lost") {
       this.lost = event.sentence;
       this.lostStatus = event.status;
+      return;
     }
-    if (event.kind !== "event") return;
     this.lost = "";
     const data = JSON.parse(event.data);
     if (event.name === "snapshot") this.begin(data as Status);

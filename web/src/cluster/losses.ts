@@ -16,7 +16,7 @@ export function lossesAfter(before: Map<string, number>, status: Status | undefi
   return after;
 }
 
-export interface ModelWord { word: string; tone: "good" | "busy" | "bad" | ""; sentence: string }
+interface ModelWord { word: string; tone: "good" | "busy" | "bad" | ""; sentence: string }
 
 export function modelWord(model: ModelStatus, happened: Happening[], nowMs: number): ModelWord {
   const last = happened.findLast(({ kind, sentence }) =>

@@ -2,13 +2,13 @@
 import { hueOf } from "./hues";
 import type { Meters, ModelStatus, NodeMeters, NodeStatus, RankStatus, Status } from "./types";
 
-export interface Part { model: string; hue: string; bytes: number }
-export interface Tile {
-  model: string; hue: string; rank: number; group: number; pid?: number; bytes?: number;
+interface Part { model: string; hue: string; bytes: number }
+interface Tile {
+  model: string; hue: string; rank: number; group: number; bytes?: number;
   layers?: [number, number]; // first and last, from 0
   part?: number; // of each of its layers, 0 to 1
 }
-export type Tone = "good" | "busy" | "bad" | "";
+type Tone = "good" | "busy" | "bad" | "";
 export interface Machine {
   node: NodeStatus; id: string; name: string; leads: boolean; word: string; mark: string; tone: Tone;
   lostSeconds?: number; // since it was lost, as far as this page knows
@@ -69,11 +69,11 @@ function known(...values: (number | undefined)[]): number | undefined {
   return there.length === 0 ? undefined : there.reduce((sum, value) => sum + value, 0);
 }
 
-function detail(rank: RankStatus | undefined, ranks: RankStatus[]): Pick<Tile, "layers" | "part" | "pid"> {
+function detail(rank: RankStatus | undefined, ranks: RankStatus[]): Pick<Tile, "layers" | "part"> {
   if (!rank) return {};
   const peers = ranks.filter((other) => String(other.layers) === String(rank.layers));
   const whole = known(...peers.map((other) => other.share));
-  return { pid: rank.pid, layers: rank.layers, part: rank.share !== undefined && whole ? rank.share / whole : undefined };
+  return { layers: rank.layers, part: rank.share !== undefined && whole ? rank.share / whole : undefined };
 }
 
 function partsOf(tiles: Tile[]): Part[] {

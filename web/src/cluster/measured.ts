@@ -3,7 +3,7 @@ import type { Meters } from "./types";
 
 const SECONDS = 10;
 
-export interface Measured { tokS: number; answers: number; agoS: number }
+interface Measured { tokS: number; answers: number; agoS: number }
 
 // The mean of the last seconds in which the model made tokens for this node's clients; `history` has one entry a second, the newest last.
 export function measuredOf(history: Meters[], model: string): Measured | undefined {

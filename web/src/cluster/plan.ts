@@ -6,11 +6,11 @@ import type { ModelStatus } from "./types";
 export interface PlanRequest {
   model: string; context?: number; streams?: number; add?: { profile: string; link: string; name?: string }[]; remove?: string[];
 }
-export interface PlannedRank {
+interface PlannedRank {
   machine: string; share: number; stage: number; layers: [number, number]; // the second is the first one that it does not have
   weight_bytes: number; state_bytes: number; buffer_bytes: number; process_bytes: number; memory_bytes: number; available_bytes: number;
 }
-export interface TokenTimes { weights: number; state: number; kernels: number; compute: number; exchange: number; hops: number }
+interface TokenTimes { weights: number; state: number; kernels: number; compute: number; exchange: number; hops: number }
 export interface Placement {
   kind: string; machines: number; fits: boolean; decode_tok_s: number; decode_tok_s_short: number; total_tok_s: number;
   first_token_s: number | null; joule_per_token: number | null; price_usd: number | null; has_estimates: boolean;
@@ -37,7 +37,7 @@ function withDeadline(signal: AbortSignal | undefined): AbortSignal {
   return "any" in AbortSignal ? AbortSignal.any([signal, deadline]) : signal;
 }
 
-export interface MachineShare { machine: string; bytes: number; available: number; ranks: { text: string; bytes: number }[] }
+interface MachineShare { machine: string; bytes: number; available: number; ranks: { text: string }[] }
 
 // The share of each machine, in the order of the ranks.
 export function sharesOf(placement: Placement): MachineShare[] {
@@ -47,7 +47,7 @@ export function sharesOf(placement: Placement): MachineShare[] {
       let share = shares.find((other) => other.machine === rank.machine);
       if (!share) shares.push(share = { machine: rank.machine, bytes: 0, available: rank.available_bytes, ranks: [] });
       share.bytes += rank.memory_bytes;
-      share.ranks.push({ text: rankText(rank, group.ranks), bytes: rank.memory_bytes });
+      share.ranks.push({ text: rankText(rank, group.ranks) });
     }
   }
   return shares;
@@ -60,12 +60,12 @@ function rankText(rank: PlannedRank, ranks: PlannedRank[]): string {
   return `${part}layers ${rank.layers[0]} to ${rank.layers[1] - 1}`;
 }
 
-export const TIME_WORDS: Record<keyof TokenTimes, string> = {
+const TIME_WORDS: Record<keyof TokenTimes, string> = {
   weights: "reading weights", state: "reading keys and values", kernels: "overhead of operations", compute: "arithmetic",
   exchange: "exchanges between ranks", hops: "hops between stages",
 };
 
-export interface TimePart { name: keyof TokenTimes; word: string; us: number; part: number }
+interface TimePart { name: keyof TokenTimes; word: string; us: number; part: number }
 
 // The parts of a token's time, the largest first; parts of 0 are left out.
 export function timeParts(times: TokenTimes): TimePart[] {

@@ -22,11 +22,6 @@ export class PlanAsk {
     this.isAsking = request !== undefined;
   }
 
-  again(request: PlanRequest): void {
-    this.asked = "";
-    this.follow(request);
-  }
-
   stop(): void {
     clearTimeout(this.timer);
     this.current?.abort();

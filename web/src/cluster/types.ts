@@ -34,7 +34,7 @@ export interface Pull {
 }
 
 export interface Happening { at_ms: number; kind: string; sentence: string }
-export interface Pin { name: string; address: string; pin: string }
+interface Pin { name: string; address: string; pin: string }
 
 export interface Status {
   version: string; cluster?: string; control: boolean; nodes: NodeStatus[]; models: ModelStatus[]; pulls: Pull[]; pins?: Pin[];
@@ -45,6 +45,6 @@ export interface NodeMeters {
   node: string; cpu_percent?: number; memory_bytes?: number; memory_used_bytes?: number; process_bytes?: number;
   temperature_c?: number; power_w?: number; disk_free_bytes?: number;
 }
-export interface ModelMeters { name: string; tokens_s?: number; prompt_tokens_s?: number; running: number; waiting: number }
-export interface LinkMeters { model: string; a: number; b: number; p50_us?: number; bytes_s?: number }
+interface ModelMeters { name: string; tokens_s?: number; prompt_tokens_s?: number; running: number; waiting: number }
+interface LinkMeters { model: string; a: number; b: number; p50_us?: number; bytes_s?: number }
 export interface Meters { now_ms: number; nodes: NodeMeters[]; models: ModelMeters[]; links: LinkMeters[] }

@@ -9,7 +9,7 @@ export interface Target {
   hasTools?: boolean; // whether the model's template takes tools; absent: not known
 }
 
-export const KEY_PLACE = "YOUR_KEY";
+const KEY_PLACE = "YOUR_KEY";
 const NO_KEY = "none"; // for clients that insist on one: a node without keys ignores it
 
 export const keyText = ({ key, keysNeeded }: Target): string => key || (keysNeeded ? KEY_PLACE : NO_KEY);

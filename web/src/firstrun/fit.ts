@@ -1,7 +1,7 @@
 // Models that would fit here, by the planner: the first door.
 import { json } from "../lib/api";
 
-export interface Fit { id: string; title: string; bytes: number; tokensPerSecond: number; machines: number }
+interface Fit { id: string; title: string; bytes: number; tokensPerSecond: number; machines: number }
 
 interface Planned { choice: { decode_tok_s: number; machines: number; groups: { ranks: { weight_bytes: number }[] }[] } | null }
 
@@ -15,7 +15,7 @@ const CANDIDATES: { name: string; id: string; title: string }[] = [
   { name: "qwen3-1.7b", id: "Qwen/Qwen3-1.7B", title: "Qwen3 1.7B" },
   { name: "qwen3-0.6b", id: "Qwen/Qwen3-0.6B", title: "Qwen3 0.6B" },
 ];
-export const FITS_MAX = 3;
+const FITS_MAX = 3;
 const CONTEXT = 8_192;
 const PLAN_MS = 20_000;
 

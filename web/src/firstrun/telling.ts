@@ -2,7 +2,7 @@
 import { ApiError } from "../lib/api";
 import { streamEvents } from "../lib/event_stream";
 
-export const STORY_TOKENS = 200;
+const STORY_TOKENS = 200;
 const SEED = 1; // greedy answers do not use it; it is part of the request that is made twice
 const STORY_MS = 120_000;
 

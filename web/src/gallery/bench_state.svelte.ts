@@ -2,7 +2,7 @@
 import { flushSync, tick } from "svelte";
 import type { Seam } from "../answer/types";
 
-export interface BenchMessage {
+interface BenchMessage {
   text: string; isGrowing: boolean; seams?: Seam[];
   isEverywhere?: boolean; // not as an answer, but in every other part
 }

@@ -15,7 +15,7 @@ export interface Session {
 }
 
 // The node's sentence from a response that is not 2xx, in the shape of OpenAI's errors.
-export async function errorOf(response: Response): Promise<ApiError> {
+async function errorOf(response: Response): Promise<ApiError> {
   let sentence = `The node answered ${response.status}.`;
   let code = "";
   try {

@@ -1,10 +1,10 @@
 // One row for each model: what is loaded, what lies on which disk, what is being downloaded, joined by the model's name and path.
 import type { ModelStatus, Pull } from "../cluster/types";
 
-export interface DiskModel {
+interface DiskModel {
   name: string; bytes: number; whole_bytes?: number; complete: boolean; copies: "whole" | "share"; path?: string; removable?: boolean;
 }
-export interface DiskNode { node: string; name?: string; free_bytes?: number; models?: DiskModel[]; sentence?: string; left_out?: number }
+interface DiskNode { node: string; name?: string; free_bytes?: number; models?: DiskModel[]; sentence?: string; left_out?: number }
 export interface DiskReport { nodes: DiskNode[] }
 
 export interface Copy { node: string; nodeName: string; model: DiskModel }

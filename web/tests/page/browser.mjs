@@ -70,9 +70,6 @@ export const sendMessage = async (page, text) => {
 
 export const answers = (page) => page.getByRole("article", { name: /^Answer of/ });
 
-// The text of an answer as it is drawn, without the reading-out beside it.
-export const textOf = (answer) => answer.locator(".markdown").innerText();
-
 // Waits until the page's text satisfies `holds`, which runs in this process.
 export async function untilText(locator, holds, what) {
   const deadline = Date.now() + WAIT_MS;

@@ -3,7 +3,7 @@
 import { RunningAnswer, type AnswerWorld } from "./running_answer.svelte";
 import type { Message } from "./types";
 
-export const STREAMS_MAX = 4;
+const STREAMS_MAX = 4;
 
 export class Answers {
   private all = $state.raw<ReadonlyMap<string, RunningAnswer>>(new Map());

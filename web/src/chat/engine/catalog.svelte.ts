@@ -13,7 +13,6 @@ export interface Choice {
   loading?: Loading;
   context?: number;
   bytes?: number;
-  machines?: number;
 }
 
 // Abilities of a loaded model. Without a template its answers continue a text.
@@ -131,9 +130,7 @@ function choiceOf(model: ModelStatus): Choice {
   const phase = model.phase ?? (model.state === "ready" ? "ready" : "loading");
   const state = model.state === "ready" ? "ready" : model.state === "failed" ? "failed"
     : phase === "waiting" || phase === "placing" ? "waiting" : "loading";
-  const machines = new Set((model.ranks ?? []).map((rank) => rank.node)).size;
-  return { name: model.name, state, sentence: model.sentence || model.last_error || "", loading: model.loading, context: model.context,
-    machines: machines || undefined };
+  return { name: model.name, state, sentence: model.sentence || model.last_error || "", loading: model.loading, context: model.context };
 }
 
 export const catalog = new Catalog();

@@ -9,7 +9,7 @@ const KEPT_MS = 60_000; // how long the browser may take to save a file
 
 type Kind = "md" | "jsonl";
 
-export async function textOfExport(history: History, list: readonly Conversation[], kind: Kind): Promise<string> {
+async function textOfExport(history: History, list: readonly Conversation[], kind: Kind): Promise<string> {
   if (kind === "jsonl") {
     const wholes: Change[][] = [];
     for (const { id } of list) wholes.push(await history.whole(id));

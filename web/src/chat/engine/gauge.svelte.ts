@@ -8,7 +8,7 @@ import type { Message } from "./types";
 const DEBOUNCE_MS = 400;
 const COUNT_MS = 10_000;
 
-export interface Counted { model: string; settings: Settings; path: readonly Message[]; texts: Texts }
+interface Counted { model: string; settings: Settings; path: readonly Message[]; texts: Texts }
 
 export class Gauge {
   tokens = $state<number | undefined>(undefined);

@@ -4,10 +4,10 @@ import { cleanSettings, NO_SETTINGS, type Settings } from "./settings";
 const KEY = "lockstep.chat";
 const PRESETS_MAX = 64;
 
-export interface Preset { name: string; settings: Settings }
+interface Preset { name: string; settings: Settings }
 interface Stored { settings?: unknown; models?: unknown; presets?: unknown; isListOpen?: unknown }
 
-export class Preferences {
+class Preferences {
   settings = $state.raw<Settings>(NO_SETTINGS);
   models = $state.raw<string[]>([]);
   presets = $state.raw<Preset[]>([]);

@@ -11,7 +11,7 @@ const TIMES_KEPT = 32_768;
 export interface Progress { total: number; cached: number; processed: number; time_ms: number }
 
 // State that matters only while the answer runs.
-export interface Moment { progress?: Progress; paused?: string; ended: boolean; error?: string; code?: string }
+interface Moment { progress?: Progress; paused?: string; ended: boolean; error?: string; code?: string }
 
 interface Chunk {
   choices?: { text?: string; delta?: Delta; logprobs?: Logprobs | null; finish_reason?: string | null }[];

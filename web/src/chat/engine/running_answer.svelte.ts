@@ -1,6 +1,5 @@
 // One answer while it is written: reads its stream, shows it once a frame, stores how far it has come, and stops when told to.
 import { ApiError } from "../../lib/api";
-import type { Loading } from "../../cluster/types";
 import { oncePerFrame } from "./frame";
 import { endStream, KeptStream, type StreamEnd } from "./kept_stream";
 import { placeOf, queueLook } from "./queue_look";
@@ -30,7 +29,6 @@ export interface AnswerWorld {
 export class RunningAnswer {
   message = $state.raw<Message>() as Message;
   show = $state.raw<Show>({ phase: "queued", tokens: 0, waited_s: 0 });
-  loading = $state.raw<Loading | undefined>(undefined);
 
   private readonly abort = new AbortController();
   private readonly draft: Message;

@@ -44,7 +44,7 @@ export const SAMPLING_FIELDS = [
   { name: "ignore_eos", title: "Never end by itself", step: 1, flag: true, help: "The answer goes on until its longest length." },
 ] as const satisfies readonly Field[];
 
-export type SamplingName = (typeof SAMPLING_FIELDS)[number]["name"];
+type SamplingName = (typeof SAMPLING_FIELDS)[number]["name"];
 
 export const NO_SETTINGS: Settings = { system: "", sampling: {}, stop: [], logit_bias: "", dry_sequence_breakers: "", tools: "",
   tool_choice: "auto", schema: "", grammar: "", template: "", effort: "", other: "" };

@@ -1,6 +1,6 @@
 // A conversation as the page keeps it. All of this is stored in the browser as it stands (store/schema.ts), so a change of these
 // shapes needs a new version there.
-import type { TokenLogprob, ToolCall } from "../../answer/types";
+import type { Seam, TokenLogprob, ToolCall } from "../../answer/types";
 import type { Settings } from "./settings";
 
 export interface Conversation {
@@ -14,9 +14,9 @@ export interface Conversation {
   settings: Settings;
 }
 
-export interface Attachment { id: string; name: string; length: number } // length in characters; the text is in a store of its own
+interface Attachment { id: string; name: string; length: number } // length in characters; the text is in a store of its own
 
-export interface Usage { prompt_tokens: number; completion_tokens: number; cached_tokens?: number }
+interface Usage { prompt_tokens: number; completion_tokens: number; cached_tokens?: number }
 
 // Speed of an answer. Times are the node's, or the page's if the node sends none.
 export interface Figures {
@@ -29,10 +29,8 @@ export interface Figures {
   joules?: number;
 }
 
-export interface Seam { at: number; label: string } // `at`: characters of the text before it
-
 // running: some tab writes it. cut: it ended before the model ended it, and can be continued. failed: there is nothing of it.
-export type AnswerState = "running" | "done" | "cut" | "failed";
+type AnswerState = "running" | "done" | "cut" | "failed";
 
 export interface Message {
   id: string;

@@ -8,7 +8,7 @@ export interface StoredAttachment { id: string; conversation: string; name: stri
 
 export const ATTACHMENT_LENGTH_MAX = 2 << 20; // characters of one file
 export const ATTACHMENTS_LENGTH_MAX = 64 << 20; // of all files in the history
-export const CONVERSATIONS_FOUND_MAX = 100;
+const CONVERSATIONS_FOUND_MAX = 100;
 
 const NO_DATABASE = "This browser keeps no history here (a private window?). Conversations last until this tab is closed.";
 const NOT_STORED = "The browser did not store the last changes";

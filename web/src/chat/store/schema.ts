@@ -19,7 +19,7 @@ export type StoredRecord = Record<string, unknown>;
 // MIGRATIONS[N] makes a record of version N + 1 from one of version N; undefined: the record is dropped. It must never throw:
 // people's conversations are at stake, and a record that it does not understand is better kept as it is.
 export type Migration = (store: StoreName, record: StoredRecord) => StoredRecord | undefined;
-export const MIGRATIONS: Record<number, Migration> = {};
+const MIGRATIONS: Record<number, Migration> = {};
 
 export function migrated(store: StoreName, record: StoredRecord, from: number, migrations = MIGRATIONS, to = VERSION):
     StoredRecord | undefined {
