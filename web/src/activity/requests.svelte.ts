@@ -1,5 +1,6 @@
 // /cluster/requests, asked each second while the view is open and can be seen.
 import { json } from "../lib/api";
+import { poll } from "../lib/poll";
 import { tracesAfter, type RequestInfo, type Trace } from "./requests";
 
 const ASK_MS = 1_000;
@@ -9,24 +10,9 @@ class Requests {
   // Also of requests that have ended, the oldest first.
   traces = $state.raw<Trace[]>([]);
   refusal = $state("");
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private isOpen = false;
 
   // For an effect: returns what stops it.
-  follow(): () => void {
-    this.isOpen = true;
-    void this.ask();
-    return () => {
-      this.isOpen = false;
-      clearTimeout(this.timer);
-    };
-  }
-
-  private async ask(): Promise<void> {
-    clearTimeout(this.timer);
-    if (!document.hidden) await this.look();
-    if (this.isOpen) this.timer = setTimeout(() => void this.ask(), ASK_MS);
-  }
+  follow(): () => void { return poll(ASK_MS, () => this.look()); }
 
   private async look(): Promise<void> {
     try {

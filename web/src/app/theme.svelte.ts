@@ -1,4 +1,6 @@
 // auto follows the system; the choice is kept in this browser.
+import { local, read, write } from "../lib/storage";
+
 type Theme = "auto" | "light" | "dark";
 const KEY = "lockstep.theme";
 
@@ -9,11 +11,7 @@ class ThemeChoice {
 
   set(value: Theme): void {
     this.value = value;
-    try {
-      localStorage.setItem(KEY, value);
-    } catch {
-      // The choice then lasts until the tab is closed.
-    }
+    write(local, KEY, value); // Where nothing is stored the choice lasts until the tab is closed.
     this.apply();
   }
 
@@ -24,12 +22,8 @@ class ThemeChoice {
 }
 
 function stored(): Theme {
-  try {
-    const value = localStorage.getItem(KEY);
-    return value === "light" || value === "dark" ? value : "auto";
-  } catch {
-    return "auto";
-  }
+  const value = read(local, KEY);
+  return value === "light" || value === "dark" ? value : "auto";
 }
 
 export const theme = new ThemeChoice();

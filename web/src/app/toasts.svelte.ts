@@ -21,9 +21,10 @@ class Toasts {
     setTimeout(() => this.close(id), OFFER_MS);
   }
 
-  error(error: unknown): void {
+  // Bound, so that it can be given to `catch`.
+  readonly error = (error: unknown): void => {
     this.add(error instanceof Error ? error.message : String(error), "error");
-  }
+  };
 
   close(id: number): void {
     this.list = this.list.filter((toast) => toast.id !== id);

@@ -9,7 +9,7 @@ import { leafBelow, pathTo, removeBranch, removeOne, siblingsOf, treeOf, type Re
 import { freshId, type Conversation, type Message } from "./engine/types";
 import { answerWorld } from "./engine/world";
 import { answerBody, fieldsOf } from "./engine/request";
-import { catalog } from "./engine/catalog.svelte";
+import { catalog } from "../cluster/catalog.svelte";
 import { openDatabase } from "./store/database";
 import type { Change } from "./store/backend";
 import { ATTACHMENTS_LENGTH_MAX, History } from "./store/history";

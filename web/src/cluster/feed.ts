@@ -2,6 +2,7 @@
 // A tab that can be seen holds the lease, reads the stream and passes each event to the others.
 import { ApiError } from "../lib/api";
 import { streamEvents } from "../lib/event_stream";
+import { Leases } from "../lib/lease";
 
 export type FeedEvent =
   | { kind: "event"; name: string; data: string }
@@ -14,7 +15,7 @@ const RENEW_MS = 1_000;
 const RETRY_MS = 2_000;
 
 export class SharedFeed {
-  private readonly tab = Math.random().toString(36).slice(2);
+  private readonly leases = new Leases(LEASE_MS);
   private readonly channel = new BroadcastChannel(CHANNEL);
   private stream: AbortController | undefined;
   private retryAt = 0;
@@ -25,7 +26,7 @@ export class SharedFeed {
     addEventListener("pagehide", () => this.release());
     addEventListener("pageshow", () => this.renew());
     setInterval(() => this.renew(), RENEW_MS);
-    this.channel.postMessage({ hello: this.tab });
+    this.channel.postMessage({ hello: this.leases.tab });
     this.renew();
   }
 
@@ -35,29 +36,13 @@ export class SharedFeed {
     if (snapshot) this.channel.postMessage({ feed: { kind: "event", name: "snapshot", data: snapshot } });
   }
 
-  private lease(): { tab: string; until: number } | undefined {
-    try {
-      return JSON.parse(localStorage.getItem(LEASE) ?? "") as { tab: string; until: number };
-    } catch {
-      return undefined;
-    }
-  }
-
   private renew(): void {
-    const lease = this.lease();
-    const now = Date.now();
-    const isFree = !lease || lease.until < now || lease.until > now + 10 * LEASE_MS;
-    if (lease?.tab !== this.tab && (!isFree || document.hidden)) return this.stop();
-    try {
-      localStorage.setItem(LEASE, JSON.stringify({ tab: this.tab, until: now + LEASE_MS }));
-    } catch {
-      // Without storage each tab reads a stream of its own.
-    }
-    if (!this.stream && now >= this.retryAt) void this.read();
+    if (!this.leases.claim(LEASE, !document.hidden)) return this.stop();
+    if (!this.stream && Date.now() >= this.retryAt) void this.read();
   }
 
   private release(): void {
-    if (this.lease()?.tab === this.tab) localStorage.removeItem(LEASE);
+    this.leases.release(LEASE);
     this.stop();
   }
 

@@ -1,4 +1,6 @@
-// A plan that follows a form: asked once the form has been still for a moment; a newer question ends the older one.
+// A plan that follows a form: asked once the form has been still for a moment; a newer question ends the older one. Made while a
+// component is made, and ends with it.
+import { untrack } from "svelte";
 import { askPlan, type Plan, type PlanRequest } from "./plan";
 
 const STILL_MS = 400;
@@ -11,8 +13,17 @@ export class PlanAsk {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private current: AbortController | undefined;
 
+  // `request` is followed as an effect follows it.
+  constructor(request: () => PlanRequest | undefined) {
+    $effect(() => {
+      const wanted = request();
+      untrack(() => this.follow(wanted));
+    });
+    $effect(() => () => this.stop());
+  }
+
   // Asks nothing if the question is the last one; undefined forgets the answer.
-  follow(request: PlanRequest | undefined): void {
+  private follow(request: PlanRequest | undefined): void {
     const text = JSON.stringify(request ?? null);
     if (text === this.asked) return;
     this.stop();
@@ -22,7 +33,7 @@ export class PlanAsk {
     this.isAsking = request !== undefined;
   }
 
-  stop(): void {
+  private stop(): void {
     clearTimeout(this.timer);
     this.current?.abort();
     this.asked = "";

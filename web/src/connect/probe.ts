@@ -1,5 +1,5 @@
 // A client's own kind of first request, made by this page: it shows whether address, key and model work with what that client sends.
-import { ApiError, ask, json } from "../lib/api";
+import { ApiError, ask, json, within } from "../lib/api";
 import { readEvents } from "../lib/event_stream";
 import type { ProbeKind } from "./clients";
 
@@ -30,21 +30,10 @@ export const PROBE_WORDS: Record<ProbeKind, string> = {
 };
 
 // `show` gets the state after each piece. Throws ApiError, or AbortError once `signal` is aborted.
-export async function probe(kind: ProbeKind, model: string, key: string, signal: AbortSignal,
+export function probe(kind: ProbeKind, model: string, key: string, signal: AbortSignal,
     show: (state: Probe) => void): Promise<Probe> {
-  const deadline = new AbortController();
-  const end = (): void => deadline.abort();
-  const timer = setTimeout(end, PROBE_MS);
-  signal.addEventListener("abort", end, { once: true });
-  try {
-    return await new Attempt(kind, model, key, deadline.signal, show).run();
-  } catch (error) {
-    if (!deadline.signal.aborted || signal.aborted) throw error;
-    throw new ApiError(0, "late", `The answer was not complete after ${PROBE_MS / 1000} s.`);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", end);
-  }
+  return within(PROBE_MS, signal, `The answer was not complete after ${PROBE_MS / 1000} s.`,
+    (ended) => new Attempt(kind, model, key, ended, show).run());
 }
 
 class Attempt {

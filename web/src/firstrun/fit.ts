@@ -1,9 +1,7 @@
 // Models that would fit here, by the planner: the first door.
-import { json } from "../lib/api";
+import { askPlan } from "../cluster/plan";
 
 interface Fit { id: string; title: string; bytes: number; tokensPerSecond: number; machines: number }
-
-interface Planned { choice: { decode_tok_s: number; machines: number; groups: { ranks: { weight_bytes: number }[] }[] } | null }
 
 // Largest first: the planner's short names and where the weights are. All of them are trained for chat and tools, open and not gated.
 const CANDIDATES: { name: string; id: string; title: string }[] = [
@@ -17,13 +15,12 @@ const CANDIDATES: { name: string; id: string; title: string }[] = [
 ];
 const FITS_MAX = 3;
 const CONTEXT = 8_192;
-const PLAN_MS = 20_000;
 
 // Asks the planner for one candidate after the other until three fit. Throws ApiError if it cannot be asked at all.
 export async function modelsThatFit(): Promise<Fit[]> {
   const fits: Fit[] = [];
   for (const { name, id, title } of CANDIDATES) {
-    const { choice } = await json<Planned>("POST", "/cluster/plan", { model: name, context: CONTEXT }, { timeout: PLAN_MS });
+    const { choice } = await askPlan({ model: name, context: CONTEXT });
     if (!choice) continue;
     const bytes = choice.groups.flatMap(({ ranks }) => ranks).reduce((sum, rank) => sum + rank.weight_bytes, 0);
     fits.push({ id, title, bytes, tokensPerSecond: choice.decode_tok_s, machines: choice.machines });

@@ -1,7 +1,8 @@
 // The first-run card's state: a story is told, a plug is pulled, and the same story is asked for once more and compared.
 import { live } from "../cluster/live.svelte";
 import { json } from "../lib/api";
-import { firstDifference, Speed, tell, wrongTokens, type Difference, type Listener, type Seam, type Told } from "./telling";
+import { Speed } from "../lib/speed";
+import { firstDifference, tell, wrongTokens, type Difference, type Listener, type Seam, type Told } from "./telling";
 
 type Phase = "ready" | "telling" | "told" | "checking" | "failed";
 export type Verdict = { kind: "same" } | { kind: "different"; at: Difference };
@@ -40,7 +41,7 @@ export class Story {
     Object.assign(this, { phase: "telling", text: "", tokens: 0, rate: 0, seam: undefined, verdict: undefined, problem: "" });
     this.killing = undefined;
     const speed = new Speed();
-    const ticks = setInterval(() => { this.rate = speed.at(performance.now()); }, SPEED_MS);
+    const ticks = setInterval(() => { this.rate = speed.at(performance.now()) ?? 0; }, SPEED_MS);
     try {
       const told = await tell(model, prompt, this.listener(speed), end.signal);
       await this.killing;

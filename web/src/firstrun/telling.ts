@@ -1,5 +1,5 @@
 // One story: a greedy completion, token by token, so that two tellings can be compared.
-import { ApiError } from "../lib/api";
+import { ApiError, within } from "../lib/api";
 import { streamEvents } from "../lib/event_stream";
 
 const STORY_TOKENS = 200;
@@ -18,9 +18,6 @@ export interface Listener {
 
 // Throws ApiError, also if the stream ends before the story does; AbortError once `signal` is aborted.
 export async function tell(model: string, prompt: string, listener: Listener, signal: AbortSignal): Promise<Told> {
-  const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(), STORY_MS);
-  signal.addEventListener("abort", () => limit.abort(), { once: true });
   const tokens: string[] = [];
   let isWhole = false;
   const take = (chunk: any): void => {
@@ -40,14 +37,8 @@ export async function tell(model: string, prompt: string, listener: Listener, si
   };
   const body = { model, prompt, max_tokens: STORY_TOKENS, temperature: 0, seed: SEED, stream: true, logprobs: 0,
     stream_options: { include_events: true } };
-  try {
-    await streamEvents("POST", "/v1/completions", body, limit.signal, ({ data }) => { if (data !== "[DONE]") take(JSON.parse(data)); });
-  } catch (error) {
-    if (limit.signal.aborted && !signal.aborted) throw new ApiError(0, "late", `The story was not complete after ${STORY_MS / 1000} s.`);
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
+  await within(STORY_MS, signal, `The story was not complete after ${STORY_MS / 1000} s.`, (ended) =>
+    streamEvents("POST", "/v1/completions", body, ended, ({ data }) => { if (data !== "[DONE]") take(JSON.parse(data)); }));
   if (!isWhole) throw new ApiError(0, "cut", "The stream ended in the middle of the story.");
   return { tokens, text: tokens.join("") };
 }
@@ -70,19 +61,4 @@ export function wrongTokens(a: Told, b: Told): number {
   let wrong = 0;
   for (let at = 0; at < length; ++at) wrong += a.tokens[at] === b.tokens[at] ? 0 : 1;
   return wrong;
-}
-
-const WINDOW_MS = 2_000;
-
-// Tokens per second over the last two seconds: it falls to 0 when nothing comes.
-export class Speed {
-  private times: number[] = [];
-
-  add(now: number): void { this.times.push(now); }
-
-  at(now: number): number {
-    this.times = this.times.filter((time) => time > now - WINDOW_MS);
-    if (this.times.length < 2) return 0;
-    return (this.times.length * 1000) / Math.min(WINDOW_MS, Math.max(now - this.times[0], 1));
-  }
 }

@@ -54,3 +54,21 @@ export async function json<T>(method: string, path: string, body?: unknown,
     options: Parameters<typeof ask>[3] = {}): Promise<T> {
   return (await (await ask(method, path, body, options)).json()) as T;
 }
+
+// Runs `work` with a signal that is aborted with `signal`, or after `ms`: then ApiError with `sentence` is thrown, else what `work` throws.
+export async function within<T>(ms: number, signal: AbortSignal, sentence: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const deadline = new AbortController();
+  const end = (): void => deadline.abort();
+  const timer = setTimeout(end, ms);
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  try {
+    return await work(deadline.signal);
+  } catch (error) {
+    if (deadline.signal.aborted && !signal.aborted) throw new ApiError(0, "late", sentence);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
+  }
+}

@@ -6,8 +6,9 @@ import type { Conversation, Message } from "../../src/chat/engine/types";
 import { MemoryBackend, type Change } from "../../src/chat/store/backend";
 import { History } from "../../src/chat/store/history";
 import { migrated, type Migration } from "../../src/chat/store/schema";
-import { Tabs, type LeaseStore } from "../../src/chat/store/tabs";
+import { Tabs } from "../../src/chat/store/tabs";
 import { fromLines, toLines, toMarkdown } from "../../src/chat/store/transfer";
+import type { Store as LeaseStore } from "../../src/lib/storage";
 
 // Its listeners would keep the test running.
 delete (globalThis as { BroadcastChannel?: unknown }).BroadcastChannel;

@@ -4,7 +4,7 @@ import { agesOf } from "../../src/chat/engine/ages";
 import { titleOf } from "../../src/chat/engine/attach";
 import { commonLength, firstDifference } from "../../src/chat/engine/compare";
 import { canContinue, figuresLine, ordinal, runningLine } from "../../src/chat/engine/figures";
-import { Speed } from "../../src/chat/engine/speed";
+import { Speed } from "../../src/lib/speed";
 import type { Conversation, Message } from "../../src/chat/engine/types";
 
 const answer = (text: string, more: Partial<Message> = {}): Message => ({ id: text, conversation: "c", parent: "u", role: "assistant",

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { introduction, parameterWords, slowedSentence } from "../../src/firstrun/facts";
-import { firstDifference, Speed, wrongTokens, type Told } from "../../src/firstrun/telling";
+import { firstDifference, wrongTokens, type Told } from "../../src/firstrun/telling";
 import type { ModelStatus } from "../../src/cluster/types";
+import { Speed } from "../../src/lib/speed";
 
 const told = (...tokens: string[]): Told => ({ tokens, text: tokens.join("") });
 

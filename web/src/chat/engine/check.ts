@@ -1,6 +1,6 @@
 // Check: the node computes an answer once more, as one reading of it, and says whether every token is the same.
 import { json } from "../../lib/api";
-import { catalog } from "./catalog.svelte";
+import { catalog } from "../../cluster/catalog.svelte";
 import type { Tree } from "./tree";
 import type { Message } from "./types";
 import { requestOf } from "./world";

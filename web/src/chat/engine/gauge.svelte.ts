@@ -1,6 +1,6 @@
 // How much of the context the next request fills, counted by the node with the model's own template.
 import { ApiError, json } from "../../lib/api";
-import { catalog } from "./catalog.svelte";
+import { catalog } from "../../cluster/catalog.svelte";
 import { countBody, promptOf, type Texts } from "./request";
 import type { Settings } from "./settings";
 import type { Message } from "./types";

@@ -1,4 +1,5 @@
 // The settings of new conversations, presets, and how the view is laid out: kept in this browser, and never thrown away by a send.
+import { local, read, write } from "../../lib/storage";
 import { cleanSettings, NO_SETTINGS, type Settings } from "./settings";
 
 const KEY = "lockstep.chat";
@@ -22,9 +23,9 @@ class Preferences {
   private read(): void {
     let stored: Stored = {};
     try {
-      stored = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Stored;
+      stored = JSON.parse(read(local, KEY) ?? "{}") as Stored;
     } catch {
-      // Nothing is stored, or nothing that can be read.
+      // Another program wrote it.
     }
     this.settings = cleanSettings(stored.settings);
     this.models = Array.isArray(stored.models) ? stored.models.filter((name) => typeof name === "string") : [];
@@ -38,12 +39,7 @@ class Preferences {
   keep(change: Partial<Pick<Preferences, "settings" | "models" | "presets" | "isListOpen">>): boolean {
     Object.assign(this, change);
     const { settings, models, presets, isListOpen } = this;
-    try {
-      if (this.isRead) localStorage.setItem(KEY, JSON.stringify({ settings, models, presets, isListOpen }));
-      return true;
-    } catch {
-      return false;
-    }
+    return !this.isRead || write(local, KEY, JSON.stringify({ settings, models, presets, isListOpen }));
   }
 
   savePreset(name: string, settings: Settings): void {

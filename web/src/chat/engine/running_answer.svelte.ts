@@ -1,15 +1,16 @@
 // One answer while it is written: reads its stream, shows it once a frame, stores how far it has come, and stops when told to.
 import { ApiError } from "../../lib/api";
+import { Speed } from "../../lib/speed";
 import { oncePerFrame } from "./frame";
 import { endStream, KeptStream, type StreamEnd } from "./kept_stream";
 import { placeOf, queueLook } from "./queue_look";
 import { AnswerReducer, type Progress } from "./reducer";
 import type { AnswerRequest } from "./request";
-import { Speed } from "./speed";
 import type { Message } from "./types";
 
 const STORE_MS = 1_000;
 const TICK_MS = 500;
+const SPEED_MS = 3_000; // the last seconds, for the rate
 const PLACE_AFTER_MS = 1_000; // an answer that waits for longer asks for its place in the queue
 
 export type Phase = "queued" | "loading" | "sent" | "prompt" | "text";
@@ -33,7 +34,7 @@ export class RunningAnswer {
   private readonly abort = new AbortController();
   private readonly draft: Message;
   private readonly reducer: AnswerReducer;
-  private readonly speed = new Speed();
+  private readonly speed = new Speed(SPEED_MS);
   private readonly began: number;
   private readonly publish = oncePerFrame(() => this.publishNow());
   private phase: Phase = "queued";

@@ -1,7 +1,7 @@
 // Gives a running answer its model and its request from the stored branch, and stores its progress.
 import type { History } from "../store/history";
 import type { Tabs } from "../store/tabs";
-import { catalog } from "./catalog.svelte";
+import { catalog } from "../../cluster/catalog.svelte";
 import { answerBody, answerRequest, type AnswerRequest } from "./request";
 import type { AnswerWorld, Phase } from "./running_answer.svelte";
 import { pathTo, treeOf, type Tree } from "./tree";

@@ -1,7 +1,8 @@
 // The models that can answer, and what each one is. Kept current by the live status, or by /v1/models where that is not to be had.
-import { live } from "../../cluster/live.svelte";
-import type { Loading, ModelStatus } from "../../cluster/types";
-import { ApiError, json } from "../../lib/api";
+import { json } from "../lib/api";
+import { disk } from "../models/disk.svelte";
+import { live } from "./live.svelte";
+import type { Loading, ModelStatus } from "./types";
 
 const LOOK_MS = 250;
 const STANDSTILL_MS = 600_000; // a model that neither reads nor changes for so long is not waited for any longer
@@ -15,15 +16,13 @@ export interface Choice {
   bytes?: number;
 }
 
-// Abilities of a loaded model. Without a template its answers continue a text.
-export interface Kind { isChat: boolean; tools: boolean; thinking: boolean; context?: number }
+// Abilities of a loaded model. Without a template its answers continue a text. Absent: the node does not say.
+interface Kind { isChat: boolean; tools?: boolean; context?: number; parameters?: number }
 
 interface Shown { template?: string; capabilities?: string[]; model_info?: Record<string, unknown> }
-interface DiskNodes { nodes: { models?: { name: string; bytes: number; whole_bytes?: number; complete: boolean; copies: string }[] }[] }
 
 class Catalog {
   private listed = $state.raw<string[]>([]);
-  private stored = $state.raw<{ name: string; bytes: number }[]>([]);
   private kinds = $state.raw<Record<string, Kind>>({});
   private woken = new Set<string>(); // models that this page had loaded; the status shows them a little later
   private asked = new Map<string, Promise<Kind>>();
@@ -31,7 +30,12 @@ class Catalog {
 
   readonly loaded = $derived.by<Choice[]>(() => (live.status ? live.models.map(choiceOf) : this.listed.map((name) => ({ name,
     state: "ready" as const, sentence: "" }))));
-  // Models on disks that are not loaded: for a callers with control, who may load them.
+  // The whole models on disks, as far as `disk` was asked.
+  private readonly stored = $derived.by(() => {
+    const models = (disk.report?.nodes ?? []).flatMap((node) => node.models ?? []).filter((model) => model.complete);
+    return [...new Map(models.map(({ name, bytes, whole_bytes }) => [name, { name, bytes: whole_bytes ?? bytes }])).values()];
+  });
+  // With models on disks that are not loaded: for callers with control, who may load them.
   readonly choices = $derived.by<Choice[]>(() => {
     const names = new Set(live.models.flatMap((model) => [model.name, String(model.wanted?.path ?? "")]));
     const others = this.stored.filter(({ name }) => !names.has(name));
@@ -46,17 +50,6 @@ class Catalog {
       this.refusal = "";
     } catch (error) {
       this.refusal = (error as Error).message;
-    }
-  }
-
-  // Looks at the disks; a node that has none says so by an error, which leaves the list as it was.
-  async refreshStored(): Promise<void> {
-    try {
-      const { nodes } = await json<DiskNodes>("GET", "/cluster/disk");
-      const models = nodes.flatMap((node) => node.models ?? []).filter((model) => model.complete);
-      this.stored = [...new Map(models.map(({ name, bytes, whole_bytes }) => [name, { name, bytes: whole_bytes ?? bytes }])).values()];
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
     }
   }
 
@@ -76,9 +69,11 @@ class Catalog {
 
   private async ask(name: string): Promise<Kind> {
     const shown = await json<Shown>("POST", "/api/show", { model: name });
-    const length = Object.entries(shown.model_info ?? {}).find(([key]) => key.endsWith(".context_length"))?.[1];
-    const kind: Kind = { isChat: (shown.template ?? "") !== "", tools: shown.capabilities?.includes("tools") ?? false,
-      thinking: shown.capabilities?.includes("thinking") ?? false, context: typeof length === "number" ? length : undefined };
+    const info = shown.model_info ?? {};
+    const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
+    const kind: Kind = { isChat: (shown.template ?? "") !== "", tools: shown.capabilities?.includes("tools"),
+      context: number(Object.entries(info).find(([key]) => key.endsWith(".context_length"))?.[1]),
+      parameters: number(info["general.parameter_count"]) };
     this.kinds = { ...this.kinds, [name]: kind };
     return kind;
   }
