@@ -3,13 +3,11 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { browserPath, buildGallery } from "./answer/browser.mjs";
+import { buildGallery } from "./answer/browser.mjs";
+import { needChromium } from "./chromium.mjs";
 
 const folder = new URL(".", import.meta.url).pathname;
-if (!browserPath()) {
-  console.error("These tests need Chromium: install Debian's chromium, or name a browser with CHROMIUM=/path/to/it.");
-  process.exit(1);
-}
+needChromium();
 const names = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith("_browser_test.mjs")).sort();
 const page = mkdtempSync(join(tmpdir(), "lockstep-page-"));
 buildGallery(page);

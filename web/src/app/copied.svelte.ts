@@ -4,6 +4,7 @@ import { toasts } from "./toasts.svelte";
 
 export class Copied {
   is = $state(false);
+  private number = 0; // of the last copy or forgetting
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   // `shownMs`: how long it is said; without it until `forget`.
@@ -12,8 +13,10 @@ export class Copied {
   }
 
   async copy(text: string): Promise<void> {
+    const number = ++this.number;
     try {
       await copyText(text);
+      if (number !== this.number) return;
       this.is = true;
       clearTimeout(this.timer);
       if (this.shownMs !== undefined) this.timer = setTimeout(() => this.forget(), this.shownMs);
@@ -22,5 +25,9 @@ export class Copied {
     }
   }
 
-  forget(): void { this.is = false; }
+  // The button has another text now, or it was said for long enough.
+  forget(): void {
+    this.number += 1;
+    this.is = false;
+  }
 }

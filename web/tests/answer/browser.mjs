@@ -1,17 +1,13 @@
 // A built page in Chromium, served by web/dev.mjs with the node's headers, over a node that knows nothing. Every sign that something of
 // an answer ran or left the page is kept in `reports`.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { launch } from "../chromium.mjs";
 
 const web = new URL("../../", import.meta.url).pathname;
-const START_MS = 60_000;
-
-export const browserPath = () =>
-  [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
 
 function emptyNode() {
   const status = { version: "0", control: false, nodes: [], models: [], pulls: [], happened: [] };
@@ -52,7 +48,7 @@ export async function openPage(path, context = {}, flags = []) {
   const { out, remove } = builtPage();
   const node = await emptyNode();
   const { child, address } = await servePage(out, `http://127.0.0.1:${node.address().port}`);
-  const browser = await chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", ...flags], timeout: START_MS });
+  const browser = await launch(flags);
   const close = async () => {
     await browser.close();
     child.removeAllListeners("exit");

@@ -2,19 +2,17 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
-import { browserPath } from "../answer/browser.mjs";
+import { launch } from "../chromium.mjs";
 import { pageOf } from "./node.mjs";
 
 export const WIDE = { width: 1440, height: 900 };
 export const PHONE = { width: 390, height: 844 };
-const START_MS = 60_000;
 const WAIT_MS = 60_000; // for a condition; never for a time to pass
 
 // The page of `node` in one browser. `expected` are texts of console errors that the scenario provokes.
 export async function openBrowser(node) {
   const served = await pageOf(node);
-  const browser = await chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox"], timeout: START_MS });
+  const browser = await launch();
   const close = async () => {
     await browser.close();
     served.close();

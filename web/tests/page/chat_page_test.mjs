@@ -30,7 +30,8 @@ const isWhole = (page, many = 1) => page.waitForFunction((count) => {
   const shown = document.querySelectorAll("article.answer");
   return shown.length === count && [...shown].every((one) => one.querySelector("button[aria-label='Copy the answer']"));
 }, many);
-const hasBegun = (page, length = 20) => untilText(last(page), (text) => text.length > MODEL.length + length, "the answer begins");
+// Its text alone: the line below says words too while the answer waits.
+const hasBegun = (page, length = 20) => untilText(last(page).locator("div.answer"), (text) => text.length > length, "the answer begins");
 
 // The text that a node without page, loss or reload gives for the same request.
 async function expectedText(message, prompt) {

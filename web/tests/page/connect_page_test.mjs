@@ -41,6 +41,7 @@ test("a copied block is what is shown, also without a clipboard of the browser",
     const tab = await browser.open("#/connect/codex", { permissions: ["clipboard-read", "clipboard-write"] });
     if (!hasClipboard) await tab.page.evaluate(() => Object.defineProperty(window, "isSecureContext", { value: false }));
     const block = tab.page.getByRole("region", { name: "~/.codex/config.toml" }).first();
+    await block.locator("code", { hasText: "scripted" }).waitFor(); // the model's name comes with the status
     await block.getByRole("button", { name: /^Copy/ }).click();
     await block.getByText("Copied").waitFor();
     assert.equal(await tab.page.evaluate(() => navigator.clipboard.readText()), await block.locator("code").innerText());

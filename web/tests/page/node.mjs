@@ -121,10 +121,10 @@ export function scriptedModel(calls) {
   return folder;
 }
 
-// The page that a node serves; until the program holds the real one, a built page in front of it.
+// The page that a node serves. If the program does not hold it, or run_page.mjs was told to test the sources: a built page in front of it.
 export async function pageOf(node) {
   const text = await (await fetch(`${node.url}/`, { headers: { accept: "text/html" } })).text();
-  if (text.includes('<div id="app">')) return { address: node.url, close() {} };
+  if (!process.env.LOCKSTEP_PAGE_SOURCES && text.includes('<div id="app">')) return { address: node.url, close() {} };
   const out = process.env.LOCKSTEP_PAGE_FOLDER;
   if (!out || !existsSync(join(out, "index.html"))) {
     throw new Error("the program does not hold the page, and LOCKSTEP_PAGE_FOLDER names no folder with a built one");
