@@ -1,5 +1,6 @@
 // Curves of the last hour from the meters, which come once a second: values in columns of equal time, each the mean of what was measured.
 import type { Meters } from "../cluster/types";
+import { sumOfKnown } from "../lib/sum";
 
 const HOUR_MS = 3_600_000;
 
@@ -21,16 +22,11 @@ export function columnsOf(history: Meters[], reading: Reading, columns: number, 
   return sums.map(({ sum, many }) => (many === 0 ? undefined : sum / many));
 }
 
-function total(values: (number | undefined)[] | undefined): number | undefined {
-  const known = (values ?? []).filter((value) => value !== undefined);
-  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
-}
-
-export const tokens: Reading = (meters) => total(meters.models?.map((model) => model.tokens_s));
-export const promptTokens: Reading = (meters) => total(meters.models?.map((model) => model.prompt_tokens_s));
-export const running: Reading = (meters) => total(meters.models?.map((model) => model.running));
-export const waiting: Reading = (meters) => total(meters.models?.map((model) => model.waiting));
-export const power: Reading = (meters) => total(meters.nodes?.map((node) => node.power_w));
+export const tokens: Reading = (meters) => sumOfKnown(meters.models?.map((model) => model.tokens_s));
+export const promptTokens: Reading = (meters) => sumOfKnown(meters.models?.map((model) => model.prompt_tokens_s));
+export const running: Reading = (meters) => sumOfKnown(meters.models?.map((model) => model.running));
+export const waiting: Reading = (meters) => sumOfKnown(meters.models?.map((model) => model.waiting));
+export const power: Reading = (meters) => sumOfKnown(meters.nodes?.map((node) => node.power_w));
 
 // Joules a token: the power of all machines that tell it, while tokens are generated.
 export const joules: Reading = (meters) => {

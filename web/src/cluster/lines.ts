@@ -1,4 +1,5 @@
 // Lines of the picture: for each pair of machines the links of all models between their ranks. Links inside a machine stay apart.
+import { sumOfKnown } from "../lib/sum";
 import { hueOf } from "./hues";
 import type { LinkStatus, Meters, ModelStatus, Status } from "./types";
 
@@ -82,7 +83,4 @@ export function isEncrypted(links: LinkFact[]): boolean {
   return links.length > 0 && links.every(({ link }) => link?.encrypted === true);
 }
 
-export function bytesPerSecond(links: LinkFact[]): number | undefined {
-  const known = links.map(({ bytesS }) => bytesS).filter((value) => value !== undefined);
-  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
-}
+export const bytesPerSecond = (links: LinkFact[]): number | undefined => sumOfKnown(links.map(({ bytesS }) => bytesS));

@@ -1,4 +1,5 @@
 // The cluster as it is now, for every view: the status, the meters of the last hour, and what has happened.
+import { sumOfKnown } from "../lib/sum";
 import { SharedFeed, type FeedEvent } from "./feed";
 import type { Happening, Meters, ModelStatus, NodeStatus, Status } from "./types";
 
@@ -14,6 +15,15 @@ class Live {
   // Why there is no stream of events now; empty while there is one, or before the first try has ended.
   lost = $state("");
   lostStatus = $state(0);
+
+  readonly nodes = $derived<NodeStatus[]>(this.status?.nodes ?? []);
+  readonly models = $derived<ModelStatus[]>(this.status?.models ?? []);
+  readonly ready = $derived(this.models.filter((model) => model.state === "ready"));
+  readonly control = $derived(this.status?.control ?? false);
+  readonly self = $derived(this.nodes.find((node) => node.is_self));
+  // The sum over all machines whose power is known; undefined if none is.
+  readonly watts = $derived(sumOfKnown(this.meters?.nodes.map((node) => node.power_w)));
+  readonly tokensPerSecond = $derived(sumOfKnown(this.meters?.models.map((model) => model.tokens_s)));
 
   private feed: SharedFeed | undefined;
 
@@ -45,26 +55,12 @@ class Live {
     if (this.history.length > METERS_KEPT) this.history.shift();
     this.meters = meters;
   }
-
-  get nodes(): NodeStatus[] { return this.status?.nodes ?? []; }
-  get models(): ModelStatus[] { return this.status?.models ?? []; }
-  get ready(): ModelStatus[] { return this.models.filter((model) => model.state === "ready"); }
-  get control(): boolean { return this.status?.control ?? false; }
-  get self(): NodeStatus | undefined { return this.nodes.find((node) => node.is_self); }
-  // The sum over all machines whose power is known; undefined if none is.
-  get watts(): number | undefined { return sum(this.meters?.nodes.map((node) => node.power_w)); }
-  get tokensPerSecond(): number | undefined { return sum(this.meters?.models.map((model) => model.tokens_s)); }
 }
 
 function changed(status: Status, members: Record<string, unknown>): Status {
   const next: Record<string, unknown> = { ...status, ...members };
   for (const [name, value] of Object.entries(members)) if (value === null) delete next[name];
   return next as unknown as Status;
-}
-
-function sum(values: (number | undefined)[] | undefined): number | undefined {
-  const known = (values ?? []).filter((value) => value !== undefined);
-  return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0);
 }
 
 export const live = new Live();

@@ -1,4 +1,5 @@
 // Machines as the picture, the table and the panel show them: the status joined with the meters and with the ranks of all models.
+import { sumOfKnown } from "../lib/sum";
 import { hueOf } from "./hues";
 import type { Meters, ModelStatus, NodeMeters, NodeStatus, RankStatus, Status } from "./types";
 
@@ -59,20 +60,15 @@ function tilesOf(models: ModelStatus[], self: string | undefined): (Tile & { nod
     // A model that this node runs by itself has no placement.
     return ranks.map((rank) => ({
       model: model.name, hue, rank: rank.rank, group: model.group ?? 0, node: rank.node ?? self ?? "",
-      bytes: known(rank.weight_bytes, rank.state_bytes), ...detail(rank, ranks),
+      bytes: sumOfKnown([rank.weight_bytes, rank.state_bytes]), ...detail(rank, ranks),
     }));
   });
-}
-
-function known(...values: (number | undefined)[]): number | undefined {
-  const there = values.filter((value) => value !== undefined);
-  return there.length === 0 ? undefined : there.reduce((sum, value) => sum + value, 0);
 }
 
 function detail(rank: RankStatus | undefined, ranks: RankStatus[]): Pick<Tile, "layers" | "part"> {
   if (!rank) return {};
   const peers = ranks.filter((other) => String(other.layers) === String(rank.layers));
-  const whole = known(...peers.map((other) => other.share));
+  const whole = sumOfKnown(peers.map((other) => other.share));
   return { layers: rank.layers, part: rank.share !== undefined && whole ? rank.share / whole : undefined };
 }
 

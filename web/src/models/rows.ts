@@ -1,5 +1,6 @@
 // One row for each model: what is loaded, what lies on which disk, what is being downloaded, joined by the model's name and path.
 import type { ModelStatus, Pull } from "../cluster/types";
+import { sumOfKnown } from "../lib/sum";
 
 interface DiskModel {
   name: string; bytes: number; whole_bytes?: number; complete: boolean; copies: "whole" | "share"; path?: string; removable?: boolean;
@@ -51,10 +52,7 @@ export function rowsOf(models: ModelStatus[], pulls: Pull[], disk: DiskReport | 
   return [...rows.values()].sort((a, b) => weightOf(b) - weightOf(a) || a.name.localeCompare(b.name));
 }
 
-function weightsOf(loaded: ModelStatus): number | undefined {
-  const known = (loaded.ranks ?? []).map((rank) => rank.weight_bytes).filter((value) => value !== undefined);
-  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
-}
+const weightsOf = (loaded: ModelStatus): number | undefined => sumOfKnown((loaded.ranks ?? []).map((rank) => rank.weight_bytes));
 
 // Loaded ones first, then those that are on their way.
 const weightOf = (row: ModelRow): number => (row.loaded ? 2 : 0) + (row.pull && row.pull.phase !== "done" ? 1 : 0);
