@@ -17,6 +17,7 @@ import { Tabs, type TabNews } from "./store/tabs";
 
 const LOOK_FOR_ORPHANS_MS = 5_000;
 const SEEDS = 2 ** 31;
+const FINISHED_KEPT = 8;
 export const MODELS_MAX = 4; // side by side
 
 interface Thread { conversation: Conversation; tree: Tree; texts: ReadonlyMap<string, string> }
@@ -26,6 +27,7 @@ class Chat {
   thread = $state.raw<Thread | undefined>(undefined);
   isKnown = $state(false); // the list has been read
   warning = $state("");
+  finished = $state.raw<Message[]>([]); // the last answers of this tab, for what they say about speed
   readonly answers = new Answers();
   history!: History;
   private tabs!: Tabs;
@@ -289,7 +291,10 @@ class Chat {
 
   private world(): ReturnType<typeof answerWorld> {
     return answerWorld(this.history, this.tabs, (id) => (this.thread?.conversation.id === id ? this.thread : undefined),
-      (message) => this.show(message));
+      (message) => {
+        this.finished = [...this.finished, message].slice(-FINISHED_KEPT);
+        this.show(message);
+      });
   }
 }
 

@@ -1,5 +1,6 @@
 // The cluster as it is now, for every view: the status, the meters of the last hour, and what has happened.
 import { sumOfKnown } from "../lib/sum";
+import { joulesOf, nodesOf } from "./energy";
 import { SharedFeed, type FeedEvent } from "./feed";
 import type { Happening, Meters, ModelStatus, NodeStatus, Status } from "./types";
 
@@ -25,6 +26,7 @@ class Live {
   readonly watts = $derived(sumOfKnown(this.meters?.nodes.map((node) => node.power_w)));
   readonly tokensPerSecond = $derived(sumOfKnown(this.meters?.models.map((model) => model.tokens_s)));
 
+  private metersAt = 0; // when they came, by this page's clock
   private feed: SharedFeed | undefined;
 
   start(): void {
@@ -54,7 +56,21 @@ class Live {
     this.history.push(meters);
     if (this.history.length > METERS_KEPT) this.history.shift();
     this.meters = meters;
+    this.metersAt = performance.now();
   }
+
+  // For an answer of the model that begins now: when it has just ended, the joules of its last `ms`. undefined if they were not
+  // measured, or if other machines compute the model then.
+  energyOf(name: string): (ms: number) => number | undefined {
+    const nodes = this.nodesOf(name);
+    return (ms) => {
+      if (!this.meters || String(this.nodesOf(name)) !== String(nodes)) return undefined;
+      const nowMs = this.meters.now_ms + performance.now() - this.metersAt;
+      return joulesOf(this.history, nodes, nowMs - ms, nowMs);
+    };
+  }
+
+  private nodesOf(name: string): string[] { return nodesOf(this.models.find((model) => model.name === name), this.self?.id); }
 }
 
 function changed(status: Status, members: Record<string, unknown>): Status {

@@ -11,7 +11,6 @@ export interface Session {
   key: boolean; // is known by a key
   keys_needed: boolean;
   demo?: boolean;
-  plan?: boolean; // answers ?plan=1: the cost of a request before it is sent
 }
 
 // The node's sentence from a response that is not 2xx, in the shape of OpenAI's errors.

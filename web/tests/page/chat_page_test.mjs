@@ -69,6 +69,57 @@ test("stop ends an answer on the node too, and continue goes on with the same te
   assertQuiet(tab);
 });
 
+test("while a message is typed, its cost is told: the tokens that the node then reads", async () => {
+  const tab = await openChat();
+  const { page } = tab;
+  const cost = page.locator(".composer .cost");
+  const field = page.getByRole("textbox", { name: "Message", exact: true });
+  await field.fill("One day a bird");
+  await untilText(cost, (text) => /^\d+ to read, time unknown$/.test(text), "no answer has told the speed yet");
+  await field.press("Enter");
+  await isWhole(page);
+  await field.fill(" flew away and");
+  const told = await untilText(cost, (text) => /cached, [\d.]+ s$/.test(text), "the answer tells what is cached, and the speed");
+  await field.press("Enter");
+  await isWhole(page, 2);
+  const { usage } = (await messagesOf(page)).at(-1);
+  assert.equal(told.slice(0, told.lastIndexOf(",")), `${usage.prompt_tokens - usage.cached_tokens} new + ${usage.cached_tokens} cached`);
+  assert.ok(usage.cached_tokens > 0);
+  assertQuiet(tab);
+});
+
+// The readings of the stream of events get a power, as of a machine that can measure it.
+const givePower = (page, watts) => page.addInitScript((power_w) => {
+  const ask = window.fetch;
+  const powered = (event) => (event.startsWith("event: meters") ? event.replaceAll('{"node":', `{"power_w":${power_w},"node":`) : event);
+  window.fetch = async (path, options) => {
+    const response = await ask(path, options);
+    if (path !== "/cluster/events") return response;
+    let rest = "";
+    return new Response(response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new TransformStream({
+      transform(piece, to) {
+        const events = (rest + piece).split("\n\n");
+        rest = events.pop();
+        for (const event of events) to.enqueue(`${powered(event)}\n\n`);
+      },
+    })).pipeThrough(new TextEncoderStream()), response);
+  };
+}, watts);
+
+test("where machines measure their power, the joules of an answer stand under it", async () => {
+  const { page, faults } = await openChat();
+  await givePower(page, 50);
+  await page.reload();
+  await page.locator("footer").getByText("50.0 W").waitFor();
+  await sendMessage(page, "The sun and the moon");
+  await isWhole(page);
+  const { figures } = (await messagesOf(page)).at(-1);
+  const seconds = figures.prompt_s + (figures.tokens - 1) / figures.tokens_s;
+  assert.ok(seconds > 1 && Math.abs(figures.joules / seconds - 50) < 0.5, `${figures.joules} J in ${seconds} s`);
+  assert.match(await last(page).innerText(), new RegExp(`1 machine, ${figures.joules.toFixed(figures.joules < 100 ? 1 : 0)} J`));
+  assertQuiet({ faults });
+});
+
 test("an edited question and an answer again are versions beside the old ones", async () => {
   const tab = await openChat({ temperature: "0", max_tokens: "12" });
   const { page } = tab;

@@ -25,7 +25,7 @@ test("content, reasoning, calls, figures and receipt of a chat completion", () =
       arguments: ":1}" } }] }),
     delta({}, { finish_reason: "tool_calls" }),
     { choices: [], usage: { prompt_tokens: 100, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 40 } },
-      timings: { prompt_n: 60, cache_n: 40, predicted_n: 9, predicted_per_second: 12.5 },
+      timings: { prompt_n: 60, prompt_ms: 250, cache_n: 40, predicted_n: 9, predicted_ms: 640, predicted_per_second: 12.5 },
       lockstep: { first_token_ms: 310, machines: 2, joules: 41, receipt: "r", answer_ids: [1, 2] } },
     "[DONE]",
   ]);
@@ -33,8 +33,9 @@ test("content, reasoning, calls, figures and receipt of a chat completion", () =
   assert.equal(message.reasoning, "thinking");
   assert.deepEqual(message.calls, [{ id: "k", name: "add", arguments: '{"a":1}' }]);
   assert.equal(message.finish, "tool_calls");
-  assert.deepEqual(message.figures, { first_s: 0.31, tokens: 9, tokens_s: 12.5, prompt_cached: 40, prompt_new: 60, machines: 2,
-    joules: 41 });
+  assert.deepEqual(message.figures, { first_s: 0.31, tokens: 9, tokens_s: 12.5, prompt_cached: 40, prompt_new: 60, prompt_s: 0.25,
+    machines: 2, joules: 41 });
+  assert.equal(moment.computed_ms, 890);
   assert.deepEqual(message.receipt, { text: "r", answer_ids: [1, 2] });
   assert.equal(moment.ended, true);
   assert.equal(message.times_ms!.length, 7);

@@ -5,32 +5,40 @@ import { countBody, promptOf, type Texts } from "./request";
 import type { Settings } from "./settings";
 import type { Message } from "./types";
 
-const DEBOUNCE_MS = 400;
+const DEBOUNCE_MS = 500; // the text has been still for so long
 const COUNT_MS = 10_000;
 
-interface Counted { model: string; settings: Settings; path: readonly Message[]; texts: Texts }
+// `isDraft`: the last message of the path is not sent yet.
+interface Counted { model: string; settings: Settings; path: readonly Message[]; texts: Texts; isDraft: boolean }
 
 export class Gauge {
   tokens = $state<number | undefined>(undefined);
+  isDraft = $state(false); // what was counted
   refusal = $state("");
   private timer: ReturnType<typeof setTimeout> | undefined;
   private abort = new AbortController();
 
   // Counts after a pause in typing; only the newest question is answered. Returns what ends it.
   ask(counted: Counted): () => void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.count(counted), DEBOUNCE_MS);
-    return () => clearTimeout(this.timer);
+    const abort = this.fresh();
+    this.timer = setTimeout(() => void this.count(counted, abort), DEBOUNCE_MS);
+    return () => void this.fresh();
   }
 
-  private async count(counted: Counted): Promise<void> {
+  // Ends what was asked before.
+  private fresh(): AbortController {
+    clearTimeout(this.timer);
     this.abort.abort();
-    const abort = (this.abort = new AbortController());
+    return (this.abort = new AbortController());
+  }
+
+  private async count(counted: Counted, abort: AbortController): Promise<void> {
     const late = setTimeout(() => abort.abort(), COUNT_MS);
     try {
       const tokens = await lengthOf(counted, abort.signal);
       if (abort.signal.aborted) return;
       this.tokens = tokens;
+      this.isDraft = counted.isDraft;
       this.refusal = "";
     } catch (error) {
       if (abort !== this.abort) return;

@@ -11,12 +11,16 @@ const TIMES_KEPT = 32_768;
 export interface Progress { total: number; cached: number; processed: number; time_ms: number }
 
 // State that matters only while the answer runs.
-interface Moment { progress?: Progress; paused?: string; ended: boolean; error?: string; code?: string }
+interface Moment {
+  progress?: Progress; paused?: string; ended: boolean; error?: string; code?: string;
+  computed_ms?: number; // from the moment the prompt's turn came to the last token
+}
 
 interface Chunk {
   choices?: { text?: string; delta?: Delta; logprobs?: Logprobs | null; finish_reason?: string | null }[];
   usage?: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details?: { cached_tokens?: number } } | null;
-  timings?: { prompt_n?: number; predicted_n?: number; predicted_per_second?: number; cache_n?: number };
+  timings?: { prompt_n?: number; prompt_ms?: number; predicted_n?: number; predicted_ms?: number; predicted_per_second?: number;
+    cache_n?: number };
   prompt_progress?: { total: number; cache?: number; processed: number; time_ms: number };
   lockstep?: { event?: StreamEvent; receipt?: string; answer_ids?: number[]; first_token_ms?: number; machines?: number; joules?: number };
   error?: { message?: string; code?: string | null } | string;
@@ -141,11 +145,13 @@ export class AnswerReducer {
       tokens_s: timings?.predicted_per_second,
       prompt_cached: timings?.cache_n ?? known?.cached_tokens,
       prompt_new: timings?.prompt_n ?? (known ? known.prompt_tokens - (known.cached_tokens ?? 0) : undefined),
+      prompt_s: timings?.prompt_ms === undefined ? undefined : timings.prompt_ms / 1000,
       first_s: lockstep?.first_token_ms === undefined ? this.message.figures?.first_s : lockstep.first_token_ms / 1000,
       machines: lockstep?.machines ?? this.message.figures?.machines,
       joules: lockstep?.joules ?? this.message.figures?.joules,
     });
     this.message.figures.tokens_s ??= this.measured();
+    if (timings?.prompt_ms !== undefined) this.moment.computed_ms = timings.prompt_ms + (timings.predicted_ms ?? 0);
   }
 
   // Tokens a second by the page's own clock, without the first token; for nodes that give no rate.

@@ -25,6 +25,8 @@ export interface AnswerWorld {
   store(message: Message): Promise<void>;
   claim(message: string): boolean; // false: another tab writes it now
   finished(message: Message): void;
+  // For an answer of the model that begins now: when it has just ended, the joules of its last `computed_ms`, if they were measured.
+  energy(model: string): (computed_ms: number) => number | undefined;
 }
 
 export class RunningAnswer {
@@ -41,6 +43,7 @@ export class RunningAnswer {
   private lost = "";
   private place: number | undefined;
   private storedAt = 0;
+  private joules: ReturnType<AnswerWorld["energy"]> | undefined;
   private isStoring = false;
   private isStopped = false;
   private isLeft = false;
@@ -90,6 +93,7 @@ export class RunningAnswer {
       this.phase = phase;
       this.publish();
     }, this.abort.signal);
+    this.joules = this.world.energy(this.draft.model!);
     this.phase = "sent";
     this.storeNow();
     this.publish();
@@ -145,7 +149,8 @@ export class RunningAnswer {
       const requests = await queueLook.requests();
       if (this.phase === "sent") this.place = placeOf(requests, this.draft.model, (performance.now() - this.began) / 1000);
     } catch (error) {
-      if (!(error instanceof ApiError || error instanceof DOMException)) throw error; // The place is a comfort; the answer does not need it.
+      // The place is a comfort; the answer does not need it.
+      if (!(error instanceof ApiError || error instanceof DOMException)) throw error;
     }
   }
 
@@ -183,6 +188,7 @@ export class RunningAnswer {
     draft.state = isWhole ? "done" : hasText || kind === "stopped" ? "cut" : "failed";
     draft.note = isWhole ? undefined : kind === "stopped" ? "Stopped." : (moment.error ?? sentence);
     if (kind === "stopped") draft.finish = "stopped";
+    if (isWhole && draft.figures && moment.computed_ms !== undefined) draft.figures.joules ??= this.joules?.(moment.computed_ms);
     delete draft.running;
     delete draft.stream;
     this.publishNow();

@@ -1,5 +1,5 @@
 // A conversation as the page keeps it. All of this is stored in the browser as it stands (store/schema.ts), so a change of these
-// shapes needs a new version there.
+// shapes needs a new version there, unless it is a member that may be absent.
 import type { Seam, TokenLogprob, ToolCall } from "../../answer/types";
 import type { Settings } from "./settings";
 
@@ -22,6 +22,7 @@ interface Usage { prompt_tokens: number; completion_tokens: number; cached_token
 export interface Figures {
   prompt_new?: number; // tokens of the prompt that were computed
   prompt_cached?: number;
+  prompt_s?: number; // from the moment its turn came to the first token
   tokens?: number;
   tokens_s?: number;
   first_s?: number;

@@ -2,6 +2,7 @@
 import type { History } from "../store/history";
 import type { Tabs } from "../store/tabs";
 import { catalog } from "../../cluster/catalog.svelte";
+import { live } from "../../cluster/live.svelte";
 import { answerBody, answerRequest, type AnswerRequest } from "./request";
 import type { AnswerWorld, Phase } from "./running_answer.svelte";
 import { pathTo, treeOf, type Tree } from "./tree";
@@ -25,6 +26,7 @@ export function answerWorld(history: History, tabs: Tabs, shown: (conversation: 
       tabs.tell({ kind: "answer", message });
     },
     claim: (id) => tabs.claim(id),
+    energy: (model) => live.energyOf(model),
     finished(message) {
       tabs.release(message.id);
       finished(message);
