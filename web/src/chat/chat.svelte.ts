@@ -155,7 +155,8 @@ class Chat {
     fieldsOf(this.settings, true); // Settings that cannot be sent stop it here, with what was typed still in the field.
     const length = files.reduce((sum, file) => sum + file.text.length, 0);
     if (length > 0 && await this.history.attachedLength() + length > ATTACHMENTS_LENGTH_MAX) {
-      throw new Error(`All attached files together may have ${ATTACHMENTS_LENGTH_MAX >> 20} Mi characters. Delete conversations with files first.`);
+      throw new Error(`All attached files together may have ${ATTACHMENTS_LENGTH_MAX >> 20} Mi characters. ` +
+        "Delete conversations with files first.");
     }
     const thread = this.thread ?? this.newThread(titleOf(text, files), models);
     const question: Message = { id: freshId(), conversation: thread.conversation.id, role: "user", text, created_ms: Date.now(),
@@ -217,7 +218,9 @@ class Chat {
   // Takes `alternative` in place of token `index` and lets the model go on from there, in a new version of the answer.
   async branchAt(answer: Message, index: number, alternative: string): Promise<void> {
     const before = (answer.tokens ?? []).slice(0, index).map((token) => token.token).join("");
-    if (!answer.text.startsWith(before)) throw new Error("The model can go on from another token only in answers without reasoning or calls.");
+    if (!answer.text.startsWith(before)) {
+      throw new Error("The model can go on from another token only in answers without reasoning or calls.");
+    }
     const { group: _, receipt: __, tokens: ___, seams: ____, calls: _____, body, ...kept } = answer;
     const other: Message = { ...kept, id: freshId(), text: before + alternative, created_ms: Date.now(), body };
     this.show(other);
@@ -259,7 +262,8 @@ class Chat {
       () => void this.replace(conversation, { put: [...removal.removed, ...before], remove: [], leaf: conversation.leaf }));
   }
 
-  private async replace(old: Conversation, { put, remove, leaf }: { put: Message[]; remove: Message[]; leaf: string | null }): Promise<void> {
+  private async replace(old: Conversation,
+      { put, remove, leaf }: { put: Message[]; remove: Message[]; leaf: string | null }): Promise<void> {
     const now = this.list.find((one) => one.id === old.id) ?? old;
     const conversation = { ...now, leaf };
     await this.write(old.id, [{ store: "conversations", put: conversation }, ...put.map((one): Change => ({ store: "messages", put: one })),

@@ -115,7 +115,9 @@ async function untilReady(name: string, signal: AbortSignal): Promise<void> {
     const now = JSON.stringify([model?.phase, model?.sentence, model?.loading?.read_bytes]);
     if (now !== seen) movedAt = performance.now();
     seen = now;
-    if (performance.now() - movedAt > STANDSTILL_MS) throw new Error(`${name} has not come nearer to being loaded for ten minutes. ${model?.sentence ?? ""}`);
+    if (performance.now() - movedAt > STANDSTILL_MS) {
+      throw new Error(`${name} has not come nearer to being loaded for ten minutes. ${model?.sentence ?? ""}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
   throw new DOMException("stopped", "AbortError");

@@ -43,10 +43,10 @@ export function buildGallery(out) {
   if (status !== 0) throw new Error("the page was not built");
 }
 
-// `path` is a hash route, `context` goes to Playwright's newContext.
-export async function openPage(path, context = {}, flags = []) {
+// `path` is a hash route, `context` goes to Playwright's newContext, `own` is an HTTP server in the place of the empty node.
+export async function openPage(path, context = {}, flags = [], own = undefined) {
   const { out, remove } = builtPage();
-  const node = await emptyNode();
+  const node = own ?? await emptyNode();
   const { child, address } = await servePage(out, `http://127.0.0.1:${node.address().port}`);
   const browser = await launch(flags);
   const close = async () => {
@@ -85,7 +85,8 @@ async function watch(page, address) {
       const attributes = [...node.attributes].map(({ name, value }) => ` ${name}=${JSON.stringify(value)}`).sort().join("");
       return `<${node.localName}${attributes}>${[...node.childNodes].map(outline).join("")}</>`;
     };
-    addEventListener("securitypolicyviolation", (event) => globalThis.reports.push(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+    addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
+      globalThis.reports.push(`policy: ${violatedDirective} ${blockedURI} ${sample}`));
   });
   return reports;
 }

@@ -17,7 +17,8 @@ function strangers() {
     "path article").split(" "));
   const ATTRIBUTES = new Set(("class dir href title target rel role aria-label aria-pressed aria-hidden aria-expanded tabindex start scope " +
     "data-bench").split(" "));
-  const SVG = new Set(["width", "height", "viewBox", "fill", "stroke", "stroke-width", "stroke-linecap", "stroke-linejoin", "aria-hidden", "d"]);
+  const SVG = new Set(["width", "height", "viewBox", "fill", "stroke", "stroke-width", "stroke-linecap", "stroke-linejoin", "aria-hidden",
+    "d"]);
   const found = [];
   for (const node of document.querySelectorAll("[data-bench] *")) {
     const isMaths = node.namespaceURI.endsWith("MathML");
@@ -29,7 +30,8 @@ function strangers() {
       if (name === "href" && !/^(https?:\/\/|mailto:)/.test(value)) found.push(value);
       if (name === "style" && /url|expression|image/i.test(value)) found.push(value);
     }
-    if (node.localName === "a" && (node.rel !== "noopener noreferrer" || node.target !== "_blank")) found.push(`<a rel=${node.rel} target=${node.target}>`);
+    const isOpening = node.localName === "a" && (node.rel !== "noopener noreferrer" || node.target !== "_blank");
+    if (isOpening) found.push(`<a rel=${node.rel} target=${node.target}>`);
   }
   if (window.pwned) found.push("something ran");
   return found;
@@ -90,7 +92,9 @@ test("a page where something runs is noticed", async () => {
   await bench.page.waitForTimeout(500);
   assert.deepEqual((await bench.page.evaluate(strangers)).map((text) => text.split(" ")[0]).slice(0, 1), ["<img>"]);
   const reports = (await takeReports(bench)).map((text) => text.split(" ").slice(0, 2).join(" "));
-  for (const expected of ["policy: img-src", "policy: require-trusted-types-for", "policy: style-src-attr"]) assert.ok(reports.includes(expected), `${expected}: ${reports}`);
+  for (const expected of ["policy: img-src", "policy: require-trusted-types-for", "policy: style-src-attr"]) {
+    assert.ok(reports.includes(expected), `${expected}: ${reports}`);
+  }
 });
 
 test("nothing of it runs as reasoning, in a tool call or as tokens", async () => {
@@ -102,7 +106,9 @@ test("nothing of it runs as reasoning, in a tool call or as tokens", async () =>
       window.lockstepBench.show();
       window.lockstepBench.show({ text: shown, isGrowing: false, isEverywhere: true });
     }, text);
-    await page.evaluate(() => { for (const button of document.querySelectorAll("[data-bench] button[aria-expanded=false]")) button.click(); });
+    await page.evaluate(() => {
+      for (const button of document.querySelectorAll("[data-bench] button[aria-expanded=false]")) button.click();
+    });
     const found = await page.evaluate(() => [...document.querySelectorAll("[data-bench] *")].filter((node) =>
       /^(script|img|iframe|object|embed|style|link|meta|base|video|audio|source|input)$/.test(node.localName) ||
       [...node.attributes].some((attribute) => attribute.name.startsWith("on") || /^\s*(javascript|data):/i.test(attribute.value) &&

@@ -5,6 +5,7 @@
 //    Frames are by the clock, so a busy machine lengthens them; processor time is the page's own.
 import { writeFileSync } from "node:fs";
 import { openPage } from "./browser.mjs";
+import { heapMiB, longestTask, metrics, openMetrics, startTrace } from "./measuring.mjs";
 import { SHAPES } from "./shapes.mjs";
 
 const LENGTHS = [5_000, 10_000, 20_000, 40_000, 80_000];
@@ -19,19 +20,8 @@ const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf
 const quick = process.argv.includes("--quick");
 const jsonFile = process.argv[process.argv.indexOf("--json") + 1];
 
-async function metrics(client) {
-  const found = (await client.send("Performance.getMetrics")).metrics;
-  return Object.fromEntries(found.map(({ name, value }) => [name, value]));
-}
-
-async function heapMiB(client) {
-  await client.send("HeapProfiler.collectGarbage");
-  return Math.round((await metrics(client)).JSHeapUsedSize / 1048576 * 10) / 10;
-}
-
 async function measured(it) {
-  const client = await it.page.context().newCDPSession(it.page);
-  await client.send("Performance.enable", { timeDomain: "threadTicks" });
+  const client = await openMetrics(it.page);
   await it.page.waitForFunction(() => window.lockstepBench);
   await it.page.evaluate(() => window.lockstepBench.show({ text: "```js\nlet a;\n```\n\n$x$", isGrowing: false }));
   await it.page.waitForSelector("[data-bench] math");
@@ -43,7 +33,8 @@ async function perUpdate(it, client, text, length, before) {
   await it.page.evaluate(async ([whole, end, count, old]) => {
     const bench = window.lockstepBench;
     bench.show();
-    bench.show(...Array.from({ length: count - 1 }, () => ({ text: old, isGrowing: false })), { text: whole.slice(0, end / 2), isGrowing: true });
+    const before = Array.from({ length: count - 1 }, () => ({ text: old, isGrowing: false }));
+    bench.show(...before, { text: whole.slice(0, end / 2), isGrowing: true });
     await new Promise(requestAnimationFrame);
     await bench.grow(whole.slice(0, end));
     const scroller = document.querySelector(".page");
@@ -68,7 +59,8 @@ async function perUpdate(it, client, text, length, before) {
 }
 
 function print({ shape, length, messages, ms }) {
-  console.log(`${shape.padEnd(12)} ${String(length).padStart(6)} characters, ${String(messages).padStart(2)} messages: ${String(ms.all).padStart(6)} ms ` +
+  const many = `${String(length).padStart(6)} characters, ${String(messages).padStart(2)} messages`;
+  console.log(`${shape.padEnd(12)} ${many}: ${String(ms.all).padStart(6)} ms ` +
     `(script ${ms.script}, style ${ms.style}, layout ${ms.layout})`);
 }
 
@@ -86,14 +78,6 @@ async function curves(it, client) {
     print(rows.at(-1));
   }
   return rows;
-}
-
-// The longest task of the page's main thread in processor time, of a trace as Chromium writes it.
-function longestTask(trace) {
-  const { traceEvents } = JSON.parse(trace);
-  const isMain = new Set(traceEvents.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`));
-  const tasks = traceEvents.filter(({ name, pid, tid }) => name.endsWith("RunTask") && isMain.has(`${pid} ${tid}`));
-  return Math.round(tasks.reduce((most, { tdur = 0 }) => Math.max(most, tdur), 0) / 100) / 10;
 }
 
 // Feeds `characters` of the text at the pace of the tokens, and watches the frames.
@@ -128,9 +112,9 @@ async function stream(it, client, shape) {
   const start = await metrics(client);
   const parts = [];
   for (let part = 0; part < 4; ++part) {
-    await it.browser.startTracing(it.page, { categories: ["toplevel", "__metadata"] });
+    await startTrace(it);
     const frames = await feed(it.page, text, characters * part / 4, characters * (part + 1) / 4);
-    parts.push({ ...frames, longest_task_ms: longestTask(String(await it.browser.stopTracing())) });
+    parts.push({ ...frames, longest_task_ms: await longestTask(it) });
     heap.push(await heapMiB(client));
   }
   const end = await metrics(client);
@@ -139,9 +123,10 @@ async function stream(it, client, shape) {
   const atOnce = await heapMiB(client);
   const result = { shape, tokens: characters / TOKEN_CHARACTERS, frames: parts, heap_mib: heap, heap_at_once_mib: atOnce,
     main_thread_s: Math.round((end.TaskDuration - start.TaskDuration) * 10) / 10 };
-  console.log(`stream ${shape}: longest frame ${parts.map((part) => part.longest_ms.toFixed(0)).join(", ")} ms; longest task by processor time ` +
-    `${parts.map((part) => part.longest_task_ms).join(", ")} ms; over 100 ms ${parts.map((part) => part.over_100).join(", ")} of ` +
-    `${parts.map((part) => part.count).join(", ")} frames; heap ${heap.join(", ")} MiB, at once ${atOnce} MiB; main thread ${result.main_thread_s} s`);
+  const per = (name) => parts.map((part) => Math.round(part[name] * 10) / 10).join(", ");
+  console.log(`stream ${shape}: longest frame ${per("longest_ms")} ms; longest task by processor time ${per("longest_task_ms")} ms; ` +
+    `over 100 ms ${per("over_100")} of ${per("count")} frames; heap ${heap.join(", ")} MiB, at once ${atOnce} MiB; ` +
+    `main thread ${result.main_thread_s} s`);
   return result;
 }
 
@@ -149,7 +134,8 @@ const it = await openPage("#/gallery/bench", {}, ["--enable-precise-memory-info"
 try {
   const client = await measured(it);
   const result = { curves: await curves(it, client), streams: [] };
-  for (const shape of only && !only.includes("stream") ? [] : quick ? ["mixed"] : ["mixed", "paragraph", "code"]) result.streams.push(await stream(it, client, shape));
+  const streamed = only && !only.includes("stream") ? [] : quick ? ["mixed"] : ["mixed", "paragraph", "code"];
+  for (const shape of streamed) result.streams.push(await stream(it, client, shape));
   if (process.argv.includes("--json")) writeFileSync(jsonFile, JSON.stringify(result, null, 2));
 } finally {
   await it.close();

@@ -17,8 +17,8 @@ import { WordCounter } from "../../src/answer/word_count";
 test("only whole addresses of the web and of mail become links", () => {
   assert.equal(safeHref("HTTPS://A.example/x y"), "https://a.example/x%20y");
   assert.equal(safeHref("mailto:a@b.example"), "mailto:a@b.example");
-  for (const written of ["", "javascript:x", "java\nscript:x", "\u0001javascript:x", "data:text/html,x", "file:///x", "//a.example", "/x", "#/connect",
-    "x", "https://", "https://a.example@b.example/", "https://u:p@b.example/", `https://a.example/${"x".repeat(HREF_MAX)}`]) {
+  for (const written of ["", "javascript:x", "java\nscript:x", "\u0001javascript:x", "data:text/html,x", "file:///x", "//a.example", "/x",
+    "#/connect", "x", "https://", "https://a.example@b.example/", "https://u:p@b.example/", `https://a.example/${"x".repeat(HREF_MAX)}`]) {
     assert.equal(safeHref(written), null, written);
   }
 });
@@ -46,7 +46,8 @@ test("what is maths and what is money", () => {
   assert.equal(source("$$ x $$"), "x");
   assert.equal(source("\\(a\\)b"), "a");
   assert.equal(source("\\[a\\]"), "a");
-  for (const text of ["$5 and $6", "$ x$", "$x $", "$5/month or 6$", "$x$y", "$x$5", "$a `b$` c$", "$", "$$", "$$$", "\\(a", "\\\\(a\\)", `$${"x".repeat(MATHS_MAX + 9)}$`]) {
+  for (const text of ["$5 and $6", "$ x$", "$x $", "$5/month or 6$", "$x$y", "$x$5", "$a `b$` c$", "$", "$$", "$$$", "\\(a", "\\\\(a\\)",
+      `$${"x".repeat(MATHS_MAX + 9)}$`]) {
     assert.equal(source(text), undefined, text);
   }
   assert.equal(source("$7 to US$", "US"), undefined);
@@ -78,8 +79,10 @@ test("code is cut into chunks of lines that stay the same objects", () => {
   assert.equal(after.flat().map((leaf) => leaf.text).join(""), `${text}more`);
   const leaves = [{ text: "let ", scope: "keyword" }, { text: "a;\n", scope: "" }];
   const seam = codeLines().chunks(leaves, [{ at: 5, label: "here" }], 1);
-  assert.deepEqual(seam.flat(), [{ text: "let ", scope: "keyword" }, { text: "a", scope: "" }, { text: "here", scope: "seam" }, { text: ";\n", scope: "" }]);
-  assert.deepEqual(codeLines().chunks(leaves, [{ at: 5, label: "here" }], 0).flat(), [{ text: "let a", scope: "" }, { text: "here", scope: "seam" },
+  assert.deepEqual(seam.flat(),
+    [{ text: "let ", scope: "keyword" }, { text: "a", scope: "" }, { text: "here", scope: "seam" }, { text: ";\n", scope: "" }]);
+  assert.deepEqual(codeLines().chunks(leaves, [{ at: 5, label: "here" }], 0).flat(),
+    [{ text: "let a", scope: "" }, { text: "here", scope: "seam" },
     { text: ";\n", scope: "" }]);
 });
 
@@ -120,7 +123,9 @@ test("a screen reader hears whole sentences, once each", () => {
 test("words are counted as they come", () => {
   const text = "  One two\nthree-four  five ";
   const counter = new WordCounter();
-  for (let end = 0; end <= text.length; ++end) assert.equal(counter.count(text.slice(0, end)), text.slice(0, end).split(/\s+/).filter(Boolean).length);
+  for (let end = 0; end <= text.length; ++end) {
+    assert.equal(counter.count(text.slice(0, end)), text.slice(0, end).split(/\s+/).filter(Boolean).length);
+  }
   assert.equal(counter.count("another text"), 2);
 });
 
@@ -139,7 +144,8 @@ test("the timeline names the slowest token and lets one pause not flatten the re
   assert.equal((shape.cut.match(/z/g) ?? []).length, 1);
   assert.equal(shape.ghost_y, 64);
   assert.equal(timelineShape([]).bars, "");
-  assert.deepEqual(timelineRows([1, 3]), [{ first: 1, last: 1, mean_ms: 1, slowest_ms: 1 }, { first: 2, last: 2, mean_ms: 3, slowest_ms: 3 }]);
+  assert.deepEqual(timelineRows([1, 3]),
+    [{ first: 1, last: 1, mean_ms: 1, slowest_ms: 1 }, { first: 2, last: 2, mean_ms: 3, slowest_ms: 3 }]);
   const rows = timelineRows(Array.from({ length: 1_001 }, (_, at) => at));
   assert.ok(rows.length <= 40);
   assert.equal(rows.at(-1)!.last, 1_001);

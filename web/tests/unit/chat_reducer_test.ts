@@ -61,7 +61,8 @@ test("a pause and what came of it become a seam at that place", () => {
   reducer.take(event({ choices: [], lockstep: { event: { kind: "node", reason: "it goes on with a and c." } } }), 2);
   reducer.take(event(delta({ content: " two" })), 2);
   assert.equal(reducer.moment.paused, undefined);
-  assert.deepEqual(reducer.message.seams, [{ at: 3, label: "box was lost, 1.3 s, 58 tokens computed again, text unchanged; it goes on with a and c" }]);
+  assert.deepEqual(reducer.message.seams,
+    [{ at: 3, label: "box was lost, 1.3 s, 58 tokens computed again, text unchanged; it goes on with a and c" }]);
 });
 
 test("a stream that is read twice in parts gives the same message, wherever it is cut", () => {

@@ -50,7 +50,8 @@ test("a pipeline of tensor stages: ranks of a stage, and each with the next stag
 test("ranks that share a machine have their link inside", () => {
   const status = { nodes: [{ id: "n0", is_self: true }],
     models: [{ name: "m", ranks: [{ rank: 0 }, { rank: 1 }],
-    links: [{ a: 0, b: 1, path: "shm", rails: 1, tcp_rails: 0, encrypted: false, reason: "", p50_us: 3, p99_us: 5, gbit_s: 100 }] }] } as unknown as Status;
+    links: [{ a: 0, b: 1, path: "shm", rails: 1, tcp_rails: 0, encrypted: false, reason: "", p50_us: 3, p99_us: 5,
+        gbit_s: 100 }] }] } as unknown as Status;
   const { between, inside } = linesOf(status, undefined);
   assert.equal(between.length, 0);
   assert.equal(kindOf(inside.get("n0")![0]!.link), "shared memory");

@@ -10,13 +10,15 @@ const read = (text: string, at: number[]): Block[] =>
   withSeams(new GrowingMarkdown().update(text), at.map((place) => ({ at: place, label: "S" })));
 
 test("a seam stands where the source has its place", () => {
-  assert.deepEqual(read("one two", [4]), [{ kind: "paragraph", pieces: [[{ kind: "text", text: "one " }, seam, { kind: "text", text: "two" }]] }]);
+  assert.deepEqual(read("one two", [4]),
+    [{ kind: "paragraph", pieces: [[{ kind: "text", text: "one " }, seam, { kind: "text", text: "two" }]] }]);
   assert.deepEqual(read("a **bold** b", [6]), [{ kind: "paragraph", pieces: [[{ kind: "text", text: "a " },
     { kind: "strong", inlines: [{ kind: "text", text: "bo" }, seam, { kind: "text", text: "ld" }] }, { kind: "text", text: " b" }]] }]);
   assert.deepEqual(read("a\n\nb", [3]).map((block) => block.kind), ["paragraph", "seam", "paragraph"]);
   assert.deepEqual(read("a\n\nb", [1]).map((block) => block.kind), ["paragraph", "seam", "paragraph"]);
   assert.deepEqual(read("a", [0, 1, 99]).map((block) => block.kind), ["seam", "paragraph", "seam", "seam"]);
-  assert.deepEqual(read("```\nab\ncd\n```", [8]), [{ kind: "code", language: "", text: "ab\ncd", isClosed: true, seams: [{ at: 4, label: "S" }] }]);
+  assert.deepEqual(read("```\nab\ncd\n```", [8]),
+    [{ kind: "code", language: "", text: "ab\ncd", isClosed: true, seams: [{ at: 4, label: "S" }] }]);
   assert.deepEqual(read("- x\n- yz", [7]), [{ kind: "list", isOrdered: false, start: 1, items: [
     { blocks: [{ kind: "line", pieces: [[{ kind: "text", text: "x" }]] }] },
     { blocks: [{ kind: "line", pieces: [[{ kind: "text", text: "y" }, seam, { kind: "text", text: "z" }]] }] }] }]);

@@ -38,7 +38,8 @@ function save(name: string, text: string): void {
 }
 
 // Returns how many conversations were added.
-export async function importFile(file: File, chat: { list: readonly Conversation[]; add(changes: Change[]): Promise<void> }): Promise<number> {
+export async function importFile(file: File,
+    chat: { list: readonly Conversation[]; add(changes: Change[]): Promise<void> }): Promise<number> {
   if (file.size > IMPORT_BYTES_MAX) throw new Error(`${file.name} is larger than ${IMPORT_BYTES_MAX >> 20} MiB.`);
   const here = new Set(chat.list.map((conversation) => conversation.id));
   const changes = fromLines(await file.text(), (id) => here.has(id));
