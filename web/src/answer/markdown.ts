@@ -60,7 +60,7 @@ export class GrowingMarkdown {
   private readRest(): Token[] {
     const lexer = new AnswerLexer();
     const from = this.frozenLength + (this.open?.length ?? 0);
-    const tokens = lexer.blocks((this.open?.head ?? "") + this.text.slice(from), this.reader.sources);
+    const tokens = lexer.blocks((this.open?.head ?? "") + copied(this.text.slice(from)), this.reader.sources);
     this.blockWork += lexer.work;
     if (!this.open) return tokens;
     const whole = joined(this.open, tokens);
@@ -113,6 +113,10 @@ export class GrowingMarkdown {
     return this.definitions(items.map((item) => item.token));
   }
 }
+
+// Engines keep a whole string for each part that was sliced from it. Blocks are kept for good, so they are parts of a string that holds
+// little else, or each would hold the whole answer as it was then.
+const copied = (part: string): string => ` ${part}`.slice(1);
 
 // How many of the items nothing can change any more.
 function finishedCount(rest: Item[], unfrozen: number): number {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { GrowingMarkdown } from "../../src/answer/markdown";
 import { PIECE_MAX } from "../../src/answer/limits";
 import type { Block } from "../../src/answer/tree";
@@ -52,4 +54,19 @@ test("an update costs the same however long the text is", () => {
     // An open code block is read to its end in one step.
     assert.ok(late <= 1.5 * early + (name === "code" ? 30_000 : 6_000), `${name}: ${early} at first, ${late} at the end`);
   }
+});
+
+test("an answer that comes in pieces takes memory for itself, and not for each of its beginnings", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const text = SHAPES.mixed(200_000);
+  const growing = new GrowingMarkdown();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  let told = "";
+  for (let at = 0; at < text.length; at += 100) growing.update(told += text.slice(at, at + 100));
+  collect();
+  const bytes = process.memoryUsage().heapUsed - before;
+  assert.ok(bytes < 100 * text.length, `${Math.round(bytes / text.length)} bytes for each character`);
+  assert.ok(growing.length === text.length);
 });
