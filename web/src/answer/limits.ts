@@ -9,6 +9,8 @@ export const INLINE_NESTING_MAX = 24;
 export const PIECE_MAX = 4_000;
 // Characters that the inline rules may look at for one piece: each step looks at what is left of it. Dense markdown needs 1.5 million.
 export const PIECE_WORK_MAX = 3_000_000;
+// Characters by which a growing answer may grow in one frame; at 300 tokens/s some 20 come.
+export const STEP_MAX = 2_000;
 // Characters of a heading that is underlined. Its rule is tried at every line, and looks that far.
 export const SETEXT_MAX = 500;
 // Items of a list, or rows of a table, that are read again with each update while it grows: the last ones.

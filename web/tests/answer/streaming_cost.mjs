@@ -34,7 +34,7 @@ async function perUpdate(it, client, text, length, before) {
     const bench = window.lockstepBench;
     bench.show();
     const before = Array.from({ length: count - 1 }, () => ({ text: old, isGrowing: false }));
-    bench.show(...before, { text: whole.slice(0, end / 2), isGrowing: true });
+    bench.show(...before, { text: whole.slice(0, end - 1_000), isGrowing: true });
     await new Promise(requestAnimationFrame);
     await bench.grow(whole.slice(0, end));
     const scroller = document.querySelector(".page");

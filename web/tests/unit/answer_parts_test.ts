@@ -11,6 +11,7 @@ import { safeHref } from "../../src/answer/links";
 import { inlineMaths } from "../../src/answer/maths_rules";
 import { levelOf, percent, tokenName } from "../../src/answer/probability";
 import { SentenceReader, spoken } from "../../src/answer/sentences";
+import { nextPart } from "../../src/answer/step";
 import { timelineRows, timelineShape } from "../../src/answer/timeline_shape";
 import { WordCounter } from "../../src/answer/word_count";
 
@@ -149,4 +150,17 @@ test("the timeline names the slowest token and lets one pause not flatten the re
   const rows = timelineRows(Array.from({ length: 1_001 }, (_, at) => at));
   assert.ok(rows.length <= 40);
   assert.equal(rows.at(-1)!.last, 1_001);
+});
+
+test("a text that has grown much is shown in steps, without half characters", () => {
+  assert.equal(nextPart("abcdef", 2, 10), "abcdef");
+  assert.equal(nextPart("abcdef", 2, 3), "abcde");
+  assert.equal(nextPart("ab", 5, 3), "ab", "another text");
+  const text = "a😀".repeat(50);
+  let shown = "";
+  for (let steps = 0; shown !== text; ++steps) {
+    const next = nextPart(text, shown.length, 4);
+    assert.ok(next.length > shown.length && next.length <= shown.length + 5 && next.isWellFormed() && steps < 100);
+    shown = next;
+  }
 });

@@ -10,7 +10,7 @@ const ANSWERS_MAX = 4; // the last ones, for the speed
 // Tokens, and seconds until the first token of the answer. Absent: nothing was measured yet.
 export interface Cost { fresh?: number; cached?: number; seconds?: number; tokens: number }
 
-// Fields of a request that stand in the prompt beside the messages.
+// Fields of a request that stand in the prompt besides the messages.
 const HEAD = ["tools", "tool_choice", "chat_template_kwargs", "reasoning_effort"];
 const headOf = (body: Record<string, unknown>): string => JSON.stringify(HEAD.map((name) => body[name]));
 
