@@ -364,18 +364,18 @@ TEST_CASE(
     if (std::exchange(is_first, false)) has_status.set_value();
   };
   events.on_lost = [](const Error&) {};
-  machines.clients->run_and_wait([&] {
+  machines.clients->must_run([&] {
     route = make_stream_route(*machines.clients, std::move(connection), events);
     CHECK(route->submit(1, request_for({1}, 9)).ok());
     route->cancel(1);
   });
   REQUIRE(has_begun.get_future().wait_for(kPatience) == std::future_status::ready);
   CHECK(has_status.get_future().wait_for(kPatience) == std::future_status::ready);
-  machines.owner->run_and_wait([] {});
+  machines.owner->must_run([] {});
   may_go_on.set_value();
   CHECK(ended.get_future().get().code == ErrorCode::kCancelled);
   CHECK(fake->status().running == 0);
-  machines.clients->run_and_wait([&] {
+  machines.clients->must_run([&] {
     route.reset();
     connection = {};
   });
@@ -388,7 +388,7 @@ TEST_CASE("request decoder: what does not fit is refused, and the rest comes in 
   std::vector<uint64_t> ids;  // used on the loop
   std::unique_ptr<RequestDecoder> decoder;
   const std::string half(RequestDecoder::kBytesMax / 2, 'x');
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     decoder = std::make_unique<RequestDecoder>(
         *loop,
         [&](std::string_view) -> DecodedRequest {
@@ -406,7 +406,7 @@ TEST_CASE("request decoder: what does not fit is refused, and the rest comes in 
   });
   may_go_on.set_value();
   REQUIRE(has_come.get_future().wait_for(kPatience) == std::future_status::ready);
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     CHECK(ids == std::vector<uint64_t>{1, 2});
     CHECK(decoder->add(4, half));
     decoder.reset();
@@ -419,7 +419,7 @@ TEST_CASE("request decoder: exceptions cost neither the thread nor another reque
   std::promise<void> has_come;
   std::vector<std::pair<uint64_t, ErrorCode>> answers;  // used on the loop
   std::unique_ptr<RequestDecoder> decoder;
-  loop->run_and_wait([&] {
+  loop->must_run([&] {
     decoder = std::make_unique<RequestDecoder>(
         [&](std::function<void()> call) {
           if (refusals.fetch_sub(1) > 0) throw std::bad_alloc();
@@ -439,7 +439,7 @@ TEST_CASE("request decoder: exceptions cost neither the thread nor another reque
     CHECK(decoder->add(3, "{"));
   });
   CHECK(has_come.get_future().wait_for(kPatience) == std::future_status::ready);
-  loop->run_and_wait([&] { decoder.reset(); });
+  loop->must_run([&] { decoder.reset(); });
   CHECK(answers == std::vector<std::pair<uint64_t, ErrorCode>>{{1, ErrorCode::kCorrupt},
                                                                {2, ErrorCode::kExhausted},
                                                                {3, ErrorCode::kCorrupt}});
@@ -467,13 +467,13 @@ TEST_CASE("stream host: a request that memory does not suffice for ends, and the
     ended.emplace(event.id, end->outcome.ok() ? Status(Ok{}) : Status(end->outcome.error()));
     if (ended.size() == 2) all_ended.set_value();
   };
-  machines.clients->run_and_wait([&] {
+  machines.clients->must_run([&] {
     route = make_stream_route(*machines.clients, std::move(connection), events);
     CHECK(route->submit(1, request_for({1}, 4)).ok());
     CHECK(route->submit(2, request_for({1}, 4)).ok());
   });
   CHECK(all_ended.get_future().wait_for(kPatience) == std::future_status::ready);
-  machines.clients->run_and_wait([&] {
+  machines.clients->must_run([&] {
     route.reset();
     connection = {};
   });
