@@ -57,6 +57,13 @@ std::string counted(size_t count, std::string_view noun) {
                      count == 1 ? "" : "s");
 }
 
+std::string active_device(const RdmaFacts& facts) {
+  for (const VerbsPortReport& port : facts.verbs.ports) {
+    if (port.is_active && !port.addresses.empty()) return port.device;
+  }
+  return "";
+}
+
 void sort_by_severity(Findings& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
@@ -80,13 +87,18 @@ Findings examine(uint16_t http_port, const Result<Json>& status) {
     append(all, judge_mac(collect_mac(mac)));
     append(all, judge_thunderbolt(thunderbolt_facts(mac)));
   }
-  append(all, judge_rdma(collect_rdma(files, interfaces, mac)));
+  const RdmaFacts rdma = collect_rdma(files, interfaces, mac);
+  append(all, judge_rdma(rdma));
   append(
       all,
       judge_network(collect_network(
           files, {.interfaces = interfaces, .http_port = http_port, .node_answers = status.ok()})));
   append(all, judge_firewall(collect_firewall(files, interfaces, mac)));
-  if (status.ok()) append(all, judge_cluster(reported_cluster(status.value())));
+  if (status.ok()) {
+    ReportedCluster cluster = reported_cluster(status.value());
+    cluster.own_rdma_device = active_device(rdma);
+    append(all, judge_cluster(cluster));
+  }
   sort_by_severity(all);
   return all;
 }

@@ -74,6 +74,19 @@ TEST_CASE("links: missing ones are counted, slow and late ones named") {
   CHECK(severity_of(judge_cluster(facts), "model") == Severity::kProblem);
 }
 
+TEST_CASE("links: TCP where this machine could use RDMA is a note that names the flag") {
+  ReportedCluster facts = good_cluster();
+  facts.own_rdma_device = "mlx5_0";
+  const auto note = found(judge_cluster(facts), "no_rdma");
+  REQUIRE(note.has_value());
+  CHECK(note->severity == Severity::kNote);
+  CHECK(note->sentence ==
+        "m joins anna and bert by TCP, because RDMA was not asked for; mlx5_0 is active here");
+  CHECK(note->mend.find("--link verbs") != std::string::npos);
+  for (ClusterLinkFacts& link : facts.models[0].links) link.path = "verbs-rc";
+  CHECK(!found(judge_cluster(facts), "no_rdma").has_value());
+}
+
 TEST_CASE("links: the addresses of each are named, and those outside the data networks") {
   ReportedCluster facts = good_cluster();
   CHECK(!found(judge_cluster(facts), "link_address").has_value());

@@ -170,6 +170,22 @@ void judge_networks(const ClusterModelFacts& model, Findings& findings) {
          fmt::format("the links of {}: {}{}", model.name, fmt::join(used, ", "), more));
 }
 
+// RDMA is not encrypted, so it is used only where it is asked for.
+void judge_unasked_rdma(const ClusterModelFacts& model, const std::string& own_device,
+                        Findings& findings) {
+  if (own_device.empty()) return;
+  const auto link = std::find_if(
+      model.links.begin(), model.links.end(),
+      [](const ClusterLinkFacts& one) { return one.path == "tcp" && one.reason.empty(); });
+  if (link == model.links.end()) return;
+  add_note(findings, "no_rdma",
+           fmt::format("{} joins {} and {} by TCP, because RDMA was not asked for; {} is active "
+                       "here",
+                       model.name, link->a, link->b, own_device),
+           "start every node with --link verbs, on a network that only these machines use: RDMA is "
+           "not encrypted");
+}
+
 void judge_cluster_models(const ReportedCluster& facts, Findings& findings) {
   for (const ClusterModelFacts& model : facts.models) {
     if (model.state == "failed") {
@@ -183,6 +199,7 @@ void judge_cluster_models(const ReportedCluster& facts, Findings& findings) {
     judge_mesh(model, findings);
     judge_speeds(model, findings);
     judge_networks(model, findings);
+    judge_unasked_rdma(model, facts.own_rdma_device, findings);
   }
 }
 

@@ -49,6 +49,7 @@ struct ReportedCluster {
   std::string beacon_problem;  // why nodes cannot find each other; empty: they can
   std::vector<ClusterNodeFacts> nodes;
   std::vector<ClusterModelFacts> models;
+  std::string own_rdma_device{};  // of this machine, with an active port; empty: none
 };
 
 // Reads GET /cluster/status as far as fields exist: it may be of another version.
