@@ -334,8 +334,8 @@ class Pull(HubTest):
     def test_a_terminal_shows_a_bar(self):
         self.hub.faults.gate = threading.Event()
         screen, terminal = pty.openpty()
-        process = subprocess.Popen([harness.PROGRAM, "pull", "org/tiny", "--piece-kib", str(PIECE_KIB)], env=self.env(),
-                                   stdout=subprocess.PIPE, stderr=terminal)
+        process = subprocess.Popen([harness.PROGRAM, "pull", "org/tiny", "--piece-kib", str(PIECE_KIB)],
+                                   env=self.env(TERM="xterm", LC_ALL="C.UTF-8"), stdout=subprocess.PIPE, stderr=terminal)
         os.close(terminal)
         shown = b""
         try:
@@ -349,7 +349,8 @@ class Pull(HubTest):
         process.communicate(timeout=harness.PATIENCE_S)
         os.close(screen)
         self.assertEqual(process.returncode, 0, shown)
-        self.assertRegex(shown.decode(), r"\r\x1b\[K *\d+ % \|[█▏▎▍▌▋▊▉ ]{24}\| [\d.]+ .B of 4\d\d\.\d\d KB, .*/s, \S+ left")
+        bar, amount = r"\d+ % \|[█▏▎▍▌▋▊▉ ]{16}\|", r"[\d.]+ .B of 4\d\d\.\d\d KB"
+        self.assertRegex(shown.decode(), rf"\r\x1b\[K(\x1b\[2m)? *{bar} {amount}, [\d.]+ .B/s, \S+ left")
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can mount a small disk")
