@@ -172,7 +172,8 @@ class RunAtANode(unittest.TestCase):
             for arguments, said in ((("--schema", path), "needs a node"), (("--schema", path, "--raw"), "leave out --raw"),
                                     (("--schema", texts), "is not a JSON schema"), (("--schema", nothing), nothing),
                                     (("-f", nothing), nothing), (("-c",), "no conversation")):
-                refused = harness.run("run", "/nonexistent/model", "Hi", "--local", *arguments, env=self.env)
+                refused = harness.run("run", "/nonexistent/model", "Hi", "--local", *arguments,
+                                      env={"LOCKSTEP_HOME": os.path.join(folder, "home")})
                 self.assertEqual((refused.returncode, refused.stdout), (2, ""), arguments)
                 self.assertIn(said, refused.stderr)
 
