@@ -28,6 +28,19 @@ def wait_for(condition, what):
     harness.wait_until(condition, harness.PATIENCE_S, what)
 
 
+def secret_of(home):
+    with open(os.path.join(home, "control_secret"), encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def control(home, port, method, target, body=None):
+    """The status and the JSON of a request with the proof of the node's own user; `home` is the node's LOCKSTEP_HOME."""
+    text = b"" if body is None else json.dumps(body).encode()
+    header = proof_header(port, secret_of(home), method, target, text)
+    status, answer, _ = ask(port, method, target, body, Host="localhost", X_Lockstep_Control=header)
+    return status, json.loads(answer)
+
+
 class DeskTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -36,15 +49,10 @@ class DeskTest(unittest.TestCase):
         cls.hub = cls.enterClassContext(fake_hub.Hub(files))
         cls.env = {"HF_ENDPOINT": cls.hub.url, "HF_HUB_CACHE": os.path.join(cls.folder, "cache"), "HF_TOKEN": TOKEN}
         cls.node = cls.enterClassContext(harness.Node("--ranks", "2", env=cls.env))
-        cls.home = os.path.join(cls.node.home.name, "home")
-        with open(os.path.join(cls.home, "control_secret"), encoding="utf-8") as file:
-            cls.secret = file.read().strip()
+        cls.home = cls.node.own_env["LOCKSTEP_HOME"]
 
     def control(self, method, target, body=None):
-        text = b"" if body is None else json.dumps(body).encode()
-        header = proof_header(self.node.port, self.secret, method, target, text)
-        status, answer, _ = ask(self.node.port, method, target, body, Host="localhost", X_Lockstep_Control=header)
-        return status, json.loads(answer)
+        return control(self.home, self.node.port, method, target, body)
 
     def command(self, *arguments, env=None):
         return harness.run(*arguments, "--port", self.node.port, env={"LOCKSTEP_HOME": self.home, **(env or {})})
@@ -104,7 +112,7 @@ class DeskTest(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         lines = self.command("logs", "--json").stdout.splitlines()
         self.assertGreaterEqual(len(lines), 0)
-        for secret in (TOKEN, self.secret):
+        for secret in (TOKEN, secret_of(self.home)):
             self.assertNotIn(secret, shown.stdout)
         with subprocess.Popen([harness.PROGRAM, "logs", "-f", "--port", str(self.node.port)], stdout=subprocess.PIPE,
                               text=True, env={**os.environ, "LOCKSTEP_HOME": self.home}) as following:
@@ -218,11 +226,7 @@ class TwoNodes(unittest.TestCase):
         node.stdout.close()
 
     def control(self, method, target, body):
-        with open(os.path.join(self.env["LOCKSTEP_HOME"], "control_secret"), encoding="utf-8") as file:
-            secret = file.read().strip()
-        header = proof_header(self.port, secret, method, target, json.dumps(body).encode())
-        status, answer, _ = ask(self.port, method, target, body, Host="localhost", X_Lockstep_Control=header)
-        return status, json.loads(answer)
+        return control(self.env["LOCKSTEP_HOME"], self.port, method, target, body)
 
     def disks(self):
         answer = json.loads(ask(self.port, "GET", "/cluster/disk", Host="localhost")[1])
