@@ -1,11 +1,12 @@
 // Sentences of the first-run card, from what the node says of itself.
+import { kindOf } from "../cluster/lines";
 import type { LinkStatus, ModelStatus, NodeStatus } from "../cluster/types";
 import { microseconds } from "../lib/format";
 
 const SLOWED_US = 500; // no link between processes of one machine takes as long by itself
 
 const SMALL_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight"];
-const numberWord = (value: number): string => SMALL_NUMBERS[value] ?? String(value);
+export const numberWord = (value: number): string => SMALL_NUMBERS[value] ?? String(value);
 const capital = (text: string): string => text[0].toUpperCase() + text.slice(1);
 
 // "260 thousand", "1.2 billion"
@@ -39,7 +40,8 @@ export function machinesOf(model: ModelStatus, nodes: NodeStatus[]): Machine[] {
 export const linkBetween = (model: ModelStatus, a: number, b: number): LinkStatus | undefined =>
   model.links?.find((link) => (link.a === a && link.b === b) || (link.a === b && link.b === a));
 
-export const linkWords = (link: LinkStatus | undefined): string => (link ? `${link.path} ${microseconds(link.p50_us)}`.trim() : "");
+// Its kind and its latency.
+export const linkWords = (link: LinkStatus | undefined): string[] => (link ? [kindOf(link), microseconds(link.p50_us)] : []);
 
 // Said whenever the delay cannot be the link's own.
 export function slowedSentence(model: ModelStatus): string {

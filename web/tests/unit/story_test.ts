@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { introduction, parameterWords, slowedSentence } from "../../src/firstrun/facts";
+import { offered, type Fit } from "../../src/firstrun/fit";
 import { firstDifference, wrongTokens, type Told } from "../../src/firstrun/telling";
 import type { ModelStatus } from "../../src/cluster/types";
 import { Speed } from "../../src/lib/speed";
@@ -35,4 +36,14 @@ test("the sentence says what the node says", () => {
   assert.equal(parameterWords(1_540_000_000), "1.5 billion");
   assert.match(slowedSentence(model), /slowed on purpose/);
   assert.equal(slowedSentence({ ...model, links: [{ ...model.links![0], p50_us: 3 }] }), "");
+});
+
+test("slow models are offered only where there are not enough others", () => {
+  const fits = (...speeds: number[]): Fit[] => speeds.map((tokensPerSecond, at) => ({ id: `m${at}`, title: "", bytes: 1, tokensPerSecond,
+    machines: 1 }));
+  const speeds = (list: Fit[]): number[] => offered(list).map((fit) => fit.tokensPerSecond);
+  assert.deepEqual(speeds(fits(0.9, 1.5, 3, 5, 9)), [3, 5, 9]);
+  assert.deepEqual(speeds(fits(0.9, 1.5, 2.9, 8)), [1.5, 2.9, 8]);
+  assert.deepEqual(speeds(fits(0.5)), [0.5]);
+  assert.deepEqual(speeds([]), []);
 });
