@@ -77,9 +77,10 @@ async function watchHeap(it, client, send) {
 
 const load_before = load();
 const frames = await told(watchFrames);
-console.log(`${frames.line}\n${frames.count} frames in ${frames.seconds} s, the longest ${frames.longest_ms} ms, ${frames.over_50} over 50 ms, ` +
-  `${frames.over_100} over 100 ms\nlongest task by processor time ${frames.longest_task_ms} ms; main thread ${frames.main_thread_s} s`);
+console.log(`${frames.line}\n${frames.count} frames in ${frames.seconds} s, the longest ${frames.longest_ms} ms, ` +
+  `${frames.over_50} over 50 ms, ${frames.over_100} over 100 ms\nlongest task by processor time ${frames.longest_task_ms} ms; main thread ${frames.main_thread_s} s`);
 const heap = await told(watchHeap);
 console.log(`heap at the start and at each quarter ${heap.heap_mib.join(", ")} MiB; of the same answer after a reload ` +
   `${heap.heap_at_once_mib} MiB\nload of the machine ${load_before.join(", ")} before, ${load().join(", ")} after`);
-if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ tokens: tokens.length, load_before, load_after: load(), ...frames, ...heap }, null, 2));
+const result = { tokens: tokens.length, load_before, load_after: load(), ...frames, ...heap };
+if (jsonFile) writeFileSync(jsonFile, JSON.stringify(result, null, 2));

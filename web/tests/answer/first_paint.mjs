@@ -17,8 +17,8 @@ const round = (value) => Math.round(value * 10) / 10;
 async function look(page, address, stored) {
   await page.goto("about:blank");
   await page.goto(`${address}/#/chat`);
-  await page.waitForFunction((many) => performance.getEntriesByName("first-contentful-paint").length > 0 && globalThis.usableAt !== undefined &&
-    document.querySelectorAll(".list-pane li").length >= Math.min(many, 1), stored);
+  await page.waitForFunction((many) => performance.getEntriesByName("first-contentful-paint").length > 0 &&
+    globalThis.usableAt !== undefined && document.querySelectorAll(".list-pane li").length >= Math.min(many, 1), stored);
   return page.evaluate(() => {
     const [navigation] = performance.getEntriesByType("navigation");
     const paint = Object.fromEntries(performance.getEntriesByType("paint").map(({ name, startTime }) => [name, startTime]));
@@ -77,7 +77,8 @@ try {
   const rows = [];
   for (const stored of [0, CONVERSATIONS]) for (const isWarm of [false, true]) rows.push(await measured(browser, isWarm, stored));
   const result = { runs: RUNS, load_before, load_after: loadavg().map(round), rows };
-  console.log(`${"median (least to most), ms".padEnd(28)}${["first paint", "first contentful", "usable", "KB"].map((name) => name.padStart(26)).join("")}`);
+  const heads = ["first paint", "first contentful", "usable", "KB"].map((name) => name.padStart(26));
+  console.log("median (least to most), ms".padEnd(28) + heads.join(""));
   for (const { name, runs: _, ...times } of rows) {
     const cells = Object.values(times).map(({ median, least, most }) => `${median} (${least} to ${most})`.padStart(26));
     console.log(name.padEnd(28) + cells.join(""));
