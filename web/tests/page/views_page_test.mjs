@@ -40,6 +40,8 @@ async function prepare(tab, view) {
     await setSettings(tab.page, { temperature: "0", max_tokens: "150" });
     await sendMessage(tab.page, "Once upon a time");
     await answers(tab.page).last().getByRole("button", { name: "Copy the answer" }).waitFor();
+    await tab.page.getByRole("textbox", { name: "Message", exact: true }).fill("The next day");
+    await tab.page.locator(".composer .cost").waitFor();
   }
   if (view === "activity") {
     await fetch(`${node.url}/v1/completions`, { method: "POST", body: JSON.stringify({ prompt: "A", max_tokens: 4 }) });
