@@ -94,6 +94,34 @@ TEST_CASE("a frame has exactly the terminal's size, whatever there is to show") 
   }
 }
 
+TEST_CASE("links have the figures of the last second, of their own model and ranks") {
+  TopFacts facts = some_facts();
+  const JsonObject status = facts.cluster.status().get_object();
+  const Json model = find(status, "models")->get_array().at(0);
+  const std::string name(find(model, "name")->get_string());
+  CHECK(facts.cluster
+            .take({"meters",
+                   dump_json(JsonObject{{"links", JsonArray{JsonObject{{"model", "another"},
+                                                                       {"a", 0},
+                                                                       {"b", 1},
+                                                                       {"p50_us", 1},
+                                                                       {"bytes_s", 7e9}},
+                                                            JsonObject{{"model", name},
+                                                                       {"a", 0},
+                                                                       {"b", 1},
+                                                                       {"p50_us", 44.5},
+                                                                       {"bytes_s", 1.25e6}}}}})})
+            .ok());
+  const std::string frame =
+      joined_frame(top_frame(facts, TopScreenState(), plain_manner(true), {80, 24}));
+  CAPTURE(frame);
+  CHECK(frame.find("44.5 us") != std::string::npos);
+  CHECK(frame.find("30.0 us") == std::string::npos);
+  CHECK(frame.find("9.4 Gbit/s") != std::string::npos);  // not among the meters: as it was
+  CHECK(frame.find("1.25 MB/s") != std::string::npos);
+  CHECK(frame.find("7.00 GB/s") == std::string::npos);
+}
+
 TEST_CASE("80 columns and 24 rows show all five panes") {
   const TopFacts facts = some_facts();
   const std::string frame =

@@ -63,6 +63,21 @@ JsonRefs ordered(std::span<const Json> list, bool is_sorted, Figure figure) {
   return refs;
 }
 
+// With its model's name, and the figures of the last second in the place of older ones.
+JsonObject link_of(const TopFacts& facts, const std::string& model, const Json& link) {
+  JsonObject now = link.is_object() ? link.get_object() : JsonObject();
+  now["model"] = model;
+  for (const Json& meters : list_in(facts.cluster.meters(), "links")) {
+    if (!meters.is_object() || text_in(meters, "model") != model ||
+        number_in(meters, "a") != number_in(link, "a") ||
+        number_in(meters, "b") != number_in(link, "b")) {
+      continue;
+    }
+    for (const auto& [name, value] : meters.get_object()) now[name] = value;
+  }
+  return now;
+}
+
 JsonRefs items_of(const TopFacts& facts, TopPane pane, bool is_sorted, JsonArray& links) {
   const Json& status = facts.cluster.status();
   switch (pane) {
@@ -80,9 +95,7 @@ JsonRefs items_of(const TopFacts& facts, TopPane pane, bool is_sorted, JsonArray
     case TopPane::kLinks:
       for (const Json& model : list_in(status, "models")) {
         for (const Json& link : list_in(model, "links")) {
-          JsonObject named = link.is_object() ? link.get_object() : JsonObject();
-          named["model"] = text_in(model, "name");
-          links.push_back(std::move(named));
+          links.push_back(link_of(facts, text_in(model, "name"), link));
         }
       }
       return ordered({links.data(), links.size()}, is_sorted,
@@ -160,13 +173,15 @@ std::string request_row(const Json& request, TopCharset charset) {
 
 std::string link_row(const Json& link, TopCharset charset) {
   const double p50_us = real_in(link, "p50_us"), gbit_s = real_in(link, "gbit_s");
-  return fmt::format("{} {:>3} - {:<3} {} {:<5} {:>10} {:>13}",
-                     fit_columns(harmless_line(text_in(link, "model")), 22, charset.has_utf8),
+  const auto bytes_s = static_cast<uint64_t>(std::max(real_in(link, "bytes_s"), 0.0));
+  return fmt::format("{} {:>3} - {:<3} {} {:<5} {:>10} {:>12} {:>11}",
+                     fit_columns(harmless_line(text_in(link, "model")), 14, charset.has_utf8),
                      number_in(link, "a"), number_in(link, "b"),
                      fit_columns(harmless_line(text_in(link, "path")), 9, charset.has_utf8),
                      flag_in(link, "encrypted") ? "TLS" : "plain",
                      p50_us > 0 ? fmt::format("{:.1f} us", p50_us) : "-",
-                     gbit_s > 0 ? fmt::format("{:.3g} Gbit/s", gbit_s) : "-");
+                     gbit_s > 0 ? fmt::format("{:.3g} Gbit/s", gbit_s) : "-",
+                     bytes_s > 0 ? bytes_text(bytes_s) + "/s" : "-");
 }
 
 std::string value_text(const Json& value) {
@@ -223,8 +238,8 @@ std::string top_pane_heading(TopPane pane) {
       return fmt::format("{:<22} {:<10} {:>7} {:>7} {:>7} {:>7}  client", "", "phase", "prompt",
                          "answer", "tok/s", "age");
     case TopPane::kLinks:
-      return fmt::format("{:<22} {:<9} {:<9} {:<5} {:>10} {:>13}", "", "ranks", "path", "", "p50",
-                         "bandwidth");
+      return fmt::format("{:<14} {:<9} {:<9} {:<5} {:>10} {:>12} {:>11}", "", "ranks", "path", "",
+                         "p50", "bandwidth", "traffic");
     case TopPane::kEvents:
       return "";
   }
