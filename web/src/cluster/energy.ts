@@ -2,7 +2,7 @@
 import { sumOfKnown } from "../lib/sum";
 import type { Meters, ModelStatus } from "./types";
 
-const READING_MS = 2_500; // a reading stands for the time before it, at most so long; readings come once a second
+const READING_MS = 5_000; // a reading stands for the time before it, at most so long; readings come once a second
 const LEAST_MS = 1_000; // a reading is the mean of a second or more, so it says nothing about a shorter time
 
 // Joules of `nodes` from `fromMs` to `toMs`, times as in Meters.now_ms, which `history` is sorted by. undefined if the power of one of

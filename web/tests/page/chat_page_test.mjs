@@ -174,7 +174,7 @@ test("two tabs show one answer as it grows, and a closed tab leaves it to the ot
 });
 
 test("a worker killed in mid-answer: a seam, the text of an undisturbed request, and Check says same", async () => {
-  const tab = await openChat();
+  const tab = await openChat({ temperature: "0", max_tokens: "300" });
   const { page } = tab;
   await sendMessage(page, "There was a little boat");
   await hasBegun(page, 40);

@@ -32,14 +32,14 @@ test("nothing is said where power was not measured", () => {
   assert.equal(joulesOf(history, ["a", "b"], 1_000, 5_000), undefined, "one of the readings lacks it");
   assert.equal(joulesOf(history, ["a", "b"], 1_000, 3_000), 30, "and it is not of this time");
   assert.equal(joulesOf(history, ["a"], 1_000, 1_900), undefined, "it took less than a reading");
-  assert.equal(joulesOf(history, ["a"], 1_000, 8_600), undefined, "the readings end before it");
+  assert.equal(joulesOf(history, ["a"], 1_000, 11_100), undefined, "the readings end before it");
   assert.equal(joulesOf([], ["a"], 0, 2_000), undefined);
 });
 
 test("nothing is said over a gap between readings, or from before the first one", () => {
   const history = second(10, () => ({ a: 10 }));
-  assert.equal(joulesOf(history.filter(({ now_ms }) => now_ms < 3_000 || now_ms > 6_000), ["a"], 1_000, 9_000), undefined);
-  assert.equal(joulesOf(history.filter(({ now_ms }) => now_ms >= 6_000), ["a"], 1_000, 9_000), undefined);
+  assert.equal(joulesOf(history.filter(({ now_ms }) => now_ms < 3_000 || now_ms > 7_000), ["a"], 1_000, 9_000), undefined);
+  assert.equal(joulesOf(history.filter(({ now_ms }) => now_ms >= 7_000), ["a"], 1_000, 9_000), undefined);
 });
 
 test("the machines of an answer are those of its model's ranks, unless several groups may have it", () => {
