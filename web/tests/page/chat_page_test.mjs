@@ -69,6 +69,10 @@ test("stop ends an answer on the node too, and continue goes on with the same te
   assertQuiet(tab);
 });
 
+// The last answer, once it is stored whole: it is shown a little earlier.
+const stored = (page) => until(async () => (await messagesOf(page)).at(-1)?.usage && (await messagesOf(page)).at(-1),
+  "the answer is stored");
+
 test("while a message is typed, its cost is told: the tokens that the node then reads", async () => {
   const tab = await openChat();
   const { page } = tab;
@@ -82,7 +86,7 @@ test("while a message is typed, its cost is told: the tokens that the node then 
   const told = await untilText(cost, (text) => /cached, [\d.]+ s$/.test(text), "the answer tells what is cached, and the speed");
   await field.press("Enter");
   await isWhole(page, 2);
-  const { usage } = (await messagesOf(page)).at(-1);
+  const { usage } = await stored(page);
   assert.equal(told.slice(0, told.lastIndexOf(",")), `${usage.prompt_tokens - usage.cached_tokens} new + ${usage.cached_tokens} cached`);
   assert.ok(usage.cached_tokens > 0);
   assertQuiet(tab);
@@ -113,7 +117,7 @@ test("where machines measure their power, the joules of an answer stand under it
   await page.locator("footer").getByText("50.0 W").waitFor();
   await sendMessage(page, "The sun and the moon");
   await isWhole(page);
-  const { figures } = (await messagesOf(page)).at(-1);
+  const { figures } = await stored(page);
   const seconds = figures.prompt_s + (figures.tokens - 1) / figures.tokens_s;
   assert.ok(seconds > 1 && Math.abs(figures.joules / seconds - 50) < 0.5, `${figures.joules} J in ${seconds} s`);
   assert.match(await last(page).innerText(), new RegExp(`1 machine, ${figures.joules.toFixed(figures.joules < 100 ? 1 : 0)} J`));
