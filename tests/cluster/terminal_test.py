@@ -256,7 +256,7 @@ class InATerminal(unittest.TestCase):
         with self.chat() as terminal:
             terminal.wait_for(r"0/512 > ")
             terminal.type(STORY + "\r")
-            terminal.wait_for("[a-z]{2} [a-z]")
+            terminal.wait_for(re.escape(STORY) + r"[^>]*\n[^>]*[a-z]{2} [a-z]")  # the question, and the answer's first words
             terminal.type("\x03")
             terminal.wait_for("stopped")
             harness.wait_until(lambda: self.node.request("GET", "/cluster/requests")[1]["requests"] == [],

@@ -44,6 +44,7 @@ Status run_editor(const std::string& path) {
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return Error{ErrorCode::kInternal, "the editor was lost"};
   }
+  InterruptGuard::forget();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
   return Error{
       ErrorCode::kCancelled,

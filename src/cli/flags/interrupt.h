@@ -1,5 +1,5 @@
-// Ctrl-C while a command waits for an answer: it is noted instead of ending the program. One at a
-// time, on the main thread.
+// Ctrl-C while a command waits for an answer: it is noted instead of ending the program. Guards
+// nest; they are made on the main thread.
 #pragma once
 
 #include <signal.h>
@@ -13,8 +13,10 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // Since this guard was made. Any thread.
+  // Since the outermost guard was made, or since forget(). Any thread.
   static bool is_interrupted();
+  // The task that was interrupted has ended.
+  static void forget();
 
  private:
   struct sigaction previous_ {};

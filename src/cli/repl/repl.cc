@@ -61,6 +61,7 @@ std::optional<std::string> Repl::read_message() {
   const std::string prompt =
       talk_prompt(harmless_line(answerer_.model()), used, answerer_.context());
   while (true) {
+    InterruptGuard::forget();  // of the last answer
     const Typed typed = editor_.read(lines.is_open() ? "... " : prompt);
     if (typed.kind == Typed::Kind::kEnd) {
       print_line("");

@@ -6,7 +6,9 @@ import { startAlone, undisturbed, until } from "./node.mjs";
 import { messagesOf, setSettings } from "./stored.mjs";
 
 const MODEL = "stories260K";
-const LENGTH = 120; // tokens of an answer: long enough to be met in its middle
+const LENGTH = 120; // tokens of an answer
+// For answers that are met in their middle: on a busy machine the browser may need seconds for a click.
+const LONG = { temperature: "0", max_tokens: "450" };
 let node;
 let browser;
 
@@ -53,8 +55,8 @@ test("a message is sent, its answer streams, and is the text of an undisturbed r
 });
 
 test("stop ends an answer on the node too, and continue goes on with the same text", async () => {
-  const tab = await openChat();
-  await sendMessage(tab.page, "Lily and Tom");
+  const tab = await openChat(LONG);
+  await sendMessage(tab.page, "The dog and the cat");
   await hasBegun(tab.page);
   await tab.page.getByRole("button", { name: "Stop" }).click();
   await tab.page.getByRole("button", { name: "Continue" }).waitFor();
@@ -150,7 +152,7 @@ test("an edited question and an answer again are versions beside the old ones", 
 });
 
 test("a reload in mid-answer goes on, and the text is that of an undisturbed request", async () => {
-  const tab = await openChat();
+  const tab = await openChat(LONG);
   await sendMessage(tab.page, "One day, a small bird");
   await hasBegun(tab.page, 40);
   await tab.page.reload();
@@ -163,7 +165,7 @@ test("a reload in mid-answer goes on, and the text is that of an undisturbed req
 });
 
 test("two tabs show one answer as it grows, and a closed tab leaves it to the other", async () => {
-  const tab = await openChat();
+  const tab = await openChat(LONG);
   await sendMessage(tab.page, "Tom had a red ball");
   await hasBegun(tab.page);
   const hash = new URL(tab.page.url()).hash;
@@ -178,9 +180,9 @@ test("two tabs show one answer as it grows, and a closed tab leaves it to the ot
 });
 
 test("a worker killed in mid-answer: a seam, the text of an undisturbed request, and Check says same", async () => {
-  const tab = await openChat({ temperature: "0", max_tokens: "300" });
+  const tab = await openChat(LONG);
   const { page } = tab;
-  await sendMessage(page, "There was a little boat");
+  await sendMessage(page, "Ben and Sam went to the sea");
   await hasBegun(page, 40);
   await node.killRank(MODEL, 1);
   await isWhole(page);
@@ -197,7 +199,7 @@ test("a worker killed in mid-answer: a seam, the text of an undisturbed request,
 });
 
 test("an answer goes on while another conversation is open", async () => {
-  const tab = await openChat();
+  const tab = await openChat(LONG);
   await sendMessage(tab.page, "Mia found a key");
   await hasBegun(tab.page);
   const hash = new URL(tab.page.url()).hash;

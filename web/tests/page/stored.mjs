@@ -1,7 +1,8 @@
 // Reads and writes the page's storage in the browser.
 const DATABASE = "lockstep.chat";
 
-// The messages of the conversation that is open, in the order of their time, as they are stored.
+// The messages of the conversation that is open, in the order of their time, as they are stored. A question and its answer may be
+// of the same millisecond.
 export function messagesOf(page) {
   return page.evaluate(async (name) => {
     const conversation = location.hash.split("/")[2];
@@ -16,7 +17,7 @@ export function messagesOf(page) {
       request.onerror = () => fail(request.error);
     });
     database.close();
-    return messages.sort((a, b) => a.created_ms - b.created_ms);
+    return messages.sort((a, b) => a.created_ms - b.created_ms || (a.parent === b.id ? 1 : -1));
   }, DATABASE);
 }
 
