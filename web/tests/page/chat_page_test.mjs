@@ -53,10 +53,10 @@ test("a message is sent, its answer streams, and is the text of an undisturbed r
 });
 
 test("stop ends an answer on the node too, and continue goes on with the same text", async () => {
-  const tab = await openChat();
-  await sendMessage(tab.page, "The dog and the cat");
+  const tab = await openChat({ temperature: "0", max_tokens: "450" });
+  await sendMessage(tab.page, "Ben and Sam went to the sea");
   await hasBegun(tab.page);
-  await tab.page.getByRole("button", { name: "Stop" }).click();
+  await tab.page.getByRole("button", { name: "Stop" }).dispatchEvent("click"); // a click waits until nothing moves
   await tab.page.getByRole("button", { name: "Continue" }).waitFor();
   await until(async () => (await node.get("/cluster/requests")).requests.length === 0, "the node has no request left");
   const [, stopped] = await messagesOf(tab.page);
