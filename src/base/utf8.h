@@ -30,6 +30,10 @@ struct Utf8Character {
 Utf8Character first_utf8_character(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
+// Whether the byte is not the first one of a character.
+constexpr bool is_utf8_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
 // Each maximal invalid subpart becomes one U+FFFD.
 std::string replace_invalid_utf8(std::string_view text);
 // Appends a character; `code_point` must be at most U+10FFFF.

@@ -20,7 +20,7 @@ namespace lockstep {
 // One end's view of a link to `peer`.
 struct LinkReading {
   int32_t peer = 0;
-  uint64_t bytes = 0;  // of frames in both directions, since the group was formed
+  uint64_t bytes = 0;  // of frames in both directions, since the link was opened
   // The latest measurement: one way with a short frame, and for long frames. 0: none since then.
   uint32_t p50_ns = 0;
   uint32_t p99_ns = 0;
@@ -50,13 +50,42 @@ class LinkMeter {
   std::atomic<uint32_t> p50_ns_{0}, p99_ns_{0}, bytes_per_us_{0};
 };
 
-using LinkMeters = std::vector<LinkMeter>;  // by rank of the world
+// One for each rank of the world.
+class LinkMeters {
+ public:
+  explicit LinkMeters(size_t ranks) : meters_(ranks) {}
+
+  size_t size() const { return meters_.size(); }
+  LinkMeter& operator[](size_t rank) { return meters_[rank]; }
+  const LinkMeter& operator[](size_t rank) const { return meters_[rank]; }
+
+  // While one lives nothing is counted, in the thread of the links: measurements are no traffic.
+  class Pause {
+   public:
+    explicit Pause(std::shared_ptr<LinkMeters> meters) : meters_(std::move(meters)) {
+      if (meters_) ++meters_->pauses_;
+    }
+    ~Pause() {
+      if (meters_) --meters_->pauses_;
+    }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    const std::shared_ptr<LinkMeters> meters_;
+  };
+  bool is_paused() const { return pauses_ > 0; }
+
+ private:
+  std::vector<LinkMeter> meters_;
+  int pauses_ = 0;
+};
 
 class MeteredLink final : public Link {
  public:
-  // `meter` must outlive the link.
-  MeteredLink(std::unique_ptr<Link> link, LinkMeter& meter)
-      : link_(std::move(link)), meter_(meter) {}
+  // Counts at meters[peer].
+  MeteredLink(std::unique_ptr<Link> link, std::shared_ptr<LinkMeters> meters, size_t peer)
+      : link_(std::move(link)), meters_(std::move(meters)), meter_((*meters_)[peer]) {}
 
   size_t frame_bytes_max() const override { return link_->frame_bytes_max(); }
   std::span<std::byte> acquire(size_t bytes) override {
@@ -65,7 +94,7 @@ class MeteredLink final : public Link {
     return frame;
   }
   void post() override {
-    meter_.add(acquired_);
+    count(acquired_);
     link_->post();
   }
   bool flush() override { return link_->flush(); }
@@ -75,15 +104,20 @@ class MeteredLink final : public Link {
     return frame;
   }
   void release() override {
-    meter_.add(peeked_);
+    count(peeked_);
     link_->release();
   }
   void wait_readable(std::chrono::microseconds at_most) override { link_->wait_readable(at_most); }
   Status health() const override { return link_->health(); }
 
  private:
+  void count(size_t bytes) {
+    if (!meters_->is_paused()) meter_.add(bytes);
+  }
+
   const std::unique_ptr<Link> link_;
-  LinkMeter& meter_;
+  const std::shared_ptr<LinkMeters> meters_;
+  LinkMeter& meter_;  // one of meters_
   size_t acquired_ = 0;
   size_t peeked_ = 0;
 };

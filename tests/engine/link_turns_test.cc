@@ -77,7 +77,7 @@ struct MeasuredRanks {
       for (size_t peer = 0; peer < options.links.size(); ++peer) {
         if (!options.links[peer]) continue;
         options.links[peer] =
-            std::make_unique<MeteredLink>(std::move(options.links[peer]), (*meters.back())[peer]);
+            std::make_unique<MeteredLink>(std::move(options.links[peer]), meters.back(), peer);
       }
       REQUIRE(engines.back()->rejoin(Group(std::move(options))).ok());
     }
@@ -95,6 +95,17 @@ struct MeasuredRanks {
       }
     }
     return true;
+  }
+
+  // Bytes, as the lower rank of each pair has counted them.
+  uint64_t carried() const {
+    uint64_t bytes = 0;
+    for (size_t low = 0; low < engines.size(); ++low) {
+      for (size_t high = low + 1; high < engines.size(); ++high) {
+        bytes += (*meters[low])[high].read(static_cast<int32_t>(high)).bytes;
+      }
+    }
+    return bytes;
   }
 
   int stages;
@@ -152,9 +163,11 @@ TEST_CASE("links are measured between steps and while a group idles, and tokens 
       threads.emplace_back([&, rank] { ends[rank] = ranks.engines[rank]->run(tokens); });
     }
     CHECK(comes_true([&] { return ranks.are_measured(); }));
+    CHECK(ranks.carried() == 0);  // measurements, and the orders to measure, are no traffic
     ranks.engines[0]->submit(1, story());
     for (std::thread& thread : threads) thread.join();
     for (const Status& end : ends) CHECK_MESSAGE(end.ok(), (end.ok() ? "" : end.error().message));
     CHECK(tokens.tokens() == expected.tokens);
+    CHECK(ranks.carried() > 0);
   }
 }

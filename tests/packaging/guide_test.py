@@ -96,7 +96,7 @@ class Walk:
         return done.stdout
 
     def start(self, lines):
-        """What the node printed on a terminal until it served."""
+        """The lines that the node printed on a terminal until it served."""
         ours, its = pty.openpty()
         node = subprocess.Popen(["bash", "-euo", "pipefail", "-c", self.with_ports(lines)], cwd=self.folder, env=self.environment,
                                 stdin=subprocess.DEVNULL, stdout=its, stderr=subprocess.PIPE, start_new_session=True)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.h"
 #include "cli/text/output.h"
 #include "cli/text/terminal_text.h"
 
@@ -21,9 +22,7 @@ constexpr double kDurationMax = 359'999;  // 99:59:59
 std::string short_name(std::string_view name) {
   if (name.size() <= kFileNameMax) return std::string(name);
   name.remove_prefix(name.size() - kFileNameMax + 3);
-  while (!name.empty() && (static_cast<unsigned char>(name[0]) & 0xc0) == 0x80) {
-    name.remove_prefix(1);
-  }
+  while (!name.empty() && is_utf8_continuation(name[0])) name.remove_prefix(1);
   return "..." + std::string(name);
 }
 

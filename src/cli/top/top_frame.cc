@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "cli/client/node_client.h"
 
 namespace lockstep {
@@ -162,7 +163,7 @@ std::vector<std::string> for_terminal(std::vector<std::string> lines,
                                       const TerminalManner& manner) {
   if (manner.has_utf8) return lines;
   for (std::string& line : lines) {
-    std::erase_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; });
+    std::erase_if(line, is_utf8_continuation);
     for (char& c : line) {
       if (static_cast<unsigned char>(c) >= 0x80) c = '?';
     }

@@ -63,6 +63,8 @@ class Group {
   // Measures the link between two ranks again, between two exchanges; the other ranks return at
   // once. Rank `low` writes the result to its meter. The costs that plans use stay as they were.
   Status measure_again(RankPair pair);
+  // Null: its links are not metered.
+  const std::shared_ptr<LinkMeters>& meters() const { return options_.meters; }
   // The algorithm for a sum of `count` floats.
   SumAlgorithm algorithm(const LeafShares& shares, size_t count);
 

@@ -1,6 +1,6 @@
 // How fast the links of a group are: latency and bandwidth of each pair of ranks, one pair after
-// the other. Used by `lockstep probe`, which takes its time; a group's status uses the measurement
-// made when it was formed.
+// the other. Used by `lockstep probe`, which takes its time; a group measures its own links when it
+// is formed and again while it serves (Group::measure_again).
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// LinkTurns: when a stage's ranks measure a link again, and which: one pair after the other, so
-// that a status shows current figures. Measuring takes at most a thousandth of the time. Rank 0
-// asks; one thread.
+// LinkTurns: decides when the ranks of a stage measure a link again, and which: one pair after the
+// other, so that a status shows current figures. Measuring takes at most a thousandth of the time.
+// Rank 0 asks; one thread.
 #pragma once
 
 #include <chrono>

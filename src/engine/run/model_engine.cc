@@ -112,6 +112,7 @@ Status ModelEngine::measure_in_turn() {
   const auto now = std::chrono::steady_clock::now();
   const std::optional<RankPair> pair = link_turns_->take(now);
   if (!pair) return Ok{};
+  const LinkMeters::Pause pause(pipeline_->group().meters());
   step_.clear();
   step_.measured = pair;
   TRY(broadcast());
@@ -120,6 +121,7 @@ Status ModelEngine::measure_in_turn() {
 
 // The next stages begin before this one measures.
 Status ModelEngine::measure() {
+  const LinkMeters::Pause pause(pipeline_->group().meters());
   TRY(pass_on_as_it_is());
   return pipeline_->group().measure_again(*step_.measured);
 }

@@ -1,6 +1,6 @@
-// Step: what rank 0 sends the others to compute: a batch and the choices after it; or to measure a
-// link, or to stop.
-// Encoded as a flat message in the machines' byte order, which all ranks of a group share.
+// Step: an order of rank 0 to the other ranks: to compute a batch and make the choices after it, to
+// measure a link, or to stop. Encoded as a flat message in the machines' byte order, which all
+// ranks of a group share.
 #pragma once
 
 #include <cstddef>

@@ -91,7 +91,7 @@ Result<Group> Worker::form_group(const EpochOrder& order) {
     std::unique_ptr<Link>& link = options.links[peer];
     if (!link) continue;
     if (wrap_link) link = wrap_link(std::move(link));
-    link = std::make_unique<MeteredLink>(std::move(link), (*options.meters)[peer]);
+    link = std::make_unique<MeteredLink>(std::move(link), options.meters, peer);
   }
   control.watch(options.meters);
   return Group::form(std::move(options));

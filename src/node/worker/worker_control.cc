@@ -131,6 +131,7 @@ void WorkerControl::read_and_beat() {
 // Skipped while the node reads nothing: a stopped node is no reason to stop too.
 void WorkerControl::beat() {
   const std::optional<PageStoreCounts> pages = page_counts();
+  std::vector<LinkReading> links = link_readings();
   std::unique_lock lock(send_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || !writer_.is_empty()) return;
   const Heartbeat now{progress_.ticks.load(std::memory_order_relaxed),
@@ -149,7 +150,6 @@ void WorkerControl::beat() {
     push(Message::kPages, encode_page_counts(*pages));
     told_page_counts_ = *pages;
   }
-  std::vector<LinkReading> links = link_readings();
   if (links != told_links_) {
     push(Message::kLinks, encode_link_readings(links));
     told_links_ = std::move(links);
@@ -167,8 +167,8 @@ std::vector<LinkReading> WorkerControl::link_readings() const {
   const std::lock_guard lock(mutex_);
   std::vector<LinkReading> links;
   for (size_t peer = 0; meters_ && peer < meters_->size(); ++peer) {
-    const LinkReading figures = (*meters_)[peer].read(static_cast<int32_t>(peer));
-    if (figures.bytes > 0) links.push_back(figures);
+    const LinkReading link = (*meters_)[peer].read(static_cast<int32_t>(peer));
+    if (link.bytes > 0) links.push_back(link);
   }
   return links;
 }
