@@ -265,6 +265,15 @@ class InATerminal(unittest.TestCase):
             terminal.type("\x04")
             self.assertEqual(terminal.end(), 0)
 
+    def test_a_signal_at_the_prompt_is_ctrl_c(self):
+        with self.chat() as terminal:
+            terminal.wait_for(r"0/512 > $")
+            for _ in range(2):
+                os.kill(terminal.process.pid, signal.SIGINT)
+                terminal.wait_for(r"\^C[^>]*> $")
+            terminal.type("\x04")
+            self.assertEqual(terminal.end(), 0)
+
     def test_a_lost_worker_changes_no_text(self):
         arguments = ["run", "stories260K", STORY, "--temperature", 0, "-n", 150, *at(self.node)]
         whole = harness.run_json(*arguments, "--json")["text"]

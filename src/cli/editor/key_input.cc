@@ -8,17 +8,24 @@
 #include <cerrno>
 
 #include "base/utf8.h"
+#include "cli/flags/interrupt.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kSizeLookMs = 250;
+constexpr char kCtrlC = '\x03';
 constexpr std::string_view kPasteEnd = "\x1b[201~";
 
 }  // namespace
 
 std::optional<char> KeyInput::next_byte(const std::function<void()>& on_resize) {
   while (pending_.empty()) {
+    // A signal, or a key pressed before raw mode.
+    if (InterruptGuard::is_interrupted()) {
+      InterruptGuard::forget();
+      return kCtrlC;
+    }
     winsize size{};
     if (on_resize && ::ioctl(fd_, TIOCGWINSZ, &size) == 0) {
       const bool is_other = columns_ != 0 && (columns_ != size.ws_col || rows_ != size.ws_row);

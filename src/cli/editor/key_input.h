@@ -1,5 +1,6 @@
 // KeyInput: characters that are typed or pasted, from a terminal in raw mode: whole UTF-8, and a
-// look at the terminal's size while it waits. One thread. Used by LineEditor and `lockstep top`.
+// look at the terminal's size while it waits. SIGINT within an InterruptGuard is Ctrl-C. One
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -228,6 +228,8 @@ Typed LineEditor::read(std::string_view prompt) {
   impl_->prompt = wide_of(prompt);
   impl_->is_interrupted = false;
   print_now("\x1b[?2004h");  // pastes arrive between marks (xterm's bracketed paste)
+  // libedit draws the prompt first; a key pressed between the two would be the terminal's.
+  el_wset(impl_->editor, EL_PREP_TERM, 1);
   int count = 0;
   const wchar_t* line = el_wgets(impl_->editor, &count);
   print_now("\x1b[?2004l");
