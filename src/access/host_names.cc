@@ -96,6 +96,10 @@ std::vector<std::string> search_domains(std::string_view resolv_conf) {
 
 }  // namespace
 
+bool is_every_address(std::string_view host) {
+  return host == "*" || host == "0.0.0.0" || host == "::";
+}
+
 bool is_loopback_authority(std::string_view authority) {
   const auto host = host_in(authority);
   if (!host) return false;

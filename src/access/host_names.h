@@ -14,6 +14,8 @@ namespace lockstep {
 
 // A name that only this machine can use for itself: "localhost:8600", "127.0.0.1", "[::1]:8600".
 bool is_loopback_authority(std::string_view authority);
+// An address to listen on that no program can open: "*", "0.0.0.0", "::".
+bool is_every_address(std::string_view host);
 
 // An IP address, localhost or a name of the local network (*.local), with or without a port.
 bool is_address_authority(std::string_view authority);

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/version.h"
 #include "cli/commands/commands.h"
@@ -77,7 +78,14 @@ std::string command_words(const CLI::App& app) {
 
 int report(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-  fmt::print(stderr, "lockstep: {}; see `{} --help`\n", error.what(), command_words(app));
+  // CLI11 names what is left over in reverse order.
+  const std::vector<std::string> unexpected = dynamic_cast<const CLI::ExtrasError*>(&error)
+                                                  ? app.remaining(true)
+                                                  : std::vector<std::string>{};
+  const std::string said = unexpected.empty()
+                               ? std::string(error.what())
+                               : fmt::format("not expected: {}", fmt::join(unexpected, " "));
+  fmt::print(stderr, "lockstep: {}; see `{} --help`\n", said, command_words(app));
   return kExitUsage;
 }
 

@@ -19,6 +19,13 @@ TEST_CASE("a loopback authority is localhost or an address of this machine's own
   }
 }
 
+TEST_CASE("an address to listen on that nobody can open is told from the others") {
+  for (const char* every : {"*", "0.0.0.0", "::"}) CHECK_MESSAGE(is_every_address(every), every);
+  for (const char* one : {"", "localhost", "0.0.0.1", "::1", "**"}) {
+    CHECK_MESSAGE(!is_every_address(one), one);
+  }
+}
+
 TEST_CASE("an address and a name of the local network cannot be names of somebody else") {
   for (const char* own : {"10.0.0.5", "10.0.0.5:8600", "[fe80::1%eth0]:8600", "[2001:db8::1]",
                           "localhost:8600", "gpu1.local", "GPU1.LOCAL:80", "127.0.0.1"}) {

@@ -169,9 +169,12 @@ TEST_CASE("an invalid load is refused with the field's name") {
         "there is no node \"delta\"; the nodes are alpha, beta, beta");
   CHECK(contains(refusal(R"({"model":"a","nodes":["beta"]})"), "2 nodes are named \"beta\""));
   CHECK(refusal(R"({"model":"a","contxt":1})") == "unknown field \"contxt\"");
+  CHECK(refusal(R"({"model":"nope"})") ==
+        "\"nope\" is neither a path that begins with / nor a hub model (org/name)");
+  CHECK(contains(refusal(R"({"model":"a","path":"nope"})"), "\"nope\" is neither"));
   CHECK(cluster.loaded().empty());
   cluster.refuses({ErrorCode::kExhausted, "64 models are wanted already"});
-  const Answer full = server.control("/cluster/load", R"({"model":"a"})");
+  const Answer full = server.control("/cluster/load", R"({"model":"org/a"})");
   CHECK(full.status == 429);
   CHECK(message_of(full) == "64 models are wanted already");
 }

@@ -93,6 +93,26 @@ TEST_CASE("nothing but meters comes while nothing changes") {
   CHECK(client.next("change").name == "change");
 }
 
+TEST_CASE("a load that stands still is told, and a link whose rate changes is not") {
+  FakeCluster cluster;
+  const auto load = [&](int64_t bytes_s) {
+    cluster.change_report([&](ClusterReport& report) {
+      report.models[1].loading = {.read_bytes = 10, .whole_bytes = 30, .bytes_s = bytes_s};
+    });
+  };
+  load(5);
+  Served server(kLongSilence, &cluster);
+  EventClient client(server.port());
+  client.next("snapshot");
+  server.model->set_link_rate(1e6);
+  client.next("meters");
+  CHECK(client.next().name == "meters");
+  load(0);
+  const Json change = client.next("change").json();
+  CHECK(at(change, "models", 1, "loading", "bytes_s") == 0.0);
+  CHECK(at(change, "models", 0, "links", 0, "bytes_s") == 1e6);
+}
+
 TEST_CASE("meters have what is known of machines, models and links, and nothing else") {
   FakeCluster cluster;
   cluster.report_to_change().nodes[0].meters = {.cpu_percent = 12.5,

@@ -113,6 +113,10 @@ class FakeModel : public ModelService {
     std::lock_guard lock(mutex_);
     status_.name = std::move(name);
   }
+  void set_link_rate(double bytes_s) {
+    std::lock_guard lock(mutex_);
+    status_.links.front().bytes_s = bytes_s;
+  }
   void set_context(int context) {
     std::lock_guard lock(mutex_);
     status_.context = context;

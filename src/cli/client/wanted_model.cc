@@ -4,8 +4,6 @@
 
 #include <filesystem>
 
-#include "hub/files/model_id.h"
-#include "model/load/shape_model.h"
 #include "node/models/model_name.h"
 
 namespace lockstep {
@@ -20,7 +18,7 @@ Result<WantedModel> wanted_model(const std::string& model) {
     }
     return WantedModel{model_name_of(whole.string()), whole.string()};
   }
-  if (parse_model_id(model).ok() || is_shape_model(model)) {
+  if (!model.starts_with('/') && check_model_location(model).ok()) {
     return WantedModel{model_name_of(model), model};
   }
   return Error{

@@ -50,6 +50,8 @@ Result<PullReport> pull(const PullFlags& flags) {
   options.cancelled = &stopped;
   TransferText text(flags.model);
   if (!flags.quiet) {
+    show_progress(
+        fmt::format("{}: asking {} for its files", flags.model, options.settings.endpoint));
     options.on_progress = [&](const DownloadProgress& progress) {
       text.show(progress, std::chrono::steady_clock::now());
     };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "access/host_names.h"
 #include "base/files/open_files.h"
 #include "base/log.h"
 #include "base/process/core_dumps.h"
@@ -39,7 +40,8 @@ struct RouterFlags {
 };
 
 void announce_router(const RouterFlags& flags, uint16_t port, size_t backend_count) {
-  const std::string url = fmt::format("http://{}:{}/", flags.host, port);
+  const std::string url =
+      fmt::format("http://{}:{}/", is_every_address(flags.host) ? "localhost" : flags.host, port);
   if (flags.json) {
     print_json(JsonObject{{"url", url}, {"port", port}, {"backends", backend_count}});
     return;

@@ -248,11 +248,6 @@ std::string self_name(const ClusterReport& report) {
   return "this machine";
 }
 
-// Such a --host is no address that a browser can open.
-bool is_every_address(const std::string& host) {
-  return host == "*" || host == "0.0.0.0" || host == "::";
-}
-
 // The control page, printed only on a terminal: the code in its address must not get into a log.
 std::string page_url(const ServeFlags& flags, const Serving& serving) {
   const bool is_on_loopback = is_every_address(flags.host) || is_loopback_authority(flags.host);

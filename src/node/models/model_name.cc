@@ -1,5 +1,7 @@
 #include "node/models/model_name.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 
 #include "gguf/gguf_model.h"
@@ -23,6 +25,13 @@ std::string model_name_of(std::string_view model) {
   if (id.ok()) return id.value().repository;
   // "models/stories260K/" has an empty last component.
   return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+Status check_model_location(std::string_view model) {
+  if (model.starts_with('/') || is_shape_model(model) || parse_model_id(model).ok()) return Ok{};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("\"{}\" is neither a path that begins with / nor a hub model (org/name)", model)};
 }
 
 }  // namespace lockstep

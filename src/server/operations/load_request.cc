@@ -77,6 +77,9 @@ ApiResult<DesiredEntry> parse_load_request(std::string_view body, const ClusterR
   if (const Status checked = check_wish(entry); !checked.ok()) {
     return to_api_error(checked.error());
   }
+  if (const Status known = check_model_location(entry.path); !known.ok()) {
+    return bad_field(path ? "path" : "model", known.error().message);
+  }
   return entry;
 }
 

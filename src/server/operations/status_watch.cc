@@ -14,24 +14,28 @@ namespace lockstep {
 namespace {
 
 // Values that move all the time are no change of the status: the meters carry them.
-constexpr std::string_view kMoving[] = {"power_w",         "clock_skew_s", "uptime_s",
-                                        "disk_free_bytes", "running",      "p50_us",
-                                        "p99_us",          "gbit_s",       "bytes_s"};
+constexpr std::string_view kMoving[] = {"power_w", "clock_skew_s", "uptime_s", "disk_free_bytes",
+                                        "running"};
+// Only of a link: the rate of a download or a load says when it stands still.
+constexpr std::string_view kMovingOfLinks[] = {"p50_us", "p99_us", "gbit_s", "bytes_s"};
 
-bool is_moving(std::string_view name) {
-  return std::find(std::begin(kMoving), std::end(kMoving), name) != std::end(kMoving);
+bool is_moving(std::string_view name, bool is_of_link = false) {
+  return std::find(std::begin(kMoving), std::end(kMoving), name) != std::end(kMoving) ||
+         (is_of_link && std::find(std::begin(kMovingOfLinks), std::end(kMovingOfLinks), name) !=
+                            std::end(kMovingOfLinks));
 }
 
-Json without_moving(const Json& value) {
+Json without_moving(const Json& value, bool is_of_link = false) {
   if (value.is_array()) {
     JsonArray list;
-    for (const Json& item : value.get_array()) list.push_back(without_moving(item));
+    for (const Json& item : value.get_array()) list.push_back(without_moving(item, is_of_link));
     return list;
   }
   if (!value.is_object()) return value;
   JsonObject object;
   for (const auto& [name, member] : value.get_object()) {
-    if (!is_moving(name)) object[name] = without_moving(member);
+    if (is_moving(name, is_of_link)) continue;
+    object[name] = without_moving(member, is_of_link || name == "links");
   }
   return object;
 }

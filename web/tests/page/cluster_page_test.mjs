@@ -107,7 +107,9 @@ test("a download shows measured bytes, a stall as a stall, and ends when the hub
   await bar.waitFor();
   const pull = async () => (await first.status()).pulls.find(({ model }) => model === "org/tiny");
   await until(async () => (await pull())?.bytes_s === 0, "the node counts no byte for five seconds");
-  await page.getByText(/stalled for/).first().waitFor();
+  await untilText(main(page), (text) => /stalled for/.test(text), "the stall is told").catch(async (error) => {
+    throw new Error(`${error.message}; the node says: ${JSON.stringify(await pull())}`);
+  });
   const shown = Number(await bar.first().getAttribute("aria-valuenow"));
   const { read_bytes, whole_bytes } = await pull();
   assert.equal(whole_bytes, hub.bytes);
