@@ -64,6 +64,21 @@ TEST_CASE("a streamed chat gives its texts and figures") {
   CHECK(figures_line(answer.figures) == "3 tokens, 4.0 tok/s, first 0.40 s, 12 reused + 34 new");
 }
 
+TEST_CASE("an answer that is stopped has no usage, but its prompt's tokens and its own pieces") {
+  const TalkStream::Clock::time_point began;
+  TalkStream talk(began);
+  HeardEvents heard;
+  const auto take = [&](const char* data) {
+    return talk.take({"message", data}, began, heard).ok();
+  };
+  CHECK(take(R"({"choices":[],"prompt_progress":{"total":46,"processed":40,"cache":12}})"));
+  CHECK(take(R"({"choices":[{"delta":{"content":"Hel"}}]})"));
+  const TalkFigures figures = talk.answer().figures;
+  CHECK(figures.prompt_tokens == 46);
+  CHECK(figures.cached_tokens == 12);
+  CHECK(figures.new_tokens == 1);
+}
+
 TEST_CASE("the node's own figures are taken where it gives them") {
   const TalkStream::Clock::time_point began;
   TalkStream talk(began);

@@ -261,7 +261,7 @@ class InATerminal(unittest.TestCase):
             terminal.wait_for("stopped")
             harness.wait_until(lambda: self.node.request("GET", "/cluster/requests")[1]["requests"] == [],
                                harness.PATIENCE_S, "the end of the request")
-            terminal.wait_for(r"> $")
+            terminal.wait_for(r" [1-9]\d*/512 > $")
             terminal.type("\x04")
             self.assertEqual(terminal.end(), 0)
 

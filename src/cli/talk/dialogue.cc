@@ -175,7 +175,8 @@ JsonObject talk_request_body(const Dialogue& conversation, const TalkSettings& s
   JsonObject body{
       {"model", conversation.model},
       {"stream", true},
-      {"stream_options", JsonObject{{"include_usage", true}, {"include_timings", true}}}};
+      {"stream_options",
+       JsonObject{{"include_usage", true}, {"include_timings", true}, {"include_progress", true}}}};
   for (const auto& [name, value] : settings.options) body[name] = value;
   if (is_completion) {
     body["prompt"] = conversation.plain_text();

@@ -30,6 +30,7 @@ Status TalkStream::take(const ServerEvent& event, Clock::time_point now, TalkEve
   if (const Json* usage = find(chunk, "usage"); usage != nullptr && usage->is_object()) {
     take_usage(*usage);
   }
+  take_progress(chunk);
   take_timings(chunk);
   return Ok{};
 }
@@ -64,6 +65,14 @@ void TalkStream::take_usage(const Json& usage) {
   answer_.figures.new_tokens = number_in(usage, "completion_tokens");
   const Json* details = find(usage, "prompt_tokens_details");
   if (details != nullptr) answer_.figures.cached_tokens = number_in(*details, "cached_tokens");
+}
+
+// A stopped answer has no usage; the tokens of its prompt are known all the same.
+void TalkStream::take_progress(const Json& event) {
+  const Json* progress = find(event, "prompt_progress");
+  if (progress == nullptr || !progress->is_object()) return;
+  answer_.figures.prompt_tokens = number_in(*progress, "total");
+  answer_.figures.cached_tokens = number_in(*progress, "cache");
 }
 
 // llama.cpp's "timings", and "lockstep" with the time to the first token.

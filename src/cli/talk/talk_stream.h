@@ -27,6 +27,7 @@ class TalkStream {
  private:
   void take_choice(const Json& choice, Clock::time_point now, TalkEvents& events);
   void take_usage(const Json& usage);
+  void take_progress(const Json& event);
   void take_timings(const Json& event);
   void add(std::string& to, std::string_view text, Clock::time_point now);
 
