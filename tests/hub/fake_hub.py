@@ -67,6 +67,7 @@ class Hub:
 
     def reset_counters(self):
         self.sent = {}  # file -> bytes of bodies
+        self.begun = 0  # bytes of bodies, those that are being sent included
         self.ranges = []  # (file, begin, end) that were requested
         self.requests = []  # (host, path, Authorization or None)
         self.lists = 0
@@ -83,10 +84,11 @@ class Hub:
             server.shutdown()
             server.server_close()
 
-    def hold(self):
-        """Waits if the next bytes would be too many. Returns whether they are to be cut off."""
+    def hold(self, count):
+        """Waits if the next `count` bytes would be too many. Returns whether they are to be cut off."""
         with self.lock:
-            if self.faults.hold_at is None or sum(self.sent.values()) < self.faults.hold_at:
+            if self.faults.hold_at is None or self.begun < self.faults.hold_at:
+                self.begun += count
                 return False
             self.released.wait_for(lambda: self.faults.hold_at is None, HOLD_S)
             return True
@@ -198,10 +200,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def send_part(self, name, part):
-        if self.hub.hold():
+        if self.hub.hold(len(part)):
             raise ConnectionAbortedError
-        self.wfile.write(part)
-        self.wfile.flush()
+        try:
+            self.wfile.write(part)
+            self.wfile.flush()
+        except OSError:
+            with self.hub.lock:
+                self.hub.begun -= len(part)
+            raise
         with self.hub.lock:
             self.hub.sent[name] = self.hub.sent.get(name, 0) + len(part)
 
