@@ -90,7 +90,7 @@ class HttpPeers : public PeerPieces {
          }}));
     if (answer.status != 200 || body.size() != sizeof(Digest) + bytes.size()) return false;
     std::memcpy(digest.data(), body.data(), sizeof(Digest));
-    std::memcpy(bytes.data(), body.data() + sizeof(Digest), bytes.size());
+    std::copy(body.begin() + sizeof(Digest), body.end(), reinterpret_cast<char*>(bytes.data()));
     return true;
   }
 
