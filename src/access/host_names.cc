@@ -100,6 +100,10 @@ bool is_every_address(std::string_view host) {
   return host == "*" || host == "0.0.0.0" || host == "::";
 }
 
+std::string host_to_open(const std::string& host) {
+  return is_every_address(host) ? "localhost" : host;
+}
+
 bool is_loopback_authority(std::string_view authority) {
   const auto host = host_in(authority);
   if (!host) return false;

@@ -16,6 +16,9 @@ namespace lockstep {
 bool is_loopback_authority(std::string_view authority);
 // An address to listen on that no program can open: "*", "0.0.0.0", "::".
 bool is_every_address(std::string_view host);
+// The host by which this machine opens a server that listens on `host`: "localhost" for every
+// address, else `host`.
+std::string host_to_open(const std::string& host);
 
 // An IP address, localhost or a name of the local network (*.local), with or without a port.
 bool is_address_authority(std::string_view authority);

@@ -20,9 +20,13 @@ TEST_CASE("a loopback authority is localhost or an address of this machine's own
 }
 
 TEST_CASE("an address to listen on that nobody can open is told from the others") {
-  for (const char* every : {"*", "0.0.0.0", "::"}) CHECK_MESSAGE(is_every_address(every), every);
+  for (const char* every : {"*", "0.0.0.0", "::"}) {
+    CHECK_MESSAGE(is_every_address(every), every);
+    CHECK(host_to_open(every) == "localhost");
+  }
   for (const char* one : {"", "localhost", "0.0.0.1", "::1", "**"}) {
     CHECK_MESSAGE(!is_every_address(one), one);
+    CHECK(host_to_open(one) == one);
   }
 }
 

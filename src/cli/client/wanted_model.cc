@@ -18,9 +18,7 @@ Result<WantedModel> wanted_model(const std::string& model) {
     }
     return WantedModel{model_name_of(whole.string()), whole.string()};
   }
-  if (!model.starts_with('/') && check_model_location(model).ok()) {
-    return WantedModel{model_name_of(model), model};
-  }
+  if (is_published_model(model)) return WantedModel{model_name_of(model), model};
   return Error{
       ErrorCode::kNotFound,
       fmt::format("there is no folder or file {}, and it is not a hub model (org/name)", model)};

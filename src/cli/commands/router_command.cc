@@ -40,8 +40,7 @@ struct RouterFlags {
 };
 
 void announce_router(const RouterFlags& flags, uint16_t port, size_t backend_count) {
-  const std::string url =
-      fmt::format("http://{}:{}/", is_every_address(flags.host) ? "localhost" : flags.host, port);
+  const std::string url = fmt::format("http://{}:{}/", host_to_open(flags.host), port);
   if (flags.json) {
     print_json(JsonObject{{"url", url}, {"port", port}, {"backends", backend_count}});
     return;

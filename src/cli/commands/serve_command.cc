@@ -250,11 +250,10 @@ std::string self_name(const ClusterReport& report) {
 
 // The control page, printed only on a terminal: the code in its address must not get into a log.
 std::string page_url(const ServeFlags& flags, const Serving& serving) {
-  const bool is_on_loopback = is_every_address(flags.host) || is_loopback_authority(flags.host);
-  if (!stdout_is_terminal() || flags.no_control || !is_on_loopback) return "";
+  const std::string host = host_to_open(flags.host);
+  if (!stdout_is_terminal() || flags.no_control || !is_loopback_authority(host)) return "";
   const auto path = serving.server->make_page_path();
   if (!path.ok()) return "";
-  const std::string host = is_loopback_authority(flags.host) ? flags.host : "localhost";
   return fmt::format("http://{}:{}{}", host, serving.server->port(), path.value());
 }
 
@@ -286,8 +285,7 @@ void announce_cluster(const ClusterNode& node, const ClusterReport& report, bool
 
 void announce(const ServeFlags& flags, const Serving& serving, bool has_founded) {
   const std::string url =
-      fmt::format("http://{}:{}/", is_every_address(flags.host) ? "localhost" : flags.host,
-                  serving.server->port());
+      fmt::format("http://{}:{}/", host_to_open(flags.host), serving.server->port());
   const std::string page = page_url(flags, serving);
   if (flags.json) return announce_json(url, page, serving);
   if (serving.node != nullptr) {

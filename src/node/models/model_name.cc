@@ -27,8 +27,12 @@ std::string model_name_of(std::string_view model) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+bool is_published_model(std::string_view model) {
+  return is_shape_model(model) || parse_model_id(model).ok();
+}
+
 Status check_model_location(std::string_view model) {
-  if (model.starts_with('/') || is_shape_model(model) || parse_model_id(model).ok()) return Ok{};
+  if (model.starts_with('/') || is_published_model(model)) return Ok{};
   return Error{
       ErrorCode::kInvalidArgument,
       fmt::format("\"{}\" is neither a path that begins with / nor a hub model (org/name)", model)};

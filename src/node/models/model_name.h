@@ -12,8 +12,11 @@ namespace lockstep {
 // node/models/model_folder.h gives the loaded model.
 std::string model_name_of(std::string_view model);
 
-// Whether every machine can look there: a path from the root, a hub's "org/name", or the shape of a
-// published model. Does not look at the disk.
+// A hub's "org/name", or the shape of a published model.
+bool is_published_model(std::string_view model);
+
+// Whether every machine can look there: a path from the root, or a published model. Does not look
+// at the disk.
 Status check_model_location(std::string_view model);
 
 }  // namespace lockstep
