@@ -20,9 +20,8 @@ inline constexpr int kPagePositions = 64;
 
 // Activations as the blocks of a quantised matrix, token by token.
 // Integers (like the int8 of Q8_0, per block): scale = m / 127, code = round_to_even(x * (127 / m))
-// with m = max |x| of the block. Codes and scale are 0 if 127 / m overflows: m is 0, or so tiny
-// (below about 3.7e-37) that the block counts as zeros. A NaN or an infinity in a block makes its
-// codes 0 and its scale NaN or infinite.
+// with m = max |x| of the block. Codes and scale are 0 if m < kBlockLeast. A NaN or an infinity in
+// a block makes its codes 0 and its scale NaN or infinite.
 struct PrepareArgs {
   const float* input;  // (tokens, columns)
   size_t input_stride;
@@ -34,7 +33,7 @@ struct PrepareArgs {
 };
 
 // One matrix of a product. Products of further matrices are added to the same sums: in each leaf,
-// their columns follow the columns of earlier matrices in the chain. This adds the experts of a
+// their blocks or runs follow those of earlier matrices. This adds the experts of a
 // token, in ascending order inside each leaf. All have the same number of rows and leaves as the
 // first; their formats may differ.
 struct MatmulPart {
@@ -47,11 +46,9 @@ struct MatmulPart {
 inline constexpr int kMatmulPartsMax = 40;
 
 // output[subtree][token][row] = sum over columns of weight[row][column] * input[token][column].
-// Each output is one chain of fused multiply-adds per leaf: column after column for plain elements;
-// block after block for the others, where each block (or half) contributes
-//   fma(scale * dot + bias * sum, input scale, chain)   for integers, with exact integer dots,
-//   chain + (scale * dot + bias * sum)                   for floats, dot a chain over its columns;
-// kernels/generic/blocks.inl has the exact sequence.
+// docs/internals/arithmetic.md has the equations; in short, each leaf is a sum over
+//   runs of kPlainRunColumns columns for plain elements, each a chain of fused multiply-adds,
+//   blocks (or halves of them) for the others, each a dot product with its scales.
 struct MatmulArgs {
   const MatmulPart* parts;
   int32_t part_count;  // 1 .. kMatmulPartsMax
@@ -75,7 +72,7 @@ struct EmbedArgs {
   size_t output_stride;
 };
 
-// y = x / sqrt(mean(x * x) + epsilon) * weight. x may be y.
+// y = x / sqrt(mean(x * x) + epsilon) * weight, squares added in kNormLanes lanes. x may be y.
 struct RmsNormArgs {
   const float* x;  // (tokens, columns)
   size_t x_stride;

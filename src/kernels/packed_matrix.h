@@ -23,11 +23,19 @@
 
 namespace lockstep {
 
-// Rows of a packed matrix, keys of a cached head and partial sums of a norm are grouped by this.
+// Rows of a packed matrix and keys of a cached head are grouped by this.
 inline constexpr int kLanes = 16;
 // The deepest stack of unfinished sums while adding 64 leaves in a binary tree.
 inline constexpr int kTreeDepth = 7;
 inline constexpr int kBlockColumns = 32;
+// Columns of plain elements that are one chain of fused multiply-adds. A leaf's runs start at its
+// first column; its last run may be shorter.
+inline constexpr int kPlainRunColumns = 256;
+// A norm adds squares in this many lanes: column c in lane c % kNormLanes.
+inline constexpr int kNormLanes = 128;
+// Activations of a block whose largest magnitude is below this count as zeros: no scale or factor
+// of a block is subnormal.
+inline constexpr float kBlockLeast = 0x1p-100f;
 
 enum class PackedCodes : int32_t {
   kF32,

@@ -20,7 +20,7 @@ using namespace lockstep::testing;
 
 namespace {
 
-constexpr uint32_t kF32 = 0, kBf16 = 30, kMxfp4 = 39;
+constexpr uint32_t kTypeF32 = 0, kTypeBf16 = 30, kTypeMxfp4 = 39;
 
 struct NamePair {
   std::string_view hugging_face;
@@ -234,7 +234,7 @@ class Converter {
     return bytes;
   }
   static uint32_t type_of(const TensorView& tensor) {
-    return tensor.dtype == DType::kF32 ? kF32 : kBf16;
+    return tensor.dtype == DType::kF32 ? kTypeF32 : kTypeBf16;
   }
 
   // `bytes` are elements of `type`, a plain one; the matrices of a stack are concatenated.
@@ -247,7 +247,7 @@ class Converter {
       file_.tensor_with(name, dimensions, type, bytes);
       return;
     }
-    const DType dtype = type == kF32 ? DType::kF32 : DType::kBF16;
+    const DType dtype = type == kTypeF32 ? DType::kF32 : DType::kBF16;
     DenseMatrix dense{bytes.size() / dtype_bytes(dtype) / dimensions[0], dimensions[0], {}};
     const auto elements = std::as_bytes(std::span(bytes));
     for (size_t i = 0; i < dense.rows * dense.columns; ++i) {
@@ -267,7 +267,7 @@ class Converter {
     std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
     // Vectors and routers are F32 in every file.
     if (dimensions.size() == 1 || name.find("ffn_gate_inp") != std::string::npos) {
-      file_.tensor_with(name, dimensions, kF32, widened(tensor));
+      file_.tensor_with(name, dimensions, kTypeF32, widened(tensor));
       return;
     }
     if (case_.splits_latent && name.find("attn_kv_b") != std::string::npos) {
@@ -397,7 +397,7 @@ class Converter {
     file_.tensor_with(name,
                       {blocks * 32, static_cast<uint64_t>(tensor.shape[1]) / step,
                        static_cast<uint64_t>(tensor.shape[0])},
-                      kMxfp4, bytes);
+                      kTypeMxfp4, bytes);
   }
 
   const GgufCase& case_;

@@ -25,14 +25,14 @@ using namespace lockstep;
 namespace {
 
 constexpr int kPromptTokens = 8192;
-constexpr int kHidden = 512;
+constexpr int kHiddenSize = 512;
 constexpr size_t kLongFrame = 64 * 1024;
 constexpr int kRails = 8;
 
 // Wide and shallow: a step of the whole prompt exchanges 16 MiB.
 void write_wide_model(const std::filesystem::path& folder) {
   write_random_model("llama3-bf16",
-                     {{"hidden_size", kHidden},
+                     {{"hidden_size", kHiddenSize},
                       {"intermediate_size", 64},
                       {"num_hidden_layers", 1},
                       {"num_attention_heads", 2},

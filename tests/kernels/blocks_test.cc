@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "kernels/answers/sample_quantised.h"
+#include "kernels/definition.h"
 #include "kernels/test_data.h"
 
 namespace lockstep {
@@ -119,6 +120,31 @@ TEST_CASE("scalar products of quantised matrices are within the error bound of t
     CAPTURE(format.has_integer_input);
     for (const SamplePlan& plan : block_plans()) {
       check_against_doubles(Product(11, format, 21, plan, 2));
+    }
+  }
+}
+
+TEST_CASE("scalar products of quantised matrices are what the definition says") {
+  for (const QuantisedFormat& format : kQuantisedFormats) {
+    CAPTURE(static_cast<int>(format.codes));
+    CAPTURE(static_cast<int>(format.scales));
+    CAPTURE(format.has_integer_input);
+    for (const SamplePlan& plan : block_plans()) {
+      Product product(13, format, 21, plan, 2);
+      product.input[0] = 0x1p-101f;  // a block of one column that counts as zero
+      std::vector<float> expected = product.empty_output();
+      for (int token = 0; token < product.tokens; ++token) {
+        const float* x = product.input.data() + static_cast<size_t>(token * plan.columns);
+        for (int row = 0; row < product.matrix.rows(); ++row) {
+          size_t at =
+              static_cast<size_t>(token) * product.token_stride() + static_cast<size_t>(row);
+          for (const float value : definition::multiply(product.matrix, row, x)) {
+            expected[at] = value;
+            at += product.subtree_stride();
+          }
+        }
+      }
+      REQUIRE(first_difference(run_whole(scalar_kernels(), product), expected) == -1);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/test_data.h"
+#include "support/flushing.h"
 
 namespace lockstep {
 namespace {
@@ -67,7 +68,23 @@ TEST_CASE("sigmoid_f32 is 1 / (1 + exp(-x)) within 4 ulp and reaches 0 and 1") {
   CHECK(sigmoid_f32(0.0f) == 0.5f);
   CHECK(sigmoid_f32(1000.0f) == 1.0f);
   CHECK(sigmoid_f32(-1000.0f) == 0.0f);
+  CHECK(std::isnormal(sigmoid_f32(-87.33f)));
+  CHECK(sigmoid_f32(std::nextafter(-87.33f, -100.0f)) == 0.0f);
   CHECK(std::isnan(sigmoid_f32(NAN)));
+}
+
+TEST_CASE(
+    "exp_f32 and sigmoid_f32 are never subnormal, and the same where subnormals are flushed") {
+  SampleRandom random(9);
+  for (int i = 0; i < 100000; ++i) {
+    const float x = random.unit() * 110.0f;
+    const float exponential = exp_f32(x), opened = sigmoid_f32(x);
+    REQUIRE((exponential == 0.0f || !(exponential < 0x1p-126f)));
+    REQUIRE((opened == 0.0f || !(opened < 0x1p-126f)));
+    const Flushing flushing;
+    REQUIRE(exp_f32(x) == exponential);
+    REQUIRE(sigmoid_f32(x) == opened);
+  }
 }
 
 TEST_CASE("log_f32 is within 2 ulp of the logarithm, subnormal numbers included") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/definition.h"
 #include "kernels/test_data.h"
 
 namespace lockstep {
@@ -17,6 +18,9 @@ struct Problem {
   size_t input_stride() const { return static_cast<size_t>(plan.columns) + 3; }
   size_t token_stride() const { return rows() + 5; }
   size_t subtree_stride() const { return static_cast<size_t>(tokens) * token_stride() + 7; }
+  const float* input_of(int token) const {
+    return input.data() + static_cast<size_t>(token) * input_stride();
+  }
   std::vector<float> empty_output() const {
     return std::vector<float>(static_cast<size_t>(plan.subtrees) * subtree_stride(), kUntouched);
   }
@@ -58,38 +62,54 @@ std::vector<float> run_whole(const KernelTable& table, const Problem& problem) {
 }
 
 struct Reference {
-  float chain;       // the operations that kernels.h specifies, in order
-  double exact;      // the same sum in double precision
+  double exact;      // the sum in double precision
   double magnitude;  // sum of |weight * input|
 };
 
 Reference reference(const Problem& problem, int subtree, int token, int row) {
-  std::vector<float> stack;
   double exact = 0;
   double magnitude = 0;
   int column = 0;
   for (const LeafStep& step : problem.plan.steps) {
-    float sum = 0.0f;
     for (int end = column + step.columns; column < end; ++column) {
-      const float weight = problem.matrix.at(row, column);
-      const float x = problem.input[static_cast<size_t>(token) * problem.input_stride() +
-                                    static_cast<size_t>(column)];
-      sum = std::fma(weight, x, sum);
-      exact += double{weight} * double{x};
-      magnitude += std::fabs(double{weight} * double{x});
+      const double product =
+          double{problem.matrix.at(row, column)} * double{problem.input_of(token)[column]};
+      exact += product;
+      magnitude += std::fabs(product);
     }
-    for (int merge = 0; merge < step.merges; ++merge) {
-      sum = stack.back() + sum;
-      stack.pop_back();
-    }
-    stack.push_back(sum);
     if (step.ends_subtree == 0) continue;
-    if (subtree == 0) return {stack.back(), exact, magnitude};
+    if (subtree == 0) return {exact, magnitude};
     --subtree;
-    stack.clear();
     exact = magnitude = 0;
   }
-  return {NAN, NAN, NAN};
+  return {NAN, NAN};
+}
+
+// The outputs of a row, by subtree, as the definition has them, if each leaf's columns belong to
+// several matrices: parts[matrix][leaf] of them, one matrix after the other.
+std::vector<float> defined(const Problem& problem, const std::vector<std::vector<int>>& parts,
+                           int token, int row) {
+  const float* x = problem.input_of(token);
+  size_t leaf = 0;
+  return definition::add_leaves(problem.plan.steps, [&](const LeafStep&, int column) {
+    float sum = 0.0f;
+    for (const std::vector<int>& part : parts) {
+      const int begin = column;
+      column += part[leaf];
+      sum = definition::add_plain_leaf(
+          sum, begin, column, [&](int c) { return problem.matrix.at(row, c); },
+          [&](int c) { return x[c]; });
+    }
+    ++leaf;
+    return sum;
+  });
+}
+
+// The same for one matrix.
+std::vector<float> defined(const Problem& problem, int token, int row) {
+  std::vector<int> columns;
+  for (const LeafStep& step : problem.plan.steps) columns.push_back(step.columns);
+  return defined(problem, {columns}, token, row);
 }
 
 std::vector<SamplePlan> step_plans() {
@@ -100,24 +120,26 @@ std::vector<SamplePlan> step_plans() {
       plan_of({{3}, {2, 2}, {1, 1, 1, 1}}),
       plan_of({std::vector<int>(64, 2)}),
       plan_of({std::vector<int>(63, 1), {16}}),
+      plan_of({{256}, {257, 20}, {700}}),
   };
 }
 
 }  // namespace
 
-TEST_CASE("scalar matmul does the specified chain of operations and writes nothing else") {
+TEST_CASE("scalar matmul does what the definition says and writes nothing else") {
   for (PackedCodes type : kPlainCodes) {
     for (const SamplePlan& plan : step_plans()) {
       for (int rows : {1, 16, 37}) {
         const Problem problem = random_problem(7, type, rows, plan, 3, SampleKind::kNasty);
         const std::vector<float> output = run_whole(scalar_kernels(), problem);
         std::vector<float> expected = problem.empty_output();
-        for (int subtree = 0; subtree < plan.subtrees; ++subtree) {
-          for (int token = 0; token < problem.tokens; ++token) {
-            for (int row = 0; row < rows; ++row) {
-              expected[static_cast<size_t>(subtree) * problem.subtree_stride() +
-                       static_cast<size_t>(token) * problem.token_stride() +
-                       static_cast<size_t>(row)] = reference(problem, subtree, token, row).chain;
+        for (int token = 0; token < problem.tokens; ++token) {
+          for (int row = 0; row < rows; ++row) {
+            size_t at =
+                static_cast<size_t>(token) * problem.token_stride() + static_cast<size_t>(row);
+            for (const float value : defined(problem, token, row)) {
+              expected[at] = value;
+              at += problem.subtree_stride();
             }
           }
         }
@@ -244,8 +266,7 @@ struct ColumnsOf {
   std::vector<float> input;
 };
 
-TEST_CASE(
-    "several matrices in one chain give the bits of one matrix with their columns leaf by leaf") {
+TEST_CASE("the runs of several matrices are added leaf by leaf, in the order of the matrices") {
   // Leaves of 5, 4, 3 and 6 columns; the first matrix has the first ones of each leaf, and so on.
   const SamplePlan plan = plan_of({{5, 4, 3}, {6}});
   const std::vector<std::vector<int>> columns_of_part = {{2, 1, 0, 3}, {1, 1, 1, 1}, {2, 2, 2, 2}};
@@ -282,7 +303,18 @@ TEST_CASE(
                        .output = output.data(),
                        .token_stride = problem.token_stride(),
                        .subtree_stride = problem.subtree_stride()});
-        CHECK(first_difference(output, run_whole(*table, problem)) == -1);
+        std::vector<float> expected = problem.empty_output();
+        for (int token = 0; token < tokens; ++token) {
+          for (int row = 0; row < problem.matrix.rows; ++row) {
+            size_t at =
+                static_cast<size_t>(token) * problem.token_stride() + static_cast<size_t>(row);
+            for (const float value : defined(problem, columns_of_part, token, row)) {
+              expected[at] = value;
+              at += problem.subtree_stride();
+            }
+          }
+        }
+        CHECK(first_difference(output, expected) == -1);
       }
     }
   }

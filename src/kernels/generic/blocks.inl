@@ -1,20 +1,6 @@
-// Quantised blocks times tokens. The exact sequence, guaranteed on every instruction set and for
-// any division into tiles and tokens. For one row and token and each block in ascending order (or
-// for columns 0-15, then 16-31 of each block, if halves have separate scales):
-//
-//   integers: D = sum of (code - code_offset) * input code, exact, as a float (exact too)
-//             S = sum of the input codes, as a float
-//   floats:   D = chain of fma(weight, input, D) over all 32 (16) columns in ascending order from
-//                 0, weight = code - code_offset. E4M3: weight = value / 256, then D = D * 256.
-//             S = the input's sum (prepare.inl)
-//   T = scale * D                     without bias and zero point
-//   T = fma(bias, S, scale * D)       with a bias
-//   T = scale * fma(-zero, S, D)      with a zero point (the fma is exact for integers)
-//   integers: chain = fma(T, input scale, chain)
-//   floats:   chain = chain + T
-//
-// Scales: factor * 2^(e - 127); factor * E4M3; d * s and (-m) * t, one multiplication each.
-// A block is unpacked once for all tokens.
+// Quantised blocks times tokens: the equations of docs/internals/arithmetic.md, on every
+// instruction set and for any division into tiles and tokens. A block is unpacked once for all
+// tokens.
 
 // The position in a quantised part: the same for all tiles.
 struct BlockPlace {

@@ -1,6 +1,6 @@
 // Plain elements times tokens. A register block is Tiles x Tokens sums; a weight is loaded and
-// converted once for all tokens of the block. In any block, each sum is the same chain of
-// operations: one fused multiply-add per column, in ascending order.
+// converted once for all tokens of the block. In any block, each sum is the same sequence of
+// operations: the chains of runs of kPlainRunColumns columns, added in ascending order.
 
 // How far ahead of their use weights are fetched into the cache.
 constexpr size_t kPrefetchBytes = 2048;
@@ -69,5 +69,25 @@ LANES_INLINE void add_columns(WeightStream stream, const float* input, size_t in
   for (; column < end; ++column) {
     add_column(weights + static_cast<size_t>(column) * kLanes, tile_stride, input + column,
                input_stride, sum);
+  }
+}
+
+// Adds the runs of columns [begin, end) to `sum`; the first run starts at `begin`.
+template <class Weight, int Tiles, int Tokens>
+LANES_INLINE void add_runs(WeightStream stream, const float* input, size_t input_stride, int begin,
+                           int end, F32x16 (&sum)[Tiles][Tokens]) {
+  for (int column = begin; column < end;) {
+    const int run_end = end - column > kPlainRunColumns ? column + kPlainRunColumns : end;
+    F32x16 run[Tiles][Tokens];
+    clear(run);
+    add_columns<Weight>(stream, input, input_stride, column, run_end, run);
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) {
+#pragma GCC unroll 8
+      for (int token = 0; token < Tokens; ++token) {
+        sum[tile][token] = add(sum[tile][token], run[tile][token]);
+      }
+    }
+    column = run_end;
   }
 }

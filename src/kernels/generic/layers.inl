@@ -1,18 +1,38 @@
 // Operations between the matrices: norm, rotary positions, activation, residual sums.
 
-// 1 / sqrt(mean(x * x) + epsilon). Squares are added in sixteen lanes, then in the fixed tree.
-LANES_INLINE F32x16 inverse_rms(const float* x, int columns, float epsilon) {
-  F32x16 squares = F32x16::broadcast(0.0f);
+// The sum of squares: column c in lane c % kNormLanes, the lanes added in a tree, halves first.
+LANES_INLINE float sum_of_squares(const float* x, int columns) {
+  constexpr int kGroupsOfLanes = kNormLanes / kLanes;
+  F32x16 squares[kGroupsOfLanes];
+#pragma GCC unroll 8
+  for (int g = 0; g < kGroupsOfLanes; ++g) squares[g] = F32x16::broadcast(0.0f);
   int i = 0;
-  for (; i + kLanes <= columns; i += kLanes) {
-    const F32x16 v = F32x16::load(x + i);
-    squares = fma(v, v, squares);
+  for (; i + kNormLanes <= columns; i += kNormLanes) {
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroupsOfLanes; ++g) {
+      const F32x16 v = F32x16::load(x + i + g * kLanes);
+      squares[g] = fma(v, v, squares[g]);
+    }
   }
-  if (i < columns) {
-    const F32x16 v = F32x16::load_partial(x + i, columns - i);
-    squares = fma(v, v, squares);
+#pragma GCC unroll 8
+  for (int g = 0; g < kGroupsOfLanes; ++g) {
+    const int rest = columns - i - g * kLanes;
+    if (rest <= 0) break;
+    const F32x16 v = rest >= kLanes ? F32x16::load(x + i + g * kLanes)
+                                    : F32x16::load_partial(x + i + g * kLanes, rest);
+    squares[g] = fma(v, v, squares[g]);
   }
-  const float mean = sum_lanes(squares) / static_cast<float>(columns);
+#pragma GCC unroll 3
+  for (int half = kGroupsOfLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (int g = 0; g < half; ++g) squares[g] = add(squares[g], squares[g + half]);
+  }
+  return sum_lanes(squares[0]);
+}
+
+// 1 / sqrt(mean(x * x) + epsilon).
+LANES_INLINE F32x16 inverse_rms(const float* x, int columns, float epsilon) {
+  const float mean = sum_of_squares(x, columns) / static_cast<float>(columns);
   return div(F32x16::broadcast(1.0f), sqrt(F32x16::broadcast(mean + epsilon)));
 }
 

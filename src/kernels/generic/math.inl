@@ -1,6 +1,9 @@
 // Elementary functions over lanes. A fixed sequence of operations: the same bits in every
 // vocabulary.
 
+constexpr float kExpLeast = -87.33654f;   // exp of it is about 2^-126, the smallest normal number
+constexpr float kSigmoidLeast = -87.33f;  // sigmoid of it is a normal number
+
 // exp(x): 2^n * exp(r) with n = round(x / ln 2), |r| <= ln 2 / 2, and a polynomial of degree 7 for
 // exp(r) (coefficients of Cephes' expf). Results below the smallest normal number are 0.
 template <class V>
@@ -22,13 +25,15 @@ LANES_INLINE V exp_lanes(V x) {
 
   const V infinity = V::broadcast(__builtin_inff());
   V y = add_exponent(p, shifted);
-  y = select_less(x, V::broadcast(-87.33654f), V::broadcast(0.0f), y);  // 2^-126
-  y = select_less(V::broadcast(88.72283f), x, infinity, y);             // 2^128
-  return select_less(x, infinity, y, x);                                // keeps NaN
+  y = select_less(x, V::broadcast(kExpLeast), V::broadcast(0.0f), y);
+  y = select_less(V::broadcast(88.72283f), x, infinity, y);  // 2^128
+  return select_less(x, infinity, y, x);                     // keeps NaN
 }
 
+// 1 / (1 + exp(-x)); 0 where that would be subnormal.
 template <class V>
 LANES_INLINE V sigmoid_lanes(V x) {
-  const V one = V::broadcast(1.0f);
-  return div(one, add(one, exp_lanes(sub(V::broadcast(0.0f), x))));
+  const V zero = V::broadcast(0.0f), one = V::broadcast(1.0f);
+  const V y = div(one, add(one, exp_lanes(sub(zero, x))));
+  return select_less(x, V::broadcast(kSigmoidLeast), zero, y);
 }

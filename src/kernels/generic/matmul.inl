@@ -32,8 +32,8 @@ LANES_INLINE void add_plain(PartCursor& cursor, const LeafStep& step,
                             F32x16 (&sum)[Tiles][Tokens]) {
   const WeightStream stream = {cursor.tiles, cursor.part->matrix->tile_bytes};
   const int end = cursor.column + step.columns;
-  add_columns<Weight>(stream, reinterpret_cast<const float*>(cursor.input),
-                      cursor.part->input_stride / sizeof(float), cursor.column, end, sum);
+  add_runs<Weight>(stream, reinterpret_cast<const float*>(cursor.input),
+                   cursor.part->input_stride / sizeof(float), cursor.column, end, sum);
   cursor.column = end;
 }
 

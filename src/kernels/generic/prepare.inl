@@ -16,13 +16,12 @@ LANES_INLINE void prepare_block(BlockInput x, InputBlock8& to) {
   constexpr uint32_t kInfinity = 0x7f800000u;
   const uint32_t most = max_magnitude(x.low, x.high);
   const float m = float_of_bits(most);
-  const float inverse = 127.0f / m;
-  if (most >= kInfinity || bits_of_float(inverse) >= kInfinity) {
+  if (most >= kInfinity || most < bits_of_float(kBlockLeast)) {
     to = {};
     if (most >= kInfinity) to.scale = m / 127.0f;
     return;
   }
-  const F32x16 factor = F32x16::broadcast(inverse);
+  const F32x16 factor = F32x16::broadcast(127.0f / m);
   to.half_sums[0] = store_rounded(to.codes, mul(x.low, factor));
   to.half_sums[1] = store_rounded(to.codes + kLanes, mul(x.high, factor));
   to.sum = to.half_sums[0] + to.half_sums[1];
