@@ -1,6 +1,6 @@
 // How close matmul comes to the memory's bandwidth (decode) and to the processor's arithmetic
 // throughput (prefill), for each instruction set. usage: kernels_bench [--json] [--megabytes N]
-// [--isa NAME]. Prints a table, or one JSON line.
+// [--isa NAME] [--format NAME] [--decode]. Prints a table, or one JSON line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/machine/machine.h"
 #include "base/threads/thread_team.h"
+#include "device/memory.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 
@@ -24,14 +26,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kColumns = 2048;
-constexpr int kLeaves = 64;  // as the columns of a model's matrices are cut
-constexpr int kLeafBlocks = kColumns / kLeaves / kBlockColumns;
 constexpr int kRepeats = 5;  // the best counts: sharing a machine only ever adds time
 
 struct Options {
   bool json = false;
   size_t megabytes = 1024;  // of weights; far more than the caches hold
   std::string_view isa;     // all if empty
+  std::string_view format;  // all if empty
+  bool only_decode = false;
 };
 
 double seconds_of(auto&& work) {
@@ -65,7 +67,7 @@ uint64_t sum_words(const WordPair* pairs, size_t count) {
   return sum[0] + sum[1];
 }
 
-double read_gb_s(ThreadTeam& team, const std::vector<uint64_t>& words) {
+double read_gb_s(ThreadTeam& team, std::span<const uint64_t> words) {
   constexpr size_t kPart = size_t{1} << 17;  // words
   std::vector<uint64_t> sums(words.size() / kPart);
   const double seconds = seconds_of([&] {
@@ -84,27 +86,43 @@ struct Speed {
   double gflop_s;
 };
 
+// A packed form of matrices, and the leaves that its columns are cut into.
 struct Format {
   const char* name;
   PackedCodes codes;
   PackedScales scales;
   bool has_integer_input;
   size_t code_bits;
-  size_t scale_bytes;  // per row and piece
   int piece_columns;
+  int leaves = 1;
 };
 
+using enum PackedCodes;
+using S = PackedScales;
 constexpr Format kFormats[] = {
-    {"f32", PackedCodes::kF32, PackedScales::kNone, false, 32, 0, 0},
-    {"bf16", PackedCodes::kBF16, PackedScales::kNone, false, 16, 0, 0},
-    {"f16", PackedCodes::kF16, PackedScales::kNone, false, 16, 0, 0},
-    {"q8_0", PackedCodes::kBits8, PackedScales::kF16, true, 8, 2, 32},
-    {"mlx8", PackedCodes::kBits8, PackedScales::kBF16Bias, true, 8, 4, 32},
-    {"q4_0", PackedCodes::kBits4, PackedScales::kF16, true, 4, 2, 32},
-    {"mlx4", PackedCodes::kBits4, PackedScales::kBF16Bias, true, 4, 4, 32},
-    {"mxfp4", PackedCodes::kTable4, PackedScales::kE8M0, true, 4, 1, 32},
-    {"fp8", PackedCodes::kFp8, PackedScales::kF32, false, 8, 4, 32},
+    {"f32", kF32, S::kNone, false, 32, 0},
+    {"bf16", kBF16, S::kNone, false, 16, 0},
+    {"f16", kF16, S::kNone, false, 16, 0},
+    {"q8_0", kBits8, S::kF16, true, 8, 32},
+    {"mlx8", kBits8, S::kBF16Bias, true, 8, 64},
+    {"q6_k", kBits6, S::kSuperHalves, true, 6, 256},
+    {"mlx6", kBits6, S::kBF16Bias, true, 6, 64},
+    {"q5_k", kBits5, S::kSuperMin, true, 5, 256},
+    {"q4_0", kBits4, S::kF16, true, 4, 32},
+    {"q4_0_cut", kBits4, S::kF16, true, 4, 32, 16},
+    {"q4_k", kBits4, S::kSuperMin, true, 4, 256},
+    {"mlx4", kBits4, S::kBF16Bias, true, 4, 64},
+    {"mxfp4", kTable4, S::kE8M0, true, 4, 32},
+    {"nvfp4", kTable4, S::kE4M3Halves, true, 4, 16 * 2},
+    {"q3_k", kBits3, S::kSuperHalves, true, 3, 256},
+    {"mlx3", kBits3, S::kBF16Bias, true, 3, 64},
+    {"q2_k", kBits2, S::kSuperMinHalves, true, 2, 256},
+    {"mlx2", kBits2, S::kBF16Bias, true, 2, 64},
+    {"fp8", kFp8, S::kF32, false, 8, 128},
+    {"mxfp8", kFp8, S::kE8M0, false, 8, 32},
 };
+
+using Words = std::span<const uint64_t>;
 
 // A matrix of `format` made of the bytes of `words`: as many tiles as fill `weight_bytes`.
 struct BenchMatrix {
@@ -113,19 +131,23 @@ struct BenchMatrix {
   PackedMatrix matrix;
   int tiles;
 
-  BenchMatrix(const Format& format, const std::vector<uint64_t>& words, size_t weight_bytes) {
+  BenchMatrix(const Format& format, Words words, size_t weight_bytes) {
     static constexpr uint8_t kTable[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                            12, 11, 10, 9,  8,  6,  4,  0};
     const size_t code_bytes = size_t{kColumns} * kLanes * format.code_bits / 8;
     const int pieces = format.piece_columns == 0 ? 0 : kColumns / format.piece_columns;
+    const int blocks_of_piece = format.piece_columns / kBlockColumns;
+    const ScaleBytes bytes = scale_bytes(format.scales);
     const size_t tile_bytes =
-        code_bytes + static_cast<size_t>(pieces) * kLanes * format.scale_bytes;
-    for (int leaf = 0; leaf < kLeaves; ++leaf) {
-      const bool is_last = leaf + 1 == kLeaves;
+        code_bytes + static_cast<size_t>(pieces) *
+                         (bytes.of_head + static_cast<size_t>(blocks_of_piece) * bytes.of_block);
+    for (int leaf = 0; leaf < format.leaves; ++leaf) {
+      const bool is_last = leaf + 1 == format.leaves;
       const int merges = std::countr_one(static_cast<unsigned>(leaf));
-      steps.push_back({kColumns / kLeaves, merges, is_last ? 1 : 0, pieces / kLeaves});
+      steps.push_back({kColumns / format.leaves, merges, is_last ? 1 : 0, pieces / format.leaves});
     }
-    piece_blocks.assign(static_cast<size_t>(pieces), kLeafBlocks);
+    if (format.leaves == 1) steps.back().merges = 0;
+    piece_blocks.assign(static_cast<size_t>(pieces), static_cast<uint16_t>(blocks_of_piece));
     tiles = static_cast<int>(weight_bytes / tile_bytes);
     matrix = {.codes = format.codes,
               .scales = format.scales,
@@ -139,9 +161,9 @@ struct BenchMatrix {
               .tile_bytes = tile_bytes,
               .scales_at = code_bytes,
               .piece_blocks = piece_blocks.data(),
-              .block_count = pieces * kLeafBlocks,
+              .block_count = pieces * blocks_of_piece,
               .steps = steps.data(),
-              .step_count = kLeaves};
+              .step_count = static_cast<int32_t>(steps.size())};
   }
 };
 
@@ -169,7 +191,7 @@ std::vector<std::byte> input_of(const KernelTable& table, const PackedMatrix& ma
 }
 
 Speed matmul_speed(ThreadTeam& team, const KernelTable& table, const Format& format, int tokens,
-                   const std::vector<uint64_t>& words, size_t weight_bytes) {
+                   Words words, size_t weight_bytes) {
   const BenchMatrix bench(format, words, weight_bytes);
   size_t input_stride = 0;
   const std::vector<std::byte> input = input_of(table, bench.matrix, tokens, input_stride);
@@ -288,7 +310,14 @@ void measure(const Options& options) {
   Report report(options.json);
   const size_t bytes = options.megabytes << 20;
   // Every f32, f16, bf16 and 8-bit number in this pattern is normal and of medium size.
-  const std::vector<uint64_t> words(bytes / 8, 0x3c3d3e3f3f3e3d3cu);
+  const auto memory = DeviceMemory::allocate(bytes);  // huge pages, as a model's weights have
+  if (!memory.ok()) {
+    fmt::print(stderr, "kernels_bench: {}\n", memory.error().message);
+    std::exit(1);
+  }
+  uint64_t* const first_word = reinterpret_cast<uint64_t*>(memory.value().data());
+  std::fill_n(first_word, bytes / 8, 0x3c3d3e3f3f3e3d3cu);
+  const Words words(first_word, bytes / 8);
   std::vector<int> team_sizes = {1};
   if (available_core_count() > 1) team_sizes.push_back(available_core_count());
   for (int threads : team_sizes) {
@@ -303,11 +332,13 @@ void measure(const Options& options) {
       const size_t decode_bytes = is_scalar ? size_t{8} << 20 : bytes;
       const size_t prefill_bytes = is_scalar ? size_t{1} << 20 : std::min(bytes, size_t{32} << 20);
       for (const Format& format : kFormats) {
+        if (!options.format.empty() && options.format != format.name) continue;
         const std::string name = fmt::format("{}_{}", table->name, format.name);
         const Speed decode = matmul_speed(team, *table, format, 1, words, decode_bytes);
         const double read = read_gb_s(team, words);  // next to it, since such machines drift
         report.add(name + "_decode" + suffix, decode.gb_s, "gb_s");
         report.add(name + "_decode_share_of_read" + suffix, 100 * decode.gb_s / read, "percent");
+        if (options.only_decode) continue;
         const Speed batch = matmul_speed(team, *table, format, 8, words, prefill_bytes);
         report.add(name + "_8_tokens" + suffix, batch.gflop_s, "gflop_s");
         const Speed batch_64 = matmul_speed(team, *table, format, 64, words, prefill_bytes);
@@ -315,7 +346,7 @@ void measure(const Options& options) {
         const Speed prefill = matmul_speed(team, *table, format, 128, words, prefill_bytes);
         report.add(name + "_128_tokens" + suffix, prefill.gflop_s, "gflop_s");
       }
-      if (threads == 1) {
+      if (threads == 1 && !options.only_decode) {
         report.add(fmt::format("{}_attention", table->name), attention_gb_s(*table), "gb_s");
         report.add(fmt::format("{}_prepare_8192", table->name), prepare_us(*table), "us");
         report.add(fmt::format("{}_embed_8192", table->name), embed_us(*table), "us");
@@ -337,8 +368,14 @@ int main(int argc, char** argv) {
       options.megabytes = std::strtoul(argv[++i], nullptr, 10);
     } else if (argument == "--isa" && i + 1 < argc) {
       options.isa = argv[++i];
+    } else if (argument == "--format" && i + 1 < argc) {
+      options.format = argv[++i];
+    } else if (argument == "--decode") {
+      options.only_decode = true;
     } else {
-      fmt::print(stderr, "usage: kernels_bench [--json] [--megabytes N] [--isa NAME]\n");
+      fmt::print(stderr,
+                 "usage: kernels_bench [--json] [--megabytes N] [--isa NAME] [--format NAME] "
+                 "[--decode]\n");
       return 2;
     }
   }

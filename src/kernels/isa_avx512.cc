@@ -25,7 +25,7 @@ constexpr int kBlockTilesOfMany = 1;
 #else
 constexpr int kSumsMax = 16;
 constexpr int kTokensMax = 8;
-constexpr int kBlockTilesOfOne = 2;
+constexpr int kBlockTilesOfOne = 4;
 constexpr int kBlockTilesOfMany = 4;
 #endif
 

@@ -4,9 +4,14 @@
 //
 // A matrix is cut into tiles of kLanes rows. Plain elements are stored as (tile, column, row in
 // tile). Quantised codes are in blocks of kBlockColumns columns. A block never crosses the border
-// of a leaf or of a group of columns with one scale; a short block is padded with code 0, which
-// meets activations of 0. A piece is one or more blocks that share the rows' scales; so the columns
-// of a leaf are whole pieces, each of whole blocks.
+// of a leaf or of columns with one scale; a short block is padded with code 0, which meets
+// activations of 0. A piece is one or more blocks that share the rows' scales; so the columns of a
+// leaf are whole pieces, each of whole blocks.
+//
+// Tiles of a quantised matrix form groups of kGroupTiles; the last group may have fewer. A group is
+// one stretch of memory that is read from its beginning to its end: the codes as (block, tile), and
+// then, `scales_at` bytes for each tile after its beginning, the scales as pieces; a piece has the
+// heads of all tiles, then for each of its blocks the data of all tiles.
 //
 // Codes of a block: quad k has columns 4k .. 4k+3 as 64 bytes, (row, column in quad). By bits:
 //   8: quads 0 .. 7.
@@ -14,8 +19,7 @@
 //   2: two vectors; bits 2m, 2m + 1 of vector i are quad 4i + m.
 //   1: one vector; bit k is quad k.
 //   3, 5, 6: the low 2, 4, 4 bits as above, then the other 1, 1, 2 bits as above.
-// So a block has 64 * bits bytes. All codes of a tile come first, followed at `scales_at` by the
-// scales of its pieces.
+// So a block has 64 * bits bytes.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +29,8 @@ namespace lockstep {
 
 // Rows of a packed matrix and keys of a cached head are grouped by this.
 inline constexpr int kLanes = 16;
+// Tiles of a quantised matrix whose blocks are next to each other.
+inline constexpr int kGroupTiles = 4;
 // The deepest stack of unfinished sums while adding 64 leaves in a binary tree.
 inline constexpr int kTreeDepth = 7;
 inline constexpr int kBlockColumns = 32;
@@ -54,8 +60,8 @@ inline bool is_plain(PackedCodes codes) {
   return codes == PackedCodes::kF32 || codes == PackedCodes::kF16 || codes == PackedCodes::kBF16;
 }
 
-// A piece's data in the tile's scales: first its head, then data of each of its blocks. Arrays have
-// kLanes rows. weight = scale * (code - code_offset) + bias. The stream of scales is not aligned.
+// A tile's part of a piece: its head, then data of each of its blocks. Arrays have kLanes rows.
+// weight = scale * (code - code_offset) + bias. The stream of scales is not aligned.
 enum class PackedScales : int32_t {
   kNone,      // plain elements
   kF32,       // head: scale
@@ -78,6 +84,49 @@ enum class PackedScales : int32_t {
   kSuperMinHalves,  // head: F16 d, F16 m; block: uint8 s of each half, then uint8 t of each half
 };
 
+// Bytes of a tile's part of a piece.
+struct ScaleBytes {
+  size_t of_head;
+  size_t of_block;  // of each of its blocks
+};
+constexpr ScaleBytes scale_bytes(PackedScales scales) {
+  constexpr size_t kByte = kLanes, kHalf = 2 * kLanes, kFloat = 4 * kLanes;
+  switch (scales) {
+    case PackedScales::kNone:
+      return {0, 0};
+    case PackedScales::kF32:
+      return {kFloat, 0};
+    case PackedScales::kF16:
+    case PackedScales::kBF16:
+      return {kHalf, 0};
+    case PackedScales::kE8M0:
+      return {kByte, 0};
+    case PackedScales::kTileF32:
+      return {sizeof(float), 0};
+    case PackedScales::kF32Bias:
+      return {2 * kFloat, 0};
+    case PackedScales::kF16Bias:
+    case PackedScales::kBF16Bias:
+      return {2 * kHalf, 0};
+    case PackedScales::kF32Zero:
+      return {kFloat + kByte, 0};
+    case PackedScales::kF16Zero:
+    case PackedScales::kBF16Zero:
+      return {kHalf + kByte, 0};
+    case PackedScales::kE4M3Halves:
+      return {0, 2 * kByte};
+    case PackedScales::kSuper:
+      return {kHalf, kByte};
+    case PackedScales::kSuperMin:
+      return {2 * kHalf, 2 * kByte};
+    case PackedScales::kSuperHalves:
+      return {kHalf, 2 * kByte};
+    case PackedScales::kSuperMinHalves:
+      return {2 * kHalf, 4 * kByte};
+  }
+  return {0, 0};
+}
+
 // One leaf of the columns of a matrix: a sum over its columns in ascending order, starting from
 // zero. After it, the two topmost sums are added `merges` times; `ends_subtree` then writes the sum
 // as the next subtree of the output. A matrix whose columns are not cut is one step with all
@@ -99,8 +148,8 @@ struct PackedMatrix {
   float factor;
   const uint8_t* table;  // 16 bytes, for kTable4
   const std::byte* tiles;
-  size_t tile_bytes;             // from one tile to the next
-  size_t scales_at;              // bytes from the beginning of a tile
+  size_t tile_bytes;             // of one tile, a multiple of 64; groups have that of their tiles
+  size_t scales_at;              // the part of tile_bytes that is codes
   const uint16_t* piece_blocks;  // the number of blocks in each piece, over all leaves
   int32_t block_count;           // of all pieces
   const LeafStep* steps;

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -54,11 +55,16 @@ struct PackedScale {
   int zero = 0;
 };
 
-// The scales of one piece of one row; afterwards `at` points past them.
+// The scales of one row in the piece at `begin`: of tile `tile` in a group of `tiles`.
 class PackedPiece {
  public:
-  PackedPiece(const PackedMatrix& matrix, const std::byte* begin, int row)
-      : matrix_(matrix), begin_(begin), row_(row) {}
+  PackedPiece(const PackedMatrix& matrix, const std::byte* begin, size_t tiles, size_t tile,
+              int row)
+      : matrix_(matrix),
+        tiles_(tiles),
+        tile_(tile),
+        begin_(begin + tile * head_bytes()),
+        row_(row) {}
 
   PackedScale at(int block, int column) const {
     const double factor = static_cast<double>(matrix_.factor);
@@ -115,7 +121,8 @@ class PackedPiece {
 
  private:
   size_t of_block(int block) const {
-    return head_bytes() + static_cast<size_t>(block) * block_bytes();
+    return (tiles_ - tile_) * head_bytes() +
+           (static_cast<size_t>(block) * tiles_ + tile_) * block_bytes();
   }
   double number(DType type, size_t array) const {
     return static_cast<double>(load_element(begin_ + array, type, static_cast<size_t>(row_)));
@@ -124,7 +131,8 @@ class PackedPiece {
   int signed_byte(size_t array) const { return static_cast<int8_t>(byte(array)); }
 
   const PackedMatrix& matrix_;
-  const std::byte* begin_;
+  size_t tiles_, tile_;
+  const std::byte* begin_;  // the tile's head
   int row_;
 };
 
@@ -154,14 +162,20 @@ inline std::vector<double> read_packed(const PackPlan& plan, const std::byte* ti
       }
       continue;
     }
-    const std::byte* codes = tile;
-    const std::byte* scales = tile + matrix.scales_at;
+    // The tile's group: its tiles, and the number of this one among them.
+    const int first = row / kLanes / kGroupTiles * kGroupTiles;
+    const auto group_tiles =
+        static_cast<size_t>(std::min(kGroupTiles, tile_count(matrix.rows) - first));
+    const auto own = static_cast<size_t>(row / kLanes - first);
+    const std::byte* group = tiles + static_cast<size_t>(first) * matrix.tile_bytes;
     size_t block_bytes = 0;
     for (const int bits : planes_of(matrix.codes)) block_bytes += static_cast<size_t>(bits) * 64;
+    const std::byte* codes = group + own * block_bytes;
+    const std::byte* scales = group + group_tiles * matrix.scales_at;
     const BlockColumns* block = plan.blocks.data();
     for (const uint16_t count : plan.piece_blocks) {
-      const PackedPiece piece(matrix, scales, lane);
-      for (int i = 0; i < count; ++i, ++block, codes += block_bytes) {
+      const PackedPiece piece(matrix, scales, group_tiles, own, lane);
+      for (int i = 0; i < count; ++i, ++block, codes += group_tiles * block_bytes) {
         for (int column = 0; column < kBlockColumns; ++column) {
           const int code = packed_code(matrix.codes, codes, lane, column);
           if (column < block->count) {
@@ -171,10 +185,11 @@ inline std::vector<double> read_packed(const PackPlan& plan, const std::byte* ti
           }
         }
       }
-      scales += piece.head_bytes() + count * piece.block_bytes();
+      scales += group_tiles * (piece.head_bytes() + count * piece.block_bytes());
     }
-    if (codes > tile + matrix.scales_at || scales > tile + matrix.tile_bytes) {
-      FAIL("a tile is too short for its pieces");
+    if (codes > group + group_tiles * matrix.scales_at + own * block_bytes ||
+        scales > group + group_tiles * matrix.tile_bytes) {
+      FAIL("a group is too short for its pieces");
     }
   }
   return weights;

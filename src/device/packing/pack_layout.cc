@@ -183,42 +183,4 @@ size_t block_code_bytes(PackedCodes codes) {
   return kBitsOf[static_cast<size_t>(codes)] * kBlockColumns * kLanes / 8;
 }
 
-ScaleBytes scale_bytes(PackedScales scales) {
-  constexpr size_t kByte = kLanes, kHalf = 2 * kLanes, kFloat = 4 * kLanes;
-  switch (scales) {
-    case PackedScales::kNone:
-      return {0, 0};
-    case PackedScales::kF32:
-      return {kFloat, 0};
-    case PackedScales::kF16:
-    case PackedScales::kBF16:
-      return {kHalf, 0};
-    case PackedScales::kE8M0:
-      return {kByte, 0};
-    case PackedScales::kTileF32:
-      return {sizeof(float), 0};
-    case PackedScales::kF32Bias:
-      return {2 * kFloat, 0};
-    case PackedScales::kF16Bias:
-    case PackedScales::kBF16Bias:
-      return {2 * kHalf, 0};
-    case PackedScales::kF32Zero:
-      return {kFloat + kByte, 0};
-    case PackedScales::kF16Zero:
-    case PackedScales::kBF16Zero:
-      return {kHalf + kByte, 0};
-    case PackedScales::kE4M3Halves:
-      return {0, 2 * kByte};
-    case PackedScales::kSuper:
-      return {kHalf, kByte};
-    case PackedScales::kSuperMin:
-      return {2 * kHalf, 2 * kByte};
-    case PackedScales::kSuperHalves:
-      return {kHalf, 2 * kByte};
-    case PackedScales::kSuperMinHalves:
-      return {2 * kHalf, 4 * kByte};
-  }
-  return {0, 0};
-}
-
 }  // namespace lockstep

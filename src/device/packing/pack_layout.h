@@ -32,10 +32,4 @@ constexpr size_t plain_code_bytes(PackedCodes codes) {
 // Bytes of the codes of one block of a quantised matrix.
 size_t block_code_bytes(PackedCodes codes);
 
-struct ScaleBytes {
-  size_t of_head;   // of each piece
-  size_t of_block;  // of each of its blocks
-};
-ScaleBytes scale_bytes(PackedScales scales);
-
 }  // namespace lockstep

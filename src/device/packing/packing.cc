@@ -177,6 +177,33 @@ void expand_transposed_tile(const MatrixSource& source, int tile, std::byte* pac
   }
 }
 
+// Puts the codes and scales of one quantised tile, packed as if it were a group of its own, into
+// its group.
+void put_in_group(const PackPlan& plan, int tile, const std::byte* packed, std::byte* all_tiles) {
+  const PackedMatrix& matrix = plan.matrix;
+  const int first = tile / kGroupTiles * kGroupTiles;
+  const auto tiles = static_cast<size_t>(std::min(kGroupTiles, tile_count(matrix.rows) - first));
+  std::byte* group = all_tiles + static_cast<size_t>(first) * matrix.tile_bytes;
+  const auto put = [&, own = static_cast<size_t>(tile - first)](std::byte* to, size_t bytes) {
+    if (bytes > 0) std::memcpy(to + own * bytes, packed, bytes);
+    packed += bytes;
+    return to + tiles * bytes;
+  };
+  const std::byte* const scales = packed + matrix.scales_at;
+  std::byte* to = group;
+  const size_t code_bytes = block_code_bytes(matrix.codes);
+  for (size_t block = 0; block < plan.blocks.size(); ++block) to = put(to, code_bytes);
+  LOCKSTEP_CHECK(packed == scales);
+  const ScaleBytes bytes = scale_bytes(matrix.scales);
+  for (const uint16_t blocks : plan.piece_blocks) {
+    to = put(to, bytes.of_head);
+    for (int block = 0; block < blocks; ++block) to = put(to, bytes.of_block);
+  }
+  if (first + static_cast<int>(tiles) == tile + 1) {  // the last tile: what aligns the group
+    std::memset(to, 0, static_cast<size_t>(group + tiles * matrix.tile_bytes - to));
+  }
+}
+
 }  // namespace
 
 Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input) {
@@ -213,6 +240,7 @@ bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int
   const std::optional<DType> type = plain_element_type(source.stored);
   const PackedMatrix& matrix = plan.matrix;
   const bool is_expanded = is_plain(matrix.codes) && !(type && source.stored.factor == 1);
+  std::vector<std::byte> own(is_plain(matrix.codes) ? 0 : matrix.tile_bytes);
   for (int tile = begin; tile < end; ++tile) {
     std::byte* packed = tiles + static_cast<size_t>(tile) * matrix.tile_bytes;
     are_all_numbers &= are_numbers_of_tile(source, tile);
@@ -233,9 +261,10 @@ bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int
     }
     const TileRows rows = rows_of_tile(source, tile);
     const std::span<const int> stored_rows(rows.stored, static_cast<size_t>(rows.count));
-    pack_codes(source, plan, stored_rows, packed);
-    std::memset(packed + matrix.scales_at, 0, matrix.tile_bytes - matrix.scales_at);
-    pack_scales(source, plan, stored_rows, packed + matrix.scales_at);
+    pack_codes(source, plan, stored_rows, own.data());
+    std::memset(own.data() + matrix.scales_at, 0, matrix.tile_bytes - matrix.scales_at);
+    pack_scales(source, plan, stored_rows, own.data() + matrix.scales_at);
+    put_in_group(plan, tile, own.data(), tiles);
   }
   return are_all_numbers;
 }

@@ -116,6 +116,7 @@ class QuantisedMatrix {
     const size_t tiles = static_cast<size_t>((rows + kLanes - 1) / kLanes);
     for (size_t tile = 0; tile < tiles; ++tile) pack_tile(random, tile);
     tile_bytes_ = bytes_.size() / tiles;
+    group_tiles(tiles);
   }
 
   PackedMatrix view() const {
@@ -310,9 +311,13 @@ class QuantisedMatrix {
     size_t block = 0;
     for (const uint16_t block_count : piece_blocks_) {
       std::vector<Scales> heads(kLanes);
+      const size_t head_at = bytes_.size();
       append_head(random, heads);
+      head_bytes_ = bytes_.size() - head_at;
       for (int i = 0; i < block_count; ++i, ++block) {
+        const size_t block_at = bytes_.size();
         const std::vector<Scales> scales = append_block(random, heads);
+        block_scale_bytes_ = bytes_.size() - block_at;
         for (int lane = 0; lane < kLanes; ++lane) {
           for (int column = 0; column < blocks_[block].count; ++column) {
             const Scales& of = scales[static_cast<size_t>(lane)];
@@ -327,6 +332,29 @@ class QuantisedMatrix {
     }
   }
 
+  // Puts the tiles, which are one after the other, into groups: block by block, then piece by
+  // piece.
+  void group_tiles(size_t tiles) {
+    const std::vector<std::byte> ungrouped = std::exchange(bytes_, {});
+    for (size_t first = 0; first < tiles; first += kGroupTiles) {
+      const size_t count = std::min<size_t>(kGroupTiles, tiles - first);
+      size_t done = 0;  // bytes of each tile
+      const auto append_part = [&](size_t bytes) {
+        for (size_t tile = first; tile < first + count; ++tile) {
+          const auto from =
+              ungrouped.begin() + static_cast<std::ptrdiff_t>(tile * tile_bytes_ + done);
+          bytes_.insert(bytes_.end(), from, from + static_cast<std::ptrdiff_t>(bytes));
+        }
+        done += bytes;
+      };
+      for (size_t block = 0; block < blocks_.size(); ++block) append_part(block_bytes());
+      for (const uint16_t blocks : piece_blocks_) {
+        append_part(head_bytes_);
+        for (int block = 0; block < blocks; ++block) append_part(block_scale_bytes_);
+      }
+    }
+  }
+
   QuantisedFormat format_;
   int rows_;
   int columns_ = 0;
@@ -336,7 +364,8 @@ class QuantisedMatrix {
   std::vector<BlockColumns> blocks_;
   std::vector<std::byte> bytes_;
   size_t tile_bytes_ = 0;
-  std::vector<QuantisedWeight> weights_;  // (rows of whole tiles, columns)
+  size_t head_bytes_ = 0, block_scale_bytes_ = 0;  // of a tile's part of a piece
+  std::vector<QuantisedWeight> weights_;           // (rows of whole tiles, columns)
 };
 
 // The input of a quantised matrix as `table` prepares it.

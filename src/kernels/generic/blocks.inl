@@ -2,17 +2,32 @@
 // instruction set and for any division into tiles and tokens. A block is unpacked once for all
 // tokens.
 
-// The position in a quantised part: the same for all tiles.
+// The position in a quantised part: the same for all tiles of a group.
 struct BlockPlace {
   int32_t piece;
   int32_t block;
-  size_t scales;  // bytes after scales_at
+  size_t scales;  // bytes after the beginning of the group's scales
+};
+
+// The group that has a tile of a quantised matrix.
+struct TileGroup {
+  const std::byte* begin;
+  int32_t tiles;
+  int32_t tile;  // the tile's number in the group
+
+  LANES_INLINE static TileGroup of(const PackedMatrix& matrix, int tile) {
+    const int first = tile / kGroupTiles * kGroupTiles;
+    const int left = (matrix.rows + kLanes - 1) / kLanes - first;
+    return {matrix.tiles + static_cast<size_t>(first) * matrix.tile_bytes,
+            left < kGroupTiles ? left : kGroupTiles, tile - first};
+  }
 };
 
 // The position in a part.
 struct PartCursor {
   const MatmulPart* part;
-  const std::byte* tiles;  // the first tile of this call
+  TileGroup group;         // for blocks, of the first tile of this call
+  const std::byte* tiles;  // for plain elements: the first tile of this call
   const std::byte* input;  // of the first token of this call
   int32_t column;          // for plain elements
   BlockPlace place;        // for blocks
@@ -23,6 +38,7 @@ struct PartCursor {
 LANES_INLINE PartCursor cursor_of(const MatmulPart& part, int tile, int token) {
   const PackedMatrix& matrix = *part.matrix;
   return {.part = &part,
+          .group = TileGroup::of(matrix, tile),
           .tiles = matrix.tiles + static_cast<size_t>(tile) * matrix.tile_bytes,
           .input = static_cast<const std::byte*>(part.input) +
                    static_cast<size_t>(token) * part.input_stride};
@@ -78,9 +94,8 @@ LANES_INLINE F32x16 add_dot(const BlockScales& scales, int half, const Block& x,
 }
 
 template <Formula kFormula, bool kHalves, class Block, int Tiles, int Tokens>
-LANES_INLINE void add_dots(const BlockScales (&scales)[Tiles], int half,
-                           InputPointers<Tokens> input, const F32x16 (&dot)[Tiles][Tokens],
-                           F32x16 (&chain)[Tiles][Tokens]) {
+LANES_INLINE void add_dots(const BlockScales* scales, int half, InputPointers<Tokens> input,
+                           const F32x16 (&dot)[Tiles][Tokens], F32x16 (*chain)[Tokens]) {
 #pragma GCC unroll 4
   for (int tile = 0; tile < Tiles; ++tile) {
 #pragma GCC unroll 8
@@ -92,15 +107,15 @@ LANES_INLINE void add_dots(const BlockScales (&scales)[Tiles], int half,
   }
 }
 
-// A block of one tile; the next tiles' blocks are tile_bytes apart.
+// A block of one tile; those of the next tiles follow it.
 struct CodesOfBlock {
   const std::byte* at;
-  size_t tile_bytes;
   int32_t offset;
   ByteTable table;
 
+  template <PackedCodes kCodes>
   LANES_INLINE const std::byte* of_tile(int tile) const {
-    return at + static_cast<size_t>(tile) * tile_bytes;
+    return at + static_cast<size_t>(tile) * block_bytes(kCodes);
   }
 };
 
@@ -123,7 +138,7 @@ LANES_INLINE void dot_quads(const CodesOfBlock& codes, InputPointers<Tokens> inp
     constexpr int kQuad = decltype(k)::value;
 #pragma GCC unroll 4
     for (int tile = 0; tile < Tiles; ++tile) {
-      const Quad quad = load_quad<kCodes, kQuad>(codes.of_tile(tile), codes.table);
+      const Quad quad = load_quad<kCodes, kQuad>(codes.template of_tile<kCodes>(tile), codes.table);
 #pragma GCC unroll 8
       for (int token = 0; token < Tokens; ++token) {
         sums[tile][token].template add<kQuad>(
@@ -156,15 +171,15 @@ struct BlockQuads {
       for_constants<Begin, End>([&](auto k) LANES_LAMBDA {
 #pragma GCC unroll 4
         for (int tile = 0; tile < Tiles; ++tile) {
-          quads[tile][decltype(k)::value - Begin] =
-              load_quad<kCodes, decltype(k)::value>(codes.of_tile(tile), codes.table);
+          quads[tile][decltype(k)::value - Begin] = load_quad<kCodes, decltype(k)::value>(
+              codes.template of_tile<kCodes>(tile), codes.table);
         }
       });
     }
   }
   LANES_INLINE Quad at(int tile, int k) const {
     if constexpr (kIsUnpacked) return quads[tile][k - Begin];
-    return Quad::load(codes.of_tile(tile) + 64 * k);
+    return Quad::load(codes.template of_tile<kCodes>(tile) + 64 * k);
   }
 };
 
@@ -203,47 +218,53 @@ LANES_INLINE void dot_quads(const CodesOfBlock& codes, InputPointers<Tokens> inp
   }
 }
 
-// Continues the chains with a block, or with half 0 or 1 of one.
-template <PackedCodes kCodes, class Block, bool kHalves, int kHalf, int Tiles, int Tokens>
+// Continues the chains with a block, or with half 0 or 1 of one; AtOnce tiles share the work on the
+// input.
+template <PackedCodes kCodes, class Block, bool kHalves, int kHalf, int AtOnce, int Tiles,
+          int Tokens>
 LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula,
                             const BlockScales (&scales)[Tiles], InputPointers<Tokens> input,
                             F32x16 (&chain)[Tiles][Tokens]) {
   constexpr int kCount = kHalves ? kQuads / 2 : kQuads;
   const Block* block = nullptr;  // chooses the overload
-  F32x16 dot[Tiles][Tokens];
-  dot_quads<kCodes, kHalf * kCount, (kHalf + 1) * kCount>(codes, input, block, dot);
-  if (formula == Formula::kScale) {
-    add_dots<Formula::kScale, kHalves, Block>(scales, kHalf, input, dot, chain);
-  } else if (formula == Formula::kBias) {
-    add_dots<Formula::kBias, kHalves, Block>(scales, kHalf, input, dot, chain);
-  } else {
-    add_dots<Formula::kZero, kHalves, Block>(scales, kHalf, input, dot, chain);
-  }
+  for_constants<0, Tiles / AtOnce>([&](auto i) LANES_LAMBDA {
+    constexpr int kFirst = decltype(i)::value * AtOnce;
+    const CodesOfBlock some = {codes.template of_tile<kCodes>(kFirst), codes.offset, codes.table};
+    F32x16 dot[AtOnce][Tokens];
+    dot_quads<kCodes, kHalf * kCount, (kHalf + 1) * kCount>(some, input, block, dot);
+    if (formula == Formula::kScale) {
+      add_dots<Formula::kScale, kHalves, Block>(scales + kFirst, kHalf, input, dot, chain + kFirst);
+    } else if (formula == Formula::kBias) {
+      add_dots<Formula::kBias, kHalves, Block>(scales + kFirst, kHalf, input, dot, chain + kFirst);
+    } else {
+      add_dots<Formula::kZero, kHalves, Block>(scales + kFirst, kHalf, input, dot, chain + kFirst);
+    }
+  });
 }
 
-// Fetches the lines of a tile, from `offset` on, that are needed `distance` bytes later. If the
-// tile's stream [begin, end) ends before that, they are in this thread's next tile.
+// Fetches bytes of a group's codes, or of its scales, that are needed `distance` bytes later. If
+// they end before that, those of the next group follow, `skip` bytes after the end.
 struct Prefetch {
-  size_t begin;
-  size_t end;
-  size_t next_tile;  // bytes
+  const std::byte* end;
+  size_t skip;
   size_t distance;
 
-  template <int Tiles, size_t kBytes>
-  LANES_INLINE void fetch(const std::byte* tile, size_t offset, size_t tile_bytes) const {
-    size_t ahead = offset + distance;
-    if (ahead >= end) ahead += next_tile - (end - begin);
-#pragma GCC unroll 4
-    for (int i = 0; i < Tiles; ++i) {
+  LANES_INLINE void fetch(const std::byte* at, size_t bytes) const {
+    const std::byte* ahead = at + distance;
+    if (ahead >= end) ahead += skip;
 #pragma GCC unroll 8
-      for (size_t line = 0; line < kBytes; line += 64) {
-        __builtin_prefetch(tile + static_cast<size_t>(i) * tile_bytes + ahead + line);
-      }
-    }
+    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line);
   }
 };
 
-constexpr size_t kPrefetchScaleBytes = 512;
+// Memory may need 200 ns. The more a thread computes for a byte, the earlier it must ask for it
+// (measured with bench/kernels_bench.cc).
+template <PackedCodes kCodes>
+constexpr size_t prefetch_bytes() {
+  if (kCodes == PackedCodes::kFp8) return 8192;
+  return code_bits(kCodes) == 8 ? 2048 : 4096;
+}
+constexpr size_t kPrefetchBytesOfScales = 1024;
 
 // The scales of a matrix, known at run time or at compile time.
 struct AnyScales {
@@ -259,64 +280,73 @@ struct KnownScales {
 };
 
 // Adds one leaf, starting at `begin`, of Tiles tiles, the first of which is tile `first` of the
-// cursor, and returns the leaf's end. `all` is the number of tiles this thread takes at a time.
-template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
+// cursor, and returns the leaf's end.
+template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int AtOnce, int Tiles,
+          int Tokens>
 LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, const LeafStep& step,
-                                   int first, int all, F32x16 (&chain)[Tiles][Tokens]) {
+                                   int first, F32x16 (&chain)[Tiles][Tokens]) {
   constexpr size_t kBytes = block_bytes(kCodes);
   const PackedMatrix& matrix = *cursor.part->matrix;
   const Scales kind(matrix);
   const Formula formula = formula_of(kind.value);
-  const size_t tile_bytes = matrix.tile_bytes;
-  const size_t next_tile = static_cast<size_t>(all) * tile_bytes;
-  const Prefetch next_codes = {0, matrix.scales_at, next_tile, kPrefetchBytes};
-  const Prefetch next_scales = {matrix.scales_at, tile_bytes, next_tile, kPrefetchScaleBytes};
-  const std::byte* tile = cursor.tiles + static_cast<size_t>(first) * tile_bytes;
-  const std::byte* at = tile + matrix.scales_at + begin.scales;
+  const TileGroup group = cursor.group;
+  const auto tiles = static_cast<size_t>(group.tiles);
+  const int tile = group.tile + first;
+  const std::byte* const group_scales = group.begin + tiles * matrix.scales_at;
+  const std::byte* const group_end = group.begin + tiles * matrix.tile_bytes;
+  const Prefetch next_codes = {group_scales, tiles * (matrix.tile_bytes - matrix.scales_at),
+                               prefetch_bytes<kCodes>()};
+  const Prefetch next_scales = {group_end, tiles * matrix.scales_at, kPrefetchBytesOfScales};
   const auto block_index = static_cast<size_t>(begin.block);
-  CodesOfBlock codes = {tile + block_index * kBytes, tile_bytes, matrix.code_offset, {}};
+  CodesOfBlock codes = {group.begin + (block_index * tiles + static_cast<size_t>(tile)) * kBytes,
+                        matrix.code_offset,
+                        {}};
   if constexpr (kCodes == PackedCodes::kTable4) codes.table = ByteTable::load(matrix.table);
   InputPointers<Tokens> input = {cursor.input + block_index * sizeof(Block),
                                  cursor.part->input_stride};
+  const std::byte* at = group_scales + begin.scales;
   BlockScales scales[Tiles] = {};
   const uint16_t* const pieces = matrix.piece_blocks + begin.piece;
+  int32_t block_end = begin.block;
   for (int piece = 0; piece < step.pieces; ++piece) {
-    next_scales.template fetch<Tiles, 64>(tile, static_cast<size_t>(at - tile), tile_bytes);
-    at = read_heads(kind.value, matrix, at, scales);
     const int blocks = pieces[piece];
+    block_end += blocks;
+    const ScaleBytes bytes = scale_bytes(kind.value);
+    next_scales.fetch(at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block));
+    at = read_heads(kind.value, matrix.factor, at, tile, group.tiles, scales);
     for (int block = 0; block < blocks; ++block) {
-      if (has_block_scales(kind.value)) at = read_blocks_scales(kind.value, matrix, at, scales);
-      next_codes.template fetch<Tiles, kBytes>(tile, static_cast<size_t>(codes.at - tile),
-                                               tile_bytes);
-      add_block<kCodes, Block, kHalves, 0>(codes, formula, scales, input, chain);
-      if constexpr (kHalves) {
-        add_block<kCodes, Block, kHalves, 1>(codes, formula, scales, input, chain);
+      if (has_block_scales(kind.value)) {
+        at = read_blocks_scales(kind.value, matrix.factor, at, tile, group.tiles, scales);
       }
-      codes.at += kBytes;
+      next_codes.fetch(codes.at, Tiles * kBytes);
+      add_block<kCodes, Block, kHalves, 0, AtOnce>(codes, formula, scales, input, chain);
+      if constexpr (kHalves) {
+        add_block<kCodes, Block, kHalves, 1, AtOnce>(codes, formula, scales, input, chain);
+      }
+      codes.at += tiles * kBytes;
       input.first += sizeof(Block);
     }
   }
-  return {begin.piece + step.pieces,
-          static_cast<int32_t>(static_cast<size_t>(codes.at - tile) / kBytes),
-          static_cast<size_t>(at - tile) - matrix.scales_at};
+  return {begin.piece + step.pieces, block_end, static_cast<size_t>(at - group_scales)};
 }
 
 // PartCursor::add_leaf for blocks, Tiles at a time. The sums of one token stay in registers; with
 // more tokens, sums and factors do not fit and stay in memory.
-template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int Tiles, int Tokens>
+template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int AtOnce, int Tiles,
+          int Tokens>
 void add_blocks_leaf(PartCursor& cursor, const LeafStep& step, int tiles, F32x16* sums) {
   const BlockPlace begin = cursor.place;
   for (int first = 0; first < tiles; first += Tiles) {
     auto& chain = *reinterpret_cast<F32x16(*)[Tiles][Tokens]>(sums + first * Tokens);
     if constexpr (Tokens > 1) {
       cursor.place =
-          add_blocks<kCodes, Scales, Block, kHalves>(cursor, begin, step, first, tiles, chain);
+          add_blocks<kCodes, Scales, Block, kHalves, AtOnce>(cursor, begin, step, first, chain);
     } else {
       F32x16 copy[Tiles][1];
 #pragma GCC unroll 4
       for (int tile = 0; tile < Tiles; ++tile) copy[tile][0] = chain[tile][0];
       cursor.place =
-          add_blocks<kCodes, Scales, Block, kHalves>(cursor, begin, step, first, tiles, copy);
+          add_blocks<kCodes, Scales, Block, kHalves, AtOnce>(cursor, begin, step, first, copy);
 #pragma GCC unroll 4
       for (int tile = 0; tile < Tiles; ++tile) chain[tile][0] = copy[tile][0];
     }

@@ -78,21 +78,26 @@ void embed_row(const EmbedArgs& args, int row, float* to) {
   const Formula formula = formula_of(matrix.scales);
   const bool is_halved = has_halves(matrix.scales);
   const int lane = row % kLanes;
-  const std::byte* codes = matrix.tiles + static_cast<size_t>(row / kLanes) * matrix.tile_bytes;
-  const std::byte* at = codes + matrix.scales_at;
+  const TileGroup group = TileGroup::of(matrix, row / kLanes);
+  const auto tiles = static_cast<size_t>(group.tiles), tile = static_cast<size_t>(group.tile);
+  const std::byte* codes = group.begin + tile * block_bytes(kCodes);
+  const std::byte* at = group.begin + tiles * matrix.scales_at;
+  const ScaleBytes bytes = scale_bytes(matrix.scales);
   BlockScales scales = {};
   int piece = 0;
   int left = 0;  // blocks left in this piece
   for (int block = 0; block < matrix.block_count; ++block) {
     while (left == 0) {
-      at = read_head(matrix.scales, matrix.factor, at, scales);
+      read_head(matrix.scales, matrix.factor, at + tile * bytes.of_head, scales);
+      at += tiles * bytes.of_head;
       left = matrix.piece_blocks[piece++];
     }
     --left;
-    at = read_block_scales(matrix.scales, matrix.factor, at, scales);
+    read_block_scales(matrix.scales, matrix.factor, at + tile * bytes.of_block, scales);
+    at += tiles * bytes.of_block;
     float weights[kBlockColumns];
     row_weights<kCodes>(matrix, codes, lane, weights);
-    codes += block_bytes(kCodes);
+    codes += tiles * block_bytes(kCodes);
     const BlockColumns columns = args.blocks[block];
     const int middle = !is_halved || columns.count < kLanes ? columns.count : kLanes;
     float* out = to + columns.begin;

@@ -70,14 +70,22 @@ constexpr int tiles_at_once() {
   return Tiles < kMost ? Tiles : kMost;
 }
 
+// How many of Tiles tiles go through a leaf together: with one token all of them, so that the
+// group's memory is read from its beginning to its end.
+template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
+constexpr int tiles_of_leaf() {
+  return Tokens == 1 ? Tiles : tiles_at_once<kCodes, Block, Tiles, Tokens>();
+}
+
 template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
 AddLeaf add_leaf_of_input(const PackedMatrix& matrix) {
-  constexpr int kTiles = tiles_at_once<kCodes, Block, Tiles, Tokens>();
+  constexpr int kAtOnce = tiles_at_once<kCodes, Block, Tiles, Tokens>();
+  constexpr int kTiles = tiles_of_leaf<kCodes, Block, Tiles, Tokens>();
   if (!has_halves(matrix.scales)) {
-    return add_blocks_leaf<kCodes, AnyScales, Block, false, kTiles, Tokens>;
+    return add_blocks_leaf<kCodes, AnyScales, Block, false, kAtOnce, kTiles, Tokens>;
   }
   if constexpr (may_have_halves(kCodes)) {
-    return add_blocks_leaf<kCodes, AnyScales, Block, true, kTiles, Tokens>;
+    return add_blocks_leaf<kCodes, AnyScales, Block, true, kAtOnce, kTiles, Tokens>;
   }
   __builtin_trap();  // packing never makes it
 }
@@ -160,26 +168,15 @@ struct OnePlainPart {
 template <PackedCodes kCodes, PackedScales kScales, int Tiles>
 struct OneBlocksPart {
   using Block = BlockOf<kCodes>;
-  static constexpr int kTiles = tiles_at_once<kCodes, Block, Tiles, 1>();
+  static constexpr int kAtOnce = tiles_at_once<kCodes, Block, Tiles, 1>();
   PartCursor cursor;
 
   LANES_INLINE OneBlocksPart(const MatmulArgs& args, int tile, int token)
       : cursor(cursor_of(args.parts[0], tile, token)) {}
 
   LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][1]) {
-    const LeafStep& leaf = cursor.part->matrix->steps[step];
-    BlockPlace end = cursor.place;
-    for_constants<0, Tiles / kTiles>([&](auto i) LANES_LAMBDA {
-      constexpr int kFirst = decltype(i)::value * kTiles;
-      F32x16 chain[kTiles][1];
-#pragma GCC unroll 4
-      for (int tile = 0; tile < kTiles; ++tile) chain[tile][0] = sum[kFirst + tile][0];
-      end = add_blocks<kCodes, KnownScales<kScales>, Block, has_halves(kScales)>(
-          cursor, cursor.place, leaf, kFirst, Tiles, chain);
-#pragma GCC unroll 4
-      for (int tile = 0; tile < kTiles; ++tile) sum[kFirst + tile][0] = chain[tile][0];
-    });
-    cursor.place = end;
+    cursor.place = add_blocks<kCodes, KnownScales<kScales>, Block, has_halves(kScales), kAtOnce>(
+        cursor, cursor.place, cursor.part->matrix->steps[step], 0, sum);
   }
 };
 
@@ -283,26 +280,34 @@ LANES_INLINE void matmul_tokens(const MatmulArgs& args, int tile, int token, int
   }
 }
 
+// Tokens spread evenly over the blocks: 9 are 5 + 4, not 8 + 1.
 template <int Tiles>
-LANES_INLINE int matmul_tiles(const MatmulArgs& args, int tile, int block_count) {
-  for (; tile + Tiles <= args.tile_end; tile += Tiles) {
-    int token = 0;
-    for (int block = 0; block < block_count;
-         ++block) {  // tokens spread evenly: 9 are 5 + 4, not 8 + 1
-      const int end = static_cast<int>(int64_t{args.tokens} * (block + 1) / block_count);
-      matmul_tokens<Tiles>(args, tile, token, end - token);
-      token = end;
-    }
+LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile, int block_count) {
+  int token = 0;
+  for (int block = 0; block < block_count; ++block) {
+    const int end = static_cast<int>(int64_t{args.tokens} * (block + 1) / block_count);
+    matmul_tokens<Tiles>(args, tile, token, end - token);
+    token = end;
   }
-  return tile;
 }
 
 void matmul(const MatmulArgs& args) {
   if (args.tokens <= 0) return;
   const int block_count = (args.tokens + kTokensMax - 1) / kTokensMax;
-  const int tiles = tiles_of_block((args.tokens + block_count - 1) / block_count);
-  int tile = args.tile_begin;
-  if (tiles >= 4) tile = matmul_tiles<4>(args, tile, block_count);
-  if (tiles >= 2) tile = matmul_tiles<2>(args, tile, block_count);
-  matmul_tiles<1>(args, tile, block_count);
+  const int most = tiles_of_block((args.tokens + block_count - 1) / block_count);
+  for (int tile = args.tile_begin; tile < args.tile_end;) {
+    const int group_end = (tile / kGroupTiles + 1) * kGroupTiles;
+    const int left = (group_end < args.tile_end ? group_end : args.tile_end) - tile;
+    const int tiles = left < most ? left : most;
+    if (tiles >= 4) {
+      matmul_tiles<4>(args, tile, block_count);
+      tile += 4;
+    } else if (tiles >= 2) {
+      matmul_tiles<2>(args, tile, block_count);
+      tile += 2;
+    } else {
+      matmul_tiles<1>(args, tile, block_count);
+      tile += 1;
+    }
+  }
 }

@@ -47,22 +47,19 @@ LANES_INLINE F32x16 load_elements(const std::byte* from) {
 
 // Scales of a type, then the biases or zero points of the formula.
 template <class Element>
-LANES_INLINE const std::byte* read_scales(Formula formula, const std::byte* at, BlockScales& to) {
+LANES_INLINE void read_scales(Formula formula, const std::byte* at, BlockScales& to) {
   to.scale[0] = load_elements<Element>(at);
   at += kLanes * sizeof(Element);
   if (formula == Formula::kBias) {
     to.bias[0] = load_elements<Element>(at);
-    at += kLanes * sizeof(Element);
   } else if (formula == Formula::kZero) {
     to.bias[0] = negative(load_u8(at));
-    at += kLanes;
   }
-  return at;
 }
 
-// Reads the head of a piece, and returns its end.
-LANES_INLINE const std::byte* read_head(PackedScales scales, float factor, const std::byte* at,
-                                        BlockScales& to) {
+// Reads the head of a piece of one tile.
+LANES_INLINE void read_head(PackedScales scales, float factor, const std::byte* at,
+                            BlockScales& to) {
   switch (scales) {
     case PackedScales::kF32:
     case PackedScales::kF32Bias:
@@ -78,77 +75,82 @@ LANES_INLINE const std::byte* read_head(PackedScales scales, float factor, const
       return read_scales<BF16>(formula_of(scales), at, to);
     case PackedScales::kE8M0:
       to.scale[0] = mul(F32x16::broadcast(factor), load_e8m0(at));
-      return at + kLanes;
+      return;
     case PackedScales::kTileF32: {
       float scale;
       __builtin_memcpy(&scale, at, sizeof(scale));
       to.scale[0] = F32x16::broadcast(scale);
-      return at + sizeof(scale);
+      return;
     }
     case PackedScales::kSuper:
     case PackedScales::kSuperHalves:
       to.head[0] = load_elements<F16>(at);
-      return at + kLanes * sizeof(F16);
+      return;
     case PackedScales::kSuperMin:
     case PackedScales::kSuperMinHalves:
       to.head[0] = load_elements<F16>(at);
       to.head[1] = negative(load_elements<F16>(at + kLanes * sizeof(F16)));
-      return at + 2 * kLanes * sizeof(F16);
+      return;
     default:
-      return at;
+      return;
   }
 }
 
-// Reads one block's data, and returns its end.
-LANES_INLINE const std::byte* read_block_scales(PackedScales scales, float factor,
-                                                const std::byte* at, BlockScales& to) {
+// Reads one block's data of one tile.
+LANES_INLINE void read_block_scales(PackedScales scales, float factor, const std::byte* at,
+                                    BlockScales& to) {
   switch (scales) {
     case PackedScales::kE4M3Halves:
       for (int half = 0; half < 2; ++half) {
         const F32x16 value = mul(load_fp8(at + half * kLanes), F32x16::broadcast(256.0f));
         to.scale[half] = mul(F32x16::broadcast(factor), value);
       }
-      return at + 2 * kLanes;
+      return;
     case PackedScales::kSuper:
       to.scale[0] = mul(to.head[0], load_s8(at));
-      return at + kLanes;
+      return;
     case PackedScales::kSuperHalves:
       for (int half = 0; half < 2; ++half) {
         to.scale[half] = mul(to.head[0], load_s8(at + half * kLanes));
       }
-      return at + 2 * kLanes;
+      return;
     case PackedScales::kSuperMin:
       to.scale[0] = mul(to.head[0], load_u8(at));
       to.bias[0] = mul(to.head[1], load_u8(at + kLanes));
-      return at + 2 * kLanes;
+      return;
     case PackedScales::kSuperMinHalves:
       for (int half = 0; half < 2; ++half) {
         to.scale[half] = mul(to.head[0], load_u8(at + half * kLanes));
         to.bias[half] = mul(to.head[1], load_u8(at + (2 + half) * kLanes));
       }
-      return at + 4 * kLanes;
+      return;
     default:
-      return at;
+      return;
   }
 }
 
-// The same for tiles that are tile_bytes apart; `at` is the first tile's.
+// The same for tiles [first, first + Tiles) of a group of `tiles`; returns the end of the group's
+// heads, or data of the block.
 template <int Tiles>
-LANES_INLINE const std::byte* read_heads(PackedScales scales, const PackedMatrix& matrix,
-                                         const std::byte* at, BlockScales (&to)[Tiles]) {
+LANES_INLINE const std::byte* read_heads(PackedScales scales, float factor, const std::byte* at,
+                                         int first, int tiles, BlockScales (&to)[Tiles]) {
+  const size_t bytes = scale_bytes(scales).of_head;
+  const std::byte* from = at + static_cast<size_t>(first) * bytes;
 #pragma GCC unroll 4
-  for (int tile = 1; tile < Tiles; ++tile) {
-    read_head(scales, matrix.factor, at + static_cast<size_t>(tile) * matrix.tile_bytes, to[tile]);
+  for (int i = 0; i < Tiles; ++i) {
+    read_head(scales, factor, from + static_cast<size_t>(i) * bytes, to[i]);
   }
-  return read_head(scales, matrix.factor, at, to[0]);
+  return at + static_cast<size_t>(tiles) * bytes;
 }
 template <int Tiles>
-LANES_INLINE const std::byte* read_blocks_scales(PackedScales scales, const PackedMatrix& matrix,
-                                                 const std::byte* at, BlockScales (&to)[Tiles]) {
+LANES_INLINE const std::byte* read_blocks_scales(PackedScales scales, float factor,
+                                                 const std::byte* at, int first, int tiles,
+                                                 BlockScales (&to)[Tiles]) {
+  const size_t bytes = scale_bytes(scales).of_block;
+  const std::byte* from = at + static_cast<size_t>(first) * bytes;
 #pragma GCC unroll 4
-  for (int tile = 1; tile < Tiles; ++tile) {
-    read_block_scales(scales, matrix.factor, at + static_cast<size_t>(tile) * matrix.tile_bytes,
-                      to[tile]);
+  for (int i = 0; i < Tiles; ++i) {
+    read_block_scales(scales, factor, from + static_cast<size_t>(i) * bytes, to[i]);
   }
-  return read_block_scales(scales, matrix.factor, at, to[0]);
+  return at + static_cast<size_t>(tiles) * bytes;
 }
