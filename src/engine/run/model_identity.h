@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // Increment when the same tokens give other bits: the order of additions, the layout of a page.
-inline constexpr int kPageFormat = 1;
+inline constexpr int kPageFormat = 2;
 
 // Covers, for each file with weights, its name in the folder and, if it is in a hub's cache, the
 // hash that its content was checked against; else its size, modification time, head (names and
