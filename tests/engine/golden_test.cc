@@ -181,7 +181,7 @@ TEST_CASE("activations of 8 bits cost no more than their rounding, and the bits 
 }
 
 TEST_CASE("keys and values of each kind cost no more than their rounding, with the same bits") {
-  // Of grouped, windowed and latent attention, experts, and a head of 8.
+  // Grouped, windowed and latent attention, experts, and heads of 8.
   for (const std::string& folder :
        {golden_folder("llama3-bf16-long"), golden_folder("qwen3moe-q4-g64"),
         golden_folder("gptoss-mxfp4"), golden_folder("deepseekv3-bf16"),

@@ -1,4 +1,4 @@
-// What StoreKv writes, against the definition of each kind (kernels/stored_kv.h).
+// StoreKv writes the numbers that the definition of each kind gives (kernels/stored_kv.h).
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -96,7 +96,7 @@ bool has_same_bits(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-// What a kind makes of single numbers, each in a block of its own.
+// Single numbers as a kind stores them, each in a block of its own.
 std::vector<float> stored_numbers(const KernelTable& table, KvKind kind,
                                   const std::vector<float>& numbers) {
   std::vector<float> stored;
@@ -116,7 +116,8 @@ std::vector<float> stored_numbers(const KernelTable& table, KvKind kind,
   return stored;
 }
 
-// Around every number of a 16-bit format: it, the middle to the next one, and the floats beside.
+// Around every number of a 16-bit format: it, the middle to the next one, and the floats next to
+// both.
 std::vector<float> border_numbers(float (*value_of)(uint16_t)) {
   std::vector<float> numbers;
   for (uint32_t bits = 0; bits < 0x8000u; bits += 7) {

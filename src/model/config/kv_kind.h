@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// docs/precision.md has the measurements behind it.
+// Chosen by the measurements in docs/precision.md.
 inline constexpr KvKind kKvDefault = KvKind::kF16;
 
 Result<KvKind> parse_kv_kind(std::string_view name);
