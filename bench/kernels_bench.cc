@@ -256,28 +256,37 @@ double embed_us(const KernelTable& table) {
          100 * 1e6;
 }
 
-// Decode attention: 8 heads share one key/value head of 128, 4096 positions, so that pages come
-// from L2 or L3.
-double attention_gb_s(const KernelTable& table) {
-  constexpr int kHeadDim = 128;
-  constexpr int kPages = 64;
-  const size_t stride = page_head_stride(kHeadDim);
-  std::vector<float> keys(kPages * stride, 0.01f), values(kPages * stride, 0.01f);
+struct StoredKind {
+  const char* name;
+  KvKind kind;
+};
+constexpr StoredKind kStoredKinds[] = {
+    {"f32", KvKind::kF32}, {"bf16", KvKind::kBF16}, {"f16", KvKind::kF16}, {"q8", KvKind::kQ8}};
+
+// One layer's attention of Llama 3 8B for a new token at position 8191: 8 key/value heads of 128,
+// each for 4 heads.
+double attention_us(const KernelTable& table, KvKind kind) {
+  constexpr int kHeadDim = 128, kPages = 128, kKvHeads = 8, kHeads = 4;
+  const size_t stride = kKvHeads * page_head_stride(kind, kHeadDim);
+  // In every kind numbers of medium size.
+  std::vector<std::byte> keys(kPages * stride, std::byte{0x3c}), values = keys;
   std::vector<int32_t> page_list(kPages);
   for (int i = 0; i < kPages; ++i) page_list[static_cast<size_t>(i)] = i;
-  std::vector<float> query(8 * kHeadDim, 0.1f), output(8 * kHeadDim);
-  const double seconds = seconds_of([&] {
-    for (int i = 0; i < 20; ++i) {
-      table.attention({.pages = {keys.data(), values.data(), stride, kHeadDim, kHeadDim, 1},
-                       .page_list = page_list.data(),
-                       .position = kPages * kPagePositions - 1,
-                       .query = query.data(),
-                       .heads = 8,
-                       .scale = 0.1f,
-                       .output = output.data()});
-    }
-  });
-  return 20.0 * static_cast<double>((keys.size() + values.size()) * sizeof(float)) / seconds * 1e-9;
+  std::vector<float> query(kHeads * kHeadDim, 0.1f), output(kHeads * kHeadDim);
+  return seconds_of([&] {
+           for (int head = 0; head < kKvHeads; ++head) {
+             table.attention(
+                 {.pages = {kind, keys.data(), values.data(), stride, kHeadDim, kHeadDim, kKvHeads},
+                  .kv_head = head,
+                  .page_list = page_list.data(),
+                  .position = kPages * kPagePositions - 1,
+                  .query = query.data(),
+                  .heads = kHeads,
+                  .scale = 0.1f,
+                  .output = output.data()});
+           }
+         }) *
+         1e6;
 }
 
 double barrier_us(ThreadTeam& team) {
@@ -347,7 +356,10 @@ void measure(const Options& options) {
         report.add(name + "_128_tokens" + suffix, prefill.gflop_s, "gflop_s");
       }
       if (threads == 1 && !options.only_decode) {
-        report.add(fmt::format("{}_attention", table->name), attention_gb_s(*table), "gb_s");
+        for (const StoredKind& of : kStoredKinds) {
+          report.add(fmt::format("{}_attention_8k_{}", table->name, of.name),
+                     attention_us(*table, of.kind), "us");
+        }
         report.add(fmt::format("{}_prepare_8192", table->name), prepare_us(*table), "us");
         report.add(fmt::format("{}_embed_8192", table->name), embed_us(*table), "us");
       }

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/kernels.h"
+
 namespace lockstep {
 
 enum class BufferId : int32_t {};
@@ -122,9 +124,10 @@ struct HeadMatmul {
 
 // One layer's pages on this rank: see PageArgs in kernels/kernels.h.
 struct LayerPages {
+  KvKind kind = KvKind::kF32;
   Slice keys;
   Slice values;
-  size_t page_stride = 0;
+  size_t page_stride = 0;  // in elements of four bytes, like offsets
   int head_dim = 0;
   int value_dim = 0;
   int kv_heads = 0;

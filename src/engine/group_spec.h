@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collective/plan/algorithm.h"
 #include "collective/plan/wire.h"
+#include "model/config/kv_kind.h"
 #include "model/config/run_limits.h"
 #include "transport/link_options.h"
 
@@ -27,8 +29,9 @@ struct GroupSpec {
   int sequences_max = kSequencesDefault;       // that run together
   int batch_tokens_max = kBatchTokensDefault;  // in one step; longer prompts are fed in chunks
   std::string device = "cpu";                  // "delayed": the test device
-  bool exact = false;  // activations stay float32 where weights are quantised
-  int bits = 0;        // not 0: weights are quantised to this many bits while they are read
+  bool exact = false;        // activations stay float32 where weights are quantised
+  std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
+  int bits = 0;              // not 0: weights are quantised to this many bits while they are read
 
   int size() const { return static_cast<int>(shares.size()); }
   friend bool operator==(const GroupSpec&, const GroupSpec&) = default;
@@ -39,7 +42,7 @@ struct GroupSpec {
 template <class Spec, class Visit>
 void for_each_group_field(Spec& spec, Visit&& visit) {
   auto& [model, shares, link, wire, algorithm, threads, pin_threads, context, sequences_max,
-         batch_tokens_max, device, exact, bits] = spec;
+         batch_tokens_max, device, exact, kv, bits] = spec;
   visit("model", model);
   visit("shares", shares);
   visit("link", link);
@@ -52,6 +55,7 @@ void for_each_group_field(Spec& spec, Visit&& visit) {
   visit("batch_tokens_max", batch_tokens_max);
   visit("device", device);
   visit("exact", exact);
+  visit("kv", kv);
   visit("bits", bits);
 }
 

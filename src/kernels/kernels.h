@@ -97,24 +97,55 @@ struct RopeArgs {
   int32_t token_end;
 };
 
+// How keys and values are stored. Attention reads the stored values as float32 and computes with
+// those, whatever the kind.
+//   kF32         as they are.
+//   kBF16, kF16  rounded to the nearest, ties to even. A finite value stays finite: beyond the
+//                largest it becomes the largest. Infinities and NaNs stay what they are.
+//   kQ8          value = code * scale, which is exact. The columns of one head and position are
+//                cut into blocks of kKvBlock; with m = max |x| of a block, scale is m / 127 rounded
+//                up to BF16 and code = round_to_even(x * (1 / scale)), from -127 to 127. Codes and
+//                scale are 0 if m is below kKvLeast; if m reaches kKvMost or a value is a NaN,
+//                all of the block is NaN (codes 0, scale NaN).
+enum class KvKind : int32_t { kF32, kBF16, kF16, kQ8 };
+inline constexpr int kKvBlock = 32;
+inline constexpr float kKvLeast = 0x1p-100f;  // no product is subnormal
+inline constexpr float kKvMost = 0x1p+120f;   // none is infinite
+
+inline constexpr int kv_blocks(int32_t head_dim) {
+  return (head_dim + kKvBlock - 1) / kKvBlock;
+}
+inline constexpr size_t kv_element_bytes(KvKind kind) {
+  return kind == KvKind::kF32 ? 4 : kind == KvKind::kQ8 ? 1 : 2;
+}
+
 // One layer's keys and values in pages. For each head a page holds
 //   keys   (kPagePositions / kLanes, head_dim, kLanes): sixteen positions side by side,
-//   values (kPagePositions, head_dim), of which the first value_dim are used.
-// `keys` and `values` point at page 0; pages of one layer are page_stride floats apart, heads in a
-// page page_head_stride() floats.
+//   values (kPagePositions, head_dim), of which the first value_dim are used;
+// with kQ8 both are codes, and after them follow the scales as BF16,
+//   keys   (kPagePositions / kLanes, kv_blocks(head_dim), kLanes),
+//   values (kPagePositions, kv_blocks(head_dim)).
+// `keys` and `values` point at page 0; pages of one layer are page_stride bytes apart, heads in a
+// page page_head_stride() bytes.
 struct PageArgs {
-  float* keys;
-  float* values;
+  KvKind kind;
+  std::byte* keys;
+  std::byte* values;
   size_t page_stride;
   int32_t head_dim;
   int32_t value_dim;  // at most head_dim
   int32_t kv_heads;
 };
-inline size_t page_head_stride(int32_t head_dim) {
-  return size_t{kPagePositions} * head_dim;
+inline constexpr size_t kv_scales_at(int32_t head_dim) {  // with kQ8
+  return size_t{kPagePositions} * static_cast<size_t>(head_dim);
+}
+inline constexpr size_t page_head_stride(KvKind kind, int32_t head_dim) {
+  const size_t elements = size_t{kPagePositions} * static_cast<size_t>(head_dim);
+  const size_t scales = size_t{kPagePositions} * static_cast<size_t>(kv_blocks(head_dim));
+  return elements * kv_element_bytes(kind) + (kind == KvKind::kQ8 ? scales * 2 : 0);
 }
 
-// Writes the keys and values of tokens into their pages.
+// Rounds the keys and values of tokens and writes them into their pages.
 struct StoreKvArgs {
   PageArgs pages;
   const float* keys;    // (tokens, kv_heads, head_dim)

@@ -48,6 +48,43 @@ LANES_INLINE void store_partial(float* to, F32x16 x, int count) {
   _mm256_maskstore_ps(to + 8, first_mask(count, 8), x.high);
 }
 
+LANES_INLINE __m128i eight_bf16(__m256 x) {
+  const __m256i infinity = _mm256_set1_epi32(0x7f800000);
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(magnitude, 16), _mm256_set1_epi32(1));
+  const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+  const __m256i largest = _mm256_set1_epi32(0x7f7f0000);
+  const __m256i finite = _mm256_min_epi32(_mm256_add_epi32(magnitude, bias), largest);
+  const __m256i quiet =
+      _mm256_and_si256(_mm256_cmpgt_epi32(magnitude, infinity), _mm256_set1_epi32(0x00400000));
+  const __m256i is_finite = _mm256_cmpgt_epi32(infinity, magnitude);
+  const __m256i rounded = _mm256_blendv_epi8(_mm256_or_si256(magnitude, quiet), finite, is_finite);
+  const __m256i sign = _mm256_andnot_si256(_mm256_set1_epi32(0x7fffffff), bits);
+  const __m256i halves = _mm256_srli_epi32(_mm256_or_si256(rounded, sign), 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+}
+// Finite values are limited to the largest half-precision number, whose rounding is then exact.
+LANES_INLINE __m128i eight_f16(__m256 x) {
+  const __m256 largest = _mm256_set1_ps(65504.0f);
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  const __m256 magnitude = _mm256_andnot_ps(sign, x);
+  const __m256 limited = _mm256_or_ps(_mm256_min_ps(magnitude, largest), _mm256_and_ps(sign, x));
+  const __m256 is_finite = _mm256_cmp_ps(magnitude, _mm256_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+  return _mm256_cvtps_ph(_mm256_blendv_ps(x, limited, is_finite), _MM_FROUND_TO_NEAREST_INT);
+}
+LANES_INLINE void store_eight(void* to, __m128i eight) {
+  _mm_storeu_si128(static_cast<__m128i*>(to), eight);
+}
+LANES_INLINE void store_rounded(BF16* to, F32x16 x) {
+  store_eight(to, eight_bf16(x.low));
+  store_eight(to + 8, eight_bf16(x.high));
+}
+LANES_INLINE void store_rounded(F16* to, F32x16 x) {
+  store_eight(to, eight_f16(x.low));
+  store_eight(to + 8, eight_f16(x.high));
+}
+
 LANES_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
   return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
 }

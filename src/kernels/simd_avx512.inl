@@ -32,6 +32,35 @@ LANES_INLINE void store_partial(float* to, F32x16 x, int count) {
   _mm512_mask_storeu_ps(to, first_mask(count), x.v);
 }
 
+LANES_INLINE void store_rounded(BF16* to, F32x16 x) {
+  const __m512i infinity = _mm512_set1_epi32(0x7f800000);
+  const __m512i bits = _mm512_castps_si512(x.v);
+  const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(magnitude, 16), _mm512_set1_epi32(1));
+  const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+  const __m512i largest = _mm512_set1_epi32(0x7f7f0000);
+  const __m512i finite = _mm512_min_epi32(_mm512_add_epi32(magnitude, bias), largest);
+  const __m512i others =
+      _mm512_mask_or_epi32(magnitude, _mm512_cmpgt_epi32_mask(magnitude, infinity), magnitude,
+                           _mm512_set1_epi32(0x00400000));
+  const __m512i rounded =
+      _mm512_mask_blend_epi32(_mm512_cmplt_epi32_mask(magnitude, infinity), others, finite);
+  const __m512i sign = _mm512_andnot_si512(_mm512_set1_epi32(0x7fffffff), bits);
+  const __m512i halves = _mm512_srli_epi32(_mm512_or_si512(rounded, sign), 16);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(halves));
+}
+// Finite values are limited to the largest half-precision number, whose rounding is then exact.
+LANES_INLINE void store_rounded(F16* to, F32x16 x) {
+  const __m512 magnitude = _mm512_abs_ps(x.v);
+  const __mmask16 is_finite =
+      _mm512_cmp_ps_mask(magnitude, _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+  const __m512 sign = _mm512_and_ps(x.v, _mm512_set1_ps(-0.0f));
+  const __m512 limited = _mm512_or_ps(_mm512_min_ps(magnitude, _mm512_set1_ps(65504.0f)), sign);
+  const __m512 kept = _mm512_mask_blend_ps(is_finite, x.v, limited);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT));
+}
+
 LANES_INLINE F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }

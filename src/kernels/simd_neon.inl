@@ -43,6 +43,34 @@ LANES_INLINE void store_partial(float* to, F32x16 x, int count) {
   for (int i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
+LANES_INLINE uint16x4_t four_bf16(float32x4_t x) {
+  const uint32x4_t infinity = vdupq_n_u32(0x7f800000);
+  const uint32x4_t bits = vreinterpretq_u32_f32(x);
+  const uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7fffffff));
+  const uint32x4_t odd = vandq_u32(vshrq_n_u32(magnitude, 16), vdupq_n_u32(1));
+  const uint32x4_t sum = vaddq_u32(magnitude, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+  const uint32x4_t finite = vminq_u32(sum, vdupq_n_u32(0x7f7f0000));
+  const uint32x4_t quiet = vandq_u32(vcgtq_u32(magnitude, infinity), vdupq_n_u32(0x00400000));
+  const uint32x4_t rounded =
+      vbslq_u32(vcltq_u32(magnitude, infinity), finite, vorrq_u32(magnitude, quiet));
+  const uint32x4_t sign = vandq_u32(bits, vdupq_n_u32(0x80000000));
+  return vshrn_n_u32(vorrq_u32(rounded, sign), 16);
+}
+// Finite values are limited to the largest half-precision number, whose rounding is then exact.
+LANES_INLINE uint16x4_t four_f16(float32x4_t x) {
+  const uint32x4_t sign = vdupq_n_u32(0x80000000);
+  const float32x4_t magnitude = vabsq_f32(x);
+  const float32x4_t limited = vbslq_f32(sign, x, vminq_f32(magnitude, vdupq_n_f32(65504.0f)));
+  const uint32x4_t is_finite = vcltq_f32(magnitude, vdupq_n_f32(__builtin_inff()));
+  return vreinterpret_u16_f16(vcvt_f16_f32(vbslq_f32(is_finite, limited, x)));
+}
+LANES_INLINE void store_rounded(BF16* to, F32x16 x) {
+  for (int i = 0; i < 4; ++i) vst1_u16(&to[4 * i].bits, four_bf16(x.v[i]));
+}
+LANES_INLINE void store_rounded(F16* to, F32x16 x) {
+  for (int i = 0; i < 4; ++i) vst1_u16(&to[4 * i].bits, four_f16(x.v[i]));
+}
+
 template <class Operation>
 LANES_INLINE F32x16 for_fours(Operation operation) {
   return {{operation(0), operation(1), operation(2), operation(3)}};

@@ -2,7 +2,8 @@
 // Included into the anonymous namespace of one file. kernels/math.cc computes with Lanes<1>.
 //
 // Rules for all vocabularies: max(a, b) is a > b ? a : b; sum_lanes adds lane i and i + 8, then i +
-// 4, i + 2, i + 1; no operation flushes subnormal numbers; 16-bit floats convert exactly.
+// 4, i + 2, i + 1; no operation flushes subnormal numbers; 16-bit floats convert exactly to float32
+// and are rounded from it as to_f16 and to_bf16 do.
 
 #define LANES_INLINE inline __attribute__((always_inline))
 
@@ -41,6 +42,40 @@ LANES_INLINE float to_float(F16 value) {
   if (magnitude < 0x7c00) return float_of_bits(sign | ((magnitude << 13) + (112u << 23)));
   const uint32_t quiet = magnitude > 0x7c00 ? 0x00400000u : 0u;
   return float_of_bits(sign | 0x7f800000u | (magnitude << 13) | quiet);
+}
+
+// The nearest 16-bit float, ties to even, in integers alone. A finite value stays finite: beyond
+// the largest it becomes the largest. A NaN becomes quiet and keeps its sign and the first bits of
+// its fraction.
+LANES_INLINE BF16 to_bf16(float value) {
+  const uint32_t bits = bits_of_float(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  uint32_t half = (magnitude + 0x7fffu + ((magnitude >> 16) & 1u)) >> 16;
+  if (magnitude < 0x7f800000u && half > 0x7f7fu) half = 0x7f7fu;
+  if (magnitude > 0x7f800000u) half = (magnitude >> 16) | 0x40u;
+  return {static_cast<uint16_t>(sign | half)};
+}
+LANES_INLINE F16 to_f16(float value) {
+  constexpr uint32_t kNormalLeast = 0x38800000u;  // 2^-14
+  constexpr uint32_t kHalfOfLeast = 0x33000000u;  // 2^-25
+  const uint32_t bits = bits_of_float(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  uint32_t half = 0;
+  if (magnitude > 0x7f800000u) {
+    half = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+  } else if (magnitude == 0x7f800000u) {
+    half = 0x7c00u;
+  } else if (magnitude >= kNormalLeast) {
+    half = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    if (half > 0x7bffu) half = 0x7bffu;
+  } else if (magnitude > kHalfOfLeast) {  // a multiple of 2^-24
+    const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
+    const uint32_t shift = 126u - (magnitude >> 23);
+    half = (significand + (1u << (shift - 1)) - 1u + ((significand >> shift) & 1u)) >> shift;
+  }
+  return {static_cast<uint16_t>(sign | half)};
 }
 
 // E4M3 / 256: a half precision number has the same fields, with the exponent one bit wider and its
@@ -87,6 +122,16 @@ LANES_INLINE void store_partial(float* to, Lanes<Count> x, int count) {
   for (int i = 0; i < Count; ++i) {
     if (i < count) to[i] = x.lane[i];
   }
+}
+
+// Sixteen elements rounded as to_bf16 and to_f16 do.
+template <int Count>
+LANES_INLINE void store_rounded(BF16* to, Lanes<Count> x) {
+  for (int i = 0; i < Count; ++i) to[i] = to_bf16(x.lane[i]);
+}
+template <int Count>
+LANES_INLINE void store_rounded(F16* to, Lanes<Count> x) {
+  for (int i = 0; i < Count; ++i) to[i] = to_f16(x.lane[i]);
 }
 
 // a * b + c, rounded once.

@@ -226,7 +226,7 @@ void GroupPlacer::limit_shares(const GroupPlan& plan, Attempt& attempt) const {
 }
 
 void GroupPlacer::predict(const Attempt& attempt, GroupPlan& plan) const {
-  GroupView view{facts_, attempt.views};
+  GroupView view{facts_, attempt.views, request_.limits.kv};
   const size_t ranks = attempt.ranks();
   for (size_t stage = 0; stage < attempt.stages; ++stage) {
     const size_t first = stage * ranks, next = (stage + 1) % attempt.stages * ranks;

@@ -74,6 +74,7 @@ Json plan_json(const PlanSubject& subject, const ClusterFacts& cluster, const Mo
       {"format", subject.format.empty() ? Json() : Json(subject.format)},
       {"context", request.limits.context},
       {"streams", request.limits.streams},
+      {"kv", kv_kind_name(request.limits.kv)},
       {"prompt_tokens", request.prompt_tokens},
       {"choice", plan.fitting.empty() ? Json() : placement_json(cluster, plan.fitting.front())},
       {"explanation", plan.explanation},

@@ -10,8 +10,6 @@ namespace {
 
 // In addition to two sums per layer: the embeddings, the choice and the step's broadcast.
 constexpr double kStepExchanges = 3;
-// Keys and values are float32.
-constexpr double kStateBytes = sizeof(float);
 // Prompt chunks in a pipeline are at least this long (engine/schedule/scheduler.h).
 constexpr int kChunkMin = kPagePositions;
 
@@ -73,7 +71,8 @@ StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, 
   StepTime time;
   time.weights = own.weight_bytes / machine.read_bytes_per_us;
   if (part == LayerPart::kMixer) {
-    const double state = 2 * kStateBytes * load.state_heads * load.state_dim;
+    const auto head_bytes = static_cast<double>(page_head_stride(group.kv, load.state_dim));
+    const double state = 2 * head_bytes / kPagePositions * load.state_heads;
     time.state = fed.state_reads * positions * state / machine.read_bytes_per_us;
     own.operations += 4.0 * fed.tokens * positions * load.heads * load.state_dim;
   }

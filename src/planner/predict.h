@@ -44,6 +44,7 @@ struct StageView {
 struct GroupView {
   const ModelFacts& facts;
   std::vector<StageView> stages;
+  KvKind kv = kKvDefault;
 };
 
 // A step that processes one token of each of `streams` sequences of `positions` positions.

@@ -76,6 +76,7 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
       .layers = layers,
       .tokens_max = static_cast<size_t>(std::max(limits.batch_tokens_max, limits.streams)),
       .pages = pages,
+      .kv = limits.kv,
       .page_list_entries_max = pages};
   RankMemory memory{.process_bytes = kProcessBytes};
   // The ranks that choose tokens, and the leader, which checks constraints first.

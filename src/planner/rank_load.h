@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/config/kv_kind.h"
 #include "model/config/run_limits.h"
 #include "model/load/cut.h"
 #include "planner/facts/model_facts.h"
@@ -48,6 +49,7 @@ struct LoadLimits {
   int context = 0;  // positions of one sequence
   int streams = 1;  // sequences that run together
   int batch_tokens_max = kBatchTokensDefault;
+  KvKind kv = kKvDefault;
 };
 
 class RankCounter {

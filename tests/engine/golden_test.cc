@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "engine/variant.h"
 #include "support/rank_threads.h"
@@ -17,7 +18,19 @@ namespace {
 constexpr double kTolerance = 1e-3;
 const std::string kSource = LOCKSTEP_SOURCE_DIR;
 
-std::vector<Variant> variants(bool exact) {
+// How answers are rounded: options that change bits.
+struct Precision {
+  bool exact = false;
+  std::optional<KvKind> kv{};
+
+  Setup setup(Setup setup) const {
+    setup.exact = exact;
+    setup.kv = kv;
+    return setup;
+  }
+};
+
+std::vector<Variant> variants(const Precision& precision) {
   std::vector<Variant> all;
   for (const LinkKind link : {LinkKind::kShm, LinkKind::kTcp}) {
     const std::string link_name = link == LinkKind::kShm ? "shm" : "tcp";
@@ -52,7 +65,7 @@ std::vector<Variant> variants(bool exact) {
     all.push_back(
         {std::string("3 ranks, ") + table->name, {.shares = {1, 2, 1}, .isa = table->name}, 7});
   }
-  for (Variant& variant : all) variant.setup.exact = exact;
+  for (Variant& variant : all) variant.setup = precision.setup(variant.setup);
   return all;
 }
 
@@ -72,9 +85,9 @@ double largest_difference(const Golden& golden, const Answer& answer) {
   return largest;
 }
 
-void check_every_variant(const std::string& folder, bool exact, const GenerateRequest& request,
-                         const Answer& reference) {
-  for (const Variant& variant : variants(exact)) {
+void check_every_variant(const std::string& folder, const Precision& precision,
+                         const GenerateRequest& request, const Answer& reference) {
+  for (const Variant& variant : variants(precision)) {
     GenerateRequest varied = request;
     varied.chunk = variant.chunk;
     const Outcome outcome = run_ranks(folder, variant.setup, {varied});
@@ -107,8 +120,8 @@ int top1_agreement(const Answer& a, const Answer& b, size_t first) {
 }
 
 // The same prompt batched with four others of different lengths, in the same steps.
-void check_in_company(const std::string& folder, bool exact, const GenerateRequest& request,
-                      const Answer& reference) {
+void check_in_company(const std::string& folder, const Precision& precision,
+                      const GenerateRequest& request, const Answer& reference) {
   for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
     std::vector<GenerateRequest> requests;
     for (size_t i = 0; i < 4; ++i) {
@@ -119,7 +132,7 @@ void check_in_company(const std::string& folder, bool exact, const GenerateReque
            .sampling = {.temperature = 1.0f, .seed = i}});
     }
     requests.insert(requests.begin() + 2, request);
-    const Outcome outcome = run_ranks(folder, {.shares = shares, .exact = exact}, requests);
+    const Outcome outcome = run_ranks(folder, precision.setup({.shares = shares}), requests);
     CHECK(same_bits(outcome.answers[2], reference));
   }
 }
@@ -138,8 +151,8 @@ TEST_CASE("logits and greedy tokens of the golden cases, the same bits however t
     CHECK(largest_difference(golden, reference) < kTolerance);
     CHECK(reference.tokens == golden.greedy);
     CHECK(reference.reason == FinishReason::kLength);
-    check_every_variant(folder, true, request, reference);
-    check_in_company(folder, true, request, reference);
+    check_every_variant(folder, {.exact = true}, request, reference);
+    check_in_company(folder, {.exact = true}, request, reference);
   }
 }
 
@@ -153,15 +166,45 @@ TEST_CASE("activations of 8 bits cost no more than their rounding, and the bits 
     tokens.insert(tokens.end(), golden.greedy.begin(), golden.greedy.end() - 1);
     const GenerateRequest forced = prompt_and_greedy(tokens, 0, 0);
     const Answer exact = run_ranks(folder, {.exact = true}, {forced}).answers[0];
-    const Answer rounded = run_ranks(folder, {.isa = "scalar"}, {forced}).answers[0];
+    const Precision activations{.kv = KvKind::kF32};
+    const Setup scalar = activations.setup({.isa = "scalar"});
+    const Answer rounded = run_ranks(folder, scalar, {forced}).answers[0];
     CHECK(rms_difference(rounded, exact) <= 1.5 * golden.int8.rms_difference);
     CHECK(top1_agreement(rounded, exact, golden.prompt.size() - 1) >=
           golden.int8.top1_agreement - 2);
-    check_every_variant(folder, false, forced, rounded);
+    check_every_variant(folder, activations, forced, rounded);
     const GenerateRequest request = prompt_and_greedy(golden.prompt, 32, 0);
-    const Answer greedy = run_ranks(folder, {.isa = "scalar"}, {request}).answers[0];
-    check_every_variant(folder, false, request, greedy);
-    check_in_company(folder, false, request, greedy);
+    const Answer greedy = run_ranks(folder, scalar, {request}).answers[0];
+    check_every_variant(folder, activations, request, greedy);
+    check_in_company(folder, activations, request, greedy);
+  }
+}
+
+TEST_CASE("keys and values of each kind cost no more than their rounding, with the same bits") {
+  // Grouped, windowed and latent attention, experts, and heads of 8.
+  for (const std::string& folder :
+       {golden_folder("llama3-bf16-long"), golden_folder("qwen3moe-q4-g64"),
+        golden_folder("gptoss-mxfp4"), golden_folder("deepseekv3-bf16"),
+        golden_folder("kimik2-q8-g32"), kSource + "/models/stories260K"}) {
+    CAPTURE(folder);
+    std::vector<int32_t> prompt;
+    for (int i = 0; i < 90; ++i) prompt.push_back(3 + i * 37 % 240);
+    const GenerateRequest request = prompt_and_greedy(prompt, 20, 0);
+    const Answer whole = run_ranks(folder, {.kv = KvKind::kF32}, {request}).answers[0];
+    const Precision usual{};
+    CHECK(same_bits(run_ranks(folder, usual.setup({}), {request}).answers[0],
+                    run_ranks(folder, {.kv = kKvDefault}, {request}).answers[0]));
+    for (const KvKind kv : {KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
+      CAPTURE(kv_kind_name(kv));
+      const Precision precision{.kv = kv};
+      const Answer reference =
+          run_ranks(folder, precision.setup({.isa = "scalar"}), {request}).answers[0];
+      const double rms = rms_difference(reference, whole);
+      CHECK(rms > 0);
+      CHECK(rms < (kv == KvKind::kF16 ? 0.01 : 0.1));
+      check_every_variant(folder, precision, request, reference);
+      check_in_company(folder, precision, request, reference);
+    }
   }
 }
 
@@ -181,7 +224,7 @@ TEST_CASE("stories260K tells the expected stories, the same bits however they ar
   const GenerateRequest& last = requests.back();
   const Answer reference = run_ranks(folder, {.isa = "scalar"}, {last}).answers[0];
   CHECK(same_bits(together.answers.back(), reference));
-  check_every_variant(folder, false, last, reference);
+  check_every_variant(folder, {}, last, reference);
 }
 
 TEST_CASE("seeded sampling gives the same text on any ranks and in any batch") {
@@ -194,7 +237,7 @@ TEST_CASE("seeded sampling gives the same text on any ranks and in any batch") {
     const auto alone = run_ranks(folder, {}, {request}).answers[0].tokens;
     CHECK(alone.size() == 24);
     CHECK(alone != golden.greedy);
-    for (const Variant& variant : variants(false)) {
+    for (const Variant& variant : variants({})) {
       GenerateRequest varied = request;
       varied.chunk = variant.chunk;
       CHECK_MESSAGE(run_ranks(folder, variant.setup, {varied}).answers[0].tokens == alone,

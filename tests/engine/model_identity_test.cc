@@ -114,6 +114,17 @@ TEST_CASE("model identity: options count that change bits, and no others") {
     spec.exact = true;
     CHECK(Folder::identity_of(spec) != plain);
   }
+  SUBCASE("keys and values") {
+    spec.kv = kKvDefault;
+    CHECK(Folder::identity_of(spec) == plain);
+    spec.kv = KvKind::kF32;
+    const Digest whole = Folder::identity_of(spec);
+    spec.kv = KvKind::kBF16;
+    const Digest rounded = Folder::identity_of(spec);
+    CHECK(whole != plain);
+    CHECK(rounded != plain);
+    CHECK(rounded != whole);
+  }
   SUBCASE("bits") {
     spec.bits = 4;
     const Digest four = Folder::identity_of(spec);

@@ -152,10 +152,42 @@ TEST_CASE("options that change bits use separate pages") {
   TemporaryFolder folder;
   const std::string model = golden_folder("llama3-q4-g64");
   const GenerateRequest request = logged_generation_of(story_text(150, 1), 20);
-  for (const bool exact : {false, true, false, true}) {
-    const Answer computed = run_ranks(model, {.exact = exact}, {request}).answers[0];
-    const Setup setup{.exact = exact, .cache_folders = {folder.path().string()}};
-    CHECK(has_same_bits(run_ranks(model, setup, {request}).answers[0], computed));
+  for (int round = 0; round < 2; ++round) {
+    for (const Setup& options :
+         {Setup{}, Setup{.exact = true}, Setup{.kv = KvKind::kF32}, Setup{.kv = KvKind::kBF16},
+          Setup{.kv = KvKind::kF16}, Setup{.kv = KvKind::kQ8}}) {
+      const Answer computed = run_ranks(model, options, {request}).answers[0];
+      Setup setup = options;
+      setup.cache_folders = {folder.path().string()};
+      const Answer answer = run_ranks(model, setup, {request}).answers[0];
+      CHECK(has_same_bits(answer, computed));
+      const bool was_there = round > 0 || options.kv == kKvDefault;
+      CHECK(answer.cached_tokens == (was_there ? 128 : 0));
+    }
+  }
+}
+
+TEST_CASE("pages of each kind of keys and values move between placements and the disk") {
+  const GenerateRequest request = logged_generation_of(story_text(200, 1), 4);
+  for (const std::string& model : {std::string(kStories), golden_folder("deepseekv3-bf16")}) {
+    CAPTURE(model);
+    for (const KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
+      CAPTURE(kv_kind_name(kv));
+      const Answer computed = run_ranks(model, {.kv = kv}, {request}).answers[0];
+      TemporaryFolder folder;
+      int cached = 0;
+      for (const Setup& placement :
+           {Setup{.shares = {3, 1}}, Setup{}, Setup{.shares = {1, 1}, .stages = 2},
+            Setup{.shares = {1, 2, 1}, .threads = 2}, Setup{.shares = {1, 1, 1, 1}}}) {
+        Setup setup = placement;
+        setup.kv = kv;
+        setup.cache_folders = {folder.path().string()};
+        const Answer answer = run_ranks(model, setup, {request}).answers[0];
+        CHECK(has_same_bits(answer, computed));
+        CHECK(answer.cached_tokens == cached);
+        cached = 192;
+      }
+    }
   }
 }
 

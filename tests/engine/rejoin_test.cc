@@ -36,14 +36,15 @@ class Recorder final : public EventReader {
 // The ranks of one model as threads of this process.
 class Ranks {
  public:
-  Ranks(int size, const std::string& device) : cancelled_(false) {
+  Ranks(int size, const std::string& device, KvKind kv = kKvDefault) : cancelled_(false) {
     for (int rank = 0; rank < size; ++rank) {
       auto engine = load_engine({.spec = {.model = kStories,
                                           .shares = equal_shares(size),
                                           .threads = 1,
                                           .context = 256,
                                           .batch_tokens_max = 16,
-                                          .device = device},
+                                          .device = device,
+                                          .kv = kv},
                                  .kernels = kernels_named("")},
                                 group(rank, unformed_links(rank, size)));
       REQUIRE(engine.ok());
@@ -121,6 +122,18 @@ TEST_CASE("an engine that left an epoch mid-sequence gives the same answer later
       }
       CHECK(ranks.run_epoch(LinkKind::kShm, epoch, story(60), 0, true) == expected);
     }
+  }
+}
+
+TEST_CASE("an engine that left an epoch gives the same answer with every kind of keys and values") {
+  for (const KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
+    CAPTURE(kv_kind_name(kv));
+    const std::vector<int32_t> expected =
+        Ranks(1, "cpu", kv).run_epoch(LinkKind::kShm, 1, story(80), 0, true);
+    Ranks ranks(3, "cpu", kv);
+    const auto part = ranks.run_epoch(LinkKind::kTcp, 1, story(80), 70, false);
+    CHECK(part == std::vector<int32_t>(expected.begin(), expected.begin() + 70));
+    CHECK(ranks.run_epoch(LinkKind::kShm, 2, story(80), 0, true) == expected);
   }
 }
 

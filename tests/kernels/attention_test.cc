@@ -1,74 +1,107 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "kernels/stored_kv.h"
 #include "kernels/test_data.h"
 
 namespace lockstep {
 namespace {
 
-// A cache whose unused slots hold NaN, and the stored values.
+// A cache whose unused slots hold garbage, and the values that it stands for.
 struct Cache {
+  KvKind kind;
   int head_dim;
+  int value_dim;
   int kv_heads;
   int positions;
   std::vector<int32_t> page_list;
-  std::vector<float> keys;
-  std::vector<float> values;
-  std::vector<float> stored_keys;  // (positions, kv_heads, head_dim)
-  std::vector<float> stored_values;
+  std::vector<std::byte> keys;
+  std::vector<std::byte> values;
+  std::vector<float> stored_keys;    // (positions, kv_heads, head_dim), rounded
+  std::vector<float> stored_values;  // (positions, kv_heads, value_dim), rounded
 
-  size_t row() const { return static_cast<size_t>(kv_heads) * static_cast<size_t>(head_dim); }
+  size_t page_stride() const {
+    return static_cast<size_t>(kv_heads) * page_head_stride(kind, head_dim) + 64;
+  }
   PageArgs pages() {
-    const size_t page_stride = row() * kPagePositions + 16;
-    return {keys.data(), values.data(), page_stride, head_dim, head_dim, kv_heads};
+    return {kind, keys.data(), values.data(), page_stride(), head_dim, value_dim, kv_heads};
   }
 };
 
-// The contents of pages before and around the stored values.
-float garbage(bool is_nan) {
-  return is_nan ? NAN : 3.0e38f;
+// The contents of pages before and around the stored values: NaN, or large, in every kind.
+std::byte garbage(bool is_nan) {
+  return std::byte{is_nan ? uint8_t{0xff} : uint8_t{0x7b}};
+}
+
+struct CacheShape {
+  KvKind kind = KvKind::kF32;
+  int head_dim = 0;
+  int kv_heads = 1;
+  int positions = 0;
+  int value_dim = 0;  // 0: head_dim
+  bool nan_garbage = true;
+};
+
+// Stores `keys` and `values` in two calls.
+Cache filled(const KernelTable& table, const CacheShape& shape, const std::vector<float>& keys,
+             const std::vector<float>& values) {
+  const int value_dim = shape.value_dim == 0 ? shape.head_dim : shape.value_dim;
+  Cache cache = {
+      shape.kind, shape.head_dim, value_dim, shape.kv_heads, shape.positions, {}, {}, {}, {}, {}};
+  const int pages = (shape.positions + kPagePositions - 1) / kPagePositions;
+  for (int page = 0; page < pages; ++page) cache.page_list.push_back((page * 5 + 2) % 7);
+  cache.keys.assign(7 * cache.page_stride(), garbage(shape.nan_garbage));
+  cache.values.assign(7 * cache.page_stride(), garbage(shape.nan_garbage));
+  std::vector<int32_t> page_of, slot_of;
+  for (int position = 0; position < shape.positions; ++position) {
+    page_of.push_back(cache.page_list[static_cast<size_t>(position / kPagePositions)]);
+    slot_of.push_back(position % kPagePositions);
+  }
+  const auto heads = static_cast<size_t>(shape.kv_heads);
+  StoreKvArgs args = {
+      .pages = cache.pages(),
+      .keys = keys.data(),
+      .values = values.data(),
+      .keys_stride = heads * static_cast<size_t>(shape.head_dim),
+      .values_stride = heads * static_cast<size_t>(value_dim),
+      .page = page_of.data(),
+      .slot = slot_of.data(),
+      .token_begin = 0,
+      .token_end = shape.positions / 2,
+  };
+  table.store_kv(args);
+  args.token_begin = shape.positions / 2;
+  args.token_end = shape.positions;
+  table.store_kv(args);
+  cache.stored_keys = rounded_rows(shape.kind, keys, shape.head_dim);
+  cache.stored_values = rounded_rows(shape.kind, values, value_dim);
+  return cache;
+}
+
+Cache fill_cache(const KernelTable& table, uint64_t seed, const CacheShape& shape) {
+  SampleRandom random(seed);
+  const size_t rows = static_cast<size_t>(shape.kv_heads) * static_cast<size_t>(shape.positions);
+  const int value_dim = shape.value_dim == 0 ? shape.head_dim : shape.value_dim;
+  const std::vector<float> keys = random.units(rows * static_cast<size_t>(shape.head_dim));
+  const std::vector<float> values = random.units(rows * static_cast<size_t>(value_dim));
+  return filled(table, shape, keys, values);
 }
 
 Cache fill_cache(const KernelTable& table, uint64_t seed, int head_dim, int kv_heads, int positions,
                  bool nan_garbage = true) {
-  Cache cache = {head_dim, kv_heads, positions, {}, {}, {}, {}, {}};
-  const int pages = (positions + kPagePositions - 1) / kPagePositions;
-  for (int page = 0; page < pages; ++page) cache.page_list.push_back((page * 5 + 2) % 7);
-  const size_t floats = 7 * (cache.row() * kPagePositions + 16);
-  cache.keys.assign(floats, garbage(nan_garbage));
-  cache.values.assign(floats, garbage(nan_garbage));
-  SampleRandom random(seed);
-  cache.stored_keys = random.units(cache.row() * static_cast<size_t>(positions));
-  cache.stored_values = random.units(cache.row() * static_cast<size_t>(positions));
-  std::vector<int32_t> page_of;
-  std::vector<int32_t> slot_of;
-  for (int position = 0; position < positions; ++position) {
-    page_of.push_back(cache.page_list[static_cast<size_t>(position / kPagePositions)]);
-    slot_of.push_back(position % kPagePositions);
-  }
-  StoreKvArgs args = {
-      .pages = cache.pages(),
-      .keys = cache.stored_keys.data(),
-      .values = cache.stored_values.data(),
-      .keys_stride = cache.row(),
-      .values_stride = cache.row(),
-      .page = page_of.data(),
-      .slot = slot_of.data(),
-      .token_begin = 0,
-      .token_end = positions / 2,
-  };
-  table.store_kv(args);
-  args.token_begin = positions / 2;
-  args.token_end = positions;
-  table.store_kv(args);
-  return cache;
+  return fill_cache(table, seed,
+                    {.head_dim = head_dim,
+                     .kv_heads = kv_heads,
+                     .positions = positions,
+                     .nan_garbage = nan_garbage});
 }
 
 std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, int position,
                           const std::vector<float>& query, int heads, float scale, int window = 0,
                           const float* sinks = nullptr) {
-  const size_t count = static_cast<size_t>(heads) * static_cast<size_t>(cache.head_dim);
+  const size_t count = static_cast<size_t>(heads) * static_cast<size_t>(cache.value_dim);
   std::vector<float> output(count + 8, kUntouched);
   table.attention({
       .pages = cache.pages(),
@@ -89,14 +122,15 @@ std::vector<float> attend(const KernelTable& table, Cache& cache, int kv_head, i
 void check_head(const Cache& cache, int kv_head, int position, const float* query, float scale,
                 const float* output, int first = 0, float sink = -INFINITY) {
   const auto head_dim = static_cast<size_t>(cache.head_dim);
-  const auto stored = [&](const std::vector<float>& from, int at) {
-    return from.data() + static_cast<size_t>(at) * cache.row() +
-           static_cast<size_t>(kv_head) * head_dim;
+  const auto value_dim = static_cast<size_t>(cache.value_dim);
+  const auto stored = [&](const std::vector<float>& from, int at, size_t columns) {
+    const size_t row = static_cast<size_t>(at) * static_cast<size_t>(cache.kv_heads);
+    return from.data() + (row + static_cast<size_t>(kv_head)) * columns;
   };
   std::vector<double> scores;
   double score_error = 0;
   for (int at = first; at <= position; ++at) {
-    const float* key = stored(cache.stored_keys, at);
+    const float* key = stored(cache.stored_keys, at, head_dim);
     double score = 0;
     double magnitude = 0;
     for (size_t i = 0; i < head_dim; ++i) {
@@ -113,11 +147,11 @@ void check_head(const Cache& cache, int kv_head, int position, const float* quer
   // A probability has the errors of its score and of the maximum, and so has their sum; |value| <=
   // 1; each position rounds once, with a few more operations per page and exp (2 ulp).
   const double bound = 4 * score_error + (2.0 * position + 100) * 0x1p-24;
-  for (size_t i = 0; i < head_dim; ++i) {
+  for (size_t i = 0; i < value_dim; ++i) {
     double value = 0;
     for (int at = first; at <= position; ++at) {
       value += scores[static_cast<size_t>(at - first)] / sum *
-               double{stored(cache.stored_values, at)[i]};
+               double{stored(cache.stored_values, at, value_dim)[i]};
     }
     REQUIRE(std::fabs(double{output[i]} - value) <= bound);
   }
@@ -126,16 +160,28 @@ void check_head(const Cache& cache, int kv_head, int position, const float* quer
 // Makes one stored position NaN in the pages.
 void poison(Cache& cache, int position) {
   const auto head_dim = static_cast<size_t>(cache.head_dim);
+  const size_t bytes = kv_element_bytes(cache.kind);
+  const auto blocks = static_cast<size_t>(kv_blocks(cache.head_dim));
+  const size_t scales = kv_scales_at(cache.head_dim);
   const size_t page =
       static_cast<size_t>(cache.page_list[static_cast<size_t>(position / kPagePositions)]);
   const auto slot = static_cast<size_t>(position % kPagePositions);
-  const size_t place = page * cache.pages().page_stride;
+  const size_t group = slot / kLanes, lane = slot % kLanes;
+  const auto spoil = [](std::byte* at, size_t count) { std::memset(at, 0xff, count); };
   for (size_t head = 0; head < static_cast<size_t>(cache.kv_heads); ++head) {
-    const size_t at = place + head * page_head_stride(cache.head_dim);
+    const size_t at =
+        page * cache.page_stride() + head * page_head_stride(cache.kind, cache.head_dim);
+    std::byte* keys = cache.keys.data() + at;
+    std::byte* values = cache.values.data() + at;
     for (size_t i = 0; i < head_dim; ++i) {
-      cache.keys[at + (slot / kLanes * head_dim + i) * kLanes + slot % kLanes] = NAN;
-      cache.values[at + slot * head_dim + i] = NAN;
+      spoil(keys + ((group * head_dim + i) * kLanes + lane) * bytes, bytes);
     }
+    spoil(values + slot * head_dim * bytes, head_dim * bytes);
+    if (cache.kind != KvKind::kQ8) continue;
+    for (size_t i = 0; i < blocks; ++i) {
+      spoil(keys + scales + ((group * blocks + i) * kLanes + lane) * 2, 2);
+    }
+    spoil(values + scales + slot * blocks * 2, blocks * 2);
   }
 }
 
@@ -143,9 +189,11 @@ void poison(Cache& cache, int position) {
 
 TEST_CASE("a window attends to the last positions only, and never reads earlier ones") {
   constexpr int kHeadDim = 24, kHeads = 3, kPositions = 201;
-  for (const KernelTable* table : available_kernels()) {
+  for (const auto& [table, kind] : tables_and_kinds()) {
     CAPTURE(std::string(table->name));
-    Cache cache = fill_cache(*table, 33, kHeadDim, 2, kPositions);
+    CAPTURE(static_cast<int>(kind));
+    Cache cache = fill_cache(
+        *table, 33, {.kind = kind, .head_dim = kHeadDim, .kv_heads = 2, .positions = kPositions});
     SampleRandom random(34);
     const std::vector<float> query = random.units(kHeads * kHeadDim);
     for (int position : {0, 15, 63, 64, 130, 200}) {
@@ -174,9 +222,11 @@ TEST_CASE("a window attends to the last positions only, and never reads earlier 
 
 TEST_CASE("a sink takes its share of the softmax, whatever the window and the other heads") {
   constexpr int kHeadDim = 24, kHeads = 19, kPositions = 201;  // more heads than one pass handles
-  for (const KernelTable* table : available_kernels()) {
+  for (const auto& [table, kind] : tables_and_kinds()) {
     CAPTURE(std::string(table->name));
-    Cache cache = fill_cache(*table, 35, kHeadDim, 2, kPositions);
+    CAPTURE(static_cast<int>(kind));
+    Cache cache = fill_cache(
+        *table, 35, {.kind = kind, .head_dim = kHeadDim, .kv_heads = 2, .positions = kPositions});
     SampleRandom random(36);
     const std::vector<float> query = random.units(kHeads * kHeadDim);
     std::vector<float> sinks = random.units(kHeads);
@@ -253,10 +303,12 @@ TEST_CASE("a head's attention does not depend on the other heads") {
 }
 
 TEST_CASE("the contents of unused slots and of gaps between heads do not change attention") {
-  for (const KernelTable* table : available_kernels()) {
+  for (const auto& [table, kind] : tables_and_kinds()) {
     for (int positions : {1, 17, 63, 65, 100}) {
-      Cache nan_cache = fill_cache(*table, 8, 40, 3, positions, true);
-      Cache big_cache = fill_cache(*table, 8, 40, 3, positions, false);
+      CacheShape shape{.kind = kind, .head_dim = 40, .kv_heads = 3, .positions = positions};
+      Cache nan_cache = fill_cache(*table, 8, shape);
+      shape.nan_garbage = false;
+      Cache big_cache = fill_cache(*table, 8, shape);
       SampleRandom random(2);
       const std::vector<float> query = random.units(size_t{5} * 40);
       for (int kv_head = 0; kv_head < 3; ++kv_head) {
@@ -291,23 +343,35 @@ TEST_CASE("scores far apart give the value with the largest score") {
   }
 }
 
-TEST_CASE("store_kv puts sixteen keys side by side and leaves all other slots alone") {
-  for (const KernelTable* table : available_kernels()) {
-    Cache cache = fill_cache(*table, 6, 10, 2, 70);
-    const PageArgs pages = cache.pages();
-    size_t numbers = 0;
-    for (float value : cache.keys) numbers += std::isnan(value) ? 0 : 1;
-    CHECK(numbers == size_t{70} * 2 * 10);
-    for (int position = 0; position < 70; ++position) {
-      const auto page = static_cast<size_t>(cache.page_list[static_cast<size_t>(position) / 64]);
-      const auto slot = static_cast<size_t>(position % 64);
-      for (size_t head = 0; head < 2; ++head) {
-        const size_t begin = page * pages.page_stride + head * page_head_stride(10);
-        for (size_t i = 0; i < 10; ++i) {
-          const size_t at = static_cast<size_t>(position) * 20 + head * 10 + i;
-          REQUIRE(cache.keys[begin + ((slot / 16) * 10 + i) * 16 + slot % 16] ==
-                  cache.stored_keys[at]);
-          REQUIRE(cache.values[begin + slot * 10 + i] == cache.stored_values[at]);
+TEST_CASE("attention over rounded keys and values is that over the same values as float32") {
+  struct Dims {
+    int head_dim, value_dim;
+  };
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    CAPTURE(static_cast<int>(kind));
+    for (const Dims dims : {Dims{1, 1}, Dims{16, 7}, Dims{31, 31}, Dims{33, 33}, Dims{64, 64},
+                            Dims{75, 70}, Dims{96, 50}, Dims{128, 128}, Dims{576, 512}}) {
+      const CacheShape shape{.kind = kind,
+                             .head_dim = dims.head_dim,
+                             .kv_heads = 2,
+                             .positions = 150,
+                             .value_dim = dims.value_dim};
+      Cache rounded = fill_cache(*table, 77, shape);
+      CacheShape plain_shape = shape;
+      plain_shape.kind = KvKind::kF32;
+      Cache plain =
+          filled(scalar_kernels(), plain_shape, rounded.stored_keys, rounded.stored_values);
+      SampleRandom random(5);
+      const std::vector<float> query = random.units(7 * static_cast<size_t>(dims.head_dim));
+      const std::vector<float> sinks = random.units(7);
+      for (int position : {0, 15, 16, 62, 63, 64, 65, 127, 128, 149}) {
+        for (int window : {0, 1, 17, 65}) {
+          const auto found =
+              attend(*table, rounded, 1, position, query, 7, 0.7f, window, sinks.data());
+          const auto expected =
+              attend(scalar_kernels(), plain, 1, position, query, 7, 0.7f, window, sinks.data());
+          REQUIRE(first_difference(found, expected) == -1);
         }
       }
     }

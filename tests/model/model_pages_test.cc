@@ -22,6 +22,7 @@ struct Case {
   std::vector<double> shares{1};
   std::string device = "cpu";
   LatentCut latent_cut = LatentCut::kAuto;
+  KvKind kv = kKvDefault;
 };
 
 // A rank's part of the page, and the bits with which the model continues after it.
@@ -76,6 +77,7 @@ Result<Part> run_rank(const Case& of, Group group, const std::vector<Part>& from
                                       .shares = of.shares,
                                       .tokens_max = kTokens,
                                       .pages = 4,
+                                      .kv = of.kv,
                                       .page_list_entries_max = 2,
                                       .latent_cut = of.latent_cut},
                                      group, *device));
@@ -125,6 +127,28 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
+// Computes a page on one rank and on several, and continues from copies both ways.
+void check_copies(const std::string& model, KvKind kv) {
+  const Case whole{.model = model, .kv = kv};
+  const std::vector<Part> alone = run(whole);
+  std::vector<Case> cases{{model, {3, 1}},
+                          {model, {1, 1, 1, 1}},
+                          {model, {1, 2}, "delayed"},
+                          {model, {1, 1, 1}, "cpu", LatentCut::kAlways}};
+  for (Case& of : cases) {
+    of.kv = kv;
+    CAPTURE(of.shares.size());
+    CAPTURE(of.device);
+    const std::vector<Part> computed = run(of);
+    REQUIRE(same_bits(logits_of(computed), logits_of(alone)));
+    CHECK(gathered(alone[0].shape, computed) == alone[0].bytes);
+    const std::vector<Part> loaded = run(of, alone);
+    CHECK(same_bits(logits_of(loaded), logits_of(alone)));
+    CHECK(gathered(alone[0].shape, loaded) == alone[0].bytes);
+    CHECK(same_bits(logits_of(run(whole, computed)), logits_of(alone)));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a page copied from one model's ranks can be used by another, whatever its ranks") {
@@ -132,21 +156,9 @@ TEST_CASE("a page copied from one model's ranks can be used by another, whatever
   for (const std::string& model : {std::string("/models/stories260K"), golden + "gptoss-mxfp4",
                                    golden + "deepseekv3-bf16", golden + "kimik2-q8-g32"}) {
     CAPTURE(model);
-    const std::vector<Part> alone = run({model});
-    const std::vector<Case> cases{{model, {3, 1}},
-                                  {model, {1, 1, 1, 1}},
-                                  {model, {1, 2}, "delayed"},
-                                  {model, {1, 1, 1}, "cpu", LatentCut::kAlways}};
-    for (const Case& of : cases) {
-      CAPTURE(of.shares.size());
-      CAPTURE(of.device);
-      const std::vector<Part> computed = run(of);
-      REQUIRE(same_bits(logits_of(computed), logits_of(alone)));
-      CHECK(gathered(alone[0].shape, computed) == alone[0].bytes);
-      const std::vector<Part> loaded = run(of, alone);
-      CHECK(same_bits(logits_of(loaded), logits_of(alone)));
-      CHECK(gathered(alone[0].shape, loaded) == alone[0].bytes);
-      CHECK(same_bits(logits_of(run({model}, computed)), logits_of(alone)));
+    for (KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
+      CAPTURE(kv_kind_name(kv));
+      check_copies(model, kv);
     }
   }
 }

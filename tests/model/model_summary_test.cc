@@ -106,16 +106,20 @@ TEST_CASE("a source without one of the tensors is an error that names it") {
   CHECK(summary.error().message.find("shared_experts.down_proj") != std::string::npos);
 }
 
-TEST_CASE("state comes in pages: float32 keys and values, or the latent") {
+TEST_CASE("state comes in pages: keys and values, or the latent, in the bytes of their kind") {
   const auto llama = read_shape_config("llama-3.2-1b");
   REQUIRE(llama.ok());
-  const uint64_t token = uint64_t{2} * 16 * 8 * 64 * 4;
-  CHECK(state_bytes(llama.value(), 1024) == 1024 * token);
-  CHECK(state_bytes(llama.value(), 1) == 64 * token);
-  CHECK(state_bytes(llama.value(), 0) == 0);
+  const uint64_t numbers = uint64_t{2} * 16 * 8 * 64;  // of a token
+  CHECK(state_bytes(llama.value(), KvKind::kF32, 1024) == 1024 * numbers * 4);
+  CHECK(state_bytes(llama.value(), KvKind::kF16, 1024) == 1024 * numbers * 2);
+  CHECK(state_bytes(llama.value(), KvKind::kBF16, 1) == 64 * numbers * 2);
+  CHECK(state_bytes(llama.value(), KvKind::kQ8, 1024) == 1024 * (numbers + numbers / 32 * 2));
+  CHECK(state_bytes(llama.value(), KvKind::kF32, 0) == 0);
   const auto deepseek = read_shape_config("deepseek-v3.1");
   REQUIRE(deepseek.ok());
-  CHECK(state_bytes(deepseek.value(), 1024) == uint64_t{1024} * 2 * 61 * (512 + 64) * 4);
+  const uint64_t latents = uint64_t{1024} * 2 * 61 * (512 + 64);
+  CHECK(state_bytes(deepseek.value(), KvKind::kF32, 1024) == latents * 4);
+  CHECK(state_bytes(deepseek.value(), KvKind::kQ8, 1024) == latents + latents / 32 * 2);
 }
 
 TEST_CASE("a format has the name that model cards use") {

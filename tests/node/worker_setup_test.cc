@@ -39,6 +39,9 @@ void change(Topology& field) {
 void change(Wire& field) {
   field = Wire::kQ8;
 }
+void change(std::optional<KvKind>& field) {
+  field = KvKind::kQ8;
+}
 void change(SumAlgorithm& field) {
   field = SumAlgorithm::kTree;
 }
@@ -128,6 +131,14 @@ TEST_CASE("a set-up that lacks a field or contradicts itself is refused") {
     CAPTURE(other);
     CHECK_FALSE(decode_setup(other).ok());
   });
+  SUBCASE("kv") {
+    std::string other = whole;
+    const std::string unset = "\"kv\":null";
+    REQUIRE(other.find(unset) != std::string::npos);
+    other.replace(other.find(unset), unset.size(), "\"kv\":\"f8\"");
+    CHECK_FALSE(decode_setup(other).ok());
+    setup.spec.bits = 7;
+  }
   SUBCASE("bits") {
     setup.spec.bits = 7;
   }

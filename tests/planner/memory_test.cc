@@ -95,6 +95,7 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
                                    .layers = layers[stage],
                                    .tokens_max = std::max(limits.batch_tokens_max, limits.streams),
                                    .pages = pages,
+                                   .kv = limits.kv,
                                    .page_list_entries_max = pages,
                                    .link = kLink.kind},
                                   unformed, device);
@@ -162,6 +163,16 @@ TEST_CASE("planned memory equals a model's allocations over several machines and
     CAPTURE(name);
     const std::string path = golden_folder(name);
     CHECK(check_all(path, {5, 3, 2, 2}, {.context = 64, .streams = 3, .batch_tokens_max = 2}) > 12);
+  }
+}
+
+TEST_CASE("planned memory equals a model's allocations for every kind of keys and values") {
+  for (const char* name : {"llama3-q4-g64", "deepseekv3-q4-g64"}) {
+    CAPTURE(name);
+    for (KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
+      CAPTURE(kv_kind_name(kv));
+      CHECK(check_all(golden_folder(name), {2, 1}, {.context = 100, .kv = kv}) >= 5);
+    }
   }
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("one machine by hand: weights, keys and values, the overhead of operat
                         .load_w = 50,
                         .price_usd = 1000};
   const ClusterFacts cluster{{machine}, LinkTable(1, {std::nullopt})};
-  const ModelPlan plan = plan_of(facts, cluster, {.context = 4096});
+  const ModelPlan plan = plan_of(facts, cluster, {.context = 4096, .kv = KvKind::kF32});
   REQUIRE(plan.fitting.size() == 1);
   const PlannedPlacement& one = plan.fitting.front();
   const double weights = 1235.8e6 * 2 / 20e3, kernels = 16 * 17 * 0.5;
@@ -111,6 +111,16 @@ TEST_CASE("one machine by hand: weights, keys and values, the overhead of operat
   const RankMemory& memory = one.placement.groups.front().ranks.front().memory;
   CHECK(memory.weight_bytes == doctest::Approx(1235.8e6 * 2).epsilon(0.001));
   CHECK(memory.state_bytes == uint64_t{16} * 4096 * 2 * 8 * 64 * 4);
+  // 16 bits take half, 8 bits with a scale of 16 for 32 of them a little more than a quarter.
+  for (const auto& [kv, part] : {std::pair(KvKind::kF16, 0.5), std::pair(KvKind::kBF16, 0.5),
+                                 std::pair(KvKind::kQ8, 8.5 / 32)}) {
+    const ModelPlan rounded = plan_of(facts, cluster, {.context = 4096, .kv = kv});
+    REQUIRE(rounded.fitting.size() == 1);
+    const PlannedPlacement& found = rounded.fitting.front();
+    CHECK(found.token.state == doctest::Approx(state * part));
+    CHECK(static_cast<double>(found.placement.groups.front().ranks.front().memory.state_bytes) ==
+          static_cast<double>(memory.state_bytes) * part);
+  }
 }
 
 TEST_CASE("fast links: a dense model is cut over all machines, close to the published speed") {

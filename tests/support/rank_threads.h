@@ -31,6 +31,7 @@ struct Setup {
   std::string isa;  // empty: the best
   int batch_tokens_max = kBatchTokensDefault;
   bool exact = false;
+  std::optional<KvKind> kv{};
   int bits = 0;
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;
@@ -122,6 +123,7 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
                   .batch_tokens_max = setup.batch_tokens_max,
                   .device = setup.device,
                   .exact = setup.exact,
+                  .kv = setup.kv,
                   .bits = setup.bits};
   options.latent_cut = setup.latent_cut;
   options.overlap = setup.overlap;

@@ -144,7 +144,8 @@ inline void check_answers(const std::string& path, const Expected& expected) {
   for (const bool exact : {true, false}) {
     CAPTURE(exact);
     const auto run = [&](std::vector<double> shares) {
-      return run_ranks(path, {.shares = std::move(shares), .exact = exact}, {request}).answers[0];
+      const Setup setup{.shares = std::move(shares), .exact = exact, .kv = KvKind::kF32};
+      return run_ranks(path, setup, {request}).answers[0];
     };
     const Answer alone = run({1});
     const std::vector<double> misses = differences(alone, expected.logits);

@@ -71,11 +71,12 @@ Result<Plan> plan_of(const ShapeFlags& flags) {
 }
 
 Status check_memory(const Plan& plan, const ModelBenchFlags& flags, int ranks) {
+  const KvKind kv = kv_of(flags.group.spec.exact, flags.group.spec.kv);
   uint64_t needed = kProbeBytes;
   for (const std::string& text : plan.models) {
     const OpenedModel model = TRY(open_model(text));
     needed += model.source->file_bytes() + static_cast<uint64_t>(ranks) * kOtherBytes +
-              state_bytes(model.config, flags.prompt_tokens + flags.new_tokens);
+              state_bytes(model.config, kv, flags.prompt_tokens + flags.new_tokens);
   }
   const std::optional<uint64_t> available = available_memory_bytes();
   if (!available || needed <= *available) return Ok{};

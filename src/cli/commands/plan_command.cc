@@ -31,6 +31,7 @@ struct PlanCommandFlags {
   std::string check;
   ShapeFlags shape;
   PlanRequest request{.limits = {.context = 0, .streams = 1}};
+  std::optional<KvKind> kv;
   bool fits_constants = false;
   bool json = false;
 };
@@ -80,6 +81,7 @@ Status run_plan(const PlanCommandFlags& flags) {
   const ModelFacts facts = TRY(model_facts(model));
   LoadLimits& limits = subject.request.limits;
   if (limits.context == 0) limits.context = TRY(context_for(model.config, 0));
+  limits.kv = kv_of(false, flags.kv);
   const ClusterFacts cluster = TRY(read_cluster(flags));
   const ModelPlan plan = TRY(plan_model(facts, cluster, subject.request));
   if (flags.json) {
@@ -157,6 +159,7 @@ void add_plan_command(CLI::App& app, Command& chosen) {
       ->add_option("--prompt", flags->request.prompt_tokens,
                    "length of the prompt whose first token is timed (default 512)")
       ->check(at_least(1));
+  add_kv_flag(*command, flags->kv);
   command->add_option("--bits", flags->shape.bits,
                       "as if the weights had 2, 3, 4, 5, 6, 8, 16 or 32 bits (a published model's "
                       "default: 16)");

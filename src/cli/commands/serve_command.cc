@@ -432,10 +432,11 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
 
 // Whether a flag for worker processes of this machine was given, which no cluster plans.
 bool says_how_grouped(const CLI::App& command) {
-  constexpr const char* kFlags[] = {
-      "--ranks",       "--shares",   "--parallel", "--stages",  "--link",    "--link-delay-us",
-      "--link-gbit-s", "--topology", "--rails",    "--encrypt", "--wire",    "--threads",
-      "--pin",         "--exact",    "--bits",     "--device",  "--streams", "--queue"};
+  constexpr const char* kFlags[] = {"--ranks",  "--shares",        "--parallel",    "--stages",
+                                    "--link",   "--link-delay-us", "--link-gbit-s", "--topology",
+                                    "--rails",  "--encrypt",       "--wire",        "--threads",
+                                    "--pin",    "--exact",         "--kv",          "--bits",
+                                    "--device", "--streams",       "--queue"};
   return std::any_of(std::begin(kFlags), std::end(kFlags),
                      [&](const char* flag) { return command.get_option(flag)->count() > 0; });
 }

@@ -128,7 +128,8 @@ Result<Json> shown_json(const ShowFlags& flags, const Shown& shown) {
                   {"chosen_experts", config.experts.chosen},
                   {"vocabulary", config.vocab_size},
                   {"context", config.positions_max},
-                  {"state_bytes_per_1k_tokens", state_bytes(config, kStateTokens)},
+                  {"kv", kv_kind_name(kKvDefault)},
+                  {"state_bytes_per_1k_tokens", state_bytes(config, kKvDefault, kStateTokens)},
                   {"size_bytes", shown.file_bytes},
                   {"weight_bytes", total.bytes},
                   {"weight_bytes_per_token", total.token_bytes},
@@ -178,7 +179,9 @@ void print_shown_model(const Shown& shown) {
   }
   line("vocabulary", fmt::format("{} tokens", config.vocab_size));
   line("context", fmt::format("{} tokens", config.positions_max));
-  line("memory of 1k tokens", bytes_text(state_bytes(config, kStateTokens)));
+  line("memory of 1k tokens", fmt::format("{}, keys and values in {}",
+                                          bytes_text(state_bytes(config, kKvDefault, kStateTokens)),
+                                          kv_kind_name(kKvDefault)));
 }
 
 void print_classes(const ModelSummary& summary) {

@@ -25,8 +25,8 @@ namespace {
 constexpr double kGib = 1 << 30;
 
 // A value that has a name on the command line; its check must refuse names that `parse` refuses.
-template <class Value>
-CLI::Option& add_named(CLI::App& command, const std::string& flag, Value& value,
+template <class Place, class Value>
+CLI::Option& add_named(CLI::App& command, const std::string& flag, Place& value,
                        Result<Value> (*parse)(std::string_view), const std::string& help) {
   const auto set = [&value, parse](const std::string& name) {
     if (const auto parsed = parse(name); parsed.ok()) value = parsed.value();
@@ -116,6 +116,14 @@ void add_link_flags(CLI::App& command, LinkOptions& link) {
       .check(CLI::IsMember({"mesh", "line", "ring", "star"}));
 }
 
+void add_kv_flag(CLI::App& command, std::optional<KvKind>& kv) {
+  add_named(command, "--kv", kv, parse_kv_kind,
+            fmt::format("how keys and values are stored: f32, bf16, f16 or q8 (default {}, with "
+                        "--exact f32)",
+                        kv_kind_name(kKvDefault)))
+      .check(CLI::IsMember({"f32", "bf16", "f16", "q8"}));
+}
+
 void add_group_flags(CLI::App& command, GroupFlags& flags) {
   GroupSpec& spec = flags.spec;
   command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
@@ -148,7 +156,9 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
       ->check(at_least(1));
   command.add_flag("--pin", spec.pin_threads, "bind each thread to its own core");
   command.add_flag("--exact", spec.exact,
-                   "keep activations in float32 where weights are quantised (slower)");
+                   "keep keys and values in float32, and activations where weights are quantised "
+                   "(slower)");
+  add_kv_flag(command, spec.kv);
   command.add_option("--device", spec.device, "cpu, or delayed (a device for tests)")->group("");
 }
 
@@ -202,6 +212,7 @@ Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
   spec.shares = TRY(parse_shares(flags.shares, flags.ranks));
   const int stages = TRY(stage_count(flags, spec.size()));
   TRY(check_link_options(spec.link));
+  TRY(check_kv(spec.exact, spec.kv));
   spec.link.stages = stages;
   if (spec.bits != 0 && !is_affine_bits(spec.bits)) {
     return Error{ErrorCode::kInvalidArgument,

@@ -32,6 +32,8 @@ struct GroupFlags {
 };
 
 void add_link_flags(CLI::App& command, LinkOptions& link);
+// --kv; not set if it is not given.
+void add_kv_flag(CLI::App& command, std::optional<KvKind>& kv);
 // All flags except the model, --bits and --verbose.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
 // Limits on the requests of a served model.

@@ -77,9 +77,9 @@ std::string bits_text(const PublishedPoint& point) {
 
 void print_plan(const PlanSubject& subject, const ClusterFacts& cluster, const ModelPlan& plan) {
   const PlanRequest& request = subject.request;
-  print_line(fmt::format("{}{}{}, a context of {} for {}, {}", subject.model,
-                         subject.format.empty() ? "" : " as ", subject.format,
-                         request.limits.context,
+  print_line(fmt::format("{}{}{}, a context of {} (keys and values in {}) for {}, {}",
+                         subject.model, subject.format.empty() ? "" : " as ", subject.format,
+                         request.limits.context, kv_kind_name(request.limits.kv),
                          counted(static_cast<uint64_t>(request.limits.streams), "stream"),
                          counted(cluster.machines.size(), "machine")));
   if (!plan.fitting.empty()) {

@@ -210,9 +210,10 @@ const int32_t* CpuDevice::ints(Slice slice, size_t elements) const {
 }
 
 PageArgs CpuDevice::page_args(const LayerPages& pages) const {
-  return {.keys = floats(pages.keys, 0),
-          .values = floats(pages.values, 0),
-          .page_stride = pages.page_stride,
+  return {.kind = pages.kind,
+          .keys = place(pages.keys, 0),
+          .values = place(pages.values, 0),
+          .page_stride = pages.page_stride * 4,
           .head_dim = pages.head_dim,
           .value_dim = pages.value_dim,
           .kv_heads = pages.kv_heads};

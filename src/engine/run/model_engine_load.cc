@@ -93,6 +93,7 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                             .layers = own,
                             .tokens_max = limits_.tokens_max,
                             .pages = pages_needed(limits_),
+                            .kv = kv_of(options.spec.exact, options.spec.kv),
                             .page_list_entries_max = pages_needed(limits_),
                             .link = options.spec.link.kind,
                             .latent_cut = options.latent_cut,
@@ -145,6 +146,7 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group 
   const GroupSpec& spec = options.spec;
   const int stages = spec.link.stages;
   LOCKSTEP_CHECK(options.kernels != nullptr && spec.threads > 0);
+  TRY(check_kv(spec.exact, spec.kv));
   if (spec.size() != group.size()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} shares were given for {} ranks", spec.size(), group.size())};

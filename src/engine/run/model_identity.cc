@@ -182,6 +182,8 @@ Status describe_shape(const std::string& model, Description& description) {
 Status describe_model(const GroupSpec& spec, Description& description) {
   description.add(kVersion);
   description.add("exact", spec.exact ? 1 : 0);
+  description.add("kv");
+  description.add(kv_kind_name(kv_of(spec.exact, spec.kv)));
   description.add("bits", static_cast<uint64_t>(spec.bits));
   const std::string model = spec.model.string();
   const bool is_shape = is_shape_model(model);

@@ -63,15 +63,29 @@ uint64_t quantised_checksum(const KernelTable& table) {
   return sum.value();
 }
 
-uint64_t attention_checksum(const KernelTable& table, bool has_sinks) {
+struct AttentionSample {
+  KvKind kind = KvKind::kF32;
+  int head_dim = 36;
+  bool has_sinks = false;
+  SampleKind values = SampleKind::kPlain;  // of keys and values
+};
+
+// With kinds that round, also of what is stored.
+uint64_t attention_checksum(const KernelTable& table, const AttentionSample& sample) {
   SampleRandom random(23);
-  const size_t head_dim = 36;
+  const auto head_dim = static_cast<size_t>(sample.head_dim);
   const int positions = 150;
-  const size_t stride = page_head_stride(36);
-  std::vector<float> keys(3 * stride), values(3 * stride);
-  const PageArgs pages = {keys.data(), values.data(), stride, 36, 36, 1};
-  const std::vector<float> new_keys = random.units(positions * head_dim);
-  const std::vector<float> new_values = random.units(positions * head_dim);
+  const size_t stride = page_head_stride(sample.kind, sample.head_dim);
+  std::vector<std::byte> keys(3 * stride), values(3 * stride);
+  const PageArgs pages = {
+      sample.kind, keys.data(), values.data(), stride, sample.head_dim, sample.head_dim, 1};
+  const auto drawn_values = [&] {
+    std::vector<float> drawn(positions * head_dim);
+    for (float& value : drawn) value = draw(random, sample.values);
+    return drawn;
+  };
+  const std::vector<float> new_keys = drawn_values();
+  const std::vector<float> new_values = drawn_values();
   const int32_t page_list[] = {2, 0, 1};
   std::vector<int32_t> page, slot;
   for (int position = 0; position < positions; ++position) {
@@ -80,17 +94,32 @@ uint64_t attention_checksum(const KernelTable& table, bool has_sinks) {
   }
   table.store_kv({pages, new_keys.data(), new_values.data(), head_dim, head_dim, page.data(),
                   slot.data(), 0, positions});
+  AnswerSum sum;
+  if (sample.kind != KvKind::kF32) {
+    sum.add(keys.data(), keys.size());
+    sum.add(values.data(), values.size());
+  }
   std::vector<float> query = random.units(7 * head_dim);
   for (float& q : query) q *= 5.0f;
   std::vector<float> output(7 * head_dim);
   const std::vector<float> drawn = random.units(7);
-  const float* sinks = has_sinks ? drawn.data() : nullptr;
-  AnswerSum sum;
+  const float* sinks = sample.has_sinks ? drawn.data() : nullptr;
   for (int position : {0, 20, 63, 64, 149}) {
     table.attention(
         {pages, 0, page_list, position, 0, query.data(), 7, 0.5f, sinks, output.data()});
     sum.add(output);
   }
+  return sum.value();
+}
+
+// A head that ends in a short block of columns, and one whose numbers are nasty.
+uint64_t stored_checksum(const KernelTable& table, KvKind kind) {
+  AnswerSum sum;
+  const uint64_t plain = attention_checksum(table, {.kind = kind, .has_sinks = true});
+  const uint64_t nasty =
+      attention_checksum(table, {.kind = kind, .head_dim = 75, .values = SampleKind::kNasty});
+  sum.add(&plain, sizeof(plain));
+  sum.add(&nasty, sizeof(nasty));
   return sum.value();
 }
 
@@ -148,12 +177,16 @@ uint64_t math_checksum() {
 }  // namespace
 
 std::vector<FixedAnswer> fixed_answers(const KernelTable& table) {
-  return {{"matmul", 0x387615156e3e769au, matmul_checksum(table)},
-          {"quantised", 0xcffca5d0add9333eu, quantised_checksum(table)},
-          {"attention", 0x45d187a592ec1113u, attention_checksum(table, false)},
-          {"attention with sinks", 0x737c4a8ad0b59e34u, attention_checksum(table, true)},
-          {"layers", 0x7855ebae0c86e505u, layers_checksum(table)},
-          {"clamped_swiglu", 0xf4e5e5af5f92176cu, swiglu_checksum(table)}};
+  return {
+      {"matmul", 0x387615156e3e769au, matmul_checksum(table)},
+      {"quantised", 0xcffca5d0add9333eu, quantised_checksum(table)},
+      {"attention", 0x45d187a592ec1113u, attention_checksum(table, {})},
+      {"attention with sinks", 0x737c4a8ad0b59e34u, attention_checksum(table, {.has_sinks = true})},
+      {"layers", 0x7855ebae0c86e505u, layers_checksum(table)},
+      {"clamped_swiglu", 0xf4e5e5af5f92176cu, swiglu_checksum(table)},
+      {"attention over bf16", 0x72657b483cb9d024u, stored_checksum(table, KvKind::kBF16)},
+      {"attention over f16", 0xd6ecbd2615e6e420u, stored_checksum(table, KvKind::kF16)},
+      {"attention over q8", 0x8c75ef1be04a9eeeu, stored_checksum(table, KvKind::kQ8)}};
 }
 
 FixedAnswer fixed_math_answer() {

@@ -1,38 +1,14 @@
-// Attention over pages, and writing keys and values into them (layout: PageArgs in kernels.h).
+// Attention over pages (layout: PageArgs in kernels.h).
 // Sixteen positions of a page's keys are adjacent, so a score is one lane's chain over head_dim.
 // Slots beyond the position are uninitialised memory: their lanes are replaced before use, and
 // their values are never read.
 
-constexpr int kGroups = kPagePositions / kLanes;
 // The most query heads served by one pass over the pages, with their running state.
 constexpr int kHeadsMax = 16;
 
-void store_kv(const StoreKvArgs& args) {
-  const int head_dim = args.pages.head_dim;
-  const size_t head_stride = static_cast<size_t>(kPagePositions) * head_dim;
-  for (int token = args.token_begin; token < args.token_end; ++token) {
-    const int slot = args.slot[token];
-    const size_t page = static_cast<size_t>(args.page[token]) * args.pages.page_stride;
-    for (int head = 0; head < args.pages.kv_heads; ++head) {
-      const float* key = args.keys + static_cast<size_t>(token) * args.keys_stride +
-                         static_cast<size_t>(head) * head_dim;
-      const float* value = args.values + static_cast<size_t>(token) * args.values_stride +
-                           static_cast<size_t>(head) * args.pages.value_dim;
-      const size_t place = page + static_cast<size_t>(head) * head_stride;
-      float* keys = args.pages.keys + place +
-                    static_cast<size_t>(slot / kLanes) * head_dim * kLanes + slot % kLanes;
-      float* values = args.pages.values + place + static_cast<size_t>(slot) * head_dim;
-      for (int i = 0; i < head_dim; ++i) {
-        keys[static_cast<size_t>(i) * kLanes] = key[i];
-      }
-      for (int i = 0; i < args.pages.value_dim; ++i) values[i] = value[i];
-    }
-  }
-}
-
 struct PageHead {
-  const float* keys;    // (kGroups, head_dim, kLanes)
-  const float* values;  // (kPagePositions, head_dim), the first value_dim
+  const std::byte* keys;    // (kPagePositions / kLanes, head_dim, kLanes)
+  const std::byte* values;  // (kPagePositions, head_dim), the first value_dim
   int head_dim;
   int value_dim;
   int first;  // attention covers positions [first, count) of this page; at least one
@@ -54,31 +30,60 @@ struct PageWeights {
   float scale_page;
 };
 
+// Continues the chains of `score` over `columns` columns of the keys of `Groups` groups of sixteen
+// positions; the keys and the query's elements begin at the first one. Codes are multiplied by
+// `scales`, which other kinds lack.
+template <class Element, int Heads, int Groups>
+LANES_INLINE void score_columns(const Element* keys, size_t group_stride, int columns,
+                                const float* query, size_t query_stride,
+                                const F32x16 (&scales)[Groups], F32x16 (&score)[Heads][Groups]) {
+  for (int i = 0; i < columns; ++i) {
+    F32x16 key[Groups];
+#pragma GCC unroll 4
+    for (int g = 0; g < Groups; ++g) {
+      key[g] = load_elements(keys + static_cast<size_t>(g) * group_stride +
+                             static_cast<size_t>(i) * kLanes);
+      if constexpr (sizeof(Element) == 1) key[g] = mul(key[g], scales[g]);
+    }
+#pragma GCC unroll 4
+    for (int h = 0; h < Heads; ++h) {
+      const F32x16 q = F32x16::broadcast(query[static_cast<size_t>(h) * query_stride + i]);
+#pragma GCC unroll 4
+      for (int g = 0; g < Groups; ++g) score[h][g] = fma(q, key[g], score[h][g]);
+    }
+  }
+}
+
 // Scores of `Heads` heads for `Groups` groups of sixteen positions.
-template <int Heads, int Groups>
+template <KvKind Kind, int Heads, int Groups>
 LANES_INLINE void score_groups(const PageHead& page, int group, const float* query, float scale,
                                PageWeights* weights) {
-  const size_t group_stride = static_cast<size_t>(page.head_dim) * kLanes;
-  const float* keys = page.keys + static_cast<size_t>(group) * group_stride;
+  const auto head_dim = static_cast<size_t>(page.head_dim);
+  const size_t group_stride = head_dim * kLanes;
+  const KvElement<Kind>* keys = reinterpret_cast<const KvElement<Kind>*>(page.keys) +
+                                static_cast<size_t>(group) * group_stride;
   F32x16 score[Heads][Groups];
 #pragma GCC unroll 4
   for (int h = 0; h < Heads; ++h) {
 #pragma GCC unroll 4
     for (int g = 0; g < Groups; ++g) score[h][g] = F32x16::broadcast(0.0f);
   }
-  for (int i = 0; i < page.head_dim; ++i) {
-    F32x16 key[Groups];
+  F32x16 scales[Groups];
+  if constexpr (Kind == KvKind::kQ8) {
+    const int blocks = kv_blocks(page.head_dim);
+    const BF16* scale_of = reinterpret_cast<const BF16*>(page.keys + kv_scales_at(page.head_dim));
+    for (int block = 0; block < blocks; ++block) {
 #pragma GCC unroll 4
-    for (int g = 0; g < Groups; ++g) {
-      key[g] = F32x16::load(keys + static_cast<size_t>(g) * group_stride +
-                            static_cast<size_t>(i) * kLanes);
+      for (int g = 0; g < Groups; ++g) {
+        scales[g] =
+            F32x16::load(scale_of + (static_cast<size_t>(group + g) * blocks + block) * kLanes);
+      }
+      const int begin = block * kKvBlock, rest = page.head_dim - begin;
+      score_columns(keys + static_cast<size_t>(begin) * kLanes, group_stride,
+                    rest < kKvBlock ? rest : kKvBlock, query + begin, head_dim, scales, score);
     }
-#pragma GCC unroll 4
-    for (int h = 0; h < Heads; ++h) {
-      const F32x16 q = F32x16::broadcast(query[static_cast<size_t>(h) * page.head_dim + i]);
-#pragma GCC unroll 4
-      for (int g = 0; g < Groups; ++g) score[h][g] = fma(q, key[g], score[h][g]);
-    }
+  } else {
+    score_columns(keys, group_stride, page.head_dim, query, head_dim, scales, score);
   }
   const F32x16 factor = F32x16::broadcast(scale);
 #pragma GCC unroll 4
@@ -131,9 +136,17 @@ LANES_INLINE void soften(int first, int count, bool is_first_page, PageWeights& 
   if (is_larger) state.maximum = maximum;
 }
 
+// The scale of a position's codes in the columns from `column` on.
+LANES_INLINE F32x16 value_scale(const PageHead& page, int position, int column) {
+  const auto place = static_cast<size_t>(position) * static_cast<size_t>(kv_blocks(page.head_dim)) +
+                     static_cast<size_t>(column / kKvBlock);
+  const BF16* scales = reinterpret_cast<const BF16*>(page.values + kv_scales_at(page.head_dim));
+  return F32x16::broadcast(to_float(scales[place]));
+}
+
 // Adds the page's weighted values to the output in columns [column, column + Width * kLanes); with
 // Width 1 only the first `columns` of them exist.
-template <int Heads, int Width>
+template <KvKind Kind, int Heads, int Width>
 LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool is_first_page,
                              const PageWeights* weights, float* output) {
   F32x16 sum[Heads][Width];
@@ -143,13 +156,16 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
     for (int w = 0; w < Width; ++w) sum[h][w] = F32x16::broadcast(0.0f);
   }
   const bool is_partial = columns < Width * kLanes;
-  const float* values = page.values + static_cast<size_t>(page.first) * page.head_dim + column;
+  const KvElement<Kind>* values = reinterpret_cast<const KvElement<Kind>*>(page.values) +
+                                  static_cast<size_t>(page.first) * page.head_dim + column;
   for (int position = page.first; position < page.count; ++position) {
     F32x16 value[Width];
 #pragma GCC unroll 4
     for (int w = 0; w < Width; ++w) {
-      value[w] =
-          is_partial ? F32x16::load_partial(values, columns) : F32x16::load(values + w * kLanes);
+      value[w] = is_partial ? load_elements(values, columns) : load_elements(values + w * kLanes);
+      if constexpr (Kind == KvKind::kQ8) {
+        value[w] = mul(value[w], value_scale(page, position, column + w * kLanes));
+      }
     }
 #pragma GCC unroll 4
     for (int h = 0; h < Heads; ++h) {
@@ -180,7 +196,7 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
 }
 
 // One page for `Heads` heads; its keys and values are read once.
-template <int Heads>
+template <KvKind Kind, int Heads>
 void attend_page(const PageHead& page, bool is_first_page, const float* query, float scale,
                  HeadState* states, float* output) {
   constexpr int kWidth = tiles_of_block(Heads);
@@ -188,21 +204,21 @@ void attend_page(const PageHead& page, bool is_first_page, const float* query, f
   const int groups = (page.count + kLanes - 1) / kLanes;
   int group = 0;
   for (; group + kWidth <= groups; group += kWidth) {
-    score_groups<Heads, kWidth>(page, group, query, scale, weights);
+    score_groups<Kind, Heads, kWidth>(page, group, query, scale, weights);
   }
-  for (; group < groups; ++group) score_groups<Heads, 1>(page, group, query, scale, weights);
+  for (; group < groups; ++group) score_groups<Kind, Heads, 1>(page, group, query, scale, weights);
 
   for (int h = 0; h < Heads; ++h)
     soften(page.first, page.count, is_first_page, weights[h], states[h]);
 
   int column = 0;
   for (; column + kWidth * kLanes <= page.value_dim; column += kWidth * kLanes) {
-    add_values<Heads, kWidth>(page, column, kWidth * kLanes, is_first_page, weights, output);
+    add_values<Kind, Heads, kWidth>(page, column, kWidth * kLanes, is_first_page, weights, output);
   }
   for (; column < page.value_dim; column += kLanes) {
     const int rest = page.value_dim - column;
-    add_values<Heads, 1>(page, column, rest < kLanes ? rest : kLanes, is_first_page, weights,
-                         output);
+    add_values<Kind, Heads, 1>(page, column, rest < kLanes ? rest : kLanes, is_first_page, weights,
+                               output);
   }
 }
 
@@ -217,11 +233,11 @@ LANES_INLINE float merge_sink(float sink, HeadState& state) {
 }
 
 // At most kHeadsMax heads over all pages.
+template <KvKind Kind>
 void attend_heads(const AttentionArgs& args, const float* query, const float* sinks, int heads,
                   float* output) {
   const int head_dim = args.pages.head_dim;
-  const size_t head_offset =
-      static_cast<size_t>(args.kv_head) * static_cast<size_t>(kPagePositions) * head_dim;
+  const size_t head_offset = static_cast<size_t>(args.kv_head) * page_head_stride(Kind, head_dim);
   HeadState states[kHeadsMax];
   const bool has_start = args.window > 0 && args.window <= args.position;
   const int first = has_start ? args.position + 1 - args.window : 0;
@@ -241,13 +257,13 @@ void attend_heads(const AttentionArgs& args, const float* query, const float* si
       const float* q = query + static_cast<size_t>(head) * head_dim;
       float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
       if (heads - head >= 4) {
-        attend_page<4>(page, is_first, q, args.scale, states + head, out);
+        attend_page<Kind, 4>(page, is_first, q, args.scale, states + head, out);
         head += 4;
       } else if (heads - head >= 2) {
-        attend_page<2>(page, is_first, q, args.scale, states + head, out);
+        attend_page<Kind, 2>(page, is_first, q, args.scale, states + head, out);
         head += 2;
       } else {
-        attend_page<1>(page, is_first, q, args.scale, states + head, out);
+        attend_page<Kind, 1>(page, is_first, q, args.scale, states + head, out);
         head += 1;
       }
     }
@@ -259,11 +275,25 @@ void attend_heads(const AttentionArgs& args, const float* query, const float* si
   }
 }
 
-void attention(const AttentionArgs& args) {
+template <KvKind Kind>
+void attend_kind(const AttentionArgs& args) {
   for (int head = 0; head < args.heads; head += kHeadsMax) {
     const int heads = args.heads - head < kHeadsMax ? args.heads - head : kHeadsMax;
-    attend_heads(args, args.query + static_cast<size_t>(head) * args.pages.head_dim,
-                 args.sinks ? args.sinks + head : nullptr, heads,
-                 args.output + static_cast<size_t>(head) * args.pages.value_dim);
+    attend_heads<Kind>(args, args.query + static_cast<size_t>(head) * args.pages.head_dim,
+                       args.sinks ? args.sinks + head : nullptr, heads,
+                       args.output + static_cast<size_t>(head) * args.pages.value_dim);
+  }
+}
+
+void attention(const AttentionArgs& args) {
+  switch (args.pages.kind) {
+    case KvKind::kF32:
+      return attend_kind<KvKind::kF32>(args);
+    case KvKind::kBF16:
+      return attend_kind<KvKind::kBF16>(args);
+    case KvKind::kF16:
+      return attend_kind<KvKind::kF16>(args);
+    case KvKind::kQ8:
+      return attend_kind<KvKind::kQ8>(args);
   }
 }

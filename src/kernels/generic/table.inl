@@ -17,6 +17,8 @@
 
 #include "kernels/generic/embed.inl"
 
+#include "kernels/generic/stored_kv.inl"
+
 #include "kernels/generic/attention.inl"
 
 #include "kernels/generic/layers.inl"

@@ -108,8 +108,8 @@ Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device) 
   return Allocator(memory, device).run();
 }
 
-size_t StateShape::floats() const {
-  return static_cast<size_t>(heads.size()) * page_head_stride(key_dim);
+size_t StateShape::bytes(KvKind kind) const {
+  return static_cast<size_t>(heads.size()) * page_head_stride(kind, key_dim);
 }
 
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
@@ -118,19 +118,22 @@ StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
 }
 
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
+  constexpr size_t kElementBytes = 4;  // of a slice; pages of every kind are whole elements
   StateBuffer state;
   state.layers.resize(static_cast<size_t>(memory.config.layers));
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
     const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
-    state.layers[static_cast<size_t>(layer)] = {.keys = {.offset = page_stride},
-                                                .values = {.offset = page_stride + shape.floats()},
+    const size_t elements = shape.bytes(memory.kv) / kElementBytes;
+    state.layers[static_cast<size_t>(layer)] = {.kind = memory.kv,
+                                                .keys = {.offset = page_stride},
+                                                .values = {.offset = page_stride + elements},
                                                 .head_dim = shape.key_dim,
                                                 .value_dim = shape.value_dim,
                                                 .kv_heads = shape.heads.size()};
-    page_stride += 2 * shape.floats();
+    page_stride += 2 * elements;
   }
-  state.page_bytes = page_stride * sizeof(float);
+  state.page_bytes = page_stride * kElementBytes;
   state.bytes = state.page_bytes * memory.pages;
   const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
   for (LayerPages& pages : state.layers) {

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "model/config/config.h"
+#include "model/config/kv_kind.h"
 #include "model/load/cut.h"
 
 namespace lockstep {
@@ -18,6 +19,7 @@ struct ModelMemory {
   Range layers;           // of this rank's stage
   size_t tokens_max = 0;  // of a batch
   size_t pages = 0;       // of state
+  KvKind kv = kKvDefault;
   size_t page_list_entries_max = 0;
 
   bool has_head() const { return layers.end == config.layers; }
@@ -41,7 +43,7 @@ struct StateShape {
   int key_dim = 0;
   int value_dim = 0;
 
-  size_t floats() const;  // of a page: keys, or values, which lie as far apart
+  size_t bytes(KvKind kind) const;  // of a page: keys, or values, which lie as far apart
 };
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 

@@ -57,7 +57,8 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       group_(group),
       device_(device),
       limits_(limits),
-      rank_(group.rank()) {}
+      rank_(group.rank()),
+      kv_(options.kv) {}
 
 Status Model::allocate() {
   const ModelMemory memory{
@@ -67,6 +68,7 @@ Status Model::allocate() {
       .layers = layers_,
       .tokens_max = static_cast<size_t>(limits_.tokens_max),
       .pages = static_cast<size_t>(limits_.pages),
+      .kv = kv_,
       .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max)};
   state_ = TRY(allocate_state(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));

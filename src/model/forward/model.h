@@ -22,6 +22,7 @@
 #include "collective/group/group.h"
 #include "device/device.h"
 #include "model/config/config.h"
+#include "model/config/kv_kind.h"
 #include "model/config/run_limits.h"
 #include "model/forward/batch.h"
 #include "model/forward/buffers.h"
@@ -40,6 +41,7 @@ struct ModelOptions {
   std::optional<Range> layers;           // of this stage, at least one; not set: all
   int tokens_max = kBatchTokensDefault;  // per batch
   int pages = 0;                         // of sequence state
+  KvKind kv = kKvDefault;                // in which it is stored
   int page_list_entries_max = 0;
   LinkKind link = LinkKind::kShm;  // the slowest between two ranks
   LatentCut latent_cut = LatentCut::kAuto;
@@ -140,6 +142,7 @@ class Model {
   Device& device_;
   BatchLimits limits_;
   int rank_;
+  KvKind kv_;
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;

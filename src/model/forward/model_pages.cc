@@ -10,13 +10,13 @@ namespace {
 template <class Visit>
 void visit_pieces(const PageShape& shape, std::span<const LayerPages> layers, int32_t page,
                   Visit visit) {
-  const size_t floats = shape.block_bytes / 2 / sizeof(float);
+  const size_t elements = shape.block_bytes / 2 / 4;  // of a slice
   for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
     const LayerPages& of = layers[static_cast<size_t>(layer)];
     const size_t begin = static_cast<size_t>(page) * of.page_stride;
     for (size_t head = 0; head < static_cast<size_t>(of.kv_heads); ++head) {
       for (const Slice& kind : {of.keys, of.values}) {
-        visit(Slice{kind.buffer, kind.offset + begin + head * floats});
+        visit(Slice{kind.buffer, kind.offset + begin + head * elements});
       }
     }
   }
@@ -30,7 +30,7 @@ PageShape Model::page_shape() const {
           .layer_end = layers_.end,
           .head_begin = state.heads.begin,
           .head_end = state.heads.end,
-          .block_bytes = 2 * page_head_stride(state.key_dim) * sizeof(float)};
+          .block_bytes = 2 * page_head_stride(kv_, state.key_dim)};
 }
 
 Status Model::read_page(int32_t page, std::span<std::byte> bytes) {

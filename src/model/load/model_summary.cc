@@ -175,14 +175,15 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
   return summary;
 }
 
-uint64_t state_bytes(const ModelConfig& config, int tokens) {
+uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {
   constexpr uint64_t kKeysAndValues = 2;
-  uint64_t floats = 0;  // of a page, in all layers
+  uint64_t bytes = 0;  // of a page, in all layers
   for (const LayerTraits& layer : config.traits) {
     const StateTraits& state = layer.state;
-    floats += kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(state.key_dim);
+    bytes +=
+        kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(kv, state.key_dim);
   }
-  return floats * sizeof(float) * static_cast<uint64_t>(pages_for(tokens));
+  return bytes * static_cast<uint64_t>(pages_for(tokens));
 }
 
 }  // namespace lockstep

@@ -59,6 +59,6 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
 
 // Bytes that all ranks together store for `tokens` tokens of a sequence, in whole pages. Ranks that
 // share a key/value head each store it, and each rank stores the latent of latent attention.
-uint64_t state_bytes(const ModelConfig& config, int tokens);
+uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens);
 
 }  // namespace lockstep

@@ -50,6 +50,7 @@ Status check_group_options(const GroupSupervisorOptions& options) {
                  fmt::format("{} ranks cannot form {} stages of the same size", ranks, stages)};
   }
   TRY(check_link_options(spec.link));
+  TRY(check_kv(spec.exact, spec.kv));
   TRY(check_places(options, ranks));
   if (spec.threads < 0 || spec.context < 0 || spec.sequences_max < 1 || options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,

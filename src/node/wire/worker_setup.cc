@@ -39,6 +39,9 @@ Json field_json(Topology value) {
 Json field_json(Wire value) {
   return Json(wire_name(value));
 }
+Json field_json(std::optional<KvKind> value) {
+  return value ? Json(kv_kind_name(*value)) : Json();
+}
 Json field_json(SumAlgorithm value) {
   return Json(sum_algorithm_name(value));
 }
@@ -90,6 +93,13 @@ Status read_field(const Json& json, std::string_view name, Topology& field) {
 }
 Status read_field(const Json& json, std::string_view name, Wire& field) {
   field = TRY(parse_wire(TRY(need_string(json, name))));
+  return Ok{};
+}
+Status read_field(const Json& json, std::string_view name, std::optional<KvKind>& field) {
+  const Json* const value = find(json, name);
+  if (value == nullptr) return corrupt_message(name);
+  field.reset();
+  if (!value->is_null()) field = TRY(parse_kv_kind(TRY(need_string(json, name))));
   return Ok{};
 }
 Status read_field(const Json& json, std::string_view name, SumAlgorithm& field) {
