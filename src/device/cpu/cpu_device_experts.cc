@@ -28,7 +28,7 @@ void CpuDevice::run(const Route& op) {
   }
 }
 
-// What the pieces of a round of tokens share. Rows of gates and ups are ordered by expert.
+// A round of tokens, for its pieces. Rows of gates and ups are ordered by expert.
 struct CpuDevice::ExpertsUpRound {
   const ExpertsUp& op;
   size_t ffn;
