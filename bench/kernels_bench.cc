@@ -289,10 +289,11 @@ double attention_us(const KernelTable& table, KvKind kind) {
          1e6;
 }
 
-double barrier_us(ThreadTeam& team) {
+// A section of nothing: what an operation costs that wakes the team.
+double section_us(ThreadTeam& team) {
   constexpr int kRounds = 10000;
   return seconds_of([&] {
-           for (int i = 0; i < kRounds; ++i) team.run([](int) {});
+           for (int i = 0; i < kRounds; ++i) team.for_each_chunk(team.size(), 1, [](int, int) {});
          }) /
          kRounds * 1e6;
 }
@@ -332,7 +333,7 @@ void measure(const Options& options) {
   for (int threads : team_sizes) {
     ThreadTeam team({.threads = threads});
     const std::string suffix = fmt::format("_t{}", threads);
-    report.add("barrier" + suffix, barrier_us(team), "us");
+    report.add("section" + suffix, section_us(team), "us");
     const double read_before = read_gb_s(team, words);
     report.add("read" + suffix, read_before, "gb_s");
     for (const KernelTable* table : available_kernels()) {

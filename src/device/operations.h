@@ -28,12 +28,28 @@ struct Embed {
   Slice output;  // (tokens, columns)
 };
 
-// output[subtree][token][row]: the matrix's leaf steps define which sums complete a subtree.
+// The products of several matrices with one input, which a device prepares once.
 struct Matmul {
-  MatrixId matrix{};
+  struct Product {
+    MatrixId matrix{};
+    Slice output;  // (subtrees, tokens, rows): the matrix's leaf steps define what is a subtree
+  };
+  static constexpr int kProductsMax = 3;
+
   Slice input;  // (tokens, columns)
   int tokens = 0;
-  Slice output;  // (subtrees, tokens, rows)
+  Product products[kProductsMax];
+  int count = 1;  // of products
+};
+
+// output[token][i] = silu(gate * x) * (up * x)
+struct GatedUp {
+  MatrixId gate{};
+  MatrixId up{};  // of gate's shape
+  Slice input;    // (tokens, columns)
+  int tokens = 0;
+  Slice scratch;  // (tokens, rows)
+  Slice output;   // like scratch
 };
 
 // output[i] = input[rows[i]]
@@ -210,7 +226,7 @@ enum class Activation {
 };
 
 // output[token][i] = activation(gate * x, up * x) * weight for the i-th chosen expert of each
-// token.
+// token; and the shared expert's part, which has the same input.
 struct ExpertsUp {
   const ExpertMatrices* matrices = nullptr;
   Slice chosen;   // Route's output
@@ -225,6 +241,8 @@ struct ExpertsUp {
   bool has_bias = false;
   Slice gate_bias;  // (experts, ffn), added to the products
   Slice up_bias;
+  bool has_shared = false;
+  GatedUp shared;
 };
 
 // The sum over the chosen experts, in ascending order inside each leaf, followed by the shared
@@ -253,14 +271,6 @@ struct AddExpertBias {
   Slice x;  // (tokens, columns)
 };
 
-// output = silu(gate) * up, elementwise
-struct SiluMul {
-  Slice gate;
-  Slice up;
-  size_t count = 0;
-  Slice output;
-};
-
 // sum += x
 struct Add {
   Slice x;
@@ -269,8 +279,8 @@ struct Add {
 };
 
 using Operation =
-    std::variant<Embed, Matmul, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, RopeTable, Rope,
-                 RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
-                 ExpertsDown, AddExpertBias, SiluMul, Add>;
+    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, RopeTable,
+                 Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route,
+                 ExpertsUp, ExpertsDown, AddExpertBias, Add>;
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -13,8 +14,9 @@
 #include "base/machine/machine.h"
 #include "base/threads/wait.h"
 
-#ifdef __linux__
+#include <pthread.h>
 #include <sched.h>
+#ifdef __linux__
 #include <unistd.h>
 #endif
 
@@ -67,11 +69,52 @@ void check_chunks(ThreadTeam& team, int count, int grain) {
   for (const std::atomic<int>& times : seen) REQUIRE(times.load() == 1);
 }
 
-void check_every_thread_runs(ThreadTeam& team) {
-  std::vector<int> runs(static_cast<size_t>(team.size()), 0);  // each written by one thread
-  team.run([&](int thread) { ++runs[static_cast<size_t>(thread)]; });
-  for (int times : runs) REQUIRE(times == 1);
+// body() in every thread of the team: a chunk for each, which waits until all have one.
+template <class Body>
+void run_in_every_thread(ThreadTeam& team, Body body) {
+  std::atomic<int> here{0};
+  std::atomic<bool> have_met{true};
+  team.for_each_chunk(team.size(), 1, [&](int, int) {
+    ++here;
+    Wait wait(std::chrono::seconds{20});
+    while (here < team.size() && have_met) {
+      if (!wait.pause("other threads").ok()) have_met = false;
+    }
+    body();
+  });
+  REQUIRE(have_met.load());
 }
+
+void check_every_thread_runs(ThreadTeam& team) {
+  std::atomic<int> runs{0};
+  run_in_every_thread(team, [&] { ++runs; });
+  REQUIRE(runs.load() == team.size());
+}
+
+std::atomic<bool> may_go_on{true};
+std::atomic<bool> is_in_handler{false};
+
+// Keeps a thread in a signal's handler, as if the scheduler did not let it run.
+class HeldThread {
+ public:
+  explicit HeldThread(pthread_t thread) {
+    may_go_on = false;
+    std::signal(SIGUSR1, [](int) {
+      is_in_handler = true;
+      while (!may_go_on) ::sched_yield();
+      is_in_handler = false;
+    });
+    REQUIRE(::pthread_kill(thread, SIGUSR1) == 0);
+    Wait wait(std::chrono::seconds{20});
+    while (!is_held()) REQUIRE(wait.pause("held thread").ok());
+  }
+  ~HeldThread() {
+    may_go_on = true;
+    while (is_held()) ::sched_yield();
+    std::signal(SIGUSR1, SIG_DFL);
+  }
+  bool is_held() const { return is_in_handler; }
+};
 
 }  // namespace
 
@@ -86,16 +129,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("every thread runs in each of many rounds and sees what the round before wrote") {
+TEST_CASE("each of many sections sees what the section before wrote") {
   for (int threads : {1, 2, 3}) {
     ThreadTeam team({.threads = threads});
     const auto size = static_cast<size_t>(threads);
     std::vector<long> sums(size, 0), last(size, 0);
     for (int round = 1; round <= 5000; ++round) {
       std::swap(sums, last);
-      team.run([&](int thread) {
-        const auto own = static_cast<size_t>(thread);
-        sums[own] = last[(own + 1) % size] + 1;  // what a neighbour wrote in the last round
+      team.for_each_chunk(threads, 1, [&](int begin, int) {
+        const auto own = static_cast<size_t>(begin);
+        sums[own] = last[(own + 1) % size] + 1;  // perhaps another thread's, in the last round
       });
       for (const long sum : sums) REQUIRE(sum == round);
     }
@@ -121,13 +164,37 @@ TEST_CASE("no wake-up is lost while threads are falling asleep") {
 TEST_CASE("the owner waits for a slow thread") {
   ThreadTeam team({.threads = 2});
   for (int round = 0; round < 10; ++round) {
+    const std::thread::id owner = std::this_thread::get_id();
     bool is_done = false;
-    team.run([&](int thread) {
-      if (thread != 1) return;
+    run_in_every_thread(team, [&] {
+      if (std::this_thread::get_id() == owner) return;
       compute_for(std::chrono::milliseconds(3));
       is_done = true;
     });
     REQUIRE(is_done);
+  }
+}
+
+TEST_CASE("a section ends without a thread that is kept from running") {
+  ThreadTeam team({.threads = 2});
+  const pthread_t owner = ::pthread_self();
+  pthread_t other{};
+  run_in_every_thread(team, [&] {
+    if (::pthread_equal(::pthread_self(), owner) == 0) other = ::pthread_self();
+  });
+  wait_until_others_sleep();
+  const HeldThread held(other);
+  for (int round = 0; round < 100; ++round) check_chunks(team, 1000, 7);
+  CHECK(held.is_held());
+}
+
+TEST_CASE("a single chunk wakes nobody") {
+  for (const int threads : {1, 2}) {
+    ThreadTeam team({.threads = threads});
+    check_chunks(team, 7, 7);
+    CHECK(team.section_count() == 0);
+    check_chunks(team, 8, 7);
+    CHECK(team.section_count() == (threads > 1 ? 1 : 0));
   }
 }
 
@@ -177,10 +244,12 @@ TEST_CASE("the caller's turn function runs after each of its chunks, in its own 
 TEST_CASE("pinned threads stay on their cores, modulo the machine's") {
   std::thread owner([] {  // a separate thread, since the owner is pinned too
     const int first_core = machine_core_count() - 1;
+    const std::thread::id owner_id = std::this_thread::get_id();
     ThreadTeam team({.threads = 2, .first_core = first_core});
     for (int round = 0; round < 100; ++round) {
       std::vector<int> cores(2, -1);
-      team.run([&](int thread) {
+      run_in_every_thread(team, [&] {
+        const int thread = std::this_thread::get_id() == owner_id ? 0 : 1;
 #ifdef __linux__
         cores[static_cast<size_t>(thread)] = sched_getcpu();
 #else

@@ -54,7 +54,7 @@ std::vector<float> fourfold_product(Device& device) {
   REQUIRE(out.ok());
   const Slice x{in.value(), 0}, y{out.value(), 0};
   device.write(x, std::as_bytes(std::span<const float>(input)));
-  device.queue(Matmul{matrix.value(), x, kInputRows, y});
+  device.queue(Matmul{x, kInputRows, {{matrix.value(), y}}});
   device.queue(Add{y, kInputRows * kRows, y});
   REQUIRE(device.wait().ok());
   device.queue(Add{y, kInputRows * kRows, y});

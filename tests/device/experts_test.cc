@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
-#include "device/device.h"
+#include "device/device_values.h"
 #include "kernels/isa.h"
 
 using namespace lockstep;
@@ -14,19 +13,6 @@ namespace {
 
 constexpr int kExperts = 3, kTokens = 2, kChosen = 2, kHidden = 20, kFfn = 19;
 constexpr float kLimit = 1.5f;
-
-class Numbers {
- public:
-  std::vector<float> take(int count) {
-    std::vector<float> values(static_cast<size_t>(count));
-    for (float& value : values) value = normal_(random_);
-    return values;
-  }
-
- private:
-  std::mt19937 random_{11};
-  std::normal_distribution<float> normal_;
-};
 
 struct Layer {
   std::vector<float> gate, up, gate_bias, up_bias, down_bias;  // of all experts
@@ -46,18 +32,6 @@ Layer make_layer() {
   return layer;
 }
 
-Slice room(Device& device, size_t elements, Access access = Access::kDevice) {
-  auto buffer = device.allocate(elements * 4, access);
-  REQUIRE(buffer.ok());
-  return {buffer.value(), 0};
-}
-
-Slice put(Device& device, const std::vector<float>& values, Access access = Access::kDevice) {
-  const Slice slice = room(device, values.size(), access);
-  device.write(slice, std::as_bytes(std::span<const float>(values)));
-  return slice;
-}
-
 std::vector<MatrixId> pack_all(Device& device, const std::vector<float>& matrices) {
   std::vector<MatrixId> ids;
   for (int expert = 0; expert < kExperts; ++expert) {
@@ -74,52 +48,6 @@ std::vector<MatrixId> pack_all(Device& device, const std::vector<float>& matrice
     ids.push_back(id.value());
   }
   return ids;
-}
-
-// Weights of 4 bits in MLX's form.
-struct Quantised {
-  static constexpr int kBits = 4, kGroup = 32, kRows = 16, kColumns = 64;
-  std::vector<std::byte> codes = std::vector<std::byte>(kRows * kColumns * kBits / 8);
-  std::vector<float> scales = std::vector<float>(kRows * kColumns / kGroup, 0.25f);
-  std::vector<float> biases = std::vector<float>(scales.size(), -2.0f);
-
-  Quantised() {
-    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i * 37);
-  }
-  MatrixSource source() const {
-    return {.stored = {.format = StoredFormat::kAffine,
-                       .rows = kRows,
-                       .columns = kColumns,
-                       .codes = codes,
-                       .row_bytes = kColumns * kBits / 8,
-                       .bits = kBits,
-                       .group = kGroup,
-                       .scales = std::as_bytes(std::span(scales)),
-                       .biases = std::as_bytes(std::span(biases))},
-            .rows = kRows,
-            .columns = kColumns,
-            .steps = {{kColumns, 0, 1}}};
-  }
-};
-
-struct Plain {
-  std::vector<float> values = Numbers().take(Quantised::kRows * Quantised::kColumns);
-
-  MatrixSource source() const {
-    return {.stored = {.rows = Quantised::kRows,
-                       .columns = Quantised::kColumns,
-                       .codes = std::as_bytes(std::span(values)),
-                       .row_bytes = Quantised::kColumns * 4},
-            .rows = Quantised::kRows,
-            .columns = Quantised::kColumns,
-            .steps = {{Quantised::kColumns, 0, 1}}};
-  }
-};
-
-MatrixId packed(Device& device, const MatrixSource& source) {
-  const auto id = device.pack(source);
-  REQUIRE(id.ok());
-  return id.value();
 }
 
 struct Computed {
@@ -262,6 +190,44 @@ TEST_CASE("gate and up projections of different formats give the same result in 
   REQUIRE(device.wait().ok());
   const auto a = device.host(together.buffer), b = device.host(alone.buffer);
   CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+}
+
+TEST_CASE("the shared expert's part is the same alone and together with the chosen ones") {
+  constexpr int kMany = 5;
+  for (const char* kind : {"cpu", "delayed"}) {
+    auto opened = open_device({.kind = kind, .threads = 2, .kernels = available_kernels().back()});
+    REQUIRE(opened.ok());
+    Device& device = *opened.value();
+    const ExpertMatrices matrices{
+        {packed(device, Quantised().source())}, {packed(device, Quantised().source())}, {}};
+    const size_t count = kMany * Quantised::kRows;
+    const Slice chosen = room(device, kMany), scratch = room(device, 2 * count);
+    device.write_ints(chosen, std::vector<int32_t>(kMany, 0));
+    GatedUp shared{.gate = packed(device, Plain().source()),
+                   .up = packed(device, Quantised().source()),
+                   .input = put(device, Numbers().take(kMany * Quantised::kColumns)),
+                   .tokens = kMany,
+                   .scratch = room(device, count),
+                   .output = room(device, count, Access::kHost)};
+    device.queue(ExpertsUp{.matrices = &matrices,
+                           .chosen = chosen,
+                           .weights = put(device, std::vector<float>(kMany, 1)),
+                           .tokens = kMany,
+                           .chosen_count = 1,
+                           .input = shared.input,
+                           .scratch = scratch,
+                           .output = room(device, count),
+                           .has_shared = true,
+                           .shared = shared});
+    const Slice together = shared.output;
+    shared.output = room(device, count, Access::kHost);
+    device.queue(shared);
+    REQUIRE(device.wait().ok());
+    const auto a = device.host(together.buffer).first(count);
+    const auto b = device.host(shared.output.buffer).first(count);
+    CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+    CHECK(std::any_of(b.begin(), b.end(), [](float value) { return value != 0; }));
+  }
 }
 
 TEST_CASE("a matrix whose input form differs from the others' is refused") {

@@ -41,7 +41,7 @@ Product multiply(const std::string& kind, int times) {
   const auto begin = std::chrono::steady_clock::now();
   device.value()->write({x.value(), 0}, std::as_bytes(std::span<const float>(input)));
   for (int i = 0; i < times; ++i) {
-    device.value()->queue(Matmul{matrix.value(), {x.value(), 0}, 1, {y.value(), 0}});
+    device.value()->queue(Matmul{{x.value(), 0}, 1, {{matrix.value(), {y.value(), 0}}}});
   }
   REQUIRE(device.value()->wait().ok());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

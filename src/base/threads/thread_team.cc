@@ -17,8 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a thread spins for the next run, or the owner for the end of one, before it sleeps. The
-// gap between two operations of a forward pass is a few microseconds; waking a sleeping thread
+// How long a thread spins for the next section, or the owner for the end of one, before it sleeps.
+// The gap between two operations of a forward pass is a few microseconds; waking a sleeping thread
 // costs some tens.
 constexpr std::chrono::microseconds kSpin{60};
 // Checks of the flag between two readings of the clock.
@@ -65,6 +65,37 @@ class Gate {
   std::condition_variable condition_;
 };
 
+// One word says it all about the current section, so that entering and closing it exclude each
+// other: its number, whether threads may still enter, and how many are inside (without the owner).
+class SectionWord {
+ public:
+  // Owner, while nobody is inside. Sequentially consistent, for Gate.
+  void open(uint64_t number) { word_.store(number * kNumber + kOpen, std::memory_order_seq_cst); }
+  void close() { word_.fetch_and(~kOpen, std::memory_order_acq_rel); }
+  bool is_left() const { return word_.load(std::memory_order_seq_cst) % kOpen == 0; }
+
+  uint64_t number() const { return word_.load(std::memory_order_seq_cst) / kNumber; }
+  // False if the section is closed. `number` becomes the section's. Acquire: the owner has written
+  // the work before it opened the section.
+  bool enter(uint64_t& number) {
+    uint64_t word = word_.load(std::memory_order_acquire);
+    bool has_entered = false;
+    while ((word & kOpen) != 0 && !has_entered) {
+      has_entered = word_.compare_exchange_weak(word, word + 1, std::memory_order_acquire);
+    }
+    number = word / kNumber;
+    return has_entered;
+  }
+  // True for the last one. Its results are visible to an owner that sees the section left.
+  bool leave() { return word_.fetch_sub(1, std::memory_order_seq_cst) % kOpen == 1; }
+
+ private:
+  static constexpr uint64_t kOpen = uint64_t{1} << 16;
+  static constexpr uint64_t kNumber = 2 * kOpen;
+
+  std::atomic<uint64_t> word_{0};
+};
+
 }  // namespace
 
 struct ThreadTeam::Impl {
@@ -73,22 +104,22 @@ struct ThreadTeam::Impl {
   Options options;
   // With fewer processors than threads a spinning thread would block the one it waits for.
   bool may_spin = true;
+  uint64_t sections = 0;
 
-  // Written by the owner before `round` and read by the threads after it.
+  // Written by the owner before it opens a section and read by threads that have entered it.
   RawBody body = nullptr;
   void* context = nullptr;
   int count = 0;
   int grain = 1;
   bool is_over = false;
 
-  alignas(64) std::atomic<uint64_t> round{0};  // counts runs; a new one starts the threads
-  alignas(64) std::atomic<int> running{0};     // threads still in the run, without the owner
-  alignas(64) std::atomic<int64_t> next{0};    // beginning of the next chunk
+  alignas(64) SectionWord section;
+  alignas(64) std::atomic<int64_t> next{0};  // beginning of the next chunk
   Gate work;
   Gate finish;
   std::vector<std::thread> threads;
 
-  void start_round();
+  void open_section();
   void work_until_over(int thread);
   void pin(int thread) const;
 };
@@ -98,19 +129,19 @@ void ThreadTeam::Impl::pin(int thread) const {
   pin_this_thread((options.first_core + thread) % machine_core_count());
 }
 
-void ThreadTeam::Impl::start_round() {
-  running.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
-  round.fetch_add(1, std::memory_order_seq_cst);
+void ThreadTeam::Impl::open_section() {
+  section.open(++sections);
   work.wake();
 }
 
 void ThreadTeam::Impl::work_until_over(int thread) {
   pin(thread);
-  for (uint64_t seen = 0;; ++seen) {
-    work.wait(may_spin, [&] { return round.load(std::memory_order_seq_cst) != seen; });
+  for (uint64_t seen = 0;;) {
+    work.wait(may_spin, [&] { return section.number() != seen; });
+    if (!section.enter(seen)) continue;
     if (is_over) return;
     body(context, thread);
-    if (running.fetch_sub(1, std::memory_order_seq_cst) == 1) finish.wake();
+    if (section.leave()) finish.wake();
   }
 }
 
@@ -124,9 +155,10 @@ ThreadTeam::ThreadTeam(const Options& options) : impl_(std::make_unique<Impl>(op
   impl_->pin(0);
 }
 
+// The last section is never closed, so every thread enters it.
 ThreadTeam::~ThreadTeam() {
   impl_->is_over = true;
-  impl_->start_round();
+  impl_->open_section();
   for (std::thread& thread : impl_->threads) thread.join();
 }
 
@@ -134,14 +166,19 @@ int ThreadTeam::size() const {
   return impl_->options.threads;
 }
 
-void ThreadTeam::run_raw(RawBody body, void* context) {
-  if (impl_->threads.empty()) return body(context, 0);
-  impl_->body = body;
-  impl_->context = context;
-  impl_->start_round();
+uint64_t ThreadTeam::section_count() const {
+  return impl_->sections;
+}
+
+void ThreadTeam::run_section(RawBody body, void* context) {
+  Impl& team = *impl_;
+  if (team.threads.empty() || team.count <= team.grain) return body(context, 0);
+  team.body = body;
+  team.context = context;
+  team.open_section();
   body(context, 0);
-  impl_->finish.wait(impl_->may_spin,
-                     [&] { return impl_->running.load(std::memory_order_seq_cst) == 0; });
+  team.section.close();
+  team.finish.wait(team.may_spin, [&] { return team.section.is_left(); });
 }
 
 void ThreadTeam::start_chunks(int count, int grain) {

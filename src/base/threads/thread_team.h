@@ -1,8 +1,14 @@
-// ThreadTeam: a fixed number of pinned threads that run one function together. The caller is thread
-// 0. Threads spin for a while after a run and then sleep, so that an idle process uses no processor
-// time. One thread (the owner) calls run(); nothing is allocated after construction.
+// ThreadTeam: a fixed number of pinned threads that do pieces of work together. The caller is
+// thread 0. Threads spin for a while after a section of work and then sleep, so that an idle
+// process uses no processor time. One thread (the owner) calls; nothing is allocated after
+// construction.
+//
+// A section needs no particular thread: whoever is ready takes the next piece, and a thread that
+// comes when all pieces are taken is not waited for. So a thread that other programs keep from
+// running delays the others only if it holds a piece.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/progress.h"
@@ -27,12 +33,8 @@ class ThreadTeam {
 
   int size() const;
 
-  // body(thread_index) on every thread; returns when all are done.
-  template <class Body>
-  void run(Body&& body) {
-    run_raw([](void* context, int thread) { (*static_cast<Body*>(context))(thread); },
-            const_cast<void*>(static_cast<const void*>(&body)));
-  }
+  // How many sections have woken the team: those of more than one chunk, with several threads.
+  uint64_t section_count() const;
 
   // body(begin, end) over [0, count) in chunks of at most `grain`, given to threads as they become
   // free.
@@ -44,18 +46,21 @@ class ThreadTeam {
   template <class Body, class AfterChunk>
   void for_each_chunk(int count, int grain, Body&& body, AfterChunk&& after_chunk) {
     start_chunks(count, grain);
-    run([&](int thread) {
+    const auto take_chunks = [&](int thread) {
       int begin = 0, end = 0;
       while (next_chunk(&begin, &end)) {
         body(begin, end);
         if (thread == 0) after_chunk();
       }
-    });
+    };
+    using Take = decltype(take_chunks);
+    run_section([](void* context, int thread) { (*static_cast<Take*>(context))(thread); },
+                const_cast<void*>(static_cast<const void*>(&take_chunks)));
   }
 
  private:
   using RawBody = void (*)(void* context, int thread);
-  void run_raw(RawBody body, void* context);
+  void run_section(RawBody body, void* context);
   void start_chunks(int count, int grain);
   bool next_chunk(int* begin, int* end);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -30,6 +31,8 @@ class CpuDevice : public Device {
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
   void take_back() override;
   uint64_t wait_count() const override { return wait_count_; }
+  // How many sections of the team the operations have needed so far.
+  uint64_t section_count() const { return team_.section_count(); }
 
  protected:
   // Gives the host a turn while operations run.
@@ -46,11 +49,21 @@ class CpuDevice : public Device {
 
   // How often the host has a turn while buffers are lent: polling a link may be a system call.
   static constexpr std::chrono::microseconds kHostTurn{20};
-  // Less work than this (in multiply-adds) is not worth waking a second thread for.
+  // Work in multiply-adds; a thread does some 20 in a nanosecond. Less than this is not worth a
+  // section of the team, nor a chunk of its own.
+  static constexpr size_t kSectionCost = 32 << 10;
   static constexpr size_t kChunkCost = 16 << 10;
-  // Work is divided into at least this many pieces per thread, so that a late thread costs little.
-  static constexpr int kPiecesPerThread = 8;
+  // Work is divided into at least this many pieces per thread, so that the last one takes little.
+  static constexpr int kPiecesPerThread = 16;
+  // A piece of a matrix in tiles, a power of two: four tiles are a register block of one token.
+  static constexpr int kPieceTilesMin = 2;
+  static constexpr int kPieceTilesMax = 8;
 
+  struct IndexRange {
+    int begin;
+    int end;
+    int size() const { return end - begin; }
+  };
   // Shared by matrices of one kind; a model with experts has many thousands of matrices.
   struct Layout {
     std::vector<uint16_t> piece_blocks;
@@ -67,6 +80,11 @@ class CpuDevice : public Device {
     size_t rows() const { return static_cast<size_t>(packed.rows); }
     size_t columns() const { return static_cast<size_t>(packed.columns); }
     bool is_empty() const { return packed.rows == 0 || layout->steps.empty(); }
+    int tiles() const { return tile_count(packed.rows); }
+    int piece_count(int piece_tiles) const { return (tiles() + piece_tiles - 1) / piece_tiles; }
+    IndexRange tiles_of(IndexRange pieces, int piece_tiles) const {
+      return {pieces.begin * piece_tiles, std::min(tiles(), pieces.end * piece_tiles)};
+    }
     // One token's input in the form that the kernels take.
     size_t input_bytes() const;
     // Whether both are multiplied with plain floats, blocks of floats or blocks of integers.
@@ -84,6 +102,27 @@ class CpuDevice : public Device {
       return static_cast<const std::byte*>(data) + token * stride;
     }
   };
+  // The forms in which some matrices take one input; matrices that can share one do.
+  static constexpr size_t kFormsMax = 4;
+  struct Forms {
+    std::array<const Matrix*, kFormsMax> matrices{};  // one for each form
+    std::array<Input, kFormsMax> inputs{};            // once they are prepared
+    size_t count = 0;
+    size_t bytes = 0;  // of scratch memory for each token
+
+    size_t add(const Matrix& m);  // the number of the form that it takes
+  };
+  // A matrix, its form of the input and where its products go.
+  struct Multiplied {
+    const Matrix* matrix = nullptr;
+    size_t form = 0;
+    float* output = nullptr;
+  };
+  struct Gated {
+    Multiplied gate;
+    Multiplied up;
+  };
+  struct ExpertsUpRound;
 
   // Memory for packed weights, cut from large slabs: a model may have more matrices than a process
   // may have mappings.
@@ -98,9 +137,21 @@ class CpuDevice : public Device {
   static MatmulPart part_of(const Matrix& m, const void* input, size_t stride) {
     return {&m.packed, input, stride};
   }
-  Input rows_by_expert(const Matrix& m, const float* input, int tokens,
-                       std::span<const int32_t> order, size_t chosen_count);
-  void activate(const ExpertsUp& op, size_t expert, size_t ffn, float* gate, float* up) const;
+  void prepare(Forms& forms, const float* input, size_t stride, int tokens);
+  // How many tiles a piece has if there are `tiles` in all.
+  int piece_tiles(int tiles) const;
+  // Some tiles of a matrix for all tokens; `output` is the first token's.
+  void multiply(const Matrix& m, Input input, IndexRange tiles, int tokens, float* output,
+                size_t subtree_stride) const;
+  // A round of the tokens, whose input is prepared.
+  void multiply(std::span<const Multiplied> products, const Forms& forms, IndexRange round,
+                size_t all_tokens);
+  Gated open_gated(const GatedUp& op, Forms& forms);
+  void run_gated(const Gated& of, const Forms& forms, IndexRange tiles, IndexRange tokens) const;
+  Input rows_by_expert(const Matrix& m, Input prepared, size_t tokens, std::byte* rows);
+  void run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
+                        IndexRange tiles) const;
+  void activate(const ExpertsUp& op, size_t first_bias, size_t count, float* gate, float* up) const;
 
   // The address of a slice of `elements` four-byte elements, checked to be inside its buffer.
   std::byte* place(Slice slice, size_t elements) const;
@@ -111,7 +162,10 @@ class CpuDevice : public Device {
   // body(begin, end) over rows of work, each of about `cost` multiply-adds.
   template <class Body>
   void parallel(int count, size_t cost, Body&& body);
-  // The same in chunks of at most `grain`, with turns of the host between them.
+  // body(piece) for large pieces of work, each a chunk of its own.
+  template <class Body>
+  void pieces(int count, size_t cost, Body&& body);
+  // body(begin, end) in chunks of at most `grain`, with turns of the host between them.
   template <class Body>
   void in_chunks(int count, int grain, Body&& body);
   bool is_lent() const { return meanwhile_ != nullptr; }
@@ -119,6 +173,7 @@ class CpuDevice : public Device {
 
   void run(const Embed& op);
   void run(const Matmul& op);
+  void run(const GatedUp& op);
   void run(const CopyRows& op);
   void run(const CopyColumns& op);
   void run(const RmsNorm& op);
@@ -133,12 +188,10 @@ class CpuDevice : public Device {
   void run(const ScaleRows& op);
   void run(const Route& op);
   void run(const ExpertsUp& op);
-  // Tokens [begin, end) only.
-  void run_experts_up(const ExpertsUp& op, int begin, int end);
+  void run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& forms, const Gated* shared);
   void run(const ExpertsDown& op);
   void run_experts_down(const ExpertsDown& op, int begin, int end);
   void run(const AddExpertBias& op);
-  void run(const SiluMul& op);
   void run(const Add& op);
 
   const KernelTable& kernels_;
@@ -159,7 +212,7 @@ class CpuDevice : public Device {
 template <class Body>
 void CpuDevice::parallel(int count, size_t cost, Body&& body) {
   const size_t total = static_cast<size_t>(count) * cost;
-  if (total <= kChunkCost || (team_.size() == 1 && !is_lent())) {
+  if (total <= kSectionCost || (team_.size() == 1 && !is_lent())) {
     if (count > 0) body(0, count);
     return;
   }
@@ -167,6 +220,14 @@ void CpuDevice::parallel(int count, size_t cost, Body&& body) {
       std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
   const int even = count / (team_.size() * kPiecesPerThread);
   in_chunks(count, std::max(least, even), body);
+}
+
+template <class Body>
+void CpuDevice::pieces(int count, size_t cost, Body&& body) {
+  const bool is_small = static_cast<size_t>(count) * cost <= kSectionCost;
+  in_chunks(count, is_small ? std::max(count, 1) : 1, [&](int begin, int end) {
+    for (int piece = begin; piece < end; ++piece) body(piece);
+  });
 }
 
 template <class Body>

@@ -8,16 +8,6 @@
 #include "device/cpu/router.h"
 
 namespace lockstep {
-namespace {
-
-constexpr int kTilesOfPiece = 8;
-
-int pieces_of(int tiles) {
-  return (tiles + kTilesOfPiece - 1) / kTilesOfPiece;
-}
-
-}  // namespace
-
 void CpuDevice::run(const Route& op) {
   const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
   const auto chosen = static_cast<size_t>(op.chosen);
@@ -38,80 +28,94 @@ void CpuDevice::run(const Route& op) {
   }
 }
 
+// A round of tokens, for its pieces. Rows of gates and ups are ordered by expert.
+struct CpuDevice::ExpertsUpRound {
+  const ExpertsUp& op;
+  size_t ffn;
+  const int32_t* chosen;
+  const float* weights;
+  float* gates;
+  float* ups;
+  float* output;
+  Input gate_rows;
+  Input up_rows;
+};
+
 void CpuDevice::run(const ExpertsUp& op) {
-  const Matrix& first = matrix(op.matrices->gate[0]);
-  if (first.is_empty() || op.tokens == 0) return;  // a rank without a share of the experts
-  // Each token's input is followed by the copies that its experts read. Gate and up matrices may
-  // take it in different forms; then the two forms use the memory in turn.
-  const size_t bytes = std::max(first.input_bytes(), matrix(op.matrices->up[0]).input_bytes());
-  const int round = tokens_in_scratch(bytes * (1 + static_cast<size_t>(op.chosen_count)));
+  const Matrix& gate = matrix(op.matrices->gate[0]);
+  const Matrix& up = matrix(op.matrices->up[0]);
+  const bool has_shared = op.has_shared && !matrix(op.shared.gate).is_empty();
+  if (gate.is_empty()) {  // a rank without a share of the experts
+    if (has_shared) run(op.shared);
+    return;
+  }
+  if (op.tokens == 0) return;
+  Forms forms;
+  const bool is_one_form = forms.add(gate) == forms.add(up);
+  Gated shared;
+  if (has_shared) shared = open_gated(op.shared, forms);
+  // Each token's input is followed by the copies that its experts read.
+  const size_t copy = gate.input_bytes() + (is_one_form ? 0 : up.input_bytes());
+  const int round = tokens_in_scratch(forms.bytes + copy * static_cast<size_t>(op.chosen_count));
   for (int begin = 0; begin < op.tokens; begin += round) {
-    run_experts_up(op, begin, std::min(op.tokens, begin + round));
+    run_experts_up(op, {begin, std::min(op.tokens, begin + round)}, forms,
+                   has_shared ? &shared : nullptr);
   }
 }
 
-void CpuDevice::run_experts_up(const ExpertsUp& op, int begin, int end) {
-  const auto tokens = static_cast<size_t>(end - begin), skipped = static_cast<size_t>(begin);
+// One section of the team for all experts: a piece is some rows of an expert's gate and up, or of
+// the shared expert's.
+void CpuDevice::run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& forms,
+                               const Gated* shared) {
+  const auto count = static_cast<size_t>(tokens.size()),
+             skipped = static_cast<size_t>(tokens.begin);
   const auto chosen_count = static_cast<size_t>(op.chosen_count);
-  const size_t slots = tokens * chosen_count;
-  const Matrix& first = matrix(op.matrices->gate[0]);
-  const size_t ffn = first.rows(), columns = first.columns();
   const size_t all = static_cast<size_t>(op.tokens) * chosen_count;
-  const int32_t* chosen = ints(op.chosen, all) + skipped * chosen_count;
-  const float* weights = floats(op.weights, all) + skipped * chosen_count;
-  const float* input =
-      floats(op.input, static_cast<size_t>(op.tokens) * columns) + skipped * columns;
-  float* gates = floats(op.scratch, 2 * all * ffn);
-  float* ups = gates + all * ffn;
-  float* output = floats(op.output, all * ffn) + skipped * chosen_count * ffn;
-
-  expert_order_.sort({chosen, slots}, static_cast<int>(op.matrices->gate.size()));
-  const std::span<const int32_t> order = expert_order_.slots();
-  const std::span<const ExpertOrder::Run> runs = expert_order_.runs();
-  const auto multiply = [&](const std::vector<MatrixId>& matrices, const Input& rows,
-                            float* products) {
-    const int tiles = tile_count(matrix(matrices[0]).packed.rows), pieces = pieces_of(tiles);
-    const auto items = static_cast<int>(runs.size()) * pieces;
-    in_chunks(items, 1, [&](int item_begin, int item_end) {
-      for (int item = item_begin; item < item_end; ++item) {
-        const ExpertOrder::Run& run = runs[static_cast<size_t>(item / pieces)];
-        const Matrix& m = matrix(matrices[static_cast<size_t>(run.expert)]);
-        const MatmulPart part = part_of(m, rows.of(run.begin), rows.stride);
-        const int tile = item % pieces * kTilesOfPiece;
-        kernels_.matmul({.parts = &part,
-                         .part_count = 1,
-                         .tile_begin = tile,
-                         .tile_end = std::min(tiles, tile + kTilesOfPiece),
-                         .tokens = static_cast<int>(run.size()),
-                         .output = products + run.begin * ffn,
-                         .token_stride = ffn});
-      }
-    });
-  };
+  const Matrix& gate = matrix(op.matrices->gate[0]);
   const Matrix& up = matrix(op.matrices->up[0]);
-  const auto rows_for = [&](const Matrix& any) {
-    return rows_by_expert(any, input, static_cast<int>(tokens), order, chosen_count);
-  };
-  const Input rows = rows_for(first);
-  multiply(op.matrices->gate, rows, gates);
-  multiply(op.matrices->up, first.shares_input_with(up) ? rows : rows_for(up), ups);
-  in_chunks(static_cast<int>(slots), 1, [&](int slot_begin, int slot_end) {
-    for (auto i = static_cast<size_t>(slot_begin); i < static_cast<size_t>(slot_end); ++i) {
-      const auto slot = static_cast<size_t>(order[i]);
-      float* values = output + slot * ffn;
-      activate(op, static_cast<size_t>(chosen[slot]), ffn, gates + i * ffn, ups + i * ffn);
-      for (size_t k = 0; k < ffn; ++k) values[k] = gates[i * ffn + k] * weights[slot];
+  const size_t ffn = gate.rows(), columns = gate.columns();
+  float* products = floats(op.scratch, 2 * all * ffn);
+  ExpertsUpRound round{.op = op,
+                       .ffn = ffn,
+                       .chosen = ints(op.chosen, all) + skipped * chosen_count,
+                       .weights = floats(op.weights, all) + skipped * chosen_count,
+                       .gates = products,
+                       .ups = products + all * ffn,
+                       .output = floats(op.output, all * ffn) + skipped * chosen_count * ffn};
+  expert_order_.sort({round.chosen, count * chosen_count},
+                     static_cast<int>(op.matrices->gate.size()));
+  const float* input = floats(op.input, static_cast<size_t>(op.tokens) * columns);
+  prepare(forms, input + skipped * columns, columns, tokens.size());
+  const size_t gate_form = forms.add(gate), up_form = forms.add(up);
+  std::byte* rows = scratch_->data() + count * forms.bytes;
+  round.gate_rows = round.up_rows = rows_by_expert(gate, forms.inputs[gate_form], count, rows);
+  if (up_form != gate_form) {
+    rows += count * chosen_count * gate.input_bytes();
+    round.up_rows = rows_by_expert(up, forms.inputs[up_form], count, rows);
+  }
+
+  const std::span<const ExpertOrder::Run> runs = expert_order_.runs();
+  const int size = piece_tiles(static_cast<int>(runs.size()) * gate.tiles());
+  const int each = gate.piece_count(size), of_experts = static_cast<int>(runs.size()) * each;
+  const int of_shared = shared ? shared->gate.matrix->piece_count(size) : 0;
+  const auto run_piece = [&](int piece) {
+    if (piece < of_experts) {
+      const int own = piece % each;
+      return run_expert_piece(round, runs[static_cast<size_t>(piece / each)],
+                              gate.tiles_of({own, own + 1}, size));
     }
-  });
+    const int own = piece - of_experts;
+    run_gated(*shared, forms, shared->gate.matrix->tiles_of({own, own + 1}, size), tokens);
+  };
+  pieces(of_experts + of_shared, static_cast<size_t>(2 * size * kLanes) * columns, run_piece);
 }
 
-// The input of each slot, ordered by expert: row i is the token of slot order[i].
-CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, const float* input, int tokens,
-                                           std::span<const int32_t> order, size_t chosen_count) {
-  const Input prepared = prepare(m, input, m.columns(), tokens, scratch_->data());
+// The input of each slot, ordered by expert: row i is the token of slot i of the order.
+CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, Input prepared, size_t tokens,
+                                           std::byte* rows) {
   if (tokens == 1) return {prepared.data, 0};  // one row for all
-  const size_t bytes = m.input_bytes();
-  std::byte* rows = scratch_->data() + static_cast<size_t>(tokens) * bytes;
+  const std::span<const int32_t> order = expert_order_.slots();
+  const size_t bytes = m.input_bytes(), chosen_count = order.size() / tokens;
   parallel(static_cast<int>(order.size()), bytes / 4, [&](int begin, int end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const size_t token = static_cast<size_t>(order[i]) / chosen_count;
@@ -121,19 +125,38 @@ CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, const float* input, 
   return {rows, bytes};
 }
 
-// Turns one expert's products `gate` and `up` into the input of its down matrix, in place of
-// `gate`.
-void CpuDevice::activate(const ExpertsUp& op, size_t expert, size_t ffn, float* gate,
+// Some rows of an expert's gate and up for all of its tokens, and the input of its down matrix.
+void CpuDevice::run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
+                                 IndexRange tiles) const {
+  const size_t ffn = round.ffn, begin = static_cast<size_t>(tiles.begin) * kLanes;
+  const size_t count = std::min(ffn, static_cast<size_t>(tiles.end) * kLanes) - begin;
+  const auto expert = static_cast<size_t>(run.expert);
+  const auto multiply_rows = [&](const std::vector<MatrixId>& matrices, Input rows, float* to) {
+    multiply(matrix(matrices[expert]), {rows.of(run.begin), rows.stride}, tiles,
+             static_cast<int>(run.size()), to + run.begin * ffn, 0);
+  };
+  multiply_rows(round.op.matrices->gate, round.gate_rows, round.gates);
+  multiply_rows(round.op.matrices->up, round.up_rows, round.ups);
+  for (size_t i = run.begin; i < run.end; ++i) {
+    const auto slot = static_cast<size_t>(expert_order_.slots()[i]);
+    float* gate = round.gates + i * ffn + begin;
+    activate(round.op, expert * ffn + begin, count, gate, round.ups + i * ffn + begin);
+    float* values = round.output + slot * ffn + begin;
+    for (size_t k = 0; k < count; ++k) values[k] = gate[k] * round.weights[slot];
+  }
+}
+
+// Joins `count` products in place of `gate`.
+void CpuDevice::activate(const ExpertsUp& op, size_t first_bias, size_t count, float* gate,
                          float* up) const {
   if (op.has_bias) {
-    const size_t biases = op.matrices->gate.size() * ffn;
-    kernels_.add(floats(op.gate_bias, biases) + expert * ffn, gate, ffn);
-    kernels_.add(floats(op.up_bias, biases) + expert * ffn, up, ffn);
+    kernels_.add(floats(op.gate_bias, first_bias + count) + first_bias, gate, count);
+    kernels_.add(floats(op.up_bias, first_bias + count) + first_bias, up, count);
   }
   if (op.activation == Activation::kClampedSwiglu) {
-    kernels_.clamped_swiglu(gate, up, op.limit, gate, ffn);
+    kernels_.clamped_swiglu(gate, up, op.limit, gate, count);
   } else {
-    kernels_.silu_mul(gate, up, gate, ffn);
+    kernels_.silu_mul(gate, up, gate, count);
   }
 }
 
@@ -187,28 +210,28 @@ void CpuDevice::run_experts_down(const ExpertsDown& op, int begin, int end) {
         scratch_->data() + static_cast<size_t>(tokens) * chosen_count * first.input_bytes());
   }
   float* output = floats(op.output, first.layout->subtrees * all * first.rows());
-  const int tiles = tile_count(first.packed.rows), pieces = pieces_of(tiles);
-  in_chunks(tokens * pieces, 1, [&](int item_begin, int item_end) {
-    for (int item = item_begin; item < item_end; ++item) {
-      const auto token = static_cast<size_t>(item % tokens);
-      std::array<MatmulPart, kMatmulPartsMax> parts;
-      size_t count = 0;
-      for (size_t i = token * chosen_count; i < (token + 1) * chosen_count; ++i) {
-        const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(chosen[i])]);
-        parts[count++] = part_of(m, rows.of(i), 0);
-      }
-      if (op.has_shared) parts[count++] = part_of(matrix(op.shared), shared_rows.of(token), 0);
-      const int tile = item / tokens * kTilesOfPiece;
-      kernels_.matmul({.parts = parts.data(),
-                       .part_count = static_cast<int32_t>(count),
-                       .tile_begin = tile,
-                       .tile_end = std::min(tiles, tile + kTilesOfPiece),
-                       .tokens = 1,
-                       .output = output + (skipped + token) * first.rows(),
-                       .token_stride = first.rows(),
-                       .subtree_stride = all * first.rows()});
+  const int size = piece_tiles(tokens * first.tiles());
+  const auto run_piece = [&](int piece) {
+    const auto token = static_cast<size_t>(piece % tokens);
+    std::array<MatmulPart, kMatmulPartsMax> parts;
+    size_t count = 0;
+    for (size_t i = token * chosen_count; i < (token + 1) * chosen_count; ++i) {
+      const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(chosen[i])]);
+      parts[count++] = part_of(m, rows.of(i), 0);
     }
-  });
+    if (op.has_shared) parts[count++] = part_of(matrix(op.shared), shared_rows.of(token), 0);
+    const IndexRange tiles = first.tiles_of({piece / tokens, piece / tokens + 1}, size);
+    kernels_.matmul({.parts = parts.data(),
+                     .part_count = static_cast<int32_t>(count),
+                     .tile_begin = tiles.begin,
+                     .tile_end = tiles.end,
+                     .tokens = 1,
+                     .output = output + (skipped + token) * first.rows(),
+                     .token_stride = first.rows(),
+                     .subtree_stride = all * first.rows()});
+  };
+  pieces(tokens * first.piece_count(size),
+         static_cast<size_t>(size * kLanes) * first.columns() * chosen_count, run_piece);
 }
 
 }  // namespace lockstep

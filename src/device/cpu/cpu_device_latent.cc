@@ -44,19 +44,18 @@ void CpuDevice::run(const HeadMatmul& op) {
     // Tokens and heads both count as rows.
     const Input prepared = prepare(first, input + at * heads * input_stride, input_stride,
                                    count * static_cast<int>(heads), scratch_->data());
-    in_chunks(static_cast<int>(heads), 1, [&](int head_begin, int head_end) {
-      for (auto head = static_cast<size_t>(head_begin); head < static_cast<size_t>(head_end);
-           ++head) {
-        const Matrix& m = matrix((*op.matrices)[head]);
-        const MatmulPart part = part_of(m, prepared.of(head), heads * prepared.stride);
-        kernels_.matmul({.parts = &part,
-                         .part_count = 1,
-                         .tile_begin = 0,
-                         .tile_end = tile_count(m.packed.rows),
-                         .tokens = count,
-                         .output = output + (at * heads + head) * output_stride,
-                         .token_stride = heads * output_stride});
-      }
+    const size_t head_cost = first.rows() * first.columns() * static_cast<size_t>(count);
+    pieces(static_cast<int>(heads), head_cost, [&](int piece) {
+      const auto head = static_cast<size_t>(piece);
+      const Matrix& m = matrix((*op.matrices)[head]);
+      const MatmulPart part = part_of(m, prepared.of(head), heads * prepared.stride);
+      kernels_.matmul({.parts = &part,
+                       .part_count = 1,
+                       .tile_begin = 0,
+                       .tile_end = m.tiles(),
+                       .tokens = count,
+                       .output = output + (at * heads + head) * output_stride,
+                       .token_stride = heads * output_stride});
     });
   }
 }

@@ -1,6 +1,6 @@
 // How the CPU runs each operation: slices become pointers, work is cut into chunks for the team.
 // The assignment of chunks to threads never changes a result: every output is computed whole by one
-// kernel call.
+// kernel call. Products are in cpu_device_products.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -9,13 +9,6 @@
 #include "kernels/math.h"
 
 namespace lockstep {
-namespace {
-
-// Prompt tokens multiplied with a few tiles of weights while these are in the cache.
-constexpr int kTokenBlock = 64;
-
-}  // namespace
-
 void CpuDevice::run(const Embed& op) {
   const Matrix& m = matrix(op.matrix);
   const auto tokens = static_cast<size_t>(op.tokens);
@@ -31,54 +24,6 @@ void CpuDevice::run(const Embed& op) {
     part.token_end = end;
     kernels_.embed(part);
   });
-}
-
-CpuDevice::Input CpuDevice::prepare(const Matrix& m, const float* input, size_t stride, int tokens,
-                                    std::byte* to) {
-  if (is_plain(m.packed.codes)) return {input, stride * sizeof(float)};
-  const PrepareArgs args{.input = input,
-                         .input_stride = stride,
-                         .blocks = m.layout->blocks.data(),
-                         .block_count = m.packed.block_count,
-                         .output = to};
-  const auto run = m.packed.has_integer_input ? kernels_.prepare_integers : kernels_.prepare_floats;
-  parallel(tokens, 4 * m.columns(), [&](int begin, int end) {
-    PrepareArgs part = args;
-    part.token_begin = begin;
-    part.token_end = end;
-    run(part);
-  });
-  return {to, m.input_bytes()};
-}
-
-void CpuDevice::run(const Matmul& op) {
-  const Matrix& m = matrix(op.matrix);
-  if (m.is_empty()) return;  // a rank without a share of this matrix
-  const auto tokens = static_cast<size_t>(op.tokens);
-  const float* input = floats(op.input, tokens * m.columns());
-  float* output = floats(op.output, m.layout->subtrees * tokens * m.rows());
-  const int round = is_plain(m.packed.codes) ? op.tokens : tokens_in_scratch(m.input_bytes());
-  for (int first = 0; first < op.tokens; first += round) {
-    const int count = std::min(round, op.tokens - first);
-    const auto at = static_cast<size_t>(first);
-    const Input prepared =
-        prepare(m, input + at * m.columns(), m.columns(), count, scratch_->data());
-    const size_t cost = kLanes * m.columns() * static_cast<size_t>(count);
-    parallel(tile_count(m.packed.rows), cost, [&](int begin, int end) {
-      for (int token = 0; token < count; token += kTokenBlock) {
-        const auto from = static_cast<size_t>(token);
-        const MatmulPart part = part_of(m, prepared.of(from), prepared.stride);
-        kernels_.matmul({.parts = &part,
-                         .part_count = 1,
-                         .tile_begin = begin,
-                         .tile_end = end,
-                         .tokens = std::min(kTokenBlock, count - token),
-                         .output = output + (at + from) * m.rows(),
-                         .token_stride = m.rows(),
-                         .subtree_stride = tokens * m.rows()});
-      }
-    });
-  }
 }
 
 void CpuDevice::run(const CopyRows& op) {
@@ -250,19 +195,6 @@ void CpuDevice::run(const ScaleRows& op) {
   for (size_t token = 0; token < tokens; ++token) {
     for (size_t i = 0; i < columns; ++i) x[token * columns + i] *= factors[token];
   }
-}
-
-void CpuDevice::run(const SiluMul& op) {
-  const float* gate = floats(op.gate, op.count);
-  const float* up = floats(op.up, op.count);
-  float* output = floats(op.output, op.count);
-  constexpr size_t kBlock = 1024;
-  const auto blocks = static_cast<int>((op.count + kBlock - 1) / kBlock);
-  parallel(blocks, 20 * kBlock, [&](int begin, int end) {
-    const size_t from = static_cast<size_t>(begin) * kBlock;
-    const size_t to = std::min(op.count, static_cast<size_t>(end) * kBlock);
-    kernels_.silu_mul(gate + from, up + from, output + from, to - from);
-  });
 }
 
 void CpuDevice::run(const Add& op) {

@@ -122,6 +122,12 @@ std::span<const int32_t> SlowedDevice::experts(Slice chosen, int tokens, int cho
   return experts_;
 }
 
+double SlowedDevice::read_by(const Matmul& op) {
+  double bytes = 0;
+  for (int i = 0; i < op.count; ++i) bytes += stored(op.products[i].matrix);
+  return bytes;
+}
+
 double SlowedDevice::read_by(const HeadMatmul& op) {
   double bytes = 0;
   for (const MatrixId id : *op.matrices) bytes += stored(id);
@@ -142,7 +148,7 @@ double SlowedDevice::read_by(const Attention& op) {
 }
 
 double SlowedDevice::read_by(const ExpertsUp& op) {
-  double bytes = 0;
+  double bytes = op.has_shared ? read_by(op.shared) : 0;
   for (const int32_t expert : experts(op.chosen, op.tokens, op.chosen_count)) {
     const auto index = static_cast<size_t>(expert);
     bytes += stored(op.matrices->gate[index]) + stored(op.matrices->up[index]);

@@ -48,7 +48,8 @@ class SlowedDevice final : public CpuDevice {
   // The distinct experts that a step chose.
   std::span<const int32_t> experts(Slice chosen, int tokens, int chosen_count);
 
-  double read_by(const Matmul& op) { return stored(op.matrix); }
+  double read_by(const Matmul& op);
+  double read_by(const GatedUp& op) { return stored(op.gate) + stored(op.up); }
   double read_by(const HeadMatmul& op);
   double read_by(const Attention& op);
   double read_by(const ExpertsUp& op);

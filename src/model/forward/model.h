@@ -114,7 +114,7 @@ class Model {
   Status finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
   const LeafShares& feed_forward_shares(int layer) const;
-  void gated_up(int layer, const BatchHalf& half, Role gate, Role up, int width);
+  GatedUp gated_up(int layer, const BatchHalf& half, Role gate, Role up) const;
   void experts(int layer, const BatchHalf& half);
   Status finish_feed_forward(int layer, BatchHalf& half);
   const LayerWeights& layer_weights(int layer) const {

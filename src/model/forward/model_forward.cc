@@ -84,7 +84,7 @@ Status Model::attention(int layer, BatchHalf& half) {
   }
   mix(layer, half);
   device_.queue(
-      Matmul{weights.matrix(Role::kAttentionOut), half.mixed, half.tokens, {half.partials, 0}});
+      Matmul{half.mixed, half.tokens, {{weights.matrix(Role::kAttentionOut), {half.partials, 0}}}});
   return Ok{};
 }
 
@@ -144,10 +144,9 @@ void Model::project(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const int head_dim = config_.head_dim;
-  const auto multiply = [&](Role role, Role bias, Slice output, int heads) {
-    device_.queue(Matmul{weights.matrix(role), half.normed, half.tokens, output});
+  const auto add_bias = [&](Role bias, Slice x, int heads) {
     if (!traits.has(bias)) return;
-    device_.queue(AddBias{output, weights.vector(bias), half.tokens, heads * head_dim});
+    device_.queue(AddBias{x, weights.vector(bias), half.tokens, heads * head_dim});
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
     if (traits.has(norm)) {
@@ -157,9 +156,15 @@ void Model::project(int layer, const BatchHalf& half) {
     device_.queue(Rope{x, half.rope, half.tokens, heads, head_dim, config_.rotary_dims / 2});
   };
   const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
-  multiply(Role::kQuery, Role::kQueryBias, half.query, heads);
-  multiply(Role::kKey, Role::kKeyBias, half.key, kv_heads);
-  multiply(Role::kValue, Role::kValueBias, half.value, kv_heads);
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kQuery), half.query},
+                        {weights.matrix(Role::kKey), half.key},
+                        {weights.matrix(Role::kValue), half.value}},
+                       3});
+  add_bias(Role::kQueryBias, half.query, heads);
+  add_bias(Role::kKeyBias, half.key, kv_heads);
+  add_bias(Role::kValueBias, half.value, kv_heads);
   norm_and_rotate(Role::kQueryNorm, half.query, heads);
   norm_and_rotate(Role::kKeyNorm, half.key, kv_heads);
   if (config_.query_scaling.beta != 0) {
@@ -170,24 +175,24 @@ void Model::project(int layer, const BatchHalf& half) {
 void Model::feed_forward(int layer, BatchHalf& half) {
   norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), half);
   if (config_.layer(layer).has_experts) return experts(layer, half);
-  gated_up(layer, half, Role::kGate, Role::kUp, cut_.ffn(rank_).size());
-  device_.queue(
-      Matmul{layer_weights(layer).matrix(Role::kDown), half.gate, half.tokens, {half.partials, 0}});
+  device_.queue(gated_up(layer, half, Role::kGate, Role::kUp));
+  device_.queue(Matmul{
+      half.gate, half.tokens, {{layer_weights(layer).matrix(Role::kDown), {half.partials, 0}}}});
 }
 
 const LeafShares& Model::feed_forward_shares(int layer) const {
   return config_.layer(layer).has_experts ? cut_.expert_shares() : cut_.ffn_shares();
 }
 
-// silu(gate) * up of `width` columns, left in the gate's buffer.
-void Model::gated_up(int layer, const BatchHalf& half, Role gate, Role up, int width) {
+// Leaves its result in the gate's buffer.
+GatedUp Model::gated_up(int layer, const BatchHalf& half, Role gate, Role up) const {
   const LayerWeights& weights = layer_weights(layer);
-  device_.queue(Matmul{weights.matrix(gate), half.normed, half.tokens, half.gate});
-  device_.queue(Matmul{weights.matrix(up), half.normed, half.tokens, half.up});
-  device_.queue(SiluMul{.gate = half.gate,
-                        .up = half.up,
-                        .count = static_cast<size_t>(half.tokens) * static_cast<size_t>(width),
-                        .output = half.gate});
+  return {.gate = weights.matrix(gate),
+          .up = weights.matrix(up),
+          .input = half.normed,
+          .tokens = half.tokens,
+          .scratch = half.up,
+          .output = half.gate};
 }
 
 // Every rank makes the same choice of experts; each computes its columns of every chosen one.
@@ -197,7 +202,7 @@ void Model::experts(int layer, const BatchHalf& half) {
   const ExpertsConfig& config = config_.experts;
   const bool has_shared = traits.has(Role::kSharedDown);
   const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
-  device_.queue(Matmul{weights.matrix(Role::kRouter), half.normed, half.tokens, half.scores});
+  device_.queue(Matmul{half.normed, half.tokens, {{weights.matrix(Role::kRouter), half.scores}}});
   // The softmax of all scores, normalised over the chosen, is the softmax of the chosen ones.
   if (!is_sigmoid && traits.has(Role::kRouterBias)) {
     device_.queue(
@@ -227,10 +232,9 @@ void Model::experts(int layer, const BatchHalf& half) {
                           .limit = config.limit,
                           .has_bias = traits.has(Role::kExpertGateBias),
                           .gate_bias = weights.vector(Role::kExpertGateBias),
-                          .up_bias = weights.vector(Role::kExpertUpBias)});
-  if (has_shared) {
-    gated_up(layer, half, Role::kSharedGate, Role::kSharedUp, cut_.shared_ffn(rank_).size());
-  }
+                          .up_bias = weights.vector(Role::kExpertUpBias),
+                          .has_shared = has_shared,
+                          .shared = gated_up(layer, half, Role::kSharedGate, Role::kSharedUp)});
   device_.queue(ExpertsDown{.matrices = &weights.experts,
                             .chosen = half.chosen,
                             .tokens = half.tokens,

@@ -61,10 +61,9 @@ Result<ModelOutputs> Model::outputs(const Batch& batch) {
   }
   if (!batch.outputs.empty()) {
     norm_rows(buffers_.outputs, batch.outputs.size(), buffers_.selected);
-    device_.queue(Matmul{.matrix = weights_.shared.matrix(Role::kLogits),
-                         .input = buffers_.selected,
-                         .tokens = static_cast<int>(batch.outputs.size()),
-                         .output = {buffers_.logits, 0}});
+    device_.queue(Matmul{buffers_.selected,
+                         static_cast<int>(batch.outputs.size()),
+                         {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
   }
   TRY(device_.wait());
   outputs.logits =

@@ -52,7 +52,7 @@ Status Model::project_latent(int layer, const BatchHalf& half) {
     query_input = half.query_latent;
     norm(query_input, Role::kQueryDownNorm, latent.query_rank, latent.query_rank);
   }
-  device_.queue(Matmul{weights.matrix(Role::kQuery), query_input, half.tokens, half.query});
+  device_.queue(Matmul{query_input, half.tokens, {{weights.matrix(Role::kQuery), half.query}}});
   device_.queue(HeadMatmul{.matrices = &weights.absorb,
                            .input = half.query,
                            .input_stride = config_.head_dim,
@@ -74,10 +74,11 @@ Status Model::project_to_latents(int layer, const BatchHalf& half) {
     query = {half.sum, own.query_at};
     kv = {half.sum, own.kv_at};
   }
+  Matmul products{half.normed, half.tokens, {{weights.matrix(Role::kKvDown), kv}}};
   if (config_.latent.query_rank > 0) {
-    device_.queue(Matmul{weights.matrix(Role::kQueryDown), half.normed, half.tokens, query});
+    products.products[products.count++] = {weights.matrix(Role::kQueryDown), query};
   }
-  device_.queue(Matmul{weights.matrix(Role::kKvDown), half.normed, half.tokens, kv});
+  device_.queue(products);
   return cut_.cuts_latents() ? exchange_latents(half) : Ok{};
 }
 
