@@ -433,7 +433,7 @@ TEST_CASE("the doctor's findings are those of the command, made once for all who
   CHECK(at(found, "findings", 0, "check").is_string());
   CHECK(at(found, "findings", 0, "sentence").is_string());
   // It has asked the node itself, which answers.
-  CHECK(answer.body.find("no node") == std::string::npos);
+  CHECK(answer.body.find("no node answers") == std::string::npos);
 }
 
 TEST_CASE("something slow that hangs is waited for until the deadline, and no longer") {
