@@ -137,7 +137,7 @@ class OneAnswer(unittest.TestCase):
             for ranks in (1, 2, 4):
                 answer = harness.run_json("run", harness.STORIES, story["prompt"], "--temperature", 0,
                                           "--max-tokens", len(story["greedy_ids"]), "--ranks", ranks,
-                                          "--json")
+                                          "--kv", "f32", "--json")
                 self.assertEqual(answer["tokens"], story["greedy_ids"])
 
     def test_a_seed_gives_the_same_text_on_any_ranks(self):
