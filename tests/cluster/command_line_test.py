@@ -45,6 +45,9 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["logits", LLAMA, "--ids", "1", "--shares", "1:1", "--ranks", "3"], "--ranks")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--link", "pigeon"], "pigeon")
         self.check_refused(["logits", LLAMA, "--ids", "999"], "999")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--kv", "f8"], "f8")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--kv", "q8", "--exact"], "leave out --kv q8")
+        self.check_refused(["serve", harness.STORIES, "--port", "0", "--kv", "q8", "--exact"], "leave out --kv q8")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pigeon"], "pigeon")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pipeline"], "at least two ranks")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--ranks", "3", "--stages", "2"], "does not divide 3 ranks")
@@ -200,6 +203,18 @@ class CommandLine(unittest.TestCase):
             for tensor in wanted["tensors"]:
                 self.assertRegex(long.stderr, rf"(?m)^{re.escape(tensor['name'])} +4 ")
         self.assertEqual(harness.run("logits", case, "--ids", "1").stderr, "")
+
+    def test_kv_decides_how_much_memory_keys_and_values_take(self):
+        numbers = 2 * 16 * 8192 * 8 * 64
+        wanted = {"f32": numbers * 4, "bf16": numbers * 2, "f16": numbers * 2, "q8": numbers + numbers // 32 * 2}
+        with tempfile.TemporaryDirectory() as work:
+            cluster = os.path.join(work, "cluster.json")
+            with open(cluster, "w", encoding="utf-8") as file:
+                file.write('{"machines": [{"profile": "mac-studio-m3-ultra"}]}')
+            for flags, kind in [([], "f16")] + [(["--kv", kind], kind) for kind in wanted]:
+                plan = harness.run_json("plan", "llama-3.2-1b", "--cluster", cluster, "--json", *flags)
+                self.assertEqual(plan["kv"], kind)
+                self.assertEqual(plan["choice"]["groups"][0]["ranks"][0]["state_bytes"], wanted[kind])
 
     def test_a_lost_worker_ends_run_with_one_sentence(self):
         process = subprocess.Popen([harness.PROGRAM, "run", harness.STORIES, "--ranks", "2"], stdin=subprocess.PIPE,

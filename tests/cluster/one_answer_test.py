@@ -68,15 +68,16 @@ class OneAnswer(unittest.TestCase):
             folder = os.path.join(harness.GOLDEN, case)
             golden = read_json(folder, "golden.json")
             ids = ",".join(map(str, golden["prompt"]))
-            reference = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32)
+            exact = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32, "--kv", "f32")
             with self.subTest(case=case):
-                self.assertEqual(len(reference["logits"]), len(golden["prompt"]))
-                self.assertEqual(reference["greedy"], golden["greedy"]["tokens"])
+                self.assertEqual(len(exact["logits"]), len(golden["prompt"]))
+                self.assertEqual(exact["greedy"], golden["greedy"]["tokens"])
                 for row in golden["logits"]:
-                    got = reference["logits"][row["position"]]
+                    got = exact["logits"][row["position"]]
                     self.assertEqual(len(got), len(row["values"]))
                     worst = max(abs(a - b) for a, b in zip(got, row["values"]))
                     self.assertLess(worst, TOLERANCE)
+            reference = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32)
             for variant in VARIANTS:
                 with self.subTest(case=case, variant=variant):
                     answer = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32, *variant)
@@ -87,6 +88,23 @@ class OneAnswer(unittest.TestCase):
                     answer = harness.run_json("logits", folder, "--ids", ids, "--greedy", 32,
                                               env={"LOCKSTEP_ISA": isa})
                     self.assertEqual(answer["logits"], reference["logits"])
+
+    def test_each_kind_of_keys_and_values_over_processes(self):
+        ids = ",".join(str(3 + i * 37 % 200) for i in range(100))
+        for case in ("llama3-bf16", "deepseekv3-bf16"):
+            folder = os.path.join(harness.GOLDEN, case)
+            answers = {}
+            for kind in ("f32", "bf16", "f16", "q8"):
+                flags = ["--ids", ids, "--greedy", 8, "--kv", kind]
+                answers[kind] = harness.run_json("logits", folder, *flags)["logits"]
+                for variant in (["--shares", "3:1", "--link", "tcp"], ["--ranks", "3", "--chunk", "7"],
+                                ["--ranks", "4", "--stages", "2"], ["--threads", "2", "--device", "delayed"]):
+                    with self.subTest(case=case, kind=kind, variant=variant):
+                        answer = harness.run_json("logits", folder, *flags, *variant)
+                        self.assertEqual(answer["logits"], answers[kind])
+            self.assertEqual(len({json.dumps(answer) for answer in answers.values()}), 4)
+            self.assertEqual(harness.run_json("logits", folder, "--ids", ids)["logits"], answers["f16"])
+            self.assertEqual(harness.run_json("logits", folder, "--ids", ids, "--exact")["logits"], answers["f32"])
 
     def test_ranks_hold_and_read_their_share(self):
         for case in CASES + [harness.STORIES]:
@@ -119,7 +137,7 @@ class OneAnswer(unittest.TestCase):
             for ranks in (1, 2, 4):
                 answer = harness.run_json("run", harness.STORIES, story["prompt"], "--temperature", 0,
                                           "--max-tokens", len(story["greedy_ids"]), "--ranks", ranks,
-                                          "--json")
+                                          "--kv", "f32", "--json")
                 self.assertEqual(answer["tokens"], story["greedy_ids"])
 
     def test_a_seed_gives_the_same_text_on_any_ranks(self):
