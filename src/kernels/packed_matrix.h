@@ -25,7 +25,8 @@ namespace lockstep {
 
 // Rows of a packed matrix, keys of a cached head and partial sums of a norm are grouped by this.
 inline constexpr int kLanes = 16;
-// The deepest stack of unfinished sums while adding 64 leaves in a binary tree.
+inline constexpr int kLeafStepsMax = 64;
+// The deepest stack of unfinished sums while adding kLeafStepsMax leaves in a binary tree.
 inline constexpr int kTreeDepth = 7;
 inline constexpr int kBlockColumns = 32;
 
@@ -96,7 +97,7 @@ struct PackedMatrix {
   const uint16_t* piece_blocks;  // the number of blocks in each piece, over all leaves
   int32_t block_count;           // of all pieces
   const LeafStep* steps;
-  int32_t step_count;
+  int32_t step_count;  // at most kLeafStepsMax
 };
 
 // The columns of the input that a block is multiplied with; `count` is at most kBlockColumns.
