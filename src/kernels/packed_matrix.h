@@ -31,7 +31,8 @@ namespace lockstep {
 inline constexpr int kLanes = 16;
 // Tiles of a quantised matrix whose blocks are next to each other.
 inline constexpr int kGroupTiles = 4;
-// The deepest stack of unfinished sums while adding 64 leaves in a binary tree.
+inline constexpr int kLeafStepsMax = 64;
+// The deepest stack of unfinished sums while adding kLeafStepsMax leaves in a binary tree.
 inline constexpr int kTreeDepth = 7;
 inline constexpr int kBlockColumns = 32;
 // Columns of plain elements that are one chain of fused multiply-adds. A leaf's runs start at its
@@ -153,7 +154,7 @@ struct PackedMatrix {
   const uint16_t* piece_blocks;  // the number of blocks in each piece, over all leaves
   int32_t block_count;           // of all pieces
   const LeafStep* steps;
-  int32_t step_count;
+  int32_t step_count;  // at most kLeafStepsMax
 };
 
 // The columns of the input that a block is multiplied with; `count` is at most kBlockColumns.

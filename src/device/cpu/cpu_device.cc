@@ -55,6 +55,7 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
         ErrorCode::kUnsupported,
         "it is quantised differently from matrices that share its input, which is not supported"};
   }
+  LOCKSTEP_CHECK(plan.steps.size() <= kLeafStepsMax);
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
   const int tile_total = tile_count(plan.matrix.rows);
   std::atomic<bool> are_numbers{true};

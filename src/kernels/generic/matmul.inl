@@ -129,7 +129,35 @@ AddLeaf add_leaf_of(const PackedMatrix& matrix) {
   return nullptr;
 }
 
-// Any parts, with formats known at run time; the sums pass through memory.
+// One token and any parts, with formats known at run time. Part after part goes through all leaves,
+// whose sums wait in memory: each leaf's chain takes the parts in their order, and weights are read
+// in long runs, while leaf after leaf would read a block of each part in turn.
+template <int Tiles>
+struct PartByPart {
+  F32x16 sums[kLeafStepsMax][Tiles];
+
+  LANES_INLINE PartByPart(const MatmulArgs& args, int tile, int token) {
+    const int steps = args.parts[0].matrix->step_count;
+    for (int step = 0; step < steps; ++step) {
+      for (int i = 0; i < Tiles; ++i) sums[step][i] = F32x16::broadcast(0.0f);
+    }
+    for (int part = 0; part < args.part_count; ++part) {
+      const PackedMatrix& matrix = *args.parts[part].matrix;
+      PartCursor cursor = cursor_of(args.parts[part], tile, token);
+      const AddLeaf add_leaf = add_leaf_of<Tiles, 1>(matrix);
+      for (int step = 0; step < steps; ++step) {
+        add_leaf(cursor, matrix.steps[step], Tiles, sums[step]);
+      }
+    }
+  }
+
+  LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][1]) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < Tiles; ++i) sum[i][0] = sums[step][i];
+  }
+};
+
+// The same for several tokens, leaf after leaf.
 template <int Tiles, int Tokens>
 struct AnyParts {
   PartCursor cursors[kMatmulPartsMax];
@@ -264,8 +292,10 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, int token) {
   }
   if constexpr (Tokens == 1) {
     if (args.part_count == 1 && matmul_common<Tiles>(args, tile, token)) return;
+    matmul_block<PartByPart<Tiles>, Tiles, 1>(args, tile, token);
+  } else {
+    matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
   }
-  matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
 }
 
 // Calls the block for `tokens` tokens; there are no blocks that need more than kSumsMax sums.
