@@ -18,8 +18,9 @@ struct ProtocolRange {
 };
 
 // 2: prompts and events of requests are bytes. 3: workers report the bytes that they load. 4: ranks
-// tell each other their RDMA addresses; progress, pauses and guesses of requests.
-inline constexpr ProtocolRange kProtocols{.oldest = 4, .newest = 4};
+// tell each other their RDMA addresses; progress, pauses and guesses of requests. 5: the set-up of
+// a worker says how keys and values are stored.
+inline constexpr ProtocolRange kProtocols{.oldest = 5, .newest = 5};
 
 // The newest version that both speak.
 inline std::optional<uint16_t> common_protocol(const ProtocolRange& a, const ProtocolRange& b) {

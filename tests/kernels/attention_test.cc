@@ -189,7 +189,9 @@ void poison(Cache& cache, int position) {
 
 TEST_CASE("a window attends to the last positions only, and never reads earlier ones") {
   constexpr int kHeadDim = 24, kHeads = 3, kPositions = 201;
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     CAPTURE(std::string(table->name));
     CAPTURE(static_cast<int>(kind));
     Cache cache = fill_cache(
@@ -222,7 +224,9 @@ TEST_CASE("a window attends to the last positions only, and never reads earlier 
 
 TEST_CASE("a sink takes its share of the softmax, whatever the window and the other heads") {
   constexpr int kHeadDim = 24, kHeads = 19, kPositions = 201;  // more heads than one pass handles
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     CAPTURE(std::string(table->name));
     CAPTURE(static_cast<int>(kind));
     Cache cache = fill_cache(
@@ -303,7 +307,9 @@ TEST_CASE("a head's attention does not depend on the other heads") {
 }
 
 TEST_CASE("the contents of unused slots and of gaps between heads do not change attention") {
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     for (int positions : {1, 17, 63, 65, 100}) {
       CacheShape shape{.kind = kind, .head_dim = 40, .kv_heads = 3, .positions = positions};
       Cache nan_cache = fill_cache(*table, 8, shape);
@@ -347,7 +353,9 @@ TEST_CASE("attention over rounded keys and values is that over the same values a
   struct Dims {
     int head_dim, value_dim;
   };
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     CAPTURE(std::string(table->name));
     CAPTURE(static_cast<int>(kind));
     for (const Dims dims : {Dims{1, 1}, Dims{16, 7}, Dims{31, 31}, Dims{33, 33}, Dims{64, 64},

@@ -143,7 +143,9 @@ const std::vector<float> kExtremes = {
 }  // namespace
 
 TEST_CASE("a stored key or value is the number that the definition of its kind gives") {
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     CAPTURE(std::string(table->name));
     CAPTURE(static_cast<int>(kind));
     std::vector<float> numbers = kExtremes;
@@ -178,7 +180,9 @@ TEST_CASE("16-bit kinds keep finite numbers finite, and infinities and NaNs as t
 }
 
 TEST_CASE("the bits of a stored NaN are those of the scalar table") {
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     for (uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff812345u, 0x7fffffffu}) {
       const std::vector<float> row(33, std::bit_cast<float>(bits));
       const auto page = write_page(*table, kind, {1, 33, 33}, row, row, {5});
@@ -194,7 +198,9 @@ TEST_CASE("store_kv puts sixteen keys side by side and leaves all other slots al
     int head_dim, value_dim;
   };
   const std::vector<int32_t> slots = {0, 1, 15, 16, 17, 63, 40};
-  for (const auto& [table, kind] : tables_and_kinds()) {
+  for (const TableAndKind& each : tables_and_kinds()) {
+    const KernelTable* table = each.table;
+    const KvKind kind = each.kind;
     CAPTURE(std::string(table->name));
     CAPTURE(static_cast<int>(kind));
     for (const Case c : {Case{10, 10}, Case{33, 31}, Case{75, 75}, Case{128, 96}, Case{1, 1}}) {

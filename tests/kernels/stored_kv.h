@@ -7,7 +7,6 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "kernels/isa.h"
@@ -17,10 +16,15 @@ namespace lockstep {
 
 inline constexpr KvKind kKvKinds[] = {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8};
 
-inline std::vector<std::pair<const KernelTable*, KvKind>> tables_and_kinds() {
-  std::vector<std::pair<const KernelTable*, KvKind>> all;
+struct TableAndKind {
+  const KernelTable* table;
+  KvKind kind;
+};
+
+inline std::vector<TableAndKind> tables_and_kinds() {
+  std::vector<TableAndKind> all;
   for (const KernelTable* table : available_kernels()) {
-    for (KvKind kind : kKvKinds) all.emplace_back(table, kind);
+    for (KvKind kind : kKvKinds) all.push_back({table, kind});
   }
   return all;
 }

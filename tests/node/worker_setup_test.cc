@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -66,10 +67,12 @@ class ChangeOne {
   std::string changed_;
 };
 
-// Stands for a value of any type in `requires` below.
+// Stands for a value of any type in `requires` below; never converted.
 struct AnyValue {
   template <class Value>
-  operator Value() const;
+  operator Value() const {
+    std::abort();
+  }
 };
 
 // How many fields an aggregate has.
