@@ -112,10 +112,12 @@ inline constexpr int kKvBlock = 32;
 inline constexpr float kKvLeast = 0x1p-100f;  // no product is subnormal
 inline constexpr float kKvMost = 0x1p+120f;   // none is infinite
 
-inline constexpr int kv_blocks(int32_t head_dim) {
+// These are always inlined: called from a file that is compiled for one instruction set, a copy of
+// them could be linked into the baseline program.
+[[gnu::always_inline]] inline constexpr int kv_blocks(int32_t head_dim) {
   return (head_dim + kKvBlock - 1) / kKvBlock;
 }
-inline constexpr size_t kv_element_bytes(KvKind kind) {
+[[gnu::always_inline]] inline constexpr size_t kv_element_bytes(KvKind kind) {
   return kind == KvKind::kF32 ? 4 : kind == KvKind::kQ8 ? 1 : 2;
 }
 
@@ -136,10 +138,10 @@ struct PageArgs {
   int32_t value_dim;  // at most head_dim
   int32_t kv_heads;
 };
-inline constexpr size_t kv_scales_at(int32_t head_dim) {  // with kQ8
+[[gnu::always_inline]] inline constexpr size_t kv_scales_at(int32_t head_dim) {  // with kQ8
   return size_t{kPagePositions} * static_cast<size_t>(head_dim);
 }
-inline constexpr size_t page_head_stride(KvKind kind, int32_t head_dim) {
+[[gnu::always_inline]] inline constexpr size_t page_head_stride(KvKind kind, int32_t head_dim) {
   const size_t elements = size_t{kPagePositions} * static_cast<size_t>(head_dim);
   const size_t scales = size_t{kPagePositions} * static_cast<size_t>(kv_blocks(head_dim));
   return elements * kv_element_bytes(kind) + (kind == KvKind::kQ8 ? scales * 2 : 0);
