@@ -85,12 +85,13 @@ enum class PackedScales : int32_t {
   kSuperMinHalves,  // head: F16 d, F16 m; block: uint8 s of each half, then uint8 t of each half
 };
 
-// Bytes of a tile's part of a piece.
+// Bytes of a tile's part of a piece. Always inlined: called from a file that is compiled for one
+// instruction set, a copy could be linked into the baseline program.
 struct ScaleBytes {
   size_t of_head;
   size_t of_block;  // of each of its blocks
 };
-constexpr ScaleBytes scale_bytes(PackedScales scales) {
+[[gnu::always_inline]] inline constexpr ScaleBytes scale_bytes(PackedScales scales) {
   constexpr size_t kByte = kLanes, kHalf = 2 * kLanes, kFloat = 4 * kLanes;
   switch (scales) {
     case PackedScales::kNone:
