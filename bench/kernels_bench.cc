@@ -339,7 +339,7 @@ void measure(const Options& options) {
     for (const KernelTable* table : available_kernels()) {
       if (!options.isa.empty() && options.isa != table->name) continue;
       const bool is_scalar = table == available_kernels().front();
-      const size_t decode_bytes = is_scalar ? size_t{8} << 20 : bytes;
+      const size_t decode_bytes = is_scalar ? std::min(bytes, size_t{8} << 20) : bytes;
       const size_t prefill_bytes = is_scalar ? size_t{1} << 20 : std::min(bytes, size_t{32} << 20);
       for (const Format& format : kFormats) {
         if (!options.format.empty() && options.format != format.name) continue;

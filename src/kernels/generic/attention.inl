@@ -30,14 +30,31 @@ struct PageWeights {
   float scale_page;
 };
 
+// Memory that is fetched into the cache while as much other memory is computed with: the values of
+// a page during its scores, the next page's keys during its values. A page's part of a head is too
+// short for the processor to notice in time that it is read in order.
+struct Ahead {
+  const std::byte* at;
+  bool is_wanted;
+
+  LANES_INLINE void fetch(size_t bytes) {
+    if (!is_wanted) return;
+#pragma GCC unroll 4
+    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+    at += bytes;
+  }
+};
+
 // Continues the chains of `score` over `columns` columns of the keys of `Groups` groups of sixteen
 // positions; the keys and the query's elements begin at the first one. Codes are multiplied by
 // `scales`, which other kinds lack.
 template <class Element, int Heads, int Groups>
 LANES_INLINE void score_columns(const Element* keys, size_t group_stride, int columns,
                                 const float* query, size_t query_stride,
-                                const F32x16 (&scales)[Groups], F32x16 (&score)[Heads][Groups]) {
+                                const F32x16 (&scales)[Groups], F32x16 (&score)[Heads][Groups],
+                                Ahead& ahead) {
   for (int i = 0; i < columns; ++i) {
+    ahead.fetch(Groups * kLanes * sizeof(Element));
     F32x16 key[Groups];
 #pragma GCC unroll 4
     for (int g = 0; g < Groups; ++g) {
@@ -57,7 +74,7 @@ LANES_INLINE void score_columns(const Element* keys, size_t group_stride, int co
 // Scores of `Heads` heads for `Groups` groups of sixteen positions.
 template <KvKind Kind, int Heads, int Groups>
 LANES_INLINE void score_groups(const PageHead& page, int group, const float* query, float scale,
-                               PageWeights* weights) {
+                               PageWeights* weights, Ahead& ahead) {
   const auto head_dim = static_cast<size_t>(page.head_dim);
   const size_t group_stride = head_dim * kLanes;
   const KvElement<Kind>* keys = reinterpret_cast<const KvElement<Kind>*>(page.keys) +
@@ -80,10 +97,11 @@ LANES_INLINE void score_groups(const PageHead& page, int group, const float* que
       }
       const int begin = block * kKvBlock, rest = page.head_dim - begin;
       score_columns(keys + static_cast<size_t>(begin) * kLanes, group_stride,
-                    rest < kKvBlock ? rest : kKvBlock, query + begin, head_dim, scales, score);
+                    rest < kKvBlock ? rest : kKvBlock, query + begin, head_dim, scales, score,
+                    ahead);
     }
   } else {
-    score_columns(keys, group_stride, page.head_dim, query, head_dim, scales, score);
+    score_columns(keys, group_stride, page.head_dim, query, head_dim, scales, score, ahead);
   }
   const F32x16 factor = F32x16::broadcast(scale);
 #pragma GCC unroll 4
@@ -148,7 +166,7 @@ LANES_INLINE F32x16 value_scale(const PageHead& page, int position, int column) 
 // Width 1 only the first `columns` of them exist.
 template <KvKind Kind, int Heads, int Width>
 LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool is_first_page,
-                             const PageWeights* weights, float* output) {
+                             const PageWeights* weights, float* output, Ahead& ahead) {
   F32x16 sum[Heads][Width];
 #pragma GCC unroll 4
   for (int h = 0; h < Heads; ++h) {
@@ -159,6 +177,7 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
   const KvElement<Kind>* values = reinterpret_cast<const KvElement<Kind>*>(page.values) +
                                   static_cast<size_t>(page.first) * page.head_dim + column;
   for (int position = page.first; position < page.count; ++position) {
+    ahead.fetch(Width * kLanes * sizeof(*values));
     F32x16 value[Width];
 #pragma GCC unroll 4
     for (int w = 0; w < Width; ++w) {
@@ -195,30 +214,37 @@ LANES_INLINE void add_values(const PageHead& page, int column, int columns, bool
   }
 }
 
-// One page for `Heads` heads; its keys and values are read once.
+// One page for `Heads` heads; its keys and values are read once. `next_keys` are those of the next
+// page, or null.
 template <KvKind Kind, int Heads>
-void attend_page(const PageHead& page, bool is_first_page, const float* query, float scale,
-                 HeadState* states, float* output) {
+void attend_page(const PageHead& page, bool is_first_page, bool is_first_read,
+                 const std::byte* next_keys, const float* query, float scale, HeadState* states,
+                 float* output) {
   constexpr int kWidth = tiles_of_block(Heads);
   PageWeights weights[Heads];
   const int groups = (page.count + kLanes - 1) / kLanes;
+  Ahead values = {page.values, is_first_read};
   int group = 0;
   for (; group + kWidth <= groups; group += kWidth) {
-    score_groups<Kind, Heads, kWidth>(page, group, query, scale, weights);
+    score_groups<Kind, Heads, kWidth>(page, group, query, scale, weights, values);
   }
-  for (; group < groups; ++group) score_groups<Kind, Heads, 1>(page, group, query, scale, weights);
+  for (; group < groups; ++group) {
+    score_groups<Kind, Heads, 1>(page, group, query, scale, weights, values);
+  }
 
   for (int h = 0; h < Heads; ++h)
     soften(page.first, page.count, is_first_page, weights[h], states[h]);
 
+  Ahead keys = {next_keys, is_first_read && next_keys != nullptr};
   int column = 0;
   for (; column + kWidth * kLanes <= page.value_dim; column += kWidth * kLanes) {
-    add_values<Kind, Heads, kWidth>(page, column, kWidth * kLanes, is_first_page, weights, output);
+    add_values<Kind, Heads, kWidth>(page, column, kWidth * kLanes, is_first_page, weights, output,
+                                    keys);
   }
   for (; column < page.value_dim; column += kLanes) {
     const int rest = page.value_dim - column;
     add_values<Kind, Heads, 1>(page, column, rest < kLanes ? rest : kLanes, is_first_page, weights,
-                               output);
+                               output, keys);
   }
 }
 
@@ -242,10 +268,13 @@ void attend_heads(const AttentionArgs& args, const float* query, const float* si
   const bool has_start = args.window > 0 && args.window <= args.position;
   const int first = has_start ? args.position + 1 - args.window : 0;
   const int first_page = first / kPagePositions * kPagePositions;
+  const auto offset_of = [&](int position) LANES_LAMBDA {
+    const auto page = static_cast<size_t>(args.page_list[position / kPagePositions]);
+    return page * args.pages.page_stride + head_offset;
+  };
   for (int begin = first_page; begin <= args.position; begin += kPagePositions) {
     const int rest = args.position + 1 - begin;
-    const size_t page_index = static_cast<size_t>(args.page_list[begin / kPagePositions]);
-    const size_t offset = page_index * args.pages.page_stride + head_offset;
+    const size_t offset = offset_of(begin);
     const PageHead page = {args.pages.keys + offset,
                            args.pages.values + offset,
                            head_dim,
@@ -253,17 +282,20 @@ void attend_heads(const AttentionArgs& args, const float* query, const float* si
                            begin < first ? first - begin : 0,
                            rest < kPagePositions ? rest : kPagePositions};
     const bool is_first = begin == first_page;
+    const std::byte* next_keys =
+        rest > kPagePositions ? args.pages.keys + offset_of(begin + kPagePositions) : nullptr;
     for (int head = 0; head < heads;) {
+      const bool reads = head == 0;
       const float* q = query + static_cast<size_t>(head) * head_dim;
       float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
       if (heads - head >= 4) {
-        attend_page<Kind, 4>(page, is_first, q, args.scale, states + head, out);
+        attend_page<Kind, 4>(page, is_first, reads, next_keys, q, args.scale, states + head, out);
         head += 4;
       } else if (heads - head >= 2) {
-        attend_page<Kind, 2>(page, is_first, q, args.scale, states + head, out);
+        attend_page<Kind, 2>(page, is_first, reads, next_keys, q, args.scale, states + head, out);
         head += 2;
       } else {
-        attend_page<Kind, 1>(page, is_first, q, args.scale, states + head, out);
+        attend_page<Kind, 1>(page, is_first, reads, next_keys, q, args.scale, states + head, out);
         head += 1;
       }
     }
