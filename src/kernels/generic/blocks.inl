@@ -318,7 +318,11 @@ LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, c
       if (has_block_scales(kind.value)) {
         at = read_blocks_scales(kind.value, matrix.factor, at, tile, group.tiles, scales);
       }
-      next_codes.fetch(codes.at, Tiles * kBytes);
+      if constexpr (Tiles == kGroupTiles) {
+        next_codes.fetch(codes.at, Tiles * kBytes);
+      } else if (tile == 0) {  // for the group's other tiles too, which follow
+        next_codes.fetch(codes.at, tiles * kBytes);
+      }
       add_block<kCodes, Block, kHalves, 0, AtOnce>(codes, formula, scales, input, chain);
       if constexpr (kHalves) {
         add_block<kCodes, Block, kHalves, 1, AtOnce>(codes, formula, scales, input, chain);
